@@ -1,0 +1,9 @@
+// Runs on any Node: says in one line what is missing where the runtime is too old to read the sources.
+const major = Number.parseInt(process.versions.node, 10);
+if (major < 26) {
+  console.error(
+    `weir needs Node 26, this is ${process.version}: its own runtime is missing, run 'npm ci' once`,
+  );
+  process.exit(1);
+}
+await import("./main.ts");

@@ -1,0 +1,86 @@
+/** Classes by who must act. Each has a stable `code`; causes are kept; secrets never enter a message. */
+
+/** Something in the configuration is wrong; the user edits the file. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly code = "CONFIG";
+}
+
+/** A peer sent bytes that its protocol does not allow. Costs that peer its connection and nobody else anything. */
+export class ProtocolError extends Error {
+  override readonly name = "ProtocolError";
+  readonly code = "PROTOCOL";
+}
+
+/** A peer did not prove who it is. */
+export class AuthError extends Error {
+  override readonly name = "AuthError";
+  readonly code = "AUTH";
+}
+
+/** The store refused to read or write. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+  readonly code = "STORE";
+}
+
+/** An API request that cannot be served; `status` is the HTTP status. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly code = "API";
+  readonly status: number;
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+/**
+ * Why a dial did not work out: `rejected` by REJECT, `dropped` by REJECT-DROP, `resolve` (no address), `refused`,
+ * `unreachable` (network or host), `timeout`, `aborted` by us, `unsupported` (this outbound cannot do it), `failed`
+ * (everything else, such as a proxy that answered with an error).
+ */
+export type DialFailure =
+  | "rejected"
+  | "dropped"
+  | "resolve"
+  | "refused"
+  | "unreachable"
+  | "timeout"
+  | "aborted"
+  | "unsupported"
+  | "failed";
+
+export class DialError extends Error {
+  override readonly name = "DialError";
+  readonly code = "DIAL";
+  readonly reason: DialFailure;
+  constructor(reason: DialFailure, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+const REASON_BY_ERRNO: Readonly<Record<string, DialFailure>> = {
+  ECONNREFUSED: "refused",
+  ENETUNREACH: "unreachable",
+  EHOSTUNREACH: "unreachable",
+  EADDRNOTAVAIL: "unreachable",
+  ENETDOWN: "unreachable",
+  EHOSTDOWN: "unreachable",
+  ETIMEDOUT: "timeout",
+  ABORT_ERR: "aborted",
+};
+
+/** Wraps what a socket or a lower layer threw, keeping the reason that it shows. */
+export function asDialError(error: unknown, context: string): DialError {
+  if (error instanceof DialError) return error;
+  const cause = error instanceof Error ? error : new Error(String(error));
+  const errno = (cause as NodeJS.ErrnoException).code ?? "";
+  return new DialError(REASON_BY_ERRNO[errno] ?? "failed", `${context}: ${cause.message}`, { cause });
+}
+
+/** The text of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,58 @@
+import type { Log } from "./log.ts";
+import type { Endpoint, Ip, Session } from "./session.ts";
+import type { DatagramSocket, StreamSocket } from "./sockets.ts";
+
+/** Takes the session over; never throws. */
+export type Accept = (session: Session) => void;
+
+/** An inbound that exists is listening. Disposing it ends listening and leaves accepted sessions alone. */
+export interface Inbound extends AsyncDisposable {
+  readonly name: string;
+  readonly type: string;
+  /** Where it listens, with the real port where 0 was asked for. */
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** A user name with its password, for HTTP and SOCKS. */
+export interface Account {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** Who may use the inbounds that carry no access rules of their own. */
+export interface Access {
+  readonly accounts: readonly Account[];
+  /** Is this source exempt from authentication (`skip-auth-prefixes`)? */
+  skipsAuthentication(source: Ip): boolean;
+  /** May this source connect at all (`lan-allowed-ips`, `lan-disallowed-ips`)? */
+  admits(source: Ip): boolean;
+}
+
+/** What an inbound is given. */
+export interface InboundEnv {
+  readonly name: string;
+  readonly accept: Accept;
+  readonly access: Access;
+  readonly log: Log;
+  /** Fields that go into `Metadata.inbound` unchanged. */
+  readonly ruleList: string | null;
+  readonly target: string | null;
+  /**
+   * Opens one listening TCP socket per configured endpoint. The sockets belong to the host and survive a reload that
+   * asks for the same endpoint; a connection is handed over with `allowHalfOpen` and `noDelay`.
+   */
+  listenTcp(on: (socket: StreamSocket) => void): Promise<readonly Endpoint[]>;
+  /** Opens one UDP socket per configured endpoint. */
+  listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]>;
+}
+
+export interface User {
+  readonly id: string;
+  readonly credential: string;
+  readonly flow: string | null;
+}
+
+/** An inbound whose users change while it runs (vless, anytls). All or nothing. */
+export interface ManagedInbound extends Inbound {
+  replaceUsers(users: readonly User[]): void;
+}

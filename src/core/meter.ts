@@ -1,0 +1,19 @@
+import type { Decision } from "./router.ts";
+import type { Metadata } from "./session.ts";
+
+export type Direction = "upload" | "download";
+
+/** All that the relay knows of governance. A new policy book is picked up inside; the relay does not notice. */
+export interface Meter extends Disposable {
+  /** What may be handed on in one piece at today's limits, in bytes; larger reads are cut. */
+  readonly pieceBytes: number;
+  /** Counts a piece about to be handed on; answers for how many ms to hold it (0: none). Synchronous, allocates nothing. */
+  charge(direction: Direction, bytes: number): number;
+  /** A datagram: counted and paid for only if every bucket grants it now; false: drop it. */
+  admit(direction: Direction, bytes: number): boolean;
+}
+
+/** Opens a meter for every session that reached its destination. Never throws; a failed dial is no session. */
+export interface Ledger {
+  open(metadata: Metadata, decision: Decision): Meter;
+}

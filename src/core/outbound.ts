@@ -1,0 +1,66 @@
+import type { Duplex } from "node:stream";
+import type { Log } from "./log.ts";
+import type { Resolver } from "./resolver.ts";
+import type { DatagramFlow, Destination, Metadata, Network } from "./session.ts";
+
+export interface DialContext {
+  /** Ends the dial; after the dial it means nothing. */
+  readonly signal: AbortSignal;
+  /** Null when the core dials for itself (health check, download, DNS). */
+  readonly metadata: Metadata | null;
+}
+
+/** Opens conversations. Failures are `DialError`; nothing is left open after one. */
+export interface Dialer {
+  /** The stream is connected as far as the protocol can tell; its error events belong to the caller from then on. */
+  connect(destination: Destination, context: DialContext): Promise<Duplex>;
+  /** A path for datagrams to any destination; `destination` is the first one. */
+  associate(destination: Destination, context: DialContext): Promise<DatagramFlow>;
+}
+
+/**
+ * A way out. Built with the Dialer that reaches its server and opens no socket itself, so chains nest and memory
+ * tests cost nothing. Disposing ends pools and timers of its own, not the conversations that it opened.
+ */
+export interface Outbound extends Dialer, AsyncDisposable {
+  readonly name: string;
+  /** API spelling: Direct, Reject, Http, Socks5, Vless … */
+  readonly type: string;
+  readonly networks: ReadonlySet<Network>;
+  /** `skip`: a rule that names it is passed over (PASS); `leave`: a sub-rule list is left (PASS-RULE). */
+  readonly passes?: "skip" | "leave";
+  /** True for REJECT and REJECT-DROP: nothing is dialled, so nobody counts it as a failing node. */
+  readonly rejects?: true;
+}
+
+/** An outbound that picks another. Picking until the pick is no group gives the chain. */
+export interface Group extends Outbound {
+  readonly members: readonly Outbound[];
+  pick(metadata: Metadata | null): Outbound;
+}
+
+export function isGroup(outbound: Outbound): outbound is Group {
+  return "pick" in outbound;
+}
+
+/** What an outbound is given. */
+export interface OutboundEnv {
+  readonly name: string;
+  /** Reaches the server: DIRECT with the node's own interface, mark and IP version, or its `dialer-proxy`. */
+  readonly dialer: Dialer;
+  readonly resolver: Resolver;
+  readonly log: Log;
+}
+
+/** From the first pick to the leaf, the leaf last. */
+export function unwrap(outbound: Outbound, metadata: Metadata | null): readonly Outbound[] {
+  const chain = [outbound];
+  for (let at = outbound; isGroup(at);) {
+    at = at.pick(metadata);
+    chain.push(at);
+  }
+  return chain;
+}
+
+export const BOTH_NETWORKS: ReadonlySet<Network> = new Set(["tcp", "udp"]);
+export const TCP_ONLY: ReadonlySet<Network> = new Set(["tcp"]);

@@ -1,0 +1,89 @@
+import type { Ip, Network } from "./session.ts";
+
+/**
+ * What is known of a session while rules are tried. undefined: nobody has looked yet. null: looked, and there is none.
+ * Domain rules read `host`, which is the sniffed name where there is one.
+ */
+export interface Facts {
+  readonly network?: Network;
+  readonly host?: string | null;
+  readonly ip?: Ip | null;
+  readonly port?: number;
+  readonly sourceIp?: Ip;
+  readonly sourcePort?: number;
+  readonly inboundName?: string;
+  /** API spelling, as in `InboundInfo.type`. */
+  readonly inboundType?: string;
+  readonly inboundPort?: number;
+  readonly inboundUser?: string | null;
+  readonly dscp?: number | null;
+  readonly process?: ProcessInfo | null;
+}
+
+export interface ProcessInfo {
+  /** Absolute path of the executable; null where the kernel does not tell. */
+  readonly path: string | null;
+  readonly name: string | null;
+  readonly uid: number;
+}
+
+export type FactName = keyof Facts;
+
+/** One condition. Answers yes, no, or undefined for "cannot tell from what is known" (Kleene's third value). */
+export interface Matcher {
+  /** The facts without which it cannot tell. */
+  readonly reads: readonly FactName[];
+  /** Synchronous, pure, looks at nothing outside `reads` except what the matcher itself loaded. */
+  match(facts: Facts): boolean | undefined;
+}
+
+/** What rule types may ask for while they are parsed. RULE-SET, GEOSITE, GEOIP and IP-ASN need more than their text. */
+export interface RuleScope {
+  /** Data sets that exist beside the rules; a set that is not loaded matches nothing. */
+  ruleSet(name: string): RuleData | null;
+  geosite(category: string): RuleData | null;
+  geoip(code: string): RuleData | null;
+  asn(number: number): RuleData | null;
+}
+
+/** Live contents of a list: answers with the newest version, and tells which facts a look needs. */
+export interface RuleData extends Matcher {
+  /** Number of entries; -1 where that makes no sense. */
+  readonly size: number;
+}
+
+export interface RuleOptions {
+  /** Do not resolve a name for this rule; match only where an address is already known. */
+  readonly noResolve: boolean;
+  /** Test the source instead of the destination; implies `noResolve`. */
+  readonly source: boolean;
+}
+
+/** What a rule type makes of its payload. */
+export interface ParsedCondition {
+  readonly matcher: Matcher;
+  /** Payload in API form (`controller-api.md` §8): normalised CIDR text, `((A,b) && (C,d))` … */
+  readonly payload: string;
+}
+
+/** One rule type. `parse` throws `ConfigError` with what is wrong and what would be right. */
+export interface RuleType {
+  /** As in files: `DOMAIN-SUFFIX`. */
+  readonly type: string;
+  /** As in the API: `DomainSuffix`. */
+  readonly apiType: string;
+  readonly allowsOptions: boolean;
+  parse(payload: string, options: RuleOptions, scope: RuleScope): ParsedCondition;
+}
+
+/** A rule in force. */
+export interface Rule {
+  /** Position in the file's `rules` list; -1 inside a sub-rule list. */
+  readonly index: number;
+  readonly type: string;
+  readonly apiType: string;
+  readonly payload: string;
+  /** A proxy, a group, a built-in name; for SUB-RULE the name of a list. */
+  readonly target: string;
+  readonly matcher: Matcher;
+}

@@ -1,0 +1,97 @@
+import type { Duplex } from "node:stream";
+
+/** Canonical text: lower case, no zone, an IPv4-mapped address written as IPv4. Made by `parseIp` (#net/ip.ts) only. */
+export type Ip = string & { readonly __brand: "Ip" };
+
+export type Network = "tcp" | "udp";
+
+/** Where the client asked to go: a name, an address, or (fake-IP, hosts) both. At least one of the two is not null. */
+export interface Destination {
+  /** Lower case, without a trailing dot; never an address literal. */
+  readonly host: string | null;
+  readonly ip: Ip | null;
+  readonly port: number;
+}
+
+export interface Endpoint {
+  readonly ip: Ip;
+  readonly port: number;
+}
+
+/** Where a session came in: what IN-* rules read and dashboards show. */
+export interface InboundInfo {
+  /** The listener's name; `DEFAULT-MIXED` and the like for the top-level ports. */
+  readonly name: string;
+  /** API spelling of what the client spoke: HTTP, HTTPS (CONNECT), Socks4, Socks5, Tunnel, Redir, TProxy, Tun, Vless … */
+  readonly type: string;
+  /** The authenticated user, if the inbound knows users. */
+  readonly user: string | null;
+  /** The listening side's own address for this conversation. */
+  readonly local: Endpoint;
+  /** Name of a sub-rule list that replaces `rules` for this listener. */
+  readonly ruleList: string | null;
+  /** Name of a proxy or group that takes everything of this listener, without rules. */
+  readonly target: string | null;
+}
+
+/** What the inbound knew when it accepted. Frozen: later stages return new values, they do not edit this. */
+export interface Metadata {
+  /** UUID text; unique in the process. */
+  readonly id: string;
+  readonly network: Network;
+  readonly source: Endpoint;
+  readonly destination: Destination;
+  readonly inbound: InboundInfo;
+  /** DSCP code point 0–63 where the inbound can see it (tproxy UDP). */
+  readonly dscp: number | null;
+  readonly acceptedAtMs: number;
+}
+
+/** One TCP conversation. Whoever holds the stream owns it: its errors, its end, its destruction. */
+export interface StreamSession {
+  readonly network: "tcp";
+  readonly metadata: Metadata;
+  /** Opened with `allowHalfOpen`; bytes that were read too early have been put back with `unshift`. */
+  readonly stream: Duplex;
+  /**
+   * Tells the client, in the inbound's protocol, how the dial went; null is success. The first call counts, later
+   * ones do nothing; it never throws. With sniffing it comes early, before the dial.
+   */
+  reply(failure: Error | null): void;
+}
+
+export interface Datagram {
+  readonly payload: Uint8Array;
+  /** From a client: where to. To a client: where from. */
+  readonly destination: Destination;
+}
+
+/**
+ * A two-way path for datagrams. `send` never waits and may drop. `receive` is called once, before anything can
+ * arrive; a payload handed to the callback belongs to the callee. `closed` settles when the path ends by itself.
+ */
+export interface DatagramFlow extends AsyncDisposable {
+  send(item: Datagram): void;
+  receive(on: (item: Datagram) => void): void;
+  readonly closed: Promise<void>;
+}
+
+/** All datagrams of one client socket (full cone: one flow per source), whatever their destinations. */
+export interface DatagramSession {
+  readonly network: "udp";
+  /** `destination` is that of the first datagram. */
+  readonly metadata: Metadata;
+  readonly flow: DatagramFlow;
+}
+
+export type Session = StreamSession | DatagramSession;
+
+/** `host:port` as people write it, IPv6 in brackets; the name where there is one. */
+export function destinationText({ host, ip, port }: Destination): string {
+  if (host !== null) return `${host}:${port}`;
+  return ip !== null && ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
+}
+
+export function endpointText({ ip, port }: Endpoint): string {
+  return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
+}

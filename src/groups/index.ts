@@ -1,0 +1,4 @@
+/** The registry of group kinds: one line each. */
+import type { GroupKind } from "#core/group.ts";
+
+export const GROUP_KINDS: readonly GroupKind[] = [];

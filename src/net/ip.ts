@@ -1,0 +1,135 @@
+import type { Destination, Ip } from "#core/session.ts";
+
+/** Literal IPv4 or IPv6 in any spelling, with or without brackets or zone; null where it is something else. */
+export function parseIp(text: string): Ip | null {
+  const bytes = parseIpBytes(text);
+  return bytes === null ? null : ipFromBytes(bytes);
+}
+
+/** 4 or 16 bytes; an IPv4-mapped IPv6 address comes back as 4. */
+export function parseIpBytes(text: string): Uint8Array | null {
+  let body = text;
+  if (body.startsWith("[") && body.endsWith("]")) body = body.slice(1, -1);
+  if (!body.includes(":")) return parseV4(body);
+  const zone = body.indexOf("%");
+  const bytes = parseV6(zone < 0 ? body : body.slice(0, zone));
+  return bytes === null ? null : unmap(bytes);
+}
+
+function parseV4(text: string): Uint8Array | null {
+  if (text.length < 7 || text.length > 15) return null;
+  const bytes = new Uint8Array(4);
+  let part = 0;
+  let value = -1;
+  let digits = 0;
+  for (let at = 0; at <= text.length; at++) {
+    const code = at < text.length ? text.charCodeAt(at) : 46;
+    if (code === 46) {
+      if (value < 0 || part > 3) return null;
+      bytes[part++] = value;
+      value = -1;
+      digits = 0;
+    } else if (code >= 48 && code <= 57) {
+      if (value === 0 || ++digits > 3) return null; // no leading zeros: they mean octal to some
+      value = (value < 0 ? 0 : value * 10) + code - 48;
+      if (value > 255) return null;
+    } else return null;
+  }
+  return part === 4 ? bytes : null;
+}
+
+const GROUP = /^[0-9a-f]{1,4}$/i;
+
+function parseV6(text: string): Uint8Array | null {
+  if (text.length < 2 || text.length > 45) return null;
+  const halves = text.split("::");
+  if (halves.length > 2) return null;
+  const head = groupsOf(halves[0] as string, halves.length === 1);
+  const tail = halves.length === 2 ? groupsOf(halves[1] as string, true) : [];
+  if (head === null || tail === null) return null;
+  const missing = 8 - head.length - tail.length;
+  if (halves.length === 1 ? missing !== 0 : missing < 1) return null;
+  const bytes = new Uint8Array(16);
+  head.forEach((group, at) => writeGroup(bytes, at, group));
+  tail.forEach((group, at) => writeGroup(bytes, 8 - tail.length + at, group));
+  return bytes;
+}
+
+function groupsOf(text: string, mayEndInV4: boolean): number[] | null {
+  if (text === "") return [];
+  const groups: number[] = [];
+  const parts = text.split(":");
+  for (const [at, part] of parts.entries()) {
+    if (part.includes(".")) {
+      const v4 = mayEndInV4 && at === parts.length - 1 ? parseV4(part) : null;
+      if (v4 === null) return null;
+      groups.push(((v4[0] as number) << 8) | (v4[1] as number), ((v4[2] as number) << 8) | (v4[3] as number));
+    } else if (GROUP.test(part)) groups.push(Number.parseInt(part, 16));
+    else return null;
+  }
+  return groups;
+}
+
+function writeGroup(bytes: Uint8Array, at: number, group: number): void {
+  bytes[at * 2] = group >> 8;
+  bytes[at * 2 + 1] = group & 0xff;
+}
+
+/** An IPv4-mapped address as 4 bytes; anything else as it is. */
+export function unmap(bytes: Uint8Array): Uint8Array {
+  if (bytes.length !== 16) return bytes;
+  for (let at = 0; at < 10; at++) if (bytes[at] !== 0) return bytes;
+  return bytes[10] === 0xff && bytes[11] === 0xff ? bytes.subarray(12) : bytes;
+}
+
+/** Canonical text (RFC 5952) of 4 or 16 bytes. */
+export function ipFromBytes(input: Uint8Array): Ip {
+  const bytes = unmap(input);
+  if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}` as Ip;
+  if (bytes.length !== 16) throw new RangeError(`an address has 4 or 16 bytes, not ${bytes.length}`);
+  const groups: number[] = [];
+  for (let at = 0; at < 16; at += 2) groups.push(((bytes[at] as number) << 8) | (bytes[at + 1] as number));
+  const [start, length] = longestZeroRun(groups);
+  if (length < 2) return groups.map((group) => group.toString(16)).join(":") as Ip;
+  const hex = (part: number[]) => part.map((group) => group.toString(16)).join(":");
+  return `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}` as Ip;
+}
+
+function longestZeroRun(groups: readonly number[]): readonly [start: number, length: number] {
+  let best: readonly [number, number] = [0, 0];
+  for (let at = 0; at < groups.length; at++) {
+    let end = at;
+    while (groups[end] === 0) end++;
+    if (end - at > best[1]) best = [at, end - at];
+    at = end;
+  }
+  return best;
+}
+
+/** The bytes of an address known to be one. */
+export function bytesOfIp(ip: Ip): Uint8Array {
+  const bytes = parseIpBytes(ip);
+  if (bytes === null) throw new RangeError(`not an address: ${ip}`);
+  return bytes;
+}
+
+export function familyOf(ip: Ip): 4 | 6 {
+  return ip.includes(":") ? 6 : 4;
+}
+
+export const ANY_V4 = "0.0.0.0" as Ip;
+export const ANY_V6 = "::" as Ip;
+export const LOOPBACK_V4 = "127.0.0.1" as Ip;
+
+/** What the kernel says of a socket (`::ffff:1.2.3.4`, `fe80::1%eth0`), in canonical form. */
+export function socketIp(text: string | undefined): Ip {
+  return (text === undefined ? null : parseIp(text)) ?? ANY_V4;
+}
+
+/** A host as a client wrote it: an address literal becomes `ip`, a name is lower-cased and loses its last dot. */
+export function toDestination(host: string, port: number): Destination {
+  const ip = parseIp(host);
+  if (ip !== null) return { host: null, ip, port };
+  const lower = host.toLowerCase();
+  return { host: lower.endsWith(".") ? lower.slice(0, -1) : lower, ip: null, port };
+}

@@ -1,0 +1,51 @@
+/** Who may import whom, with the reason a row. Across folders by `#folder/file.ts`, inside one by `./file.ts`. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const ANYTHING = null;
+
+const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
+  core: [], // the vocabulary: moves out one day without a change
+  platform: ["core"], // the only folder that knows the operating system
+  net: ["core", "platform"], // sockets and addresses
+  transport: ["core", "net"], // Duplex in, Duplex out: does not know who speaks through it
+  dns: ["core", "net"], // dials through what it is given
+  router: ["core", "net", "platform"], // decides; platform only for the process lookup it is built with
+  groups: ["core"], // an outbound that picks another, nothing more
+  providers: ["core", "net"], // fetches and verifies; what the contents mean is injected
+  relay: ["core", "net", "platform"], // moves bytes; the meter is an interface of core
+  protocols: ["core", "net", "transport", "platform"], // each builds on layers, never on another part of the program
+  store: ["core"], // one file for users and governance
+  governance: ["core", "store", "net"], // knows sessions and decisions, not how they are moved
+  users: ["core", "store"],
+  "kernel-direct": ["core", "net", "platform"],
+  config: ["core", "net"], // text to value; the registries are given to it
+  api: ["core"], // reads views and gives commands through interfaces of core
+  runtime: ANYTHING,
+  ".": ANYTHING, // main, app, host
+};
+
+const src = join(dirname(dirname(fileURLToPath(import.meta.url))), "src");
+const IMPORT = /(?:from|import)\s*\(?\s*["']([^"']+)["']/g;
+
+test("imports follow the table", () => {
+  const faults: string[] = [];
+  for (const file of globSync("**/*.ts", { cwd: src }).sort()) {
+    const folder = file.includes("/") ? (file.split("/")[0] as string) : ".";
+    if (file.endsWith(".test.ts")) continue;
+    const allowed = MAY_IMPORT[folder];
+    if (allowed === undefined) faults.push(`${file}: the folder ${folder} is not in the table`);
+    for (const [, wanted] of readFileSync(join(src, file), "utf8").matchAll(IMPORT)) {
+      const target = wanted as string;
+      if (target.startsWith("../")) faults.push(`${file}: ${target} climbs; write #${folder}/…`);
+      if (!target.startsWith("#") || allowed === null || allowed === undefined) continue;
+      const other = target.slice(1).split("/")[0] as string;
+      if (other !== folder && !allowed.includes(other))
+        faults.push(`${file}: ${folder} may not import ${other}`);
+    }
+  }
+  assert.deepEqual(faults, []);
+});
