@@ -71,6 +71,9 @@ export const name = () =>
 /** Text that holds a secret: never shown in messages, marked in the JSON Schema. */
 export const secret = () => scalar({ type: "string", format: "password" }, (source) => source);
 
+/** PEM text, or the path of a file that holds it (`SafeFiles` reads it; the configuration checks that the path is safe). */
+export const pem = () => scalar({ type: "string", "x-weir-file": true }, (source) => source);
+
 const INTEGER = /^[+-]?(0x[0-9a-f]+|0o[0-7]+|0b[01]+|[0-9]+)$/i;
 
 /** Decimal, 0x, 0o, 0b, leading-zero octal, `_` separators. Null where it is no integer. */

@@ -1,4 +1,6 @@
+import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
+import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
 import type { DatagramSocket, StreamSocket } from "./sockets.ts";
 
@@ -34,6 +36,9 @@ export interface InboundEnv {
   readonly accept: Accept;
   readonly access: Access;
   readonly log: Log;
+  readonly files: SafeFiles;
+  /** DIRECT, for the fallback of servers that hide among others. */
+  readonly dialer: Dialer;
   /** Fields that go into `Metadata.inbound` unchanged. */
   readonly ruleList: string | null;
   readonly target: string | null;

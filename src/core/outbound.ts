@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Metadata, Network } from "./session.ts";
@@ -49,6 +50,7 @@ export interface OutboundEnv {
   /** Reaches the server: DIRECT with the node's own interface, mark and IP version, or its `dialer-proxy`. */
   readonly dialer: Dialer;
   readonly resolver: Resolver;
+  readonly files: SafeFiles;
   readonly log: Log;
 }
 

@@ -1,0 +1,17 @@
+/**
+ * Files that a configuration names. Every path is resolved against the home directory and must really (symbolic links
+ * followed) lie inside it or inside one of the safe paths.
+ */
+export interface SafeFiles {
+  /** The absolute path; throws `ConfigError` naming the path and the allowed folders where it lies outside. */
+  resolve(path: string): string;
+  /** PEM text is returned as it is; anything else is read as a path. Throws `ConfigError`. */
+  readPem(textOrPath: string): Promise<string>;
+  /** Calls back with the new text whenever the file changes to something readable; PEM text never changes. */
+  watchPem(textOrPath: string, on: (pem: string) => void): Disposable;
+}
+
+/** Is this PEM text itself, not the path of a file that holds it? */
+export function isPemText(textOrPath: string): boolean {
+  return textOrPath.includes("-----BEGIN ");
+}
