@@ -1,0 +1,119 @@
+import { SonicBoom } from "sonic-boom";
+import type { Log, LogEvent, LogEventLevel, LogLevel, LogText } from "#core/log.ts";
+
+const WEIGHT: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warning: 2, error: 3, silent: 4 };
+
+/** Where finished lines go. */
+export interface LineSink {
+  write(line: string): void;
+  /** Hands everything to the kernel before the process ends. */
+  flush(): void;
+}
+
+/** What waits for a slow reader of stdout, in bytes; beyond it whole lines are dropped and counted, nobody waits. */
+const QUEUE_BYTES = 4 * 1024 * 1024;
+
+/** A sink on a descriptor that never blocks the event loop. */
+export function openDescriptorSink(fd: number): LineSink {
+  const out = new SonicBoom({ fd, sync: false, maxLength: QUEUE_BYTES });
+  out.on("error", () => {
+    // The reader of our output went away (EPIPE); there is no one left to tell.
+  });
+  let dropped = 0;
+  out.on("drop", () => void dropped++);
+  out.on("drain", () => {
+    if (dropped === 0) return;
+    const lost = dropped;
+    dropped = 0;
+    out.write(
+      formatLine({
+        level: "warning",
+        text: `${lost} log lines were dropped: the reader is too slow`,
+        atMs: Date.now(),
+      }),
+    );
+  });
+  return {
+    write: (line) => void out.write(line),
+    flush() {
+      try {
+        out.flushSync();
+      } catch {
+        // A closed pipe at exit: the lines have nowhere to go.
+      }
+    },
+  };
+}
+
+/** The line that front ends of the ecosystem match on: `time="…" level=… msg="…"`. */
+export function formatLine({
+  level,
+  text,
+  atMs,
+}: {
+  level: LogEventLevel | "fatal";
+  text: string;
+  atMs: number;
+}): string {
+  return `time="${new Date(atMs).toISOString()}" level=${level} msg=${JSON.stringify(text)}\n`;
+}
+
+/**
+ * The program's log. A text is made only where the level or a subscriber asks for it; subscribers get every event
+ * that reaches their own level, whatever the level of the output is.
+ */
+export class LogHub implements Log {
+  level: LogLevel;
+  readonly #sink: LineSink;
+  readonly #subscribers = new Set<{ readonly level: LogLevel; readonly on: (event: LogEvent) => void }>();
+  #listening: number;
+
+  constructor(level: LogLevel, sink: LineSink) {
+    this.level = level;
+    this.#sink = sink;
+    this.#listening = WEIGHT.silent;
+  }
+
+  debug(text: LogText): void {
+    this.#publish("debug", text);
+  }
+  info(text: LogText): void {
+    this.#publish("info", text);
+  }
+  warning(text: LogText): void {
+    this.#publish("warning", text);
+  }
+  error(text: LogText): void {
+    this.#publish("error", text);
+  }
+
+  /** `on` must not throw and must not wait: a subscriber with a slow peer drops its own records. */
+  subscribe(level: LogLevel, on: (event: LogEvent) => void): Disposable {
+    const subscriber = { level, on };
+    this.#subscribers.add(subscriber);
+    this.#countListeners();
+    return {
+      [Symbol.dispose]: () => {
+        this.#subscribers.delete(subscriber);
+        this.#countListeners();
+      },
+    };
+  }
+
+  flush(): void {
+    this.#sink.flush();
+  }
+
+  #countListeners(): void {
+    this.#listening = Math.min(WEIGHT.silent, ...[...this.#subscribers].map(({ level }) => WEIGHT[level]));
+  }
+
+  #publish(level: LogEventLevel, text: LogText): void {
+    const weight = WEIGHT[level];
+    const printed = weight >= WEIGHT[this.level];
+    if (!printed && weight < this.#listening) return;
+    const event: LogEvent = { level, text: typeof text === "string" ? text : text(), atMs: Date.now() };
+    if (printed) this.#sink.write(formatLine(event));
+    for (const subscriber of this.#subscribers) if (weight >= WEIGHT[subscriber.level]) subscriber.on(event);
+  }
+}

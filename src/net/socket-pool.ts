@@ -1,0 +1,166 @@
+import { createSocket, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import type { Endpoint, Ip } from "#core/session.ts";
+import { ANY_V4, ANY_V6, familyOf, socketIp } from "./ip.ts";
+
+/** What to listen on. Two asks with the same `key` get the same kernel socket. */
+export interface ListenAsk {
+  readonly ip: Ip;
+  readonly port: number;
+  /** Keeps asks for port 0 of different listeners apart. */
+  readonly owner: string;
+  /** Sets options on the new descriptor before anything arrives (mark); throws where the system cannot. */
+  readonly configure?: (fd: number) => void;
+}
+
+/** A share in a listening socket. It hands nothing over before `activate`; disposing the last share closes the socket. */
+export interface Lease extends AsyncDisposable {
+  readonly endpoint: Endpoint;
+  /** Takes the socket's traffic from whoever had it. */
+  activate(): void;
+}
+
+interface Shared<Handler> {
+  readonly endpoint: Endpoint;
+  readonly holders: { readonly on: Handler; active: boolean }[];
+  /** Makes the newest active holder the receiver. */
+  deliver(): void;
+  close(): Promise<void>;
+}
+
+/** Connections that arrive while a new socket has no active holder yet; beyond this they are closed. */
+const PENDING_LIMIT = 1024;
+const BACKLOG = 4096;
+
+/** The listening sockets of the process. They outlive a reload: old and new runtime may hold one at the same time. */
+export class SocketPool {
+  readonly #tcp = new Map<string, Promise<Shared<(socket: Socket) => void>>>();
+  readonly #udp = new Map<string, Promise<Shared<(socket: UdpSocket) => void>>>();
+
+  leaseTcp(ask: ListenAsk, on: (socket: Socket) => void): Promise<Lease> {
+    return lease(this.#tcp, ask, on, openTcp);
+  }
+
+  /** `on` gets the socket once, at activation, and adds its `message` listener; it must never close the socket. */
+  leaseUdp(ask: ListenAsk, on: (socket: UdpSocket) => void): Promise<Lease> {
+    return lease(this.#udp, ask, on, openUdp);
+  }
+}
+
+async function lease<Handler>(
+  pool: Map<string, Promise<Shared<Handler>>>,
+  ask: ListenAsk,
+  on: Handler,
+  open: (ask: ListenAsk) => Promise<Shared<Handler>>,
+): Promise<Lease> {
+  const key = `${ask.ip}|${ask.port}|${ask.port === 0 ? ask.owner : ""}`;
+  let opening = pool.get(key);
+  if (opening === undefined) {
+    opening = open(ask);
+    pool.set(key, opening);
+    opening.catch(() => pool.delete(key));
+  }
+  const shared = await opening;
+  const holder = { on, active: false };
+  shared.holders.push(holder);
+  return {
+    endpoint: shared.endpoint,
+    activate() {
+      holder.active = true;
+      shared.deliver();
+    },
+    async [Symbol.asyncDispose]() {
+      const at = shared.holders.indexOf(holder);
+      if (at < 0) return;
+      shared.holders.splice(at, 1);
+      if (shared.holders.length > 0) return shared.deliver();
+      pool.delete(key);
+      await shared.close();
+    },
+  };
+}
+
+function newestActive<Handler>(holders: readonly { on: Handler; active: boolean }[]): Handler | null {
+  return holders.findLast(({ active }) => active)?.on ?? null;
+}
+
+async function openTcp(ask: ListenAsk): Promise<Shared<(socket: Socket) => void>> {
+  const pending: Socket[] = [];
+  const holders: { on: (socket: Socket) => void; active: boolean }[] = [];
+  let receive: ((socket: Socket) => void) | null = null;
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    if (receive !== null) receive(socket);
+    else if (pending.length < PENDING_LIMIT) pending.push(socket.on("error", () => socket.destroy()));
+    else socket.destroy();
+  });
+  await listen(server, ask);
+  if (ask.configure !== undefined) ask.configure(descriptorOf(server));
+  const { address, port } = server.address() as AddressInfo;
+  return {
+    endpoint: { ip: socketIp(address), port },
+    holders,
+    deliver() {
+      receive = newestActive(holders);
+      if (receive !== null) for (const socket of pending.splice(0)) receive(socket);
+    },
+    async close() {
+      for (const socket of pending.splice(0)) socket.destroy();
+      // Accepted connections go on by themselves, so this does not wait for the server's close event.
+      server.close();
+    },
+  };
+}
+
+function descriptorOf(server: Server): number {
+  return (server as unknown as { _handle: { fd: number } })._handle.fd;
+}
+
+async function listen(server: Server, { ip, port }: ListenAsk): Promise<void> {
+  server.listen({ host: ip, port, backlog: BACKLOG });
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    // A machine without IPv6: "all families" is IPv4 then.
+    if (ip !== ANY_V6 || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
+    server.listen({ host: ANY_V4, port, backlog: BACKLOG });
+    await once(server, "listening");
+  }
+  server.on("error", () => {
+    // After listening, only accept() fails (descriptors exhausted); the kernel keeps the connection for the next try.
+  });
+}
+
+const UDP_BUFFER_BYTES = 1024 * 1024;
+
+async function openUdp(ask: ListenAsk): Promise<Shared<(socket: UdpSocket) => void>> {
+  const holders: { on: (socket: UdpSocket) => void; active: boolean }[] = [];
+  const socket = createSocket({
+    type: familyOf(ask.ip) === 6 ? "udp6" : "udp4",
+    recvBufferSize: UDP_BUFFER_BYTES,
+    sendBufferSize: UDP_BUFFER_BYTES,
+  });
+  socket.bind({ address: ask.ip, port: ask.port, exclusive: true });
+  try {
+    await once(socket, "listening");
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+  socket.on("error", () => {
+    // An ICMP error for one peer; the socket goes on for the others.
+  });
+  let receiver: ((socket: UdpSocket) => void) | null = null;
+  return {
+    endpoint: { ip: socketIp(socket.address().address), port: socket.address().port },
+    holders,
+    deliver() {
+      const next = newestActive(holders);
+      if (next === receiver) return;
+      receiver = next;
+      socket.removeAllListeners("message");
+      next?.(socket);
+    },
+    close: async () => void socket.close(),
+  };
+}
