@@ -1,4 +1,4 @@
-import { SonicBoom } from "sonic-boom";
+import sonicBoom from "sonic-boom";
 import type { Log, LogEvent, LogEventLevel, LogLevel, LogText } from "#core/log.ts";
 
 const WEIGHT: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warning: 2, error: 3, silent: 4 };
@@ -15,7 +15,7 @@ const QUEUE_BYTES = 4 * 1024 * 1024;
 
 /** A sink on a descriptor that never blocks the event loop. */
 export function openDescriptorSink(fd: number): LineSink {
-  const out = new SonicBoom({ fd, sync: false, maxLength: QUEUE_BYTES });
+  const out = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: QUEUE_BYTES });
   out.on("error", () => {
     // The reader of our output went away (EPIPE); there is no one left to tell.
   });
