@@ -1,0 +1,86 @@
+/** AEAD ciphers under one face. Nonces are the caller's: never twice the same under one key. */
+import { createCipheriv, createDecipheriv, type CipherGCMTypes } from "node:crypto";
+import { hchacha20 } from "./hchacha20.ts";
+
+export const AEAD_NAMES = [
+  "aes-128-gcm",
+  "aes-192-gcm",
+  "aes-256-gcm",
+  "chacha20-poly1305",
+  "xchacha20-poly1305",
+] as const;
+export type AeadName = (typeof AEAD_NAMES)[number];
+
+export const TAG_BYTES = 16;
+const OPTIONS = { authTagLength: TAG_BYTES } as const;
+
+export interface Aead {
+  readonly nonceBytes: 12 | 24;
+  /** Writes ciphertext and tag into `out` at `at`; answers with the offset behind the tag. */
+  sealInto(out: Buffer, at: number, nonce: Uint8Array, plain: Uint8Array, aad?: Uint8Array): number;
+  /** The plain bytes, or null where the tag is wrong. `sealed` ends with the tag. */
+  open(nonce: Uint8Array, sealed: Buffer, aad?: Uint8Array): Buffer | null;
+}
+
+/** `key` must have the length that the cipher wants; node:crypto throws otherwise. */
+export function createAead(name: AeadName, key: Uint8Array): Aead {
+  return name === "xchacha20-poly1305" ? extendedNonce(key) : plainNonce(name as CipherGCMTypes, key);
+}
+
+export function seal(aead: Aead, nonce: Uint8Array, plain: Uint8Array, aad?: Uint8Array): Buffer {
+  const out = Buffer.allocUnsafe(plain.length + TAG_BYTES);
+  aead.sealInto(out, 0, nonce, plain, aad);
+  return out;
+}
+
+function plainNonce(name: CipherGCMTypes, key: Uint8Array): Aead {
+  return {
+    nonceBytes: 12,
+    sealInto(out, at, nonce, plain, aad) {
+      const cipher = createCipheriv(name, key, nonce, OPTIONS);
+      if (aad !== undefined) cipher.setAAD(aad);
+      const body = cipher.update(plain);
+      cipher.final();
+      out.set(body, at);
+      out.set(cipher.getAuthTag(), at + body.length);
+      return at + body.length + TAG_BYTES;
+    },
+    open(nonce, sealed, aad) {
+      const end = sealed.length - TAG_BYTES;
+      if (end < 0) return null;
+      const decipher = createDecipheriv(name, key, nonce, OPTIONS);
+      decipher.setAuthTag(sealed.subarray(end));
+      if (aad !== undefined) decipher.setAAD(aad);
+      const plain = decipher.update(sealed.subarray(0, end));
+      try {
+        decipher.final();
+      } catch {
+        return null; // the one thing that final() checks is the tag
+      }
+      return plain;
+    },
+  };
+}
+
+/** XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha §2.3): a subkey from the first 16 nonce bytes, the other 8 behind 4 zeros. */
+function extendedNonce(key: Uint8Array): Aead {
+  const inner = Buffer.alloc(12);
+  const under = (nonce: Uint8Array): Aead => {
+    inner.set(nonce.subarray(16, 24), 4);
+    return plainNonce("chacha20-poly1305" as CipherGCMTypes, hchacha20(key, nonce.subarray(0, 16)));
+  };
+  return {
+    nonceBytes: 24,
+    sealInto: (out, at, nonce, plain, aad) => under(nonce).sealInto(out, at, inner, plain, aad),
+    open: (nonce, sealed, aad) => under(nonce).open(inner, sealed, aad),
+  };
+}
+
+/** Adds one to a little-endian counter that fills the nonce. It cannot wrap within the life of a connection. */
+export function incrementNonce(nonce: Uint8Array): void {
+  for (let at = 0; at < nonce.length; at++) {
+    const next = ((nonce[at] as number) + 1) & 0xff;
+    nonce[at] = next;
+    if (next !== 0) return;
+  }
+}
