@@ -1,0 +1,106 @@
+/** The TLS keys of nodes and listeners, under their names in files. */
+import { z } from "zod";
+import { choice, Fault, flag, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
+
+const FINGERPRINT = /^[0-9a-f]{64}$/;
+
+/** SHA-256 of a certificate, hex, colons allowed; the value is 64 lower-case digits. */
+const fingerprint = () =>
+  scalar({ type: "string", pattern: "^([0-9A-Fa-f]{2}:?){32}$" }, (source) => {
+    const digits = source.replaceAll(":", "").trim().toLowerCase();
+    return FINGERPRINT.test(digits)
+      ? digits
+      : new Fault(
+          "expected the SHA-256 of a certificate (64 hex digits, colons allowed); a browser's name belongs in client-fingerprint",
+        );
+  });
+
+const publicKey = () =>
+  scalar({ type: "string" }, (source) =>
+    /^[A-Za-z0-9_-]{43}=?$/.test(source)
+      ? source
+      : new Fault("expected an X25519 public key: 32 bytes in base64url"),
+  );
+
+const shortId = () =>
+  scalar({ type: "string" }, (source) =>
+    /^([0-9a-fA-F]{2}){0,8}$/.test(source)
+      ? source.toLowerCase()
+      : new Fault("expected up to 8 bytes in hex"),
+  );
+
+const echOptions = z.object({
+  enable: flag().default(false),
+  config: text().optional(),
+  "query-server-name": text().optional(),
+});
+
+const realityOptions = z.object({
+  "public-key": publicKey(),
+  "short-id": shortId().default(""),
+  "support-x25519mlkem768": flag().default(false),
+});
+
+/** Keys of every node that may speak TLS. The name of the server is `sni` or `servername`, each protocol adds its own. */
+export const tlsClientFields = {
+  alpn: list(name()).optional(),
+  "skip-cert-verify": flag().default(false),
+  fingerprint: fingerprint().optional(),
+  "name-cert-verify": text().optional(),
+  "client-fingerprint": text().optional(),
+  certificate: pem().optional(),
+  "private-key": pem().optional(),
+  "ech-opts": echOptions.optional(),
+};
+
+/** For the protocols whose security layer may be REALITY: vless, vmess, trojan. */
+export const realityClientFields = { "reality-opts": realityOptions.optional() };
+
+export const CLIENT_AUTH_TYPES = [
+  "",
+  "request",
+  "require-any",
+  "verify-if-given",
+  "require-and-verify",
+] as const;
+export type ClientAuthType = (typeof CLIENT_AUTH_TYPES)[number];
+
+/** Keys of every listener that may speak TLS. */
+export const tlsServerFields = {
+  certificate: pem().optional(),
+  "private-key": pem().optional(),
+  "client-auth-type": choice(CLIENT_AUTH_TYPES).default(""),
+  "client-auth-cert": pem().optional(),
+  "ech-key": pem().optional(),
+};
+
+const limit = z.object({
+  "after-bytes": text().optional(),
+  "bytes-per-sec": text().optional(),
+  "burst-bytes-per-sec": text().optional(),
+});
+
+/** For listeners whose security layer may be REALITY. */
+export const realityServerFields = {
+  "reality-config": z
+    .object({
+      dest: name(),
+      "private-key": publicKey(),
+      "short-id": list(shortId()).default([""]),
+      "server-names": list(name()),
+      "max-time-difference": text().optional(),
+      proxy: text().optional(),
+      "limit-fallback-upload": limit.optional(),
+      "limit-fallback-download": limit.optional(),
+    })
+    .optional(),
+};
+
+const tlsClientSchema = z.object(tlsClientFields);
+const tlsServerSchema = z.object(tlsServerFields);
+export type TlsClientFields = z.output<typeof tlsClientSchema>;
+export type TlsServerFields = z.output<typeof tlsServerSchema>;
+export type RealityClientFields = z.output<typeof realityOptions>;
+
+/** A map of header names to values, as `ws-opts.headers` has it. */
+export const headerMap = () => mapOf(text());
