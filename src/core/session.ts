@@ -18,6 +18,12 @@ export interface Endpoint {
   readonly port: number;
 }
 
+/** An address with a prefix length, host bits kept: `198.18.0.1/16`. */
+export interface IpPrefix {
+  readonly ip: Ip;
+  readonly bits: number;
+}
+
 /** Where a session came in: what IN-* rules read and dashboards show. */
 export interface InboundInfo {
   /** The listener's name; `DEFAULT-MIXED` and the like for the top-level ports. */
