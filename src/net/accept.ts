@@ -1,0 +1,80 @@
+import { randomUUID } from "node:crypto";
+import type { Duplex } from "node:stream";
+import type { InboundEnv } from "#core/inbound.ts";
+import type { Destination, Endpoint, Metadata, Network, StreamSession } from "#core/session.ts";
+import type { StreamSocket } from "#core/sockets.ts";
+import { socketIp } from "./ip.ts";
+
+/** Both ends of an accepted connection, as the kernel names them. */
+export interface Arrival {
+  readonly source: Endpoint;
+  readonly local: Endpoint;
+}
+
+/** Null where the connection is gone already and the kernel no longer tells. */
+export function arrivalOf(socket: StreamSocket): Arrival | null {
+  const { remoteAddress, remotePort, localAddress, localPort } = socket;
+  if (remoteAddress === undefined || remotePort === undefined || localPort === undefined) return null;
+  return {
+    source: { ip: socketIp(remoteAddress), port: remotePort },
+    local: { ip: socketIp(localAddress), port: localPort },
+  };
+}
+
+/** What an inbound learnt from its client. */
+export interface Asked {
+  readonly network: Network;
+  /** API spelling of what the client spoke. */
+  readonly type: string;
+  readonly user: string | null;
+  readonly destination: Destination;
+}
+
+/** The listener as far as it goes into metadata. */
+export type InboundPlace = Pick<InboundEnv, "name" | "ruleList" | "target">;
+
+export function describe({ name, ruleList, target }: InboundPlace, arrival: Arrival, asked: Asked): Metadata {
+  const { network, type, user, destination } = asked;
+  return {
+    id: randomUUID(),
+    network,
+    source: arrival.source,
+    destination,
+    inbound: { name, type, user, local: arrival.local, ruleList, target },
+    dscp: null,
+    acceptedAtMs: Date.now(),
+  };
+}
+
+/** A session whose `tell` runs for the first reply only and cannot throw into the relay. */
+export function streamSession(
+  metadata: Metadata,
+  stream: Duplex,
+  tell: (failure: Error | null) => void,
+): StreamSession {
+  let told = false;
+  return {
+    network: "tcp",
+    metadata,
+    stream,
+    reply(failure) {
+      if (told || stream.destroyed) return;
+      told = true;
+      try {
+        tell(failure);
+      } catch (error) {
+        stream.destroy(error instanceof Error ? error : new Error(String(error)));
+      }
+    },
+  };
+}
+
+/**
+ * The first thing to call on an accepted connection: an 'error' event without a listener would end the process, and a
+ * reset may come before anybody else listens. The stream destroys itself; whoever works on it sees its 'close'.
+ */
+export function guardErrors(stream: Duplex): void {
+  stream.on("error", ignore);
+}
+
+function ignore(): void {}
