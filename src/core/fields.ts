@@ -3,6 +3,9 @@
  * error text. Values come from YAML, where an unquoted scalar keeps its source text (`Plain`), or from JSON.
  */
 import { z } from "zod";
+import { messageOf } from "./errors.ts";
+import { suggestion } from "./nearest.ts";
+import { compilePattern } from "./pattern.ts";
 
 /** An unquoted YAML scalar; `source` is what the user typed, so `secret: 0123` stays the text 0123. */
 export class Plain {
@@ -124,7 +127,111 @@ export const choice = <const T extends string>(words: readonly T[], { fold = fal
   scalar({ type: "string", enum: [...words] }, (source, raw) => {
     const wanted = fold ? source.toLowerCase() : source;
     const found = words.find((word) => (fold ? word.toLowerCase() : word) === wanted);
-    return found ?? new Fault(`expected one of ${words.join(", ")}, got ${show(raw)}`);
+    if (found !== undefined) return found;
+    return new Fault(`expected one of ${words.join(", ")}, got ${show(raw)}${suggestion(source, words)}`);
+  });
+
+/** A path inside the home directory or a safe path; the configuration checks that it is. */
+export const filePath = () => scalar({ type: "string", "x-weir-file": true }, (source) => source);
+
+const DURATION_UNITS: Readonly<Record<string, number>> = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/** `31d`, also `1d12h`, in any case: milliseconds. Null where it is something else or zero. */
+export function parseDurationMs(source: string): number | null {
+  const body = source.trim().toLowerCase();
+  if (!/^(\d{1,12}[mhdw])+$/.test(body)) return null;
+  let totalMs = 0;
+  for (const [, count, unit] of body.matchAll(/(\d+)([mhdw])/g))
+    totalMs += Number(count) * (DURATION_UNITS[unit as string] as number);
+  return totalMs > 0 && Number.isSafeInteger(totalMs) ? totalMs : null;
+}
+
+/** A duration with unit, as milliseconds. The bounds are durations too. */
+export const duration = (minimum: string, maximum: string) =>
+  scalar({ type: "string", pattern: "^([0-9]+[mhdwMHDW])+$" }, (source, raw) => {
+    const value = parseDurationMs(source);
+    if (value === null) return new Fault(`expected a duration such as 5m, 12h, 31d or 2w, got ${show(raw)}`);
+    if (value >= (parseDurationMs(minimum) ?? 0) && value <= (parseDurationMs(maximum) ?? 0)) return value;
+    return new Fault(`expected a duration from ${minimum} to ${maximum}, got ${show(raw)}`);
+  });
+
+/** Both ends belong to it. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+const RANGE_ITEMS = 28;
+
+/**
+ * `80`, `1000-2000`, joined by `/` or `,`. Empty or `*` is everything. Throws nothing; answers a Fault with what
+ * would be right.
+ */
+export function parseRanges(source: string, minimum: number, maximum: number): readonly Range[] | Fault {
+  const body = source.replaceAll(/\s/g, "");
+  if (body === "" || body === "*") return [{ from: minimum, to: maximum }];
+  const items = body.split(/[/,]/).filter((item) => item !== "");
+  if (items.length > RANGE_ITEMS) return new Fault(`expected at most ${RANGE_ITEMS} ranges`);
+  const ranges: Range[] = [];
+  for (const item of items) {
+    const [, first, second] = /^(\d{1,10})(?:-(\d{1,10}))?$/.exec(item) ?? [];
+    const ends = [Number(first), Number(second ?? first)];
+    const from = Math.min(...ends);
+    const to = Math.max(...ends);
+    if (first === undefined || from < minimum || to > maximum)
+      return new Fault(
+        `expected numbers or ranges from ${minimum} to ${maximum} such as 80/443/1000-2000, got ${show(item)}`,
+      );
+    ranges.push({ from, to });
+  }
+  return ranges.length > 0 ? ranges : new Fault("expected at least one number or range");
+}
+
+export const ranges = (minimum: number, maximum: number) =>
+  scalar({ type: ["string", "integer"] }, (source) => parseRanges(source, minimum, maximum));
+
+/** An absolute http or https URL, as it was written. */
+export const httpUrl = () =>
+  scalar({ type: "string", format: "uri" }, (source, raw) => {
+    const url = URL.parse(source);
+    if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "") return source;
+    return new Fault(`expected a URL beginning with http:// or https://, got ${show(raw)}`);
+  });
+
+/** A regular expression in the spelling of `compilePattern`, as text. */
+export const pattern = () =>
+  scalar({ type: "string", format: "regex" }, (source) => {
+    try {
+      compilePattern(source);
+      return source;
+    } catch (error) {
+      return new Fault(`not a regular expression: ${messageOf(error)}`);
+    }
+  });
+
+/** The value, or null where it is absent. */
+export const maybe = <T extends z.ZodType>(item: T) => item.optional().transform((value) => value ?? null);
+
+type Camel<S extends string> = S extends `${infer Head}-${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : S;
+type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : K]: T[K] };
+
+/** `fake-ip-range6` → `fakeIpRange6`. */
+export function camelCase(key: string): string {
+  return key.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** A map of known keys, hyphenated in files, camelCase in the program. */
+export const block = <S extends z.ZodRawShape>(shape: S) =>
+  z.object(shape).transform((value) => {
+    const entries = Object.entries(value).map(([key, item]) => [camelCase(key), item]);
+    return Object.fromEntries(entries) as CamelKeys<z.output<z.ZodObject<S>>>;
   });
 
 /** A list; a single value stands for a list of one, as the ecosystem's decoders have it. */

@@ -1,0 +1,49 @@
+/**
+ * A regular expression as the ecosystem writes it (.NET-like): `(?i)`, `(?s)`, `(?m)` may stand anywhere and hold from
+ * there to the end of their group. Look-around works. Throws `SyntaxError`.
+ */
+export function compilePattern(source: string, flags = ""): RegExp {
+  const body = scopeInlineFlags(source);
+  try {
+    return new RegExp(body, `u${flags}`);
+  } catch {
+    // Escapes such as \- are only allowed outside Unicode mode; the second error is the one to show.
+    return new RegExp(body, flags);
+  }
+}
+
+/** `a(?i)b` → `a(?i:b)`: JavaScript knows flags only for a group. */
+function scopeInlineFlags(source: string): string {
+  if (!source.includes("(?")) return source;
+  let out = "";
+  let inClass = false;
+  const opened: string[][] = [[]]; // flags opened inside each group, innermost group last
+  const flagsHere = () => opened.at(-1) as string[];
+  const close = () => ")".repeat(flagsHere().length);
+  for (let at = 0; at < source.length; at++) {
+    const char = source[at] as string;
+    if (char === "\\") {
+      out += char + (source[++at] ?? "");
+      continue;
+    }
+    const inline = !inClass && char === "(" ? /^\(\?([ims]+)\)/.exec(source.slice(at, at + 8)) : null;
+    if (inline !== null) {
+      flagsHere().push(`(?${inline[1]}:`);
+      out += flagsHere().at(-1) as string;
+      at += inline[0].length - 1;
+      continue;
+    }
+    if (inClass) inClass = char !== "]";
+    else if (char === "[") inClass = true;
+    else if (char === "(") opened.push([]);
+    else if (char === ")" && opened.length > 1) {
+      out += close();
+      opened.pop();
+    } else if (char === "|") {
+      out += `${close()}|${flagsHere().join("")}`; // the flags go on behind the bar
+      continue;
+    }
+    out += char;
+  }
+  return out + close();
+}
