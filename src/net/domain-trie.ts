@@ -1,0 +1,94 @@
+/** Values by domain pattern: hosts, DNS policies, fake-IP filters, rule sets. */
+import type { DomainPattern } from "./domain-pattern.ts";
+import { BELOW, DomainTable, EXACT } from "./domain-table.ts";
+
+/**
+ * The most specific pattern answers: exact before `*` before `.` and `+`; among suffixes the longest; among patterns
+ * with `*` the one that is literal nearer the end. Of equal patterns the first counts.
+ */
+export class DomainTrie<T> {
+  readonly #table: DomainTable;
+  readonly #stars: StarTree | null;
+  /** Values of plain patterns, then of starred ones. */
+  readonly #values: readonly T[];
+  readonly #plainCount: number;
+
+  constructor(entries: Iterable<readonly [DomainPattern, T]>) {
+    const list = [...entries];
+    const plain = list.filter(([pattern]) => !pattern.starred);
+    const starred = list.filter(([pattern]) => pattern.starred);
+    this.#table = new DomainTable(
+      plain.map(([{ name }]) => name),
+      Uint8Array.from(plain, ([{ covers }]) => covers),
+    );
+    this.#stars = starred.length === 0 ? null : new StarTree(starred.map(([pattern]) => pattern));
+    this.#values = [...plain, ...starred].map(([, value]) => value);
+    this.#plainCount = plain.length;
+  }
+
+  get size(): number {
+    return this.#values.length;
+  }
+
+  /** `host` is lower-case ASCII without a last dot. */
+  get(host: string): T | undefined {
+    const at = this.#find(host);
+    return at < 0 ? undefined : this.#values[at];
+  }
+
+  has(host: string): boolean {
+    return this.#find(host) >= 0;
+  }
+
+  #find(host: string): number {
+    const plain = this.#table.find(host);
+    if (this.#stars === null || (plain >= 0 && this.#table.isExact(plain))) return plain;
+    const star = this.#stars.find(host, plain < 0);
+    return star < 0 ? plain : this.#plainCount + star;
+  }
+}
+
+interface StarNode {
+  readonly children: Map<string, StarNode>;
+  exact: number;
+  below: number;
+}
+
+/** Patterns with `*` labels, from the last label to the first. Few in practice, so plain maps do. */
+class StarTree {
+  readonly #root: StarNode = { children: new Map(), exact: -1, below: -1 };
+
+  constructor(patterns: readonly DomainPattern[]) {
+    for (const [item, { name, covers }] of patterns.entries()) {
+      let node = this.#root;
+      for (const label of name.split(".").reverse()) {
+        let child = node.children.get(label);
+        if (child === undefined) {
+          child = { children: new Map(), exact: -1, below: -1 };
+          node.children.set(label, child);
+        }
+        node = child;
+      }
+      if (covers !== BELOW && node.exact < 0) node.exact = item;
+      if (covers !== EXACT && node.below < 0) node.below = item;
+    }
+  }
+
+  /** A pattern of exactly these labels; with `orBelow`, failing that, one that ends in `+`/`.` and covers them. */
+  find(host: string, orBelow: boolean): number {
+    const labels = host.split(".");
+    const exact = walk(this.#root, labels, labels.length, false);
+    return exact >= 0 || !orBelow ? exact : walk(this.#root, labels, labels.length, true);
+  }
+}
+
+/** Depth first, literal before star; visits each node once at most, so hostile hosts cost no more than the tree. */
+function walk(node: StarNode, labels: readonly string[], left: number, below: boolean): number {
+  if (left === 0) return below ? -1 : node.exact;
+  for (const label of [labels[left - 1] as string, "*"]) {
+    const child = node.children.get(label);
+    const found = child === undefined ? -1 : walk(child, labels, left - 1, below);
+    if (found >= 0) return found;
+  }
+  return below ? node.below : -1;
+}
