@@ -75,19 +75,20 @@ export class ByteQueue {
     }
   }
 
-  /** Makes the first piece at least `size` long. */
+  /** Makes the first piece exactly `size` long; of the last piece that it spans only the needed part is copied. */
   #join(size: number): Buffer {
-    const joined: Buffer[] = [];
+    const joined = Buffer.allocUnsafe(size);
     let got = 0;
     let at = this.#head;
     for (; got < size; at++) {
       const piece = this.#pieces[at] as Buffer;
-      joined.push(piece);
-      got += piece.length;
+      const copied = piece.copy(joined, got);
+      got += copied;
+      if (copied < piece.length) this.#pieces[at--] = piece.subarray(copied);
     }
-    const first = Buffer.concat(joined, got);
-    this.#pieces = [first, ...this.#pieces.slice(at)];
+    this.#pieces[--at] = joined;
+    if (at > 0) this.#pieces.splice(0, at);
     this.#head = 0;
-    return first;
+    return joined;
   }
 }

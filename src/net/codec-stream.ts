@@ -1,0 +1,130 @@
+import { Duplex } from "node:stream";
+import { ProtocolError } from "#core/errors.ts";
+import { abortStream } from "#core/stream.ts";
+import { discardInput } from "./read-handshake.ts";
+
+/** Turns plain bytes into wire bytes and back; one object serves one conversation. */
+export interface StreamCodec {
+  /** Wire bytes for plain ones. The first call also brings what opens the conversation, even where `plain` is empty. */
+  seal(plain: Buffer): Buffer;
+  /** Wire bytes that say "no more follows", with the opening where it was not sent yet; null: the wire's end says it. */
+  sealEnd(): Buffer | null;
+  /** Hands plain pieces to `emit` as far as `wire` completes them; null: the peer said its end. Throws `ProtocolError`. */
+  open(wire: Buffer, emit: (plain: Buffer | null) => void): void;
+  /** The wire ended. Throws `ProtocolError` where it must not end. */
+  openEnd(): void;
+}
+
+export interface CodecStreamOptions {
+  /** Send the opening alone when nothing was written for so long: the far side may be the one that speaks first. */
+  readonly openAfterMs?: number;
+  /** A faulty wire is read on and thrown away for so long, in place of a reset that would show where the fault lay. */
+  readonly discardOnFaultMs?: number;
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** A plain Duplex over a wire Duplex, which it owns. Keeps half-close; back-pressure passes through both ways. */
+export class CodecStream extends Duplex {
+  readonly #wire: Duplex;
+  readonly #codec: StreamCodec;
+  readonly #options: CodecStreamOptions;
+  readonly #openTimer: NodeJS.Timeout | null;
+  #opened = false;
+  #wanted = false;
+  #plainEnded = false;
+  #afterDrain: ((error?: Error | null) => void) | null = null;
+  readonly #emit = (plain: Buffer | null): void => this.#take(plain);
+
+  constructor(wire: Duplex, codec: StreamCodec, options: CodecStreamOptions = {}) {
+    super({ allowHalfOpen: true });
+    this.#wire = wire;
+    this.#codec = codec;
+    this.#options = options;
+    this.#openTimer =
+      options.openAfterMs === undefined ? null : setTimeout(() => this.#open(), options.openAfterMs);
+    wire.pause(); // until somebody reads
+    wire.on("data", (bytes: Buffer) => this.#guard(() => codec.open(bytes, this.#emit)));
+    wire.on("end", () => this.#guard(() => this.#wireEnded()));
+    wire.on("error", (error) => this.destroy(error));
+    wire.on("close", () => this.#wireClosed());
+    wire.on("drain", () => this.#drained());
+  }
+
+  /** The stream below, for those who need to know where the conversation really runs. */
+  get wire(): Duplex {
+    return this.#wire;
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    this.#wire.resume();
+  }
+
+  override _write(plain: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
+    this.#markOpened();
+    if (this.#wire.write(this.#codec.seal(plain))) done();
+    else this.#afterDrain = done;
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#markOpened();
+    const last = this.#codec.sealEnd();
+    // Finished means handed to the kernel: a destroy that follows must not cut off the tail.
+    if (last === null) this.#wire.end(done);
+    else this.#wire.end(last, done);
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#markOpened();
+    const limitMs = this.#options.discardOnFaultMs;
+    if (error instanceof ProtocolError && limitMs !== undefined) discardInput(this.#wire, limitMs);
+    else if (error !== null) abortStream(this.#wire, error);
+    else this.#wire.destroy();
+    done(error);
+  }
+
+  #open(): void {
+    if (this.#opened || this.destroyed) return;
+    this.#markOpened();
+    this.#wire.write(this.#codec.seal(EMPTY));
+  }
+
+  #markOpened(): void {
+    this.#opened = true;
+    if (this.#openTimer !== null) clearTimeout(this.#openTimer);
+  }
+
+  #guard(work: () => void): void {
+    if (this.destroyed) return;
+    try {
+      work();
+    } catch (error) {
+      this.destroy(error as Error);
+    }
+  }
+
+  #take(plain: Buffer | null): void {
+    if (this.#plainEnded) return; // behind the peer's own end mark
+    if (plain === null) this.#plainEnded = true;
+    if (this.push(plain) || plain === null || !this.#wanted) return;
+    this.#wanted = false;
+    this.#wire.pause();
+  }
+
+  #wireEnded(): void {
+    if (!this.#plainEnded) this.#codec.openEnd();
+    this.#take(null);
+  }
+
+  #wireClosed(): void {
+    if (this.destroyed || (this.#plainEnded && this.writableFinished)) return;
+    this.destroy(new Error("the connection below closed before its end"));
+  }
+
+  #drained(): void {
+    const done = this.#afterDrain;
+    this.#afterDrain = null;
+    done?.();
+  }
+}

@@ -1,0 +1,50 @@
+/** How many values one generation holds, and for how long it takes new ones. */
+export interface ReplayFilterOptions {
+  readonly capacity: number;
+  /** A value is remembered at least this long, unless more than `capacity` others arrive; Infinity: only those count. */
+  readonly windowMs: number;
+  readonly now: () => number;
+}
+
+/**
+ * Remembers values that must not come twice (salts, AuthIDs), in two generations. The bound: `capacity` a generation;
+ * a full one becomes the old one and the values of the old one before it are forgotten.
+ */
+export class ReplayFilter {
+  readonly #options: ReplayFilterOptions;
+  #current = new Set<string>();
+  #previous = new Set<string>();
+  #rotatedAtMs: number;
+
+  constructor(options: ReplayFilterOptions) {
+    this.#options = options;
+    this.#rotatedAtMs = options.now();
+  }
+
+  has(value: Buffer): boolean {
+    this.#expire();
+    const key = value.toString("latin1");
+    return this.#current.has(key) || this.#previous.has(key);
+  }
+
+  /** Remembers `value`; false where it was known already. */
+  add(value: Buffer): boolean {
+    if (this.has(value)) return false;
+    if (this.#current.size >= this.#options.capacity) this.#rotate();
+    this.#current.add(value.toString("latin1"));
+    return true;
+  }
+
+  #expire(): void {
+    const ageMs = this.#options.now() - this.#rotatedAtMs;
+    if (ageMs < this.#options.windowMs) return;
+    if (ageMs >= 2 * this.#options.windowMs) this.#current.clear();
+    this.#rotate();
+  }
+
+  #rotate(): void {
+    this.#previous = this.#current;
+    this.#current = new Set();
+    this.#rotatedAtMs = this.#options.now();
+  }
+}

@@ -1,0 +1,61 @@
+/** Whom a server knows, and by what key. Immutable: other users are another value. */
+import { ConfigError } from "#core/errors.ts";
+import type { User } from "#core/inbound.ts";
+import { keyName, masterKey, type Method, preSharedKey, preSharedKeys } from "./methods.ts";
+
+export interface UserKey {
+  /** Null: the server has one key and no users. */
+  readonly user: string | null;
+  readonly key: Buffer;
+}
+
+export interface ServerKeys {
+  readonly method: Method;
+  /** Never empty but for a server of many users that has none at the moment. */
+  readonly candidates: readonly UserKey[];
+  /** The key that opens identity headers and names users below it; null: clients use the only candidate's key. */
+  readonly identity: Buffer | null;
+  /** With `identity`: by the name that an identity header holds, in latin1. */
+  readonly byName: ReadonlyMap<string, UserKey>;
+}
+
+/** `users` null: one key for everybody. Throws `ConfigError`. */
+export function serverKeys(method: Method, password: string, users: readonly User[] | null): ServerKeys {
+  if (users === null) return withoutUsers(method, password);
+  if (method.edition === "plain")
+    throw new ConfigError("cipher none knows no users: there is no key to tell them apart");
+  if (method.edition === "sip004") {
+    const candidates = users.map(({ id, credential }) => ({ user: id, key: masterKey(method, credential) }));
+    return { method, candidates: distinct(candidates), identity: null, byName: new Map() };
+  }
+  if (method.aead === "chacha20-poly1305")
+    throw new ConfigError(`${method.name} knows no users: identity headers exist for the AES methods only`);
+  const candidates = users.map(({ id, credential }) => ({ user: id, key: preSharedKey(method, credential) }));
+  return named(method, preSharedKey(method, password), distinct(candidates));
+}
+
+function withoutUsers(method: Method, password: string): ServerKeys {
+  const keys = method.edition === "2022" ? preSharedKeys(method, password) : [masterKey(method, password)];
+  if (keys.length > 2) throw new ConfigError("a server takes key or serverKey:userKey, not more levels");
+  const candidates = [{ user: null, key: keys.at(-1) as Buffer }];
+  if (keys.length === 1) return { method, candidates, identity: null, byName: new Map() };
+  return named(method, keys[0] as Buffer, candidates);
+}
+
+function named(method: Method, identity: Buffer, candidates: readonly UserKey[]): ServerKeys {
+  const byName = new Map(candidates.map((entry) => [keyName(entry.key).toString("latin1"), entry]));
+  return { method, candidates, identity, byName };
+}
+
+function distinct(candidates: readonly UserKey[]): readonly UserKey[] {
+  const owners = new Map<string, string | null>();
+  for (const { user, key } of candidates) {
+    const text = key.toString("latin1");
+    if (owners.has(text))
+      throw new ConfigError(
+        `users ${owners.get(text)} and ${user} have the same key: nobody could tell them apart`,
+      );
+    owners.set(text, user);
+  }
+  return candidates;
+}

@@ -1,0 +1,84 @@
+/** TCP of the AEAD ciphers: SALT(key size) then chunks; a client's first chunk starts with the SOCKS address (SIP004). */
+import { randomBytes } from "node:crypto";
+import { ProtocolError } from "#core/errors.ts";
+import { ByteQueue } from "#net/byte-queue.ts";
+import type { StreamCodec } from "#net/codec-stream.ts";
+import { createAead } from "#protocols/crypto/aead.ts";
+import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { ChunkOpener, ChunkSealer, MAX_CHUNK } from "./chunks.ts";
+import { type Method, sip004Subkey } from "./methods.ts";
+
+export interface Sip004Options {
+  readonly method: Method;
+  readonly master: Uint8Array;
+  /** What goes in front of the first payload: a client's target address; empty for a server. */
+  readonly request: Buffer;
+  /** A server's, which has read the client's salt already. */
+  readonly opener?: ChunkOpener;
+  /** A client's: salts that servers have used. */
+  readonly salts?: ReplayFilter;
+  /** For tests: a fixed salt. */
+  readonly salt?: Buffer;
+}
+
+export class Sip004Codec implements StreamCodec {
+  readonly #options: Sip004Options;
+  readonly #arrived = new ByteQueue();
+  #sealer: ChunkSealer | null = null;
+  #opener: ChunkOpener | null;
+
+  constructor(options: Sip004Options) {
+    this.#options = options;
+    this.#opener = options.opener ?? null;
+  }
+
+  seal(plain: Buffer): Buffer {
+    if (this.#sealer === null) return this.#sealFirst(plain);
+    const out = Buffer.allocUnsafe(this.#sealer.sizeOf(plain.length));
+    this.#sealer.chunksInto(out, 0, plain);
+    return out;
+  }
+
+  #sealFirst(plain: Buffer): Buffer {
+    const { method, master, request } = this.#options;
+    const salt = this.#options.salt ?? randomBytes(method.keyBytes);
+    const sealer = new ChunkSealer(createAead(method.aead, sip004Subkey(master, salt)), MAX_CHUNK.sip004);
+    this.#sealer = sealer;
+    const first = request.length === 0 ? plain : Buffer.concat([request, plain]);
+    const out = Buffer.allocUnsafe(salt.length + sealer.sizeOf(first.length));
+    sealer.chunksInto(out, salt.copy(out), first);
+    return out;
+  }
+
+  sealEnd(): Buffer | null {
+    const unsent = this.#sealer === null && this.#options.request.length > 0;
+    return unsent ? this.#sealFirst(Buffer.alloc(0)) : null;
+  }
+
+  open(wire: Buffer, emit: (plain: Buffer) => void): void {
+    this.#arrived.push(wire);
+    this.#opener ??= this.#openFirst();
+    if (this.#opener === null) return;
+    for (let plain = this.#opener.nextChunk(this.#arrived); plain !== null;) {
+      emit(plain);
+      plain = this.#opener.nextChunk(this.#arrived);
+    }
+  }
+
+  #openFirst(): ChunkOpener | null {
+    const { method, master, salts } = this.#options;
+    const salt = this.#arrived.take(method.keyBytes);
+    if (salt === null) return null;
+    if (salts?.add(salt) === false) throw new ProtocolError("the server's salt was used before");
+    return sip004Opener(method, master, salt);
+  }
+
+  openEnd(): void {
+    if (this.#arrived.length > 0 || this.#opener?.idle === false)
+      throw new ProtocolError("the stream ended within a chunk");
+  }
+}
+
+export function sip004Opener(method: Method, master: Uint8Array, salt: Uint8Array): ChunkOpener {
+  return new ChunkOpener(createAead(method.aead, sip004Subkey(master, salt)), MAX_CHUNK.sip004);
+}
