@@ -2,10 +2,20 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
-/** Ends a stream as a peer would see a fault: a kernel socket sends RST, anything else is destroyed with the error. */
+/**
+ * Ends a stream as a peer would see a fault: a kernel TCP socket sends RST, anything else is destroyed with the error
+ * (TLS, too: its close without `close_notify` is what a truncated conversation looks like). Never throws.
+ */
 export function abortStream(stream: Duplex, error?: Error): void {
-  // A TLSSocket is a Socket by class, but it has no kernel handle of its own and would throw.
-  const kernel = stream instanceof Socket && !(stream instanceof TLSSocket);
-  if (kernel && !stream.destroyed) stream.resetAndDestroy();
-  else stream.destroy(error);
+  if (!(stream instanceof Socket) || stream instanceof TLSSocket || stream.connecting || stream.destroyed)
+    stream.destroy(error);
+  else resetOrDestroy(stream, error);
+}
+
+function resetOrDestroy(socket: Socket, error: Error | undefined): void {
+  try {
+    socket.resetAndDestroy();
+  } catch {
+    socket.destroy(error); // a local pipe: it is a Socket, but knows no RST
+  }
 }

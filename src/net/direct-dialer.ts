@@ -1,0 +1,70 @@
+/** The way out without a proxy: kernel sockets to literal addresses. Everything else is built on this one. */
+import type { Duplex } from "node:stream";
+import { DialError } from "#core/errors.ts";
+import type { DialContext, Dialer } from "#core/outbound.ts";
+import type { Resolver } from "#core/resolver.ts";
+import { destinationText } from "#core/session.ts";
+import type { Destination, Ip } from "#core/session.ts";
+import { openSockets } from "#platform/portable.ts";
+import { addressesOf } from "./addresses.ts";
+import type { Families, IpVersion } from "./addresses.ts";
+import { dialTcp } from "./dial.ts";
+import { DirectFlow } from "./direct-flow.ts";
+import { applyKeepAlive, DEFAULT_KEEP_ALIVE } from "./keep-alive.ts";
+import type { KeepAlive } from "./keep-alive.ts";
+import { race } from "./race.ts";
+
+export interface DirectDialerOptions {
+  readonly resolver: Resolver;
+  /** SO_BINDTODEVICE; empty or absent: the routing table decides. */
+  readonly interfaceName?: string;
+  /** SO_MARK; 0 or absent: none. */
+  readonly routingMark?: number;
+  readonly ipVersion?: IpVersion;
+  /** All addresses at once, the first handshake wins. */
+  readonly tcpConcurrent?: boolean;
+  readonly ipv6?: boolean;
+  readonly keepAlive?: KeepAlive;
+  /** Of one handshake. */
+  readonly connectTimeoutMs?: number;
+}
+
+/** RFC 8305 §5, "Connection Attempt Delay". */
+const STAGGER_MS = 250;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A name with more addresses than this is cut: the rest would not be reached within a client's patience. */
+const MAX_ADDRESSES = 16;
+
+/** Throws `ConfigError` where this system cannot mark or bind sockets as asked. Holds nothing that needs disposal. */
+export function openDirectDialer(options: DirectDialerOptions): Dialer {
+  const {
+    resolver,
+    keepAlive = DEFAULT_KEEP_ALIVE,
+    connectTimeoutMs: timeoutMs = CONNECT_TIMEOUT_MS,
+  } = options;
+  const families: Families = { ipVersion: options.ipVersion ?? "dual", ipv6: options.ipv6 ?? true };
+  const staggerMs = options.tcpConcurrent === true ? 0 : STAGGER_MS;
+  const { interfaceName = "", routingMark = 0 } = options;
+  const sockets = openSockets({ interfaceName, routingMark });
+
+  return {
+    async connect(destination: Destination, { signal }: DialContext): Promise<Duplex> {
+      const addresses = await addressesOf(destination, resolver, families, signal);
+      const { port } = destination;
+      const socket = await race(
+        addresses.slice(0, MAX_ADDRESSES),
+        (ip: Ip, stop) => dialTcp({ ip, port }, { signal: stop, timeoutMs, sockets }),
+        (loser) => loser.destroy(),
+        { signal, staggerMs },
+      );
+      applyKeepAlive(socket, keepAlive);
+      return socket;
+    },
+
+    associate(destination: Destination, { signal }: DialContext) {
+      if (signal.aborted)
+        return Promise.reject(new DialError("aborted", `udp ${destinationText(destination)}: aborted`));
+      return Promise.resolve(new DirectFlow({ resolver, families, sockets }));
+    },
+  };
+}

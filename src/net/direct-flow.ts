@@ -1,0 +1,147 @@
+/** Datagrams straight to their destinations: one unconnected socket per family, opened when first needed. */
+import { createSocket } from "node:dgram";
+import type { Socket } from "node:dgram";
+import type { Resolver } from "#core/resolver.ts";
+import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
+import type { SocketMaker } from "#platform/socket-maker.ts";
+import { addressesOf, allows } from "./addresses.ts";
+import type { Families } from "./addresses.ts";
+import { familyOf, socketIp } from "./ip.ts";
+
+export interface DirectFlowOptions {
+  readonly resolver: Resolver;
+  readonly families: Families;
+  readonly sockets: SocketMaker | null;
+}
+
+/** Names of one flow that are remembered; the oldest goes first. */
+const MAX_NAMES = 64;
+/** How long an answer is used without asking the resolver again, which has a cache of its own. */
+const NAME_MS = 30_000;
+/** A name without an address is not asked for again for this long; its datagrams are dropped. */
+const FAILED_NAME_MS = 2_000;
+/** Datagrams of one name that wait for its address; more are dropped. */
+const MAX_WAITING = 16;
+/** Bytes that the kernel would not take yet; beyond, datagrams are dropped. */
+const MAX_QUEUED_BYTES = 1 << 20;
+
+interface Name {
+  ip: Ip | null;
+  untilMs: number;
+  /** Null: the look-up is done. */
+  waiting: Datagram[] | null;
+}
+
+/** Full cone: whoever writes to one of the two ports is heard. A reply carries the name that was resolved to its address. */
+export class DirectFlow implements DatagramFlow {
+  readonly closed: Promise<void>;
+  readonly #close: () => void;
+  readonly #options: DirectFlowOptions;
+  readonly #names = new Map<string, Name>();
+  /** The name last resolved to an address: what a reply is told apart by. */
+  readonly #hosts = new Map<Ip, string>();
+  readonly #abort = new AbortController();
+  #v4: Socket | null = null;
+  #v6: Socket | null = null;
+  #on: (item: Datagram) => void = () => {};
+
+  constructor(options: DirectFlowOptions) {
+    this.#options = options;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.closed = promise;
+    this.#close = resolve;
+  }
+
+  receive(on: (item: Datagram) => void): void {
+    this.#on = on;
+  }
+
+  send(item: Datagram): void {
+    const { host, ip, port } = item.destination;
+    if (this.#abort.signal.aborted) return;
+    if (ip !== null && allows(this.#options.families, familyOf(ip))) this.#sendTo(ip, port, item.payload);
+    else if (host !== null) this.#sendByName(host, item);
+  }
+
+  #sendByName(host: string, item: Datagram): void {
+    const known = this.#names.get(host);
+    if (known !== undefined && known.waiting !== null) {
+      if (known.waiting.length < MAX_WAITING) known.waiting.push(item);
+    } else if (known !== undefined && known.untilMs > performance.now()) {
+      if (known.ip !== null) this.#sendTo(known.ip, item.destination.port, item.payload);
+    } else void this.#lookUp(host, item);
+  }
+
+  async #lookUp(host: string, first: Datagram): Promise<void> {
+    const name: Name = { ip: null, untilMs: 0, waiting: [first] };
+    this.#names.delete(host); // so that it becomes the youngest
+    if (this.#names.size >= MAX_NAMES) this.#names.delete(this.#names.keys().next().value as string);
+    if (this.#hosts.size >= MAX_NAMES) this.#hosts.delete(this.#hosts.keys().next().value as Ip);
+    this.#names.set(host, name);
+    const wanted: Destination = { host, ip: null, port: first.destination.port };
+    const { resolver, families } = this.#options;
+    try {
+      name.ip = (await addressesOf(wanted, resolver, families, this.#abort.signal))[0] ?? null;
+    } catch {
+      name.ip = null; // a datagram has nobody to tell: it is lost, as on any network
+    }
+    name.untilMs = performance.now() + (name.ip === null ? FAILED_NAME_MS : NAME_MS);
+    const waiting = name.waiting ?? [];
+    name.waiting = null;
+    if (name.ip === null || this.#abort.signal.aborted) return;
+    this.#hosts.set(name.ip, host);
+    for (const item of waiting) this.#sendTo(name.ip, item.destination.port, item.payload);
+  }
+
+  #sendTo(ip: Ip, port: number, payload: Uint8Array): void {
+    if (port === 0) return; // the kernel would refuse it
+    const socket = familyOf(ip) === 4 ? (this.#v4 ??= this.#open(4)) : (this.#v6 ??= this.#open(6));
+    if (socket !== null && socket.getSendQueueSize() < MAX_QUEUED_BYTES) socket.send(payload, port, ip);
+  }
+
+  /** Null where the system refuses a socket; the next datagram tries again. */
+  #open(family: 4 | 6): Socket | null {
+    const { sockets } = this.#options;
+    try {
+      return this.#bound(family, sockets === null ? null : sockets.udp(family));
+    } catch {
+      return null; // out of descriptors, or no such interface: this datagram is lost
+    }
+  }
+
+  #bound(family: 4 | 6, fd: number | null): Socket | null {
+    const socket = createSocket({
+      type: family === 4 ? "udp4" : "udp6",
+      ipv6Only: family === 6,
+      // Addresses are always literal; the runtime's own look-up would cost a turn of the loop per datagram.
+      lookup: (address, _, callback) => callback(null, address, family),
+    });
+    socket.on("message", (payload, { address, port }) => {
+      const ip = socketIp(address);
+      this.#on({ payload, destination: { host: this.#hosts.get(ip) ?? null, ip, port } });
+    });
+    // A send that failed (no route, too large) is a lost datagram and says nothing about the next one.
+    socket.on("error", () => {});
+    let listening = false;
+    socket.once("listening", () => (listening = true)); // comes before bind returns: nothing is left to look up
+    try {
+      socket.bind(fd === null ? { port: 0, exclusive: true } : { fd, exclusive: true });
+    } finally {
+      if (!listening) {
+        socket.close();
+        if (fd !== null) this.#options.sockets?.discard(fd);
+      }
+    }
+    return listening ? socket : null;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#abort.signal.aborted) {
+      this.#abort.abort();
+      this.#v4?.close();
+      this.#v6?.close();
+      this.#close();
+    }
+    return this.closed;
+  }
+}

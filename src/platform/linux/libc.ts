@@ -1,0 +1,63 @@
+/**
+ * The C library by `node:ffi`: typed, a handful of calls. A wrong pointer here is a crash and no exception, so only
+ * this folder speaks FFI, every buffer lives as long as the object that lends it, and nothing blocks.
+ */
+import { getSystemErrorName } from "node:util";
+
+/** A call that the kernel refused; `code` is the errno name, as Node's own socket errors have it. */
+export class SystemError extends Error {
+  override readonly name = "SystemError";
+  readonly code: string;
+  constructor(call: string, errno: number) {
+    const code = getSystemErrorName(-errno);
+    super(`${call}: ${code}`);
+    this.code = code;
+  }
+}
+
+export interface Libc {
+  /** A non-blocking, close-on-exec socket; the caller owns the descriptor. */
+  socket(family: number, type: number): number;
+  setsockopt(fd: number, level: number, option: number, value: Uint8Array): void;
+  /** Fills `value` and answers with how many bytes the kernel wrote. */
+  getsockopt(fd: number, level: number, option: number, value: Uint8Array): number;
+  close(fd: number): void;
+}
+
+const SOCK_NONBLOCK = 0o4000;
+const SOCK_CLOEXEC = 0o2000000;
+
+const SIGNATURES = {
+  socket: { arguments: ["i32", "i32", "i32"], return: "i32" },
+  setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
+  getsockopt: { arguments: ["i32", "i32", "i32", "pointer", "pointer"], return: "i32" },
+  close: { arguments: ["i32"], return: "i32" },
+  __errno_location: { arguments: [], return: "pointer" },
+} as const;
+
+/** Null where this runtime has no FFI. Throws where it has, but the library lacks a symbol. */
+export function openLibc(): Libc | null {
+  const ffi = process.getBuiltinModule("node:ffi"); // loaded on demand: importing this file warns of nothing
+  if (ffi === undefined) return null;
+  const { lib, functions } = ffi.dlopen(null, SIGNATURES); // null: musl and glibc alike
+  const errno = new Int32Array(ffi.toArrayBuffer(functions.__errno_location(), 4, false));
+  const optionLength = new Uint32Array(1);
+  const check = (call: string, result: number): number => {
+    if (result < 0) throw new SystemError(call, errno[0] as number);
+    return result;
+  };
+  const libc: Libc & { readonly keepsLoaded: unknown } = {
+    keepsLoaded: lib,
+    socket: (family, type) =>
+      check("socket", functions.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
+    setsockopt: (fd, level, option, value) =>
+      void check("setsockopt", functions.setsockopt(fd, level, option, value, value.byteLength)),
+    getsockopt(fd, level, option, value) {
+      optionLength[0] = value.byteLength;
+      check("getsockopt", functions.getsockopt(fd, level, option, value, optionLength));
+      return optionLength[0];
+    },
+    close: (fd) => void functions.close(fd),
+  };
+  return libc;
+}

@@ -1,0 +1,64 @@
+/** Socket options of socket(7) and ipv6(7) that Node does not offer. Numbers are those of the generic Linux ABI. */
+import type { SocketMaker, SocketOptions } from "../socket-maker.ts";
+import type { Libc } from "./libc.ts";
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+const SOCK_STREAM = 1;
+const SOCK_DGRAM = 2;
+const SOL_SOCKET = 1;
+const SO_BINDTODEVICE = 25;
+const SO_MARK = 36;
+const IPPROTO_IPV6 = 41;
+const IPV6_V6ONLY = 26;
+
+/** Kernel limit with the closing zero byte (IFNAMSIZ). */
+const INTERFACE_NAME_BYTES = 16;
+
+/** In the machine's own byte order, as the kernel reads an int. */
+function int32(value: number): Uint8Array {
+  return new Uint8Array(Uint32Array.of(value >>> 0).buffer);
+}
+
+/** Needs CAP_NET_ADMIN, or CAP_NET_RAW since Linux 5.17. */
+export function setMark(libc: Libc, fd: number, mark: number): void {
+  libc.setsockopt(fd, SOL_SOCKET, SO_MARK, int32(mark));
+}
+
+export function markOf(libc: Libc, fd: number): number {
+  const value = new Uint32Array(1);
+  libc.getsockopt(fd, SOL_SOCKET, SO_MARK, new Uint8Array(value.buffer));
+  return value[0] as number;
+}
+
+/** Throws ENODEV where there is no such interface. */
+export function bindToDevice(libc: Libc, fd: number, name: string): void {
+  libc.setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, Buffer.from(`${name}\0`));
+}
+
+/** Empty where the socket is bound to none. */
+export function deviceOf(libc: Libc, fd: number): string {
+  const value = Buffer.alloc(INTERFACE_NAME_BYTES);
+  const length = libc.getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, value);
+  return value.toString("latin1", 0, Math.max(0, length - 1));
+}
+
+export function openSocketMaker(libc: Libc, { routingMark, interfaceName }: SocketOptions): SocketMaker {
+  const make = (family: 4 | 6, type: number): number => {
+    const fd = libc.socket(family === 4 ? AF_INET : AF_INET6, type);
+    try {
+      if (routingMark !== 0) setMark(libc, fd, routingMark);
+      if (interfaceName !== "") bindToDevice(libc, fd, interfaceName);
+      if (family === 6 && type === SOCK_DGRAM) libc.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, int32(1));
+    } catch (error) {
+      libc.close(fd);
+      throw error;
+    }
+    return fd;
+  };
+  return {
+    tcp: (family) => make(family, SOCK_STREAM),
+    udp: (family) => make(family, SOCK_DGRAM),
+    discard: (fd) => libc.close(fd),
+  };
+}

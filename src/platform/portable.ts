@@ -1,0 +1,19 @@
+/** The doors to what only some systems can do. Where a system cannot, the error names the configuration key. */
+import { ConfigError } from "#core/errors.ts";
+import { openLibc } from "./linux/libc.ts";
+import { openSocketMaker } from "./linux/sockopt.ts";
+import type { SocketMaker, SocketOptions } from "./socket-maker.ts";
+
+/**
+ * Sockets that carry a mark or leave through one interface. Null where neither is wanted: the ordinary sockets of the
+ * runtime do. Throws `ConfigError` where this system cannot do what is wanted.
+ */
+export function openSockets(options: SocketOptions, system: string = process.platform): SocketMaker | null {
+  if (options.routingMark === 0 && options.interfaceName === "") return null;
+  const key = options.routingMark !== 0 ? "routing-mark" : "interface-name";
+  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
+  const libc = openLibc();
+  if (libc === null)
+    throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
+  return openSocketMaker(libc, options);
+}

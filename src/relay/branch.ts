@@ -1,0 +1,108 @@
+/** The path of one datagram session through one leaf outbound by one rule: a row in the live table. */
+import type { DialError } from "#core/errors.ts";
+import type { Meter } from "#core/meter.ts";
+import type { Decision } from "#core/router.ts";
+import type { Datagram, DatagramFlow, Destination, Metadata } from "#core/session.ts";
+import { DatagramQueue } from "./datagram-budget.ts";
+import type { DatagramEnv } from "./datagrams.ts";
+import type { LiveEntry } from "./live-table.ts";
+import { ReplyNames } from "./reply-names.ts";
+import { dialFailed, matched } from "./session-log.ts";
+import type { Idle } from "./sweep.ts";
+
+export interface BranchOwner {
+  /** To the client. */
+  reply(item: Datagram): void;
+  /** `failure` is null where the branch merely came to its end. */
+  branchClosed(branch: Branch, failure: DialError | null): void;
+}
+
+/** A conversation with a name server is one question and one answer. */
+const DNS_PORT = 53;
+const DNS_IDLE_MS = 10_000;
+
+export class Branch implements Idle {
+  activeAtMs = 0;
+  readonly idleMs: number;
+  readonly decision: Decision;
+  readonly names: ReplyNames;
+  readonly #env: DatagramEnv;
+  readonly #owner: BranchOwner;
+  readonly #entry: LiveEntry;
+  readonly #waiting: DatagramQueue;
+  #flow: DatagramFlow | null = null;
+  #meter: Meter | null = null;
+  #closed = false;
+
+  constructor(metadata: Metadata, decision: Decision, env: DatagramEnv, owner: BranchOwner) {
+    this.decision = decision;
+    this.idleMs = metadata.destination.port === DNS_PORT ? Math.min(DNS_IDLE_MS, env.idleMs) : env.idleMs;
+    this.names = new ReplyNames(env.budget.limits.destinationsPerSession);
+    this.#env = env;
+    this.#owner = owner;
+    this.#waiting = new DatagramQueue(env.budget);
+    this.#entry = env.live.open(metadata);
+    this.#entry.decision = decision;
+    this.#entry.signal.addEventListener("abort", () => this.close(null));
+    env.sweep.add(this);
+    void this.#open(metadata);
+  }
+
+  async #open(metadata: Metadata): Promise<void> {
+    const { outbound, destination } = this.decision;
+    const { signal } = this.#entry;
+    const { log, ledger } = this.#env;
+    try {
+      // A throw before the promise must come as late as a rejection: the owner does not know this branch yet.
+      const flow = await Promise.try(() => outbound.associate(destination, { signal, metadata }));
+      if (this.#closed) return await flow[Symbol.asyncDispose]();
+      this.#flow = flow;
+      this.#meter = ledger.open(metadata, this.decision);
+      log.info(() => matched(metadata, this.decision));
+      flow.receive((item) => this.#onReply(item));
+      flow.closed.then(
+        () => this.close(null),
+        () => this.close(null),
+      );
+      for (const item of this.#waiting.take()) this.send(item.payload, item.destination);
+    } catch (error) {
+      if (!this.#closed) this.close(dialFailed(log, metadata, this.decision, error));
+    }
+  }
+
+  /** To the far side. `destination` is what the outbound is asked for. */
+  send(payload: Uint8Array, destination: Destination): void {
+    if (this.#closed) return;
+    this.activeAtMs = this.#env.sweep.nowMs;
+    if (this.#flow === null || this.#meter === null) return this.#waiting.push(payload, destination);
+    if (!this.#meter.admit("upload", payload.length)) return;
+    this.#entry.count("upload", payload.length);
+    this.#flow.send({ payload, destination });
+  }
+
+  #onReply({ payload, destination }: Datagram): void {
+    if (this.#closed || this.#meter === null) return;
+    this.activeAtMs = this.#env.sweep.nowMs;
+    if (!this.#meter.admit("download", payload.length)) return;
+    this.#entry.count("download", payload.length);
+    this.#owner.reply({ payload, destination: this.names.nameOf(destination) });
+  }
+
+  expire(): void {
+    this.close(null);
+  }
+
+  close(failure: DialError | null): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#waiting.take();
+    this.#env.sweep.remove(this);
+    this.#entry.close(); // a dial under way stops
+    this.#entry[Symbol.dispose]();
+    this.#meter?.[Symbol.dispose]();
+    this.#owner.branchClosed(this, failure);
+    this.#flow?.[Symbol.asyncDispose]().catch((error: unknown) => {
+      this.#env.log.debug(() => `[UDP] closing a path: ${error instanceof Error ? error.message : error}`);
+    });
+  }
+}

@@ -1,0 +1,38 @@
+/** The seam for engines that move bytes between two kernel sockets without showing them to JavaScript. */
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
+import type { Direction, Meter } from "#core/meter.ts";
+import type { Sweep } from "./sweep.ts";
+
+/** What every way of carrying a conversation must keep to. */
+export interface CarryOptions {
+  /** Aborted: both sides are ended as a fault would end them. */
+  readonly signal: AbortSignal;
+  /** Payload that was really handed on; an engine may report it in sums, at least once a second. */
+  readonly onBytes: (direction: Direction, bytes: number) => void;
+  readonly sweep: Sweep;
+  /** Silence in both directions after which the conversation is closed. */
+  readonly idleMs: number;
+  /** The same once one direction has ended. */
+  readonly halfClosedIdleMs: number;
+}
+
+/** Two kernel TCP sockets without TLS. */
+export interface PlainPair {
+  readonly client: Socket;
+  readonly remote: Socket;
+}
+
+export interface Carrier {
+  /**
+   * Takes both sockets over and settles when both are closed; never rejects. Bytes that a socket has read already
+   * (`readableLength`) are delivered first, in order; its listeners stay. Null, with nothing touched: not for me
+   * (limits that it cannot keep, no capacity), the portable pump does it.
+   */
+  carry(pair: PlainPair, meter: Meter, options: CarryOptions): Promise<void> | null;
+}
+
+export function isPlainSocket(stream: Duplex): stream is Socket {
+  return stream instanceof Socket && !(stream instanceof TLSSocket);
+}

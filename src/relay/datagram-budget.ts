@@ -1,0 +1,96 @@
+import type { Ip } from "#core/session.ts";
+import type { Datagram, Destination } from "#core/session.ts";
+
+export interface DatagramLimits {
+  readonly sessions: number;
+  readonly sessionsPerSource: number;
+  readonly branches: number;
+  readonly branchesPerSession: number;
+  /** Destinations of one session that are remembered; the one longest known goes first. */
+  readonly destinationsPerSession: number;
+  /** Bytes of all datagrams that wait for a decision or a dial. */
+  readonly queuedBytes: number;
+}
+
+const DEFAULT_LIMITS: DatagramLimits = {
+  sessions: 8192,
+  sessionsPerSource: 1024,
+  branches: 16_384,
+  branchesPerSession: 64,
+  destinationsPerSession: 1024,
+  queuedBytes: 16 << 20,
+};
+
+/** What all datagram sessions of a core share. At a bound a datagram is dropped, a new session refused. */
+export class DatagramBudget {
+  readonly limits: DatagramLimits;
+  #sessions = 0;
+  #branches = 0;
+  #queuedBytes = 0;
+  readonly #perSource = new Map<Ip, number>();
+
+  constructor(limits: Partial<DatagramLimits> = {}) {
+    this.limits = { ...DEFAULT_LIMITS, ...limits };
+  }
+
+  enter(source: Ip): boolean {
+    const own = this.#perSource.get(source) ?? 0;
+    if (this.#sessions >= this.limits.sessions || own >= this.limits.sessionsPerSource) return false;
+    this.#sessions++;
+    this.#perSource.set(source, own + 1);
+    return true;
+  }
+
+  leave(source: Ip): void {
+    const own = this.#perSource.get(source) ?? 0;
+    this.#sessions--;
+    if (own > 1) this.#perSource.set(source, own - 1);
+    else this.#perSource.delete(source);
+  }
+
+  takeBranch(): boolean {
+    if (this.#branches >= this.limits.branches) return false;
+    this.#branches++;
+    return true;
+  }
+
+  releaseBranch(): void {
+    this.#branches--;
+  }
+
+  queue(bytes: number): boolean {
+    if (this.#queuedBytes + bytes > this.limits.queuedBytes) return false;
+    this.#queuedBytes += bytes;
+    return true;
+  }
+
+  unqueue(bytes: number): void {
+    this.#queuedBytes -= bytes;
+  }
+}
+
+/** Of one queue; more are dropped, as a network under load would. */
+const MAX_WAITING = 32;
+
+/** Datagrams that wait for a decision or a dial. */
+export class DatagramQueue {
+  readonly #budget: DatagramBudget;
+  #items: Datagram[] = [];
+
+  constructor(budget: DatagramBudget) {
+    this.#budget = budget;
+  }
+
+  push(payload: Uint8Array, destination: Destination): void {
+    if (this.#items.length < MAX_WAITING && this.#budget.queue(payload.length))
+      this.#items.push({ payload, destination });
+  }
+
+  /** Empties it. */
+  take(): readonly Datagram[] {
+    const items = this.#items;
+    this.#items = [];
+    for (const item of items) this.#budget.unqueue(item.payload.length);
+    return items;
+  }
+}

@@ -1,0 +1,198 @@
+/** One client socket, many destinations: each destination is decided once, destinations share paths. */
+import { randomUUID } from "node:crypto";
+import type { DialError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { Ledger } from "#core/meter.ts";
+import type { Decision, Router } from "#core/router.ts";
+import type { Datagram, DatagramSession, Destination, Metadata } from "#core/session.ts";
+import { Branch } from "./branch.ts";
+import type { BranchOwner } from "./branch.ts";
+import { DatagramQueue } from "./datagram-budget.ts";
+import type { DatagramBudget } from "./datagram-budget.ts";
+import type { LiveTable } from "./live-table.ts";
+import { same } from "./reply-names.ts";
+import { dialFailed } from "./session-log.ts";
+import type { Idle, Sweep } from "./sweep.ts";
+
+export interface DatagramEnv {
+  readonly router: Router;
+  readonly ledger: Ledger;
+  readonly live: LiveTable;
+  readonly log: Log;
+  readonly sweep: Sweep;
+  readonly budget: DatagramBudget;
+  /** Of one path. */
+  readonly idleMs: number;
+  /** Of a session without any path: it ends, and its inbound may open another for the same source. */
+  readonly sessionIdleMs: number;
+}
+
+/** How long datagrams are dropped unseen after a refusal or a failed dial, so that a flood costs one decision. */
+const REFUSED_MS = 5_000;
+
+interface Route {
+  readonly client: Destination;
+  sentTo: Destination;
+  branch: Branch | null;
+  /** Null once decided. */
+  waiting: DatagramQueue | null;
+  refusedUntilMs: number;
+}
+
+/** Settles when the session is over: its client's path has closed, or nothing has happened for long. Never rejects. */
+export async function serveDatagrams(session: DatagramSession, env: DatagramEnv): Promise<void> {
+  const { ip } = session.metadata.source;
+  if (!env.budget.enter(ip)) {
+    env.log.debug(() => `[UDP] ${ip}: too many sessions, one more is refused`);
+    return closeFlow(session, env.log);
+  }
+  await new Promise<void>((done) => new Demultiplexer(session, env, done).start());
+  env.budget.leave(ip);
+  await closeFlow(session, env.log);
+}
+
+async function closeFlow({ flow }: DatagramSession, log: Log): Promise<void> {
+  try {
+    await flow[Symbol.asyncDispose]();
+  } catch (error) {
+    log.debug(() => `[UDP] closing a session: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+class Demultiplexer implements BranchOwner, Idle {
+  activeAtMs = 0;
+  idleMs: number;
+  readonly #session: DatagramSession;
+  readonly #env: DatagramEnv;
+  readonly #done: () => void;
+  readonly #routes = new Map<string, Route>();
+  readonly #branches = new Set<Branch>();
+  readonly #abort = new AbortController();
+  #last: Route | null = null;
+  #first = true;
+
+  constructor(session: DatagramSession, env: DatagramEnv, done: () => void) {
+    this.#session = session;
+    this.#env = env;
+    this.#done = done;
+    this.idleMs = env.sessionIdleMs;
+  }
+
+  start(): void {
+    const { flow } = this.#session;
+    this.#env.sweep.add(this);
+    flow.closed.then(
+      () => this.expire(),
+      () => this.expire(),
+    );
+    flow.receive((item) => this.#onClient(item));
+  }
+
+  /** The end of the session, whatever the reason. */
+  expire(): void {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort();
+    this.#env.sweep.remove(this);
+    for (const branch of [...this.#branches]) branch.close(null);
+    for (const route of this.#routes.values()) route.waiting?.take();
+    this.#routes.clear();
+    this.#done();
+  }
+
+  reply(item: Datagram): void {
+    this.#session.flow.send(item);
+  }
+
+  branchClosed(branch: Branch, failure: DialError | null): void {
+    this.#branches.delete(branch);
+    this.#env.budget.releaseBranch();
+    this.#last = null;
+    for (const [key, route] of this.#routes) {
+      if (route.branch !== branch) continue;
+      if (failure === null) this.#routes.delete(key);
+      else refuse(route);
+    }
+    if (this.#branches.size === 0) {
+      this.activeAtMs = this.#env.sweep.nowMs;
+      this.idleMs = this.#env.sessionIdleMs;
+    }
+  }
+
+  #onClient({ payload, destination }: Datagram): void {
+    if (this.#abort.signal.aborted) return;
+    this.activeAtMs = this.#env.sweep.nowMs;
+    const last = this.#last;
+    const route = last !== null && same(last.client, destination) ? last : this.#routeTo(destination);
+    this.#last = route;
+    if (route.branch !== null) route.branch.send(payload, route.sentTo);
+    else if (route.waiting !== null) route.waiting.push(payload, destination);
+    else if (route.refusedUntilMs <= performance.now()) {
+      route.waiting = new DatagramQueue(this.#env.budget);
+      route.waiting.push(payload, destination);
+      void this.#decide(route);
+    }
+  }
+
+  #routeTo(client: Destination): Route {
+    const key = `${client.host}|${client.ip}|${client.port}`;
+    const known = this.#routes.get(key);
+    if (known !== undefined) return known;
+    if (this.#routes.size >= this.#env.budget.limits.destinationsPerSession) this.#forgetOldest();
+    const route: Route = { client, sentTo: client, branch: null, waiting: null, refusedUntilMs: 0 };
+    this.#routes.set(key, route);
+    return route;
+  }
+
+  #forgetOldest(): void {
+    const [key, route] = this.#routes.entries().next().value as [string, Route];
+    route.waiting?.take();
+    this.#routes.delete(key);
+  }
+
+  async #decide(route: Route): Promise<void> {
+    const metadata = this.#metadataOf(route.client);
+    try {
+      const decision = await this.#env.router.route(metadata, this.#abort.signal);
+      if (this.#abort.signal.aborted) return;
+      route.sentTo = decision.destination;
+      route.branch = this.#branchFor(route, decision, metadata);
+    } catch (error) {
+      if (!this.#abort.signal.aborted) dialFailed(this.#env.log, metadata, null, error);
+    }
+    const waiting = route.waiting?.take() ?? [];
+    route.waiting = null;
+    if (route.branch === null) return refuse(route);
+    for (const { payload } of waiting) route.branch.send(payload, route.sentTo);
+  }
+
+  /** Every path is a row of its own in the live table, and so needs an id of its own. */
+  #metadataOf(destination: Destination): Metadata {
+    const { metadata } = this.#session;
+    if (!this.#first) return { ...metadata, id: randomUUID(), destination, acceptedAtMs: Date.now() };
+    this.#first = false;
+    return { ...metadata, destination };
+  }
+
+  /** Null at a bound: datagrams to this destination are dropped for a while. */
+  #branchFor({ client, sentTo }: Route, decision: Decision, metadata: Metadata): Branch | null {
+    const { budget } = this.#env;
+    const { outbound, rule } = decision;
+    for (const branch of this.#branches) {
+      if (branch.decision.outbound !== outbound || branch.decision.rule !== rule) continue;
+      if (!branch.names.accepts(client, sentTo)) continue;
+      branch.names.add(client, sentTo);
+      return branch;
+    }
+    if (this.#branches.size >= budget.limits.branchesPerSession || !budget.takeBranch()) return null;
+    const branch = new Branch(metadata, decision, this.#env, this);
+    branch.names.add(client, sentTo);
+    this.#branches.add(branch);
+    this.idleMs = Infinity; // the paths have time-outs of their own
+    return branch;
+  }
+}
+
+function refuse(route: Route): void {
+  route.branch = null;
+  route.refusedUntilMs = performance.now() + REFUSED_MS;
+}

@@ -1,0 +1,128 @@
+import type { Duplex } from "node:stream";
+import type { Direction, Meter } from "#core/meter.ts";
+
+/** setTimeout takes no more. */
+const MAX_HOLD_MS = 0x7fffffff;
+
+export interface HalfEnv {
+  readonly meter: Meter;
+  readonly onBytes: (direction: Direction, bytes: number) => void;
+  readonly onActive: () => void;
+  /** `from` has ended; what was read may still be on its way. */
+  readonly onEnded: () => void;
+}
+
+/**
+ * One direction of a relayed conversation. At any time it keeps at most one chunk of its own, besides what the two
+ * streams buffer up to their high-water marks: at that bound reading stops, so the sender is made to wait.
+ */
+export class Half {
+  readonly #from: Duplex;
+  readonly #to: Duplex;
+  readonly #direction: Direction;
+  readonly #env: HalfEnv;
+  /** Read, but not yet charged for. */
+  #rest: Uint8Array | null = null;
+  /** Charged for, and held back until the timer fires. */
+  #held: Uint8Array | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #blocked = false;
+  #ended = false;
+  #stopped = false;
+
+  constructor(direction: Direction, from: Duplex, to: Duplex, env: HalfEnv) {
+    this.#direction = direction;
+    this.#from = from;
+    this.#to = to;
+    this.#env = env;
+  }
+
+  start(): void {
+    this.#from.on("data", (chunk: Uint8Array) => this.#onData(chunk));
+    this.#from.once("end", () => this.#onEnd());
+    this.#to.on("drain", () => this.#onDrain());
+    if (this.#from.readableEnded) this.#onEnd();
+    else this.#from.resume();
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    this.#rest = this.#held = null;
+  }
+
+  #onData(chunk: Uint8Array): void {
+    if (this.#stopped) return;
+    this.#env.onActive();
+    const { meter } = this.#env;
+    if (chunk.length <= meter.pieceBytes) {
+      const holdMs = meter.charge(this.#direction, chunk.length);
+      if (holdMs > 0) this.#hold(chunk, holdMs);
+      else this.#write(chunk);
+    } else {
+      this.#rest = chunk;
+      this.#goOn();
+    }
+    if (this.#blocked || this.#held !== null) this.#from.pause();
+  }
+
+  /** Cuts and hands on what was read, until something makes it wait or nothing is left. */
+  #goOn(): void {
+    const { meter } = this.#env;
+    while (this.#rest !== null && !this.#blocked && this.#held === null && !this.#stopped) {
+      const all: Uint8Array = this.#rest;
+      const size = Math.min(all.length, Math.max(1, meter.pieceBytes));
+      const piece = all.subarray(0, size);
+      this.#rest = size < all.length ? all.subarray(size) : null;
+      const holdMs = meter.charge(this.#direction, size);
+      if (holdMs > 0) this.#hold(piece, holdMs);
+      else this.#write(piece);
+    }
+  }
+
+  #hold(piece: Uint8Array, holdMs: number): void {
+    this.#held = piece;
+    this.#timer = setTimeout(
+      () => {
+        const held = this.#held;
+        this.#held = null;
+        if (held === null || this.#stopped) return;
+        this.#env.onActive();
+        this.#write(held);
+        this.#proceed();
+      },
+      Math.min(holdMs, MAX_HOLD_MS),
+    );
+  }
+
+  #write(piece: Uint8Array): void {
+    this.#env.onBytes(this.#direction, piece.length);
+    // A kernel that took everything at once leaves nothing to wait for, although write() says so for a large chunk.
+    if (!this.#to.write(piece) && this.#to.writableLength > 0) this.#blocked = true;
+  }
+
+  #onDrain(): void {
+    if (!this.#blocked || this.#stopped) return;
+    this.#blocked = false;
+    this.#env.onActive();
+    this.#proceed();
+  }
+
+  #proceed(): void {
+    this.#goOn();
+    if (this.#rest !== null || this.#held !== null || this.#stopped) return;
+    if (this.#ended) this.#to.end();
+    else if (!this.#blocked) this.#from.resume();
+  }
+
+  #onEnd(): void {
+    if (this.#ended || this.#stopped) return;
+    this.#ended = true;
+    this.#env.onEnded();
+    if (this.#rest === null && this.#held === null) this.#to.end();
+  }
+}

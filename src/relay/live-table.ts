@@ -1,0 +1,101 @@
+/** What is going on now, and how much has gone through since the start. */
+import type { Duplex } from "node:stream";
+import { Socket } from "node:net";
+import type { LiveConnection, LiveConnections } from "#core/live.ts";
+import type { Direction } from "#core/meter.ts";
+import type { Decision } from "#core/router.ts";
+import type { Metadata } from "#core/session.ts";
+
+/** One row, visible until it is disposed of. */
+export class LiveEntry implements LiveConnection, Disposable {
+  readonly metadata: Metadata;
+  decision: Decision | null = null;
+  uploadBytes = 0;
+  downloadBytes = 0;
+  /** The outbound's stream; its peer address is asked for only when somebody looks. */
+  remote: Duplex | null = null;
+  readonly #table: LiveTable;
+  readonly #abort = new AbortController();
+
+  constructor(table: LiveTable, metadata: Metadata) {
+    this.#table = table;
+    this.metadata = metadata;
+  }
+
+  get startedAtMs(): number {
+    return this.metadata.acceptedAtMs;
+  }
+
+  get remoteAddress(): string {
+    return this.remote instanceof Socket ? (this.remote.remoteAddress ?? "") : "";
+  }
+
+  /** Aborted by `close`: whoever works for this conversation stops. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  count(direction: Direction, bytes: number): void {
+    if (direction === "upload") this.uploadBytes += bytes;
+    else this.downloadBytes += bytes;
+    this.#table.count(direction, bytes);
+  }
+
+  close(): void {
+    this.#abort.abort();
+  }
+
+  [Symbol.dispose](): void {
+    this.#table.remove(this);
+    this.remote = null;
+  }
+}
+
+export class LiveTable implements LiveConnections {
+  readonly #entries = new Map<string, LiveEntry>();
+  #uploadTotalBytes = 0;
+  #downloadTotalBytes = 0;
+
+  open(metadata: Metadata): LiveEntry {
+    const entry = new LiveEntry(this, metadata);
+    this.#entries.set(metadata.id, entry);
+    return entry;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get uploadTotalBytes(): number {
+    return this.#uploadTotalBytes;
+  }
+
+  get downloadTotalBytes(): number {
+    return this.#downloadTotalBytes;
+  }
+
+  [Symbol.iterator](): Iterator<LiveEntry> {
+    return this.#entries.values();
+  }
+
+  count(direction: Direction, bytes: number): void {
+    if (direction === "upload") this.#uploadTotalBytes += bytes;
+    else this.#downloadTotalBytes += bytes;
+  }
+
+  close(id: string): boolean {
+    const entry = this.#entries.get(id);
+    entry?.close();
+    return entry !== undefined;
+  }
+
+  closeAll(which: (connection: LiveConnection) => boolean = () => true): number {
+    const doomed = [...this.#entries.values()].filter(which); // closing removes rows: not while walking them
+    for (const entry of doomed) entry.close();
+    return doomed.length;
+  }
+
+  remove(entry: LiveEntry): void {
+    if (this.#entries.get(entry.metadata.id) === entry) this.#entries.delete(entry.metadata.id);
+  }
+}

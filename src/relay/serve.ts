@@ -1,0 +1,63 @@
+/** The life of a TCP conversation, from accept to close. */
+import type { Duplex } from "node:stream";
+import type { Log } from "#core/log.ts";
+import type { Ledger } from "#core/meter.ts";
+import type { Decision, Router } from "#core/router.ts";
+import type { StreamSession } from "#core/session.ts";
+import type { Carrier } from "./carrier.ts";
+import type { LiveTable } from "./live-table.ts";
+import { relay } from "./pump.ts";
+import { dialFailed, matched } from "./session-log.ts";
+import type { Sweep } from "./sweep.ts";
+
+export interface ServeEnv {
+  readonly router: Router;
+  readonly ledger: Ledger;
+  readonly live: LiveTable;
+  readonly log: Log;
+  readonly sweep: Sweep;
+  readonly carrier: Carrier | null;
+  readonly idleMs: number;
+  readonly halfClosedIdleMs: number;
+}
+
+/** Never rejects: whatever goes wrong belongs to this conversation. */
+export async function serve(session: StreamSession, env: ServeEnv): Promise<void> {
+  const { metadata, stream } = session;
+  const { ledger, live, log, router } = env;
+  using entry = live.open(metadata); // visible in /connections until the scope ends
+  const { signal } = entry;
+  const onGone = (): void => entry.close(); // a client that hangs up ends the dial
+  let decision: Decision | null = null;
+  stream.on("error", onGone);
+  stream.once("close", onGone);
+  try {
+    if (stream.destroyed) return;
+    decision = entry.decision = await router.route(metadata, signal);
+    const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
+    entry.remote = remote;
+    log.info(() => matched(metadata, entry.decision as Decision));
+    using meter = ledger.open(metadata, decision); // never throws; a failed dial is no session
+    session.reply(null);
+    const onBytes = entry.count.bind(entry);
+    stream.off("close", onGone); // from here the relay knows better: an end both ways is no fault
+    await relay(stream, remote, meter, { ...env, signal, onBytes });
+  } catch (error) {
+    session.reply(dialFailed(log, metadata, decision, error));
+    await flush(stream);
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** For the answer to a client whose dial failed; one that does not take it is cut off. */
+const FLUSH_MS = 3_000;
+
+function flush(stream: Duplex): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (stream.destroyed) return Promise.resolve();
+  const timer = setTimeout(resolve, FLUSH_MS);
+  stream.once("close", resolve);
+  stream.end(resolve);
+  return promise.finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,54 @@
+/** One line per conversation, in the shapes that dashboards parse. */
+import { asDialError } from "#core/errors.ts";
+import type { DialError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { Decision } from "#core/router.ts";
+import { destinationText, endpointText } from "#core/session.ts";
+import type { Metadata } from "#core/session.ts";
+
+function ends({ source, destination }: Metadata): string {
+  return `${endpointText(source)} --> ${destinationText(destination)}`;
+}
+
+function tag({ network }: Metadata): string {
+  return network === "tcp" ? "[TCP]" : "[UDP]";
+}
+
+/** `Group[Leaf]`, or the one name there is. */
+function using(chain: readonly string[]): string {
+  const [outermost = "DIRECT"] = chain;
+  return chain.length > 1 ? `${outermost}[${chain.at(-1)}]` : outermost;
+}
+
+/** `[TCP] src --> dst match DomainSuffix(example.com) using Auto[Node 1]`; without a rule only what is used. */
+export function matched(metadata: Metadata, { rule, chain }: Decision): string {
+  const line = `${tag(metadata)} ${ends(metadata)}`;
+  if (rule === null) return `${line} using ${chain[0] ?? "DIRECT"}`;
+  const payload = rule.payload === "" ? "" : `(${rule.payload})`;
+  return `${line} match ${rule.apiType}${payload} using ${using(chain)}`;
+}
+
+/** `[TCP] dial Auto (match DomainSuffix/example.com) src --> dst error: reason`. */
+function failed(metadata: Metadata, decision: Decision | null, error: DialError): string {
+  if (decision === null) return `${tag(metadata)} ${ends(metadata)} error: ${error.message}`;
+  const { rule, chain } = decision;
+  const match = rule === null ? "" : ` (match ${rule.apiType}/${rule.payload})`;
+  return `${tag(metadata)} dial ${chain[0] ?? "DIRECT"}${match} ${ends(metadata)} error: ${error.message}`;
+}
+
+/**
+ * Says how a dial failed and gives the reason back. A rejection is what the rule asked for, and a client that hung up
+ * or was closed is nobody's fault: neither is a warning.
+ */
+export function dialFailed(
+  log: Log,
+  metadata: Metadata,
+  decision: Decision | null,
+  error: unknown,
+): DialError {
+  const known = asDialError(error, "dial");
+  if (decision?.outbound.rejects === true) log.info(() => matched(metadata, decision));
+  else if (known.reason === "aborted") log.debug(() => failed(metadata, decision, known));
+  else log.warning(() => failed(metadata, decision, known));
+  return known;
+}

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Sweep } from "./sweep.ts";
+import type { Idle, SweepClock } from "./sweep.ts";
+
+class FakeClock implements SweepClock {
+  nowMs = 1_000;
+  tick: (() => void) | null = null;
+  now = (): number => this.nowMs;
+  every(_: number, on: () => void): Disposable {
+    this.tick = on;
+    return { [Symbol.dispose]: () => void (this.tick = null) };
+  }
+  advance(ms: number): void {
+    this.nowMs += ms;
+    this.tick?.();
+  }
+}
+
+function idle(idleMs: number): Idle & { expired: number } {
+  const made = { activeAtMs: 0, idleMs, expired: 0, expire: () => void made.expired++ };
+  return made;
+}
+
+test("what is silent for too long expires, once, and with the last one the timer stops", () => {
+  const clock = new FakeClock();
+  const sweep = new Sweep(clock);
+  const [short, long, never] = [idle(2_000), idle(5_000), idle(Infinity)];
+  for (const each of [short, long, never]) sweep.add(each);
+  clock.advance(1_999);
+  assert.equal(short.expired, 0);
+  clock.advance(1);
+  assert.equal(short.expired, 1);
+  long.activeAtMs = sweep.nowMs;
+  clock.advance(4_000);
+  assert.equal(long.expired, 0, "activity counts");
+  clock.advance(1_000);
+  assert.deepEqual([short.expired, long.expired, never.expired], [1, 1, 0]);
+  assert.notEqual(clock.tick, null);
+  sweep.remove(never);
+  assert.equal(clock.tick, null);
+});
+
+test("a sweep that rested does not expire what comes next", () => {
+  const clock = new FakeClock();
+  const sweep = new Sweep(clock);
+  clock.nowMs += 1_000_000;
+  const one = idle(2_000);
+  sweep.add(one);
+  clock.advance(1_000);
+  assert.equal(one.expired, 0);
+  sweep.remove(one);
+});

@@ -1,0 +1,63 @@
+/** One timer for all idle time-outs: thousands of conversations cost one short walk a second, and none per chunk. */
+export interface Idle {
+  /** Reading of `Sweep.nowMs` when something last happened. */
+  activeAtMs: number;
+  /** Idle for longer than this: `expire` is called, once. Infinity: never. */
+  idleMs: number;
+  expire(): void;
+}
+
+const PERIOD_MS = 1_000;
+
+export interface SweepClock {
+  now(): number;
+  /** Calls back every `periodMs` until disposed; must not keep the process alive. */
+  every(periodMs: number, on: () => void): Disposable;
+}
+
+const SYSTEM_CLOCK: SweepClock = {
+  now: () => performance.now(),
+  every(periodMs, on) {
+    const timer = setInterval(on, periodMs).unref();
+    return { [Symbol.dispose]: () => clearInterval(timer) };
+  },
+};
+
+export class Sweep {
+  /** A clock that is good enough for idleness: it moves once a period. */
+  nowMs: number;
+  readonly #idles = new Set<Idle>();
+  readonly #clock: SweepClock;
+  #ticking: Disposable | null = null;
+
+  constructor(clock: SweepClock = SYSTEM_CLOCK) {
+    this.#clock = clock;
+    this.nowMs = clock.now();
+  }
+
+  add(idle: Idle): void {
+    if (this.#ticking === null) {
+      this.nowMs = this.#clock.now();
+      this.#ticking = this.#clock.every(PERIOD_MS, () => this.#sweep());
+    }
+    idle.activeAtMs = this.nowMs;
+    this.#idles.add(idle);
+  }
+
+  /** With the last one the timer stops. */
+  remove(idle: Idle): void {
+    this.#idles.delete(idle);
+    if (this.#idles.size > 0) return;
+    this.#ticking?.[Symbol.dispose]();
+    this.#ticking = null;
+  }
+
+  #sweep(): void {
+    this.nowMs = this.#clock.now();
+    for (const idle of this.#idles) {
+      if (this.nowMs - idle.activeAtMs < idle.idleMs) continue;
+      this.remove(idle);
+      idle.expire();
+    }
+  }
+}

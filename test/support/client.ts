@@ -1,0 +1,39 @@
+/** Small things that a test does with a stream or a flow. */
+import { once } from "node:events";
+import type { Duplex } from "node:stream";
+import type { Datagram, DatagramFlow } from "#core/session.ts";
+
+/** Everything until the end; rejects on an error. */
+export async function readAll(stream: Duplex): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+  if (!stream.readableEnded) await once(stream, "end");
+  return Buffer.concat(chunks);
+}
+
+/** How the stream came to its end: its error's code, or `null` for a close without one. */
+export function outcome(stream: Duplex): Promise<string | null> {
+  return new Promise((resolve) => {
+    stream.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    stream.once("close", () => resolve(null));
+  });
+}
+
+/** Collects what a flow receives; `next` waits for one more. To be made before anything can arrive. */
+export function inbox(flow: DatagramFlow): { next(): Promise<Datagram> } {
+  const items: Datagram[] = [];
+  const waiting: ((item: Datagram) => void)[] = [];
+  flow.receive((item) => {
+    const first = waiting.shift();
+    if (first === undefined) items.push(item);
+    else first(item);
+  });
+  return {
+    next: () =>
+      new Promise((resolve) => {
+        const item = items.shift();
+        if (item === undefined) waiting.push(resolve);
+        else resolve(item);
+      }),
+  };
+}
