@@ -1,0 +1,156 @@
+/**
+ * A whole answer kept as bytes: checked once when it arrives, then only id, flags, spelling of the question, TTLs and
+ * OPT are patched in copies of it. Parsing and encoding again would cost ten times as much.
+ */
+import { ProtocolError } from "#core/errors.ts";
+import { decodeMessage, encodeMessage } from "./message.ts";
+import { walkName } from "./name.ts";
+import { checkData } from "./rdata.ts";
+import { HEADER_BYTES, MAX_MESSAGE_BYTES, RCODE_MASK, TYPE } from "./types.ts";
+
+export type Section = "answer" | "authority" | "additional";
+
+/** Where a record lies in its message. */
+export interface RecordPlace {
+  readonly section: Section;
+  readonly ownerAt: number;
+  readonly type: number;
+  readonly class: number;
+  readonly ttlAt: number;
+  readonly dataAt: number;
+  readonly end: number;
+}
+
+export interface Packet {
+  /** Never changed after opening. Without OPT, without trailing bytes. */
+  readonly bytes: Uint8Array;
+  readonly rcode: number;
+  /** Where the (single) question ends. */
+  readonly questionEnd: number;
+  /** Offset of every record's TTL, in order. */
+  readonly ttlOffsets: Uint16Array;
+  /** Smallest TTL of all records in seconds; 0 where there is no record. */
+  readonly minTtl: number;
+}
+
+/** RFC 2181 §8: a TTL with the top bit set counts as zero. */
+const MAX_TTL = 0x7fffffff;
+
+const u16 = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+
+export function readU32(bytes: Uint8Array, at: number): number {
+  return (u16(bytes, at) * 0x10000 + u16(bytes, at + 2)) >>> 0;
+}
+
+export function writeU32(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 24;
+  bytes[at + 1] = (value >>> 16) & 0xff;
+  bytes[at + 2] = (value >>> 8) & 0xff;
+  bytes[at + 3] = value & 0xff;
+}
+
+/**
+ * Walks all records of a message with one question; answers where the last one ends. Bounded by the message's length:
+ * each record takes 11 bytes at least. Throws `ProtocolError`.
+ */
+export function walkRecords(bytes: Uint8Array, start: number, visit: (place: RecordPlace) => void): number {
+  const counts = [u16(bytes, 6), u16(bytes, 8), u16(bytes, 10)] as const;
+  if ((counts[0] + counts[1] + counts[2]) * 11 > bytes.length - start)
+    throw new ProtocolError("DNS message counts more records than it can hold");
+  let at = start;
+  for (const [index, section] of (["answer", "authority", "additional"] as const).entries()) {
+    for (let left = counts[index] as number; left > 0; left--) {
+      const ownerAt = at;
+      const fixed = walkName(bytes, at);
+      if (fixed + 10 > bytes.length) throw new ProtocolError("DNS record runs past the end");
+      const end = fixed + 10 + u16(bytes, fixed + 8);
+      if (end > bytes.length) throw new ProtocolError("DNS record data runs past the end");
+      const [type, klass] = [u16(bytes, fixed), u16(bytes, fixed + 2)];
+      visit({ section, ownerAt, type, class: klass, ttlAt: fixed + 4, dataAt: fixed + 10, end });
+      at = end;
+    }
+  }
+  return at;
+}
+
+/** Where the single question of a message ends. Throws `ProtocolError` where there is not exactly one. */
+export function questionEndOf(bytes: Uint8Array): number {
+  if (bytes.length < HEADER_BYTES) throw new ProtocolError("DNS message is shorter than its header");
+  if (bytes.length > MAX_MESSAGE_BYTES) throw new ProtocolError("DNS message is longer than 65535 bytes");
+  if (u16(bytes, 4) !== 1) throw new ProtocolError("DNS message does not have exactly one question");
+  const end = walkName(bytes, HEADER_BYTES) + 4;
+  if (end > bytes.length) throw new ProtocolError("DNS question runs past the end");
+  return end;
+}
+
+/**
+ * Checks an answer through and through and takes OPT out (it is per hop, RFC 6891 §6.1.1). The result owns a copy.
+ * Throws `ProtocolError`, also for an extended response code: what is left of it without OPT would read as success.
+ */
+export function openPacket(input: Uint8Array): Packet {
+  const questionEnd = questionEndOf(input);
+  const opts: RecordPlace[] = [];
+  const places: RecordPlace[] = [];
+  const end = walkRecords(input, questionEnd, (place) => {
+    if (place.type === TYPE.OPT) opts.push(place);
+    else {
+      checkData(input, place.type, place.dataAt, place.end);
+      places.push(place);
+    }
+  });
+  const opt = opts[0];
+  if (opt !== undefined) {
+    if (opts.length > 1 || opt.section !== "additional") throw new ProtocolError("DNS message misuses OPT");
+    if (input[opt.ttlAt] !== 0) throw new ProtocolError("DNS answer with an extended response code");
+    if (opt.end !== end) return openPacket(withoutOpt(input));
+  }
+  const bytes = new Uint8Array(input.subarray(0, opt === undefined ? end : opt.ownerAt));
+  if (opt !== undefined) decrementAdditionals(bytes);
+  const ttlOffsets = Uint16Array.from(places, (place) => place.ttlAt);
+  return {
+    bytes,
+    rcode: u16(bytes, 2) & RCODE_MASK,
+    questionEnd,
+    ttlOffsets,
+    minTtl: clampTtls(bytes, ttlOffsets),
+  };
+}
+
+function decrementAdditionals(bytes: Uint8Array): void {
+  const count = u16(bytes, 10) - 1;
+  bytes[10] = count >> 8;
+  bytes[11] = count & 0xff;
+}
+
+/** OPT in the middle: the records behind it must move, and with them what points at them. */
+function withoutOpt(bytes: Uint8Array): Uint8Array {
+  const message = decodeMessage(bytes);
+  return encodeMessage({
+    ...message,
+    additionals: message.additionals.filter(({ type }) => type !== TYPE.OPT),
+  });
+}
+
+function clampTtls(bytes: Uint8Array, offsets: Uint16Array): number {
+  let smallest = MAX_TTL;
+  for (const at of offsets) {
+    const ttl = readU32(bytes, at);
+    if (ttl > MAX_TTL) writeU32(bytes, at, 0);
+    smallest = Math.min(smallest, ttl > MAX_TTL ? 0 : ttl);
+  }
+  return offsets.length === 0 ? 0 : smallest;
+}
+
+/** Calls back for every A or AAAA record of the answer section. */
+export function eachAddress(
+  packet: Packet,
+  type: number,
+  visit: (address: Uint8Array, ttl: number) => void,
+): void {
+  const { bytes } = packet;
+  walkRecords(bytes, packet.questionEnd, (place) => {
+    if (place.section !== "answer" || place.type !== type || place.class !== 1) return;
+    visit(bytes.subarray(place.dataAt, place.end), readU32(bytes, place.ttlAt));
+  });
+}

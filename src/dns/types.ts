@@ -1,0 +1,103 @@
+/** Numbers of the DNS (IANA "Domain Name System Parameters") and their names. */
+
+export const TYPE = {
+  A: 1,
+  NS: 2,
+  CNAME: 5,
+  SOA: 6,
+  PTR: 12,
+  MX: 15,
+  TXT: 16,
+  AAAA: 28,
+  SRV: 33,
+  NAPTR: 35,
+  DNAME: 39,
+  OPT: 41,
+  SVCB: 64,
+  HTTPS: 65,
+} as const;
+
+export const CLASS_IN = 1;
+
+export const RCODE = {
+  NOERROR: 0,
+  FORMERR: 1,
+  SERVFAIL: 2,
+  NXDOMAIN: 3,
+  NOTIMP: 4,
+  REFUSED: 5,
+} as const;
+
+// Flags word (RFC 1035 §4.1.1, RFC 4035 §3): QR OPCODE(4) AA TC RD RA Z AD CD RCODE(4).
+export const FLAG = {
+  QR: 0x8000,
+  AA: 0x0400,
+  TC: 0x0200,
+  RD: 0x0100,
+  RA: 0x0080,
+  AD: 0x0020,
+  CD: 0x0010,
+} as const;
+export const OPCODE_MASK = 0x7800;
+export const RCODE_MASK = 0x000f;
+
+/** In the TTL field of OPT (RFC 6891 §6.1.3): "DNSSEC OK". */
+export const EDNS_DO = 0x8000;
+export const EDNS_CLIENT_SUBNET = 8;
+
+export const HEADER_BYTES = 12;
+export const MAX_MESSAGE_BYTES = 65_535;
+
+const TYPE_NAMES: Readonly<Record<string, number>> = {
+  ...TYPE,
+  HINFO: 13,
+  RP: 17,
+  AFSDB: 18,
+  SIG: 24,
+  KEY: 25,
+  LOC: 29,
+  KX: 36,
+  CERT: 37,
+  APL: 42,
+  DS: 43,
+  SSHFP: 44,
+  IPSECKEY: 45,
+  RRSIG: 46,
+  NSEC: 47,
+  DNSKEY: 48,
+  DHCID: 49,
+  NSEC3: 50,
+  NSEC3PARAM: 51,
+  TLSA: 52,
+  SMIMEA: 53,
+  HIP: 55,
+  CDS: 59,
+  CDNSKEY: 60,
+  OPENPGPKEY: 61,
+  CSYNC: 62,
+  ZONEMD: 63,
+  SPF: 99,
+  EUI48: 108,
+  EUI64: 109,
+  TKEY: 249,
+  TSIG: 250,
+  IXFR: 251,
+  AXFR: 252,
+  ANY: 255,
+  URI: 256,
+  CAA: 257,
+};
+
+/** `AAAA` or `TYPE28` (RFC 3597 §5) as a number; null where it is neither. */
+export function parseType(text: string): number | null {
+  const upper = text.toUpperCase();
+  const known = Object.hasOwn(TYPE_NAMES, upper) ? TYPE_NAMES[upper] : undefined;
+  if (known !== undefined) return known;
+  const digits = /^TYPE(\d{1,5})$/.exec(upper)?.[1];
+  return digits !== undefined && Number(digits) <= 0xffff ? Number(digits) : null;
+}
+
+export function typeText(type: number): string {
+  for (const [name, number] of Object.entries(TYPE_NAMES)) if (number === type) return name;
+  return `TYPE${type}`;
+}

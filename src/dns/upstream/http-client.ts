@@ -1,0 +1,168 @@
+/** The few things DNS needs of HTTP: GET one path, take a small body, over a stream that somebody else dialled. */
+import { Agent, type IncomingMessage, request } from "node:http";
+import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
+import type { Duplex } from "node:stream";
+import { DialError, ProtocolError } from "#core/errors.ts";
+import { MAX_MESSAGE_BYTES } from "#dns/types.ts";
+import { abortion } from "./wire.ts";
+
+const MEDIA_TYPE = "application/dns-message";
+const IDLE_MS = 5 * 60_000;
+/** After that much silence an HTTP/2 server is asked whether it is there. */
+const PING_MS = 30_000;
+const PING_TIMEOUT_MS = 5000;
+const HTTP1_CONNECTIONS = 2;
+
+export interface HttpClient {
+  readonly closed: boolean;
+  get(path: string, signal: AbortSignal): Promise<Uint8Array>;
+  close(): void;
+}
+
+export interface HttpTarget {
+  readonly text: string;
+  readonly scheme: "https" | "http";
+  /** Host with the port where it is not the scheme's own. */
+  readonly authority: string;
+  readonly authorization: string | null;
+}
+
+/** Takes the stream over. */
+export function openHttp2(target: HttpTarget, stream: Duplex): HttpClient {
+  return new Http2Client(target, stream);
+}
+
+class Http2Client implements HttpClient {
+  readonly #target: HttpTarget;
+  readonly #session: ClientHttp2Session;
+  #usedAtMs = performance.now();
+
+  constructor(target: HttpTarget, stream: Duplex) {
+    this.#target = target;
+    this.#session = connect(`${target.scheme}://${target.authority}`, {
+      createConnection: () => stream,
+      settings: { enablePush: false },
+    });
+    this.#session.on("error", () => stream.destroy()); // requests under way hear of it themselves
+    this.#session.on("goaway", () => this.#session.close());
+    stream.on("close", () => this.#session.destroy());
+    this.#session.setTimeout(PING_MS, () => this.#probe());
+  }
+
+  get closed(): boolean {
+    return this.#session.closed || this.#session.destroyed;
+  }
+
+  async get(path: string, signal: AbortSignal): Promise<Uint8Array> {
+    if (this.closed) throw new DialError("failed", `connection to ${this.#target.text} is closed`);
+    this.#usedAtMs = performance.now();
+    const { authorization } = this.#target;
+    const stream = this.#session.request(
+      { ":path": path, accept: MEDIA_TYPE, ...(authorization === null ? {} : { authorization }) },
+      { endStream: true },
+    );
+    const head = Promise.withResolvers<number>();
+    head.promise.catch(() => {}); // the body's failure below is the one that is told
+    stream.once("response", (headers: IncomingHttpHeaders) => head.resolve(Number(headers[":status"])));
+    stream.on("error", head.reject);
+    const waiting = abortion(signal);
+    try {
+      const body = readBody(stream, this.#target.text);
+      const bytes = await Promise.race([body, waiting.aborted]);
+      checkStatus(await head.promise, this.#target.text);
+      return bytes;
+    } finally {
+      waiting.release();
+      if (!stream.closed) stream.close();
+    }
+  }
+
+  close(): void {
+    this.#session.destroy();
+  }
+
+  #probe(): void {
+    if (this.closed) return;
+    if (performance.now() - this.#usedAtMs > IDLE_MS) return this.close();
+    const late = setTimeout(() => this.close(), PING_TIMEOUT_MS);
+    this.#session.ping(() => clearTimeout(late));
+  }
+}
+
+/** `first` is used for the first request; later connections come from `redial`. */
+export function openHttp1(target: HttpTarget, first: Duplex, redial: () => Promise<Duplex>): HttpClient {
+  return new Http1Client(target, first, redial);
+}
+
+type Created = (error: Error | null, stream?: Duplex) => void;
+
+class Http1Client implements HttpClient {
+  closed = false;
+  readonly #target: HttpTarget;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: HTTP1_CONNECTIONS, timeout: IDLE_MS });
+
+  constructor(target: HttpTarget, first: Duplex, redial: () => Promise<Duplex>) {
+    this.#target = target;
+    let next: Duplex | null = first;
+    first.on("error", () => {}); // between requests nobody else listens; the agent drops a dead socket
+    const create = (_: unknown, done: Created): undefined => {
+      const ready = next;
+      next = null;
+      if (ready !== null && !ready.destroyed) return done(null, ready) as undefined;
+      redial().then(
+        (stream) => done(null, stream),
+        (error: Error) => done(error),
+      );
+    };
+    Object.assign(this.#agent, { createConnection: create });
+  }
+
+  async get(path: string, signal: AbortSignal): Promise<Uint8Array> {
+    const { authority, authorization, text } = this.#target;
+    const head = Promise.withResolvers<IncomingMessage>();
+    const headers = {
+      host: authority,
+      accept: MEDIA_TYPE,
+      ...(authorization === null ? {} : { authorization }),
+    };
+    // The name below is never resolved: the agent's own createConnection gives the stream.
+    const asked = request({ agent: this.#agent, host: "dns.invalid", path, headers, signal });
+    asked.on("response", head.resolve);
+    asked.on("error", head.reject);
+    asked.end();
+    const response = await head.promise;
+    const body = await readBody(response, text);
+    checkStatus(response.statusCode ?? 0, text);
+    return body;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.#agent.destroy();
+  }
+}
+
+function checkStatus(status: number, text: string): void {
+  if (status !== 200) throw new ProtocolError(`${text} answered with HTTP status ${status}`);
+}
+
+/** At most one DNS message; more is cut off by ending the stream. */
+function readBody(
+  stream: NodeJS.ReadableStream & { destroy(error?: Error): unknown },
+  text: string,
+): Promise<Uint8Array> {
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  promise.catch(() => {}); // the wait may already have ended by its signal
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  stream.on("data", (chunk: Uint8Array) => {
+    size += chunk.length;
+    if (size <= MAX_MESSAGE_BYTES) return void chunks.push(chunk);
+    reject(new ProtocolError(`${text} sent more than one DNS message`));
+    stream.destroy();
+  });
+  stream.on("end", () => resolve(Buffer.concat(chunks)));
+  stream.on("error", reject);
+  stream.on("close", () => reject(new DialError("failed", `${text} closed the request`)));
+  return promise;
+}

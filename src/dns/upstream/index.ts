@@ -1,0 +1,83 @@
+/** Every transport by its scheme, and one upstream per distinct entry. */
+import type { NameserverOptions } from "#core/dns-options.ts";
+import { ConfigError } from "#core/errors.ts";
+import type { Resolver } from "#core/resolver.ts";
+import type { Ip } from "#core/session.ts";
+import { nameserverKey } from "#net/nameserver.ts";
+import { openDhcpUpstream } from "./dhcp.ts";
+import { openHttpsUpstream } from "./https.ts";
+import { withParameters } from "./parameters.ts";
+import { openRcodeUpstream } from "./rcode.ts";
+import { openTcpUpstream, openTlsUpstream } from "./stream.ts";
+import { openSystemUpstream } from "./system.ts";
+import { openUdpUpstream } from "./udp.ts";
+import type { Exit, Upstream, UpstreamEnv } from "./upstream.ts";
+
+export interface UpstreamPoolEnv {
+  /** Asked at every dial. An exit that is no proxy or group is an interface. Throws `DialError` where it is neither. */
+  readonly exitFor: (server: Pick<NameserverOptions, "exit" | "followRules">) => Exit;
+  readonly resolvConf: string | null;
+  readonly ownAddresses: () => ReadonlySet<Ip>;
+  readonly nowMs: () => number;
+}
+
+type Opener = (server: NameserverOptions, env: UpstreamEnv, pool: UpstreamPool) => Upstream;
+
+const unsupported: Opener = ({ text }) => {
+  throw new ConfigError(`${text} cannot be asked here`);
+};
+
+const OPENERS: Readonly<Record<NameserverOptions["scheme"], Opener>> = {
+  udp: (server, env) => openUdpUpstream(server, env, openTcpUpstream(server, env)),
+  tcp: openTcpUpstream,
+  tls: openTlsUpstream,
+  https: openHttpsUpstream,
+  http: openHttpsUpstream,
+  rcode: openRcodeUpstream,
+  system: (_, __, pool) => pool.openSystem(),
+  dhcp: ({ host }, _, pool) => pool.openDhcp(host),
+  quic: unsupported, // left out of its list before it comes here
+  tailscale: unsupported,
+};
+
+/** Equal entries share one upstream and with it their connections. Disposing closes all. */
+export class UpstreamPool implements AsyncDisposable {
+  readonly #env: UpstreamPoolEnv;
+  readonly #open = new Map<string, Upstream>();
+
+  constructor(env: UpstreamPoolEnv) {
+    this.#env = env;
+  }
+
+  /** `resolver`: for the names of servers. */
+  open(server: NameserverOptions, resolver: Resolver): Upstream {
+    const key = nameserverKey(server);
+    const known = this.#open.get(key);
+    if (known !== undefined) return known;
+    const opened = withParameters(this.#openPlain(server, resolver), server);
+    this.#open.set(key, opened);
+    return opened;
+  }
+
+  openSystem(): Upstream {
+    const { resolvConf, ownAddresses, nowMs } = this.#env;
+    return openSystemUpstream({ resolvConf, ownAddresses, nowMs, openServer: this.#openLiteral });
+  }
+
+  openDhcp(name: string): Upstream {
+    return openDhcpUpstream(name, { root: "/", nowMs: this.#env.nowMs, openServer: this.#openLiteral });
+  }
+
+  #openPlain(server: NameserverOptions, resolver: Resolver): Upstream {
+    return OPENERS[server.scheme](server, { exit: () => this.#env.exitFor(server), resolver }, this);
+  }
+
+  readonly #openLiteral = (server: NameserverOptions): Upstream =>
+    this.#openPlain(server, { lookup: () => Promise.reject(new Error("an address needs no resolver")) });
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const open = [...this.#open.values()];
+    this.#open.clear();
+    await Promise.all(open.map((upstream) => upstream[Symbol.asyncDispose]()));
+  }
+}

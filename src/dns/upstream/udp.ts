@@ -1,0 +1,72 @@
+/** DNS over UDP: a fresh socket, hence a fresh random port, and a random id for every query (RFC 5452). */
+import { ProtocolError } from "#core/errors.ts";
+import type { Datagram } from "#core/session.ts";
+import type { NameserverOptions } from "#core/dns-options.ts";
+import { resolveServer } from "./dial.ts";
+import type { Upstream, UpstreamEnv } from "./upstream.ts";
+import { abortion, checkAnswers, idOf, isTruncated, randomId, withId } from "./wire.ts";
+
+/** A server that sends that many wrong packets is answered no more: somebody is guessing. */
+const MAX_FOREIGN_PACKETS = 64;
+/** Asked again when a packet was lost; the whole query ends with its signal. */
+const RESEND_MS = 1500;
+
+/** `overTcp` is asked again when the answer was cut; its answer is final. */
+export function openUdpUpstream(server: NameserverOptions, env: UpstreamEnv, overTcp: Upstream): Upstream {
+  return {
+    text: server.text,
+    fixed: false,
+    async exchange(query, signal) {
+      const answer = await askByUdp(server, env, query, signal);
+      return isTruncated(answer) ? overTcp.exchange(query, signal) : answer;
+    },
+    [Symbol.asyncDispose]: () => overTcp[Symbol.asyncDispose](),
+  };
+}
+
+async function askByUdp(
+  server: NameserverOptions,
+  env: UpstreamEnv,
+  query: Uint8Array,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const exit = env.exit();
+  const ip = await resolveServer(server, env, signal);
+  const destination = { host: null, ip, port: server.port };
+  const flow = await exit.dialer.associate(destination, { signal, metadata: null });
+  const message = withId(query, randomId());
+  const answered = Promise.withResolvers<Uint8Array>();
+  let foreign = 0;
+  flow.receive(({ payload, destination: from }: Datagram) => {
+    const known = exit.kind !== "direct" || (from.ip === ip && from.port === server.port);
+    if (known && isAnswer(message, payload)) answered.resolve(payload);
+    else if (++foreign > MAX_FOREIGN_PACKETS)
+      answered.reject(new ProtocolError(`${server.text} sent only packets that answer nothing`));
+  });
+  const send = () => flow.send({ payload: message, destination });
+  const resend = setInterval(send, RESEND_MS);
+  const waiting = abortion(signal);
+  const ended = flow.closed.then(() => {
+    throw new ProtocolError(`the path to ${server.text} closed before its answer`);
+  });
+  ended.catch(() => {}); // closing after the answer is the normal end
+  try {
+    send();
+    return await Promise.race([answered.promise, waiting.aborted, ended]);
+  } finally {
+    clearInterval(resend);
+    waiting.release();
+    await flow[Symbol.asyncDispose]();
+  }
+}
+
+/** Anything else is ignored, not an error: whoever can send packets here must not be able to end the query. */
+function isAnswer(query: Uint8Array, payload: Uint8Array): boolean {
+  if (payload.length < 12 || idOf(payload) !== idOf(query)) return false;
+  try {
+    checkAnswers(query, payload);
+    return true;
+  } catch {
+    return false; // a wrong question is a foreign packet like a wrong id
+  }
+}

@@ -1,0 +1,32 @@
+import type { Dialer } from "#core/outbound.ts";
+import type { Resolver } from "#core/resolver.ts";
+
+/** One way to ask one server. */
+export interface Upstream extends AsyncDisposable {
+  /** For logs and explanations: no secret. */
+  readonly text: string;
+  /** True for rcode://: answers for its whole list, and the answer is not kept. */
+  readonly fixed: boolean;
+  /**
+   * Sends a query (any id; the upstream puts its own) and answers with the message of the server: its question was
+   * compared, its id is arbitrary, the rest is unchecked. Rejects with what went wrong, soon after `signal` aborts too.
+   */
+  exchange(query: Uint8Array, signal: AbortSignal): Promise<Uint8Array>;
+}
+
+/** How an upstream is reached. */
+export interface Exit {
+  readonly dialer: Dialer;
+  /**
+   * direct: our own socket, so answers must come from the very address that was asked. proxy: somebody else's socket,
+   * which may also be given a name. rules: whatever the router picks for the address.
+   */
+  readonly kind: "direct" | "proxy" | "rules";
+}
+
+export interface UpstreamEnv {
+  /** Asked at every dial, so that proxies may be built after the resolver they need. */
+  readonly exit: () => Exit;
+  /** Resolves names of upstream servers: the default resolver. */
+  readonly resolver: Resolver;
+}

@@ -1,0 +1,54 @@
+/** What all transports do with the bytes of a query and its answer. */
+import { randomInt } from "node:crypto";
+import { ProtocolError } from "#core/errors.ts";
+import { questionEndOf } from "#dns/packet.ts";
+import { FLAG, HEADER_BYTES, OPCODE_MASK } from "#dns/types.ts";
+
+export function randomId(): number {
+  return randomInt(0x10000);
+}
+
+export function idOf(message: Uint8Array): number {
+  return ((message[0] as number) << 8) | (message[1] as number);
+}
+
+export function withId(message: Uint8Array, id: number): Buffer {
+  const copy = Buffer.from(message);
+  copy.writeUInt16BE(id, 0);
+  return copy;
+}
+
+export function isTruncated(message: Uint8Array): boolean {
+  return ((message[2] as number) & (FLAG.TC >> 8)) !== 0;
+}
+
+/** Throws `ProtocolError` unless this is a response to the very question that was asked; letters may differ in case. */
+export function checkAnswers(query: Uint8Array, answer: Uint8Array): void {
+  const end = questionEndOf(answer);
+  const flags = ((answer[2] as number) << 8) | (answer[3] as number);
+  const asked = ((query[2] as number) << 8) | (query[3] as number);
+  if ((flags & FLAG.QR) === 0) throw new ProtocolError("DNS server sent a query");
+  if ((flags & OPCODE_MASK) !== (asked & OPCODE_MASK))
+    throw new ProtocolError("DNS answer has another opcode");
+  if (end !== questionEndOf(query)) throw new ProtocolError("DNS answer to another question");
+  for (let at = HEADER_BYTES; at < end; at++) {
+    const [a, b] = [query[at] as number, answer[at] as number];
+    // Label lengths are below 0x40; type and class behind the name must be equal to the bit.
+    const same = a === b || (at < end - 4 && lower(a) === lower(b));
+    if (!same) throw new ProtocolError("DNS answer to another question");
+  }
+}
+
+function lower(byte: number): number {
+  return byte >= 0x41 && byte <= 0x5a ? byte + 32 : byte;
+}
+
+/** Rejects when the signal aborts, at once where it already has; `release` must be called when the wait is over. */
+export function abortion(signal: AbortSignal): { readonly aborted: Promise<never>; release(): void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason instanceof Error ? signal.reason : new Error("aborted"));
+  promise.catch(() => {}); // whoever races it hears; nobody else must
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  return { aborted: promise, release: () => signal.removeEventListener("abort", abort) };
+}
