@@ -115,7 +115,7 @@ export function openTlsClient(
     const socket = connect(connectionOptions(stream, options));
     const settle = (failure: unknown) => {
       signal.removeEventListener("abort", onAbort);
-      socket.off("error", settle).off("close", onClose).off("secureConnect", onSecure);
+      socket.off("error", settle).off("close", onClose).off("end", onClose).off("secureConnect", onSecure);
       if (failure === null) return resolve(socket);
       socket.on("error", () => {}); // a second fault of a dial that already failed
       socket.destroy();
@@ -126,7 +126,7 @@ export function openTlsClient(
     const onClose = () => settle(new Error("the server closed the connection during the handshake"));
     const onSecure = () => settle(refusal(socket, options));
     signal.addEventListener("abort", onAbort, { once: true });
-    socket.on("error", settle).on("close", onClose).on("secureConnect", onSecure);
+    socket.on("error", settle).on("close", onClose).on("end", onClose).on("secureConnect", onSecure);
     stream.on("error", (error) => socket.destroy(error));
   });
 }

@@ -111,7 +111,7 @@ function handshake(
     const settle = (failure: Error | null) => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
-      socket.off("error", onError).off("close", onClose).off("secure", onSecure);
+      socket.off("error", onError).off("close", onClose).off("end", onClose).off("secure", onSecure);
       if (failure === null)
         return resolve({ stream: socket, alpn: socket.alpnProtocol || null, serverName: sniOf(socket) });
       socket.on("error", () => {}); // a second fault of a handshake that already failed
@@ -125,7 +125,7 @@ function handshake(
     const onAbort = () => settle(new ProtocolError("aborted during the TLS handshake"));
     const onSecure = () => settle(refusal(socket, options.clientAuthType));
     signal?.addEventListener("abort", onAbort, { once: true });
-    socket.on("error", onError).on("close", onClose).on("secure", onSecure);
+    socket.on("error", onError).on("close", onClose).on("end", onClose).on("secure", onSecure);
     stream.on("error", (error) => socket.destroy(error));
     if (signal?.aborted === true) onAbort();
   });
