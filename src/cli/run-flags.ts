@@ -12,6 +12,7 @@ export const RUN_FLAGS: FlagTable = {
     help: "configuration file, - for standard input",
   },
   config: { kind: "text", value: "BASE64", env: "CLASH_CONFIG_STRING", help: "configuration text in base64" },
+  embedded: { kind: "switch", help: "where no file is named, run the built-in default and write nothing" },
   t: { kind: "switch", help: "check the configuration and exit" },
   v: { kind: "switch", help: "print the version and exit" },
   h: { kind: "switch", help: "print this help" },

@@ -1,0 +1,69 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import type { ParsedFlags } from "./flags.ts";
+
+/** Where the configuration comes from; `read` gives its text anew each time. */
+export interface Source {
+  /** What messages call it; null where it has no name that helps (standard input, `-config`). */
+  readonly file: string | null;
+  /** The built-in default: it has no secret of its own, so one is made at every start. */
+  readonly embedded?: true;
+  read(): string;
+}
+
+/** `npm start` without arguments: useful at once, writes nothing. */
+const EMBEDDED = `mixed-port: 7890
+external-controller: 127.0.0.1:9090
+mode: rule
+log-level: info
+rules:
+  - MATCH,DIRECT
+`;
+
+const FIRST_FILE = "mixed-port: 7890\n";
+
+/** The home directory: `-d`, else the ecosystem's place, so that what people have there is found. */
+export function homeOf(flags: ParsedFlags, env: NodeJS.ProcessEnv): string {
+  const given = flags.text("d");
+  if (given !== null) return resolve(given);
+  const usual = join(homedir(), ".config", "mihomo");
+  const fallback = env["XDG_CONFIG_HOME"];
+  return existsSync(usual) || !fallback ? usual : join(fallback, "mihomo");
+}
+
+/** Throws where a file that was asked for cannot be read. A missing default file is made. */
+export function sourceOf(flags: ParsedFlags, home: string): Source {
+  const inline = flags.text("config");
+  if (inline !== null) {
+    const text = Buffer.from(inline, "base64").toString("utf8");
+    return { file: null, read: () => text };
+  }
+  const file = flags.text("f");
+  if (file === "-") {
+    const text = readFileSync(0, "utf8"); // standard input can be read once; a reload sees the same text
+    return { file: null, read: () => text };
+  }
+  if (file !== null) return fileSource(resolve(file));
+  if (flags.on("embedded") && flags.text("d") === null)
+    return { file: null, embedded: true, read: () => EMBEDDED };
+  const usual = join(home, "config.yaml");
+  if (existsSync(usual)) return fileSource(usual);
+  mkdirSync(dirname(usual), { recursive: true });
+  writeFileSync(usual, FIRST_FILE);
+  return fileSource(usual);
+}
+
+function fileSource(file: string): Source {
+  return {
+    file,
+    read() {
+      const text = readFileSync(file, "utf8");
+      if (text.trim() === "")
+        throw new Error(
+          `${file}: the file is empty; a configuration has at least one key, such as mixed-port: 7890`,
+        );
+      return text;
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import type { Config } from "#config/config.ts";
+import type { Access } from "#core/inbound.ts";
+import type { Ip } from "#core/session.ts";
+import { cidrHolds, cidrText, type Cidr } from "#net/cidr.ts";
+import { bytesOfIp } from "#net/ip.ts";
+
+/** The global rules of who may use the inbounds (`authentication`, `skip-auth-prefixes`, `lan-*-ips`). */
+export function openAccess({ accounts, skipAuthPrefixes, lanAllowedIps, lanDisallowedIps }: Config): Access {
+  return {
+    accounts,
+    skipsAuthentication: (source) => holds(skipAuthPrefixes, source),
+    admits: (source) =>
+      !holds(lanDisallowedIps, source) && (lanAllowedIps.length === 0 || holds(lanAllowedIps, source)),
+  };
+}
+
+/** Two configurations with the same text treat every source alike. */
+export function accessKey({ accounts, skipAuthPrefixes, lanAllowedIps, lanDisallowedIps }: Config): string {
+  const lists = [skipAuthPrefixes, lanAllowedIps, lanDisallowedIps].map((list) => list.map(cidrText));
+  return JSON.stringify([accounts, lists]);
+}
+
+function holds(list: readonly Cidr[], source: Ip): boolean {
+  if (list.length === 0) return false;
+  const bytes = bytesOfIp(source);
+  return list.some((cidr) => cidrHolds(cidr, bytes));
+}

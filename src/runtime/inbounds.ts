@@ -1,0 +1,148 @@
+import type { Config, ListenerConfig, TunnelConfig } from "#config/config.ts";
+import { messageOf } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
+import type { Log } from "#core/log.ts";
+import type { Dialer } from "#core/outbound.ts";
+import type { SocketPool } from "#net/socket-pool.ts";
+import { markDescriptor } from "#platform/portable.ts";
+import { tunnel } from "#protocols/tunnel/index.ts";
+import { accessKey, openAccess } from "./access.ts";
+import { LeaseBook } from "./leases.ts";
+
+export interface InboundsEnv {
+  readonly sockets: SocketPool;
+  readonly accept: Accept;
+  readonly files: SafeFiles;
+  readonly dialer: Dialer;
+  readonly log: Log;
+  /** True at the start: a listener that cannot be opened is logged and the rest runs. False: the reload fails. */
+  readonly tolerant: boolean;
+}
+
+/** One running listener, shared by the runtimes whose configurations say the same of it. */
+interface Held {
+  readonly key: string;
+  readonly inbound: Inbound;
+  readonly leases: LeaseBook;
+}
+
+/** The listeners of one runtime. What a reload did not change is taken over from the runtime before, running. */
+export class Inbounds {
+  readonly #held: ReadonlyMap<string, Held>;
+  readonly #fresh: ReadonlySet<Held>;
+
+  private constructor(held: ReadonlyMap<string, Held>, fresh: ReadonlySet<Held>) {
+    this.#held = held;
+    this.#fresh = fresh;
+  }
+
+  /** Throws `ConfigError`, with nothing left open, where a listener cannot be opened and `tolerant` is false. */
+  static async open(config: Config, previous: Inbounds | null, env: InboundsEnv): Promise<Inbounds> {
+    await using undo = new AsyncDisposableStack();
+    const access = openAccess(config);
+    const guard = accessKey(config);
+    const held = new Map<string, Held>();
+    const fresh = new Set<Held>();
+    for (const listener of [...config.listeners, ...config.tunnels.map(tunnelListener)]) {
+      const key = JSON.stringify([listenerKey(listener), guard]);
+      const kept = previous?.#held.get(key);
+      if (kept !== undefined) held.set(key, kept);
+      else {
+        const made = await openListener(listener, key, access, env);
+        if (made === null) continue;
+        undo.defer(() => closeHeld(made));
+        held.set(key, made);
+        fresh.add(made);
+      }
+    }
+    undo.move();
+    return new Inbounds(held, fresh);
+  }
+
+  get all(): readonly Inbound[] {
+    return [...this.#held.values()].map(({ inbound }) => inbound);
+  }
+
+  /** New connections arrive here from now on. Synchronous: one turn of the event loop swaps everything. */
+  activate(): void {
+    for (const { leases } of this.#fresh) leases.activate();
+  }
+
+  /** Closes what the next runtime did not take over; everything where there is none. Accepted sessions go on. */
+  async retire(next: Inbounds | null): Promise<void> {
+    const leaving = [...this.#held.values()].filter((held) => next?.#held.get(held.key) !== held);
+    await Promise.all(leaving.map(closeHeld));
+  }
+
+  /** Undoes `open` of a runtime that will not run: closes only what it made itself. */
+  async abandon(): Promise<void> {
+    await Promise.all([...this.#fresh].map(closeHeld));
+  }
+}
+
+async function closeHeld({ inbound, leases }: Held): Promise<void> {
+  await inbound[Symbol.asyncDispose]();
+  await leases[Symbol.asyncDispose]();
+}
+
+function listenerKey({
+  name,
+  protocol,
+  hosts,
+  ports,
+  ruleList,
+  target,
+  routingMark,
+  options,
+}: ListenerConfig): unknown {
+  return [name, protocol.type, hosts, ports, ruleList, target, routingMark, options];
+}
+
+/** An item of `tunnels` is a tunnel listener without a name of its own. */
+function tunnelListener({ networks, listen, target, proxy }: TunnelConfig): ListenerConfig {
+  return {
+    name: `tunnel ${listen.ip}:${listen.port}`,
+    protocol: tunnel,
+    hosts: [listen.ip],
+    ports: [listen.port],
+    ruleList: null,
+    target: proxy,
+    routingMark: 0,
+    options: { network: networks, target },
+  };
+}
+
+async function openListener(
+  listener: ListenerConfig,
+  key: string,
+  access: Access,
+  { sockets, accept, files, dialer, log, tolerant }: InboundsEnv,
+): Promise<Held | null> {
+  const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
+  const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
+  const leases = new LeaseBook(sockets, { owner: name, hosts, ports, ...configure });
+  const env: InboundEnv = {
+    name,
+    accept,
+    access,
+    log,
+    files,
+    dialer,
+    ruleList,
+    target,
+    listenTcp: (on) => leases.listenTcp(on),
+    listenUdp: (on) => leases.listenUdp(on),
+  };
+  try {
+    if (protocol.inbound === undefined) throw new Error(`${protocol.type} is no listener type`);
+    const inbound = await protocol.inbound.open(options as never, env);
+    return { key, inbound, leases };
+  } catch (error) {
+    await leases[Symbol.asyncDispose]();
+    const text = `listener ${name}: ${messageOf(error)}`;
+    if (!tolerant) throw new Error(text, { cause: error });
+    log.error(text);
+    return null;
+  }
+}

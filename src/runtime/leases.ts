@@ -1,0 +1,73 @@
+import { ConfigError, messageOf } from "#core/errors.ts";
+import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
+import type { DatagramSocket, StreamSocket } from "#core/sockets.ts";
+import type { Lease, SocketPool } from "#net/socket-pool.ts";
+
+export interface LeaseAsk {
+  readonly owner: string;
+  readonly hosts: readonly Ip[];
+  readonly ports: readonly number[];
+  readonly configure?: (fd: number) => void;
+}
+
+/** The shares of one inbound in the process's listening sockets. Nothing arrives before `activate`. */
+export class LeaseBook implements AsyncDisposable {
+  readonly #pool: SocketPool;
+  readonly #ask: LeaseAsk;
+  readonly #leases: Lease[] = [];
+
+  constructor(pool: SocketPool, ask: LeaseAsk) {
+    this.#pool = pool;
+    this.#ask = ask;
+  }
+
+  listenTcp(on: (socket: StreamSocket) => void): Promise<readonly Endpoint[]> {
+    return this.#all("tcp", (ask) => this.#pool.leaseTcp(ask, on));
+  }
+
+  listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]> {
+    return this.#all("udp", (ask) => this.#pool.leaseUdp(ask, on));
+  }
+
+  activate(): void {
+    for (const lease of this.#leases) lease.activate();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#leases.splice(0).map((lease) => lease[Symbol.asyncDispose]()));
+  }
+
+  async #all(
+    network: "tcp" | "udp",
+    open: (ask: { ip: Ip; port: number; owner: string; configure?: (fd: number) => void }) => Promise<Lease>,
+  ): Promise<readonly Endpoint[]> {
+    const { owner, hosts, ports, configure } = this.#ask;
+    const endpoints: Endpoint[] = [];
+    for (const ip of hosts)
+      for (const port of ports) {
+        const taken = this.#sibling(ip, port);
+        const lease = await open({
+          ip,
+          port: taken ?? port,
+          owner,
+          ...(configure ? { configure } : {}),
+        }).catch((error) => {
+          throw new ConfigError(
+            `cannot listen on ${network} ${endpointText({ ip, port })}: ${messageOf(error)}`,
+            {
+              cause: error,
+            },
+          );
+        });
+        this.#leases.push(lease);
+        endpoints.push(lease.endpoint);
+      }
+    return endpoints;
+  }
+
+  /** Port 0 gives TCP and UDP of one listener the same number: clients expect it of SOCKS and DNS. */
+  #sibling(ip: Ip, port: number): number | null {
+    if (port !== 0) return null;
+    return this.#leases.find(({ endpoint }) => endpoint.ip === ip)?.endpoint.port ?? null;
+  }
+}

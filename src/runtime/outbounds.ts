@@ -1,0 +1,186 @@
+import type { Config, GroupConfig, ProxyConfig } from "#config/config.ts";
+import { DialError, messageOf } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { Choices } from "#core/group.ts";
+import type { Log } from "#core/log.ts";
+import type { Dialer, Outbound } from "#core/outbound.ts";
+import type { Resolver } from "#core/resolver.ts";
+import { BOTH_NETWORKS, unwrap } from "#core/outbound.ts";
+import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
+import { directOutbound } from "#protocols/direct/index.ts";
+import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
+import { GROUP_KINDS } from "#groups/index.ts";
+
+export interface OutboundsEnv {
+  /** Names that DIRECT dials, and everything without a server of its own. */
+  readonly directResolver: Resolver;
+  /** Names of proxy servers. */
+  readonly proxyResolver: Resolver;
+  readonly choices: Choices;
+  readonly files: SafeFiles;
+  readonly log: Log;
+}
+
+/** Every way out of one runtime, by name. */
+export interface Outbounds extends AsyncDisposable {
+  /** Built-ins, proxies and groups, in the order in which dashboards show them. */
+  readonly all: ReadonlyMap<string, Outbound>;
+  readonly direct: Outbound;
+  readonly global: Outbound;
+  /** Options and common fields as configured; absent for built-ins. */
+  readonly configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>;
+}
+
+/** Throws with nothing left open. The configuration has made sure that every name exists and no group holds itself. */
+export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<Outbounds> {
+  await using undo = new AsyncDisposableStack();
+  const all = new Map<string, Outbound>();
+  const dialers = new Dialers(config, env, all);
+  const direct = directOutbound("DIRECT", dialers.direct);
+  const builtIns = [
+    direct,
+    rejectOutbound("REJECT"),
+    rejectDropOutbound("REJECT-DROP"),
+    passOutbound("PASS", "skip"),
+    passOutbound("PASS-RULE", "leave"),
+    directOutbound("COMPATIBLE", dialers.direct, "Compatible"),
+  ];
+  for (const outbound of builtIns) all.set(outbound.name, undo.use(outbound));
+  for (const proxy of config.proxies) all.set(proxy.name, undo.use(await openProxy(proxy, dialers, env)));
+  const groups = [...config.groups];
+  if (!groups.some(({ name }) => name === "GLOBAL")) groups.push(globalGroup(config));
+  await openGroups(groups, all, undo, env);
+
+  const owned = undo.move();
+  return {
+    all,
+    direct,
+    global: all.get("GLOBAL") as Outbound,
+    configOf: new Map([...config.proxies, ...groups].map((entry) => [entry.name, entry])),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Makes the dialers that reach servers: kernel sockets with a node's own settings, or through another outbound. */
+class Dialers {
+  readonly direct: Dialer;
+  readonly #config: Config;
+  readonly #env: OutboundsEnv;
+  readonly #all: ReadonlyMap<string, Outbound>;
+
+  constructor(config: Config, env: OutboundsEnv, all: ReadonlyMap<string, Outbound>) {
+    this.#config = config;
+    this.#env = env;
+    this.#all = all;
+    this.direct = openDirectDialer(this.#options(env.directResolver));
+  }
+
+  for({ name, type, interfaceName, routingMark, ipVersion, dialerProxy }: ProxyConfig): Dialer {
+    if (dialerProxy !== null) return this.#through(dialerProxy, name);
+    const resolver = type === "direct" ? this.#env.directResolver : this.#env.proxyResolver;
+    const common = this.#options(resolver);
+    return openDirectDialer({
+      ...common,
+      interfaceName: interfaceName || (common.interfaceName ?? ""),
+      routingMark: routingMark || (common.routingMark ?? 0),
+      ipVersion,
+    });
+  }
+
+  #options(resolver: Resolver): DirectDialerOptions {
+    const { general } = this.#config;
+    return {
+      resolver,
+      interfaceName: general.interfaceName,
+      routingMark: general.routingMark,
+      tcpConcurrent: general.tcpConcurrent,
+      ipv6: general.ipv6,
+      keepAlive: general.keepAlive,
+    };
+  }
+
+  /** Looked up at the dial, so that the order in which proxies and groups are made does not matter. */
+  #through(target: string, user: string): Dialer {
+    const outbound = (): Outbound => {
+      const found = this.#all.get(target);
+      if (found === undefined)
+        throw new DialError("failed", `${user}: its dialer-proxy ${target} does not exist`);
+      return found;
+    };
+    return {
+      connect: async (destination, context) => outbound().connect(destination, context),
+      associate: async (destination, context) => outbound().associate(destination, context),
+    };
+  }
+}
+
+async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv): Promise<Outbound> {
+  const side = proxy.protocol?.outbound;
+  if (side === undefined) return inertOutbound(proxy.name, proxy.type);
+  try {
+    return await side.open(proxy.options as never, {
+      name: proxy.name,
+      dialer: dialers.for(proxy),
+      resolver: env.proxyResolver,
+      files: env.files,
+      log: env.log,
+    });
+  } catch (error) {
+    throw new Error(`proxy ${proxy.name}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Stands for a node that this build cannot speak: it keeps its place in groups, and every dial says why it fails. */
+function inertOutbound(name: string, type: string): Outbound {
+  const refuse = (): Promise<never> =>
+    Promise.reject(new DialError("unsupported", `proxy ${name}: the type ${type} is not in this build`));
+  return {
+    name,
+    type,
+    networks: BOTH_NETWORKS,
+    connect: refuse,
+    associate: refuse,
+    async [Symbol.asyncDispose]() {}, // holds nothing
+  };
+}
+
+/** GLOBAL, where the file does not define it: DIRECT, REJECT, the proxies and the groups in file order. */
+function globalGroup({ proxies, groups }: Config): GroupConfig {
+  const kind = GROUP_KINDS.find(({ type }) => type === "select");
+  if (kind === undefined) throw new Error("the group kind select is not registered");
+  const members = ["DIRECT", "REJECT", ...[...proxies, ...groups].map(({ name }) => name)];
+  return { name: "GLOBAL", kind, members, options: {} };
+}
+
+/** Members first: a group is given the outbounds that it picks from. */
+async function openGroups(
+  groups: readonly GroupConfig[],
+  all: Map<string, Outbound>,
+  owner: AsyncDisposableStack,
+  { choices, log }: OutboundsEnv,
+): Promise<void> {
+  const byName = new Map(groups.map((group) => [group.name, group]));
+  const open = async (name: string): Promise<Outbound> => {
+    const known = all.get(name);
+    if (known !== undefined) return known;
+    const group = byName.get(name);
+    if (group === undefined) throw new Error(`'${name}' not found`);
+    const members: Outbound[] = [];
+    for (const member of group.members) members.push(await open(member));
+    const env = {
+      name,
+      members: members.length > 0 ? members : [all.get("COMPATIBLE") as Outbound],
+      choices,
+      log,
+    };
+    const made = owner.use(await group.kind.open(group.options as never, env));
+    all.set(name, made);
+    return made;
+  };
+  for (const { name } of groups) await open(name);
+}
+
+/** The names from an outbound down to the leaf that it picks now. */
+export function chainOf(outbound: Outbound): readonly string[] {
+  return unwrap(outbound, null).map(({ name }) => name);
+}
