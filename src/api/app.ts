@@ -1,0 +1,147 @@
+/**
+ * One application per transport. A request passes, in this order: cross-origin headers (a preflight ends here), the
+ * Host allow-list, the credential of its route, the limits and shapes of `mount.ts`, the resource.
+ */
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { ApiError, messageOf } from "#core/errors.ts";
+import type { Control } from "#core/control.ts";
+import type { Log } from "#core/log.ts";
+import { Secret } from "./auth.ts";
+import { controllerRoutes } from "./controller/index.ts";
+import { Cors, type CorsOptions } from "./cors.ts";
+import { answerTo, errorBody, forbidden, unauthorized, type ErrorAnswer } from "./errors.ts";
+import { hostAllowList, hostOfOrigin } from "./hosts.ts";
+import { mountRoutes } from "./mount.ts";
+import type { Route } from "./route.ts";
+import type { Subscribers } from "./subscriber.ts";
+import type { Upgrades } from "./upgrade.ts";
+
+/** Which way a request came in. */
+export interface Transport {
+  readonly kind: "http" | "https" | "unix" | "pipe";
+  /** Only programs on this machine reach it. */
+  readonly isLocal: boolean;
+}
+
+export interface AppOptions {
+  /** "" leaves the Controller open; see `openController`. */
+  readonly secret: string;
+  readonly cors: CorsOptions;
+  /** Hosts that are ours besides addresses and loopback names; counts only where the secret is empty. */
+  readonly hosts: readonly string[];
+  /** Absolute path of the static dashboard. */
+  readonly uiFolder: string | null;
+  /** Path of the DNS-over-HTTPS endpoint; null: none. */
+  readonly dohPath: string | null;
+  /** Routes of other parts of the program, for each transport anew. */
+  readonly mounts?: (transport: Transport) => readonly Route[];
+}
+
+export interface AppEnv {
+  readonly options: AppOptions;
+  readonly transport: Transport;
+  readonly control: Control;
+  readonly log: Log;
+  readonly upgrades: Upgrades;
+  readonly subscribers: Subscribers;
+}
+
+/** Names as long as a header line may be; the router's own default of 100 characters is shorter than real node names. */
+const MAX_NAME_CHARACTERS = 16_384;
+
+export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
+  const { options, transport, log, upgrades } = env;
+  const cors = new Cors(options.cors);
+  const app = fastify({
+    logger: false,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: MAX_NAME_CHARACTERS },
+    frameworkErrors(error, request, reply) {
+      if (cors.apply(request, reply)) return void reply.code(200).send();
+      return void sendError(reply, answerTo(error));
+    },
+  });
+  app.decorateRequest("mediaType", "");
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  app.addHook("onRequest", async (request, reply) => {
+    if (cors.apply(request, reply)) return reply.code(200).send();
+    rejectAmbiguous(request);
+    takeMediaType(request);
+    return undefined;
+  });
+  app.addHook("onRequest", gatekeeper(options, transport, cors, upgrades));
+  app.setErrorHandler((error, request, reply) => {
+    const answer = answerTo(error);
+    if (answer.internal) log.error(`controller: ${request.method} ${pathOf(request)}: ${describe(error)}`);
+    return sendError(reply, answer);
+  });
+  app.setNotFoundHandler((_, reply) =>
+    reply.code(404).type("text/plain; charset=utf-8").send("404 page not found\n"),
+  );
+  mountRoutes(app, controllerRoutes(env), upgrades);
+  await app.ready();
+  return app;
+}
+
+/** Who may pass is decided by the route that will answer, never by the text of the path. */
+function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgrades: Upgrades) {
+  const secret = new Secret(options.secret);
+  const origins = options.cors.allowOrigins.map(hostOfOrigin).filter((host) => host !== null);
+  const isOurs = hostAllowList([...options.hosts, ...origins]);
+  const isWeb = transport.kind === "http" || transport.kind === "https"; // no browser reaches the others
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { access, stream } = request.routeOptions.config;
+    if (access === undefined || access === "open") return;
+    if (secret.isEmpty && isWeb && !isOurs(request.host)) throw forbidden();
+    const isUpgrade = stream === true && upgrades.has(request.raw);
+    if (isUpgrade && isForeign(request, cors)) throw forbidden();
+    if (access !== "secret") return access(request, reply);
+    if (!secret.isEmpty && !hasSecret(request, secret, isUpgrade)) throw unauthorized();
+  };
+}
+
+function hasSecret(request: FastifyRequest, secret: Secret, isUpgrade: boolean): boolean {
+  const given = (request.query as Record<string, string | string[]>).token;
+  const token = Array.isArray(given) ? given[0] : given;
+  if (isUpgrade && token !== undefined && token !== "") return secret.equals(token);
+  return secret.opens(request.headers.authorization);
+}
+
+/** A page that may not read our answers may not open a WebSocket either; our own pages may. */
+function isForeign({ headers, host }: FastifyRequest, cors: Cors): boolean {
+  const { origin } = headers;
+  if (origin === undefined || cors.allows(origin)) return false;
+  return !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase();
+}
+
+/** Two hosts in one request: whoever stands before us may have looked at the other one. */
+function rejectAmbiguous({ raw }: FastifyRequest): void {
+  let hosts = 0;
+  for (let at = 0; at < raw.rawHeaders.length; at += 2) {
+    if (raw.rawHeaders[at]?.toLowerCase() === "host") hosts++;
+  }
+  if (hosts > 1) throw new ApiError(400, "more than one Host header");
+}
+
+/** Bodies are JSON whatever their Content-Type says, so the framework must not look at it; DoH still wants to know. */
+function takeMediaType(request: FastifyRequest): void {
+  const type = request.raw.headers["content-type"];
+  if (type === undefined) return;
+  request.mediaType = (type.split(";")[0] as string).trim().toLowerCase();
+  delete request.raw.headers["content-type"];
+}
+
+function sendError(reply: FastifyReply, answer: ErrorAnswer): FastifyReply {
+  return reply.code(answer.status).type("application/json").send(errorBody(answer));
+}
+
+/** Without the query, which may hold a token. */
+function pathOf(request: FastifyRequest): string {
+  return request.url.split("?", 1)[0] as string;
+}
+
+function describe(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? ` (${messageOf(error.cause)})` : "";
+  return `${messageOf(error)}${cause}`;
+}

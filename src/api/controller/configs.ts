@@ -1,0 +1,72 @@
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+import type { ConfigSource, ConfigsView, Control, TunView } from "#core/control.ts";
+import { ApiError } from "#core/errors.ts";
+import { DONE, route, type Route } from "#api/route.ts";
+import { jsonObject, queryOf } from "#api/shapes.ts";
+import { configsPatch } from "./configs-patch.ts";
+
+const replacement = jsonObject({ path: z.string().default(""), payload: z.string().default("") });
+
+export function configRoutes({ configs }: Control): readonly Route[] {
+  const common = { path: "/configs", slash: true } as const;
+  return [
+    route({
+      ...common,
+      method: "GET",
+      summary: "Running settings, without secrets",
+      answer: { status: 200, description: "The settings" },
+      handle: () => configsJson(configs.view()),
+    }),
+    route({
+      ...common,
+      method: "PATCH",
+      summary: "Change live settings; the file stays as it is",
+      body: configsPatch,
+      answer: DONE,
+      handle: ({ body }) => configs.patch(body),
+    }),
+    route({
+      ...common,
+      method: "PUT",
+      summary: "Load a configuration: the file in use, another file, or text",
+      query: queryOf({ force: z.string().optional() }),
+      body: replacement,
+      answer: DONE,
+      handle: ({ body, query }) => configs.replace(sourceOf(body), { force: query.force === "true" }),
+    }),
+  ];
+}
+
+function sourceOf({ path, payload }: z.output<typeof replacement>): ConfigSource {
+  if (payload !== "") return { kind: "payload", text: payload };
+  if (path === "") return { kind: "current" };
+  if (!isAbsolute(path)) throw new ApiError(400, `path must be absolute, got ${JSON.stringify(path)}`);
+  return { kind: "path", path };
+}
+
+/** Legacy inbounds that dashboards expect to find. */
+const LEGACY = {
+  "tuic-server": { enable: false, listen: "", certificate: "", "private-key": "", "ech-key": "" },
+  "ss-config": "",
+  "vmess-config": "",
+} as const;
+
+function configsJson({ tun, geoxUrl, ...rest }: ConfigsView) {
+  return { ...LEGACY, ...kebabKeys(rest), tun: tunJson(tun), "geox-url": kebabKeys(geoxUrl) };
+}
+
+function tunJson({ more, ...always }: TunView) {
+  const set = Object.entries(more).filter(([, value]) => !isZero(value));
+  return { ...kebabKeys(always), ...Object.fromEntries(set) };
+}
+
+function isZero(value: unknown): boolean {
+  return !value || (Array.isArray(value) && value.length === 0);
+}
+
+/** `lanAllowedIps` → `lan-allowed-ips`. */
+function kebabKeys(view: object): Record<string, unknown> {
+  const kebab = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(view).map(([name, value]) => [kebab(name), value]));
+}

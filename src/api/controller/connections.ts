@@ -1,0 +1,66 @@
+import { z } from "zod";
+import type { Control } from "#core/control.ts";
+import { ShapeError } from "#api/errors.ts";
+import { DONE, JsonText, route, type Call, type Route } from "#api/route.ts";
+import { queryInt, queryOf } from "#api/shapes.ts";
+import { every, type Subscribers } from "#api/subscriber.ts";
+import { connectionsJson } from "./connections-json.ts";
+
+const DEFAULT_INTERVAL_MS = 1000;
+/** Faster than this nobody can read; shorter wishes get this. */
+const MIN_INTERVAL_MS = 50;
+const MAX_INTERVAL_MS = 86_400_000;
+
+const interval = queryInt(1, MAX_INTERVAL_MS);
+
+export function connectionRoutes(control: Control, subscribers: Subscribers): readonly Route[] {
+  const { connections } = control;
+  const path = "/connections";
+  return [
+    route({
+      method: "GET",
+      path,
+      slash: true,
+      stream: true,
+      summary: "Live sessions and totals",
+      query: queryOf({ interval: z.string().optional() }),
+      answer: { status: 200, description: "One document; over a WebSocket one every `interval` ms" },
+      handle(call) {
+        if (call.upgrade === null) return new JsonText(connectionsJson(control));
+        stream(control, call, call.query.interval, subscribers);
+        return undefined;
+      },
+    }),
+    route({
+      method: "DELETE",
+      path,
+      slash: true,
+      summary: "Close every session",
+      answer: DONE,
+      handle: () => connections.closeAll(),
+    }),
+    route({
+      method: "DELETE",
+      path: `${path}/:id`,
+      summary: "Close one session; an unknown id is no error",
+      answer: DONE,
+      handle({ params }) {
+        connections.close(params.id as string);
+      },
+    }),
+  ];
+}
+
+function stream(control: Control, call: Call, wish: string | undefined, subscribers: Subscribers): void {
+  const parsed = interval.safeParse(wish);
+  if (wish !== undefined && !parsed.success) throw new ShapeError(parsed.error);
+  const intervalMs = Math.max(MIN_INTERVAL_MS, parsed.data ?? DEFAULT_INTERVAL_MS);
+  const subscriber = subscribers.add(call);
+  if (subscriber === null) return;
+  const tick = (): void => {
+    // a snapshot is large: the next one waits until the last has left, so a slow reader holds one at most
+    if (subscriber.queuedBytes === 0) subscriber.send(connectionsJson(control));
+  };
+  tick();
+  every(intervalMs, subscriber, tick);
+}

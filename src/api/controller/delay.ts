@@ -1,0 +1,34 @@
+/** What the delay tests of nodes, groups and provider nodes have in common (controller sheet §6.3). */
+import { z } from "zod";
+import type { DelayTest } from "#core/control.ts";
+import { ApiError, DialError } from "#core/errors.ts";
+import { queryInt, queryOf, statusRanges } from "#api/shapes.ts";
+
+/** The reference keeps the time-out of a node test in 16 bits, that of a group test in 32. */
+export const nodeQuery = delayQuery(32_767);
+export const groupQuery = delayQuery(2_147_483_647);
+
+function delayQuery(maximumMs: number) {
+  return queryOf({
+    url: z.string().default(""),
+    timeout: queryInt(-maximumMs - 1, maximumMs),
+    expected: statusRanges().prefault(""),
+  });
+}
+
+export function delayTest(query: z.output<typeof nodeQuery>, signal: AbortSignal): DelayTest {
+  const url = query.url === "" ? null : query.url;
+  return { url, timeoutMs: query.timeout, expected: query.expected, signal };
+}
+
+/** `{"delay":87}`, or the two failures that the contract knows. */
+export async function delayJson(test: Promise<number>): Promise<{ delay: number }> {
+  try {
+    return { delay: await test };
+  } catch (error) {
+    if (!(error instanceof DialError)) throw error;
+    const timedOut = error.reason === "timeout";
+    const [status, message] = timedOut ? [504, "Timeout"] : [503, "An error occurred in the delay test"];
+    throw new ApiError(status as number, message as string, { cause: error });
+  }
+}

@@ -1,0 +1,52 @@
+import type { ProxiesControl, ProxyView } from "#core/control.ts";
+import { ApiError } from "#core/errors.ts";
+import { notFound } from "#api/errors.ts";
+import { route, type Route } from "#api/route.ts";
+import { delayTest, groupQuery } from "./delay.ts";
+import { proxyJson } from "./proxy-json.ts";
+
+export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
+  const find = (params: Readonly<Record<string, string>>): ProxyView => {
+    const proxy = proxies.get(params.name as string);
+    if (proxy === null || proxy.group === null) throw notFound();
+    return proxy;
+  };
+  return [
+    route({
+      method: "GET",
+      path: "/group",
+      slash: true,
+      summary: "All groups",
+      answer: { status: 200, description: "A list, in file order" },
+      handle: () => ({
+        proxies: proxies
+          .list()
+          .filter(({ group }) => group !== null)
+          .map(proxyJson),
+      }),
+    }),
+    route({
+      method: "GET",
+      path: "/group/:name",
+      summary: "One group",
+      answer: { status: 200, description: "The group" },
+      handle: ({ params }) => proxyJson(find(params)),
+    }),
+    route({
+      method: "GET",
+      path: "/group/:name/delay",
+      summary: "Measure the delay of all members; clears the pin",
+      query: groupQuery,
+      answer: { status: 200, description: "Delay in ms by member, successful ones only" },
+      prepare(params) {
+        const { name, group } = find(params);
+        if (group?.fixed) proxies.unfix(name); // even where the query turns out to be bad
+      },
+      async handle({ params, query, signal }) {
+        const delays = await proxies.testGroup(params.name as string, delayTest(query, signal));
+        if (delays.size === 0) throw new ApiError(504, "get delay: all proxies timeout");
+        return Object.fromEntries(delays);
+      },
+    }),
+  ];
+}

@@ -1,0 +1,21 @@
+import type { Control } from "#core/control.ts";
+import { route, type Route } from "#api/route.ts";
+
+export function identityRoutes({ build }: Control): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/",
+      summary: "Greeting",
+      answer: { status: 200, description: "Who is there" },
+      handle: () => ({ hello: "weir" }),
+    }),
+    route({
+      method: "GET",
+      path: "/version",
+      summary: "Version of the build",
+      answer: { status: 200, description: "`meta` makes dashboards show the extended features" },
+      handle: () => ({ meta: true, version: build.version }),
+    }),
+  ];
+}

@@ -1,0 +1,44 @@
+/** THE list of resources of the Controller API. */
+import type { AppEnv } from "#api/app.ts";
+import { dohRoutes } from "#api/doh.ts";
+import { openApiRoutes } from "#api/openapi.ts";
+import type { Route } from "#api/route.ts";
+import { uiRoutes } from "#api/ui.ts";
+import { cacheRoutes } from "./caches.ts";
+import { configRoutes } from "./configs.ts";
+import { connectionRoutes } from "./connections.ts";
+import { dnsRoutes } from "./dns.ts";
+import { groupRoutes } from "./groups.ts";
+import { identityRoutes } from "./identity.ts";
+import { logRoutes } from "./logs.ts";
+import { proxyProviderRoutes } from "./proxy-providers.ts";
+import { proxyRoutes } from "./proxies.ts";
+import { ruleProviderRoutes } from "./rule-providers.ts";
+import { ruleRoutes } from "./rules.ts";
+import { storageRoutes } from "./storage.ts";
+import { trafficRoutes } from "./traffic.ts";
+import { upkeepRoutes } from "./upkeep.ts";
+
+export function controllerRoutes({ control, options, subscribers, transport }: AppEnv): readonly Route[] {
+  const resources = [
+    ...identityRoutes(control),
+    ...trafficRoutes(control, subscribers),
+    ...logRoutes(control.logs, subscribers),
+    ...connectionRoutes(control, subscribers),
+    ...configRoutes(control),
+    ...proxyRoutes(control.proxies),
+    ...groupRoutes(control.proxies),
+    ...proxyProviderRoutes(control.proxyProviders),
+    ...ruleRoutes(control.rules),
+    ...ruleProviderRoutes(control.ruleProviders),
+    ...dnsRoutes(control.dns),
+    ...cacheRoutes(control.caches),
+    ...storageRoutes(control.storage),
+    ...upkeepRoutes(control.upkeep),
+    ...uiRoutes(options.uiFolder),
+    ...(options.mounts?.(transport) ?? []),
+  ];
+  const all = [...resources, ...openApiRoutes(resources, control.build.version)];
+  const taken = new Set(all.map(({ path }) => path));
+  return [...all, ...dohRoutes(options.dohPath, control.dns).filter(({ path }) => !taken.has(path))];
+}

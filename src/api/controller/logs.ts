@@ -1,0 +1,46 @@
+import { z } from "zod";
+import type { LogsControl } from "#core/control.ts";
+import { LOG_LEVELS, type LogEvent } from "#core/log.ts";
+import { route, type Route } from "#api/route.ts";
+import { queryOf } from "#api/shapes.ts";
+import type { Subscribers } from "#api/subscriber.ts";
+
+/** Longer texts are cut, so that a queue of records has a bound in bytes. */
+const MAX_TEXT_CHARACTERS = 16_384;
+
+const query = queryOf({
+  level: z.enum(LOG_LEVELS).default("info"),
+  format: z.string().default(""),
+});
+
+export function logRoutes(logs: LogsControl, subscribers: Subscribers): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/logs",
+      stream: true,
+      summary: "Log events at a level and above, whatever level is configured",
+      query,
+      answer: { status: 200, description: "A record an event; `format=structured` adds the time" },
+      handle(call) {
+        const subscriber = subscribers.add(call);
+        if (subscriber === null) return;
+        const record = call.query.format === "structured" ? structured : plain;
+        const watch = logs.watch(call.query.level, (event) => {
+          subscriber.send(JSON.stringify(record(event)));
+        });
+        subscriber.onClose(() => watch[Symbol.dispose]());
+      },
+    }),
+  ];
+}
+
+function plain({ level, text }: LogEvent) {
+  return { type: level, payload: text.slice(0, MAX_TEXT_CHARACTERS) };
+}
+
+function structured({ level, text, atMs }: LogEvent) {
+  const time = new Date(atMs).toTimeString().slice(0, 8);
+  const message = text.slice(0, MAX_TEXT_CHARACTERS);
+  return { time, level: level === "warning" ? "warn" : level, message, fields: [] };
+}

@@ -1,0 +1,78 @@
+import { z } from "zod";
+import type { GroupView, ProxiesControl, ProxyView } from "#core/control.ts";
+import { ApiError } from "#core/errors.ts";
+import { notFound } from "#api/errors.ts";
+import { DONE, route, type Route } from "#api/route.ts";
+import { jsonObject } from "#api/shapes.ts";
+import { delayJson, delayTest, nodeQuery } from "./delay.ts";
+import { proxyJson } from "./proxy-json.ts";
+
+export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
+  const path = "/proxies/:name";
+  const find = (params: Readonly<Record<string, string>>): ProxyView => {
+    const proxy = proxies.get(params.name as string);
+    if (proxy === null) throw notFound();
+    return proxy;
+  };
+  return [
+    route({
+      method: "GET",
+      path: "/proxies",
+      slash: true,
+      summary: "Proxies, groups and built-ins",
+      answer: { status: 200, description: "By name; nodes of providers are not among them" },
+      handle: () => ({ proxies: byName(proxies.list()) }),
+    }),
+    route({
+      method: "GET",
+      path,
+      summary: "One proxy or group",
+      answer: { status: 200, description: "The proxy" },
+      handle: ({ params }) => proxyJson(find(params)),
+    }),
+    route({
+      method: "PUT",
+      path,
+      summary: "Choose a member of a Selector, or pin one of a URLTest or Fallback group",
+      body: jsonObject({ name: z.string() }),
+      answer: DONE,
+      prepare: (params) => void choosable(find(params)),
+      handle({ params, body }) {
+        if (proxies.select(params.name as string, body.name)) return;
+        throw new ApiError(400, "Selector update error: no such member in this group");
+      },
+    }),
+    route({
+      method: "DELETE",
+      path,
+      summary: "Take the pin of a URLTest or Fallback group away",
+      answer: DONE,
+      handle({ params }) {
+        const { name, group } = find(params);
+        if (group?.fixed === undefined || group.fixed === null)
+          throw new ApiError(400, "This proxy cannot be pinned");
+        proxies.unfix(name);
+      },
+    }),
+    route({
+      method: "GET",
+      path: `${path}/delay`,
+      summary: "Measure the delay of a node, or of the current member of a group",
+      query: nodeQuery,
+      answer: { status: 200, description: "`delay` in ms" },
+      prepare: (params) => void find(params),
+      handle: ({ params, query, signal }) =>
+        delayJson(proxies.test(params.name as string, delayTest(query, signal))),
+    }),
+  ];
+}
+
+/** A group in which a person can choose; load-balancing has no current member. */
+function choosable({ group }: ProxyView): GroupView {
+  if (group === null || group.now === null) throw new ApiError(400, "Must be a Selector");
+  return group;
+}
+
+export function byName(list: readonly ProxyView[]) {
+  return Object.fromEntries(list.map((proxy) => [proxy.name, proxyJson(proxy)]));
+}

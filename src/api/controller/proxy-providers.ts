@@ -1,0 +1,94 @@
+import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
+import { notFound } from "#api/errors.ts";
+import { DONE, route, type Route } from "#api/route.ts";
+import { delayJson, delayTest, nodeQuery } from "./delay.ts";
+import { proxyJson, updatedAtJson } from "./proxy-json.ts";
+
+type Params = Readonly<Record<string, string>>;
+
+export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly Route[] {
+  const path = "/providers/proxies/:provider";
+  const find = (params: Params): ProxyProviderView => {
+    const provider = providers.get(params.provider as string);
+    if (provider === null) throw notFound();
+    return provider;
+  };
+  const findNode = (params: Params) => {
+    const node = find(params).proxies.find(({ name }) => name === params.node);
+    if (node === undefined) throw notFound();
+    return node;
+  };
+  return [
+    route({
+      method: "GET",
+      path: "/providers/proxies",
+      slash: true,
+      summary: "Providers of proxies",
+      answer: { status: 200, description: "By name, each with its nodes" },
+      handle: () => ({
+        providers: Object.fromEntries(providers.list().map((it) => [it.name, providerJson(it)])),
+      }),
+    }),
+    route({
+      method: "GET",
+      path,
+      summary: "One provider",
+      answer: { status: 200, description: "The provider" },
+      handle: ({ params }) => providerJson(find(params)),
+    }),
+    route({
+      method: "PUT",
+      path,
+      summary: "Load the provider anew",
+      answer: DONE,
+      handle: ({ params }) => providers.update(find(params).name),
+    }),
+    route({
+      method: "GET",
+      path: `${path}/healthcheck`,
+      summary: "Test all nodes",
+      answer: { status: 204, description: "All nodes have been tested" },
+      handle: ({ params, signal }) => providers.healthCheck(find(params).name, signal),
+    }),
+    route({
+      method: "GET",
+      path: `${path}/:node`,
+      summary: "One node of a provider",
+      answer: { status: 200, description: "The node" },
+      handle: ({ params }) => proxyJson(findNode(params)),
+    }),
+    route({
+      method: "GET",
+      path: `${path}/:node/healthcheck`,
+      summary: "Measure the delay of a node",
+      query: nodeQuery,
+      answer: { status: 200, description: "`delay` in ms" },
+      prepare: (params) => void findNode(params),
+      handle: ({ params, query, signal }) =>
+        delayJson(providers.test(params.provider as string, params.node as string, delayTest(query, signal))),
+    }),
+  ];
+}
+
+function providerJson(provider: ProxyProviderView) {
+  const { name, vehicleType, proxies, testUrl, expectedStatus, updatedAtMs, subscription } = provider;
+  return {
+    name,
+    type: "Proxy",
+    vehicleType,
+    proxies: proxies.map(proxyJson),
+    testUrl,
+    expectedStatus,
+    updatedAt: updatedAtJson(updatedAtMs),
+    ...(subscription === null ? {} : { subscriptionInfo: subscriptionJson(subscription) }),
+  };
+}
+
+function subscriptionJson(info: NonNullable<ProxyProviderView["subscription"]>) {
+  return {
+    Upload: info.uploadBytes,
+    Download: info.downloadBytes,
+    Total: info.totalBytes,
+    Expire: info.expiresAtUnixSeconds,
+  };
+}

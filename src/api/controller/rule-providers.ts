@@ -1,0 +1,51 @@
+import type { RuleProvidersControl, RuleProviderView } from "#core/control.ts";
+import { notFound } from "#api/errors.ts";
+import { DONE, route, type Route } from "#api/route.ts";
+import { updatedAtJson } from "./proxy-json.ts";
+
+export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/providers/rules",
+      slash: true,
+      summary: "Providers of rules",
+      answer: { status: 200, description: "By name" },
+      handle: () => ({
+        providers: Object.fromEntries(providers.list().map((it) => [it.name, providerJson(it)])),
+      }),
+    }),
+    route({
+      method: "PUT",
+      path: "/providers/rules/:name",
+      summary: "Load the provider anew",
+      answer: DONE,
+      async handle({ params }) {
+        const name = params.name as string;
+        if (providers.get(name) === null) throw notFound();
+        await providers.update(name);
+      },
+    }),
+  ];
+}
+
+function providerJson({
+  name,
+  behavior,
+  format,
+  vehicleType,
+  ruleCount,
+  updatedAtMs,
+  payload,
+}: RuleProviderView) {
+  return {
+    name,
+    type: "Rule",
+    behavior,
+    format,
+    vehicleType,
+    ruleCount,
+    updatedAt: updatedAtJson(updatedAtMs),
+    ...(payload === null ? {} : { payload }),
+  };
+}

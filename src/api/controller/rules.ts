@@ -1,0 +1,67 @@
+import { z } from "zod";
+import type { RulesControl, RuleView } from "#core/control.ts";
+import { DONE, route, type Route } from "#api/route.ts";
+import { queryInt, queryOf } from "#api/shapes.ts";
+
+/** Indexes of the list as keys, true: disabled. */
+const changes = z.record(z.string().regex(/^-?[0-9]{1,15}$/, "expected the index of a rule"), z.boolean());
+
+const question = queryOf({
+  destination: z.string().min(1).max(255),
+  port: queryInt(0, 65_535).prefault("443"),
+  network: z.enum(["tcp", "udp"]).default("tcp"),
+  source: z.string().optional(),
+  inbound: z.string().optional(),
+  process: z.string().optional(),
+});
+
+export function ruleRoutes(rules: RulesControl): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/rules",
+      slash: true,
+      summary: "Rules in file order with their counters",
+      answer: { status: 200, description: "A list" },
+      handle: () => ({ rules: rules.list().map(ruleJson) }),
+    }),
+    route({
+      method: "PATCH",
+      path: "/rules/disable",
+      summary: "Disable or enable rules until the next reload",
+      body: changes,
+      answer: DONE,
+      handle({ body }) {
+        rules.disable(new Map(Object.entries(body).map(([index, disabled]) => [Number(index), disabled])));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/rules/explain",
+      summary: "Why a session to this destination would go where it goes",
+      query: question,
+      answer: { status: 200, description: "The rules that were looked at, and the chain" },
+      handle({ query }) {
+        const { source = null, inbound = null, process = null, ...rest } = query;
+        return rules.explain({ ...rest, source, inbound, process });
+      },
+    }),
+  ];
+}
+
+function ruleJson({ index, type, payload, target, size, ...rule }: RuleView) {
+  return {
+    index,
+    type,
+    payload,
+    proxy: target,
+    size,
+    extra: {
+      disabled: rule.disabled,
+      hitCount: rule.hits,
+      hitAt: new Date(rule.lastHitAtMs).toISOString(),
+      missCount: rule.misses,
+      missAt: new Date(rule.lastMissAtMs).toISOString(),
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import type { StorageControl } from "#core/control.ts";
+import { decodeText, parseJson } from "#api/body.ts";
+import { notFound } from "#api/errors.ts";
+import { DONE, JsonText, route, type Route } from "#api/route.ts";
+
+export function storageRoutes(storage: StorageControl): readonly Route[] {
+  const common = {
+    path: "/storage/:key",
+    prepare({ key }: Readonly<Record<string, string>>) {
+      if (key === "") throw notFound();
+    },
+  };
+  return [
+    route({
+      ...common,
+      method: "GET",
+      summary: "What a dashboard has stored",
+      answer: { status: 200, description: "The JSON as it was stored; null where there is none" },
+      handle: ({ params }) => new JsonText(storage.get(params.key as string) ?? "null"),
+    }),
+    route({
+      ...common,
+      method: "PUT",
+      tooLarge: "payload exceeds 1MB limit",
+      summary: "Store any JSON",
+      answer: DONE,
+      async handle({ params, bytes }) {
+        parseJson(bytes); // stored as written: numbers of any length and the order of keys survive
+        await storage.put(params.key as string, decodeText(bytes));
+      },
+    }),
+    route({
+      ...common,
+      method: "DELETE",
+      summary: "Forget it; an unknown key is no error",
+      answer: DONE,
+      handle: ({ params }) => storage.delete(params.key as string),
+    }),
+  ];
+}

@@ -1,0 +1,55 @@
+import { z } from "zod";
+import type { UpkeepControl } from "#core/control.ts";
+import { route, type Call, type Route } from "#api/route.ts";
+import { queryOf } from "#api/shapes.ts";
+
+const OK = { status: "ok" } as const;
+
+export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
+  const common = { method: "POST", answer: { status: 200, description: '`{"status":"ok"}`' } } as const;
+  return [
+    route({
+      ...common,
+      path: "/restart",
+      summary: "Answer, then start the process anew",
+      async handle({ reply }) {
+        afterwards(reply, await upkeep.prepareRestart());
+        return OK;
+      },
+    }),
+    route({
+      ...common,
+      path: "/upgrade",
+      summary: "Fetch another build, answer, then start it",
+      query: queryOf({ channel: z.string().default(""), force: z.string().default("") }),
+      async handle({ query, reply }) {
+        const { channel, force } = query;
+        afterwards(reply, await upkeep.upgrade({ channel, force: force === "true" }));
+        return OK;
+      },
+    }),
+    route({
+      ...common,
+      path: "/upgrade/ui",
+      summary: "Download the dashboard anew",
+      async handle() {
+        await upkeep.upgradeUi();
+        return OK;
+      },
+    }),
+    ...["/configs/geo", "/upgrade/geo"].map((path) =>
+      route({
+        method: "POST",
+        path,
+        summary: "Download the geodata files in use",
+        answer: { status: 204, description: "Downloaded, verified and in force" },
+        handle: () => upkeep.updateGeo(),
+      }),
+    ),
+  ];
+}
+
+/** The client hears of it first. */
+function afterwards(reply: Call["reply"], act: () => void): void {
+  reply.raw.once("close", act);
+}

@@ -1,0 +1,61 @@
+/** DNS over HTTPS (RFC 8484) on a path of the user's choice, open to everybody who reaches the server. */
+import type { FastifyReply } from "fastify";
+import { messageOf } from "#core/errors.ts";
+import type { DnsControl } from "#core/control.ts";
+import type { Ip } from "#core/session.ts";
+import { route, type Call, type Route } from "./route.ts";
+
+const MEDIA_TYPE = "application/dns-message";
+const MAX_MESSAGE_BYTES = 65_535;
+
+export function dohRoutes(path: string | null, dns: DnsControl): readonly Route[] {
+  if (path === null || !path.startsWith("/") || path.includes("*")) return [];
+  const common = {
+    path: path.replaceAll(":", "::"), // the router would take a colon for a parameter
+    access: "open",
+    answer: { status: 200, type: MEDIA_TYPE, description: "The answer" },
+  } as const;
+  return [
+    route({
+      ...common,
+      method: "GET",
+      summary: "DNS query in the `dns` parameter, base64url without padding",
+      handle: (call) => exchange(dns, call, fromQuery(call)),
+    }),
+    route({
+      ...common,
+      method: "POST",
+      maxBodyBytes: MAX_MESSAGE_BYTES,
+      tooLarge: "a DNS message has at most 65535 bytes",
+      summary: "DNS query in the body",
+      handle: (call) => exchange(dns, call, call.mediaType === MEDIA_TYPE ? call.bytes : null),
+    }),
+  ];
+}
+
+function fromQuery({ request }: Call): Uint8Array | null {
+  const { dns } = request.query as Record<string, unknown>;
+  return typeof dns === "string" && /^[A-Za-z0-9_-]+$/.test(dns) ? Buffer.from(dns, "base64url") : null;
+}
+
+async function exchange(dns: DnsControl, call: Call, message: Uint8Array | null): Promise<FastifyReply> {
+  const { reply, request, signal } = call;
+  if (!dns.enabled) return refuse(reply, "DNS section is disabled");
+  if (message === null) return refuse(reply, `expected a DNS message (${MEDIA_TYPE})`);
+  try {
+    const answer = await dns.exchange(message, clientIp(request.raw.socket.remoteAddress), signal);
+    return await reply.type(MEDIA_TYPE).send(answer);
+  } catch (error) {
+    return refuse(reply, messageOf(error)); // whatever went wrong, the contract knows only 500 and a text
+  }
+}
+
+/** Canonical text; null over a Unix socket or a pipe. */
+function clientIp(address: string | undefined): Ip | null {
+  if (address === undefined) return null;
+  return address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "") as Ip;
+}
+
+function refuse(reply: FastifyReply, text: string): FastifyReply {
+  return reply.code(500).type("text/plain; charset=utf-8").send(`${text}\n`);
+}

@@ -1,0 +1,123 @@
+/** Where the Controller listens and under which limits. Literal addresses only: nothing here looks a name up. */
+import { chmod, lstat, mkdir, unlink } from "node:fs/promises";
+import {
+  createServer,
+  type IncomingMessage,
+  type Server as HttpServer,
+  type ServerResponse,
+} from "node:http";
+import { connect, isIP, type AddressInfo, type Server } from "node:net";
+import { dirname } from "node:path";
+import { ConfigError } from "#core/errors.ts";
+import { isWebSocketRequest } from "./upgrade.ts";
+
+export interface TcpListener {
+  /** A literal address; "" is every address, `localhost` is 127.0.0.1. */
+  readonly host: string;
+  readonly port: number;
+  /** Listens in the way of the caller (socket marks, leased sockets); absent: as Node does. */
+  readonly listen?: (server: Server, host: string, port: number) => Promise<void>;
+}
+
+/**
+ * A request line and headers that do not arrive in time end the connection, so does a whole request that takes too
+ * long; answers may take as long as they like (streams).
+ */
+export const SERVER_LIMITS = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+  keepAliveTimeout: 65_000,
+  keepAlive: true,
+  keepAliveInitialDelay: 30_000,
+  noDelay: true,
+  shouldUpgradeCallback: isWebSocketRequest,
+} as const;
+
+/** Beyond, new connections are closed at once. */
+export const MAX_CONNECTIONS = 1024;
+
+export type Serve = (request: IncomingMessage, response: ServerResponse) => void;
+
+export function plainServer(serve: Serve): HttpServer {
+  return createServer(SERVER_LIMITS, serve);
+}
+
+export async function listenTcp(server: Server, listener: TcpListener): Promise<AddressInfo> {
+  const host = listener.host === "localhost" ? "127.0.0.1" : listener.host;
+  if (host !== "" && isIP(host) === 0) {
+    throw new ConfigError(`expected an address such as 127.0.0.1 or [::1], got ${JSON.stringify(host)}`);
+  }
+  const listen = listener.listen ?? listenOn;
+  await (host === "" ? listenEverywhere(listen, server, listener.port) : listen(server, host, listener.port));
+  return server.address() as AddressInfo;
+}
+
+/** Both families on one socket; IPv4 alone where the machine has no IPv6. */
+async function listenEverywhere(listen: typeof listenOn, server: Server, port: number): Promise<void> {
+  try {
+    await listen(server, "::", port);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EAFNOSUPPORT" && code !== "EADDRNOTAVAIL" && code !== "EINVAL") throw error;
+    await listen(server, "0.0.0.0", port);
+  }
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<void> {
+  return settled(server, () => server.listen({ host, port }));
+}
+
+/** Only the owner may use the socket: whoever opens it may command the core. */
+const SOCKET_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+
+/** Makes the folder, removes the socket of a dead process, never that of a living one. */
+export async function listenUnix(server: Server, path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+  await removeStale(path);
+  const before = process.umask(0o777 & ~SOCKET_MODE); // bind(2) happens before the next line runs
+  try {
+    const listening = settled(server, () => server.listen(path));
+    process.umask(before);
+    await listening;
+  } finally {
+    process.umask(before);
+  }
+  await chmod(path, SOCKET_MODE);
+}
+
+async function removeStale(path: string): Promise<void> {
+  const info = await lstat(path).catch(() => null); // nothing there: nothing to remove
+  if (info === null) return;
+  if (!info.isSocket()) throw new ConfigError(`${path} exists and is no socket`);
+  if (await answers(path)) throw new ConfigError(`another process listens on ${path}`);
+  await unlink(path);
+}
+
+function answers(path: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const probe = connect(path);
+  probe.on("connect", () => resolve(true));
+  probe.on("error", () => resolve(false));
+  return promise.finally(() => probe.destroy());
+}
+
+/** A named pipe; its protection is the default of the system: the user and administrators. */
+export async function listenPipe(server: Server, name: string): Promise<void> {
+  if (process.platform !== "win32") throw new ConfigError("named pipes exist on Windows only");
+  if (!name.startsWith("\\\\.\\pipe\\"))
+    throw new ConfigError(String.raw`a pipe's name begins with \\.\pipe\ `);
+  await settled(server, () => server.listen(name));
+}
+
+function settled(server: Server, start: () => void): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.once("listening", resolve);
+  start();
+  return promise.finally(() => {
+    server.off("error", reject);
+    server.off("listening", resolve);
+  });
+}

@@ -1,0 +1,95 @@
+/** Puts routes on the framework: every method of a known path is answered (405 for the rest), inputs are checked once. */
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
+import type { z } from "zod";
+import { MAX_BODY_BYTES, parseJson, readBody } from "./body.ts";
+import { ShapeError } from "./errors.ts";
+import { JsonText, type Access, type Call, type Route } from "./route.ts";
+import type { Upgrades } from "./upgrade.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Absent on answers that reveal nothing: 404 and 405. */
+    access?: Access;
+    stream?: boolean;
+    /** The declaration that this route was made from. */
+    route?: Route;
+  }
+  interface FastifyRequest {
+    mediaType: string;
+  }
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] as const;
+
+export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgrades: Upgrades): void {
+  const byPath = Map.groupBy(routes.flatMap(withSlash), ([path]) => path);
+  for (const [path, variants] of byPath) {
+    const here = variants.map(([, route]) => route);
+    for (const route of here) {
+      const { method, access = "secret", stream = false } = route;
+      const handler: RouteHandlerMethod = (request, reply) => serve(route, upgrades, request, reply);
+      app.route({ method, url: path, config: { access, stream, route }, handler });
+    }
+    const allowed = here.map((route) => route.method as string);
+    const others = METHODS.filter((method) => !allowed.includes(method));
+    app.route({ method: others, url: path, handler: (_, reply) => refuseMethod(reply, allowed) });
+  }
+}
+
+function withSlash(route: Route): readonly (readonly [string, Route])[] {
+  const own = [route.path, route] as const;
+  return route.slash === true ? [own, [`${route.path}/`, route]] : [own];
+}
+
+function refuseMethod(reply: FastifyReply, allowed: readonly string[]): FastifyReply {
+  const allow = [...allowed, "OPTIONS"].join(", ");
+  return reply
+    .code(405)
+    .header("allow", allow)
+    .type("text/plain; charset=utf-8")
+    .send("405 method not allowed\n");
+}
+
+async function serve(
+  route: Route,
+  upgrades: Upgrades,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const params = request.params as Record<string, string>;
+  route.prepare?.(params);
+  const bytes = await bodyOf(route, request, reply);
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  const call: Call = {
+    params,
+    query: shaped(route.query, request.query),
+    body: route.body === undefined ? undefined : shaped(route.body, parseJson(bytes)),
+    bytes,
+    mediaType: request.mediaType,
+    upgrade: upgrades.get(request.raw) ?? null,
+    signal: gone.signal,
+    request,
+    reply,
+  };
+  const result = await route.handle(call);
+  if (reply.sent) return reply;
+  if (result === undefined) return reply.code(204).send();
+  reply.code(route.answer.status);
+  return reply
+    .type("application/json")
+    .send(result instanceof JsonText ? result.text : JSON.stringify(result));
+}
+
+function bodyOf(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<Uint8Array> {
+  if (route.method === "GET" || route.method === "HEAD") return Promise.resolve(new Uint8Array());
+  const tooLarge = route.tooLarge ?? "the request body exceeds 1 MiB";
+  return readBody(request.raw, reply.raw, route.maxBodyBytes ?? MAX_BODY_BYTES, tooLarge);
+}
+
+function shaped(schema: z.ZodType | undefined, value: unknown): unknown {
+  if (schema === undefined) return undefined;
+  const result = schema.safeParse(value);
+  if (!result.success) throw new ShapeError(result.error);
+  return result.data;
+}

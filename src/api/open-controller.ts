@@ -1,0 +1,186 @@
+/** The Controller as the App sees it: give it options and a `Control`, get endpoints and a way to stop. */
+import type { Server as HttpServer } from "node:http";
+import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
+import type { AddressInfo, Server, Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import type { Control } from "#core/control.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { buildApp, type AppOptions, type Transport } from "./app.ts";
+import { isLoopbackHost } from "./hosts.ts";
+import {
+  listenPipe,
+  listenTcp,
+  listenUnix,
+  MAX_CONNECTIONS,
+  plainServer,
+  type Serve,
+  type TcpListener,
+} from "./listeners.ts";
+import { Subscribers } from "./subscriber.ts";
+import { openTlsServer, type TlsOptions } from "./tls.ts";
+import { takeUpgrade, type Upgrades } from "./upgrade.ts";
+
+export interface ControllerOptions extends AppOptions {
+  readonly listeners: {
+    readonly http?: TcpListener;
+    readonly https?: TcpListener & { readonly tls: TlsOptions };
+    /** Absolute path. */
+    readonly unix?: { readonly path: string };
+    /** `\\.\pipe\…` */
+    readonly pipe?: { readonly name: string };
+  };
+}
+
+export interface ControllerEndpoint {
+  readonly kind: Transport["kind"];
+  /** `127.0.0.1:9090`, a path, or a pipe's name; the port is the real one. */
+  readonly text: string;
+  /** 0 for a path or a pipe. */
+  readonly port: number;
+}
+
+export interface Controller extends AsyncDisposable {
+  /** Those that could be opened. */
+  readonly endpoints: readonly ControllerEndpoint[];
+}
+
+/** How long requests in flight may take to finish after disposal; one of them may be the cause of it. */
+const GRACE_MS = 3_000;
+const SWEEP_MS = 50;
+
+/**
+ * Opens every listener; one that fails is logged and left out. Throws `ConfigError` where an empty secret would open
+ * the Controller to other machines: the caller makes one up first. Disposal stops listening at once, ends WebSockets
+ * and streams, and resolves without waiting for requests in flight, which get a short grace.
+ */
+export async function openController(
+  options: ControllerOptions,
+  control: Control,
+  log: Log,
+): Promise<Controller> {
+  const { http, https, unix, pipe } = options.listeners;
+  refuseOpenDoor(options);
+  await using undo = new AsyncDisposableStack();
+  const endpoints: ControllerEndpoint[] = [];
+  const open = async (kind: Transport["kind"], at: string, start: Start): Promise<void> => {
+    await using parts = new AsyncDisposableStack();
+    try {
+      const endpoint = await openOne(options, { kind, at }, start, { control, log, parts });
+      endpoints.push(endpoint);
+      undo.use(parts.move());
+      log.info(`controller: ${kind} on ${endpoint.text}`);
+    } catch (error) {
+      log.error(`controller: cannot listen on ${kind} ${at}: ${messageOf(error)}`);
+    }
+  };
+  const tcp = (listener: TcpListener) => async (server: Server) => textOf(await listenTcp(server, listener));
+  if (http) await open("http", hostPort(http), { listen: tcp(http) });
+  if (https) await open("https", hostPort(https), { listen: tcp(https), tls: https.tls });
+  if (unix)
+    await open("unix", unix.path, {
+      listen: (server) => listenUnix(server, unix.path).then(() => [unix.path, 0]),
+    });
+  if (pipe)
+    await open("pipe", pipe.name, {
+      listen: (server) => listenPipe(server, pipe.name).then(() => [pipe.name, 0]),
+    });
+  const owned = undo.move();
+  return { endpoints, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+function refuseOpenDoor({ secret, listeners: { http, https } }: ControllerOptions): void {
+  const open = [http, https].find((listener) => listener !== undefined && !isLoopbackHost(listener.host));
+  if (secret !== "" || open === undefined) return;
+  throw new ConfigError(`secret: must not be empty while the Controller listens on ${hostPort(open)}`);
+}
+
+interface Start {
+  listen(server: Server): Promise<readonly [text: string, port: number]>;
+  readonly tls?: TlsOptions;
+}
+
+interface Parts {
+  readonly control: Control;
+  readonly log: Log;
+  readonly parts: AsyncDisposableStack;
+}
+
+async function openOne(
+  options: ControllerOptions,
+  { kind, at }: { readonly kind: Transport["kind"]; readonly at: string },
+  start: Start,
+  { control, log, parts }: Parts,
+): Promise<ControllerEndpoint> {
+  const transport: Transport = {
+    kind,
+    isLocal: kind === "unix" || kind === "pipe" || isLoopbackHost(hostOf(at)),
+  };
+  const upgrades: Upgrades = new WeakMap();
+  const subscribers = new Subscribers();
+  const hosts = [...options.hosts, ...controllerHosts(options)];
+  const app = await buildApp({
+    options: { ...options, hosts },
+    transport,
+    control,
+    log,
+    upgrades,
+    subscribers,
+  });
+  const serve: Serve = (request, response) => app.routing(request, response);
+  const made = start.tls === undefined ? null : await openTlsServer(start.tls, serve, log);
+  if (made !== null) parts.use(made);
+  const server = made?.server ?? plainServer(serve);
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on("upgrade", takeUpgrade(upgrades, serve));
+  server.on("checkContinue", serve as never); // the body is asked for when it is read, not before the credentials
+  parts.defer(stopper(server, subscribers));
+  const [text, port] = await start.listen(server);
+  server.on("error", (error) => log.error(`controller: ${kind}: ${messageOf(error)}`));
+  return { kind, text, port };
+}
+
+function stopper(server: HttpServer | Http2SecureServer, subscribers: Subscribers): () => Promise<void> {
+  const sockets = tracked<Socket>(server, "connection");
+  const sessions = tracked<ServerHttp2Session>(server, "session");
+  return async () => {
+    if (!server.listening) return;
+    server.close();
+    subscribers[Symbol.dispose]();
+    for (const session of sessions) session.close();
+    const until = performance.now() + GRACE_MS;
+    const sweep = setInterval(() => {
+      if ("closeIdleConnections" in server) server.closeIdleConnections();
+      if (performance.now() > until) for (const socket of sockets) socket.destroy();
+      if (sockets.size === 0) clearInterval(sweep);
+    }, SWEEP_MS).unref();
+    await setImmediate(); // the descriptor is closed by then, and the port free
+  };
+}
+
+function tracked<T extends Socket | ServerHttp2Session>(server: Server, event: string): ReadonlySet<T> {
+  const alive = new Set<T>();
+  server.on(event, (one: T) => {
+    alive.add(one);
+    (one as Socket).once("close", () => alive.delete(one));
+  });
+  return alive;
+}
+
+function controllerHosts({ listeners: { http, https } }: ControllerOptions): readonly string[] {
+  return [http, https].flatMap((listener) =>
+    listener === undefined || listener.host === "" ? [] : [listener.host],
+  );
+}
+
+function textOf({ address, family, port }: AddressInfo): readonly [string, number] {
+  return [family === "IPv6" ? `[${address}]:${port}` : `${address}:${port}`, port];
+}
+
+function hostPort({ host, port }: TcpListener): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function hostOf(at: string): string {
+  return at.slice(0, at.lastIndexOf(":"));
+}

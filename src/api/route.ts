@@ -1,0 +1,90 @@
+/** What a resource is made of: routes that say everything about themselves once. `mount.ts` serves them, `openapi.ts` prints them. */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
+import type { Upgrade } from "./upgrade.ts";
+
+export type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** Checks of its own instead of the Controller secret; throws `ApiError`. */
+export type Guard = (request: FastifyRequest, reply: FastifyReply) => void;
+
+/**
+ * Who may call: `secret` (the Controller secret, and the Host allow-list where it is empty), `open` (anybody), or a
+ * guard (the Host allow-list where the Controller secret is empty, then the guard).
+ */
+export type Access = "secret" | "open" | Guard;
+
+export interface Call<Query = unknown, Body = unknown> {
+  /** Path segments, decoded once. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  /** The parsed JSON body where the route has a schema for it. */
+  readonly body: Body;
+  /** The body as it came, at most `maxBodyBytes`. */
+  readonly bytes: Uint8Array;
+  /** Media type of the body in lower case without parameters; "" without one. */
+  readonly mediaType: string;
+  /** Not null where the client asked for a WebSocket. */
+  readonly upgrade: Upgrade | null;
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+export interface Answer {
+  readonly status: 200 | 201 | 204 | 307;
+  /** Media type; absent: JSON (or nothing with 204). */
+  readonly type?: string;
+  readonly description: string;
+}
+
+export interface Route {
+  readonly method: Method;
+  /** A pattern: `/proxies/:name`. */
+  readonly path: string;
+  /** The path with a trailing slash is the same route. */
+  readonly slash?: boolean;
+  /** Absent: `secret`. */
+  readonly access?: Access;
+  /** Answers with records until the client leaves, also over a WebSocket (then a `token` query may replace the header). */
+  readonly stream?: boolean;
+  /** Absent: 1 MiB. */
+  readonly maxBodyBytes?: number;
+  /** Text of the 413; absent: a common one. */
+  readonly tooLarge?: string;
+  readonly summary: string;
+  readonly query?: z.ZodType;
+  readonly body?: z.ZodType;
+  readonly answer: Answer;
+  /** Runs before query and body are looked at: an unknown name is 404, whatever else is wrong. */
+  prepare?(params: Readonly<Record<string, string>>): void;
+  /** Answers with what becomes JSON, `JsonText`, undefined (no content), or has sent by itself. */
+  handle(call: Call): unknown;
+}
+
+interface TypedRoute<Query extends z.ZodType, Body extends z.ZodType> extends Omit<
+  Route,
+  "query" | "body" | "handle"
+> {
+  readonly query?: Query;
+  readonly body?: Body;
+  handle(call: Call<z.output<Query>, z.output<Body>>): unknown;
+}
+
+/** Ties the schemas of a route to the types that its handler sees. */
+export function route<Query extends z.ZodType = z.ZodUnknown, Body extends z.ZodType = z.ZodUnknown>(
+  typed: TypedRoute<Query, Body>,
+): Route {
+  return typed as Route; // the handler only ever sees what the schemas put out
+}
+
+/** Text that is JSON already. */
+export class JsonText {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+export const DONE: Answer = { status: 204, description: "Done" };

@@ -1,0 +1,132 @@
+/**
+ * Somebody who listens to an endless stream, over a WebSocket or as newline-delimited JSON. What a subscriber does not
+ * read waits in a bounded queue of its own; at the bound its next records are dropped, nobody else notices.
+ */
+import type { ServerResponse } from "node:http";
+import { WebSocketServer, type WebSocket } from "ws";
+import { ApiError } from "#core/errors.ts";
+import type { Call } from "./route.ts";
+import type { Upgrade } from "./upgrade.ts";
+
+/** One record may start while the queue is below this; then the next waits until it has drained. Beyond: dropped. */
+const QUEUE_BYTES = 1_048_576;
+const MAX_SUBSCRIBERS = 256;
+const PING_MS = 30_000;
+/** Clients have nothing to say; more than this in one message ends the connection. */
+const MAX_CLIENT_MESSAGE_BYTES = 65_536;
+
+export interface Subscriber {
+  /** One JSON document. False: dropped, the client reads too slowly. */
+  send(json: string): boolean;
+  /** Bytes that the client has not taken yet. */
+  readonly queuedBytes: number;
+  /** Called once, also when the subscriber has gone already. */
+  onClose(callback: () => void): void;
+}
+
+interface Closable extends Subscriber {
+  close(): void;
+}
+
+/** All subscribers of one server. */
+export class Subscribers implements Disposable {
+  readonly #open = new Set<Closable>();
+  readonly #sockets = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: MAX_CLIENT_MESSAGE_BYTES,
+    handleProtocols: () => false,
+  });
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Takes the connection of this call over. Throws `ApiError` 503 where there are too many. */
+  add({ upgrade, reply }: Call): Subscriber | null {
+    if (this.#open.size >= MAX_SUBSCRIBERS) throw new ApiError(503, "too many open streams");
+    reply.hijack();
+    const subscriber =
+      upgrade === null
+        ? ndjson(reply.raw, reply.getHeaders() as Record<string, string>)
+        : shakeHands(this.#sockets, upgrade);
+    if (subscriber === null) return null;
+    this.#open.add(subscriber);
+    subscriber.onClose(() => this.#open.delete(subscriber));
+    return subscriber;
+  }
+
+  [Symbol.dispose](): void {
+    for (const subscriber of this.#open) subscriber.close();
+  }
+}
+
+/** Null: the handshake was faulty and has been answered. */
+function shakeHands(sockets: WebSocketServer, upgrade: Upgrade): Closable | null {
+  upgrade.response.detachSocket(upgrade.socket as Upgrade["request"]["socket"]);
+  let subscriber: Closable | null = null;
+  sockets.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
+    subscriber = overWebSocket(socket);
+  });
+  return subscriber;
+}
+
+function overWebSocket(socket: WebSocket): Closable {
+  let answered = true;
+  const pinging = setInterval(() => {
+    if (!answered) return socket.terminate(); // neither reads nor answers: as good as gone
+    answered = false;
+    socket.ping();
+  }, PING_MS).unref();
+  socket.on("pong", () => (answered = true));
+  socket.on("error", () => socket.terminate()); // a client that breaks the protocol loses its connection
+  socket.on("close", () => clearInterval(pinging));
+  return {
+    send(json) {
+      if (socket.readyState !== socket.OPEN || socket.bufferedAmount > QUEUE_BYTES) return false;
+      socket.send(json);
+      return true;
+    },
+    get queuedBytes() {
+      return socket.bufferedAmount;
+    },
+    onClose(callback) {
+      if (socket.readyState === socket.CLOSED) callback();
+      else socket.once("close", callback);
+    },
+    close() {
+      socket.close(1001);
+      socket.terminate(); // the farewell is in the kernel by now or the client was not reading
+    },
+  };
+}
+
+function ndjson(response: ServerResponse, headers: Record<string, string>): Closable {
+  response.on("error", () => response.destroy()); // the client has gone
+  response.writeHead(200, { ...headers, "content-type": "application/json" });
+  response.flushHeaders();
+  return {
+    send(json) {
+      if (response.destroyed || response.writableLength > QUEUE_BYTES) return false;
+      response.write(`${json}\n`);
+      return true;
+    },
+    get queuedBytes() {
+      return response.writableLength;
+    },
+    onClose(callback) {
+      if (response.destroyed) callback();
+      else response.once("close", callback);
+    },
+    close() {
+      response.destroy();
+    },
+  };
+}
+
+/** Calls `tick` at a steady pace until the subscriber leaves. */
+export function every(intervalMs: number, subscriber: Subscriber, tick: () => void): void {
+  const timer = setInterval(tick, intervalMs);
+  subscriber.onClose(() => clearInterval(timer));
+}

@@ -1,0 +1,43 @@
+/**
+ * WebSocket requests go through the same routes, hooks and answers as any other; a handler that streams takes the
+ * socket over. Everything else about the upgrade (401, 400, 404) is then an ordinary answer on that socket.
+ */
+import { ServerResponse, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
+
+/** Which requests are upgrades; filled by the servers, read by the routes. */
+export type Upgrades = WeakMap<IncomingMessage, Upgrade>;
+
+/** Only a WebSocket handshake is an upgrade to us; `Upgrade: h2c` and the like are answered as if they had not asked. */
+export function isWebSocketRequest(request: IncomingMessage): boolean {
+  return request.method === "GET" && request.headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/** How long the answer to a refused handshake may take to leave. */
+const FAREWELL_MS = 5_000;
+
+/** For a server's `upgrade` event. */
+export function takeUpgrade(
+  upgrades: Upgrades,
+  serve: (request: IncomingMessage, response: ServerResponse) => void,
+): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+  return (request, socket, head) => {
+    socket.on("error", () => socket.destroy()); // the client's own loss
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket as IncomingMessage["socket"]);
+    response.on("finish", () => {
+      socket.end();
+      setTimeout(() => socket.destroy(), FAREWELL_MS).unref();
+    });
+    upgrades.set(request, { request, response, socket, head });
+    serve(request, response);
+  };
+}
