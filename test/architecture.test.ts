@@ -25,6 +25,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   config: ["core", "net"], // text to value; the registries are given to it
   api: ["core"], // reads views and gives commands through interfaces of core
   runtime: ANYTHING,
+  control: ANYTHING, // joins the parts into the views and commands of core/control.ts
+  cli: ANYTHING,
   ".": ANYTHING, // main, app, host
 };
 

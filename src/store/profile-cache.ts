@@ -29,6 +29,13 @@ export class ProfileCache implements Choices, Disposable {
     return this.#memory.get(`${bucket}/${key}`) ?? null;
   }
 
+  /** Number of keys of a bucket. */
+  count(bucket: Bucket): number {
+    let found = 0;
+    for (const key of this.#memory.keys()) if (key.startsWith(`${bucket}/`)) found++;
+    return found;
+  }
+
   set(bucket: Bucket, key: string, value: string): void {
     if (this.get(bucket, key) === value) return;
     this.#memory.set(`${bucket}/${key}`, value);

@@ -1,0 +1,43 @@
+import type { ConnectionsControl, ConnectionView } from "#core/control.ts";
+import type { LiveConnection, LiveConnections } from "#core/live.ts";
+
+/** The live table as the API shows it. Views are made one at a time while somebody iterates. */
+export function connectionsControl(live: LiveConnections): ConnectionsControl {
+  return {
+    *entries() {
+      for (const connection of live) yield viewOf(connection);
+    },
+    totals: () => ({ uploadBytes: live.uploadTotalBytes, downloadBytes: live.downloadTotalBytes }),
+    close: (id) => live.close(id),
+    closeAll: () => void live.closeAll(),
+  };
+}
+
+function viewOf({
+  metadata,
+  decision,
+  uploadBytes,
+  downloadBytes,
+  remoteAddress,
+}: LiveConnection): ConnectionView {
+  const facts = decision?.facts;
+  const asked = metadata.destination.host;
+  const known = facts?.host ?? null;
+  return {
+    metadata,
+    sniffedHost: known !== null && known !== asked ? known : "",
+    destinationIp: decision?.destination.ip ?? facts?.ip ?? metadata.destination.ip,
+    dnsMode: "normal",
+    process: facts?.process ?? null,
+    remoteHost: remoteAddress,
+    sourceGeoIp: null,
+    destinationGeoIp: null,
+    sourceAsn: "",
+    destinationAsn: "",
+    chain: decision?.chain ?? [],
+    providerChain: decision?.chain.map(() => "") ?? [],
+    rule: decision?.rule ?? null,
+    uploadBytes,
+    downloadBytes,
+  };
+}
