@@ -1,0 +1,154 @@
+/** What every part of the parse works with. */
+import { messageOf } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import { show } from "#core/fields.ts";
+import type { GroupKind } from "#core/group.ts";
+import type { Protocol } from "#core/protocol.ts";
+import type { RuleType } from "#core/rule.ts";
+import type { z } from "zod";
+import type { Path, Report } from "./report.ts";
+import { isMapValue, Shapes, type KeyMatch } from "./shape.ts";
+
+/** What this build can do; the configuration is given it and never imports it. */
+export interface Registries {
+  readonly protocols: readonly Protocol[];
+  readonly groupKinds: readonly GroupKind[];
+  readonly ruleTypes: readonly RuleType[];
+}
+
+/** One thing that a schema had against a value; `path` is relative to the value. */
+export interface Issue {
+  readonly path: Path;
+  readonly message: string;
+  readonly missing: boolean;
+}
+
+export interface ReadOptions {
+  readonly match?: KeyMatch;
+  /** Known keys that another schema reads. */
+  readonly others?: readonly string[];
+  /** Says the issues in the words of the section; without it each is reported at its own path. */
+  readonly explain?: (issues: readonly Issue[]) => void;
+}
+
+export class Context {
+  readonly report: Report;
+  readonly registries: Registries;
+  readonly files: Pick<SafeFiles, "resolve">;
+  readonly #shapes: Shapes;
+
+  constructor(report: Report, registries: Registries, files: Pick<SafeFiles, "resolve">) {
+    this.report = report;
+    this.registries = registries;
+    this.files = files;
+    this.#shapes = new Shapes(report, files);
+  }
+
+  /** What the schema makes of the value, or null: then every fault is in the report. */
+  read<S extends z.ZodType>(
+    schema: S,
+    value: unknown,
+    path: Path,
+    options: ReadOptions = {},
+  ): z.output<S> | null {
+    const prepared = this.#shapes.prepare(schema, value, path, options.match ?? "exact", options.others);
+    return this.readPrepared(schema, prepared, path, options);
+  }
+
+  /** As `read`, for a value whose keys are in the schema's spelling already. */
+  readPrepared<S extends z.ZodType>(
+    schema: S,
+    value: unknown,
+    path: Path,
+    { explain }: ReadOptions = {},
+  ): z.output<S> | null {
+    const result = parseSafely(schema, value);
+    if (result.issues === null) return result.data as z.output<S>;
+    if (explain !== undefined) explain(result.issues);
+    else for (const issue of result.issues) this.report.error([...path, ...issue.path], issue.message);
+    return null;
+  }
+
+  /** As `read` for sections with fixed types, whose faults begin `yaml: line N:`. */
+  readStrict<S extends z.ZodType>(
+    schema: S,
+    value: unknown,
+    path: Path,
+    known: readonly string[] = [],
+  ): z.output<S> | null {
+    return this.read(schema, value, path, {
+      others: known,
+      explain: (issues) => {
+        for (const issue of issues) this.typeFault([...path, ...issue.path], issue.message);
+      },
+    });
+  }
+
+  typeFault(path: Path, message: string): void {
+    this.report.error(path, `yaml: line ${this.report.placeOf(path).line}: ${message}`);
+  }
+
+  /** Brings the keys of one item into the spelling of the schema. */
+  prepare(
+    schema: z.ZodType,
+    value: unknown,
+    path: Path,
+    match: KeyMatch,
+    others: readonly string[] = [],
+  ): unknown {
+    return this.#shapes.prepare(schema, value, path, match, others);
+  }
+
+  /** The items of a list section, or none; anything else than a list is an error. */
+  list(value: unknown, path: Path): readonly unknown[] {
+    if (value === undefined) return [];
+    if (Array.isArray(value)) return value as unknown[];
+    this.typeFault(path, `expected a list, got ${show(value)}`);
+    return [];
+  }
+
+  /** The entries of a map section, or none; anything else than a map is an error. */
+  entries(value: unknown, path: Path): readonly (readonly [string, unknown])[] {
+    if (value === undefined) return [];
+    if (isMapValue(value)) return Object.entries(value);
+    this.typeFault(path, `expected a map, got ${show(value)}`);
+    return [];
+  }
+}
+
+type Outcome =
+  | { readonly issues: null; readonly data: unknown }
+  | { readonly issues: readonly Issue[]; readonly data: null };
+
+/** Runs a schema; what its own code throws is an issue too, so that one odd value cannot end the whole parse. */
+export function parseSafely(schema: z.ZodType, value: unknown): Outcome {
+  try {
+    const result = schema.safeParse(value, { reportInput: true });
+    if (result.success) return { issues: null, data: result.data };
+    return { issues: result.error.issues.map(toIssue), data: null };
+  } catch (error) {
+    return { issues: [{ path: [], message: messageOf(error), missing: false }], data: null };
+  }
+}
+
+function toIssue(issue: z.core.$ZodIssue): Issue {
+  const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
+  const missing = issue.input === undefined && (issue.code === "invalid_type" || isMissingParam(issue));
+  return { path, missing, message: missing ? "is required" : sentence(issue) };
+}
+
+function isMissingParam(issue: z.core.$ZodIssue): boolean {
+  return issue.code === "custom" && (issue.params as { missing?: boolean } | undefined)?.missing === true;
+}
+
+const KIND_NAMES: Readonly<Record<string, string>> = { object: "a map", record: "a map", array: "a list" };
+
+function sentence(issue: z.core.$ZodIssue): string {
+  if (issue.code === "invalid_type" && issue.message.startsWith("Invalid input"))
+    return `expected ${KIND_NAMES[issue.expected] ?? issue.expected}, got ${show(issue.input)}`;
+  if (issue.code === "invalid_union") {
+    const inner = issue.errors.flat()[0];
+    if (inner !== undefined) return sentence({ ...inner, input: issue.input } as z.core.$ZodIssue);
+  }
+  return issue.message;
+}

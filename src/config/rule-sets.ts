@@ -1,0 +1,26 @@
+import { suggestion } from "#core/nearest.ts";
+
+export type Behavior = "domain" | "ipcidr" | "classical";
+
+/** The rule-providers of the file, for everything that names one. */
+export class RuleSetNames {
+  readonly #behaviors: ReadonlyMap<string, Behavior | null>;
+
+  /** Null: the provider is there but its own definition is broken, so nothing more is said about it. */
+  constructor(behaviors: ReadonlyMap<string, Behavior | null>) {
+    this.#behaviors = behaviors;
+  }
+
+  has(name: string): boolean {
+    return this.#behaviors.has(name);
+  }
+
+  /** What is wrong with naming this set where one of these behaviours is wanted; null for nothing. */
+  fault(name: string, wanted: readonly Behavior[]): string | null {
+    const behavior = this.#behaviors.get(name);
+    if (behavior === undefined)
+      return `rule-set ${JSON.stringify(name)} not found in rule-providers${suggestion(name, this.#behaviors.keys())}`;
+    if (behavior === null || wanted.includes(behavior)) return null;
+    return `rule-set ${JSON.stringify(name)} has behavior ${behavior}; here it must be ${wanted.join(" or ")}`;
+  }
+}

@@ -1,0 +1,20 @@
+/** Where geodata comes from and how it is kept. */
+import { block, flag, httpUrl, int, maybe, choice, text } from "#core/fields.ts";
+
+const RELEASE = "https://github.com/MetaCubeX/meta-rules-dat/releases/download/latest";
+
+export const GEODATA = {
+  /** Null: as the command line says (`-m`), else false. */
+  "geodata-mode": maybe(flag()),
+  "geodata-loader": choice(["standard", "memconservative", "memc"]).default("memconservative"),
+  "geosite-matcher": text().default("succinct"),
+  "geo-auto-update": flag().default(false),
+  /** Hours. */
+  "geo-update-interval": int(1, 8760).default(24),
+  "geox-url": block({
+    geoip: httpUrl().default(`${RELEASE}/geoip.dat`),
+    mmdb: httpUrl().default(`${RELEASE}/geoip.metadb`),
+    asn: httpUrl().default(`${RELEASE}/GeoLite2-ASN.mmdb`),
+    geosite: httpUrl().default(`${RELEASE}/geosite.dat`),
+  }).prefault({}),
+};

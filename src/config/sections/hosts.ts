@@ -1,0 +1,68 @@
+/** `hosts`: names with fixed answers. */
+import type { HostEntry, HostValue } from "#core/dns-options.ts";
+import { Fault, list, mapOf, show, text } from "#core/fields.ts";
+import type { Ip } from "#core/session.ts";
+import { parseIp } from "#net/ip.ts";
+import type { Context } from "#config/context.ts";
+import { parseDomainPattern } from "#config/domain-conditions.ts";
+
+export const hosts = mapOf(list(text()));
+
+const LOCALHOST: HostEntry = {
+  pattern: "localhost",
+  value: { kind: "addresses", addresses: [parseIp("127.0.0.1") as Ip] },
+};
+
+/** In file order; `localhost` is added where the file does not say otherwise. */
+export function readHosts(value: unknown, context: Context): readonly HostEntry[] {
+  const entries: HostEntry[] = [];
+  for (const [key, written] of context.entries(value, ["hosts"])) {
+    const items = context.readStrict(list(text()), written, ["hosts", key]);
+    if (items === null) continue;
+    const pattern = parseDomainPattern(key);
+    const parsed = pattern === null ? new Fault(`${show(key)} is no domain pattern`) : hostValue(items);
+    if (parsed instanceof Fault)
+      context.report.error(["hosts", key], `hosts ${show(key)}: ${parsed.message}`);
+    else entries.push({ pattern: pattern as string, value: parsed });
+  }
+  reportCycles(entries, context);
+  return entries.some(({ pattern }) => pattern === "localhost") ? entries : [LOCALHOST, ...entries];
+}
+
+function hostValue(items: readonly string[]): HostValue | Fault {
+  const [only] = items;
+  if (items.length === 1 && only !== undefined && parseIp(only) === null) {
+    if (only.toLowerCase() === "lan") return { kind: "lan" };
+    const alias = parseDomainPattern(only);
+    if (alias !== null && alias.includes(".") && !/[*+]/.test(alias)) return { kind: "alias", name: alias };
+    return new Fault(`expected IP addresses, another domain or lan, got ${show(only)}`);
+  }
+  const addresses: Ip[] = [];
+  for (const item of items) {
+    const address = parseIp(item);
+    if (address === null) return new Fault(`a list holds only IP addresses, got ${show(item)}`);
+    addresses.push(address);
+  }
+  return addresses.length > 0
+    ? { kind: "addresses", addresses }
+    : new Fault("expected at least one IP address");
+}
+
+function reportCycles(entries: readonly HostEntry[], context: Context): void {
+  const aliases = new Map<string, string>();
+  for (const { pattern, value } of entries) if (value.kind === "alias") aliases.set(pattern, value.name);
+  const done = new Set<string>();
+  for (const start of aliases.keys()) {
+    const way: string[] = [];
+    let at: string | undefined = start;
+    while (at !== undefined && !done.has(at) && !way.includes(at)) {
+      way.push(at);
+      at = aliases.get(at);
+    }
+    if (at !== undefined && way.includes(at)) {
+      const circle = [...way.slice(way.indexOf(at)), at].join("->");
+      context.report.error(["hosts", at], `hosts ${show(at)}: cycle in domain mapping ${circle}`);
+    }
+    for (const name of way) done.add(name);
+  }
+}

@@ -1,0 +1,106 @@
+/** `proxy-providers`: remote, local or inline lists of nodes. */
+import { createHash } from "node:crypto";
+import {
+  block,
+  choice,
+  filePath,
+  flag,
+  httpUrl,
+  int,
+  list,
+  mapOf,
+  maybe,
+  parseRanges,
+  pattern,
+  ranges,
+  secret,
+  text,
+  type Range,
+} from "#core/fields.ts";
+import { z } from "zod";
+import { IP_VERSIONS } from "#config/proxy-fields.ts";
+import { mark } from "./general.ts";
+
+const ANY_STATUS = parseRanges("*", 0, 65_535) as readonly Range[];
+
+/** HTTP status codes that count as success. */
+export const expectedStatus = () => ranges(0, 65_535).default(ANY_STATUS);
+
+/** What every downloaded list has. Seconds, bytes. */
+export const SOURCE = {
+  type: choice(["http", "file", "inline"]),
+  url: maybe(httpUrl()),
+  path: maybe(filePath()),
+  interval: int(0, 0x7fff_ffff).default(0),
+  proxy: text().default(""),
+  header: mapOf(list(text())).default({}),
+  "size-limit": int(0).default(0),
+};
+
+export const proxyProvider = block({
+  ...SOURCE,
+  filter: text().default(""),
+  "exclude-filter": text().default(""),
+  "exclude-type": text().default(""),
+  "dialer-proxy": text().default(""),
+  payload: z.array(z.unknown(), { error: "expected a list" }).default([]),
+  "health-check": maybe(
+    block({
+      enable: flag().default(false),
+      url: maybe(httpUrl()),
+      /** Seconds. */
+      interval: int(0, 0x7fff_ffff).default(300),
+      /** Milliseconds. */
+      timeout: int(0, 600_000).default(5000),
+      lazy: flag().default(true),
+      "expected-status": expectedStatus(),
+    }),
+  ),
+  override: block({
+    tfo: maybe(flag()),
+    mptcp: maybe(flag()),
+    udp: maybe(flag()),
+    "udp-over-tcp": maybe(flag()),
+    up: maybe(text()),
+    down: maybe(text()),
+    "dialer-proxy": maybe(text()),
+    "skip-cert-verify": maybe(flag()),
+    "name-cert-verify": maybe(text()),
+    "interface-name": maybe(text()),
+    "routing-mark": maybe(mark()),
+    "ip-version": maybe(choice(IP_VERSIONS, { fold: true })),
+    "additional-prefix": text().default(""),
+    "additional-suffix": text().default(""),
+    "proxy-name": list(block({ pattern: pattern(), target: text() })).default([]),
+    "override-expr": maybe(text()),
+  }).prefault({}),
+  "age-secret-key": maybe(secret()),
+}).transform((value, context) => {
+  const fault = sourceFault(value, value.payload.length);
+  if (fault !== null)
+    context.issues.push({ code: "custom", ...fault, input: value, params: { missing: true } });
+  return { ...value, path: value.path ?? defaultPath("proxies", value.url) };
+});
+
+export interface SourceKeys {
+  readonly type: "http" | "file" | "inline";
+  readonly url: string | null;
+  readonly path: string | null;
+}
+
+/** What a source of this kind cannot do without. */
+export function sourceFault(
+  { type, url, path }: SourceKeys,
+  payloadItems: number,
+): { readonly path: string[]; readonly message: string } | null {
+  if (type === "http" && url === null) return { path: ["url"], message: "is required for type http" };
+  if (type === "file" && path === null) return { path: ["path"], message: "is required for type file" };
+  if (type === "inline" && payloadItems === 0)
+    return { path: ["payload"], message: "is required for type inline" };
+  return null;
+}
+
+/** Below the home directory; empty for a source without a URL. */
+export function defaultPath(folder: string, url: string | null): string {
+  return url === null ? "" : `${folder}/${createHash("md5").update(url).digest("hex")}`;
+}

@@ -1,0 +1,33 @@
+/** The manager of users. The block's presence turns it on. */
+import { block, Fault, filePath, list, name, scalar, show } from "#core/fields.ts";
+
+const SHORTEST_SECRET_BYTES = 32;
+
+const adminSecret = () =>
+  scalar({ type: "string", format: "password", minLength: SHORTEST_SECRET_BYTES }, (source) => {
+    if (source !== source.trim()) return new Fault("must not begin or end with a blank");
+    if (Buffer.byteLength(source) >= SHORTEST_SECRET_BYTES) return source;
+    return new Fault(`must have at least ${SHORTEST_SECRET_BYTES} bytes`);
+  });
+
+/** https, no user, query or fragment; slashes at the end are removed. */
+const publicBaseUrl = () =>
+  scalar({ type: "string", format: "uri" }, (source, raw) => {
+    if (source === "") return "";
+    const url = source === source.trim() ? URL.parse(source) : null;
+    const fits =
+      url?.protocol === "https:" &&
+      /^https:\/\/[^/]/i.test(source) &&
+      url.username === "" &&
+      url.password === "" &&
+      !/[?#@]/.test(source);
+    if (fits) return source.replace(/\/+$/, "");
+    return new Fault(`expected an absolute https:// URL without user, query or fragment, got ${show(raw)}`);
+  });
+
+export const svc = block({
+  secret: adminSecret(),
+  "public-base-url": publicBaseUrl().default(""),
+  store: filePath().default("svc-state.db"),
+  "managed-listeners": list(name()).default([]),
+});

@@ -1,0 +1,206 @@
+/**
+ * What a schema expects, walked beside a value before the schema reads it: brings keys into the schema's spelling,
+ * warns of unknown ones with the nearest known name, and checks that named files lie in safe places.
+ */
+import { isPemText, type SafeFiles } from "#core/files.ts";
+import { messageOf } from "#core/errors.ts";
+import { Plain } from "#core/fields.ts";
+import { suggestion } from "#core/nearest.ts";
+import type { z } from "zod";
+import type { Path, Report } from "./report.ts";
+import { isStrict } from "./strict.ts";
+
+/** How keys are matched: as written, without regard to case, or also with `_` for `-`. */
+export type KeyMatch = "exact" | "case" | "hyphen";
+
+type Shape =
+  | { readonly kind: "any" }
+  | { readonly kind: "file" }
+  | { readonly kind: "list"; readonly item: Shape }
+  | { readonly kind: "record"; readonly item: Shape }
+  | { readonly kind: "union"; readonly options: readonly Shape[] }
+  | {
+      readonly kind: "map";
+      readonly keys: ReadonlyMap<string, Shape>;
+      readonly folded: ReadonlyMap<string, string>;
+      readonly open: boolean;
+      /** An unknown key is an error. */
+      readonly strict: boolean;
+    };
+
+const ANY: Shape = { kind: "any" };
+
+/** Prepares values for schemas; lives as long as one parse. */
+export class Shapes {
+  readonly #shapes = new WeakMap<z.core.$ZodType, Shape>();
+  readonly #report: Report;
+  readonly #files: Pick<SafeFiles, "resolve">;
+
+  constructor(report: Report, files: Pick<SafeFiles, "resolve">) {
+    this.#report = report;
+    this.#files = files;
+  }
+
+  /** The value with its keys in the schema's spelling. Keys that are only in `others` are known too. */
+  prepare(
+    schema: z.ZodType,
+    value: unknown,
+    path: Path,
+    match: KeyMatch,
+    others: readonly string[] = [],
+  ): unknown {
+    return this.#walk(this.#shapeOf(schema), value, path, match, others);
+  }
+
+  #walk(shape: Shape, value: unknown, path: Path, match: KeyMatch, others: readonly string[] = []): unknown {
+    switch (shape.kind) {
+      case "any":
+        return value;
+      case "file":
+        this.#checkFile(value, path);
+        return value;
+      case "list":
+        if (!Array.isArray(value)) return this.#walk(shape.item, value, path, match);
+        if (shape.item.kind === "any") return value;
+        return value.map((item, at) => this.#walk(shape.item, item, [...path, at], match));
+      case "record":
+        if (!isMapValue(value) || shape.item.kind === "any") return value;
+        return mapValues(value, (item, key) => this.#walk(shape.item, item, [...path, key], match));
+      case "union": {
+        const fitting = shape.options.filter((option) => fits(option, value));
+        return fitting.length === 1 ? this.#walk(fitting[0] as Shape, value, path, match) : value;
+      }
+      case "map":
+        return isMapValue(value) ? this.#walkMap(shape, value, path, match, others) : value;
+    }
+  }
+
+  #walkMap(
+    shape: Shape & { kind: "map" },
+    value: Readonly<Record<string, unknown>>,
+    path: Path,
+    match: KeyMatch,
+    others: readonly string[],
+  ): Record<string, unknown> {
+    const prepared = Object.create(null) as Record<string, unknown>;
+    for (const key in value) {
+      let name = key;
+      let known = shape.keys.get(key);
+      if (known === undefined && match !== "exact") {
+        name = shape.folded.get(fold(key, match)) ?? key;
+        known = shape.keys.get(name);
+      }
+      if (known === undefined) {
+        const passes =
+          shape.open ||
+          others.some((other) => other === key || (match !== "exact" && other === fold(key, match)));
+        if (!passes) {
+          const names = [...shape.keys.keys(), ...others];
+          this.#report.warning(
+            [...path, key],
+            `unknown key ${JSON.stringify(key)}${suggestion(key, names)}`,
+            "key",
+          );
+        }
+        prepared[key] = value[key];
+        continue;
+      }
+      if (name in prepared) {
+        this.#report.error([...path, key], `${JSON.stringify(name)} is given twice, in two spellings`, "key");
+        continue;
+      }
+      prepared[name] =
+        known.kind === "any" ? value[key] : this.#walk(known, value[key], [...path, name], match);
+    }
+    return prepared;
+  }
+
+  #checkFile(value: unknown, path: Path): void {
+    const text = value instanceof Plain ? value.source : value;
+    if (typeof text !== "string" || text === "" || isPemText(text)) return;
+    try {
+      this.#files.resolve(text);
+    } catch (error) {
+      this.#report.error(path, messageOf(error));
+    }
+  }
+
+  #shapeOf(schema: z.core.$ZodType): Shape {
+    let shape = this.#shapes.get(schema);
+    if (shape === undefined) {
+      this.#shapes.set(schema, ANY); // a schema that contains itself ends here
+      shape = this.#build(schema as z.core.$ZodTypes);
+      this.#shapes.set(schema, shape);
+    }
+    return shape;
+  }
+
+  #build(schema: z.core.$ZodTypes): Shape {
+    const { def } = schema._zod;
+    switch (def.type) {
+      case "object": {
+        const entries = Object.entries(def.shape).map(([key, item]) => [key, this.#shapeOf(item)] as const);
+        const folded = new Map(
+          entries.flatMap(([key]) => [
+            [fold(key, "case"), key] as const,
+            [fold(key, "hyphen"), key] as const,
+          ]),
+        );
+        return {
+          kind: "map",
+          keys: new Map(entries),
+          folded,
+          open: def.catchall !== undefined,
+          strict: false,
+        };
+      }
+      case "array":
+        return { kind: "list", item: this.#shapeOf(def.element) };
+      case "record":
+        return { kind: "record", item: this.#shapeOf(def.valueType) };
+      case "union":
+        return { kind: "union", options: def.options.map((option) => this.#shapeOf(option)) };
+      case "pipe": {
+        const shape = this.#shapeOf(def.in._zod.def.type === "transform" ? def.out : def.in);
+        return shape.kind === "map" && isStrict(schema as z.ZodType) ? { ...shape, strict: true } : shape;
+      }
+      case "transform":
+        return (schema as unknown as z.ZodType).meta()?.["x-weir-file"] === true ? { kind: "file" } : ANY;
+      case "optional":
+      case "nullable":
+      case "default":
+      case "prefault":
+      case "readonly":
+      case "catch":
+      case "nonoptional":
+        return this.#shapeOf(def.innerType);
+      default:
+        return ANY;
+    }
+  }
+}
+
+export function fold(key: string, match: KeyMatch): string {
+  if (match === "exact") return key;
+  const lower = key.toLowerCase();
+  return match === "hyphen" ? lower.replaceAll("_", "-") : lower;
+}
+
+/** A map as files and JSON have it. */
+export function isMapValue(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Plain);
+}
+
+function fits(shape: Shape, value: unknown): boolean {
+  if (shape.kind === "map" || shape.kind === "record") return isMapValue(value);
+  return shape.kind === "list" ? Array.isArray(value) : false;
+}
+
+function mapValues(
+  value: Readonly<Record<string, unknown>>,
+  change: (item: unknown, key: string) => unknown,
+): object {
+  const changed = Object.create(null) as Record<string, unknown>;
+  for (const key in value) changed[key] = change(value[key], key);
+  return changed;
+}
