@@ -81,7 +81,7 @@ export function makeCertificate(options: CertificateOptions = {}): TestCertifica
   );
   const signature = sign("sha256", body, issuer?.privateKey ?? privateKey);
   const der = sequence(body, algorithm, tlv(3, hex("00"), signature));
-  const lines = der.toString("base64").replaceAll(/(.{64})/g, "$1\n");
+  const lines = der.toString("base64").replaceAll(/(.{64})(?=.)/g, "$1\n");
   return {
     cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: "pkcs8", format: "pem" }) as string,
