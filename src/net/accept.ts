@@ -77,4 +77,18 @@ export function guardErrors(stream: Duplex): void {
   stream.on("error", ignore);
 }
 
+const LAST_WORDS_MS = 2000;
+
+/**
+ * Ends a connection with last words. Reads on until the peer has closed, for two seconds at most: a close over unread
+ * bytes is a reset, which can take the words back.
+ */
+export function farewell(stream: Duplex, words: string | Uint8Array): void {
+  if (stream.destroyed) return;
+  const timer = setTimeout(() => stream.destroy(), LAST_WORDS_MS);
+  stream.on("close", () => clearTimeout(timer));
+  stream.end(words);
+  stream.resume();
+}
+
 function ignore(): void {}

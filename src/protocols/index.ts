@@ -1,4 +1,9 @@
 /** THE registry of protocols: one line each. */
 import type { Protocol } from "#core/protocol.ts";
+import { http } from "./http/index.ts";
+import { mixed } from "./mixed/index.ts";
+import { shadowsocks, ss } from "./shadowsocks/index.ts";
+import { socks, socks5 } from "./socks/index.ts";
+import { tunnel } from "./tunnel/index.ts";
 
-export const PROTOCOLS: readonly Protocol[] = [];
+export const PROTOCOLS: readonly Protocol[] = [http, socks, socks5, mixed, tunnel, ss, shadowsocks];

@@ -1,0 +1,108 @@
+/** One datagram flow per client source, behind one UDP socket. */
+import type { Socket } from "node:dgram";
+import type { Datagram, DatagramFlow, Endpoint } from "#core/session.ts";
+import { endpointText } from "#core/session.ts";
+
+/** A flow as its feeder sees it: `arrived` brings datagrams in, `close` ends it from below. */
+export interface ClientFlow {
+  arrived(item: Datagram): void;
+  readonly flow: DatagramFlow;
+  close(): void;
+}
+
+/**
+ * Full cone: all datagrams of one source share a flow. Idle flows are disposed of by whoever took them; at the bound a
+ * datagram of a new source is dropped.
+ */
+export class UdpClients {
+  readonly #flows = new Map<string, ClientFlow>();
+  readonly #maxSources: number;
+  readonly #open: (source: Endpoint, flow: DatagramFlow, first: Datagram) => void;
+  readonly #send: (item: Datagram, source: Endpoint) => void;
+
+  /**
+   * `open` takes a new flow over (its `receive` may be called there or later); `send` puts a datagram on the way to
+   * `source` and never waits.
+   */
+  constructor(
+    maxSources: number,
+    open: (source: Endpoint, flow: DatagramFlow, first: Datagram) => void,
+    send: (item: Datagram, source: Endpoint) => void,
+  ) {
+    this.#maxSources = maxSources;
+    this.#open = open;
+    this.#send = send;
+  }
+
+  get size(): number {
+    return this.#flows.size;
+  }
+
+  deliver(source: Endpoint, item: Datagram): void {
+    const key = endpointText(source);
+    const known = this.#flows.get(key);
+    if (known !== undefined) return known.arrived(item);
+    if (this.#flows.size >= this.#maxSources) return;
+    const made = clientFlow(
+      (reply) => this.#send(reply, source),
+      () => this.#flows.delete(key),
+    );
+    this.#flows.set(key, made);
+    made.arrived(item);
+    this.#open(source, made.flow, item);
+  }
+
+  /** Ends every flow: the socket behind them is gone. */
+  close(): void {
+    for (const flow of this.#flows.values()) flow.close();
+  }
+}
+
+/** What arrives before `receive` waits here; beyond the bound it is dropped, as a full socket buffer would do. */
+const MAX_WAITING = 64;
+
+/** `send` puts a reply on its way; `onClose` runs once, whoever closes. */
+export function clientFlow(send: (item: Datagram) => void, onClose: () => void): ClientFlow {
+  const waiting: Datagram[] = [];
+  let receiver: ((item: Datagram) => void) | null = null;
+  let open = true;
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const close = (): void => {
+    if (!open) return;
+    open = false;
+    waiting.length = 0;
+    onClose();
+    resolve();
+  };
+  return {
+    arrived(item) {
+      if (!open) return;
+      if (receiver !== null) receiver(item);
+      else if (waiting.length < MAX_WAITING) waiting.push(item);
+    },
+    close,
+    flow: {
+      send: (item) => void (open && send(item)),
+      receive(on) {
+        receiver = on;
+        for (const item of waiting.splice(0)) on(item);
+      },
+      closed,
+      [Symbol.asyncDispose]: async () => close(),
+    },
+  };
+}
+
+/** Bytes that wait in the process for a full socket; beyond it replies are dropped. */
+const MAX_QUEUED_BYTES = 1024 * 1024;
+
+/** Sends one datagram made of `parts`; never waits, drops where the socket is full. */
+export function replyThrough(socket: Socket, parts: readonly Uint8Array[], { ip, port }: Endpoint): void {
+  if (socket.getSendQueueSize() > MAX_QUEUED_BYTES) return;
+  // A dual-stack socket knows an IPv4 client by its mapped address only.
+  const mapped = !ip.includes(":") && socket.address().family === "IPv6";
+  socket.send(parts, port, mapped ? `::ffff:${ip}` : ip, ignore);
+}
+
+/** With a callback an error of one datagram (too long, unreachable) does not become an event. */
+function ignore(): void {}

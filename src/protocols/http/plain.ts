@@ -1,0 +1,185 @@
+/** Plain proxying: requests with a whole URL, parsed and answered by node:http, forwarded over sessions. */
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { InboundEnv } from "#core/inbound.ts";
+import { farewell, guardErrors } from "#net/accept.ts";
+import type { Client } from "#protocols/mixed/front.ts";
+import { type Answer, answerFields, AUTHENTICATION_REQUIRED, BAD_REQUEST, encodeAnswer } from "./answers.ts";
+import { parseConnectTarget, parsePlainTarget } from "./authority.ts";
+import { identify } from "./credentials.ts";
+import { countOf } from "./forward-fields.ts";
+import { forward, forwardUpgrade, type Forwarded } from "./forward.ts";
+import { openTunnel } from "./tunnel.ts";
+import { Upstream } from "./upstream.ts";
+
+const MAX_HEAD_BYTES = 64 * 1024;
+const HEAD_TIMEOUT_MS = 30_000;
+const IDLE_TIMEOUT_MS = 60_000;
+/** Requests of one connection that may wait for their turn; a client that sends more ahead is closed. */
+const MAX_PIPELINED = 16;
+
+interface Conversation {
+  readonly client: Client;
+  readonly upstream: Upstream;
+  /** Settles when all requests so far are answered. Answers keep the order, and one request at a time is forwarded. */
+  turn: Promise<void>;
+  waiting: number;
+}
+
+export class PlainProxy implements Disposable {
+  readonly #env: InboundEnv;
+  readonly #server: Server;
+  readonly #conversations = new WeakMap<Duplex, Conversation>();
+
+  constructor(env: InboundEnv) {
+    this.#env = env;
+    this.#server = createServer({
+      maxHeaderSize: MAX_HEAD_BYTES,
+      headersTimeout: HEAD_TIMEOUT_MS,
+      requestTimeout: 0, // an upload may take as long as it takes
+      keepAliveTimeout: IDLE_TIMEOUT_MS,
+      connectionsCheckingInterval: 5000,
+      insecureHTTPParser: false,
+      // An upgrade with a body is forwarded as an ordinary request: the body must not be taken for the new protocol.
+      shouldUpgradeCallback: (request) => !hasBody(request),
+    });
+    this.#server.maxHeadersCount = 0; // the size bounds them; a count would drop the rest in silence
+    const on = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
+    this.#server.on("request", on).on("checkContinue", on);
+    this.#server.on("upgrade", (request, stream, head) => this.#onUpgrade(request, stream, head));
+    this.#server.on("connect", (request, stream, head) => this.#onConnect(request, stream, head));
+    this.#server.on("clientError", (error, stream) => onMalformed(error, stream));
+    // This server gets its connections from us and never listens; the event starts the check of its deadlines.
+    this.#server.emit("listening");
+  }
+
+  /** Takes a client over whose request is no CONNECT; nothing of it has been read. */
+  take(client: Client): void {
+    const { stream } = client;
+    const upstream = new Upstream(client, this.#env);
+    this.#conversations.set(stream, { client, upstream, turn: Promise.resolve(), waiting: 0 });
+    stream.on("close", () => upstream.destroy());
+    this.#server.emit("connection", stream);
+  }
+
+  /** Ends the check of deadlines and closes clients between two requests; requests under way go on. */
+  [Symbol.dispose](): void {
+    this.#server.closeIdleConnections();
+    this.#server.close(() => {});
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const conversation = this.#conversations.get(request.socket);
+    if (conversation === undefined) return;
+    if (conversation.waiting >= MAX_PIPELINED) {
+      request.socket.destroy();
+      return;
+    }
+    inTurn(conversation, async () => {
+      if (response.destroyed || request.socket.destroyed) return;
+      const refusal = this.#understand(request, conversation);
+      if ("status" in refusal) answer(request, response, refusal);
+      else await forward(request, response, refusal, (final) => answer(request, response, final));
+    });
+  }
+
+  #onUpgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+    guardErrors(stream);
+    const conversation = this.#conversations.get(stream);
+    if (conversation === undefined) return;
+    inTurn(conversation, async () => {
+      if (stream.destroyed) return;
+      if (head.length > 0) stream.unshift(head);
+      // For an answer other than 101: the connection has left the server and closes behind it.
+      const response = new ServerResponse(request);
+      response.shouldKeepAlive = false;
+      response.assignSocket(request.socket);
+      response.on("finish", () => stream.end());
+      const understood = this.#understand(request, conversation);
+      if ("status" in understood) answer(request, response, understood);
+      else
+        await forwardUpgrade(request, response, stream, understood, (final) =>
+          answer(request, response, final),
+        );
+    });
+  }
+
+  /** A CONNECT behind other requests of one connection; the first one never comes here. */
+  #onConnect(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+    guardErrors(stream);
+    const conversation = this.#conversations.get(stream);
+    if (conversation === undefined) return;
+    inTurn(conversation, async () => {
+      if (stream.destroyed) return;
+      const version = versionOf(request);
+      const destination = parseConnectTarget(request.url ?? "");
+      if (destination === null || hasBody(request))
+        return farewell(stream, encodeAnswer(BAD_REQUEST, version, false));
+      const { client } = conversation;
+      const user = identify(client.accounts, request.headers["proxy-authorization"]);
+      if (user === undefined) return farewell(stream, encodeAnswer(AUTHENTICATION_REQUIRED, version, false));
+      if (head.length > 0) stream.unshift(head);
+      openTunnel(client, version, user, destination, this.#env);
+    });
+  }
+
+  #understand(request: IncomingMessage, { client, upstream }: Conversation): Forwarded | Answer {
+    const user = identify(client.accounts, request.headers["proxy-authorization"]);
+    if (user === undefined) return AUTHENTICATION_REQUIRED;
+    const { method = "GET", url = "" } = request;
+    const target = parsePlainTarget(url, method);
+    if (target === null || countOf(request.rawHeaders, "host") > 1 || hasOddCoding(request))
+      return BAD_REQUEST;
+    return { upstream, user, target, method, hasBody: hasBody(request) };
+  }
+}
+
+function inTurn(conversation: Conversation, work: () => Promise<void>): void {
+  conversation.waiting++;
+  conversation.turn = conversation.turn
+    .then(work)
+    .catch(() => conversation.client.stream.destroy()) // what went wrong costs this client and nobody else
+    .finally(() => conversation.waiting--);
+}
+
+/** Browsers ask again with credentials on the same connection; a body that nobody reads would be in the way of that. */
+function answer(request: IncomingMessage, response: ServerResponse, what: Answer): void {
+  if (what.status !== 407 || hasBody(request)) response.shouldKeepAlive = false;
+  response.sendDate = false;
+  response.writeHead(what.status, what.reason, answerFields(what));
+  response.end(request.method === "HEAD" ? undefined : `${what.text}\n`);
+}
+
+function onMalformed(error: NodeJS.ErrnoException, stream: Duplex): void {
+  if (stream.destroyed || error.code === "ECONNRESET") {
+    stream.destroy();
+    return;
+  }
+  const tooLong: Answer = {
+    status: 431,
+    reason: "Request Header Fields Too Large",
+    text: "More than 64 KiB.",
+  };
+  const late: Answer = { status: 408, reason: "Request Timeout", text: "No request in time." };
+  const what =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? tooLong
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? late
+        : BAD_REQUEST;
+  farewell(stream, encodeAnswer(what, "1.1", false));
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+}
+
+/** The body is taken out of `chunked` and nothing else; HTTP/1.0 has no transfer codings at all. */
+function hasOddCoding({ headers, httpVersion }: IncomingMessage): boolean {
+  const coding = headers["transfer-encoding"];
+  return coding !== undefined && (coding.trim().toLowerCase() !== "chunked" || httpVersion === "1.0");
+}
+
+function versionOf({ httpVersion }: IncomingMessage): "1.0" | "1.1" {
+  return httpVersion === "1.0" ? "1.0" : "1.1";
+}

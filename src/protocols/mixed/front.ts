@@ -1,0 +1,111 @@
+/** What http, socks and mixed listeners have in common: who is let in, TLS, one error domain a client. */
+import type { Duplex } from "node:stream";
+import { z } from "zod";
+import { messageOf } from "#core/errors.ts";
+import { list, name, secret } from "#core/fields.ts";
+import type { Inbound, InboundEnv } from "#core/inbound.ts";
+import { endpointText } from "#core/session.ts";
+import type { StreamSocket } from "#core/sockets.ts";
+import { arrivalOf, farewell, guardErrors, type Arrival } from "#net/accept.ts";
+import { tlsServerFields } from "#transport/tls/fields.ts";
+import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import { AccountBook } from "./accounts.ts";
+
+/** `users` absent: the global accounts; an empty list: nobody has to say who they are. */
+export const frontFields = {
+  users: list(z.object({ username: name(), password: secret() })).optional(),
+  ...tlsServerFields,
+};
+const frontSchema = z.object(frontFields);
+export type FrontOptions = z.output<typeof frontSchema>;
+
+/** Somebody who was let in. */
+export interface Client {
+  /** TLS, if any, is already taken off. Has an 'error' listener. */
+  readonly stream: Duplex;
+  readonly arrival: Arrival;
+  /** Null: this client need not say who it is. */
+  readonly accounts: AccountBook | null;
+}
+
+/** Serves one client up to its session, or for good. What it throws closes that client's connection. */
+export type Serve = (client: Client) => Promise<void>;
+
+/** Thrown by a `Serve` that wants its client to hear why. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly words: string | Uint8Array;
+  constructor(words: string | Uint8Array, message: string) {
+    super(message);
+    this.words = words;
+  }
+}
+
+/**
+ * Listens and lets clients in. `owned` is disposed of with the inbound, and where it cannot be opened. Throws
+ * `ConfigError` where certificate and key cannot be used.
+ */
+export async function openFront(
+  type: string,
+  options: FrontOptions,
+  env: InboundEnv,
+  serve: Serve,
+  owned: readonly Disposable[] = [],
+): Promise<Inbound> {
+  using undo = new DisposableStack();
+  for (const one of owned) undo.use(one);
+  const tls = undo.use(await openTls(options, env));
+  const letIn = doorOf(options, env);
+  const on = (socket: StreamSocket): void => {
+    guardErrors(socket);
+    const arrival = arrivalOf(socket);
+    const door = arrival === null ? null : letIn(arrival);
+    if (arrival === null || door === null) {
+      socket.destroy();
+      return;
+    }
+    attend(socket, tls, (stream) => serve({ stream, arrival, accounts: door.accounts })).catch(
+      (error: unknown) => {
+        env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
+      },
+    );
+  };
+  const endpoints = await env.listenTcp(on);
+  const life = undo.move();
+  return { name: env.name, type, endpoints, [Symbol.asyncDispose]: async () => life.dispose() };
+}
+
+async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServer | null> {
+  const read = readTlsServer(options, `listener ${env.name}`);
+  return read === null ? null : openTlsServer(read, env.files, env.log);
+}
+
+/** Takes TLS off and serves; a failure ends the connection and is thrown on to be logged. */
+async function attend(
+  socket: StreamSocket,
+  tls: TlsServer | null,
+  serve: (stream: Duplex) => Promise<void>,
+): Promise<void> {
+  let stream: Duplex = socket;
+  try {
+    if (tls !== null) stream = (await tls.accept(socket)).stream;
+    guardErrors(stream);
+    await serve(stream);
+  } catch (error) {
+    if (error instanceof Refusal) farewell(stream, error.words);
+    else stream.destroy();
+    throw error;
+  }
+}
+
+/** The source filter and the exempted prefixes belong to the global accounts; own users stand for themselves. */
+function doorOf({ users }: FrontOptions, { access }: InboundEnv) {
+  const isOwn = users !== undefined;
+  const book = new AccountBook(users ?? access.accounts);
+  const accounts = book.isEmpty ? null : book;
+  return ({ source }: Arrival): { readonly accounts: AccountBook | null } | null => {
+    if (isOwn) return { accounts };
+    if (!access.admits(source.ip)) return null;
+    return { accounts: access.skipsAuthentication(source.ip) ? null : accounts };
+  };
+}

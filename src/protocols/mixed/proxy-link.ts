@@ -1,0 +1,62 @@
+/** What the http and socks5 outbounds have in common: reaching the proxy, TLS on the way, one handshake with a deadline. */
+import type { Duplex } from "node:stream";
+import { asDialError, DialError } from "#core/errors.ts";
+import type { DialContext, OutboundEnv } from "#core/outbound.ts";
+import { guardErrors } from "#net/accept.ts";
+import { HANDSHAKE_TIMEOUT_MS } from "#net/byte-reader.ts";
+import { toDestination } from "#net/ip.ts";
+import { openTlsClient, readTlsClient } from "#transport/tls/client.ts";
+import type { TlsClientFields } from "#transport/tls/fields.ts";
+
+export interface LinkOptions extends TlsClientFields {
+  readonly server: string;
+  readonly port: number;
+  readonly tls: boolean;
+  readonly sni?: string | undefined;
+}
+
+export interface ProxyLink {
+  readonly server: string;
+  /** Which proxy, for error messages. */
+  readonly where: string;
+  /**
+   * Connects, then lets `handshake` speak. Throws `DialError`; the connection is gone then. `signal` ends with the
+   * dial's own or after 30 s.
+   */
+  open<T>(context: DialContext, handshake: (stream: Duplex, signal: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+/** Throws `ConfigError` where the TLS options cannot be used. */
+export async function openProxyLink(options: LinkOptions, env: OutboundEnv): Promise<ProxyLink> {
+  const { server, port } = options;
+  const { name: node, files, log, dialer } = env;
+  const where = `proxy ${node}`;
+  const destination = toDestination(server, port);
+  const tls = options.tls
+    ? await readTlsClient(options, { node, server, serverName: options.sni, files, log })
+    : null;
+  return {
+    server,
+    where,
+    async open(context, handshake) {
+      let stream = await dialer.connect(destination, context);
+      const deadline = new AbortController();
+      const timer = setTimeout(() => deadline.abort(), HANDSHAKE_TIMEOUT_MS);
+      const signal = AbortSignal.any([context.signal, deadline.signal]);
+      try {
+        guardErrors(stream);
+        if (tls !== null) guardErrors((stream = await openTlsClient(stream, tls, signal)));
+        return await handshake(stream, signal);
+      } catch (error) {
+        stream.destroy();
+        if (deadline.signal.aborted && !context.signal.aborted)
+          throw new DialError("timeout", `${where}: no answer within ${HANDSHAKE_TIMEOUT_MS} ms`, {
+            cause: error,
+          });
+        throw asDialError(error, where);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/** UDP ASSOCIATE, accepting side: a fresh UDP socket for each association, on the address that the client reached. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import type { Duplex } from "node:stream";
+import { messageOf } from "#core/errors.ts";
+import type { InboundEnv } from "#core/inbound.ts";
+import { describe, type Arrival } from "#net/accept.ts";
+import { familyOf, parseIp } from "#net/ip.ts";
+import { replyThrough, UdpClients } from "#net/udp-clients.ts";
+import { Refusal } from "#protocols/mixed/front.ts";
+import * as replies from "./replies.ts";
+import * as wire from "./wire.ts";
+
+/** Source ports of one client's association; a datagram from one more is dropped. */
+const MAX_SOURCES = 256;
+
+/**
+ * Answers the request and holds the association until the TCP connection ends; what the client sends on that is
+ * ignored. Only the client's own address may send. Throws `Refusal` where no socket can be had.
+ */
+export async function openAssociation(
+  stream: Duplex,
+  arrival: Arrival,
+  user: string | null,
+  env: InboundEnv,
+): Promise<void> {
+  const { ip } = arrival.local;
+  const socket = createSocket({ type: familyOf(ip) === 6 ? "udp6" : "udp4", lookup: literally });
+  try {
+    socket.bind({ address: ip, port: 0, exclusive: true });
+    await once(socket, "listening");
+  } catch (error) {
+    socket.close();
+    throw new Refusal(wire.encodeReply(replies.GENERAL_FAILURE), `UDP ASSOCIATE: ${messageOf(error)}`);
+  }
+  socket.on("error", () => {
+    // An ICMP error for one datagram; the association goes on.
+  });
+  const clients = new UdpClients(
+    MAX_SOURCES,
+    (source, flow, first) => {
+      const asked = { network: "udp", type: "Socks5", user, destination: first.destination } as const;
+      env.accept({ network: "udp", metadata: describe(env, { ...arrival, source }, asked), flow });
+    },
+    (item, source) => {
+      const header = wire.encodeDatagramHeader(item.destination, "ip");
+      replyThrough(socket, [header, item.payload], source);
+    },
+  );
+  socket.on("message", (bytes, from) => {
+    const sourceIp = parseIp(from.address);
+    if (sourceIp !== arrival.source.ip) return;
+    const item = wire.decodeDatagram(bytes);
+    if (item !== null) clients.deliver({ ip: sourceIp, port: from.port }, item);
+  });
+  holdUntilClosed(stream, () => {
+    socket.close();
+    clients.close();
+  });
+  const bound = { host: null, ip, port: socket.address().port };
+  stream.write(wire.encodeReply(0, bound));
+}
+
+function holdUntilClosed(stream: Duplex, onEnd: () => void): void {
+  if (stream.destroyed) return onEnd();
+  stream.on("end", () => stream.destroy());
+  stream.on("close", onEnd);
+  stream.resume();
+}
+
+type Looked = (error: Error | null, address: string, family: number) => void;
+
+/** Every address here is a literal; the resolver of the system is never asked. */
+function literally(address: string, _options: unknown, on: Looked): void {
+  on(null, address, address.includes(":") ? 6 : 4);
+}

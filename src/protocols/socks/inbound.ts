@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { ProtocolError } from "#core/errors.ts";
+import { flag } from "#core/fields.ts";
+import { inboundSide } from "#core/protocol.ts";
+import { frontFields, openFront } from "#protocols/mixed/front.ts";
+import { firstByteOf } from "#protocols/mixed/peek.ts";
+import { serveSocks } from "./serve.ts";
+
+const schema = z.object({ ...frontFields, udp: flag().default(true) });
+
+export const socksInbound = inboundSide(schema, (options, env) =>
+  openFront("socks", options, env, async (client) => {
+    const byte = await firstByteOf(client.stream);
+    if (byte !== 4 && byte !== 5) throw new ProtocolError(`SOCKS version ${byte}, expected 4 or 5`);
+    await serveSocks(client, byte, options, env);
+  }),
+);

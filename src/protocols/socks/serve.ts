@@ -1,0 +1,97 @@
+/** The accepting side of SOCKS 4, 4a and 5, up to the session. */
+import type { Duplex } from "node:stream";
+import type { InboundEnv } from "#core/inbound.ts";
+import type { Destination } from "#core/session.ts";
+import { describe, farewell, streamSession } from "#net/accept.ts";
+import { ByteReader } from "#net/byte-reader.ts";
+import { Refusal, type Client } from "#protocols/mixed/front.ts";
+import { openAssociation } from "./associate.ts";
+import * as replies from "./replies.ts";
+import * as wire from "./wire.ts";
+
+export interface SocksOptions {
+  readonly udp: boolean;
+}
+
+/** Serves a client whose first byte is 4 or 5; `firstByte` was looked at, not taken. */
+export async function serveSocks(
+  client: Client,
+  firstByte: number,
+  options: SocksOptions,
+  env: InboundEnv,
+): Promise<void> {
+  using reader = new ByteReader(client.stream);
+  if (firstByte === 4) await serve4(client, reader, env);
+  else await serve5(client, reader, options, env);
+}
+
+async function serve4(client: Client, reader: ByteReader, env: InboundEnv): Promise<void> {
+  const { stream, accounts, arrival } = client;
+  const { command, destination, userId } = await reader.take(wire.decodeRequest4);
+  if (accounts !== null && !accounts.verify(userId, ""))
+    throw new Refusal(wire.encodeReply4(93), "SOCKS4 user id unknown");
+  if (command !== wire.CONNECT) throw new Refusal(wire.encodeReply4(91), `SOCKS4 command ${command}`);
+  reader[Symbol.dispose]();
+  const user = accounts === null ? null : userId;
+  const metadata = describe(env, arrival, { network: "tcp", type: "Socks4", user, destination });
+  const tell = teller(stream, (failure) => wire.encodeReply4(failure === null ? 90 : 91));
+  env.accept(streamSession(metadata, stream, tell));
+}
+
+async function serve5(
+  client: Client,
+  reader: ByteReader,
+  options: SocksOptions,
+  env: InboundEnv,
+): Promise<void> {
+  const { stream, arrival } = client;
+  const user = await negotiate(client, reader);
+  const { command, destination } = await reader.take(wire.decodeRequest);
+  if (command === wire.CONNECT && destination !== null) {
+    reader[Symbol.dispose]();
+    const metadata = describe(env, arrival, { network: "tcp", type: "Socks5", user, destination });
+    const bound: Destination = { host: null, ...arrival.local };
+    const tell = teller(stream, (failure) =>
+      failure === null ? wire.encodeReply(0, bound) : wire.encodeReply(replies.codeOf(failure)),
+    );
+    env.accept(streamSession(metadata, stream, tell));
+  } else if (command === wire.UDP_ASSOCIATE && destination !== null && options.udp) {
+    reader[Symbol.dispose]();
+    await openAssociation(stream, arrival, user, env);
+  } else {
+    const unknownType = destination === null && (command === wire.CONNECT || command === wire.UDP_ASSOCIATE);
+    const code = unknownType ? replies.ADDRESS_TYPE_UNSUPPORTED : replies.COMMAND_UNSUPPORTED;
+    throw new Refusal(wire.encodeReply(code), `SOCKS5 command ${command} refused with ${code}`);
+  }
+}
+
+/**
+ * The user's name, or null where nobody has to say it. A client that offers nothing but a password to a listener that
+ * wants none is let through with whatever it says: it has credentials configured, which is no reason to fail.
+ */
+async function negotiate({ stream, accounts }: Client, reader: ByteReader): Promise<string | null> {
+  const offered = await reader.take(wire.decodeGreeting);
+  if (accounts === null && offered.includes(wire.NO_AUTHENTICATION)) {
+    stream.write(wire.encodeChoice(wire.NO_AUTHENTICATION));
+    return null;
+  }
+  if (!offered.includes(wire.USER_PASSWORD))
+    throw new Refusal(
+      wire.encodeChoice(wire.NO_ACCEPTABLE_METHOD),
+      "SOCKS5 client offers no method wanted here",
+    );
+  stream.write(wire.encodeChoice(wire.USER_PASSWORD));
+  const { username, password } = await reader.take(wire.decodeCredentials);
+  if (accounts !== null && !accounts.verify(username, password))
+    throw new Refusal(wire.encodeVerdict(false), "SOCKS5 user name or password wrong");
+  stream.write(wire.encodeVerdict(true));
+  return accounts === null ? null : username;
+}
+
+function teller(stream: Duplex, encode: (failure: Error | null) => Buffer) {
+  return (failure: Error | null): void => {
+    if (failure === null) stream.write(encode(null));
+    else if (replies.isDropped(failure)) stream.destroy();
+    else farewell(stream, encode(failure));
+  };
+}

@@ -1,0 +1,74 @@
+import type { Socket } from "node:dgram";
+import { z } from "zod";
+import { choice, Fault, list, scalar } from "#core/fields.ts";
+import type { Inbound, InboundEnv } from "#core/inbound.ts";
+import { inboundSide, type Protocol } from "#core/protocol.ts";
+import type { Destination, Endpoint } from "#core/session.ts";
+import { arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
+import { parseIp, socketIp, toDestination } from "#net/ip.ts";
+import { replyThrough, UdpClients } from "#net/udp-clients.ts";
+
+const TARGET = /^(?:\[([^\]]+)\]|([^\s:[\]/]{1,255})):(\d{1,5})$/;
+
+/** `host:port`, an IPv6 address in brackets. Null where it is neither. */
+export function parseTarget(text: string): Destination | null {
+  const match = TARGET.exec(text);
+  if (match === null) return null;
+  const [, literal, host, digits] = match;
+  const port = Number(digits);
+  if (port < 1 || port > 65535 || (literal !== undefined && parseIp(literal) === null)) return null;
+  return toDestination(literal ?? (host as string), port);
+}
+
+const target = () =>
+  scalar({ type: "string" }, (source) =>
+    parseTarget(source) === null ? new Fault("expected host:port, an IPv6 address in brackets") : source,
+  );
+
+const schema = z.object({ network: list(choice(["tcp", "udp"])), target: target() });
+type Options = z.output<typeof schema>;
+
+/** Everything that comes to the listener goes to one target. */
+export const tunnel: Protocol = { type: "tunnel", inbound: inboundSide(schema, open) };
+
+async function open(options: Options, env: InboundEnv): Promise<Inbound> {
+  const destination = parseTarget(options.target) as Destination; // the schema has looked at it
+  const tcp = options.network.includes("tcp") ? await listenTcp(destination, env) : [];
+  const udp = options.network.includes("udp") ? await listenUdp(destination, env) : [];
+  return { name: env.name, type: "tunnel", endpoints: [...tcp, ...udp], async [Symbol.asyncDispose]() {} };
+}
+
+function listenTcp(destination: Destination, env: InboundEnv): Promise<readonly Endpoint[]> {
+  return env.listenTcp((socket) => {
+    guardErrors(socket);
+    const arrival = arrivalOf(socket);
+    if (arrival === null) {
+      socket.destroy();
+      return;
+    }
+    const metadata = describe(env, arrival, { network: "tcp", type: "Tunnel", user: null, destination });
+    env.accept(streamSession(metadata, socket, () => {})); // a failed dial shows as a close
+  });
+}
+
+/** Clients of one port; a datagram of one more is dropped. */
+const MAX_SOURCES = 4096;
+
+function listenUdp(destination: Destination, env: InboundEnv): Promise<readonly Endpoint[]> {
+  return env.listenUdp((socket: Socket) => {
+    const { address, port } = socket.address();
+    const local = { ip: socketIp(address), port };
+    const asked = { network: "udp", type: "Tunnel", user: null, destination } as const;
+    const clients = new UdpClients(
+      MAX_SOURCES,
+      (source, flow) =>
+        env.accept({ network: "udp", metadata: describe(env, { source, local }, asked), flow }),
+      (item, source) => replyThrough(socket, [item.payload], source),
+    );
+    socket.on("message", (payload, from) => {
+      const ip = parseIp(from.address);
+      if (ip !== null) clients.deliver({ ip, port: from.port }, { payload, destination });
+    });
+    socket.on("close", () => clients.close());
+  });
+}

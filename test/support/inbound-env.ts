@@ -1,0 +1,120 @@
+/** What an inbound is given in tests: real sockets on loopback, port 0. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+import { DialError } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
+import { SILENT } from "#core/log.ts";
+import type { Dialer, Outbound } from "#core/outbound.ts";
+import type { Protocol } from "#core/protocol.ts";
+import type { Ip } from "#core/session.ts";
+import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
+import { literalsOnly } from "./resolvers.ts";
+
+export const OPEN_ACCESS: Access = {
+  accounts: [],
+  skipsAuthentication: () => false,
+  admits: () => true,
+};
+
+const inMemory: SafeFiles = {
+  resolve: (path) => path,
+  readPem: async (text) => text,
+  watchPem: () => ({ [Symbol.dispose]() {} }),
+};
+
+export interface TestInboundEnv extends InboundEnv, AsyncDisposable {}
+
+export interface TestEnvOptions {
+  readonly accept: Accept;
+  readonly access?: Partial<Access>;
+  readonly ip?: Ip;
+}
+
+/** Disposing it closes the listening sockets; connections end by themselves or with the test. */
+export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEnvOptions): TestInboundEnv {
+  const opened = new AsyncDisposableStack();
+  const nowhere = () => Promise.reject(new DialError("failed", "this test dials nothing"));
+  return {
+    name: "test-in",
+    accept,
+    access: { ...OPEN_ACCESS, ...access },
+    log: SILENT,
+    files: inMemory,
+    dialer: { connect: nowhere, associate: nowhere },
+    ruleList: null,
+    target: null,
+    async listenTcp(on) {
+      const server = createServer({ allowHalfOpen: true, noDelay: true }, on);
+      const sockets = new Set<{ destroy(): unknown }>();
+      server.on("connection", (socket) => {
+        sockets.add(socket);
+        socket.on("close", () => sockets.delete(socket));
+      });
+      server.listen(0, ip);
+      await once(server, "listening");
+      opened.defer(async () => {
+        server.close();
+        for (const socket of sockets) socket.destroy();
+        await once(server, "close");
+      });
+      const { address, port } = server.address() as AddressInfo;
+      return [{ ip: socketIp(address), port }];
+    },
+    async listenUdp(on) {
+      const socket = createSocket(ip.includes(":") ? "udp6" : "udp4");
+      socket.bind(0, ip);
+      await once(socket, "listening");
+      opened.defer(async () => {
+        socket.close();
+        await once(socket, "close");
+      });
+      on(socket);
+      return [{ ip, port: socket.address().port }];
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+export interface OpenedInbound extends AsyncDisposable {
+  readonly port: number;
+  readonly inbound: Inbound;
+}
+
+/** Checks `raw` by the protocol's schema and opens its inbound on a loopback port. */
+export async function openTestInbound(
+  protocol: Protocol,
+  raw: Readonly<Record<string, unknown>>,
+  options: TestEnvOptions,
+): Promise<OpenedInbound> {
+  const side = protocol.inbound;
+  if (side === undefined) throw new Error(`${protocol.type} has no inbound`);
+  const env = openInboundEnv(options);
+  const inbound = await side.open(side.schema.parse(raw) as never, env);
+  return {
+    inbound,
+    port: inbound.endpoints[0]?.port ?? 0,
+    async [Symbol.asyncDispose]() {
+      await inbound[Symbol.asyncDispose]();
+      await env[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Checks `raw` by the protocol's schema and opens its outbound, which reaches its server by `dialer`. */
+export async function openTestOutbound(
+  protocol: Protocol,
+  raw: Readonly<Record<string, unknown>>,
+  dialer: Dialer,
+): Promise<Outbound> {
+  const side = protocol.outbound;
+  if (side === undefined) throw new Error(`${protocol.type} has no outbound`);
+  return side.open(side.schema.parse(raw) as never, {
+    name: "test-out",
+    dialer,
+    resolver: literalsOnly,
+    log: SILENT,
+    files: inMemory,
+  });
+}
