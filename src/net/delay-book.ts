@@ -1,0 +1,53 @@
+import type { DelaySample, Delays, DelayState } from "#core/delays.ts";
+
+const HISTORY = 10;
+/** Test URLs kept per node; the one used longest ago goes first. */
+const MAX_URLS = 16;
+
+const UNTESTED: DelayState = { alive: true, history: [] };
+
+interface NodeDelays {
+  state: DelayState;
+  readonly urls: Map<string, DelayState>;
+}
+
+/** The delay histories of a process. `prune` forgets nodes that no configuration has any more. */
+export class DelayBook implements Delays {
+  readonly #nodes = new Map<string, NodeDelays>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number = Date.now) {
+    this.#nowMs = nowMs;
+  }
+
+  of(node: string): DelayState {
+    return this.#nodes.get(node)?.state ?? UNTESTED;
+  }
+
+  for(node: string, url: string): DelayState {
+    return this.#nodes.get(node)?.urls.get(url) ?? UNTESTED;
+  }
+
+  urlsOf(node: string): ReadonlyMap<string, DelayState> {
+    return this.#nodes.get(node)?.urls ?? new Map();
+  }
+
+  record(node: string, url: string, delayMs: number, accepted: boolean): void {
+    const known = this.#nodes.get(node) ?? { state: UNTESTED, urls: new Map<string, DelayState>() };
+    this.#nodes.set(node, known);
+    const sample = { atMs: this.#nowMs(), delayMs };
+    known.state = next(known.state, sample, delayMs > 0);
+    const byUrl = next(known.urls.get(url) ?? UNTESTED, sample, delayMs > 0 && accepted);
+    known.urls.delete(url); // the newest stands last
+    known.urls.set(url, byUrl);
+    if (known.urls.size > MAX_URLS) known.urls.delete(known.urls.keys().next().value as string);
+  }
+
+  prune(exists: (node: string) => boolean): void {
+    for (const node of this.#nodes.keys()) if (!exists(node)) this.#nodes.delete(node);
+  }
+}
+
+function next({ history }: DelayState, sample: DelaySample, alive: boolean): DelayState {
+  return { alive, history: [...history.slice(1 - HISTORY), sample] };
+}
