@@ -1,0 +1,76 @@
+/** The transport keys of nodes and listeners, under their names in files. */
+import { z } from "zod";
+import { choice, flag, int, list, mapOf, name, text } from "#core/fields.ts";
+import { headerMap } from "./tls/fields.ts";
+
+const wsOptions = z.object({
+  path: text().default("/"),
+  headers: headerMap().default({}),
+  "max-early-data": int(0, 65_535).default(0),
+  "early-data-header-name": text().optional(),
+  "v2ray-http-upgrade": flag().default(false),
+  "v2ray-http-upgrade-fast-open": flag().default(false),
+});
+
+const grpcOptions = z.object({
+  "grpc-service-name": text().default("GunService"),
+  "grpc-user-agent": text().optional(),
+  "ping-interval": int(0, 86_400).default(0),
+  "max-connections": int(0, 1000).default(0),
+  "min-streams": int(0, 1000).default(0),
+  "max-streams": int(0, 1000).default(0),
+});
+
+const h2Options = z.object({
+  host: list(name()).default(["www.example.com"]),
+  path: text().default("/"),
+});
+
+const httpOptions = z.object({
+  method: text().default("GET"),
+  path: list(text()).default(["/"]),
+  headers: mapOf(list(text())).default({}),
+});
+
+export const NETWORKS = ["tcp", "http", "h2", "ws", "grpc", "xhttp"] as const;
+export type TransportNetwork = (typeof NETWORKS)[number];
+
+/** `networks` names what the protocol offers; the blocks of the others are left out of the schema's use, not refused. */
+export const transportClientFields = <const T extends readonly TransportNetwork[]>(networks: T) => ({
+  network: choice(["", ...networks] as readonly ("" | T[number])[]).default(""),
+  "ws-opts": wsOptions.optional(),
+  "grpc-opts": grpcOptions.optional(),
+  "h2-opts": h2Options.optional(),
+  "http-opts": httpOptions.optional(),
+});
+
+export interface TransportClientFields {
+  readonly network: "" | TransportNetwork;
+  readonly "ws-opts"?: z.output<typeof wsOptions> | undefined;
+  readonly "grpc-opts"?: z.output<typeof grpcOptions> | undefined;
+  readonly "h2-opts"?: z.output<typeof h2Options> | undefined;
+  readonly "http-opts"?: z.output<typeof httpOptions> | undefined;
+}
+
+const h2ServerOptions = z.object({ host: list(name()).default([]), path: text().default("/") });
+
+/** Keys of the listeners that speak through a transport. All that are set are served on the one port. */
+export const transportServerFields = {
+  "ws-path": text().optional(),
+  "grpc-service-name": text().optional(),
+  "h2-config": h2ServerOptions.optional(),
+};
+
+export interface TransportServerFields {
+  readonly "ws-path"?: string | undefined;
+  readonly "grpc-service-name"?: string | undefined;
+  readonly "h2-config"?: z.output<typeof h2ServerOptions> | undefined;
+}
+
+/** Filled in where a node names a network and leaves out its block. */
+export const transportDefaults = {
+  ws: () => wsOptions.parse({}),
+  grpc: () => grpcOptions.parse({}),
+  h2: () => h2Options.parse({}),
+  http: () => httpOptions.parse({}),
+};

@@ -1,0 +1,134 @@
+import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
+import { connect } from "node:http2";
+import { asDialError, DialError } from "#core/errors.ts";
+import type { Metadata } from "#core/session.ts";
+import type { Secured } from "#transport/security.ts";
+import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "./windows.ts";
+
+export interface Http2PoolOptions {
+  /** Opens one connection to the server. */
+  readonly dial: (signal: AbortSignal, metadata: Metadata | null) => Promise<Secured>;
+  /** At most so many connections; 0: no bound of its own. */
+  readonly maxConnections: number;
+  /** A further connection is opened only when every one has at least so many streams. */
+  readonly minStreams: number;
+  /** At most so many streams on one connection; 0: what the server allows. */
+  readonly maxStreams: number;
+  /** 0: no pings. */
+  readonly pingIntervalMs: number;
+}
+
+const DIAL_TIMEOUT_MS = 30_000;
+/** A connection without streams is kept so long for the next one. */
+const IDLE_MS = 30_000;
+const AUTHORITY = "http://transport.invalid"; // requests carry their own :authority
+
+interface Link {
+  readonly session: ClientHttp2Session;
+  streams: number;
+  idleTimer: NodeJS.Timeout | null;
+  pingTimer: NodeJS.Timeout | null;
+}
+
+/** HTTP/2 connections to one server, shared by the streams of one node. */
+export class Http2Pool implements AsyncDisposable {
+  readonly #options: Http2PoolOptions;
+  readonly #links = new Set<Link>();
+  #dialing: Promise<Link> | null = null;
+  readonly #stop = new AbortController();
+
+  constructor(options: Http2PoolOptions) {
+    this.#options = options;
+  }
+
+  /** Opens a stream. Throws `DialError`. */
+  async request(
+    headers: OutgoingHttpHeaders,
+    signal: AbortSignal,
+    metadata: Metadata | null,
+  ): Promise<ClientHttp2Stream> {
+    const link = this.#choose() ?? (await abortable((this.#dialing ??= this.#dial(metadata)), signal));
+    if (link.session.closed || link.session.destroyed)
+      throw new DialError("failed", "the HTTP/2 connection closed before the stream was opened");
+    const stream = link.session.request(headers, { endStream: false });
+    this.#track(link, stream);
+    return stream;
+  }
+
+  /** Ends idle connections; busy ones end with their last stream. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    for (const link of this.#links) link.session.close();
+  }
+
+  #choose(): Link | null {
+    let best: Link | null = null;
+    for (const link of this.#links) {
+      const limit = Math.min(
+        this.#options.maxStreams || Infinity,
+        link.session.remoteSettings.maxConcurrentStreams ?? Infinity,
+      );
+      if (link.streams < limit && (best === null || link.streams < best.streams)) best = link;
+    }
+    if (best === null) return null;
+    const full = this.#links.size >= (this.#options.maxConnections || Infinity);
+    const spread = this.#options.maxConnections > 1 && best.streams >= Math.max(1, this.#options.minStreams);
+    return spread && !full ? null : best;
+  }
+
+  async #dial(metadata: Metadata | null): Promise<Link> {
+    try {
+      const timeout = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
+      const { stream } = await this.#options.dial(timeout, metadata);
+      const session = connect(AUTHORITY, {
+        createConnection: () => stream,
+        settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
+      });
+      return this.#adopt(session);
+    } finally {
+      this.#dialing = null;
+    }
+  }
+
+  #adopt(session: ClientHttp2Session): Link {
+    session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+    const link: Link = { session, streams: 0, idleTimer: null, pingTimer: null };
+    this.#links.add(link);
+    const forget = () => {
+      this.#links.delete(link);
+      if (link.pingTimer !== null) clearInterval(link.pingTimer);
+      if (link.idleTimer !== null) clearTimeout(link.idleTimer);
+    };
+    session.on("error", forget).on("goaway", forget).on("close", forget); // its streams report the error
+    const { pingIntervalMs } = this.#options;
+    if (pingIntervalMs > 0)
+      link.pingTimer = setInterval(() => session.ping(() => {}), pingIntervalMs).unref();
+    return link;
+  }
+
+  #track(link: Link, stream: ClientHttp2Stream): void {
+    link.streams++;
+    if (link.idleTimer !== null) clearTimeout(link.idleTimer);
+    stream.once("close", () => {
+      if (--link.streams > 0) return;
+      if (this.#stop.signal.aborted || !this.#links.has(link)) link.session.close();
+      else link.idleTimer = setTimeout(() => link.session.close(), IDLE_MS).unref();
+    });
+  }
+}
+
+/** The shared dial goes on for others when one of its waiters gives up. */
+async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () =>
+    aborted.reject(new DialError("aborted", "aborted while the HTTP/2 connection was opened"));
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    if (signal.aborted) onAbort();
+    return await Promise.race([work, aborted.promise]);
+  } catch (error) {
+    throw asDialError(error, "HTTP/2");
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

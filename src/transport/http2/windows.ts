@@ -1,0 +1,8 @@
+/**
+ * Flow control. The default of 64 KiB bounds a stream to one window a round trip. What a peer can make us hold is at
+ * most the connection's window: a reader that stops reading stops its stream, then its connection.
+ */
+export const STREAM_WINDOW_BYTES = 4 * 1024 * 1024;
+export const CONNECTION_WINDOW_BYTES = 8 * 1024 * 1024;
+/** Further streams of one connection are refused by the protocol itself. */
+export const MAX_STREAMS = 1024;

@@ -1,0 +1,190 @@
+/** The client's transport: TCP, the security layer, the carrier; chosen once per node by its `network`. */
+import { ConfigError, DialError, asDialError } from "#core/errors.ts";
+import type { DialContext, OutboundEnv } from "#core/outbound.ts";
+import { destinationText } from "#core/session.ts";
+import { CodecStream } from "#net/codec-stream.ts";
+import { parseIp, toDestination } from "#net/ip.ts";
+import type { TransportClientFields, TransportNetwork } from "./fields.ts";
+import { transportDefaults } from "./fields.ts";
+import { FakeHttpCodec } from "./fake-http.ts";
+import { openGrpcStream, openH2Stream } from "./http2/client.ts";
+import { Http2Pool } from "./http2/pool.ts";
+import { parseConfiguredPath } from "./http-head.ts";
+import type { Secured, SecurityClientFields } from "./security.ts";
+import { chooseSecurityClient } from "./security.ts";
+import { EARLY_DATA_HEADER } from "./websocket/early-data.ts";
+import { openHttpUpgradeClient, openWebSocketClient } from "./websocket/client.ts";
+
+export interface TransportClientOptions extends TransportClientFields, SecurityClientFields {
+  readonly server: string;
+  readonly port: number;
+  /** The node's `sni` or `servername`. */
+  readonly serverName: string | undefined;
+  /** For `network: tcp`, where the node has no `alpn`. */
+  readonly defaultAlpn?: readonly string[];
+  /** The protocol inside will leave the security layer behind: only over bare TCP. */
+  readonly bypassable?: boolean;
+}
+
+/** Opens streams to one server. Disposing it ends what it pools, not the streams. */
+export interface TransportClient extends AsyncDisposable {
+  readonly security: "none" | "tls";
+  /** Throws `DialError`; nothing is left open then. */
+  connect(context: DialContext): Promise<Secured>;
+}
+
+type Carry = (secured: Secured, signal: AbortSignal) => Promise<Secured>;
+
+/** Throws `ConfigError`. */
+export async function openTransportClient(
+  options: TransportClientOptions,
+  env: OutboundEnv,
+): Promise<TransportClient> {
+  const network: TransportNetwork = options.network || "tcp";
+  if (network === "h2" && !options.tls)
+    throw new ConfigError(`proxy ${env.name}: network h2 needs tls: true`);
+  if (network === "xhttp")
+    throw new ConfigError(`proxy ${env.name}: network xhttp is not available yet; use ws or grpc`);
+  const secure = await openSecured(options, network, env);
+  if (network === "grpc" || network === "h2") return openMultiplexed(options, network, secure, env);
+  const carry = carrierOf(options, network);
+  return {
+    security: secure.kind,
+    async connect({ signal, metadata }) {
+      const secured = await secure.dial(signal, metadata);
+      try {
+        return await carry(secured, signal);
+      } catch (error) {
+        throw asDialError(error, `${env.name}: ${network}`);
+      }
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+interface SecuredDialer {
+  readonly kind: "none" | "tls";
+  dial(signal: AbortSignal, metadata: DialContext["metadata"]): Promise<Secured>;
+}
+
+async function openSecured(
+  options: TransportClientOptions,
+  network: TransportNetwork,
+  { name, dialer, files, log }: OutboundEnv,
+): Promise<SecuredDialer> {
+  const { "ws-opts": ws } = options;
+  const wsHost = network === "ws" ? headerOf(ws?.headers, "host") : undefined;
+  const forced = FORCED_ALPN[network];
+  const client = await chooseSecurityClient(
+    forced === undefined ? options : { ...options, alpn: [...forced] },
+    {
+      node: name,
+      server: options.server,
+      serverName: options.serverName || wsHost,
+      ...(options.defaultAlpn === undefined ? {} : { defaultAlpn: options.defaultAlpn }),
+      bypassable: options.bypassable === true && network === "tcp",
+      files,
+      log,
+    },
+  );
+  const server = toDestination(options.server, options.port);
+  return {
+    kind: client.kind,
+    async dial(signal, metadata) {
+      const stream = await dialer.connect(server, { signal, metadata });
+      return await client.open(stream, signal);
+    },
+  };
+}
+
+/** What a carrier needs is not the node's choice: two protocols offered would leave it to the server. */
+const FORCED_ALPN: Partial<Record<TransportNetwork, readonly string[]>> = {
+  ws: ["http/1.1"],
+  http: ["http/1.1"],
+  grpc: ["h2"],
+  h2: ["h2"],
+};
+
+function carrierOf(options: TransportClientOptions, network: TransportNetwork): Carry {
+  if (network === "ws") return webSocketCarrier(options);
+  if (network !== "http") return async (secured) => secured;
+  const http = options["http-opts"] ?? transportDefaults.http();
+  const host = hostOf(options);
+  return async (secured) => ({
+    ...secured,
+    stream: new CodecStream(secured.stream, new FakeHttpCodec({ ...http, host }), { openAfterMs: 300 }),
+    bypass: null,
+  });
+}
+
+function webSocketCarrier(options: TransportClientOptions): Carry {
+  const ws = options["ws-opts"] ?? transportDefaults.ws();
+  const { path, earlyDataBytes } = parseConfiguredPath(ws.path);
+  const common = { path, host: headerOf(ws.headers, "host") ?? hostOf(options), headers: ws.headers };
+  if (ws["v2ray-http-upgrade"]) {
+    const upgrade = { ...common, fastOpen: ws["v2ray-http-upgrade-fast-open"] || earlyDataBytes > 0 };
+    return async ({ stream, ...rest }, signal) => ({
+      ...rest,
+      stream: await openHttpUpgradeClient(stream, upgrade, signal),
+      bypass: null,
+    });
+  }
+  const size = earlyDataBytes || ws["max-early-data"];
+  // `?ed=` means the usual header; with `max-early-data` a header that is not named means the path.
+  const header = ws["early-data-header-name"] ?? (earlyDataBytes > 0 ? EARLY_DATA_HEADER : "");
+  const webSocket = { ...common, earlyDataBytes: size, earlyDataHeader: header };
+  return async ({ stream, ...rest }, signal) => ({
+    ...rest,
+    stream: await openWebSocketClient(stream, webSocket, signal),
+    bypass: null,
+  });
+}
+
+function openMultiplexed(
+  options: TransportClientOptions,
+  network: "grpc" | "h2",
+  secure: SecuredDialer,
+  env: OutboundEnv,
+): TransportClient {
+  const grpc = options["grpc-opts"] ?? transportDefaults.grpc();
+  const h2 = options["h2-opts"] ?? transportDefaults.h2();
+  const scheme = secure.kind === "none" ? "http" : "https";
+  const pool = new Http2Pool({
+    dial: (signal, metadata) => secure.dial(signal, metadata),
+    maxConnections: network === "grpc" ? grpc["max-connections"] : 0,
+    minStreams: grpc["min-streams"],
+    maxStreams: network === "grpc" ? grpc["max-streams"] : 0,
+    pingIntervalMs: network === "grpc" ? grpc["ping-interval"] * 1000 : 0,
+  });
+  const grpcOptions = {
+    scheme,
+    authority: hostOf(options),
+    serviceName: grpc["grpc-service-name"],
+    userAgent: grpc["grpc-user-agent"] ?? "grpc-go/1.36.0",
+  } as const;
+  const h2Options = { scheme, hosts: h2.host, path: h2.path, method: "PUT", headers: {} } as const;
+  return {
+    security: secure.kind,
+    async connect(context) {
+      if (context.signal.aborted) throw new DialError("aborted", `${env.name}: aborted`);
+      const stream =
+        network === "grpc"
+          ? await openGrpcStream(pool, grpcOptions, context)
+          : await openH2Stream(pool, h2Options, context);
+      return { stream, alpn: "h2", serverName: options.serverName ?? options.server, bypass: null };
+    },
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}
+
+/** Configured name, else the server; an IPv6 address in brackets; the port unless it is the usual one. */
+function hostOf({ serverName, server, port, tls }: TransportClientOptions): string {
+  const host = serverName || server;
+  if (port === (tls ? 443 : 80)) return parseIp(host)?.includes(":") === true ? `[${host}]` : host;
+  const ip = parseIp(host);
+  return destinationText(ip === null ? { host, ip, port } : { host: null, ip, port });
+}
+
+function headerOf(headers: Readonly<Record<string, string>> | undefined, name: string): string | undefined {
+  return Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name)?.[1];
+}

@@ -1,0 +1,112 @@
+/** What lies between TCP and everything else: nothing, TLS, later REALITY. One function on each side chooses. */
+import type { Duplex } from "node:stream";
+import { ConfigError } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { Log } from "#core/log.ts";
+import type { TlsClientPlace } from "./tls/client.ts";
+import { openTlsClient, readTlsClient } from "./tls/client.ts";
+import type { RealityClientFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
+import type { Bypass } from "./tls/record-pump.ts";
+import { openRecordPump } from "./tls/record-pump.ts";
+import { openTlsServer, readTlsServer } from "./tls/server.ts";
+
+export interface Secured {
+  readonly stream: Duplex;
+  /** Agreed protocol; null where there was none. */
+  readonly alpn: string | null;
+  /** SNI, as an accepting side saw it. */
+  readonly serverName: string | null;
+  /** The way round the security layer; null where it was not asked for or cannot be had. */
+  readonly bypass: Bypass | null;
+}
+
+export interface SecurityClient {
+  /** What the layer is called where people read it. */
+  readonly kind: "none" | "tls";
+  /** Owns the stream from here. Throws `DialError`. */
+  open(stream: Duplex, signal: AbortSignal): Promise<Secured>;
+}
+
+export interface SecurityServer extends Disposable {
+  readonly kind: "none" | "tls";
+  /** Owns the stream from here. Throws `ProtocolError` or `AuthError`; the stream is destroyed then. */
+  accept(stream: Duplex): Promise<Secured>;
+}
+
+export interface SecurityClientFields extends TlsClientFields {
+  readonly tls: boolean;
+  readonly "reality-opts"?: RealityClientFields | undefined;
+}
+
+export interface SecurityClientPlace extends TlsClientPlace {
+  /** The protocol inside will leave the layer behind (xtls-rprx-vision). */
+  readonly bypassable: boolean;
+}
+
+export async function chooseSecurityClient(
+  fields: SecurityClientFields,
+  place: SecurityClientPlace,
+): Promise<SecurityClient> {
+  if (fields["reality-opts"] !== undefined)
+    throw new ConfigError(
+      `proxy ${place.node}: reality-opts: REALITY is not available yet; use TLS with a certificate`,
+    );
+  if (!fields.tls) return { kind: "none", open: async (stream) => plain(stream) };
+  const { bypassable } = place;
+  const options = await readTlsClient(fields, bypassable ? { ...place, minVersion: "TLSv1.3" } : place);
+  return {
+    kind: "tls",
+    async open(stream, signal) {
+      const pump = bypassable ? openRecordPump(stream) : null;
+      const secured = await openTlsClient(pump?.wire ?? stream, options, signal);
+      return {
+        stream: secured,
+        alpn: secured.alpnProtocol || null,
+        serverName: options.serverName,
+        bypass: pump,
+      };
+    },
+  };
+}
+
+export interface SecurityServerFields extends TlsServerFields {
+  readonly "reality-config"?: object | undefined;
+}
+
+export interface SecurityServerPlace {
+  /** `listener edge`: named in errors. */
+  readonly where: string;
+  readonly alpn: readonly string[];
+  /** Asked for each accepted stream: may the protocol inside leave the layer behind? */
+  readonly bypassable: () => boolean;
+  readonly files: SafeFiles;
+  readonly log: Log;
+}
+
+export async function chooseSecurityServer(
+  fields: SecurityServerFields,
+  place: SecurityServerPlace,
+): Promise<SecurityServer> {
+  if (fields["reality-config"] !== undefined)
+    throw new ConfigError(
+      `${place.where}: reality-config: REALITY is not available yet; use certificate and private-key`,
+    );
+  const options = readTlsServer(fields, place.where, place.alpn);
+  if (options === null)
+    return { kind: "none", accept: async (stream) => plain(stream), [Symbol.dispose]() {} };
+  const server = await openTlsServer(options, place.files, place.log);
+  return {
+    kind: "tls",
+    async accept(stream) {
+      const pump = place.bypassable() ? openRecordPump(stream) : null;
+      const accepted = await server.accept(pump?.wire ?? stream);
+      const bypass = accepted.stream.getProtocol() === "TLSv1.3" ? pump : null;
+      return { ...accepted, bypass };
+    },
+    [Symbol.dispose]: () => server[Symbol.dispose](),
+  };
+}
+
+function plain(stream: Duplex): Secured {
+  return { stream, alpn: null, serverName: null, bypass: null };
+}

@@ -1,0 +1,99 @@
+/** The server's transport: the security layer, then whatever carrier the client chose among those that are offered. */
+import type { Duplex } from "node:stream";
+import { messageOf } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { Log } from "#core/log.ts";
+import { ByteReader } from "#net/byte-reader.ts";
+import type { TransportServerFields } from "./fields.ts";
+import { serveHttp2 } from "./http2/server.ts";
+import { parseConfiguredPath } from "./http-head.ts";
+import type { Secured, SecurityServerFields } from "./security.ts";
+import { chooseSecurityServer } from "./security.ts";
+import { acceptUpgrade } from "./websocket/server.ts";
+
+export interface TransportServerPlace {
+  /** The listener's name. */
+  readonly name: string;
+  /** Asked for each connection over bare TCP: may the protocol inside leave the security layer behind? */
+  readonly bypassable?: () => boolean;
+  readonly files: SafeFiles;
+  readonly log: Log;
+}
+
+export interface TransportServer extends Disposable {
+  readonly security: "none" | "tls";
+  /** Takes a connection over; each stream that it carries is given to `on`. Never throws. */
+  serve(wire: Duplex, on: (carried: Secured) => void): void;
+}
+
+const HTTP2_PREFACE = Buffer.from("PRI * HTTP/2.0");
+const PREFACE_TIMEOUT_MS = 10_000;
+
+/** Throws `ConfigError`. */
+export async function openTransportServer(
+  fields: SecurityServerFields & TransportServerFields,
+  { name, bypassable, files, log }: TransportServerPlace,
+): Promise<TransportServer> {
+  const carriers = carriersOf(fields);
+  const security = await chooseSecurityServer(fields, {
+    where: `listener ${name}`,
+    alpn: carriers.alpn,
+    bypassable: () => carriers.bare && bypassable?.() === true,
+    files,
+    log,
+  });
+  const serveOne = async (wire: Duplex, on: (carried: Secured) => void): Promise<void> => {
+    const secured = await security.accept(wire);
+    secured.stream.on("error", () => secured.stream.destroy());
+    if (carriers.bare) return on(secured);
+    const { stream } = secured;
+    const carry = (carried: Duplex): void => on({ ...secured, stream: carried, bypass: null });
+    if (carriers.http2 !== null && (await isHttp2(secured))) return serveHttp2(stream, carriers.http2, carry);
+    if (carriers.upgrade === null) return void stream.destroy();
+    carry(await acceptUpgrade(stream, carriers.upgrade));
+  };
+  return {
+    security: security.kind,
+    serve(wire, on) {
+      wire.on("error", () => wire.destroy());
+      serveOne(wire, on).catch((error) => {
+        log.debug(() => `listener ${name}: ${messageOf(error)}`);
+      });
+    },
+    [Symbol.dispose]: () => security[Symbol.dispose](),
+  };
+}
+
+function carriersOf(fields: TransportServerFields) {
+  const wsPath = fields["ws-path"] || null;
+  const grpcServiceName = fields["grpc-service-name"] || null;
+  const h2 =
+    fields["h2-config"] === undefined
+      ? null
+      : { path: fields["h2-config"].path, hosts: fields["h2-config"].host };
+  const http2 = grpcServiceName === null && h2 === null ? null : { grpcServiceName, h2 };
+  const upgrade = wsPath === null ? null : { path: parseConfiguredPath(wsPath).path, host: null };
+  const bare = http2 === null && upgrade === null;
+  const alpn = [
+    ...(http2 === null && !bare ? [] : ["h2"]),
+    ...(upgrade === null && !bare ? [] : ["http/1.1"]),
+  ];
+  return { bare, http2, upgrade, alpn };
+}
+
+/** By what was agreed; where nothing was, by the first bytes. */
+async function isHttp2({ stream, alpn }: Secured): Promise<boolean> {
+  if (alpn !== null) return alpn === "h2";
+  using reader = new ByteReader(stream, { timeoutMs: PREFACE_TIMEOUT_MS });
+  try {
+    const value = await reader.take((bytes) => {
+      const size = Math.min(bytes.length, HTTP2_PREFACE.length);
+      const same = HTTP2_PREFACE.subarray(0, size).equals(bytes.subarray(0, size));
+      return same && size < HTTP2_PREFACE.length ? null : { value: same, size: 0 };
+    });
+    return value;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+}
