@@ -61,7 +61,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
       return void sendError(reply, answerTo(error));
     },
   });
-  app.decorateRequest("mediaType", "");
+  app.decorateRequest("declaredType", "");
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.addHook("onRequest", async (request, reply) => {
@@ -128,7 +128,7 @@ function rejectAmbiguous({ raw }: FastifyRequest): void {
 function takeMediaType(request: FastifyRequest): void {
   const type = request.raw.headers["content-type"];
   if (type === undefined) return;
-  request.mediaType = (type.split(";")[0] as string).trim().toLowerCase();
+  request.declaredType = (type.split(";")[0] as string).trim().toLowerCase();
   delete request.raw.headers["content-type"];
 }
 

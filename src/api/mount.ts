@@ -15,7 +15,7 @@ declare module "fastify" {
     route?: Route;
   }
   interface FastifyRequest {
-    mediaType: string;
+    declaredType: string;
   }
 }
 
@@ -66,7 +66,7 @@ async function serve(
     query: shaped(route.query, request.query),
     body: route.body === undefined ? undefined : shaped(route.body, parseJson(bytes)),
     bytes,
-    mediaType: request.mediaType,
+    mediaType: request.declaredType,
     upgrade: upgrades.get(request.raw) ?? null,
     signal: gone.signal,
     request,

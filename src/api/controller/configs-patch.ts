@@ -109,7 +109,7 @@ export const configsPatch = jsonObject({
   ipv6: z.boolean().optional(),
   "interface-name": z.string().optional(),
   "tcp-concurrent": z.boolean().optional(),
-  "unified-delay": z.boolean().catch(false).optional(),
+  "unified-delay": z.boolean().optional().catch(undefined), // dashboards send it; nothing wrong with it may be 400
   sniffing: z.boolean().optional(),
   "find-process-mode": word(["always", "strict", "off"]).optional(),
   port: port().optional(),
@@ -124,9 +124,14 @@ export const configsPatch = jsonObject({
   "lan-disallowed-ips": z.array(cidr()).optional(),
   tun: tun.optional(),
 }).transform((given): ConfigsPatch => {
-  const camel = (key: string) => key.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), value as JsonValue]));
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set.map(([key, value]) => [camel(key), value as JsonValue]));
 });
+
+/** `mixed-port` → `mixedPort`. */
+function camel(key: string): string {
+  return key.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
 
 function all(keys: readonly string[], type: z.ZodType): z.ZodRawShape {
   return Object.fromEntries(keys.map((key) => [key, type]));

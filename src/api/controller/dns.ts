@@ -7,56 +7,18 @@ import { queryOf } from "#api/shapes.ts";
 const TIMEOUT_MS = 5_000;
 
 /** IANA, "Resource Record (RR) TYPEs": what people ask for. */
-const TYPES: Readonly<Record<string, number>> = {
-  A: 1,
-  NS: 2,
-  CNAME: 5,
-  SOA: 6,
-  PTR: 12,
-  HINFO: 13,
-  MX: 15,
-  TXT: 16,
-  RP: 17,
-  AFSDB: 18,
-  SIG: 24,
-  KEY: 25,
-  AAAA: 28,
-  LOC: 29,
-  SRV: 33,
-  NAPTR: 35,
-  KX: 36,
-  CERT: 37,
-  DNAME: 39,
-  OPT: 41,
-  APL: 42,
-  DS: 43,
-  SSHFP: 44,
-  IPSECKEY: 45,
-  RRSIG: 46,
-  NSEC: 47,
-  DNSKEY: 48,
-  DHCID: 49,
-  NSEC3: 50,
-  NSEC3PARAM: 51,
-  TLSA: 52,
-  SMIMEA: 53,
-  HIP: 55,
-  CDS: 59,
-  CDNSKEY: 60,
-  OPENPGPKEY: 61,
-  CSYNC: 62,
-  ZONEMD: 63,
-  SVCB: 64,
-  HTTPS: 65,
-  SPF: 99,
-  EUI48: 108,
-  EUI64: 109,
-  URI: 256,
-  CAA: 257,
-  ANY: 255,
-  AXFR: 252,
-  IXFR: 251,
-};
+const TYPES: ReadonlyMap<string, number> = new Map(
+  `
+    A=1 NS=2 CNAME=5 SOA=6 PTR=12 HINFO=13 MX=15 TXT=16 RP=17 AFSDB=18 SIG=24 KEY=25 AAAA=28 LOC=29
+    SRV=33 NAPTR=35 KX=36 CERT=37 DNAME=39 OPT=41 APL=42 DS=43 SSHFP=44 IPSECKEY=45 RRSIG=46 NSEC=47
+    DNSKEY=48 DHCID=49 NSEC3=50 NSEC3PARAM=51 TLSA=52 SMIMEA=53 HIP=55 CDS=59 CDNSKEY=60 OPENPGPKEY=61
+    CSYNC=62 ZONEMD=63 SVCB=64 HTTPS=65 SPF=99 EUI48=108 EUI64=109 URI=256 CAA=257 ANY=255 AXFR=252
+    IXFR=251`
+    .trim()
+    .split(/\s+/)
+    .map((pair) => pair.split("=") as [string, string])
+    .map(([type, number]) => [type, Number(number)]),
+);
 
 const query = queryOf({ name: z.string().min(1).max(255), type: z.string().default("A") });
 
@@ -70,7 +32,7 @@ export function dnsRoutes(dns: DnsControl): readonly Route[] {
       answer: { status: 200, description: "The answer in the JSON form of public resolvers" },
       async handle({ query: { name, type }, signal }) {
         if (!dns.enabled) throw new ApiError(500, "DNS section is disabled");
-        const number = Object.hasOwn(TYPES, type) ? TYPES[type] : undefined;
+        const number = TYPES.get(type);
         if (number === undefined) throw new ApiError(400, "invalid query type");
         const qualified = name.endsWith(".") ? name : `${name}.`;
         const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);

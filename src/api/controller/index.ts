@@ -38,7 +38,8 @@ export function controllerRoutes({ control, options, subscribers, transport }: A
     ...uiRoutes(options.uiFolder),
     ...(options.mounts?.(transport) ?? []),
   ];
-  const all = [...resources, ...openApiRoutes(resources, control.build.version)];
-  const taken = new Set(all.map(({ path }) => path));
-  return [...all, ...dohRoutes(options.dohPath, control.dns).filter(({ path }) => !taken.has(path))];
+  const taken = new Set(["/openapi.json", ...resources.map(({ path }) => path)]);
+  const doh = dohRoutes(options.dohPath, control.dns).filter(({ path }) => !taken.has(path)); // ours come first
+  const all = [...resources, ...doh];
+  return [...all, ...openApiRoutes(all, control.build.version)];
 }

@@ -1,5 +1,6 @@
 /** Views of proxies in the field names of the ecosystem (controller sheet §6.1). */
-import type { DelaySample, GroupView, ProxyView, TestState } from "#core/control.ts";
+import type { GroupView, ProxyView } from "#core/control.ts";
+import type { DelaySample, DelayState } from "#core/delays.ts";
 
 export function proxyJson(proxy: ProxyView) {
   const { name, type, id, alive, udp, uot, xudp, tfo, mptcp, smux, group } = proxy;
@@ -36,7 +37,7 @@ function groupJson({ now, members, testUrl, expectedStatus, fixed, hidden, icon,
   };
 }
 
-function stateJson({ alive, history }: TestState) {
+function stateJson({ alive, history }: DelayState) {
   return { alive, history: history.map(sampleJson) };
 }
 

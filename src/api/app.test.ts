@@ -1,0 +1,227 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FastifyInstance } from "fastify";
+import { apiApp } from "../../test/support/api-app.ts";
+
+const SECRET = "correct horse";
+const BEARER = { authorization: `Bearer ${SECRET}` };
+const FULL = { secret: SECRET, uiFolder: "/nonexistent", dohPath: "/dns-query" };
+/** Everything that answers without the secret; a route that is missing here must refuse. */
+const OPEN = new Set(["GET /ui", "GET /ui/*", "GET /dns-query", "POST /dns-query"]);
+const STREAMS = new Set(["/traffic", "/memory", "/logs"]);
+
+interface Row {
+  readonly method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
+  readonly pattern: string;
+  /** The pattern with names filled in. */
+  readonly url: string;
+}
+
+/** Fastify's own table, read from its drawing: four columns a level, then the methods. */
+function routeTable(app: FastifyInstance): readonly Row[] {
+  const path: string[] = [];
+  return app
+    .printRoutes({ commonPrefix: false })
+    .split("\n")
+    .flatMap((line) => {
+      const [, indent, part, methods] = /^([│├└─ ]+)(\S+) \((.*)\)$/.exec(line) ?? [];
+      if (indent === undefined || part === undefined || methods === undefined) return [];
+      path.length = indent.length / 4 - 1;
+      path.push(part);
+      const pattern = path.join("").replaceAll(/\/+/g, "/").replace("/ui*", "/ui/*");
+      const url = pattern
+        .replace(":name", "Proxy")
+        .replace(":provider", "remote%2F1")
+        .replace(/:\w+|\*/g, "x");
+      return methods.split(", ").map((method) => ({ method: method as Row["method"], pattern, url }));
+    });
+}
+
+test("the route table holds what the index of the contract lists", async () => {
+  const { app } = await apiApp(FULL);
+  const rows = new Set(routeTable(app).map(({ method, pattern }) => `${method} ${pattern}`));
+  const expected = `GET /, GET /version, GET /traffic, GET /memory, GET /logs, GET /connections, DELETE /connections,
+    DELETE /connections/:id, GET /configs, PATCH /configs, PUT /configs, POST /configs/geo, GET /proxies,
+    GET /proxies/:name, PUT /proxies/:name, DELETE /proxies/:name, GET /proxies/:name/delay, GET /group,
+    GET /group/:name, GET /group/:name/delay, GET /providers/proxies, GET /providers/proxies/:provider,
+    PUT /providers/proxies/:provider, GET /providers/proxies/:provider/healthcheck,
+    GET /providers/proxies/:provider/:node, GET /providers/proxies/:provider/:node/healthcheck, GET /rules,
+    PATCH /rules/disable, GET /providers/rules, PUT /providers/rules/:name, GET /dns/query, POST /cache/fakeip/flush,
+    POST /cache/dns/flush, GET /storage/:key, PUT /storage/:key, DELETE /storage/:key, POST /restart, POST /upgrade,
+    POST /upgrade/ui, POST /upgrade/geo, GET /ui, GET /ui/*, GET /dns-query, POST /dns-query, GET /openapi.json`;
+  assert.deepEqual(
+    expected.split(/,\s+/).filter((row) => !rows.has(row)),
+    [],
+  );
+});
+
+test("every route of the table: the credential decides, and nothing is open that is not on the list", async () => {
+  const { app } = await apiApp(FULL);
+  const wrong = [
+    {},
+    { authorization: "" },
+    { authorization: "Bearer" },
+    { authorization: "Bearer " },
+    { authorization: "Bearer wrong" },
+    { authorization: `Bearer  ${SECRET}` },
+    { authorization: `Bearer ${SECRET} ` },
+    { authorization: `Basic ${SECRET}` },
+    { authorization: SECRET },
+  ];
+  for (const { method, pattern, url } of routeTable(app)) {
+    const good = await (STREAMS.has(pattern) ? null : app.inject({ method, url, headers: BEARER }));
+    const isDeclared = good === null ? method === "GET" : good.statusCode !== 405;
+    const isOpen = OPEN.has(`${method} ${pattern}`) || !isDeclared;
+    if (good !== null) assert.notEqual(good.statusCode, 401, `${method} ${url}`);
+    for (const headers of wrong) {
+      const answer = await app.inject({ method, url: `${url}?token=${SECRET}`, headers });
+      const isRefused = answer.statusCode === 401;
+      assert.equal(
+        isRefused,
+        !isOpen,
+        `${method} ${url} with ${JSON.stringify(headers)}: ${answer.statusCode}`,
+      );
+      if (isRefused && (method as string) !== "HEAD") {
+        assert.deepEqual(answer.json(), { message: "Unauthorized", error: "Unauthorized" });
+      }
+    }
+  }
+});
+
+test("the scheme is taken in any case; without a secret any header passes", async () => {
+  const { app } = await apiApp(FULL);
+  const version = async (authorization: string) =>
+    (await app.inject({ url: "/version", headers: { authorization } })).statusCode;
+  assert.equal(await version(`bearer ${SECRET}`), 200);
+  assert.equal(await version(`BEARER ${SECRET}`), 200);
+  const open = (await apiApp()).app;
+  for (const authorization of ["Bearer", "Bearer ", "Bearer x", "nonsense"]) {
+    assert.equal((await open.inject({ url: "/version", headers: { authorization } })).statusCode, 200);
+  }
+});
+
+test("a secret outside ASCII is compared by its bytes", async () => {
+  const { app } = await apiApp({ secret: "пароль" });
+  const authorization = `Bearer ${Buffer.from("пароль").toString("latin1")}`;
+  assert.equal((await app.inject({ url: "/version", headers: { authorization } })).statusCode, 200);
+});
+
+test("every declared body over 1 MiB is 413, at 1 MiB it is not", async () => {
+  const { app } = await apiApp(FULL);
+  const limit = 1_048_576;
+  for (const { method, url, pattern } of routeTable(app)) {
+    if (!["PUT", "POST", "PATCH", "DELETE"].includes(method)) continue;
+    const send = (size: number) =>
+      app.inject({ method, url, payload: Buffer.alloc(size, 0x20), headers: BEARER });
+    const large = await send(limit + 1);
+    if (large.statusCode === 405 || large.statusCode === 404) continue;
+    const isDoh = pattern === "/dns-query";
+    if (pattern.startsWith("/proxies/") || pattern.startsWith("/group/")) continue; // names are looked at first
+    assert.equal(large.statusCode, 413, `${method} ${url}`);
+    assert.equal(large.json<{ message: string; error: string }>().message !== "", true);
+    if (!isDoh) assert.notEqual((await send(limit)).statusCode, 413, `${method} ${url}`);
+  }
+});
+
+test("§15.2 a preflight is 200 on every path, known or not, without credentials; refusals carry the headers too", async () => {
+  const { app } = await apiApp(FULL);
+  const origin = "https://panel.example";
+  const headers = { origin, "access-control-request-method": "PATCH" };
+  const paths = new Set(routeTable(app).map(({ url }) => url));
+  for (const url of [...paths, "/nowhere", "/api/admin/users", "/proxies/%zz"]) {
+    const answer = await app.inject({ method: "OPTIONS", url, headers });
+    assert.equal(answer.statusCode, 200, url);
+    assert.equal(answer.body, "");
+    assert.equal(answer.headers["access-control-allow-origin"], "*", url);
+    assert.match(String(answer.headers["access-control-allow-methods"]), /PATCH/);
+  }
+  const refusals = [
+    ["/version", 401],
+    ["/nowhere", 404],
+    ["/proxies/%zz", 400],
+  ] as const;
+  for (const [url, status] of refusals) {
+    const answer = await app.inject({ url, headers: { origin } });
+    assert.equal(answer.statusCode, status);
+    assert.equal(answer.headers["access-control-allow-origin"], "*", url);
+    assert.match(String(answer.headers.vary), /Origin/);
+  }
+});
+
+test("wrong methods: 405 with Allow, HEAD too; unknown paths: 404 in plain text", async () => {
+  const { app } = await apiApp({ uiFolder: "/nonexistent" });
+  const allow = async (method: "POST" | "HEAD" | "OPTIONS" | "DELETE", url: string) => {
+    const answer = await app.inject({ method, url });
+    assert.equal(answer.statusCode, 405, `${method} ${url}`);
+    return answer.headers.allow;
+  };
+  assert.equal(await allow("POST", "/version"), "GET, OPTIONS");
+  assert.equal(await allow("HEAD", "/configs"), "GET, PATCH, PUT, OPTIONS");
+  assert.equal(await allow("OPTIONS", "/proxies/x"), "GET, PUT, DELETE, OPTIONS");
+  assert.equal(await allow("HEAD", "/ui/index.html"), "GET, OPTIONS");
+  assert.equal(await allow("DELETE", "/configs/"), "GET, PATCH, PUT, OPTIONS");
+  const unknown = [
+    "/nope",
+    "/api/admin/overview",
+    "/api/control/info",
+    "/group/weights",
+    "/version/",
+    "/sub/svc/x",
+  ];
+  for (const url of unknown) {
+    const answer = await app.inject(url);
+    assert.equal(answer.statusCode, 404, url);
+    if (url !== "/group/weights") assert.match(String(answer.headers["content-type"]), /^text\/plain/);
+  }
+  for (const [method, url] of [
+    ["POST", "/cache/smart/flush"],
+    ["DELETE", "/connections/smart/1"],
+    ["PUT", "/rules/9f1c"],
+  ] as const) {
+    assert.equal((await app.inject({ method, url })).statusCode, 404, url);
+  }
+});
+
+test("without a secret only hosts that cannot be rebound are served", async () => {
+  const cors = {
+    allowOrigins: ["https://panel.example:8443", "https://*.wild.example"],
+    allowPrivateNetwork: true,
+  };
+  const { app } = await apiApp({ cors, hosts: ["router.lan"], dohPath: "/dns-query" });
+  const status = async (host: string, url = "/version") =>
+    (await app.inject({ url, headers: { host } })).statusCode;
+  const ours =
+    "localhost localhost:9090 LOCALHOST. app.localhost:1 127.0.0.1 127.0.0.1:9090 192.168.1.1:9090 [::1]:9090 [fd00::1] router.lan:9090 panel.example";
+  for (const host of ours.split(" ")) assert.equal(await status(host), 200, host);
+  const theirs =
+    "evil.example evil.example:9090 localhost.evil.example a.wild.example 127.0.0.1.evil.example router.lan.evil.example x";
+  for (const host of theirs.split(" ")) assert.equal(await status(host), 403, host);
+  assert.notEqual(await status("evil.example", "/dns-query"), 403);
+  const withSecret = (await apiApp({ secret: SECRET })).app;
+  const answer = await withSecret.inject({ url: "/version", headers: { host: "evil.example", ...BEARER } });
+  assert.equal(answer.statusCode, 200);
+});
+
+test("a fault of ours is a neutral 500, the cause stands in the log", async () => {
+  const lines: string[] = [];
+  const log = {
+    debug() {},
+    info() {},
+    warning() {},
+    error: (text: unknown) => void lines.push(String(text)),
+  };
+  const { app, control } = await apiApp({}, { log });
+  control.fault = new Error("disk exploded", { cause: new Error("EIO") });
+  const answer = await app.inject("/configs?token=hidden");
+  const text = "Internal Server Error";
+  assert.deepEqual([answer.statusCode, answer.json()], [500, { message: text, error: text }]);
+  assert.match(lines.join(), /GET \/configs: disk exploded \(EIO\)/);
+  assert.doesNotMatch(lines.join(), /hidden/);
+});
+
+test("§15.8 /logs with an unknown level is 400", async () => {
+  const { app } = await apiApp();
+  for (const level of ["trace", "INFO", "warn", ""]) {
+    assert.equal((await app.inject(`/logs?level=${level}`)).statusCode, 400, level);
+  }
+});

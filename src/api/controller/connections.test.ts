@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { apiApp } from "../../../test/support/api-app.ts";
+import { connection } from "../../../test/support/connection-view.ts";
+import { MemoryControl } from "../../../test/support/memory-control.ts";
+import { connectionsJson } from "./connections-json.ts";
+
+interface Snapshot {
+  readonly downloadTotal: number;
+  readonly uploadTotal: number;
+  readonly memory: number;
+  readonly connections: readonly {
+    readonly metadata: Readonly<Record<string, unknown>>;
+    readonly chains: readonly string[];
+    readonly [field: string]: unknown;
+  }[];
+}
+
+test("§15.10 ports are text, the leaf comes first, every field is there", async () => {
+  const { app, control } = await apiApp();
+  const entry = control.connect("example.com");
+  const { connections, ...totals } = (await app.inject("/connections")).json<Snapshot>();
+  assert.deepEqual(totals, { downloadTotal: 2000, uploadTotal: 1000, memory: 41_943_040 });
+  assert.deepEqual(connections, [
+    {
+      id: entry.metadata.id,
+      metadata: {
+        network: "tcp",
+        type: "Socks5",
+        sourceIP: "192.168.1.5",
+        destinationIP: "",
+        sourceGeoIP: null,
+        destinationGeoIP: null,
+        sourceIPASN: "",
+        destinationIPASN: "",
+        sourcePort: "50000",
+        destinationPort: "443",
+        inboundIP: "127.0.0.1",
+        inboundPort: "7890",
+        inboundName: "DEFAULT-MIXED",
+        inboundUser: "",
+        rematchName: "",
+        host: "example.com",
+        dnsMode: "normal",
+        uid: 1000,
+        process: "curl",
+        processPath: "/usr/bin/curl",
+        specialProxy: "",
+        specialRules: "",
+        remoteDestination: "203.0.113.9",
+        dscp: 0,
+        sniffHost: "",
+      },
+      upload: 1024,
+      download: 20_480,
+      start: "2026-01-02T03:04:05.678+00:00",
+      chains: ["Node 1", "Auto", "Proxy"],
+      providerChains: ["", "", ""],
+      rule: "DomainSuffix",
+      rulePayload: "example.com",
+    },
+  ]);
+});
+
+test("no session is an empty list; closing one or all is 204, unknown ids too", async () => {
+  const { app, control } = await apiApp();
+  assert.deepEqual((await app.inject("/connections")).json<Snapshot>().connections, []);
+  const [one] = ["a.example", "b.example", "c.example"].map((host) => control.connect(host));
+  const close = (url: string) => app.inject({ method: "DELETE", url });
+  assert.equal((await close(`/connections/${one?.metadata.id}`)).statusCode, 204);
+  assert.equal((await close("/connections/nobody")).statusCode, 204);
+  assert.equal(control.live.size, 2);
+  assert.equal((await close("/connections")).statusCode, 204);
+  assert.equal(control.live.size, 0);
+});
+
+test("whatever a client put into its names, the document stays JSON and says the same", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.string(), (host, payload) => {
+      const control = new MemoryControl();
+      const entry = connection(host);
+      control.live.set("x", { ...entry, rule: { apiType: "Domain", payload }, chain: [host, payload] });
+      const [shown] = (JSON.parse(connectionsJson(control)) as Snapshot).connections;
+      assert.equal(shown?.metadata.host, host);
+      assert.equal(shown?.rulePayload, payload);
+      assert.deepEqual(shown?.chains, [payload, host]);
+    }),
+  );
+});

@@ -1,0 +1,397 @@
+/** A core that lives in memory: what is selected stays selected, what is stored comes back. For tests of the API alone. */
+import type { DelaySample, DelayState } from "#core/delays.ts";
+import type * as c from "#core/control.ts";
+import { ApiError, ConfigError, DialError, ProtocolError } from "#core/errors.ts";
+import { LOG_LEVELS, type LogEvent, type LogEventLevel, type LogLevel } from "#core/log.ts";
+import { connection } from "./connection-view.ts";
+
+const TEST_URL = "https://www.gstatic.com/generate_204";
+export const NODE_NAMES = [
+  "Node 1",
+  "Node 2",
+  "a/b",
+  "50%",
+  "x#y",
+  "🇩🇪 Köln",
+  "with spaces?",
+  "%2F",
+] as const;
+
+/** How a node behaves when it is tested. */
+export type Behaviour = { readonly delayMs: number } | { readonly fails: "timeout" | "refused" };
+
+interface Node {
+  readonly name: string;
+  readonly type: string;
+  behaviour: Behaviour;
+  alive: boolean;
+  history: DelaySample[];
+  extra: Map<string, DelayState>;
+}
+
+interface GroupState {
+  readonly type: "Selector" | "URLTest" | "LoadBalance";
+  readonly members: string[];
+  now: string;
+  fixed: string;
+}
+
+interface RuleState {
+  readonly text: readonly [type: string, payload: string, target: string];
+  disabled: boolean;
+}
+
+const INITIAL: c.ConfigsView = {
+  port: 0,
+  socksPort: 0,
+  redirPort: 0,
+  tproxyPort: 0,
+  mixedPort: 7890,
+  tun: {
+    enable: true,
+    device: "",
+    stack: "gVisor",
+    dnsHijack: ["0.0.0.0:53"],
+    autoRoute: true,
+    autoDetectInterface: true,
+    fileDescriptor: 0,
+    more: { mtu: 9000, gso: false, "kernel-direct-max-entries": 4096, "route-address": [] },
+  },
+  authentication: null,
+  skipAuthPrefixes: null,
+  lanAllowedIps: ["0.0.0.0/0", "::/0"],
+  lanDisallowedIps: null,
+  allowLan: false,
+  bindAddress: "*",
+  inboundTfo: false,
+  inboundMptcp: false,
+  mode: "rule",
+  unifiedDelay: false,
+  logLevel: "info",
+  ipv6: true,
+  interfaceName: "",
+  routingMark: 0,
+  geoxUrl: { geoIp: "https://geo.example/ip", mmdb: "", asn: "", geoSite: "" },
+  geoAutoUpdate: false,
+  geoUpdateInterval: 24,
+  geodataMode: false,
+  geodataLoader: "memconservative",
+  geositeMatcher: "succinct",
+  tcpConcurrent: false,
+  findProcessMode: "strict",
+  sniffing: false,
+  globalUa: "weir",
+  etagSupport: true,
+  keepAliveIdle: 0,
+  keepAliveInterval: 0,
+  disableKeepAlive: false,
+};
+
+/** Everything a test wants to turn or look at. */
+export class MemoryControl implements c.Control {
+  readonly build = { version: "v0.1.0" };
+  readonly nodes = new Map<string, Node>();
+  readonly groups = new Map<string, GroupState>();
+  readonly live = new Map<string, c.ConnectionView>();
+  readonly stored = new Map<string, string>();
+  readonly flushed: string[] = [];
+  readonly restarts: string[] = [];
+  settings: c.ConfigsView = INITIAL;
+  ruleList: RuleState[] = [];
+  uploadTotal = 1000;
+  downloadTotal = 2000;
+  dnsEnabled = true;
+  geoFails = false;
+  /** Thrown by the next read of the settings: a fault of the core. */
+  fault: Error | null = null;
+  readonly #watchers = new Set<{ readonly level: LogLevel; readonly on: (event: LogEvent) => void }>();
+
+  constructor() {
+    for (const name of NODE_NAMES) this.#addNode(name, "Vless", { delayMs: 87 });
+    this.#addNode("DIRECT", "Direct", { delayMs: 1 });
+    this.#addNode("slow", "Vless", { fails: "timeout" });
+    this.#addNode("closed", "Vless", { fails: "refused" });
+    this.#addGroup("Proxy", "Selector", [...NODE_NAMES, "Auto", "DIRECT"]);
+    this.#addGroup("Auto", "URLTest", ["Node 1", "Node 2", "slow"]);
+    this.#addGroup("Balance", "LoadBalance", ["Node 1", "Node 2"]);
+    this.#addGroup("Broken", "Selector", ["slow", "closed"]);
+    this.#addGroup("GLOBAL", "Selector", ["DIRECT", ...NODE_NAMES, "Proxy", "Auto"]);
+    this.#loadRules("DOMAIN-SUFFIX,example.com,Proxy\nMATCH,,DIRECT");
+  }
+
+  #addNode(name: string, type: string, behaviour: Behaviour): void {
+    this.nodes.set(name, { name, type, behaviour, alive: true, history: [], extra: new Map() });
+  }
+
+  #addGroup(name: string, type: GroupState["type"], members: string[]): void {
+    this.groups.set(name, { type, members, now: members[0] as string, fixed: "" });
+    this.#addNode(name, type, { delayMs: 87 });
+  }
+
+  #loadRules(text: string): void {
+    this.ruleList = text.split("\n").map((line) => {
+      const [type, payload, target] = line.split(",");
+      if (type === undefined || payload === undefined || target === undefined) {
+        throw new ConfigError(`rules: expected TYPE,payload,target, got ${JSON.stringify(line)}`);
+      }
+      return { text: [type, payload, target], disabled: false };
+    });
+  }
+
+  memoryBytes(): number {
+    return 41_943_040;
+  }
+
+  /** What the core would log. */
+  emit(level: LogEventLevel, text: string): void {
+    const rank = (name: LogLevel) => LOG_LEVELS.indexOf(name);
+    for (const { level: wanted, on } of this.#watchers) {
+      if (rank(level) >= rank(wanted)) on({ level, text, atMs: Date.now() });
+    }
+  }
+
+  get watcherCount(): number {
+    return this.#watchers.size;
+  }
+
+  readonly configs: c.ConfigsControl = {
+    view: () => {
+      const { fault } = this;
+      this.fault = null;
+      if (fault !== null) throw fault;
+      return this.settings;
+    },
+    patch: async ({ tun = {}, ...rest }) => {
+      const { enable, device, stack, ...more } = tun as Record<string, never>;
+      const merged = { ...this.settings.tun, more: { ...this.settings.tun.more, ...more } };
+      const named = Object.entries({ enable, device, stack }).filter(([, value]) => value !== undefined);
+      this.settings = { ...this.settings, ...rest, tun: { ...merged, ...Object.fromEntries(named) } };
+    },
+    replace: async (source) => {
+      if (source.kind === "path") throw new ConfigError(`${source.path} is outside the allowed folders`);
+      if (source.kind === "payload") this.#loadRules(source.text);
+    },
+  };
+
+  readonly proxies: c.ProxiesControl = {
+    list: () => [...this.nodes.keys()].map((name) => this.#view(name) as c.ProxyView),
+    get: (name) => this.#view(name),
+    select: (name, member) => {
+      const group = this.groups.get(name);
+      if (group === undefined || !group.members.includes(member)) return false;
+      group.now = member;
+      if (group.type === "URLTest") group.fixed = member;
+      return true;
+    },
+    unfix: (name) => {
+      const group = this.groups.get(name);
+      if (group !== undefined) group.fixed = "";
+    },
+    test: (name, test) => this.#test(this.groups.get(name)?.now ?? name, test),
+    testGroup: async (name, test) => {
+      const members = this.groups.get(name)?.members ?? [];
+      const results = await Promise.allSettled(members.map((member) => this.#test(member, test)));
+      return new Map(
+        results.flatMap((result, at) =>
+          result.status === "fulfilled" ? [[members[at] as string, result.value] as const] : [],
+        ),
+      );
+    },
+  };
+
+  async #test(name: string, { url, timeoutMs }: c.DelayTest): Promise<number> {
+    const node = this.nodes.get(name);
+    if (node === undefined) throw new DialError("failed", `no proxy ${name}`);
+    const { behaviour } = node;
+    const delayMs = "delayMs" in behaviour ? behaviour.delayMs : 0;
+    node.alive = delayMs > 0;
+    node.history = [...node.history, { atMs: Date.now(), delayMs }].slice(-10);
+    node.extra.set(url ?? TEST_URL, { alive: node.alive, history: node.history });
+    if (timeoutMs <= 0) throw new DialError("timeout", "no time left");
+    if ("fails" in behaviour) throw new DialError(behaviour.fails, `${name} does not answer`);
+    return delayMs;
+  }
+
+  #view(name: string): c.ProxyView | null {
+    const node = this.nodes.get(name);
+    if (node === undefined) return null;
+    const { type, alive, history, extra } = node;
+    const off = { uot: false, xudp: false, tfo: false, mptcp: false, smux: false };
+    const plain = { interfaceName: "", routingMark: 0, dialerProxy: "", providerName: "" };
+    return {
+      name,
+      type,
+      id: "",
+      alive,
+      history,
+      extra,
+      udp: true,
+      ...off,
+      ...plain,
+      group: this.#group(name),
+    };
+  }
+
+  #group(name: string): c.GroupView | null {
+    const group = this.groups.get(name);
+    if (group === undefined) return null;
+    const pins = group.type === "URLTest";
+    return {
+      now: group.type === "LoadBalance" ? null : group.now,
+      members: group.members,
+      testUrl: group.type === "Selector" ? "" : TEST_URL,
+      expectedStatus: group.type === "Selector" ? null : "*",
+      fixed: pins ? group.fixed : null,
+      hidden: false,
+      icon: "",
+      emptyFallback: "COMPATIBLE",
+    };
+  }
+
+  readonly updatedProviders: string[] = [];
+
+  readonly proxyProviders: c.ProxyProvidersControl = {
+    list: () => ["remote/1", "default"].map((name) => this.#provider(name) as c.ProxyProviderView),
+    get: (name) => this.#provider(name),
+    update: async (name) => {
+      if (name === "default") return;
+      if (this.updatedProviders.includes(name))
+        throw new ApiError(503, `provider ${name}: the server said 404`);
+      this.updatedProviders.push(name);
+    },
+    healthCheck: async (name, signal) => {
+      const nodes = this.#provider(name)?.proxies ?? [];
+      const test = { url: null, timeoutMs: 5000, expected: null, signal };
+      await Promise.allSettled(nodes.map((node) => this.#test(node.name, test)));
+    },
+    test: (_, node, test) => this.#test(node, test),
+  };
+
+  #provider(name: string): c.ProxyProviderView | null {
+    if (name !== "remote/1" && name !== "default") return null;
+    const isRemote = name === "remote/1";
+    const nodes = [...NODE_NAMES, "slow"].map((node) => this.#view(node) as c.ProxyView);
+    const subscription = {
+      uploadBytes: 1,
+      downloadBytes: 2,
+      totalBytes: 3,
+      expiresAtUnixSeconds: 1_900_000_000,
+    };
+    return {
+      name,
+      vehicleType: isRemote ? "HTTP" : "Compatible",
+      proxies: nodes,
+      testUrl: isRemote ? TEST_URL : "",
+      expectedStatus: "*",
+      updatedAtMs: isRemote ? 1_767_323_045_000 : null,
+      subscription: isRemote ? subscription : null,
+    };
+  }
+
+  readonly rules: c.RulesControl = {
+    list: () =>
+      this.ruleList.map(({ text: [type, payload, target], disabled }, index) => {
+        const never = { hits: 0, lastHitAtMs: 0, misses: 0, lastMissAtMs: 0 };
+        return { index, type, payload, target, size: -1, disabled, ...never };
+      }),
+    disable: (changes) => {
+      for (const [index, disabled] of changes) {
+        const rule = this.ruleList[index];
+        if (rule !== undefined) rule.disabled = disabled;
+      }
+    },
+    explain: async ({ destination }) => ({
+      steps: this.ruleList.map(({ text: [type, payload, target] }, index) => {
+        const verdict = type === "MATCH" || destination.endsWith(payload) ? "yes" : "no";
+        return { index, type, payload, target, verdict, note: `${destination} against ${payload}` };
+      }),
+      chain: ["DIRECT"],
+    }),
+  };
+
+  readonly ruleProviders: c.RuleProvidersControl = {
+    list: () => [this.#ruleProvider()],
+    get: (name) => (name === "ads" ? this.#ruleProvider() : null),
+    update: async () => {
+      throw new ApiError(503, "provider ads: the server said 404");
+    },
+  };
+
+  #ruleProvider(): c.RuleProviderView {
+    const kind = { behavior: "Domain", format: "", vehicleType: "Inline" } as const;
+    return { name: "ads", ...kind, ruleCount: 1, updatedAtMs: null, payload: ["ads.example"] };
+  }
+
+  readonly connections: c.ConnectionsControl = {
+    entries: () => this.live.values(),
+    totals: () => ({ uploadBytes: this.uploadTotal, downloadBytes: this.downloadTotal }),
+    close: (id) => this.live.delete(id),
+    closeAll: () => this.live.clear(),
+  };
+
+  /** Adds a live session to look at. */
+  connect(host: string): c.ConnectionView {
+    const entry = connection(host);
+    this.live.set(entry.metadata.id, entry);
+    return entry;
+  }
+
+  readonly logs: c.LogsControl = {
+    watch: (level, on) => {
+      const watcher = { level, on };
+      if (level !== "silent") this.#watchers.add(watcher);
+      return { [Symbol.dispose]: () => void this.#watchers.delete(watcher) };
+    },
+  };
+
+  readonly dns: c.DnsControl = this.#dns();
+
+  #dns(): c.DnsControl {
+    const isEnabled = () => this.dnsEnabled;
+    return {
+      get enabled() {
+        return isEnabled();
+      },
+      query: async (name, type) => {
+        if (name === "broken.example.") throw new DialError("timeout", "no upstream answered");
+        const answers = name.startsWith("empty.")
+          ? []
+          : [{ name, type, ttlSeconds: 300, data: "203.0.113.9" }];
+        const flags = { truncated: false, recursionDesired: true, recursionAvailable: true };
+        const rest = { authenticData: false, checkingDisabled: false, authority: [], additional: [] };
+        return { status: 0, ...flags, ...rest, answers };
+      },
+      exchange: async (message) => {
+        if (message.length < 12) throw new ProtocolError("a DNS message has at least 12 bytes");
+        const answer = Uint8Array.from(message);
+        answer[2] = 0x80 | (answer[2] ?? 0);
+        return answer;
+      },
+    };
+  }
+
+  readonly caches: c.CachesControl = {
+    flushFakeIp: async () => void this.flushed.push("fake-ip"),
+    flushDns: () => void this.flushed.push("dns"),
+  };
+
+  readonly storage: c.StorageControl = {
+    get: (key) => this.stored.get(key) ?? null,
+    put: async (key, json) => void this.stored.set(key, json),
+    delete: async (key) => void this.stored.delete(key),
+  };
+
+  readonly upkeep: c.UpkeepControl = {
+    prepareRestart: async () => () => void this.restarts.push("restart"),
+    upgrade: async () => {
+      throw new ApiError(500, "update error: this build does not update itself");
+    },
+    upgradeUi: async () => {
+      throw new ApiError(500, "external-ui is not configured");
+    },
+    updateGeo: async () => {
+      if (this.geoFails) throw new ApiError(500, "an update is already running");
+      this.flushed.push("geo");
+    },
+  };
+}
