@@ -6,6 +6,7 @@
  * Errors: `ApiError` says its own status; `ConfigError` becomes 400 with its message; `DialError` with the reason
  * `timeout` 504, any other 503; everything else 500 with a neutral text, the cause going to the log only.
  */
+import type { DelayState } from "./delays.ts";
 import type { LogEvent, LogLevel } from "./log.ts";
 import type { ProcessInfo } from "./rule.ts";
 import type { Ip, Metadata } from "./session.ts";
@@ -151,27 +152,14 @@ export interface ConfigsControl {
 
 // --- proxies, groups and their providers -----------------------------------------------------------------------
 
-/** One finished test; 0 ms means that it failed. */
-export interface DelaySample {
-  readonly atMs: number;
-  readonly delayMs: number;
-}
-
-export interface TestState {
-  /** Result of the last test; true before any. */
-  readonly alive: boolean;
-  /** At most 10, oldest first. */
-  readonly history: readonly DelaySample[];
-}
-
-export interface ProxyView extends TestState {
+export interface ProxyView extends DelayState {
   readonly name: string;
   /** API spelling: Direct, Vless, Selector … */
   readonly type: string;
   /** Opaque; "" where there is none. */
   readonly id: string;
   /** By test URL. */
-  readonly extra: ReadonlyMap<string, TestState>;
+  readonly extra: ReadonlyMap<string, DelayState>;
   /** For a group: what its current choice can do. */
   readonly udp: boolean;
   readonly uot: boolean;

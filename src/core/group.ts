@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Delays } from "./delays.ts";
 import type { Log } from "./log.ts";
 import type { Group, Outbound } from "./outbound.ts";
 
@@ -6,13 +7,43 @@ import type { Group, Outbound } from "./outbound.ts";
 export interface Choices {
   selected(group: string): string | null;
   select(group: string, member: string): void;
+  unselect(group: string): void;
+}
+
+/** Inclusive ranges of HTTP statuses; null: every status. */
+export type StatusRanges = readonly (readonly [from: number, to: number])[] | null;
+
+/** How the members of a group are tested. */
+export interface TestPlan {
+  readonly url: string;
+  readonly timeoutMs: number;
+  readonly expected: StatusRanges;
+}
+
+/** Runs delay tests and keeps what they measured. */
+export interface Health {
+  readonly delays: Delays;
+  /** Records the result; answers with whole milliseconds. Throws `DialError`. */
+  test(member: Outbound, plan: TestPlan, signal: AbortSignal): Promise<number>;
+}
+
+export interface GroupSettings extends TestPlan {
+  /** 0: no periodic test. */
+  readonly intervalSeconds: number;
+  /** No periodic test while nobody uses the group. */
+  readonly lazy: boolean;
+  /** Failed dials within `timeoutMs` that start a test at once. */
+  readonly maxFailedTimes: number;
+  readonly disableUdp: boolean;
 }
 
 export interface GroupEnv {
   readonly name: string;
-  /** In order, never empty. */
-  readonly members: readonly Outbound[];
+  /** In order, never empty; providers may change what comes back. */
+  members(): readonly Outbound[];
+  readonly settings: GroupSettings;
   readonly choices: Choices;
+  readonly health: Health;
   readonly log: Log;
 }
 
@@ -28,10 +59,22 @@ export interface GroupKind {
 
 /** A group whose member a person can choose (all kinds but load-balance). */
 export interface SelectableGroup extends Group {
-  /** False where no such member exists. */
+  /** Makes it the choice, or pins it. False where no such member exists. */
   select(member: string): boolean;
+  /** The pinned member; absent for kinds whose choice is not a pin (Selector). */
+  readonly pinned?: string | null;
+  unpin?(): void;
 }
 
 export function isSelectable(outbound: Outbound): outbound is SelectableGroup {
   return "select" in outbound;
+}
+
+/** Ties a schema to the function that opens it, so that the options are typed by the schema. */
+export function groupKind<S extends z.ZodObject>(
+  names: { readonly type: string; readonly apiType: string },
+  schema: S,
+  open: (options: z.output<S>, env: GroupEnv) => Promise<Group>,
+): GroupKind {
+  return { ...names, schema, open };
 }

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { DialError } from "./errors.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
 import type { Resolver } from "./resolver.ts";
@@ -37,7 +38,10 @@ export interface Outbound extends Dialer, AsyncDisposable {
 /** An outbound that picks another. Picking until the pick is no group gives the chain. */
 export interface Group extends Outbound {
   readonly members: readonly Outbound[];
+  /** `metadata` null: somebody only looks; it does not count as a use of the group. */
   pick(metadata: Metadata | null): Outbound;
+  /** How a dial of a session through this group went. */
+  dialled(failure: DialError | null): void;
 }
 
 export function isGroup(outbound: Outbound): outbound is Group {

@@ -2,11 +2,9 @@
 import type { Duplex } from "node:stream";
 import { connect as tlsConnect } from "node:tls";
 import { asDialError, DialError } from "#core/errors.ts";
+import type { StatusRanges } from "#core/group.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { toDestination } from "./ip.ts";
-
-/** Inclusive ranges of HTTP statuses; null: every status. */
-export type StatusRanges = readonly (readonly [from: number, to: number])[] | null;
 
 export interface ProbeOptions {
   /** http or https. */

@@ -29,11 +29,11 @@ interface Held {
 
 /** The listeners of one runtime. What a reload did not change is taken over from the runtime before, running. */
 export class Inbounds {
-  readonly #held: ReadonlyMap<string, Held>;
+  readonly held: ReadonlyMap<string, Held>;
   readonly #fresh: ReadonlySet<Held>;
 
   private constructor(held: ReadonlyMap<string, Held>, fresh: ReadonlySet<Held>) {
-    this.#held = held;
+    this.held = held;
     this.#fresh = fresh;
   }
 
@@ -46,7 +46,7 @@ export class Inbounds {
     const fresh = new Set<Held>();
     for (const listener of [...config.listeners, ...config.tunnels.map(tunnelListener)]) {
       const key = JSON.stringify([listenerKey(listener), guard]);
-      const kept = previous?.#held.get(key);
+      const kept = heldBy(previous).get(key);
       if (kept !== undefined) held.set(key, kept);
       else {
         const made = await openListener(listener, key, access, env);
@@ -61,7 +61,7 @@ export class Inbounds {
   }
 
   get all(): readonly Inbound[] {
-    return [...this.#held.values()].map(({ inbound }) => inbound);
+    return [...this.held.values()].map(({ inbound }) => inbound);
   }
 
   /** New connections arrive here from now on. Synchronous: one turn of the event loop swaps everything. */
@@ -71,7 +71,7 @@ export class Inbounds {
 
   /** Closes what the next runtime did not take over; everything where there is none. Accepted sessions go on. */
   async retire(next: Inbounds | null): Promise<void> {
-    const leaving = [...this.#held.values()].filter((held) => next?.#held.get(held.key) !== held);
+    const leaving = [...this.held.values()].filter((held) => heldBy(next).get(held.key) !== held);
     await Promise.all(leaving.map(closeHeld));
   }
 
@@ -79,6 +79,10 @@ export class Inbounds {
   async abandon(): Promise<void> {
     await Promise.all([...this.#fresh].map(closeHeld));
   }
+}
+
+function heldBy(inbounds: Inbounds | null): ReadonlyMap<string, Held> {
+  return inbounds?.held ?? new Map();
 }
 
 async function closeHeld({ inbound, leases }: Held): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Config, GroupConfig, ProxyConfig } from "#config/config.ts";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { Choices } from "#core/group.ts";
+import type { Choices, GroupEnv, Health } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
@@ -12,6 +12,7 @@ import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/rej
 import { GROUP_KINDS } from "#groups/index.ts";
 
 export interface OutboundsEnv {
+  readonly health: Health;
   /** Names that DIRECT dials, and everything without a server of its own. */
   readonly directResolver: Resolver;
   /** Names of proxy servers. */

@@ -61,6 +61,10 @@ export class ProfileCache implements Choices, Disposable {
     this.set("selected", group, member);
   }
 
+  unselect(group: string): void {
+    this.delete("selected", group);
+  }
+
   [Symbol.dispose](): void {
     this.#database?.close();
     this.#database = null;

@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DialError } from "#core/errors.ts";
+import type { GroupEnv, GroupSettings, TestPlan } from "#core/group.ts";
+import { SILENT } from "#core/log.ts";
+import { BOTH_NETWORKS, type Outbound } from "#core/outbound.ts";
+import type { Ip, Metadata } from "#core/session.ts";
+import { DelayBook } from "#net/delay-book.ts";
+import { fallback } from "./fallback.ts";
+import { jumpHash, loadBalance } from "./load-balance.ts";
+import { select } from "./select.ts";
+import { UrlTestGroup } from "./url-test.ts";
+
+const URL_UNDER_TEST = "http://probe.example/";
+
+function leaf(name: string): Outbound {
+  const refuse = () => Promise.reject(new DialError("unsupported", "not dialled here"));
+  return {
+    name,
+    type: "Direct",
+    networks: BOTH_NETWORKS,
+    connect: refuse,
+    associate: refuse,
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+/** Members whose delays a test sets; every probe is written down. */
+function world(names: readonly string[], settings: Partial<GroupSettings> = {}) {
+  let members = names.map(leaf);
+  const delays = new DelayBook();
+  const answers = new Map<string, number>();
+  const probes: string[] = [];
+  const stored = new Map<string, string>();
+  const env: GroupEnv = {
+    name: "G",
+    members: () => members,
+    settings: {
+      url: URL_UNDER_TEST,
+      timeoutMs: 5000,
+      expected: null,
+      intervalSeconds: 0,
+      lazy: true,
+      maxFailedTimes: 5,
+      disableUdp: false,
+      ...settings,
+    },
+    choices: {
+      selected: (group) => stored.get(group) ?? null,
+      select: (group, member) => void stored.set(group, member),
+      unselect: (group) => void stored.delete(group),
+    },
+    health: {
+      delays,
+      async test(member: Outbound, { url }: TestPlan) {
+        probes.push(member.name);
+        const delayMs = answers.get(member.name) ?? 0;
+        delays.record(member.name, url, delayMs, true);
+        if (delayMs === 0) throw new DialError("timeout", "no answer");
+        return delayMs;
+      },
+    },
+    log: SILENT,
+  };
+  const measured = (results: Record<string, number>) => {
+    for (const [name, delayMs] of Object.entries(results)) delays.record(name, URL_UNDER_TEST, delayMs, true);
+  };
+  return { env, measured, answers, probes, stored, replace: (next: string[]) => (members = next.map(leaf)) };
+}
+
+function session(host: string, source = "10.0.0.1"): Metadata {
+  return {
+    id: "1",
+    network: "tcp",
+    source: { ip: source as Ip, port: 1 },
+    destination: { host, ip: null, port: 443 },
+    inbound: {
+      name: "in",
+      type: "HTTP",
+      user: null,
+      local: { ip: source as Ip, port: 1 },
+      ruleList: null,
+      target: null,
+    },
+    dscp: null,
+    acceptedAtMs: 0,
+  };
+}
+
+const opened = <T>(
+  kind: { open(options: never, env: GroupEnv): Promise<T> },
+  options: object,
+  env: GroupEnv,
+) => kind.open(options as never, env);
+
+test("select: the first member until somebody chooses; a vanished choice falls back to the first", async () => {
+  const { env, replace, stored } = world(["a", "b"]);
+  await using group = await opened(select, {}, env);
+  assert.equal(group.pick(null).name, "a");
+  assert.ok("select" in group && typeof group.select === "function");
+  assert.equal(group.select("nobody"), false);
+  assert.equal(group.select("b"), true);
+  assert.equal(group.pick(null).name, "b");
+  assert.equal(stored.get("G"), "b");
+  replace(["a", "c"]);
+  assert.equal(group.pick(null).name, "a");
+});
+
+test("configuration.md §12.2 url-test: lowest delay, tolerance, cache of 10 s, pin while alive", async () => {
+  const { env, measured } = world(["a", "b", "c"]);
+  let nowMs = 0;
+  await using group = new UrlTestGroup(50, env, () => nowMs);
+  assert.equal(group.pick(null).name, "a");
+  nowMs += 11_000;
+  measured({ a: 300, b: 100, c: 0 });
+  assert.equal(group.pick(null).name, "b");
+  measured({ a: 60 });
+  nowMs += 11_000;
+  assert.equal(group.pick(null).name, "b", "40 ms are within the tolerance");
+  measured({ a: 49 });
+  assert.equal(group.pick(null).name, "b", "the choice is kept for 10 s");
+  nowMs += 11_000;
+  assert.equal(group.pick(null).name, "a");
+  measured({ a: 0 });
+  assert.equal(group.pick(null).name, "b", "a dead member is left at once");
+  group.select("c");
+  assert.equal(group.pick(null).name, "b", "a dead pin does not count");
+  measured({ c: 900 });
+  assert.equal(group.pick(null).name, "c");
+  group.unpin();
+  assert.equal(group.pick(null).name, "b");
+});
+
+test("configuration.md §12.2 fallback: the first that is alive, and back", async () => {
+  const { env, measured } = world(["a", "b"]);
+  await using group = await opened(fallback, {}, env);
+  measured({ a: 0, b: 20 });
+  assert.equal(group.pick(null).name, "b");
+  measured({ a: 500 });
+  assert.equal(group.pick(null).name, "a");
+  measured({ a: 0, b: 0 });
+  assert.equal(group.pick(null).name, "a", "nobody alive: the first");
+});
+
+test("configuration.md §12.2 an unused lazy group sends no probe; the first use tests once", async () => {
+  const { env, probes, answers } = world(["a", "b"], { intervalSeconds: 300 });
+  answers.set("a", 30).set("b", 10);
+  await using group = await opened(fallback, {}, env);
+  group.pick(null);
+  assert.deepEqual(probes, []);
+  group.pick(session("x.example"));
+  group.pick(session("y.example"));
+  await new Promise(setImmediate);
+  assert.deepEqual(probes, ["a", "b"]);
+});
+
+test("configuration.md §12.1 failed dials start a test: a refusal at once, others in a row", async () => {
+  const { env, probes } = world(["a"], { maxFailedTimes: 3 });
+  await using group = await opened(fallback, {}, env);
+  group.dialled(new DialError("timeout", "x"));
+  group.dialled(new DialError("timeout", "x"));
+  group.dialled(null);
+  group.dialled(new DialError("timeout", "x"));
+  group.dialled(new DialError("timeout", "x"));
+  assert.deepEqual(probes, []);
+  group.dialled(new DialError("timeout", "x"));
+  await new Promise(setImmediate);
+  assert.deepEqual(probes, ["a"]);
+  group.dialled(new DialError("refused", "x"));
+  await new Promise(setImmediate);
+  assert.deepEqual(probes, ["a", "a"]);
+});
+
+test("load-balance: consistent hashing by site, sticky by source and site, round-robin in turn, dead ones skipped", async () => {
+  const names = ["a", "b", "c", "d"];
+  const { env, measured } = world(names);
+  await using hashing = await opened(loadBalance, { strategy: "consistent-hashing" }, env);
+  const picks = Array.from({ length: 200 }, (_, at) => hashing.pick(session(`site${at}.example`)).name);
+  assert.deepEqual([...new Set(picks)].sort(), names);
+  assert.equal(hashing.pick(session("www.site1.co.uk")).name, hashing.pick(session("img.site1.co.uk")).name);
+
+  await using robin = await opened(loadBalance, { strategy: "round-robin" }, env);
+  const turns = Array.from({ length: 5 }, () => robin.pick(session("x.example")).name);
+  assert.deepEqual(turns, ["a", "b", "c", "d", "a"]);
+  measured({ b: 0 });
+  assert.deepEqual([robin.pick(session("x")).name, robin.pick(session("x")).name], ["c", "d"]);
+
+  await using sticky = await opened(loadBalance, { strategy: "sticky-sessions" }, env);
+  const first = sticky.pick(session("x.example", "10.0.0.7")).name;
+  for (let round = 0; round < 5; round++)
+    assert.equal(sticky.pick(session("x.example", "10.0.0.7")).name, first);
+});
+
+test("jump hash moves only its share of the keys", () => {
+  let moved = 0;
+  for (let key = 0; key < 10_000; key++) if (jumpHash(key * 7919, 10) !== jumpHash(key * 7919, 11)) moved++;
+  assert.ok(moved > 500 && moved < 1400, `${moved} of 10,000 moved`);
+});

@@ -1,0 +1,91 @@
+import { messageOf, type DialError } from "#core/errors.ts";
+import type { GroupEnv } from "#core/group.ts";
+import type { Outbound } from "#core/outbound.ts";
+
+/** Tests running at a time; the rest wait their turn. */
+const PARALLEL = 10;
+
+/** Keeps the delays of a group's members fresh: periodically, and at once when dials fail. */
+export class HealthCheck implements AsyncDisposable {
+  readonly #env: GroupEnv;
+  readonly #stop = new AbortController();
+  readonly #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | null = null;
+  #used = false;
+  #everTested = false;
+  #failures = 0;
+  #firstFailureAtMs = 0;
+
+  constructor(env: GroupEnv) {
+    this.#env = env;
+    const { intervalSeconds, lazy } = env.settings;
+    if (intervalSeconds > 0) {
+      this.#timer = setInterval(() => this.#tick(), intervalSeconds * 1000);
+      this.#timer.unref();
+    }
+    if (!lazy) void this.run();
+  }
+
+  /** Somebody picks from the group for a session. The first use tests, so that the choice is soon a good one. */
+  touch(): void {
+    this.#used = true;
+    if (!this.#everTested && this.#env.settings.intervalSeconds > 0) void this.run();
+  }
+
+  /** A refused connection says enough at once; other failures have to come in a row within the test's time-out. */
+  dialled(failure: DialError | null): void {
+    const { maxFailedTimes, timeoutMs } = this.#env.settings;
+    if (failure === null) {
+      this.#failures = 0;
+      return;
+    }
+    const nowMs = performance.now();
+    if (this.#failures === 0 || nowMs - this.#firstFailureAtMs > timeoutMs) {
+      this.#failures = 0;
+      this.#firstFailureAtMs = nowMs;
+    }
+    this.#failures++;
+    if (failure.reason !== "refused" && this.#failures < maxFailedTimes) return;
+    this.#failures = 0;
+    void this.run();
+  }
+
+  /** Tests every member once; a call while tests run joins them. Never rejects: a member that fails is a result. */
+  run(): Promise<void> {
+    this.#everTested = true;
+    this.#running ??= this.#testAll().finally(() => (this.#running = null));
+    return this.#running;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  #tick(): void {
+    if (this.#env.settings.lazy && !this.#used) return;
+    this.#used = false;
+    void this.run();
+  }
+
+  async #testAll(): Promise<void> {
+    const waiting = [...this.#env.members()];
+    const work = async (): Promise<void> => {
+      for (let member = waiting.shift(); member !== undefined; member = waiting.shift())
+        await this.#test(member);
+    };
+    await Promise.all(Array.from({ length: PARALLEL }, work));
+  }
+
+  async #test(member: Outbound): Promise<void> {
+    const { health, settings, log, name } = this.#env;
+    if (this.#stop.signal.aborted) return;
+    try {
+      const delayMs = await health.test(member, settings, this.#stop.signal);
+      log.debug(() => `group ${name}: ${member.name} answers in ${delayMs} ms`);
+    } catch (error) {
+      log.debug(() => `group ${name}: ${member.name}: ${messageOf(error)}`);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/** `load-balance`: spreads sessions over the members that are alive. */
+import { createHash } from "node:crypto";
+import { getDomain } from "tldts";
+import { z } from "zod";
+import type { DialError } from "#core/errors.ts";
+import { choice } from "#core/fields.ts";
+import { groupKind, type GroupEnv } from "#core/group.ts";
+import type { Outbound } from "#core/outbound.ts";
+import type { Metadata } from "#core/session.ts";
+import { HealthCheck } from "./health-check.ts";
+import { MemberGroup } from "./member-group.ts";
+
+/** Picks an index below `count` for a session; asked again with the next `attempt` where that member is dead. */
+type Strategy = (metadata: Metadata | null, count: number, attempt: number) => number;
+
+/** Tries of a hash before the first member that is alive is taken. */
+const HASH_ATTEMPTS = 5;
+const STICKY_MS = 10 * 60_000;
+/** Sessions remembered by sticky-sessions; the one remembered longest goes first. */
+const STICKY_ENTRIES = 1000;
+
+/** The site of a destination: the registrable domain of a name, else the address. */
+function siteOf(metadata: Metadata | null): string {
+  if (metadata === null) return "";
+  const { host, ip } = metadata.destination;
+  return host === null ? (ip ?? "") : (getDomain(host, { allowPrivateDomains: true }) ?? host);
+}
+
+function hash32(text: string): number {
+  return createHash("md5").update(text).digest().readUInt32BE(0);
+}
+
+/** Jump consistent hash (Lamping, Veach 2014): a member more or less moves only its share of the keys. */
+export function jumpHash(key: number, buckets: number): number {
+  let state = BigInt(key);
+  let bucket = -1;
+  let next = 0;
+  while (next < buckets) {
+    bucket = next;
+    state = (state * 2862933555777941757n + 1n) & 0xffff_ffff_ffff_ffffn;
+    next = Math.floor((bucket + 1) * (2147483648 / (Number(state >> 33n) + 1)));
+  }
+  return bucket;
+}
+
+export function consistentHashing(): Strategy {
+  return (metadata, count, attempt) => jumpHash((hash32(siteOf(metadata)) + attempt) >>> 0, count);
+}
+
+export function roundRobin(): Strategy {
+  let turn = -1;
+  return (metadata, count) => {
+    if (metadata !== null) turn++; // looking at the group is no use of it
+    return Math.max(0, turn) % count;
+  };
+}
+
+export function stickySessions(nowMs: () => number = () => performance.now()): Strategy {
+  const remembered = new Map<string, { readonly index: number; readonly atMs: number }>();
+  return (metadata, count, attempt) => {
+    const key = `${metadata?.source.ip ?? ""} ${siteOf(metadata)}`;
+    const known = remembered.get(key);
+    if (attempt === 0 && known !== undefined && nowMs() - known.atMs < STICKY_MS && known.index < count)
+      return known.index;
+    const index = jumpHash((hash32(key) + attempt) >>> 0, count);
+    remembered.delete(key);
+    remembered.set(key, { index, atMs: nowMs() });
+    if (remembered.size > STICKY_ENTRIES) remembered.delete(remembered.keys().next().value as string);
+    return index;
+  };
+}
+
+class LoadBalanceGroup extends MemberGroup {
+  readonly type = "LoadBalance";
+  readonly #strategy: Strategy;
+  readonly #health: HealthCheck;
+
+  constructor(strategy: Strategy, env: GroupEnv) {
+    super(env);
+    this.#strategy = strategy;
+    this.#health = new HealthCheck(env);
+  }
+
+  pick(metadata: Metadata | null): Outbound {
+    if (metadata !== null) this.#health.touch();
+    const members = this.members;
+    const tries = Math.max(HASH_ATTEMPTS, members.length);
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const member = members[this.#strategy(metadata, members.length, attempt)] as Outbound;
+      if (this.#isAlive(member)) return member;
+    }
+    return members.find((member) => this.#isAlive(member)) ?? (members[0] as Outbound);
+  }
+
+  override dialled(failure: DialError | null): void {
+    this.#health.dialled(failure);
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await this.#health[Symbol.asyncDispose]();
+  }
+
+  #isAlive(member: Outbound): boolean {
+    return this.env.health.delays.for(member.name, this.env.settings.url).alive;
+  }
+}
+
+const STRATEGIES = {
+  "consistent-hashing": consistentHashing,
+  "round-robin": roundRobin,
+  "sticky-sessions": stickySessions,
+} as const;
+
+export const loadBalance = groupKind(
+  { type: "load-balance", apiType: "LoadBalance" },
+  z.object({
+    strategy: choice(["consistent-hashing", "round-robin", "sticky-sessions"]).default("consistent-hashing"),
+  }),
+  ({ strategy }, env) => Promise.resolve(new LoadBalanceGroup(STRATEGIES[strategy](), env)),
+);

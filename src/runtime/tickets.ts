@@ -1,0 +1,26 @@
+/** Counts what still uses a thing, so that an old generation can finish. */
+export class Tickets {
+  #out = 0;
+  #closing: (() => void) | null = null;
+
+  get out(): number {
+    return this.#out;
+  }
+
+  enter(): void {
+    this.#out++;
+  }
+
+  leave(): void {
+    this.#out--;
+    if (this.#out === 0) this.#closing?.();
+  }
+
+  /** Settles when nobody is left. No one enters any more from here on. */
+  drained(): Promise<void> {
+    if (this.#out === 0) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#closing = resolve;
+    return promise;
+  }
+}
