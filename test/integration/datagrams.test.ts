@@ -1,0 +1,259 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { SILENT } from "#core/log.ts";
+import type { Outbound } from "#core/outbound.ts";
+import type { Router } from "#core/router.ts";
+import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
+import { openDirectDialer } from "#net/direct-dialer.ts";
+import { directOutbound } from "#protocols/direct/index.ts";
+import { rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
+import { countingLedger } from "#relay/counting-ledger.ts";
+import { DatagramBudget } from "#relay/datagram-budget.ts";
+import type { DatagramLimits } from "#relay/datagram-budget.ts";
+import { serveDatagrams } from "#relay/datagrams.ts";
+import { LiveTable } from "#relay/live-table.ts";
+import { Sweep } from "#relay/sweep.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { decisionOf, metadataOf } from "../support/metadata.ts";
+import { openUdpEcho } from "../support/origin.ts";
+import { tableResolver } from "../support/resolvers.ts";
+
+/** The inbound's side of a session, in memory. */
+class ClientFlow implements DatagramFlow {
+  readonly #end = Promise.withResolvers<void>();
+  readonly closed = this.#end.promise;
+  readonly received: Datagram[] = [];
+  #on: (item: Datagram) => void = () => {};
+  send(item: Datagram): void {
+    this.received.push(item);
+  }
+  receive(on: (item: Datagram) => void): void {
+    this.#on = on;
+  }
+  write(text: string, destination: Destination): void {
+    this.#on({ payload: Buffer.from(text), destination });
+  }
+  async until(count: number): Promise<readonly Datagram[]> {
+    while (this.received.length < count) await delay(1);
+    return this.received;
+  }
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#end.resolve();
+    return this.closed;
+  }
+}
+
+const resolver = tableResolver({ "a.example": ["127.0.0.1"], "b.example": ["127.0.0.1"] });
+const direct = directOutbound("DIRECT", openDirectDialer({ resolver }));
+
+interface Setup {
+  readonly outbound?: Outbound;
+  /** What the router makes of a destination. */
+  readonly becomes?: (destination: Destination) => Destination;
+  readonly limits?: Partial<DatagramLimits>;
+  readonly sweep?: Sweep;
+}
+
+function start({
+  outbound = direct,
+  becomes = (same) => same,
+  limits = {},
+  sweep = new Sweep(),
+}: Setup = {}) {
+  const flow = new ClientFlow();
+  const live = new LiveTable();
+  let routed = 0;
+  const router: Router = {
+    async route(metadata) {
+      routed++;
+      return decisionOf(outbound, becomes(metadata.destination));
+    },
+  };
+  const budget = new DatagramBudget(limits);
+  const env = {
+    router,
+    live,
+    ledger: countingLedger(),
+    log: SILENT,
+    sweep,
+    budget,
+    idleMs: 60_000,
+    sessionIdleMs: 300_000,
+  };
+  const metadata = metadataOf({ host: null, ip: "192.0.2.1" as Ip, port: 1 }, "udp");
+  const done = serveDatagrams({ network: "udp", metadata, flow }, env);
+  return { flow, live, done, budget, routed: () => routed };
+}
+
+const textOf = ({ payload }: Datagram): string => Buffer.from(payload).toString();
+
+test("one path for all destinations of one outbound; each is decided once", async () => {
+  const noLeaks = watchLeaks();
+  {
+    await using first = await openUdpEcho();
+    await using second = await openUdpEcho();
+    const { flow, live, done, routed } = start();
+    for (const text of ["1", "2", "3"]) {
+      flow.write(text, first.destination);
+      flow.write(text, second.destination);
+    }
+    const replies = await flow.until(6);
+    const of = ({ port }: Destination) =>
+      replies.filter(({ destination }) => destination.port === port).map(textOf);
+    assert.deepEqual(
+      [of(first.destination), of(second.destination)],
+      [
+        ["1", "2", "3"],
+        ["1", "2", "3"],
+      ],
+    );
+    assert.equal(routed(), 2);
+    assert.equal(live.size, 1);
+    const [row] = [...live];
+    assert.deepEqual([row?.uploadBytes, row?.downloadBytes], [6, 6]);
+    await flow[Symbol.asyncDispose]();
+    await done;
+    assert.deepEqual([live.size, live.uploadTotalBytes], [0, 6]);
+  }
+  await noLeaks();
+});
+
+test("the client hears the address that it wrote to, also when a name was dialled in its place", async () => {
+  await using origin = await openUdpEcho();
+  const fake = (last: number): Destination => ({
+    host: null,
+    ip: `198.18.0.${last}` as Ip,
+    port: origin.port,
+  });
+  const { flow, live, done } = start({
+    becomes: ({ ip, port }) => ({ host: ip?.endsWith("1") ? "a.example" : "b.example", ip: null, port }),
+  });
+  flow.write("to a", fake(1));
+  flow.write("to b", fake(2)); // the same port and, in the end, the same peer: only separate paths tell them apart
+  const replies = [...(await flow.until(2))].sort((x, y) => (textOf(x) < textOf(y) ? -1 : 1));
+  assert.deepEqual(
+    replies.map(({ destination }) => destination),
+    [fake(1), fake(2)],
+  );
+  assert.equal(live.size, 2);
+  await flow[Symbol.asyncDispose]();
+  await done;
+});
+
+test("closing the row ends the path; the next datagram opens another", async () => {
+  await using origin = await openUdpEcho();
+  const { flow, live, done, routed } = start();
+  flow.write("1", origin.destination);
+  await flow.until(1);
+  const [row] = [...live];
+  row?.close();
+  assert.equal(live.size, 0);
+  flow.write("2", origin.destination);
+  await flow.until(2);
+  assert.equal(routed(), 2);
+  assert.notEqual([...live][0]?.metadata.id, row?.metadata.id);
+  await flow[Symbol.asyncDispose]();
+  await done;
+});
+
+test("a rejected destination costs one decision, however many datagrams come", async () => {
+  const { flow, live, done, routed } = start({ outbound: rejectOutbound("REJECT") });
+  for (let n = 0; n < 50; n++) {
+    flow.write("x", { host: "ads.example", ip: null, port: 443 });
+    if (n % 10 === 0) await delay(1);
+  }
+  assert.equal(routed(), 1);
+  assert.equal(live.size, 0);
+  await flow[Symbol.asyncDispose]();
+  await done;
+});
+
+test("REJECT-DROP swallows", async () => {
+  const { flow, done } = start({ outbound: rejectDropOutbound("REJECT-DROP") });
+  flow.write("x", { host: "ads.example", ip: null, port: 443 });
+  await delay(5);
+  assert.deepEqual(flow.received, []);
+  await flow[Symbol.asyncDispose]();
+  await done;
+});
+
+test("a dial that takes its time holds a bounded number of datagrams, in order", async () => {
+  const opened = Promise.withResolvers<void>();
+  const sent: string[] = [];
+  const slow: Outbound = {
+    ...direct,
+    async associate() {
+      await opened.promise;
+      const end = Promise.withResolvers<void>();
+      return {
+        send: (item) => void sent.push(textOf(item)),
+        receive() {},
+        closed: end.promise,
+        [Symbol.asyncDispose]: async () => end.resolve(),
+      };
+    },
+  };
+  const { flow, done, budget } = start({ outbound: slow, limits: { queuedBytes: 100 } });
+  const to: Destination = { host: "a.example", ip: null, port: 9 };
+  for (let n = 0; n < 200; n++) flow.write(`${n % 10}`, to);
+  await delay(1);
+  for (let n = 0; n < 200; n++) flow.write("x", to);
+  opened.resolve();
+  while (sent.length === 0) await delay(1);
+  assert.equal(sent.length, 32);
+  assert.equal(sent.join("").slice(0, 12), "012345678901");
+  assert.ok(budget.queue(100), "all bytes are given back");
+  await flow[Symbol.asyncDispose]();
+  await done;
+});
+
+test("bounds: paths of a session, sessions of a source", async () => {
+  await using one = await openUdpEcho();
+  await using two = await openUdpEcho();
+  const perPort = new Map<number, Outbound>();
+  const { flow, live, done, budget } = start({
+    limits: { branchesPerSession: 1, sessionsPerSource: 1 },
+    outbound: direct,
+    becomes: (destination) => {
+      perPort.set(destination.port, direct);
+      return { host: destination.port === one.port ? "a.example" : "b.example", ip: null, port: 7 };
+    },
+  });
+  const fake = (port: number): Destination => ({ host: null, ip: "198.18.0.1" as Ip, port });
+  flow.write("x", fake(one.port));
+  flow.write("x", fake(two.port));
+  await delay(5);
+  assert.equal(live.size, 1);
+  assert.ok(!budget.enter("127.0.0.1" as Ip), "this source has its one session");
+  await flow[Symbol.asyncDispose]();
+  await done;
+  assert.ok(budget.enter("127.0.0.1" as Ip));
+});
+
+test("silence ends a path, then the session", async () => {
+  let nowMs = 0;
+  let tick = (): void => {};
+  const sweep = new Sweep({
+    now: () => nowMs,
+    every: (_, on) => {
+      tick = on;
+      return { [Symbol.dispose]() {} };
+    },
+  });
+  const advance = (ms: number): void => {
+    nowMs += ms;
+    tick();
+  };
+  await using origin = await openUdpEcho();
+  const { flow, live, done } = start({ sweep });
+  flow.write("x", origin.destination);
+  await flow.until(1);
+  advance(59_000);
+  assert.equal(live.size, 1);
+  advance(2_000);
+  assert.equal(live.size, 0);
+  advance(301_000);
+  await done;
+  await flow.closed;
+});

@@ -1,0 +1,267 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Socket } from "node:net";
+import { Duplex, duplexPair } from "node:stream";
+import fc from "fast-check";
+import type { Meter } from "#core/meter.ts";
+import type { Carrier } from "#relay/carrier.ts";
+import { relay } from "#relay/pump.ts";
+import { Sweep } from "#relay/sweep.ts";
+import { outcome, readAll } from "../support/client.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
+import { openRelayed, unlimited } from "../support/relayed.ts";
+
+/** What one side does: writes, waits, and then ends or resets. */
+interface Script {
+  readonly steps: readonly { readonly bytes: number; readonly pauseMs: number }[];
+  readonly resets: boolean;
+}
+
+const script = (resets: fc.Arbitrary<boolean>): fc.Arbitrary<Script> =>
+  fc.record({
+    steps: fc.array(
+      fc.record({
+        bytes: fc.oneof(fc.integer({ min: 1, max: 2_000 }), fc.integer({ min: 1, max: 300_000 })),
+        pauseMs: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 4 })),
+      }),
+      { maxLength: 8 },
+    ),
+    resets,
+  });
+
+/** Cuts and holds at random, but the same for the same seed. */
+function capriciousMeter(pieceBytes: number, seed: number): Meter {
+  let state = seed;
+  const next = (): number => (state = (state * 1_103_515_245 + 12_345) & 0x7fffffff);
+  return { ...unlimited, pieceBytes, charge: () => (next() % 7 === 0 ? next() % 3 : 0) };
+}
+
+async function play(socket: Socket, { steps, resets }: Script): Promise<string> {
+  const hash = createHash("sha256");
+  for (const { bytes, pauseMs } of steps) {
+    const block = randomBytes(bytes);
+    hash.update(block);
+    if (!socket.write(block)) await Promise.race([once(socket, "drain"), once(socket, "close")]);
+    if (pauseMs > 0) await delay(pauseMs);
+  }
+  if (resets) socket.resetAndDestroy();
+  else socket.end();
+  return hash.digest("hex");
+}
+
+async function hashOf(socket: Socket): Promise<string> {
+  const hash = createHash("sha256");
+  socket.on("data", (chunk: Buffer) => hash.update(chunk));
+  await once(socket, "end");
+  return hash.digest("hex");
+}
+
+test("whatever both sides write arrives whole, with pauses, cuts, holds and half-closes", async () => {
+  const noLeaks = watchLeaks();
+  await fc.assert(
+    fc.asyncProperty(
+      script(fc.constant(false)),
+      script(fc.constant(false)),
+      fc.integer({ min: 500, max: 100_000 }),
+      fc.integer(),
+      async (fromClient, fromOrigin, pieceBytes, seed) => {
+        const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+        await using origin = await openTcpOrigin(resolve);
+        await using relayed = await openRelayed(origin.port, { meter: capriciousMeter(pieceBytes, seed) });
+        const client = await relayed.dial();
+        const remote = await accepted;
+        const arrived = [hashOf(remote), hashOf(client)];
+        const sent = [play(client, fromClient), play(remote, fromOrigin)];
+        assert.deepEqual(await Promise.all(arrived), await Promise.all(sent));
+        const sizes = [fromClient, fromOrigin].map(({ steps }) =>
+          steps.reduce((sum, { bytes }) => sum + bytes, 0),
+        );
+        assert.deepEqual([relayed.bytes.upload, relayed.bytes.download], sizes);
+        while (relayed.settled === 0) await delay(1);
+      },
+    ),
+    { numRuns: 40 },
+  );
+  await noLeaks();
+});
+
+test("a reset of either side becomes a reset of the other", async () => {
+  const noLeaks = watchLeaks();
+  await fc.assert(
+    fc.asyncProperty(script(fc.constant(true)), fc.boolean(), async (resetting, byClient) => {
+      const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+      await using origin = await openTcpOrigin(resolve);
+      await using relayed = await openRelayed(origin.port);
+      const client = await relayed.dial();
+      const remote = await accepted;
+      const [actor, witness] = byClient ? [client, remote] : [remote, client];
+      const ended = outcome(witness);
+      actor.on("error", () => {}); // its own writes may fail once it has reset
+      actor.resume();
+      witness.resume();
+      await play(actor, resetting);
+      assert.equal(await ended, "ECONNRESET");
+      while (relayed.settled === 0) await delay(1);
+    }),
+    { numRuns: 25 },
+  );
+  await noLeaks();
+});
+
+test("200 conversations at a time", async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using relayed = await openRelayed(origin.port);
+  const one = async (): Promise<void> => {
+    const client = await relayed.dial();
+    const sent = randomBytes(20_000);
+    client.end(sent);
+    assert.ok(sent.equals(await readAll(client)));
+  };
+  await Promise.all(Array.from({ length: 200 }, one));
+  while (relayed.settled < 200) await delay(1);
+});
+
+test("a kill ends both sides at once", async () => {
+  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+  await using origin = await openTcpOrigin(resolve);
+  const kill = new AbortController();
+  await using relayed = await openRelayed(origin.port, { signal: kill.signal });
+  const client = await relayed.dial();
+  const remote = await accepted;
+  const outcomes = [outcome(client), outcome(remote)];
+  client.resume();
+  client.write("x");
+  await once(remote, "data"); // the relay is at work
+  kill.abort();
+  assert.deepEqual(await Promise.all(outcomes), ["ECONNRESET", "ECONNRESET"]);
+  while (relayed.settled === 0) await delay(1);
+});
+
+/** A sweep whose time the test moves. */
+function handSweep(): { sweep: Sweep; advance: (ms: number) => void } {
+  let nowMs = 0;
+  let tick = (): void => {};
+  const sweep = new Sweep({
+    now: () => nowMs,
+    every: (_, on) => {
+      tick = on;
+      return { [Symbol.dispose]() {} };
+    },
+  });
+  return {
+    sweep,
+    advance(ms) {
+      nowMs += ms;
+      tick();
+    },
+  };
+}
+
+test("silence ends a conversation; a half-closed one sooner", async () => {
+  for (const halfClosed of [false, true]) {
+    const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+    await using origin = await openTcpOrigin(resolve);
+    const { sweep, advance } = handSweep();
+    await using relayed = await openRelayed(origin.port, {
+      sweep,
+      idleMs: 100_000,
+      halfClosedIdleMs: 10_000,
+    });
+    const client = await relayed.dial();
+    const remote = await accepted;
+    remote.resume();
+    client.resume();
+    if (halfClosed) {
+      client.end();
+      await once(remote, "end");
+    } else {
+      client.write("x");
+      await once(remote, "data");
+    }
+    advance(9_000);
+    assert.equal(relayed.settled, 0);
+    advance(2_000);
+    await delay(20);
+    assert.equal(relayed.settled, halfClosed ? 1 : 0);
+    advance(100_000);
+    while (relayed.settled === 0) await delay(1);
+    client.destroy();
+  }
+});
+
+test("a stream that is already gone takes the other with it", async () => {
+  const [client, clientPeer] = duplexPair();
+  const [remote] = duplexPair();
+  client.destroy();
+  clientPeer.on("error", () => {});
+  const options = {
+    signal: new AbortController().signal,
+    onBytes() {},
+    sweep: new Sweep(),
+    idleMs: Infinity,
+    halfClosedIdleMs: Infinity,
+    carrier: null,
+  };
+  await relay(client, remote, unlimited, options);
+  assert.ok(remote.destroyed);
+});
+
+test("a held piece is not written after the end of the conversation", async () => {
+  const kill = new AbortController();
+  const written: string[] = [];
+  const client = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });
+  const remote = new Duplex({
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      written.push(chunk.toString());
+      done();
+    },
+  });
+  const done = relay(
+    client,
+    remote,
+    { ...unlimited, pieceBytes: 2, charge: () => 5 },
+    {
+      signal: kill.signal,
+      onBytes() {},
+      sweep: new Sweep(),
+      idleMs: Infinity,
+      halfClosedIdleMs: Infinity,
+      carrier: null,
+    },
+  );
+  client.push("abcdef");
+  while (written.length < 2) await delay(1);
+  kill.abort();
+  await done;
+  const seen = written.length;
+  await delay(20);
+  assert.equal(written.length, seen);
+  assert.equal("abcdef".startsWith(written.join("")), true);
+});
+
+test("a carrier may take plain sockets, or leave them to the pump", async () => {
+  await using origin = await openTcpOrigin(echo);
+  let asked = 0;
+  const refusing: Carrier = { carry: () => (asked++, null) };
+  await using relayed = await openRelayed(origin.port, { carrier: refusing });
+  const client = await relayed.dial();
+  client.end("hello");
+  assert.equal((await readAll(client)).toString(), "hello");
+  assert.equal(asked, 1);
+  const taking: Carrier = {
+    async carry({ client: near, remote }) {
+      near.pipe(remote).pipe(near);
+      await Promise.all([once(near, "close"), once(remote, "close")]);
+    },
+  };
+  await using carried = await openRelayed(origin.port, { carrier: taking });
+  const other = await carried.dial();
+  other.end("carried");
+  assert.equal((await readAll(other)).toString(), "carried");
+  assert.deepEqual(carried.bytes, { upload: 0, download: 0 });
+});

@@ -1,0 +1,78 @@
+/** A listener that relays every connection to one origin through the portable pump: the smallest thing that relays. */
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import type { Direction, Meter } from "#core/meter.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { dialTcp } from "#net/dial.ts";
+import { relay } from "#relay/pump.ts";
+import type { RelayOptions } from "#relay/pump.ts";
+import { Sweep } from "#relay/sweep.ts";
+
+export interface Relayed extends AsyncDisposable {
+  /** A connected client. */
+  dial(): Promise<Socket>;
+  /** Conversations that are over, among them those whose dial failed (the client is reset). */
+  readonly settled: number;
+  readonly bytes: Readonly<Record<Direction, number>>;
+}
+
+export const unlimited: Meter = {
+  pieceBytes: Number.MAX_SAFE_INTEGER,
+  charge: () => 0,
+  admit: () => true,
+  [Symbol.dispose]() {},
+};
+
+export interface RelayedOptions extends Partial<Pick<RelayOptions, "idleMs" | "halfClosedIdleMs" | "sweep">> {
+  readonly signal?: AbortSignal;
+  readonly meter?: Meter;
+  readonly carrier?: RelayOptions["carrier"];
+}
+
+export async function openRelayed(originPort: number, options: RelayedOptions = {}): Promise<Relayed> {
+  const stop = new AbortController();
+  const signal = options.signal ?? stop.signal;
+  const bytes = { upload: 0, download: 0 };
+  let settled = 0;
+  const relayOptions: RelayOptions = {
+    signal,
+    onBytes: (direction, count) => void (bytes[direction] += count),
+    sweep: options.sweep ?? new Sweep(),
+    idleMs: options.idleMs ?? Infinity,
+    halfClosedIdleMs: options.halfClosedIdleMs ?? Infinity,
+    carrier: options.carrier ?? null,
+  };
+  const serveOne = async (client: Socket): Promise<void> => {
+    client.on("error", () => {});
+    const to = { ip: LOOPBACK_V4, port: originPort };
+    const remote = await dialTcp(to, { signal, timeoutMs: 5_000, sockets: null });
+    await relay(client, remote, options.meter ?? unlimited, relayOptions);
+    settled++;
+  };
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    serveOne(client).catch(() => {
+      settled++;
+      client.resetAndDestroy();
+    });
+  });
+  server.listen(0, LOOPBACK_V4);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    async dial() {
+      const socket = connect({ port, host: LOOPBACK_V4, allowHalfOpen: true, noDelay: true });
+      await once(socket, "connect");
+      return socket;
+    },
+    get settled() {
+      return settled;
+    },
+    bytes,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
