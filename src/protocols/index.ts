@@ -1,9 +1,21 @@
 /** THE registry of protocols: one line each. */
 import type { Protocol } from "#core/protocol.ts";
+import { direct } from "./direct/index.ts";
 import { http } from "./http/index.ts";
 import { mixed } from "./mixed/index.ts";
+import { reject } from "./reject/index.ts";
 import { shadowsocks, ss } from "./shadowsocks/index.ts";
 import { socks, socks5 } from "./socks/index.ts";
 import { tunnel } from "./tunnel/index.ts";
 
-export const PROTOCOLS: readonly Protocol[] = [http, socks, socks5, mixed, tunnel, ss, shadowsocks];
+export const PROTOCOLS: readonly Protocol[] = [
+  direct,
+  reject,
+  http,
+  socks,
+  socks5,
+  mixed,
+  tunnel,
+  ss,
+  shadowsocks,
+];

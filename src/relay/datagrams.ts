@@ -93,7 +93,7 @@ class Demultiplexer implements BranchOwner, Idle {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
     this.#env.sweep.remove(this);
-    for (const branch of [...this.#branches]) branch.close(null);
+    for (const branch of this.#branches) branch.close(null);
     for (const route of this.#routes.values()) route.waiting?.take();
     this.#routes.clear();
     this.#done();

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { duplexPair } from "node:stream";
 import type { Duplex } from "node:stream";
-import { DialError } from "#core/errors.ts";
+import type { DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Router } from "#core/router.ts";
