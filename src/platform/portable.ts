@@ -1,7 +1,7 @@
 /** The doors to what only some systems can do. Where a system cannot, the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
 import { openLibc } from "./linux/libc.ts";
-import { openSocketMaker } from "./linux/sockopt.ts";
+import { openSocketMaker, setMark } from "./linux/sockopt.ts";
 import type { SocketMaker, SocketOptions } from "./socket-maker.ts";
 
 /**
@@ -16,4 +16,14 @@ export function openSockets(options: SocketOptions, system: string = process.pla
   if (libc === null)
     throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
   return openSocketMaker(libc, options);
+}
+
+/** Marks an open socket (SO_MARK). Throws `ConfigError` where this system cannot. */
+export function markDescriptor(fd: number, mark: number, system: string = process.platform): void {
+  if (system !== "linux")
+    throw new ConfigError(`routing-mark: only Linux can do this, this system is ${system}`);
+  const libc = openLibc();
+  if (libc === null)
+    throw new ConfigError(`routing-mark: needs a runtime with node:ffi, ${process.version} has none`);
+  setMark(libc, fd, mark);
 }

@@ -1,15 +1,17 @@
-import type { Config, GroupConfig, ProxyConfig } from "#config/config.ts";
+import { DEFAULT_GROUP_SETTINGS, type Config, type GroupConfig, type ProxyConfig } from "#config/config.ts";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { Choices, GroupEnv, Health } from "#core/group.ts";
+import type { Choices, Health } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
+import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { BOTH_NETWORKS, unwrap } from "#core/outbound.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
+import { liveSettings, memberList, type MemberSources } from "./members.ts";
 
 export interface OutboundsEnv {
   readonly health: Health;
@@ -18,6 +20,7 @@ export interface OutboundsEnv {
   /** Names of proxy servers. */
   readonly proxyResolver: Resolver;
   readonly choices: Choices;
+  readonly providers: ReadonlyMap<string, ProxyProvider>;
   readonly files: SafeFiles;
   readonly log: Log;
 }
@@ -158,7 +161,7 @@ async function openGroups(
   groups: readonly GroupConfig[],
   all: Map<string, Outbound>,
   owner: AsyncDisposableStack,
-  { choices, log }: OutboundsEnv,
+  env: OutboundsEnv,
 ): Promise<void> {
   const byName = new Map(groups.map((group) => [group.name, group]));
   const open = async (name: string): Promise<Outbound> => {
@@ -166,19 +169,59 @@ async function openGroups(
     if (known !== undefined) return known;
     const group = byName.get(name);
     if (group === undefined) throw new Error(`'${name}' not found`);
-    const members: Outbound[] = [];
-    for (const member of group.members) members.push(await open(member));
-    const env = {
-      name,
-      members: members.length > 0 ? members : [all.get("COMPATIBLE") as Outbound],
-      choices,
-      log,
+    const settings = group.settings ?? DEFAULT_GROUP_SETTINGS;
+    const sources: MemberSources = {
+      listed: await openAll(group.members),
+      included: await openAll(settings.included),
+      provided: providedBy(settings.use, env.providers),
+      emptyFallback: await open(settings.emptyFallback),
     };
-    const made = owner.use(await group.kind.open(group.options as never, env));
+    const made = owner.use(await openGroup(group, memberList(settings, sources), env));
     all.set(name, made);
     return made;
   };
+  const openAll = async (names: readonly string[]): Promise<Outbound[]> => {
+    const opened: Outbound[] = [];
+    for (const name of names) opened.push(await open(name));
+    return opened;
+  };
   for (const { name } of groups) await open(name);
+}
+
+function openGroup(
+  group: GroupConfig,
+  members: () => readonly Outbound[],
+  env: OutboundsEnv,
+): Promise<Outbound> {
+  const [first] = group.settings?.use ?? [];
+  const providerUrl = (first === undefined ? undefined : env.providers.get(first))?.testUrl ?? null;
+  const { choices, health, log } = env;
+  const settings = liveSettings(group, providerUrl);
+  return group.kind.open(group.options as never, {
+    name: group.name,
+    members,
+    settings,
+    choices,
+    health,
+    log,
+  });
+}
+
+/** All nodes of some providers as one array, which stays the same one until a provider changes. */
+function providedBy(
+  names: readonly string[],
+  providers: ReadonlyMap<string, ProxyProvider>,
+): () => readonly Outbound[] {
+  let parts: readonly (readonly Outbound[])[] = [];
+  let joined: readonly Outbound[] = [];
+  return () => {
+    const now = names.map((name) => providers.get(name)?.nodes() ?? []);
+    if (now.length !== parts.length || now.some((part, at) => part !== parts[at])) {
+      parts = now;
+      joined = now.flat();
+    }
+    return joined;
+  };
 }
 
 /** The names from an outbound down to the leaf that it picks now. */

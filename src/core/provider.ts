@@ -1,0 +1,10 @@
+import type { Outbound } from "./outbound.ts";
+
+/** A list of nodes that comes from elsewhere and changes while the program runs. */
+export interface ProxyProvider {
+  readonly name: string;
+  /** The same array until the contents change. */
+  nodes(): readonly Outbound[];
+  /** Its health check's URL; null where it has none. */
+  readonly testUrl: string | null;
+}

@@ -1,0 +1,68 @@
+import { DEFAULT_GROUP_SETTINGS, type GroupConfig, type GroupSettings } from "#config/config.ts";
+import type { GroupSettings as LiveSettings } from "#core/group.ts";
+import type { Outbound } from "#core/outbound.ts";
+import { compilePattern } from "#core/pattern.ts";
+
+/** The ecosystem's test page; answers 204 without a body. */
+export const DEFAULT_TEST_URL = "https://www.gstatic.com/generate_204";
+
+/** Where a group's members come from. */
+export interface MemberSources {
+  /** As listed under `proxies`. */
+  readonly listed: readonly Outbound[];
+  /** What `include-all-proxies` adds. */
+  readonly included: readonly Outbound[];
+  /** The nodes of the used providers, now. */
+  provided(): readonly Outbound[];
+  /** Taken where nothing is left. */
+  readonly emptyFallback: Outbound;
+}
+
+/** Lists the members whenever somebody asks; the work is done again only when a provider has new nodes. */
+export function memberList(settings: GroupSettings, sources: MemberSources): () => readonly Outbound[] {
+  const filters = patternsOf(settings.filter);
+  const excludes = patternsOf(settings.excludeFilter);
+  const excludedTypes = new Set(settings.excludeTypes);
+  const keep = ({ name, type }: Outbound) =>
+    !excludes.some((pattern) => pattern.test(name)) && !excludedTypes.has(type.toLowerCase());
+  let seen: readonly Outbound[] | null = null;
+  let members: readonly Outbound[] = [];
+  return () => {
+    const provided = sources.provided();
+    if (provided !== seen) {
+      seen = provided;
+      const all = [...sources.listed, ...filtered([...sources.included, ...provided], filters)];
+      const kept = [...new Set(all)].filter(keep);
+      members = kept.length > 0 ? kept : [sources.emptyFallback];
+    }
+    return members;
+  };
+}
+
+/** In the order of the filters, each node once. */
+function filtered(nodes: readonly Outbound[], filters: readonly RegExp[]): readonly Outbound[] {
+  if (filters.length === 0) return nodes;
+  return filters.flatMap((filter) => nodes.filter(({ name }) => filter.test(name)));
+}
+
+/** Several expressions are joined by a backtick. */
+function patternsOf(text: string): readonly RegExp[] {
+  return text === "" ? [] : text.split("`").map((part) => compilePattern(part));
+}
+
+/** The settings that a group works with; `url` of the first used provider where the group has none. */
+export function liveSettings(
+  { settings = DEFAULT_GROUP_SETTINGS }: GroupConfig,
+  providerUrl: string | null,
+): LiveSettings {
+  const everyStatus = settings.expectedStatus.some(({ from, to }) => from <= 100 && to >= 599);
+  return {
+    url: settings.url ?? providerUrl ?? DEFAULT_TEST_URL,
+    timeoutMs: settings.timeoutMs,
+    expected: everyStatus ? null : settings.expectedStatus.map(({ from, to }) => [from, to] as const),
+    intervalSeconds: settings.intervalSeconds,
+    lazy: settings.lazy,
+    maxFailedTimes: settings.maxFailedTimes,
+    disableUdp: settings.disableUdp,
+  };
+}
