@@ -4,6 +4,7 @@ import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { RuleOptions, RuleType } from "#core/rule.ts";
 import type { Ip, Network } from "#core/session.ts";
+import type { Range } from "#core/fields.ts";
 import type { Account } from "#core/inbound.ts";
 import type { LogLevel } from "#core/log.ts";
 import type { Sections } from "./sections/index.ts";
@@ -53,8 +54,55 @@ export interface GroupConfig {
   readonly kind: GroupKind;
   /** Names as written, in order; providers and filters are applied by the build. */
   readonly members: readonly string[];
+  /** Output of the kind's schema. */
   readonly options: object;
+  /** The common fields; absent for a group that no file defines: then `DEFAULT_GROUP_SETTINGS` hold. */
+  readonly settings?: GroupSettings;
 }
+
+export interface GroupSettings {
+  /** Provider names, `include-all-providers` resolved. */
+  readonly use: readonly string[];
+  /** What `include-all-proxies` appends to the members, sorted bytewise; `filter` applies to these and to provider nodes. */
+  readonly included: readonly string[];
+  /** Null: the first used provider's health-check URL, else the default one. */
+  readonly url: string | null;
+  /** 0: no periodic test. */
+  readonly intervalSeconds: number;
+  readonly lazy: boolean;
+  readonly timeoutMs: number;
+  readonly maxFailedTimes: number;
+  readonly expectedStatus: readonly Range[];
+  readonly disableUdp: boolean;
+  /** Expressions joined by a backtick (`compilePattern` of #core/pattern.ts reads each). */
+  readonly filter: string;
+  readonly excludeFilter: string;
+  /** API type names, lower case. */
+  readonly excludeTypes: readonly string[];
+  readonly hidden: boolean;
+  readonly icon: string;
+  readonly emptyFallback: string;
+  readonly defaultSelected: string;
+}
+
+export const DEFAULT_GROUP_SETTINGS: GroupSettings = {
+  use: [],
+  included: [],
+  url: null,
+  intervalSeconds: 0,
+  lazy: true,
+  timeoutMs: 5000,
+  maxFailedTimes: 5,
+  expectedStatus: [{ from: 0, to: 65_535 }],
+  disableUdp: false,
+  filter: "",
+  excludeFilter: "",
+  excludeTypes: [],
+  hidden: false,
+  icon: "",
+  emptyFallback: "COMPATIBLE",
+  defaultSelected: "",
+};
 
 export interface RuleConfig {
   /** The whole line, trimmed. */
@@ -87,3 +135,6 @@ export interface Config extends Sections {
   readonly subRules: ReadonlyMap<string, readonly RuleConfig[]>;
   readonly warnings: readonly Diagnostic[];
 }
+
+/** What the top-level ports need to know. */
+export type GeneralKeys = Config["general"];

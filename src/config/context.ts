@@ -25,8 +25,9 @@ export interface Issue {
 
 export interface ReadOptions {
   readonly match?: KeyMatch;
-  /** Known keys that another schema reads. */
-  readonly others?: readonly string[];
+  /** As in `WalkOptions`. */
+  readonly partial?: boolean;
+  readonly prefix?: string;
   /** Says the issues in the words of the section; without it each is reported at its own path. */
   readonly explain?: (issues: readonly Issue[]) => void;
 }
@@ -51,7 +52,8 @@ export class Context {
     path: Path,
     options: ReadOptions = {},
   ): z.output<S> | null {
-    const prepared = this.#shapes.prepare(schema, value, path, options.match ?? "exact", options.others);
+    const { match = "exact", partial = false, prefix = "" } = options;
+    const prepared = this.#shapes.prepare(schema, value, path, { match, partial, prefix });
     return this.readPrepared(schema, prepared, path, options);
   }
 
@@ -74,10 +76,10 @@ export class Context {
     schema: S,
     value: unknown,
     path: Path,
-    known: readonly string[] = [],
+    partial = false,
   ): z.output<S> | null {
     return this.read(schema, value, path, {
-      others: known,
+      partial,
       explain: (issues) => {
         for (const issue of issues) this.typeFault([...path, ...issue.path], issue.message);
       },
@@ -89,14 +91,8 @@ export class Context {
   }
 
   /** Brings the keys of one item into the spelling of the schema. */
-  prepare(
-    schema: z.ZodType,
-    value: unknown,
-    path: Path,
-    match: KeyMatch,
-    others: readonly string[] = [],
-  ): unknown {
-    return this.#shapes.prepare(schema, value, path, match, others);
+  prepare(schema: z.ZodType, value: unknown, path: Path, match: KeyMatch, prefix: string): unknown {
+    return this.#shapes.prepare(schema, value, path, { match, prefix: `${prefix}: ` });
   }
 
   /** The items of a list section, or none; anything else than a list is an error. */
@@ -133,7 +129,7 @@ export function parseSafely(schema: z.ZodType, value: unknown): Outcome {
 
 function toIssue(issue: z.core.$ZodIssue): Issue {
   const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
-  const missing = issue.input === undefined && (issue.code === "invalid_type" || isMissingParam(issue));
+  const missing = isMissingParam(issue) || (issue.input === undefined && issue.code === "invalid_type");
   return { path, missing, message: missing ? "is required" : sentence(issue) };
 }
 

@@ -13,20 +13,30 @@ import { isStrict } from "./strict.ts";
 /** How keys are matched: as written, without regard to case, or also with `_` for `-`. */
 export type KeyMatch = "exact" | "case" | "hyphen";
 
+interface MapShape {
+  readonly kind: "map";
+  readonly keys: ReadonlyMap<string, Shape>;
+  readonly folded: ReadonlyMap<string, string>;
+  readonly open: boolean;
+  /** An unknown key is an error. */
+  readonly strict: boolean;
+}
+
 type Shape =
   | { readonly kind: "any" }
   | { readonly kind: "file" }
   | { readonly kind: "list"; readonly item: Shape }
   | { readonly kind: "record"; readonly item: Shape }
   | { readonly kind: "union"; readonly options: readonly Shape[] }
-  | {
-      readonly kind: "map";
-      readonly keys: ReadonlyMap<string, Shape>;
-      readonly folded: ReadonlyMap<string, string>;
-      readonly open: boolean;
-      /** An unknown key is an error. */
-      readonly strict: boolean;
-    };
+  | MapShape;
+
+export interface WalkOptions {
+  readonly match: KeyMatch;
+  /** The schema reads only some keys of the outermost map; the others belong to somebody else. */
+  readonly partial?: boolean;
+  /** Stands before what is said of keys and files. */
+  readonly prefix: string;
+}
 
 const ANY: Shape = { kind: "any" };
 
@@ -41,87 +51,75 @@ export class Shapes {
     this.#files = files;
   }
 
-  /** The value with its keys in the schema's spelling. Keys that are only in `others` are known too. */
-  prepare(
-    schema: z.ZodType,
-    value: unknown,
-    path: Path,
-    match: KeyMatch,
-    others: readonly string[] = [],
-  ): unknown {
-    return this.#walk(this.#shapeOf(schema), value, path, match, others);
+  /** The value with its keys in the schema's spelling. */
+  prepare(schema: z.ZodType, value: unknown, path: Path, options: WalkOptions): unknown {
+    return this.#walk(this.#shapeOf(schema), value, path, options);
   }
 
-  #walk(shape: Shape, value: unknown, path: Path, match: KeyMatch, others: readonly string[] = []): unknown {
+  #walk(shape: Shape, value: unknown, path: Path, options: WalkOptions): unknown {
     switch (shape.kind) {
       case "any":
         return value;
       case "file":
-        this.#checkFile(value, path);
+        this.#checkFile(value, path, options.prefix);
         return value;
       case "list":
-        if (!Array.isArray(value)) return this.#walk(shape.item, value, path, match);
+        if (!Array.isArray(value)) return this.#walk(shape.item, value, path, options);
         if (shape.item.kind === "any") return value;
-        return value.map((item, at) => this.#walk(shape.item, item, [...path, at], match));
+        return value.map((item, at) => this.#walk(shape.item, item, [...path, at], options));
       case "record":
         if (!isMapValue(value) || shape.item.kind === "any") return value;
-        return mapValues(value, (item, key) => this.#walk(shape.item, item, [...path, key], match));
+        return mapValues(value, (item, key) => this.#walk(shape.item, item, [...path, key], options));
       case "union": {
         const fitting = shape.options.filter((option) => fits(option, value));
-        return fitting.length === 1 ? this.#walk(fitting[0] as Shape, value, path, match) : value;
+        return fitting.length === 1 ? this.#walk(fitting[0] as Shape, value, path, options) : value;
       }
       case "map":
-        return isMapValue(value) ? this.#walkMap(shape, value, path, match, others) : value;
+        return isMapValue(value) ? this.#walkMap(shape, value, path, options) : value;
     }
   }
 
   #walkMap(
-    shape: Shape & { kind: "map" },
+    shape: MapShape,
     value: Readonly<Record<string, unknown>>,
     path: Path,
-    match: KeyMatch,
-    others: readonly string[],
+    options: WalkOptions,
   ): Record<string, unknown> {
     const prepared = Object.create(null) as Record<string, unknown>;
+    const inner = options.partial === true ? { ...options, partial: false } : options;
     for (const key in value) {
       let name = key;
       let known = shape.keys.get(key);
-      if (known === undefined && match !== "exact") {
-        name = shape.folded.get(fold(key, match)) ?? key;
+      if (known === undefined && options.match !== "exact") {
+        name = shape.folded.get(fold(key, options.match)) ?? key;
         known = shape.keys.get(name);
       }
       if (known === undefined) {
-        const passes =
-          shape.open ||
-          others.some((other) => other === key || (match !== "exact" && other === fold(key, match)));
-        if (!passes) {
-          const names = [...shape.keys.keys(), ...others];
-          this.#report.warning(
-            [...path, key],
-            `unknown key ${JSON.stringify(key)}${suggestion(key, names)}`,
-            "key",
-          );
-        }
+        if (!shape.open && options.partial !== true) this.#unknownKey(shape, key, path, options.prefix);
         prepared[key] = value[key];
-        continue;
-      }
-      if (name in prepared) {
-        this.#report.error([...path, key], `${JSON.stringify(name)} is given twice, in two spellings`, "key");
-        continue;
-      }
-      prepared[name] =
-        known.kind === "any" ? value[key] : this.#walk(known, value[key], [...path, name], match);
+      } else if (name in prepared) {
+        const message = `${options.prefix}${JSON.stringify(name)} is given twice, in two spellings`;
+        this.#report.error([...path, key], message, "key");
+      } else
+        prepared[name] =
+          known.kind === "any" ? value[key] : this.#walk(known, value[key], [...path, name], inner);
     }
     return prepared;
   }
 
-  #checkFile(value: unknown, path: Path): void {
+  #unknownKey(shape: MapShape, key: string, path: Path, prefix: string): void {
+    const message = `${prefix}unknown key ${JSON.stringify(key)}${suggestion(key, shape.keys.keys())}`;
+    if (shape.strict) this.#report.error([...path, key], message, "key");
+    else this.#report.warning([...path, key], message, "key");
+  }
+
+  #checkFile(value: unknown, path: Path, prefix: string): void {
     const text = value instanceof Plain ? value.source : value;
     if (typeof text !== "string" || text === "" || isPemText(text)) return;
     try {
       this.#files.resolve(text);
     } catch (error) {
-      this.#report.error(path, messageOf(error));
+      this.#report.error(path, prefix + messageOf(error));
     }
   }
 
@@ -162,7 +160,9 @@ export class Shapes {
         return { kind: "union", options: def.options.map((option) => this.#shapeOf(option)) };
       case "pipe": {
         const shape = this.#shapeOf(def.in._zod.def.type === "transform" ? def.out : def.in);
-        return shape.kind === "map" && isStrict(schema as z.ZodType) ? { ...shape, strict: true } : shape;
+        return shape.kind === "map" && isStrict(schema as unknown as z.ZodType)
+          ? { ...shape, strict: true }
+          : shape;
       }
       case "transform":
         return (schema as unknown as z.ZodType).meta()?.["x-weir-file"] === true ? { kind: "file" } : ANY;

@@ -1,0 +1,179 @@
+/** The whole file: text to a frozen value, or every error of it at once. */
+import { suggestion } from "#core/nearest.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { z } from "zod";
+import type { Config, Diagnostic, RuleConfig } from "./config.ts";
+import { Context, parseSafely, type Registries } from "./context.ts";
+import { checkManagedListeners, checkTun } from "./cross-checks.ts";
+import { buildDns } from "./dns-build.ts";
+import { freezePlain } from "./freeze.ts";
+import { liftGeneral, maskIpv6 } from "./general-build.ts";
+import { readGroups } from "./groups.ts";
+import { BUILT_INS, GLOBAL } from "./known-types.ts";
+import { portListeners, readListeners } from "./listeners.ts";
+import { readProxyProviders, readRuleProviders } from "./providers.ts";
+import { checkDialerProxies, ProxyReader } from "./proxies.ts";
+import { Report, type Path } from "./report.ts";
+import { reportSubRuleCircles, RuleReader } from "./rules.ts";
+import { readHosts } from "./sections/hosts.ts";
+import { BLOCKS, FLAT, TOP_LEVEL } from "./sections/index.ts";
+import { legacyWarnings } from "./sections/legacy.ts";
+import { buildSniffer } from "./sniffer-build.ts";
+import { readTrafficControl } from "./traffic-control.ts";
+import { readTunnels } from "./tunnels.ts";
+import { readYaml, type YamlFile, type YamlMap } from "./yaml.ts";
+
+export interface ParseEnv {
+  readonly registries: Registries;
+  readonly files: Pick<SafeFiles, "resolve">;
+  /** `global-ua` where the file has none. */
+  readonly userAgent: string;
+  /** `geodata-mode` where the file has none (`-m`). */
+  readonly geodataMode?: boolean;
+}
+
+export type ParseResult =
+  | { readonly config: Config; readonly errors?: never; readonly warnings: readonly Diagnostic[] }
+  | {
+      readonly config?: never;
+      /** Sorted by place, never empty. */
+      readonly errors: readonly Diagnostic[];
+      readonly warnings: readonly Diagnostic[];
+    };
+
+/** Reads nothing but what `files.resolve` looks at; throws nothing that the text could cause. */
+export function parseConfig(text: string, env: ParseEnv): ParseResult {
+  const yaml = readYaml(text);
+  const report = new Report(yaml.locate);
+  for (const { place, path, message } of yaml.faults) report.errorAt(place, path, message);
+  for (const { path, message } of yaml.warnings) report.warning(path, message);
+  const config =
+    yaml.root === null
+      ? null
+      : readRoot(yaml.root, yaml, new Context(report, env.registries, env.files), env);
+  const { errors, warnings } = report;
+  if (config === null || errors.length > 0) return { errors, warnings };
+  return { config: freezePlain({ ...config, warnings }), warnings };
+}
+
+type WithoutWarnings = Omit<Config, "warnings">;
+
+function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv): WithoutWarnings {
+  warnOfUnknownKeys(root, yaml, context);
+  const flat = {
+    general: readFlat(FLAT.general, root, context),
+    controller: readFlat(FLAT.controller, root, context),
+    geodata: readFlat(FLAT.geodata, root, context),
+    legacy: readFlat(FLAT.legacy, root, context),
+  };
+  for (const [key, message] of legacyWarnings(flat.legacy)) context.report.warning([key], message, "key");
+  const lifted = liftGeneral(flat.general, context, env.userAgent);
+
+  const ways = readWays(root, context);
+  const { types, listeners: listed } = readListeners(context, context.list(root["listeners"], ["listeners"]));
+  const ports = portListeners(lifted.general, env.registries, (key, message) =>
+    context.report.warning([key], message),
+  );
+  const ruleProviders = readRuleProviders(context, root["rule-providers"]);
+  const { rules, subRules } = readRules(
+    root,
+    context,
+    new RuleReader(context, ways.outbounds, subRuleNames(root, context), ruleProviders.names),
+  );
+
+  const dns = buildDns(readBlock("dns", root, context), context, ruleProviders.names);
+  const tun = readBlock("tun", root, context);
+  checkTun(context, tun, ruleProviders.names);
+  const svc = root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]);
+  if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
+  return {
+    ...lifted,
+    controller: flat.controller,
+    geodata: { ...flat.geodata, geodataMode: flat.geodata.geodataMode ?? env.geodataMode ?? false },
+    legacy: flat.legacy,
+    listeners: [...ports, ...listed],
+    tunnels: readTunnels(context, context.list(root["tunnels"], ["tunnels"]), ways.outbounds),
+    proxies: ways.proxies,
+    groups: ways.groups,
+    proxyProviders: ways.proxyProviders,
+    ruleProviders: ruleProviders.configs,
+    rules,
+    subRules,
+    hosts: readHosts(root["hosts"], context),
+    ...maskIpv6(lifted.general.ipv6, dns, tun),
+    sniffer: buildSniffer(readBlock("sniffer", root, context), context, ruleProviders.names),
+    tls: readBlock("tls", root, context),
+    profile: readBlock("profile", root, context),
+    ntp: readBlock("ntp", root, context),
+    experimental: readBlock("experimental", root, context),
+    svc,
+    trafficControl: readTrafficControl(root["traffic-control"], context),
+  };
+}
+
+/** Everything that rules and listeners may send traffic to. */
+function readWays(root: YamlMap, context: Context) {
+  const items = context.list(root["proxies"], ["proxies"]);
+  const reader = new ProxyReader(context);
+  const { proxies, names } = reader.readAll(items, ["proxies"], "proxy", new Set([...BUILT_INS, GLOBAL]));
+  const providers = readProxyProviders(context, root["proxy-providers"], reader);
+  const groupItems = context.list(root["proxy-groups"], ["proxy-groups"]);
+  const { groups, names: groupNames } = readGroups(context, groupItems, {
+    proxies: names,
+    providers: providers.names,
+  });
+  const outbounds = new Set([...BUILT_INS, GLOBAL, ...names, ...groupNames]);
+  const membersOf = new Map(groups.map(({ name, members }) => [name, members]));
+  const placed = proxies.map(({ proxy, index }) => ({ proxy, path: ["proxies", index] as Path }));
+  checkDialerProxies(context, placed, membersOf, outbounds);
+  return { proxies: proxies.map(({ proxy }) => proxy), groups, proxyProviders: providers.configs, outbounds };
+}
+
+function subRuleNames(root: YamlMap, context: Context): ReadonlySet<string> {
+  return new Set(context.entries(root["sub-rules"], ["sub-rules"]).map(([name]) => name));
+}
+
+function readRules(root: YamlMap, context: Context, reader: RuleReader) {
+  const subRules = new Map<string, readonly RuleConfig[]>();
+  if (typeof root["sub-rules"] === "object")
+    for (const [name, value] of Object.entries(root["sub-rules"] as YamlMap)) {
+      const path: Path = ["sub-rules", name];
+      subRules.set(name, reader.readAll(context.list(value, path), path, `sub-rules[${name}]`));
+    }
+  reportSubRuleCircles(context, subRules);
+  const rules = reader.readAll(context.list(root["rules"], ["rules"]), ["rules"], "rules");
+  return { rules, subRules };
+}
+
+/** A set of top-level keys. Where some are wrong the rest is checked against their defaults. */
+function readFlat<S extends z.ZodType>(schema: S, root: YamlMap, context: Context): z.output<S> {
+  const read = context.readStrict(schema, root, [], true);
+  return read ?? defaultsOf(schema);
+}
+
+function readBlock<K extends Exclude<keyof typeof BLOCKS, "svc">>(
+  key: K,
+  root: YamlMap,
+  context: Context,
+): z.output<(typeof BLOCKS)[K]> {
+  const schema = BLOCKS[key];
+  const value = root[key];
+  const read = value === undefined ? null : context.readStrict(schema, value, [key]);
+  return (read ?? defaultsOf(schema)) as z.output<(typeof BLOCKS)[K]>;
+}
+
+function defaultsOf<S extends z.ZodType>(schema: S): z.output<S> {
+  return parseSafely(schema, {}).data as z.output<S>;
+}
+
+/** Helper keys hold anchors for other places; only one that does not is a likely mistake. */
+function warnOfUnknownKeys(root: YamlMap, yaml: YamlFile, { report }: Context): void {
+  for (const key in root) {
+    if (key in TOP_LEVEL || yaml.holdsAnchor(key)) continue;
+    report.warning(
+      [key],
+      `unknown key ${JSON.stringify(key)}${suggestion(key, Object.keys(TOP_LEVEL))}`,
+      "key",
+    );
+  }
+}

@@ -1,0 +1,186 @@
+/** `rules` and `sub-rules`: lines of `TYPE,payload,target[,param…]`. */
+import { messageOf } from "#core/errors.ts";
+import { Plain, show } from "#core/fields.ts";
+import { suggestion } from "#core/nearest.ts";
+import type { RuleData, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
+import { findCircles } from "./circles.ts";
+import type { RuleConfig } from "./config.ts";
+import type { Context } from "./context.ts";
+import { RULE_TYPES } from "./known-types.ts";
+import type { Path } from "./report.ts";
+import type { RuleSetNames } from "./rule-sets.ts";
+
+/** Their payload may hold commas: the last item is the target and there are no parameters. */
+const LAST_IS_TARGET: ReadonlySet<string> = new Set([
+  "AND",
+  "OR",
+  "NOT",
+  "SUB-RULE",
+  "DOMAIN-REGEX",
+  "PROCESS-NAME-REGEX",
+  "PROCESS-PATH-REGEX",
+]);
+
+const PARAMS = ["no-resolve", "src"];
+
+export interface RuleLine {
+  /** Upper case. */
+  readonly type: string;
+  readonly payload: string;
+  readonly target: string;
+  /** Lower case. */
+  readonly params: readonly string[];
+}
+
+/** Null where the line has too few items. Shared with whoever reads such lines elsewhere. */
+export function splitRule(line: string): RuleLine | null {
+  const parts = line.split(",").map((part) => part.trim());
+  const type = (parts[0] as string).toUpperCase();
+  if (type === "MATCH") {
+    const target = parts[1] ?? "";
+    return target === "" ? null : { type, payload: "", target, params: [] };
+  }
+  if (parts.length < 3) return null;
+  if (!LAST_IS_TARGET.has(type)) {
+    const [, payload, target, ...rest] = parts as [string, string, string, ...string[]];
+    const params = rest.map((word) => word.toLowerCase()).filter((word) => word !== "");
+    return target === "" ? null : { type, payload, target, params };
+  }
+  const payload = line.slice(line.indexOf(",") + 1, line.lastIndexOf(",")).trim();
+  const target = parts.at(-1) as string;
+  return target === "" ? null : { type, payload, target, params: [] };
+}
+
+const NOTHING_LOADED: RuleData = { size: -1, reads: [], match: () => undefined };
+
+/** Reads lines against everything that they may name. */
+export class RuleReader {
+  readonly #context: Context;
+  readonly #types: ReadonlyMap<string, RuleType>;
+  readonly #outbounds: ReadonlySet<string>;
+  readonly #subRules: ReadonlySet<string>;
+  readonly #ruleSets: RuleSetNames;
+  #missingSets: string[] = [];
+  readonly #scope: RuleScope;
+
+  constructor(
+    context: Context,
+    outbounds: ReadonlySet<string>,
+    subRules: ReadonlySet<string>,
+    ruleSets: RuleSetNames,
+  ) {
+    this.#context = context;
+    this.#types = new Map(context.registries.ruleTypes.map((entry) => [entry.type, entry]));
+    this.#outbounds = outbounds;
+    this.#subRules = subRules;
+    this.#ruleSets = ruleSets;
+    this.#scope = {
+      ruleSet: (name) => {
+        if (!ruleSets.has(name)) this.#missingSets.push(name);
+        return NOTHING_LOADED;
+      },
+      geosite: () => NOTHING_LOADED,
+      geoip: () => NOTHING_LOADED,
+      asn: () => NOTHING_LOADED,
+    };
+  }
+
+  /** `label` stands before the index in messages: `rules`, `sub-rules[name]`. */
+  readAll(items: readonly unknown[], path: Path, label: string): readonly RuleConfig[] {
+    const rules: RuleConfig[] = [];
+    for (const [at, item] of items.entries()) {
+      const line = item instanceof Plain ? item.source : item;
+      const here = [...path, at];
+      if (typeof line !== "string") {
+        this.#context.report.error(
+          here,
+          `${label}[${at}] [${show(item)}] error: expected a line TYPE,payload,target`,
+        );
+        continue;
+      }
+      const text = line.trim();
+      const rule = this.#read(text, here, `${label}[${at}] [${text}]`);
+      if (rule !== null) rules.push(rule);
+    }
+    return rules;
+  }
+
+  #read(text: string, path: Path, prefix: string): RuleConfig | null {
+    const { report } = this.#context;
+    const line = splitRule(text);
+    if (line === null) {
+      report.error(path, `${prefix} error: format invalid, expected TYPE,payload,target or MATCH,target`);
+      return null;
+    }
+    const fault = this.#targetFault(line);
+    if (fault !== null) report.error(path, `${prefix} error: ${fault}`);
+    for (const param of line.params)
+      if (!PARAMS.includes(param))
+        report.warning(
+          path,
+          `${prefix} warning: unknown parameter ${show(param)}${suggestion(param, PARAMS)}`,
+        );
+    const type = this.#types.get(line.type);
+    if (type === undefined) {
+      this.#reportType(line, path, prefix);
+      return null;
+    }
+    const source = line.params.includes("src");
+    const options: RuleOptions = { source, noResolve: source || line.params.includes("no-resolve") };
+    const payloadFault = this.#payloadFault(type, line.payload, options);
+    if (payloadFault !== null) report.error(path, `${prefix} error: ${payloadFault}`);
+    if (fault !== null || payloadFault !== null) return null;
+    return { text, type, payload: line.payload, target: line.target, options };
+  }
+
+  #targetFault({ type, target }: RuleLine): string | null {
+    if (type === "SUB-RULE") {
+      if (this.#subRules.has(target)) return null;
+      return `sub-rule [${target}] not found${suggestion(target, this.#subRules)}`;
+    }
+    return this.#outbounds.has(target)
+      ? null
+      : `proxy [${target}] not found${suggestion(target, this.#outbounds)}`;
+  }
+
+  #payloadFault(type: RuleType, payload: string, options: RuleOptions): string | null {
+    this.#missingSets = [];
+    try {
+      if (type.type === "RULE-SET" && !this.#ruleSets.has(payload)) this.#missingSets.push(payload);
+      type.parse(payload, options, this.#scope);
+    } catch (error) {
+      if (this.#missingSets.length === 0) return messageOf(error);
+    }
+    const [missing] = this.#missingSets;
+    return missing === undefined ? null : this.#ruleSets.fault(missing, []);
+  }
+
+  #reportType({ type, payload }: RuleLine, path: Path, prefix: string): void {
+    const { report } = this.#context;
+    if (RULE_TYPES.includes(type)) {
+      report.warning(path, `${prefix} warning: the type ${type} is not in this build; the rule is left out`);
+      if (type === "RULE-SET" && !this.#ruleSets.has(payload))
+        report.error(path, `${prefix} error: ${this.#ruleSets.fault(payload, [])}`);
+      return;
+    }
+    const known = new Set([...this.#types.keys(), ...RULE_TYPES]);
+    report.error(path, `${prefix} error: unsupported rule type: ${type}${suggestion(type, known)}`);
+  }
+}
+
+/** Sub-rule lists that lead back to themselves; the message names the way. */
+export function reportSubRuleCircles(
+  context: Context,
+  subRules: ReadonlyMap<string, readonly RuleConfig[]>,
+): void {
+  const targets = (name: string): readonly string[] =>
+    (subRules.get(name) ?? []).filter(({ type }) => type.type === "SUB-RULE").map(({ target }) => target);
+  for (const circle of findCircles(subRules.keys(), targets)) {
+    const way = [...circle, circle[0]].join("->");
+    context.report.error(
+      ["sub-rules", circle[0] as string],
+      `sub-rules: circular references [${way}]`,
+      "key",
+    );
+  }
+}

@@ -1,0 +1,89 @@
+/** `tunnels`: fixed forwards, as text `network,address,target[,proxy]` or as a map. */
+import { Fault, list, maybe, name, Plain, scalar, show, text } from "#core/fields.ts";
+import { suggestion } from "#core/nearest.ts";
+import type { Network } from "#core/session.ts";
+import { parseHostPort } from "#net/address-fields.ts";
+import { ANY_V4, parseIp } from "#net/ip.ts";
+import { z } from "zod";
+import type { TunnelConfig } from "./config.ts";
+import type { Context } from "./context.ts";
+import { reportIssues } from "./items.ts";
+import type { Path } from "./report.ts";
+import { isMapValue } from "./shape.ts";
+
+const NETWORKS: readonly Network[] = ["tcp", "udp"];
+
+const network = () =>
+  scalar({ type: "string", enum: ["tcp", "udp", "tcp/udp", "udp/tcp"] }, (source, raw) => {
+    const words = source.toLowerCase().split("/");
+    const networks = NETWORKS.filter((word) => words.includes(word));
+    if (networks.length === words.length && networks.length > 0) return networks;
+    return new Fault(`expected tcp, udp or tcp/udp, got ${show(raw)}`);
+  });
+
+const listenAddress = () =>
+  scalar({ type: "string" }, (source, raw) => {
+    const parsed = parseHostPort(source);
+    const ip = parsed === null ? null : parsed.host === "" ? ANY_V4 : parseIp(parsed.host);
+    if (parsed !== null && ip !== null) return { ip, port: parsed.port };
+    return new Fault(`expected address:port such as 127.0.0.1:6553, got ${show(raw)}`);
+  });
+
+const targetAddress = () =>
+  scalar({ type: "string" }, (source, raw) => {
+    const parsed = parseHostPort(source);
+    if (parsed !== null && parsed.host !== "" && parsed.port > 0) return parsed;
+    return new Fault(`expected host:port such as 8.8.8.8:53, got ${show(raw)}`);
+  });
+
+export const tunnelFields = z.object({
+  network: list(network()),
+  address: listenAddress(),
+  target: targetAddress(),
+  proxy: maybe(name()),
+});
+
+export function readTunnels(
+  context: Context,
+  items: readonly unknown[],
+  outbounds: ReadonlySet<string>,
+): readonly TunnelConfig[] {
+  const tunnels: TunnelConfig[] = [];
+  for (const [at, item] of items.entries()) {
+    const path: Path = ["tunnels", at];
+    const prefix = `tunnel ${at}`;
+    const fields = isMapValue(item) ? item : splitLine(context, item, path, prefix);
+    if (fields === null) continue;
+    const read = context.read(tunnelFields, fields, path, {
+      match: "case",
+      explain: (issues) => reportIssues(context, issues, path, prefix),
+    });
+    if (read === null) continue;
+    if (read.proxy !== null && !outbounds.has(read.proxy)) {
+      const message = `tunnel proxy ${read.proxy} not found${suggestion(read.proxy, outbounds)}`;
+      context.report.error([...path, "proxy"], message);
+    }
+    const networks = new Set(read.network.flat());
+    tunnels.push({
+      networks: NETWORKS.filter((word) => networks.has(word)),
+      listen: read.address,
+      target: read.target,
+      proxy: read.proxy,
+    });
+  }
+  return tunnels;
+}
+
+function splitLine(context: Context, item: unknown, path: Path, prefix: string): object | null {
+  const line = item instanceof Plain ? item.source : item;
+  const parts = typeof line === "string" ? line.split(",").map((part) => part.trim()) : [];
+  if (parts.length === 3 || parts.length === 4) {
+    const [networks, address, target, proxy] = parts as [string, string, string, string | undefined];
+    return { network: networks, address, target, ...(proxy === undefined ? {} : { proxy }) };
+  }
+  context.report.error(path, `${prefix}: expected network,address,target[,proxy], got ${show(item)}`);
+  return null;
+}
+
+/** What a schema of the whole file says of an item. */
+export const tunnelItem = z.union([tunnelFields, text()]);
