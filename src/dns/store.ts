@@ -106,14 +106,15 @@ export class ArcStore<V> implements Store<V> {
       this.#target = Math.max(0, this.#target - ratio(this.#ghostOnce, this.#ghostAgain));
       this.#again.set(key, slot);
     } else this.#once.set(key, slot);
-    while (this.size > this.#bounds.entries || this.#bytes > this.#bounds.bytes) this.#forgetOne();
+    while (this.size > this.#bounds.entries || this.#bytes > this.#bounds.bytes) this.#forgetOne(key);
   }
 
-  #forgetOne(): void {
-    const fromOnce = this.#again.size === 0 || (this.#once.size > 0 && this.#once.size > this.#target);
-    const [list, ghosts] = fromOnce
-      ? ([this.#once, this.#ghostOnce] as const)
-      : ([this.#again, this.#ghostAgain] as const);
+  /** `fresh` was set just now and goes only when nothing else is left. */
+  #forgetOne(fresh: string): void {
+    const wanted = this.#once.size > this.#target ? this.#once : this.#again;
+    const other = wanted === this.#once ? this.#again : this.#once;
+    const list = wanted.size === 0 || (wanted.oldest === fresh && other.size > 0) ? other : wanted;
+    const ghosts = list === this.#once ? this.#ghostOnce : this.#ghostAgain;
     const oldest = list.oldest as string;
     this.#bytes -= (list.get(oldest) as Slot<V>).sizeBytes;
     list.delete(oldest);

@@ -160,8 +160,8 @@ export function nameserverText(server: Omit<NameserverOptions, "text">): string 
 }
 
 /** Equal for entries that may share one upstream and its connections. */
-export function nameserverKey({ text: _, ...meaning }: NameserverOptions): string {
-  return JSON.stringify(meaning);
+export function nameserverKey(server: NameserverOptions): string {
+  return JSON.stringify({ ...server, text: "" });
 }
 
 /** A server of `default-nameserver` must not need a resolver itself. */

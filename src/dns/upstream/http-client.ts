@@ -105,16 +105,18 @@ class Http1Client implements HttpClient {
     this.#target = target;
     let next: Duplex | null = first;
     first.on("error", () => {}); // between requests nobody else listens; the agent drops a dead socket
-    const create = (_: unknown, done: Created): undefined => {
+    const create = async (_: unknown, done: Created): Promise<void> => {
       const ready = next;
       next = null;
-      if (ready !== null && !ready.destroyed) return done(null, ready) as undefined;
-      redial().then(
-        (stream) => done(null, stream),
-        (error: Error) => done(error),
-      );
+      try {
+        done(null, ready !== null && !ready.destroyed ? ready : await redial());
+      } catch (error) {
+        done(error as Error);
+      }
     };
-    Object.assign(this.#agent, { createConnection: create });
+    // The agent takes a stream from the call or from the callback; a promise is neither, so it must not be returned.
+    const createConnection = (options: unknown, done: Created): void => void create(options, done);
+    Object.assign(this.#agent, { createConnection });
   }
 
   async get(path: string, signal: AbortSignal): Promise<Uint8Array> {

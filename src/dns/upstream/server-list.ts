@@ -27,7 +27,7 @@ export function openServerList(env: ServerListEnv): Upstream {
     return opened;
   };
   const closeAllBut = async (kept: readonly Ip[]): Promise<void> => {
-    for (const [ip, upstream] of [...open]) {
+    for (const [ip, upstream] of open) {
       if (kept.includes(ip)) continue;
       open.delete(ip);
       await upstream[Symbol.asyncDispose]();

@@ -1,0 +1,155 @@
+/** One resolver role: its cache, the merging of equal questions, refreshing and asking again (dns.md §7, §8). */
+import { DialError, messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { bareAnswer } from "./answer.ts";
+import { AnswerCache, type Aged, type CacheHit, type CacheOptions } from "./cache.ts";
+import type { Packet } from "./packet.ts";
+import type { Query } from "./query.ts";
+import { allRefused } from "./race.ts";
+import type { Strategy } from "./strategy.ts";
+import { RCODE } from "./types.ts";
+import { abortion } from "./upstream/wire.ts";
+
+export interface CachingResolverEnv {
+  /** For logs: main, proxy, direct, default. */
+  readonly role: string;
+  readonly strategy: Strategy;
+  readonly cache: CacheOptions;
+  readonly log: Log;
+  readonly nowMs: () => number;
+}
+
+const SET_TIMEOUT_MS = 5000;
+/** At the bound a new question fails at once; those under way go on. */
+const MAX_RUNNING = 4096;
+/** Pauses before a failed question is asked again for the cache alone. */
+const RETRY_PAUSES_MS = [1000, 2000, 4000];
+/** Questions waiting to be asked again; at the bound a failed one is not asked again. */
+const MAX_RETRIES = 64;
+
+interface Running {
+  readonly answer: Promise<Packet>;
+  shared: boolean;
+}
+
+export class CachingResolver implements Disposable {
+  readonly strategy: Strategy;
+  readonly #env: CachingResolverEnv;
+  readonly #cache: AnswerCache;
+  readonly #running = new Map<string, Running>();
+  readonly #retries = new Set<NodeJS.Timeout>();
+  readonly #life = new AbortController();
+
+  constructor(env: CachingResolverEnv) {
+    this.strategy = env.strategy;
+    this.#env = env;
+    this.#cache = new AnswerCache(env.cache, env.nowMs);
+  }
+
+  /** What is known already; a stale answer starts a refresh. */
+  cached(query: Query): CacheHit | null {
+    const hit = this.#cache.get(query.key);
+    if (hit?.stale === true) this.#refresh(query);
+    return hit;
+  }
+
+  has(key: string): boolean {
+    return this.#cache.get(key) !== null;
+  }
+
+  /** `signal` ends the wait, not the question: its answer goes to the cache and to others who wait. */
+  async answer(query: Query, signal: AbortSignal): Promise<Aged> {
+    const hit = this.cached(query);
+    if (hit !== null) return hit;
+    const { answer } = this.#join(query);
+    const waiting = abortion(signal);
+    try {
+      return { packet: await Promise.race([answer, waiting.aborted]), takeSeconds: 0 };
+    } finally {
+      waiting.release();
+    }
+  }
+
+  flush(): void {
+    this.#cache.clear();
+  }
+
+  get size(): number {
+    return this.#cache.size;
+  }
+
+  [Symbol.dispose](): void {
+    this.#life.abort(new DialError("aborted", "the resolver is closed"));
+    for (const timer of this.#retries) clearTimeout(timer);
+    this.#retries.clear();
+  }
+
+  #join(query: Query): Running {
+    const running = this.#running.get(query.key);
+    if (running !== undefined) {
+      running.shared = true;
+      return running;
+    }
+    const started = this.#start(query);
+    started.answer.catch(() => this.#retryLater(query, started, 0));
+    return started;
+  }
+
+  #start(query: Query): Running {
+    if (this.#running.size >= MAX_RUNNING)
+      return {
+        answer: Promise.reject(new DialError("failed", "too many DNS questions at once")),
+        shared: true,
+      };
+    const running: Running = { answer: this.#ask(query), shared: false };
+    this.#running.set(query.key, running);
+    return running;
+  }
+
+  async #ask(query: Query): Promise<Packet> {
+    const deadline = new AbortController();
+    const timer = setTimeout(() => {
+      deadline.abort(new DialError("timeout", `no answer for ${query.name} within ${SET_TIMEOUT_MS} ms`));
+    }, SET_TIMEOUT_MS);
+    const close = () => deadline.abort(this.#life.signal.reason);
+    this.#life.signal.addEventListener("abort", close, { once: true });
+    if (this.#life.signal.aborted) close();
+    try {
+      const { packet, keep } = await this.#env.strategy.ask(query, deadline.signal);
+      if (keep) this.#cache.put(query, packet);
+      return packet;
+    } catch (error) {
+      if (allRefused(error)) this.#cache.put(query, bareAnswer(query, RCODE.SERVFAIL));
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      this.#life.signal.removeEventListener("abort", close);
+      this.#running.delete(query.key);
+    }
+  }
+
+  #refresh(query: Query): void {
+    if (this.#running.has(query.key)) return;
+    this.#start(query).answer.catch((error: unknown) => {
+      this.#env.log.debug(
+        () => `[DNS] ${this.#env.role}: refreshing ${query.name} failed: ${messageOf(error)}`,
+      );
+    });
+  }
+
+  /** Somebody asked and went away empty-handed: perhaps the answer is there when they come again. */
+  #retryLater(query: Query, failed: Running, round: number): void {
+    const pauseMs = RETRY_PAUSES_MS[round];
+    const closed = this.#life.signal.aborted || this.#retries.size >= MAX_RETRIES;
+    if (pauseMs === undefined || failed.shared || closed) return;
+    const timer = setTimeout(() => {
+      this.#retries.delete(timer);
+      const known = this.#cache.get(query.key);
+      if (this.#running.has(query.key) || (known !== null && known.packet.rcode !== RCODE.SERVFAIL)) return;
+      const again = this.#start(query);
+      again.answer.catch(() => this.#retryLater(query, again, round + 1));
+    }, pauseMs);
+    timer.unref();
+    this.#retries.add(timer);
+  }
+}

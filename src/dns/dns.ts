@@ -1,0 +1,106 @@
+/** The DNS engine as the rest of the program sees it. */
+import type { DnsAnswerView } from "#core/control.ts";
+import type { DnsOptions } from "#core/dns-options.ts";
+import type { Destination, Ip } from "#core/session.ts";
+import type { DnsEnv } from "./env.ts";
+import { FakeIp, type FakeIpState } from "./fake-ip.ts";
+import { openHosts } from "./hosts.ts";
+import { Mapping } from "./mapping.ts";
+import { canonicalName } from "./name.ts";
+import { prepareDestination, type Prepared } from "./prepare.ts";
+import { encodeQuestion, type Query, QueryReader } from "./query.ts";
+import { type CoreResolvers, openRoles } from "./roles.ts";
+import { type AskedBy, DnsService } from "./service.ts";
+import { TYPE } from "./types.ts";
+import { UpstreamPool } from "./upstream/index.ts";
+import { viewOf } from "./view.ts";
+
+/** What a reload takes over, and a restart as far as it was stored. */
+export interface DnsState {
+  readonly fakeIp: FakeIpState | null;
+  readonly mapping: readonly (readonly [Ip, string])[];
+}
+
+export interface Explanation {
+  readonly name: string;
+  /** Where the hosts table sends it; null: it is not in there. */
+  readonly hosts: { readonly name: string; readonly addresses: readonly Ip[] | null } | null;
+  /** Would a client get a fake address? */
+  readonly faked: boolean;
+  /** The policy condition, `fallback-filter` or `nameserver`. */
+  readonly by: string;
+  readonly servers: readonly string[];
+  /** Is there an A or AAAA answer in the cache of the main resolver? */
+  readonly cached: boolean;
+}
+
+export interface Dns extends CoreResolvers, AsyncDisposable {
+  /** A client's message through the whole chain. Throws `ProtocolError` where it is no query. */
+  handle(message: Uint8Array, by: AskedBy): Promise<Uint8Array>;
+  /** What rules and the dial need to know of a destination. */
+  prepare(destination: Destination): Prepared;
+  /** `sniffer`: the name seen in a connection to that address. */
+  learnName(ip: Ip, host: string): void;
+  isFakeIp(ip: Ip): boolean;
+  /** Main resolver only: no hosts, no fake-IP. Throws `DialError`. */
+  query(name: string, type: number, signal: AbortSignal): Promise<DnsAnswerView>;
+  explain(name: string): Explanation;
+  flushCache(): void;
+  flushFakeIp(): void;
+  exportState(): DnsState;
+  /** Replaces pools of the same range and adds to the mapping. */
+  importState(state: DnsState): void;
+}
+
+/** What runs while `dns.enable` is true. Throws `ConfigError`; nothing stays open then. */
+export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
+  await using undo = new AsyncDisposableStack();
+  const hosts = await openHosts({
+    entries: env.hosts,
+    systemFile: options.useSystemHosts ? env.hostsFile : null,
+    nowMs: env.nowMs,
+  });
+  const pool = undo.use(new UpstreamPool(env));
+  const roles = openRoles(options, env, pool, hosts);
+  for (const role of roles.open) undo.use(role);
+  const fakeIp =
+    options.enhancedMode === "fake-ip" ? undo.use(new FakeIp(options, env.sets, env.persist)) : null;
+  const mapping = options.enhancedMode === "normal" ? null : new Mapping();
+  const { main } = roles;
+  const service = new DnsService({
+    hosts: options.useHosts ? hosts : null,
+    fakeIp,
+    mapping,
+    ipv6: options.ipv6,
+    resolver: main,
+    observer: env.observer,
+    log: env.log,
+  });
+  const life = undo.move();
+  const reader = new QueryReader();
+  const questionOf = (name: string, type: number) => reader.read(encodeQuestion(name, type)) as Query;
+  return {
+    ...roles.resolvers,
+    handle: (message, by) => service.handle(message, by),
+    prepare: (destination) =>
+      prepareDestination(destination, { mode: options.enhancedMode, fakeIp, mapping, hosts }),
+    learnName: (ip, host) => mapping?.insert(ip, host),
+    isFakeIp: (ip) => fakeIp?.isFake(ip) ?? false,
+    query: async (name, type, signal) => viewOf(await main.answer(questionOf(name, type), signal)),
+    explain(text) {
+      const name = canonicalName(text);
+      const { by, upstreams } = main.strategy.choose(name);
+      const cached = [TYPE.A, TYPE.AAAA].some((type) => main.has(questionOf(name, type).key));
+      const servers = upstreams.map((upstream) => upstream.text);
+      return { name, hosts: hosts.find(name), faked: fakeIp?.isFaked(name) ?? false, by, servers, cached };
+    },
+    flushCache: () => roles.open.forEach((role) => role.flush()),
+    flushFakeIp: () => fakeIp?.flush(),
+    exportState: () => ({ fakeIp: fakeIp?.exportState() ?? null, mapping: mapping?.exportState() ?? [] }),
+    importState(state) {
+      if (state.fakeIp !== null) fakeIp?.importState(state.fakeIp);
+      for (const [ip, host] of state.mapping) mapping?.insert(ip, host);
+    },
+    [Symbol.asyncDispose]: () => life.disposeAsync(),
+  };
+}

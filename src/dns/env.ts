@@ -1,0 +1,37 @@
+/** What the engine is given. */
+import type { HostEntry, NameserverOptions } from "#core/dns-options.ts";
+import type { Log } from "#core/log.ts";
+import type { Ip } from "#core/session.ts";
+import type { PersistFakeIp } from "./fake-ip.ts";
+import type { Observer } from "./observe.ts";
+import type { NameSets } from "./policy.ts";
+import type { CountryOf } from "./strategy.ts";
+import type { Exit } from "./upstream/upstream.ts";
+
+export interface SystemEnv {
+  /** In file order; empty where there is no section. */
+  readonly hosts: readonly HostEntry[];
+  /**
+   * How an upstream without exit, with a named one, or one that follows the rules is dialled. Asked at every dial, so
+   * proxies may be built after this. A name that is no proxy or group is an interface. Throws `DialError`.
+   */
+  readonly exitFor: (server: Pick<NameserverOptions, "exit" | "followRules">) => Exit;
+  /** Addresses that lead back to this service (TUN DNS): never asked as system servers. */
+  readonly ownAddresses: () => ReadonlySet<Ip>;
+  readonly log: Log;
+  /** Wall clock in milliseconds. */
+  readonly nowMs: () => number;
+  /** Null where the system has no such file. `hostsFile` null also switches it off. */
+  readonly resolvConf: string | null;
+  readonly hostsFile: string | null;
+}
+
+export interface DnsEnv extends SystemEnv {
+  readonly sets: NameSets;
+  /** Null: no GeoIP database; then no answer is judged by country. */
+  readonly countryOf: CountryOf | null;
+  /** Kernel-direct; asked at every answer. */
+  readonly observer: () => Observer | null;
+  /** Takes changes of the fake-IP pools to the store, every 200 ms at most; null: not kept. */
+  readonly persist: PersistFakeIp | null;
+}

@@ -1,0 +1,172 @@
+/** Synthetic addresses of one family: names in, addresses out, and back (dns.md §6.1, §6.2). */
+import { ConfigError } from "#core/errors.ts";
+import type { Ip, IpPrefix } from "#core/session.ts";
+import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
+
+/** Offset 1 is the gateway, 2 the TUN's next address, 3 is kept free. */
+const FIRST_OFFSET = 4;
+/** Pairs that are remembered: about 10 MB at the bound, where the pair unused for the longest time is forgotten. */
+const MAX_PAIRS = 65_536;
+/** Offsets are kept as numbers; a larger IPv6 range is used up to here. */
+const MAX_HOST_BITS = 40;
+
+/** What survives a reload and a restart. */
+export interface FakePoolState {
+  /** The network as text; a state of another range is not used. */
+  readonly range: string;
+  readonly offset: number;
+  readonly cycle: boolean;
+  /** Least recently used first. */
+  readonly pairs: readonly (readonly [host: string, ip: Ip])[];
+}
+
+/** Told of every change, in order. `ip` null: forgotten. */
+export type OnPair = (host: string, ip: Ip | null) => void;
+
+export class FakePool {
+  readonly range: string;
+  readonly gateway: Ip;
+  readonly #network: Uint8Array;
+  readonly #bits: number;
+  readonly #last: number;
+  /** In order of use. */
+  readonly #offsets = new Map<string, number>();
+  readonly #hosts = new Map<number, string>();
+  readonly #onPair: OnPair;
+  #offset = FIRST_OFFSET - 1;
+  #cycle = false;
+
+  /** Throws `ConfigError` where the range has no room. */
+  constructor({ ip, bits }: IpPrefix, onPair: OnPair) {
+    const bytes = bytesOfIp(ip);
+    const hostBits = bytes.length * 8 - bits;
+    this.#bits = bits;
+    this.#last = 2 ** Math.min(hostBits, MAX_HOST_BITS) - 1;
+    if (this.#last <= FIRST_OFFSET)
+      throw new ConfigError(`fake-ip-range ${ip}/${bits} is too small, expected a prefix of /29 or shorter`);
+    this.#network = withOffset(bytes, bits, 0);
+    this.range = `${ipFromBytes(this.#network)}/${bits}`;
+    this.gateway = this.#ipOf(1);
+    this.#onPair = onPair;
+  }
+
+  /** The address of a name, a new one where it has none. */
+  allocate(host: string): Ip {
+    const known = this.#offsets.get(host);
+    if (known !== undefined) {
+      this.#touch(host, known);
+      return this.#ipOf(known);
+    }
+    this.#offset++;
+    if (this.#offset >= this.#last) {
+      this.#offset = FIRST_OFFSET;
+      this.#cycle = true;
+    }
+    this.#forget(this.#hosts.get(this.#offset));
+    if (this.#offsets.size >= MAX_PAIRS) this.#forget(this.#offsets.keys().next().value);
+    this.#offsets.set(host, this.#offset);
+    this.#hosts.set(this.#offset, host);
+    const ip = this.#ipOf(this.#offset);
+    this.#onPair(host, ip);
+    return ip;
+  }
+
+  has(host: string): boolean {
+    return this.#offsets.has(host);
+  }
+
+  hostOf(ip: Ip): string | null {
+    const offset = this.#offsetOf(ip);
+    const host = offset === null ? undefined : this.#hosts.get(offset);
+    if (host === undefined || offset === null) return null;
+    this.#touch(host, offset);
+    return host;
+  }
+
+  /** Inside the range and neither the gateway nor the broadcast address: nobody else has it. */
+  isFake(ip: Ip): boolean {
+    const offset = this.#offsetOf(ip);
+    return offset !== null && offset !== 1 && offset < this.#last;
+  }
+
+  flush(): void {
+    for (const host of this.#offsets.keys()) this.#forget(host);
+    this.#offset = FIRST_OFFSET - 1;
+    this.#cycle = false;
+  }
+
+  get offset(): number {
+    return this.#offset;
+  }
+
+  get cycle(): boolean {
+    return this.#cycle;
+  }
+
+  exportState(): FakePoolState {
+    const pairs = Array.from(this.#offsets, ([host, offset]) => [host, this.#ipOf(offset)] as const);
+    return { range: this.range, offset: this.#offset, cycle: this.#cycle, pairs };
+  }
+
+  /** Replaces all. A state of another range, or one that makes no sense, leaves the pool empty: it starts over. */
+  importState({ range, offset, cycle, pairs }: FakePoolState): void {
+    this.flush();
+    if (range !== this.range || !Number.isInteger(offset) || offset < FIRST_OFFSET || offset >= this.#last)
+      return;
+    for (const [host, ip] of pairs.slice(-MAX_PAIRS)) {
+      const at = this.#offsetOf(ip);
+      if (at === null || at < FIRST_OFFSET || at >= this.#last) continue;
+      this.#forget(this.#hosts.get(at));
+      this.#forget(host);
+      this.#offsets.set(host, at);
+      this.#hosts.set(at, host);
+    }
+    this.#offset = offset;
+    this.#cycle = cycle;
+  }
+
+  #touch(host: string, offset: number): void {
+    this.#offsets.delete(host);
+    this.#offsets.set(host, offset);
+  }
+
+  /** Both directions together: a pair of which one half is gone would lead a client astray. */
+  #forget(host: string | undefined): void {
+    const offset = host === undefined ? undefined : this.#offsets.get(host);
+    if (host === undefined || offset === undefined) return;
+    this.#offsets.delete(host);
+    this.#hosts.delete(offset);
+    this.#onPair(host, null);
+  }
+
+  #ipOf(offset: number): Ip {
+    return ipFromBytes(withOffset(this.#network, this.#bits, offset));
+  }
+
+  /** Null: outside the range, or beyond what is used of it. */
+  #offsetOf(ip: Ip): number | null {
+    const bytes = bytesOfIp(ip);
+    if (bytes.length !== this.#network.length) return null;
+    let offset = 0;
+    for (let at = 0; at < bytes.length; at++) {
+      const keep = Math.max(0, Math.min(8, this.#bits - at * 8));
+      const mask = (0xff << (8 - keep)) & 0xff;
+      const byte = bytes[at] as number;
+      if ((byte & mask) !== this.#network[at]) return null;
+      offset = offset * 256 + (byte & ~mask & 0xff);
+    }
+    return offset <= this.#last ? offset : null;
+  }
+}
+
+/** The address with its host bits replaced by the offset. */
+function withOffset(address: Uint8Array, bits: number, offset: number): Uint8Array {
+  const bytes = Uint8Array.from(address);
+  let rest = offset;
+  for (let at = bytes.length - 1; at * 8 + 8 > bits; at--) {
+    const mask = (0xff << (8 - Math.max(0, bits - at * 8))) & 0xff;
+    bytes[at] = ((bytes[at] as number) & mask) | (rest & ~mask & 0xff);
+    rest = Math.floor(rest / 256);
+  }
+  return bytes;
+}

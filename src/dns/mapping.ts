@@ -1,0 +1,50 @@
+/** Which name a client asked for before it connected to an address (dns.md §9). */
+import type { Ip } from "#core/session.ts";
+import { isLanIp } from "#net/cidr.ts";
+import { ipFromBytes } from "#net/ip.ts";
+import { eachAddress, type Packet } from "./packet.ts";
+
+/** At the bound the entry that was neither written nor read for the longest time goes. There is no other end: clients keep using addresses after their TTL. */
+const MAX_ENTRIES = 4096;
+
+export class Mapping {
+  readonly #hosts = new Map<Ip, string>();
+  /** Addresses of packets that are answered again and again from the cache. */
+  readonly #known = new WeakMap<Packet, readonly Ip[]>();
+
+  /** Remembers the addresses of an answer. The last name that resolved to an address wins. */
+  remember(host: string, packet: Packet, type: number): void {
+    let addresses = this.#known.get(packet);
+    if (addresses === undefined) {
+      addresses = globalAddresses(packet, type);
+      this.#known.set(packet, addresses);
+    }
+    for (const ip of addresses) this.insert(ip, host);
+  }
+
+  insert(ip: Ip, host: string): void {
+    this.#hosts.delete(ip);
+    this.#hosts.set(ip, host);
+    if (this.#hosts.size > MAX_ENTRIES) this.#hosts.delete(this.#hosts.keys().next().value as Ip);
+  }
+
+  hostOf(ip: Ip): string | null {
+    const host = this.#hosts.get(ip);
+    if (host === undefined) return null;
+    this.insert(ip, host);
+    return host;
+  }
+
+  exportState(): readonly (readonly [Ip, string])[] {
+    return [...this.#hosts];
+  }
+}
+
+function globalAddresses(packet: Packet, type: number): readonly Ip[] {
+  const addresses: Ip[] = [];
+  eachAddress(packet, type, (address) => {
+    const ip = ipFromBytes(address);
+    if (!isLanIp(ip)) addresses.push(ip);
+  });
+  return addresses;
+}

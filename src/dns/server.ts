@@ -1,0 +1,101 @@
+/** Sockets that clients ask: the listener, and the two relays that hijacked questions take (dns.md §2, §12). */
+import type { Duplex } from "node:stream";
+import type { InboundEnv } from "#core/inbound.ts";
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { Endpoint } from "#core/session.ts";
+import type { DatagramSocket } from "#core/sockets.ts";
+import { FrameReader, frameOf } from "./frames.ts";
+import type { AskedBy } from "./service.ts";
+
+export type HandleDns = (message: Uint8Array, by: AskedBy) => Promise<Uint8Array>;
+
+export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> & {
+  readonly handle: HandleDns;
+};
+
+/** At the bound further UDP questions are dropped: clients ask again. */
+const MAX_UDP_RUNNING = 4096;
+/** At the bound the socket is not read until an answer has gone out. */
+const MAX_STREAM_RUNNING = 64;
+/** At the bound a new TCP connection is closed. */
+const MAX_STREAMS = 1024;
+const IDLE_MS = 10_000;
+/** A client that does not take its answers is cut off. */
+const MAX_UNSENT_BYTES = 1 << 20;
+
+/** Listens while not disposed; disposing ends open TCP conversations (the sockets belong to the host). */
+export interface DnsServer extends Disposable {
+  readonly endpoints: readonly Endpoint[];
+}
+
+export async function openDnsServer({ listenTcp, listenUdp, log, handle }: DnsServerEnv): Promise<DnsServer> {
+  const streams = new Set<Duplex>();
+  const udp = await listenUdp((socket) => serveDatagrams(socket, handle, log));
+  const tcp = await listenTcp((socket) => {
+    socket.on("error", (error) => log.debug(() => `[DNS] TCP client: ${error.message}`));
+    if (streams.size >= MAX_STREAMS) return void socket.destroy();
+    streams.add(socket);
+    socket.once("close", () => streams.delete(socket));
+    serveDnsStream(socket, handle, log);
+  });
+  return {
+    endpoints: [...udp, ...tcp],
+    [Symbol.dispose]() {
+      for (const stream of streams) stream.destroy();
+    },
+  };
+}
+
+function serveDatagrams(socket: DatagramSocket, handle: HandleDns, log: Log): void {
+  let running = 0;
+  const ignore = () => {}; // an answer that cannot be sent is lost, as datagrams are; the client asks again
+  socket.on("error", (error) => log.warning(() => `[DNS] UDP: ${error.message}`));
+  socket.on("message", (message, { address, port }) => {
+    if (running >= MAX_UDP_RUNNING || port === 0) return;
+    running++;
+    handle(message, { network: "udp" })
+      .then(
+        (answer) => socket.send(answer, port, address, ignore),
+        (error: unknown) => log.debug(() => `[DNS] dropped a packet of ${address}: ${messageOf(error)}`),
+      )
+      .catch(ignore) // the socket was closed meanwhile
+      .finally(() => running--);
+  });
+}
+
+/**
+ * Answers length-prefixed questions until the client ends, nothing comes for ten seconds, or it sends nonsense. Takes
+ * the stream over.
+ */
+export function serveDnsStream(stream: Duplex, handle: HandleDns, log: Log): void {
+  let running = 0;
+  let ended = false;
+  const idle = setTimeout(() => stream.destroy(), IDLE_MS);
+  const close = (error: unknown) => {
+    log.debug(() => `[DNS] TCP client cut off: ${messageOf(error)}`);
+    stream.destroy();
+  };
+  const answered = (answer: Uint8Array) => {
+    if (stream.destroyed) return;
+    stream.write(frameOf(answer));
+    if (stream.writableLength > MAX_UNSENT_BYTES) return void stream.destroy();
+    if (running - 1 < MAX_STREAM_RUNNING) stream.resume();
+    if (ended && running === 1) stream.end();
+  };
+  const frames = new FrameReader((message) => {
+    running++;
+    idle.refresh();
+    if (running >= MAX_STREAM_RUNNING) stream.pause();
+    handle(message, { network: "tcp" })
+      .then(answered, close)
+      .finally(() => running--);
+  });
+  stream.on("error", () => stream.destroy());
+  stream.on("close", () => clearTimeout(idle));
+  stream.on("end", () => {
+    ended = true;
+    if (running === 0) stream.end();
+  });
+  stream.on("data", (chunk: Uint8Array) => frames.push(chunk));
+}
