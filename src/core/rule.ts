@@ -18,6 +18,8 @@ export interface Facts {
   readonly inboundUser?: string | null;
   readonly dscp?: number | null;
   readonly process?: ProcessInfo | null;
+  /** The user who owns the client's socket: cheaper to learn than the process. */
+  readonly uid?: number | null;
 }
 
 export interface ProcessInfo {
