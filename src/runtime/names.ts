@@ -1,0 +1,76 @@
+/** Name resolution of one runtime: the DNS engine where the `dns` section is on, else the system's servers. */
+import { existsSync } from "node:fs";
+import type { Config } from "#config/config.ts";
+import type { Log } from "#core/log.ts";
+import type { Resolver } from "#core/resolver.ts";
+import type { Destination } from "#core/session.ts";
+import { openDns, type Dns } from "#dns/dns.ts";
+import type { PersistFakeIp } from "#dns/fake-ip.ts";
+import type { NameSets } from "#dns/policy.ts";
+import type { Prepared } from "#dns/prepare.ts";
+import type { CountryOf } from "#dns/strategy.ts";
+import { openSystemDns } from "#dns/system-dns.ts";
+import type { Exits } from "./exits.ts";
+
+export interface NamesEnv {
+  readonly exits: Exits;
+  readonly sets: NameSets;
+  readonly countryOf: CountryOf | null;
+  readonly persist: PersistFakeIp | null;
+  readonly log: Log;
+}
+
+export interface Names extends AsyncDisposable {
+  readonly resolver: Resolver;
+  readonly proxyResolver: Resolver;
+  readonly directResolver: Resolver;
+  prepare(destination: Destination): Prepared;
+  flushCache(): void;
+  /** Null: the `dns` section is off. */
+  readonly dns: Dns | null;
+}
+
+const RESOLV_CONF = "/etc/resolv.conf";
+const HOSTS_FILE = "/etc/hosts";
+
+/** Throws `ConfigError`; nothing stays open then. */
+export async function openNames(
+  config: Config,
+  { exits, sets, countryOf, persist, log }: NamesEnv,
+): Promise<Names> {
+  const system = {
+    hosts: config.hosts,
+    exitFor: exits.for.bind(exits),
+    ownAddresses: () => new Set<never>(),
+    log,
+    nowMs: Date.now,
+    resolvConf: existsSync(RESOLV_CONF) ? RESOLV_CONF : null,
+    hostsFile: process.env["DISABLE_SYSTEM_HOSTS"] === "true" || !existsSync(HOSTS_FILE) ? null : HOSTS_FILE,
+  };
+  if (config.dns.enable) {
+    const dns = await openDns(config.dns, { ...system, sets, countryOf, observer: () => null, persist });
+    return { ...pick(dns), dns, [Symbol.asyncDispose]: () => dns[Symbol.asyncDispose]() };
+  }
+  const plain = await openSystemDns({ ...system, ipv6: config.general.ipv6 });
+  const { resolver } = plain;
+  return {
+    resolver,
+    proxyResolver: resolver,
+    directResolver: resolver,
+    prepare: (destination) => plain.prepare(destination),
+    flushCache: () => plain.flushCache(),
+    dns: null,
+    [Symbol.asyncDispose]: () => plain[Symbol.asyncDispose](),
+  };
+}
+
+function pick(dns: Dns): Omit<Names, "dns" | keyof AsyncDisposable> {
+  const { resolver, proxyResolver, directResolver } = dns;
+  return {
+    resolver,
+    proxyResolver,
+    directResolver,
+    prepare: (destination) => dns.prepare(destination),
+    flushCache: () => dns.flushCache(),
+  };
+}
