@@ -56,9 +56,10 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
     logger: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: MAX_NAME_CHARACTERS },
-    frameworkErrors(error, request, reply) {
-      if (cors.apply(request, reply)) return void reply.code(200).send();
-      return void sendError(reply, answerTo(error));
+    frameworkErrors(error, request, rawReply) {
+      const reply = rawReply as unknown as FastifyReply; // hooks have not run for a path that cannot be decoded
+      if (cors.apply(request as FastifyRequest, reply)) void reply.code(200).send();
+      else void sendError(reply, answerTo(error));
     },
   });
   app.decorateRequest("declaredType", "");

@@ -15,6 +15,8 @@ const PING_MS = 30_000;
 /** Clients have nothing to say; more than this in one message ends the connection. */
 const MAX_CLIENT_MESSAGE_BYTES = 65_536;
 
+const VERSION = "13";
+
 export interface Subscriber {
   /** One JSON document. False: dropped, the client reads too slowly. */
   send(json: string): boolean;
@@ -46,6 +48,10 @@ export class Subscribers implements Disposable {
   /** Takes the connection of this call over. Throws `ApiError` 503 where there are too many. */
   add({ upgrade, reply }: Call): Subscriber | null {
     if (this.#open.size >= MAX_SUBSCRIBERS) throw new ApiError(503, "too many open streams");
+    if (upgrade !== null && upgrade.request.headers["sec-websocket-version"] !== VERSION) {
+      reply.header("sec-websocket-version", VERSION); // RFC 6455 §4.4; the library would also take a draft
+      throw new ApiError(400, `expected WebSocket version ${VERSION}`);
+    }
     reply.hijack();
     const subscriber =
       upgrade === null

@@ -1,0 +1,144 @@
+/** What only real sockets show: limits, keep-alive after a refusal, requests that two parsers would read differently. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { liveController } from "../support/live-controller.ts";
+import { RawClient } from "../support/raw-http.ts";
+
+const SECRET = "s3cret";
+const HEAD = `Host: 127.0.0.1\r\nAuthorization: Bearer ${SECRET}\r\n`;
+const PROBE = `GET /version HTTP/1.1\r\n${HEAD}\r\n`;
+const LIMIT = 1_048_576;
+
+test("a body over 1 MiB is 413 by its length, and the connection serves the next request", async () => {
+  await using live = await liveController({ secret: SECRET });
+  using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  client.send(`PATCH /configs HTTP/1.1\r\n${HEAD}Content-Length: ${LIMIT + 1}\r\n\r\n`);
+  await client.until(/413 /); // answered before the body came
+  client.send(Buffer.alloc(LIMIT + 1, 0x20));
+  client.send(PROBE);
+  await client.until(/"meta":true/);
+  assert.deepEqual(client.statuses, [413, 200]);
+});
+
+test("a chunked body over 1 MiB is 413 as soon as it is too long, and the connection serves the next request", async () => {
+  await using live = await liveController({ secret: SECRET });
+  using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  client.send(`PUT /storage/x HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+  const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(65_536, 0x20), Buffer.from("\r\n")]);
+  for (let at = 0; at < 17; at++) client.send(chunk);
+  await client.until(/413 /);
+  for (let at = 0; at < 5; at++) client.send(chunk);
+  client.send(`0\r\n\r\n${PROBE}`);
+  await client.until(/"meta":true/);
+  assert.deepEqual(client.statuses, [413, 200]);
+  assert.equal(live.control.stored.size, 0);
+});
+
+test("a refusal does not read the body as the next request", async () => {
+  await using live = await liveController({ secret: SECRET });
+  using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  const inner = `DELETE /connections HTTP/1.1\r\n${HEAD}\r\n`;
+  live.control.connect("a.example");
+  client.send(`PATCH /configs HTTP/1.1\r\nHost: a\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`);
+  client.send(`GET /version HTTP/1.1\r\n${HEAD}Content-Length: ${inner.length}\r\n\r\n${inner}`);
+  client.send(PROBE);
+  await client.until(/"meta":true[^]*"meta":true/);
+  assert.deepEqual(client.statuses, [401, 200, 200]);
+  assert.equal(live.control.live.size, 1);
+});
+
+test("the body is asked for after the credentials, not before", async () => {
+  await using live = await liveController({ secret: SECRET });
+  const expect = `Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`;
+  using stranger = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  stranger.send(`PATCH /configs HTTP/1.1\r\nHost: a\r\n${expect}`);
+  await stranger.closed();
+  assert.deepEqual(stranger.statuses, [401]);
+  using friend = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  friend.send(`PATCH /configs HTTP/1.1\r\n${HEAD}${expect}`);
+  await friend.until(/100 Continue/);
+  friend.send("{}");
+  await friend.until(/204 /);
+});
+
+const SMUGGLING: readonly (readonly [name: string, head: string])[] = [
+  ["length and chunked", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"],
+  ["chunked and length", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"],
+  ["two lengths", "Content-Length: 5\r\nContent-Length: 6\r\n"],
+  ["a list of lengths", "Content-Length: 5, 6\r\n"],
+  ["a signed length", "Content-Length: +5\r\n"],
+  ["a negative length", "Content-Length: -5\r\n"],
+  ["a hexadecimal length", "Content-Length: 0x5\r\n"],
+  ["a huge length", "Content-Length: 99999999999999999999\r\n"],
+  ["chunked not last", "Transfer-Encoding: chunked, identity\r\n"],
+  ["an unknown coding", "Transfer-Encoding: xchunked\r\n"],
+  ["two codings", "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n"],
+  ["a space before the colon", "Transfer-Encoding : chunked\r\n"],
+  ["a folded header", "Content-Length:\r\n 5\r\n"],
+  ["a bare line feed", "Content-Length: 5\nX: y\r\n"],
+  ["a carriage return in a value", "X: a\rContent-Length: 5\r\n"],
+  ["a NUL in a value", "X: a\0b\r\n"],
+  ["two hosts", "Host: b.example\r\n"],
+];
+
+test("requests that two parsers would read differently are refused", async () => {
+  await using live = await liveController({ secret: SECRET });
+  for (const [name, head] of SMUGGLING) {
+    live.control.connect("a.example");
+    using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    client.send(
+      `POST /cache/dns/flush HTTP/1.1\r\n${HEAD}${head}\r\n0\r\n\r\nDELETE /connections HTTP/1.1\r\n${HEAD}\r\n`,
+    );
+    await client.until(/HTTP\/1\.1 4\d\d /);
+    assert.equal(client.statuses[0], 400, name);
+    if (name !== "two hosts") await client.closed(); // there both readings agree on where the request ends
+    if (name !== "two hosts") assert.equal(live.control.live.size > 0, true, name);
+    live.control.live.clear();
+  }
+});
+
+test("garbage, other protocols and endless headers end with 4xx or a closed connection, and others go on", async () => {
+  await using live = await liveController();
+  const garbage = [
+    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "\x05\x01\x00\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "GET /version HTTP/9.9\r\n\r\n",
+    "GET /version HTTP/1.1\r\n\r\n",
+    "CONNECT a.example:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    `GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`,
+    `GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`,
+  ];
+  for (const bytes of garbage) {
+    using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    client.send(Buffer.from(bytes, "latin1"));
+    await client.closed();
+    assert.doesNotMatch(client.received, /"meta"/, JSON.stringify(bytes.slice(0, 40)));
+  }
+  assert.equal((await fetch(`${live.url}/version`)).status, 200);
+});
+
+test("an upgrade to something else than a WebSocket is answered as if nobody had asked", async () => {
+  await using live = await liveController();
+  using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  client.send("GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
+  await client.until(/"meta":true/);
+});
+
+test("an unfinished request is ended by the server's own time-out", async () => {
+  await using live = await liveController();
+  const started = performance.now();
+  const clients = await Promise.all(
+    ["", "GET /version HTTP/1.1\r\n", "GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "].map(
+      async (bytes) => {
+        const client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+        client.send(bytes);
+        return client;
+      },
+    ),
+  );
+  const drip = setInterval(() => clients.at(-1)?.send("x"), 500);
+  await Promise.all(clients.map((client) => client.closed()));
+  clearInterval(drip);
+  assert.ok(performance.now() - started > 5_000, "patience for slow but honest clients");
+});

@@ -1,0 +1,243 @@
+/** WebSockets and newline-delimited JSON on real sockets. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { WebSocket, type ClientOptions } from "ws";
+import { liveController, type LiveController } from "../support/live-controller.ts";
+import { RawClient } from "../support/raw-http.ts";
+
+const SECRET = "s3 cret/ü";
+const TOKEN = encodeURIComponent(SECRET);
+
+class Client implements Disposable {
+  readonly socket: WebSocket;
+  readonly #records: string[] = [];
+  #wake = () => {};
+
+  constructor(live: LiveController, path: string, options: ClientOptions = {}) {
+    this.socket = new WebSocket(`ws://127.0.0.1:${live.port}${path}`, options);
+    this.socket.on("message", (data: Buffer, isBinary) => {
+      assert.equal(isBinary, false);
+      this.#records.push(data.toString());
+      this.#wake();
+    });
+  }
+
+  async next<T>(): Promise<T> {
+    while (this.#records.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
+    return JSON.parse(this.#records.shift() as string) as T;
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.on("error", () => {}); // ended on purpose, perhaps while it was still connecting
+    this.socket.terminate();
+  }
+}
+
+/** The status with which a handshake was refused; 101 where it was not. */
+async function handshake(
+  live: LiveController,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<number> {
+  const socket = new WebSocket(`ws://127.0.0.1:${live.port}${path}`, { headers });
+  const { promise, resolve } = Promise.withResolvers<number>();
+  socket.on("unexpected-response", (_, response) => resolve(response.statusCode ?? 0));
+  socket.on("open", () => resolve(101));
+  socket.on("error", () => {}); // follows a refusal
+  return promise.finally(() => socket.terminate());
+}
+
+const STREAMS = ["/traffic", "/memory", "/logs", "/connections"];
+
+test("§15.1 the token alone decides where there is one; an empty or missing one leaves it to the header", async () => {
+  await using live = await liveController({ secret: SECRET });
+  const good = { authorization: `Bearer ${Buffer.from(SECRET).toString("latin1")}` };
+  for (const path of STREAMS) {
+    assert.equal(await handshake(live, `${path}?token=${TOKEN}`), 101, path);
+    assert.equal(await handshake(live, `${path}?token=${TOKEN}`, { authorization: "Bearer wrong" }), 101);
+    assert.equal(await handshake(live, `${path}?token=wrong`, good), 401);
+    assert.equal(await handshake(live, `${path}?token=`, good), 101);
+    assert.equal(await handshake(live, `${path}?`, good), 101);
+    for (const query of ["", "?token=", "?token=wrong"])
+      assert.equal(await handshake(live, path + query), 401);
+    assert.equal((await fetch(`${live.url}${path}?token=${TOKEN}`)).status, 401);
+  }
+  assert.equal(await handshake(live, `/configs?token=${TOKEN}`), 401);
+  assert.equal(await handshake(live, "/nowhere"), 404);
+});
+
+test("§15.1 without a secret every token and header passes", async () => {
+  await using live = await liveController();
+  assert.equal(await handshake(live, "/traffic?token="), 101);
+  assert.equal(await handshake(live, "/traffic?token=whatever", { authorization: "Bearer " }), 101);
+});
+
+test("§15.8 §15.9 what is wrong with the question is said before the upgrade", async () => {
+  await using live = await liveController();
+  for (const path of [
+    "/logs?level=trace",
+    "/logs?level=",
+    ...["0", "-5", "x", "1e9", "99999999999"].map((it) => `/connections?interval=${it}`),
+  ]) {
+    assert.equal(await handshake(live, path), 400, path);
+  }
+  assert.equal(await handshake(live, "/logs?level=debug&format=structured"), 101);
+  assert.equal((await fetch(`${live.url}/connections?interval=x`)).status, 200);
+});
+
+test("a foreign page gets 403 where origins are restricted; our own page and listed ones are served", async () => {
+  const cors = { allowOrigins: ["https://panel.example"], allowPrivateNetwork: true };
+  await using live = await liveController({ cors });
+  const from = (origin: string) => handshake(live, "/traffic", { origin });
+  assert.equal(await from("https://evil.example"), 403);
+  assert.equal(await from("null"), 403);
+  assert.equal(await from("https://panel.example"), 101);
+  assert.equal(await from(live.url), 101);
+  assert.equal(await from(`http://127.0.0.1:1`), 403);
+  assert.equal(await handshake(live, "/traffic", { host: "evil.example" }), 403);
+});
+
+test("handshakes that RFC 6455 forbids are refused", async () => {
+  await using live = await liveController();
+  const upgrade = "GET /traffic HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n";
+  for (const rest of [
+    "Sec-WebSocket-Version: 13\r\n",
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",
+    "Sec-WebSocket-Key: short\r\nSec-WebSocket-Version: 13\r\n",
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 8\r\n",
+  ]) {
+    using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    client.send(`${upgrade}${rest}\r\n`);
+    await client.closed();
+    assert.match(client.received, /^HTTP\/1\.1 4\d\d /);
+  }
+});
+
+test("§15.9 §15.10 traffic after a second, memory begins with 0, totals never fall", async () => {
+  await using live = await liveController();
+  using traffic = new Client(live, "/traffic?token=");
+  using memory = new Client(live, "/memory");
+  await once(traffic.socket, "open");
+  live.control.uploadTotal += 500;
+  const first = await traffic.next<{ up: number; down: number; upTotal: number; downTotal: number }>();
+  assert.deepEqual([first.upTotal, first.downTotal, first.down], [1500, 2000, 0]);
+  assert.ok(first.up > 0 && first.up <= 500);
+  assert.deepEqual(await memory.next(), { inuse: 0, oslimit: 0 });
+  assert.deepEqual(await memory.next(), { inuse: 41_943_040, oslimit: 0 });
+  const second = await traffic.next<{ up: number; upTotal: number }>();
+  assert.ok(second.upTotal >= first.upTotal && second.up === 0);
+});
+
+test("§15.9 the first snapshot of connections comes at once, the next after the interval", async () => {
+  await using live = await liveController();
+  live.control.connect("example.com");
+  using client = new Client(live, "/connections?interval=60&token=");
+  type Shot = { connections: { id: string }[] };
+  assert.equal((await client.next<Shot>()).connections.length, 1);
+  live.control.live.clear();
+  for (let shots = 0; shots < 50; shots++) if ((await client.next<Shot>()).connections.length === 0) return;
+  assert.fail("the snapshots never changed");
+});
+
+test("logs: the subscriber's level filters, both forms, and leaving ends the watch", async () => {
+  await using live = await liveController();
+  using warnings = new Client(live, "/logs?level=warning&format=structured");
+  using everything = new Client(live, "/logs?level=debug");
+  await Promise.all([once(warnings.socket, "open"), once(everything.socket, "open")]);
+  live.control.emit("debug", "[DNS] a");
+  live.control.emit("warning", "[TCP] dial");
+  const { time, ...rest } = await warnings.next<{ time: string }>();
+  assert.match(time, /^\d\d:\d\d:\d\d$/);
+  assert.deepEqual(rest, { level: "warn", message: "[TCP] dial", fields: [] });
+  assert.deepEqual(await everything.next(), { type: "debug", payload: "[DNS] a" });
+  assert.deepEqual(await everything.next(), { type: "warning", payload: "[TCP] dial" });
+  everything.socket.close();
+  await once(everything.socket, "close");
+  while (live.control.watcherCount > 1) await new Promise(setImmediate);
+});
+
+test("a plain GET streams newline-delimited JSON until the client leaves", async () => {
+  await using live = await liveController();
+  const leave = new AbortController();
+  const answer = await fetch(`${live.url}/logs?level=info`, {
+    signal: leave.signal,
+    headers: { origin: "https://a.example" },
+  });
+  assert.equal(answer.headers.get("content-type"), "application/json");
+  assert.equal(answer.headers.get("access-control-allow-origin"), "*");
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+  for (const text of ["one", "two"]) {
+    live.control.emit("info", text);
+    const { value } = await reader.read();
+    assert.equal(Buffer.from(value as Uint8Array).toString(), `{"type":"info","payload":"${text}"}\n`);
+  }
+  leave.abort();
+  while (live.control.watcherCount > 0) await new Promise(setImmediate);
+});
+
+test("client frames are ignored, pings answered, closing is noticed, nonsense costs only that connection", async () => {
+  await using live = await liveController();
+  using good = new Client(live, "/logs");
+  using bad = new Client(live, "/logs");
+  await Promise.all([once(good.socket, "open"), once(bad.socket, "open")]);
+  good.socket.send("hello?");
+  good.socket.ping("x");
+  await once(good.socket, "pong");
+  bad.socket.on("error", () => {}); // it is about to lose its connection
+  bad.socket.send("x".repeat(100_000));
+  await once(bad.socket, "close");
+  live.control.emit("info", "still here");
+  assert.deepEqual(await good.next(), { type: "info", payload: "still here" });
+});
+
+for (const form of ["a WebSocket", "a plain GET"]) {
+  test(`${form} that never reads loses its own records only, in at most 2 MiB`, async () => {
+    await using live = await liveController();
+    using reader = new Client(live, "/logs");
+    await once(reader.socket, "open");
+    using stuck = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    const upgrade =
+      form === "a WebSocket"
+        ? "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+        : "";
+    stuck.send(`GET /logs HTTP/1.1\r\nHost: 127.0.0.1\r\n${upgrade}\r\n`);
+    await stuck.until(/HTTP\/1\.1 (101|200) /);
+    stuck.socket.pause();
+    const text = "y".repeat(10_000);
+    const before = process.memoryUsage();
+    const total = 3000; // 30 MB, far beyond what the kernel buffers for one socket
+    for (let at = 0; at < total; at++) {
+      live.control.emit("info", `${at} ${text}`);
+      const { payload } = await reader.next<{ payload: string }>();
+      assert.ok(payload.startsWith(`${at} `));
+    }
+    const grown =
+      process.memoryUsage().arrayBuffers +
+      process.memoryUsage().external -
+      before.arrayBuffers -
+      before.external;
+    assert.ok(grown < 8 * 1_048_576, `buffers grew by ${grown} bytes`);
+    stuck.socket.resume();
+    stuck.received = "";
+    live.control.emit("info", "resumed");
+    await stuck.until(/.{5}/);
+    assert.equal(live.control.watcherCount, 2);
+  });
+}
+
+test("disposal ends streams at once and frees the port, a request in flight is still answered", async () => {
+  const live = await liveController();
+  using client = new Client(live, "/traffic");
+  await once(client.socket, "open");
+  const closed = once(client.socket, "close");
+  live.control.configs.patch = async () => {
+    await live.controller[Symbol.asyncDispose]();
+  };
+  const answer = await fetch(`${live.url}/configs`, { method: "PATCH", body: "{}" });
+  assert.equal(answer.status, 204);
+  await closed;
+  await using again = await liveController({ listeners: { http: { host: "127.0.0.1", port: live.port } } });
+  assert.equal(again.port, live.port);
+  assert.equal(again.controller.endpoints.length, 1);
+});
