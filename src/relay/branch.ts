@@ -1,5 +1,7 @@
 /** The path of one datagram session through one leaf outbound by one rule: a row in the live table. */
+import { messageOf } from "#core/errors.ts";
 import type { DialError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
 import type { Meter } from "#core/meter.ts";
 import type { Decision } from "#core/router.ts";
 import type { Datagram, DatagramFlow, Destination, Metadata } from "#core/session.ts";
@@ -55,7 +57,7 @@ export class Branch implements Idle {
     try {
       // A throw before the promise must come as late as a rejection: the owner does not know this branch yet.
       const flow = await Promise.try(() => outbound.associate(destination, { signal, metadata }));
-      if (this.#closed) return await flow[Symbol.asyncDispose]();
+      if (this.#closed) return await closeFlow(flow, log);
       this.#flow = flow;
       this.#meter = ledger.open(metadata, this.decision);
       log.info(() => matched(metadata, this.decision));
@@ -101,8 +103,15 @@ export class Branch implements Idle {
     this.#entry[Symbol.dispose]();
     this.#meter?.[Symbol.dispose]();
     this.#owner.branchClosed(this, failure);
-    this.#flow?.[Symbol.asyncDispose]().catch((error: unknown) => {
-      this.#env.log.debug(() => `[UDP] closing a path: ${error instanceof Error ? error.message : error}`);
-    });
+    if (this.#flow !== null) void closeFlow(this.#flow, this.#env.log);
+  }
+}
+
+/** Never rejects: what cannot be closed is nobody's to repair. */
+export async function closeFlow(flow: DatagramFlow, log: Log): Promise<void> {
+  try {
+    await flow[Symbol.asyncDispose]();
+  } catch (error) {
+    log.debug(() => `[UDP] closing a path: ${messageOf(error)}`);
   }
 }

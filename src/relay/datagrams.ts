@@ -5,7 +5,7 @@ import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
 import type { Decision, Router } from "#core/router.ts";
 import type { Datagram, DatagramSession, Destination, Metadata } from "#core/session.ts";
-import { Branch } from "./branch.ts";
+import { Branch, closeFlow } from "./branch.ts";
 import type { BranchOwner } from "./branch.ts";
 import { DatagramQueue } from "./datagram-budget.ts";
 import type { DatagramBudget } from "./datagram-budget.ts";
@@ -44,19 +44,11 @@ export async function serveDatagrams(session: DatagramSession, env: DatagramEnv)
   const { ip } = session.metadata.source;
   if (!env.budget.enter(ip)) {
     env.log.debug(() => `[UDP] ${ip}: too many sessions, one more is refused`);
-    return closeFlow(session, env.log);
+    return closeFlow(session.flow, env.log);
   }
   await new Promise<void>((done) => new Demultiplexer(session, env, done).start());
   env.budget.leave(ip);
-  await closeFlow(session, env.log);
-}
-
-async function closeFlow({ flow }: DatagramSession, log: Log): Promise<void> {
-  try {
-    await flow[Symbol.asyncDispose]();
-  } catch (error) {
-    log.debug(() => `[UDP] closing a session: ${error instanceof Error ? error.message : error}`);
-  }
+  await closeFlow(session.flow, env.log);
 }
 
 class Demultiplexer implements BranchOwner, Idle {
