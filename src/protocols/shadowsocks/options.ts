@@ -1,0 +1,97 @@
+import { z } from "zod";
+import { ConfigError } from "#core/errors.ts";
+import { Fault, flag, int, mapOf, name, scalar, secret, serverFields, show, text } from "#core/fields.ts";
+import type { User } from "#core/inbound.ts";
+import { findMethod, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";
+import { serverKeys } from "./server-keys.ts";
+
+const cipher = () =>
+  scalar({ type: "string", enum: [...METHOD_NAMES] }, (source, raw) => {
+    const method = findMethod(source);
+    return method?.name ?? new Fault(`expected one of ${METHOD_NAMES.join(", ")}, got ${show(raw)}`);
+  });
+
+const PLUGINS = ["obfs", "v2ray-plugin"] as const;
+
+const plugin = () =>
+  scalar({ type: "string", enum: [...PLUGINS] }, (source, raw) => {
+    const found = PLUGINS.find((known) => known === source);
+    return found ?? new Fault(`expected one of ${PLUGINS.join(", ")}, got ${show(raw)}`);
+  });
+
+const pluginOptions = z.object({
+  mode: text().optional(),
+  host: text().optional(),
+});
+export type PluginOptions = z.output<typeof pluginOptions>;
+
+export const outboundSchema = z
+  .object({
+    ...serverFields,
+    cipher: cipher(),
+    password: secret(),
+    "udp-over-tcp": flag().default(false),
+    "udp-over-tcp-version": int(1, 2).default(1),
+    plugin: plugin().optional(),
+    "plugin-opts": pluginOptions.optional(),
+  })
+  .superRefine(({ cipher: method, password, plugin: kind, "plugin-opts": options }, context) => {
+    const fault = faultOf(() => checkPassword(method, password));
+    if (fault !== null) context.addIssue({ code: "custom", message: fault, path: ["password"] });
+    const modes = kind === "obfs" ? ["http", "tls"] : kind === undefined ? null : ["websocket"];
+    if (modes !== null && !modes.includes(options?.mode ?? ""))
+      context.addIssue({
+        code: "custom",
+        message: `${kind} needs mode ${modes.join(" or ")}`,
+        path: ["plugin-opts", "mode"],
+      });
+  });
+export type OutboundOptions = z.output<typeof outboundSchema>;
+
+function checkPassword(methodName: string, password: string): void {
+  const method = findMethod(methodName) as Method;
+  if (method.edition === "2022") preSharedKeys(method, password);
+}
+
+/** A map of names to passwords, or a list of {username, password}. */
+const userList = () =>
+  z
+    .union([
+      mapOf(secret()),
+      z.array(z.object({ username: name(), password: secret() }), {
+        error: "expected a map of name: password",
+      }),
+    ])
+    .transform((value): User[] =>
+      Array.isArray(value)
+        ? value.map(({ username, password }) => ({ id: username, credential: password, flow: null }))
+        : Object.entries(value).map(([id, credential]) => ({ id, credential, flow: null })),
+    );
+
+export const inboundSchema = z
+  .object({
+    cipher: cipher(),
+    password: secret().default(""),
+    udp: flag().default(true),
+    users: userList().optional(),
+  })
+  .superRefine(({ cipher: method, password, users }, context) => {
+    const found = findMethod(method) as Method;
+    if (password === "" && users === undefined && found.edition !== "plain")
+      context.addIssue({ code: "custom", message: "is required", path: ["password"] });
+    else {
+      const fault = faultOf(() => serverKeys(found, password, users ?? null));
+      if (fault !== null) context.addIssue({ code: "custom", message: fault, path: ["password"] });
+    }
+  });
+export type InboundOptions = z.output<typeof inboundSchema>;
+
+function faultOf(check: () => unknown): string | null {
+  try {
+    check();
+    return null;
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,109 @@
+import type { Duplex } from "node:stream";
+import { BOTH_NETWORKS, type DialContext, type Outbound, type OutboundEnv } from "#core/outbound.ts";
+import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
+import { CodecStream, type StreamCodec } from "#net/codec-stream.ts";
+import { toDestination } from "#net/ip.ts";
+import { encodeSocksAddress } from "#net/socks-address.ts";
+import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { clientFlow, magicDestination, type Version } from "#protocols/udp-over-tcp/index.ts";
+import { clientPackets } from "./client-packets.ts";
+import { findMethod, masterKey, type Method, preSharedKeys } from "./methods.ts";
+import type { OutboundOptions } from "./options.ts";
+import { plainCodec } from "./plain.ts";
+import { obfsPlugin, type Plugin } from "./plugin.ts";
+import { Sip004Codec } from "./sip004.ts";
+import { CHANCE, Sip022ClientCodec } from "./sip022.ts";
+
+/** A header waits this long for the first payload, which hides its length and saves a packet. */
+const OPEN_AFTER_MS = 20;
+/** Salts of servers that are remembered, in two generations of so many: a replayed answer is a fault. */
+const SERVER_SALTS = 10_000;
+
+/** Throws `ConfigError` for keys that do not fit the cipher. */
+export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
+  const client = new Client(options, env, openPlugin(options));
+  return {
+    name: env.name,
+    type: "Shadowsocks",
+    networks: BOTH_NETWORKS,
+    connect: (destination, context) => client.connect(destination, context),
+    associate: (destination, context) => client.associate(destination, context),
+    async [Symbol.asyncDispose]() {}, // neither pool nor timer
+  };
+}
+
+function openPlugin(options: OutboundOptions): Plugin | null {
+  const { plugin, port, "plugin-opts": opts } = options;
+  return plugin === "obfs" && opts !== undefined ? obfsPlugin(opts, port) : null;
+}
+
+class Client {
+  readonly #env: OutboundEnv;
+  readonly #plugin: Plugin | null;
+  readonly #server: Destination;
+  readonly #method: Method;
+  readonly #keys: readonly Buffer[];
+  readonly #salts: ReplayFilter;
+  readonly #overTcp: Version | null;
+
+  constructor(options: OutboundOptions, env: OutboundEnv, plugin: Plugin | null) {
+    this.#env = env;
+    this.#plugin = plugin;
+    this.#server = toDestination(options.server, options.port);
+    this.#method = findMethod(options.cipher) as Method;
+    const { edition } = this.#method;
+    this.#keys =
+      edition === "2022"
+        ? preSharedKeys(this.#method, options.password)
+        : [masterKey(this.#method, options.password)];
+    this.#salts = new ReplayFilter({
+      capacity: SERVER_SALTS,
+      windowMs: Infinity,
+      now: () => performance.now(),
+    });
+    this.#overTcp = options["udp-over-tcp"] ? (options["udp-over-tcp-version"] as Version) : null;
+  }
+
+  async connect(destination: Destination, context: DialContext): Promise<Duplex> {
+    const codec = this.#codec(encodeSocksAddress(destination));
+    const socket = await this.#env.dialer.connect(this.#server, context);
+    const below = this.#plugin === null ? socket : await this.#plugin(socket, context.signal);
+    return new CodecStream(below, codec, { openAfterMs: OPEN_AFTER_MS });
+  }
+
+  #codec(address: Buffer): StreamCodec {
+    const [method, keys] = [this.#method, this.#keys];
+    if (method.edition === "plain") return plainCodec(address);
+    if (method.edition === "2022") return new Sip022ClientCodec({ method, keys, address, chance: CHANCE });
+    return new Sip004Codec({ method, master: keys[0] as Buffer, request: address, salts: this.#salts });
+  }
+
+  async associate(destination: Destination, context: DialContext): Promise<DatagramFlow> {
+    if (this.#overTcp !== null) {
+      const stream = await this.connect(magicDestination(this.#overTcp), context);
+      return clientFlow(stream, this.#overTcp, destination);
+    }
+    const inner = await this.#env.dialer.associate(this.#server, context);
+    return sealedFlow(inner, this.#server, clientPackets(this.#method, this.#keys));
+  }
+}
+
+function sealedFlow(
+  inner: DatagramFlow,
+  server: Destination,
+  packets: ReturnType<typeof clientPackets>,
+): DatagramFlow {
+  return {
+    closed: inner.closed,
+    send(item) {
+      inner.send({ payload: packets.seal(item), destination: server });
+    },
+    receive(on: (item: Datagram) => void) {
+      inner.receive(({ payload }) => {
+        const item = packets.open(Buffer.from(payload.buffer, payload.byteOffset, payload.length));
+        if (item !== null) on(item);
+      });
+    },
+    [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,113 @@
+/** Our client against our server: an inbound on loopback and an outbound that leads to it, both from options as in a file. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { SILENT, type Log } from "#core/log.ts";
+import type { Inbound, InboundEnv } from "#core/inbound.ts";
+import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
+import type { Protocol } from "#core/protocol.ts";
+import type { Metadata } from "#core/session.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { directAccept, directDialer } from "./direct-accept.ts";
+import { openInboundEnv } from "./inbound-env.ts";
+import { literalsOnly } from "./resolvers.ts";
+
+type Options = Readonly<Record<string, unknown>>;
+interface AnySide<Env, Made> {
+  readonly schema: { parse(options: Options): object };
+  open(options: object, env: Env): Promise<Made>;
+}
+
+export interface Serving extends AsyncDisposable {
+  readonly inbound: Inbound;
+  readonly port: number;
+  /** Of every session, in order of arrival. */
+  readonly sessions: readonly Metadata[];
+}
+
+/** An inbound that dials everything directly; `fail` as in `directAccept`. */
+export async function openServer(
+  protocol: Protocol,
+  options: Options,
+  fail?: (metadata: Metadata) => Error | undefined,
+): Promise<Serving> {
+  const { accept, sessions } = directAccept(directDialer, fail);
+  const plain = openInboundEnv({ accept });
+  const udp = new AsyncDisposableStack();
+  let tcpPort = 0;
+  // A node has one port for both networks, so the UDP socket goes where the TCP socket is.
+  const env: InboundEnv = {
+    ...plain,
+    async listenTcp(on) {
+      const endpoints = await plain.listenTcp(on);
+      tcpPort = endpoints[0]?.port as number;
+      return endpoints;
+    },
+    async listenUdp(on) {
+      const socket = createSocket("udp4");
+      socket.bind(tcpPort, "127.0.0.1");
+      await once(socket, "listening");
+      udp.defer(async () => {
+        socket.close();
+        await once(socket, "close");
+      });
+      on(socket);
+      return [{ ip: LOOPBACK_V4, port: tcpPort }];
+    },
+  };
+  const closeAll = async () => {
+    await udp.disposeAsync();
+    await plain[Symbol.asyncDispose]();
+  };
+  try {
+    const side = protocol.inbound as unknown as AnySide<InboundEnv, Inbound>;
+    const inbound = await side.open(side.schema.parse(options), env);
+    const port = inbound.endpoints[0]?.port as number;
+    const dispose = async () => {
+      await inbound[Symbol.asyncDispose]();
+      await closeAll();
+    };
+    return { inbound, port, sessions, [Symbol.asyncDispose]: dispose };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+export function openClient(
+  protocol: Protocol,
+  options: Options,
+  { dialer = directDialer, log = SILENT }: { dialer?: Dialer; log?: Log } = {},
+): Promise<Outbound> {
+  const env: OutboundEnv = {
+    name: "test-out",
+    dialer,
+    resolver: literalsOnly,
+    log,
+    files: {
+      resolve: (path) => path,
+      readPem: async (text) => text,
+      watchPem: () => ({ [Symbol.dispose]() {} }),
+    },
+  };
+  const side = protocol.outbound as unknown as AnySide<OutboundEnv, Outbound>;
+  return side.open(side.schema.parse(options), env);
+}
+
+export interface Pair extends AsyncDisposable {
+  readonly outbound: Outbound;
+  readonly server: Serving;
+}
+
+export async function openPair(
+  server: Protocol,
+  serverOptions: Options,
+  client: Protocol,
+  clientOptions: Options,
+): Promise<Pair> {
+  await using undo = new AsyncDisposableStack();
+  const serving = undo.use(await openServer(server, serverOptions));
+  const address = { server: "127.0.0.1", port: serving.port };
+  const outbound = undo.use(await openClient(client, { ...address, ...clientOptions }));
+  const opened = undo.move();
+  return { outbound, server: serving, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
