@@ -1,0 +1,95 @@
+/** A rule list made ready for matching: consecutive rules that can share a table are one step, the others one each. */
+import type { Facts, FactName, Rule } from "#core/rule.ts";
+import { CidrTable } from "#net/cidr-trie.ts";
+import { DomainTable } from "#net/domain-table.ts";
+import { mergeKeyOf } from "./mergeable.ts";
+import type { CidrSide, MergeKey } from "./mergeable.ts";
+
+/** Answers of `Segment.find` besides a position. */
+export const NONE = -1;
+export const CANNOT_TELL = -2;
+
+/** Fewer rules than this are as fast one by one. */
+const SMALLEST_SEGMENT = 6;
+
+/** One table over the consecutive rules `first` to `last` of a list. */
+export interface Segment {
+  readonly reads: readonly FactName[];
+  /** Position in the segment of the first rule after `after` that matches, NONE, or CANNOT_TELL. */
+  find(facts: Facts, after: number, disabled: Uint8Array | null): number;
+}
+
+export interface Step {
+  /** Positions in the list. */
+  readonly first: number;
+  readonly last: number;
+  /** Null: a single rule. */
+  readonly segment: Segment | null;
+}
+
+export interface RuleList {
+  /** `rules`, or the name of a sub-rule list. */
+  readonly name: string;
+  readonly rules: readonly Rule[];
+  readonly steps: readonly Step[];
+  /** 1 where the rule is switched off; null while none is. */
+  disabled: Uint8Array | null;
+}
+
+export function compileList(name: string, rules: readonly Rule[]): RuleList {
+  const steps: Step[] = [];
+  for (let first = 0; first < rules.length;) {
+    const keys = mergeableRun(rules, first);
+    if (keys.length < SMALLEST_SEGMENT) {
+      steps.push({ first, last: first, segment: null });
+      first++;
+    } else {
+      steps.push({ first, last: first + keys.length - 1, segment: segmentOf(keys) });
+      first += keys.length;
+    }
+  }
+  return { name, rules, steps, disabled: null };
+}
+
+/** The keys of the rules from `first` on that fit into one table. */
+function mergeableRun(rules: readonly Rule[], first: number): readonly MergeKey[] {
+  const keys: MergeKey[] = [];
+  for (let at = first; at < rules.length; at++) {
+    const key = mergeKeyOf((rules[at] as Rule).matcher);
+    if (key === null || key.kind !== (keys[0] ?? key).kind) break;
+    keys.push(key);
+  }
+  return keys;
+}
+
+function segmentOf(keys: readonly MergeKey[]): Segment {
+  const kind = (keys[0] as MergeKey).kind;
+  if (kind === "domain") return domainSegment(keys.flatMap((key) => (key.kind === "domain" ? [key] : [])));
+  return cidrSegment(kind, new CidrTable(keys.flatMap((key) => (key.kind === "domain" ? [] : [key.cidr]))));
+}
+
+function domainSegment(keys: readonly { readonly name: string; readonly covers: number }[]): Segment {
+  const table = new DomainTable(
+    keys.map(({ name }) => name),
+    Uint8Array.from(keys, ({ covers }) => covers),
+  );
+  return {
+    reads: ["host"],
+    find: ({ host }, after, disabled) => {
+      if (host === undefined) return CANNOT_TELL;
+      return host === null ? NONE : table.lowest(host, after, disabled);
+    },
+  };
+}
+
+function cidrSegment(side: CidrSide, table: CidrTable): Segment {
+  const ofSource = side === "source";
+  return {
+    reads: [ofSource ? "sourceIp" : "ip"],
+    find: (facts, after, disabled) => {
+      const address = ofSource ? facts.sourceIp : facts.ip;
+      if (address === undefined) return side === "known-ip" ? NONE : CANNOT_TELL;
+      return address === null ? NONE : table.lowest(address, after, disabled);
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import { ConfigError } from "#core/errors.ts";
+
+export interface Ranges {
+  /** No item at all: everything. */
+  readonly everything: boolean;
+  readonly holds: (value: number) => boolean;
+}
+
+const ITEM_LIMIT = 28;
+
+/** `80/443/8000-8080` (`/` or `,` between items, blanks ignored); empty or `*` is everything. Throws `ConfigError`. */
+export function parseRanges(text: string, maximum: number): Ranges {
+  const plain = text.replace(/\s+/g, "");
+  if (plain === "" || plain === "*") return { everything: true, holds: () => true };
+  const items = plain.split(/[/,]/).map((item) => parseItem(item, maximum));
+  if (items.length > ITEM_LIMIT)
+    throw new ConfigError(`${items.length} ranges in one rule: at most ${ITEM_LIMIT}, write several rules`);
+  const holds = (value: number) => items.some(([low, high]) => value >= low && value <= high);
+  return { everything: false, holds };
+}
+
+function parseItem(item: string, maximum: number): readonly [low: number, high: number] {
+  const [, first, second] = /^(\d+)(?:-(\d+))?$/.exec(item) ?? [];
+  const low = Number(first);
+  const high = second === undefined ? low : Number(second);
+  if (first === undefined || low > maximum || high > maximum)
+    throw new ConfigError(
+      `${JSON.stringify(item)} is no range: write n or a-b with numbers from 0 to ${maximum}`,
+    );
+  return low <= high ? [low, high] : [high, low];
+}

@@ -1,0 +1,264 @@
+/** Decides where a session goes: mode, listener's target, rules, with what has to be found out on the way. */
+import { ConfigError, DialError } from "#core/errors.ts";
+import { isGroup, unwrap } from "#core/outbound.ts";
+import type { Outbound } from "#core/outbound.ts";
+import type { Resolver } from "#core/resolver.ts";
+import type { Decision, Router } from "#core/router.ts";
+import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
+import type { Destination, Metadata } from "#core/session.ts";
+import type { ProcessLookup } from "#platform/process.ts";
+import { checkLists } from "./check-lists.ts";
+import { compileList } from "./compile.ts";
+import type { RuleList } from "./compile.ts";
+import { Walk } from "./match.ts";
+import type { Observer } from "./match.ts";
+import { RuleCounters } from "./rule-counters.ts";
+import type { RuleCount } from "./rule-counters.ts";
+import { factsOf, socketOf } from "./session-facts.ts";
+import type { FindProcessMode, Prepared } from "./session-facts.ts";
+
+export interface RouterEnv {
+  readonly rules: readonly Rule[];
+  readonly subRules: ReadonlyMap<string, readonly Rule[]>;
+  mode(): "rule" | "global" | "direct";
+  /** A proxy, a group or a built-in by name. */
+  outbound(name: string): Outbound | null;
+  readonly global: Outbound;
+  readonly direct: Outbound;
+  readonly resolver: Resolver;
+  readonly processes: ProcessLookup;
+  readonly findProcessMode: FindProcessMode;
+  /** Absent: the destination as the client named it. What it throws (`DialError`) fails the session. */
+  readonly prepare?: (metadata: Metadata) => Prepared;
+  nowMs(): number;
+}
+
+/** One row of `GET /rules`. */
+export interface RuleView extends RuleCount {
+  readonly rule: Rule;
+  /** Number of records of GEOSITE and GEOIP data, else -1. */
+  readonly size: number;
+  readonly disabled: boolean;
+}
+
+export interface RuleRouter extends Router {
+  /** The `rules` list in file order; nested lists are not shown. */
+  views(): readonly RuleView[];
+  /** Position → switched off? Positions that do not exist are ignored. Lasts until the router is replaced. */
+  disable(changes: ReadonlyMap<number, boolean>): void;
+  /** Routes as `route` does, tells the observer why rules did not match, and counts nothing. */
+  trace(metadata: Metadata, signal: AbortSignal, observer: TraceObserver): Promise<Decision>;
+  /**
+   * Where everything goes of which only these facts are known, looking nothing up; undefined: it depends on facts that
+   * are not there. The proof that kernel-direct needs, with `host` and `ip`.
+   */
+  prove(facts: Facts): Outbound | undefined;
+}
+
+export type PassReason = "skip" | "leave" | "udp";
+
+export interface TraceObserver extends Observer {
+  looked(name: FactName, facts: Facts): void;
+  /** The rule matched, but its target passes (PASS, PASS-RULE) or cannot carry UDP. */
+  passed(rule: Rule, reason: PassReason, list: RuleList, position: number): void;
+}
+
+interface Way {
+  readonly walk: Walk;
+  /** Null: nothing is counted. */
+  readonly counters: RuleCounters | null;
+  readonly observer: TraceObserver | null;
+  readonly metadata: Metadata;
+  readonly destination: Destination;
+  readonly signal: AbortSignal;
+}
+
+/** Throws `ConfigError` where a rule names a target or a list that does not exist, or lists lead in a circle. */
+export function openRouter(env: RouterEnv): RuleRouter {
+  checkLists(env.rules, env.subRules);
+  const lists = new Map([...env.subRules].map(([name, rules]) => [name, compileList(name, rules)]));
+  const main = compileList("rules", env.rules);
+  return new ListRouter(env, main, lists, resolveTargets(env, [main, ...lists.values()]));
+}
+
+function resolveTargets(env: RouterEnv, lists: readonly RuleList[]): ReadonlyMap<string, Outbound> {
+  const targets = new Map<string, Outbound>();
+  for (const { name, rules } of lists)
+    for (const [at, { type, target }] of rules.entries()) {
+      if (type === "SUB-RULE" || targets.has(target)) continue;
+      const outbound = env.outbound(target);
+      if (outbound === null)
+        throw new ConfigError(
+          `${name}[${at}]: proxy "${target}" not found: name a proxy, a group or a built-in`,
+        );
+      targets.set(target, outbound);
+    }
+  return targets;
+}
+
+class ListRouter implements RuleRouter {
+  readonly #env: RouterEnv;
+  readonly #main: RuleList;
+  readonly #lists: ReadonlyMap<string, RuleList>;
+  readonly #targets: ReadonlyMap<string, Outbound>;
+  readonly #counters: RuleCounters;
+
+  constructor(
+    env: RouterEnv,
+    main: RuleList,
+    lists: ReadonlyMap<string, RuleList>,
+    targets: ReadonlyMap<string, Outbound>,
+  ) {
+    this.#env = env;
+    this.#main = main;
+    this.#lists = lists;
+    this.#targets = targets;
+    this.#counters = new RuleCounters(main.rules.length);
+  }
+
+  route(metadata: Metadata, signal: AbortSignal): Promise<Decision> {
+    return this.#start(metadata, signal, null);
+  }
+
+  trace(metadata: Metadata, signal: AbortSignal, observer: TraceObserver): Promise<Decision> {
+    return this.#start(metadata, signal, observer);
+  }
+
+  async #start(metadata: Metadata, signal: AbortSignal, observer: TraceObserver | null): Promise<Decision> {
+    const env = this.#env;
+    const prepared = env.prepare?.(metadata) ?? metadata;
+    let facts = factsOf(metadata, prepared, env.findProcessMode);
+    if (env.findProcessMode === "always") facts = await this.#discover("process", facts, metadata, signal);
+    const fixed = this.#fixedTarget(metadata);
+    if (fixed !== null) return decisionOf(fixed, metadata, prepared.destination, null, facts);
+    const root = this.#rootFor(metadata);
+    const walk = new Walk(root, this.#lists, facts, observer);
+    const counters = root === this.#main && observer === null ? this.#counters : null;
+    return this.#follow({ walk, counters, observer, metadata, destination: prepared.destination, signal });
+  }
+
+  async #follow({ walk, counters, observer, metadata, destination, signal }: Way): Promise<Decision> {
+    for (let first = 0; ;) {
+      const stop = walk.next(); // synchronous from one missing fact to the next
+      if (stop === "wants") {
+        const [name] = walk.wanted as readonly [FactName];
+        walk.facts = await this.#discover(name, walk.facts, metadata, signal);
+        observer?.looked(name, walk.facts);
+        continue;
+      }
+      const rule = stop === "end" ? null : (walk.rule as Rule);
+      const target = rule === null ? this.#env.direct : (this.#targets.get(rule.target) as Outbound);
+      const decision = decisionOf(target, metadata, destination, rule, walk.facts);
+      const reason = rule === null ? null : passReason(decision.outbound, metadata.network);
+      if (rule === null || reason === null) {
+        counters?.run(first, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
+        return decision;
+      }
+      observer?.passed(rule, reason, walk.list, walk.listPosition);
+      if (!walk.nested) {
+        counters?.run(first, walk.position, this.#env.nowMs());
+        first = walk.position + 1;
+      }
+      if (reason === "leave") walk.leave();
+    }
+  }
+
+  /** What needs no rules: the listener's own target, the modes. */
+  #fixedTarget({ inbound }: Metadata): Outbound | null {
+    if (inbound.target !== null) {
+      const target = this.#env.outbound(inbound.target);
+      if (target !== null) return target;
+      throw new DialError("failed", `listener ${inbound.name}: its proxy "${inbound.target}" does not exist`);
+    }
+    const mode = this.#env.mode();
+    if (mode === "rule") return null;
+    return mode === "global" ? this.#env.global : this.#env.direct;
+  }
+
+  #rootFor({ inbound }: Metadata): RuleList {
+    return (inbound.ruleList === null ? undefined : this.#lists.get(inbound.ruleList)) ?? this.#main;
+  }
+
+  prove(facts: Facts): Outbound | undefined {
+    const mode = this.#env.mode();
+    if (mode !== "rule") return leafOf(mode === "global" ? this.#env.global : this.#env.direct);
+    const walk = new Walk(this.#main, this.#lists, facts);
+    for (;;) {
+      const stop = walk.next();
+      if (stop === "wants") return undefined;
+      if (stop === "end") return leafOf(this.#env.direct);
+      const leaf = leafOf(this.#targets.get((walk.rule as Rule).target) as Outbound);
+      if (leaf.passes === undefined && !leaf.networks.has("udp") && facts.network === undefined)
+        return undefined;
+      const reason = passReason(leaf, facts.network ?? "tcp");
+      if (reason === null) return leaf;
+      if (reason === "leave") walk.leave();
+    }
+  }
+
+  /** The wanted fact as a value or null: then nobody looks again. */
+  async #discover(name: FactName, facts: Facts, metadata: Metadata, signal: AbortSignal): Promise<Facts> {
+    const found = await this.#lookUp(name, facts, metadata, signal);
+    if (signal.aborted) throw new DialError("aborted", "the session ended while its way was looked for");
+    return { ...facts, ...found };
+  }
+
+  async #lookUp(name: FactName, facts: Facts, metadata: Metadata, signal: AbortSignal): Promise<Facts> {
+    const { processes, resolver } = this.#env;
+    if (name === "process") {
+      const process = await processes.process(socketOf(metadata));
+      return { process, uid: process?.uid ?? null };
+    }
+    if (name === "uid") return { uid: await processes.uid(socketOf(metadata)) };
+    if (name === "ip" && typeof facts.host === "string")
+      return {
+        ip: await resolver.lookup(facts.host, { signal }).then(
+          ([first]) => first?.ip ?? null,
+          () => null,
+        ),
+      };
+    return { [name]: null };
+  }
+
+  disable(changes: ReadonlyMap<number, boolean>): void {
+    const { rules, disabled } = this.#main;
+    this.#counters.settle(disabled);
+    const next = disabled === null ? new Uint8Array(rules.length) : Uint8Array.from(disabled);
+    for (const [at, off] of changes) if (at >= 0 && at < rules.length) next[at] = off ? 1 : 0;
+    this.#main.disabled = next.includes(1) ? next : null;
+  }
+
+  views(): readonly RuleView[] {
+    const { rules, disabled } = this.#main;
+    this.#counters.settle(disabled);
+    return rules.map((rule, at) => ({
+      rule,
+      size: "size" in rule.matcher ? (rule.matcher as RuleData).size : -1,
+      disabled: disabled?.[at] === 1,
+      ...this.#counters.read(at),
+    }));
+  }
+}
+
+function leafOf(outbound: Outbound): Outbound {
+  return unwrap(outbound, null).at(-1) as Outbound;
+}
+
+/** Why a rule that matched does not decide; null: it does. */
+function passReason(leaf: Outbound, network: Metadata["network"]): PassReason | null {
+  if (leaf.passes !== undefined) return leaf.passes;
+  return leaf.networks.has(network) ? null : "udp";
+}
+
+function decisionOf(
+  target: Outbound,
+  metadata: Metadata,
+  destination: Destination,
+  rule: Rule | null,
+  facts: Facts,
+): Decision {
+  const chain = unwrap(target, metadata);
+  const outbound = chain.at(-1) as Outbound;
+  const groups = chain.filter(isGroup);
+  return { outbound, chain: chain.map(({ name }) => name), groups, destination, rule, facts };
+}

@@ -1,0 +1,76 @@
+/** How often, and when last, each rule of a list matched and was passed. */
+
+export interface RuleCount {
+  readonly hitCount: number;
+  /** Milliseconds since the epoch; 0: never. */
+  readonly hitAtMs: number;
+  readonly missCount: number;
+  readonly missAtMs: number;
+}
+
+/**
+ * A match costs a few array writes, whatever the length of the list: what is written down is where a run through the
+ * list began and where it ended, and the rules between are charged with their miss when somebody reads. Rules that a
+ * run went on behind (PASS, no UDP) end it; the next run begins behind them, and its end may then show as the time of
+ * the last miss of that one rule: the count is exact, the time there is at most that of a hit.
+ */
+export class RuleCounters {
+  readonly #size: number;
+  /** Runs that began at a rule; and, since the last settling, that ended by its match. */
+  readonly #begun: Float64Array;
+  readonly #ended: Float64Array;
+  readonly #hits: Float64Array;
+  readonly #misses: Float64Array;
+  readonly #hitAtMs: Float64Array;
+  /** Latest time at which a run came to an end at this rule, or (last element) at the end of the list. */
+  readonly #endAtMs: Float64Array;
+  readonly #missAtMs: Float64Array;
+
+  constructor(size: number) {
+    this.#size = size;
+    this.#begun = new Float64Array(size + 1);
+    this.#ended = new Float64Array(size + 1);
+    this.#endAtMs = new Float64Array(size + 1);
+    this.#hits = new Float64Array(size);
+    this.#misses = new Float64Array(size);
+    this.#hitAtMs = new Float64Array(size);
+    this.#missAtMs = new Float64Array(size);
+  }
+
+  /** The rules from `first` to the one before `end` were passed; `end` matched, or is the length of the list. */
+  run(first: number, end: number, atMs: number): void {
+    this.#begun[first] = (this.#begun[first] as number) + 1;
+    this.#ended[end] = (this.#ended[end] as number) + 1;
+    this.#endAtMs[end] = atMs;
+    if (end < this.#size) this.#hitAtMs[end] = atMs;
+  }
+
+  /** Charges what was written down. `disabled` are the rules that were switched off all the while: nobody tried them. */
+  settle(disabled: Uint8Array | null): void {
+    let passing = 0;
+    for (let at = 0; at < this.#size; at++) {
+      passing += this.#begun[at] as number;
+      const hits = this.#ended[at] as number;
+      passing -= hits;
+      this.#hits[at] = (this.#hits[at] as number) + hits;
+      if (disabled?.[at] !== 1) this.#misses[at] = (this.#misses[at] as number) + passing;
+    }
+    let latest = this.#endAtMs[this.#size] as number;
+    for (let at = this.#size - 1; at >= 0; at--) {
+      const missed = disabled?.[at] !== 1 && (this.#misses[at] as number) > 0;
+      if (missed && latest > (this.#missAtMs[at] as number)) this.#missAtMs[at] = latest;
+      latest = Math.max(latest, this.#endAtMs[at] as number);
+    }
+    for (const array of [this.#begun, this.#ended, this.#endAtMs]) array.fill(0);
+  }
+
+  /** As of the last settling. */
+  read(at: number): RuleCount {
+    return {
+      hitCount: this.#hits[at] ?? 0,
+      hitAtMs: this.#hitAtMs[at] ?? 0,
+      missCount: this.#misses[at] ?? 0,
+      missAtMs: this.#missAtMs[at] ?? 0,
+    };
+  }
+}

@@ -1,0 +1,46 @@
+import { ConfigError } from "#core/errors.ts";
+import type { Facts, RuleType } from "#core/rule.ts";
+import { normalizeDomain } from "#net/domain-pattern.ts";
+import { EXACT, SUFFIX } from "#net/domain-table.ts";
+import type { MergeableMatcher } from "#router/mergeable.ts";
+
+const READS = ["host"] as const;
+
+/** DOMAIN,www.example.org matches that name and no other. */
+export const domain: RuleType = {
+  type: "DOMAIN",
+  apiType: "Domain",
+  allowsOptions: false,
+  parse(payload) {
+    const name = nameOf(payload, "www.example.org");
+    const match = ({ host }: Facts) => (host === undefined ? undefined : host === name);
+    const matcher: MergeableMatcher = { reads: READS, match, merge: { kind: "domain", name, covers: EXACT } };
+    return { matcher, payload: name };
+  },
+};
+
+/** DOMAIN-SUFFIX,example.org matches example.org and every name below it. */
+export const domainSuffix: RuleType = {
+  type: "DOMAIN-SUFFIX",
+  apiType: "DomainSuffix",
+  allowsOptions: false,
+  parse(payload) {
+    const name = nameOf(payload.replace(/^\+?\./, ""), "example.org");
+    const below = `.${name}`;
+    const match = ({ host }: Facts) =>
+      host === undefined ? undefined : host !== null && (host === name || host.endsWith(below));
+    const matcher: MergeableMatcher = {
+      reads: READS,
+      match,
+      merge: { kind: "domain", name, covers: SUFFIX },
+    };
+    return { matcher, payload: name };
+  },
+};
+
+function nameOf(payload: string, example: string): string {
+  const name = normalizeDomain(payload.trim());
+  if (name === null)
+    throw new ConfigError(`${JSON.stringify(payload)} is no domain name: write something like ${example}`);
+  return name;
+}

@@ -1,0 +1,39 @@
+import { ConfigError } from "#core/errors.ts";
+import type { Facts, RuleType } from "#core/rule.ts";
+import { CidrTable } from "#net/cidr-trie.ts";
+import { cidrText, parseCidr } from "#net/cidr.ts";
+import type { CidrSide, MergeableMatcher } from "#router/mergeable.ts";
+
+/** One network. IP-CIDR takes both families, as IP-CIDR6 does. */
+function cidrRule(type: string, apiType: string, ofSource: boolean): RuleType {
+  return {
+    type,
+    apiType,
+    allowsOptions: !ofSource,
+    parse(payload, { noResolve, source }) {
+      const cidr = parseCidr(payload.trim());
+      if (cidr === null)
+        throw new ConfigError(`${JSON.stringify(payload)} is no network: write 10.0.0.0/8 or 2001:db8::/32`);
+      const side: CidrSide = ofSource || source ? "source" : noResolve ? "known-ip" : "ip";
+      const table = new CidrTable([cidr]);
+      const matcher: MergeableMatcher = {
+        reads: side === "source" ? ["sourceIp"] : ["ip"],
+        match: (facts) => matchSide(facts, side, table),
+        merge: { kind: side, cidr },
+      };
+      return { matcher, payload: cidrText(cidr) };
+    },
+  };
+}
+
+function matchSide(facts: Facts, side: CidrSide, table: CidrTable): boolean | undefined {
+  const address = side === "source" ? facts.sourceIp : facts.ip;
+  if (address === undefined) return side === "known-ip" ? false : undefined;
+  return address !== null && table.holds(address);
+}
+
+/** IP-CIDR,10.0.0.0/8 matches destinations in the network. */
+export const ipCidr = cidrRule("IP-CIDR", "IPCIDR", false);
+export const ipCidr6 = cidrRule("IP-CIDR6", "IPCIDR", false);
+/** SRC-IP-CIDR,192.168.1.0/24 matches clients in the network. */
+export const srcIpCidr = cidrRule("SRC-IP-CIDR", "SrcIPCIDR", true);

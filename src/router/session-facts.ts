@@ -1,0 +1,45 @@
+/** From a session to the facts that rules read. */
+import type { Facts } from "#core/rule.ts";
+import type { Destination, Ip, Metadata } from "#core/session.ts";
+import type { SocketQuery } from "#platform/process.ts";
+
+/** `always`: for every session, shown or not; `strict`: where a rule needs it; `off`: never. */
+export type FindProcessMode = "always" | "strict" | "off";
+
+/** Where a session really goes and what domain rules see of it: fake-IP, mapping, hosts and sniffing have their say. */
+export interface Prepared {
+  /** What the outbound is asked for. */
+  readonly destination: Destination;
+  /** What domain rules see; absent: the destination's host. */
+  readonly host?: string | null;
+  /** What IP rules see: null, nobody shall look; absent: the destination's, or nobody has looked yet. */
+  readonly ip?: Ip | null;
+}
+
+/** What is known before anybody looks. */
+export function factsOf(
+  { network, source, inbound, dscp }: Metadata,
+  { destination, host = destination.host, ip }: Prepared,
+  findProcessMode: FindProcessMode,
+): Facts {
+  const known = ip === undefined ? (destination.ip ?? (host === null ? null : undefined)) : ip;
+  return {
+    network,
+    host,
+    ...(known === undefined ? {} : { ip: known }),
+    port: destination.port,
+    sourceIp: source.ip,
+    sourcePort: source.port,
+    inboundName: inbound.name,
+    inboundType: inbound.type,
+    inboundPort: inbound.local.port,
+    inboundUser: inbound.user,
+    dscp,
+    ...(findProcessMode === "off" ? { process: null, uid: null } : {}),
+  };
+}
+
+/** The client's socket from its own side; what it thinks it is connected to depends on how it was captured. */
+export function socketOf({ network, source, inbound, destination: { ip, port } }: Metadata): SocketQuery {
+  return { network, source, peers: ip === null ? [inbound.local] : [inbound.local, { ip, port }] };
+}
