@@ -49,6 +49,7 @@ export class ByteReader implements Disposable {
   #heldSize = 0;
   #pending: Pending | null = null;
   #failure: Error | null = null;
+  #disposed = false;
 
   constructor(stream: Duplex, bounds: ReadBounds = {}) {
     const { timeoutMs = HANDSHAKE_TIMEOUT_MS, maxBytes = MAX_MESSAGE_BYTES, signal } = bounds;
@@ -81,7 +82,10 @@ export class ByteReader implements Disposable {
     });
   }
 
+  /** May be called again: taking a 'readable' listener off twice would stop a stream that somebody has resumed. */
   [Symbol.dispose](): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
     clearTimeout(this.#timer);
     this.#signal?.removeEventListener("abort", this.#onAbort);
     const stream = this.#stream;

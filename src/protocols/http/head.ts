@@ -19,7 +19,7 @@ const START_LINE = /^[^\0-\x1f\x7f]+$/;
 export function decodeHead(bytes: Buffer, seen: number): Decoded<Head> | null {
   const end = bytes.indexOf(END, Math.max(0, seen - 3), "latin1");
   if (end < 0) return null;
-  const [startLine, ...lines] = bytes.latin1Slice(0, end).split("\r\n") as [string, ...string[]];
+  const [startLine, ...lines] = bytes.toString("latin1", 0, end).split("\r\n") as [string, ...string[]];
   if (!START_LINE.test(startLine)) throw new ProtocolError("a start line with control characters");
   const fields = new Map<string, string[]>();
   for (const line of lines) {
@@ -48,7 +48,7 @@ const CONNECT_LINE = /^CONNECT ([^ ]+) HTTP\/(1\.[01])$/;
 /** Null as value: another method, nothing taken. Throws `ProtocolError` for a CONNECT that is none. */
 export function decodeConnect(bytes: Buffer, seen: number): Decoded<ConnectRequest | null> | null {
   const known = Math.min(bytes.length, CONNECT.length);
-  if (bytes.latin1Slice(0, known) !== CONNECT.slice(0, known)) return { value: null, size: 0 };
+  if (bytes.toString("latin1", 0, known) !== CONNECT.slice(0, known)) return { value: null, size: 0 };
   const head = decodeHead(bytes, seen);
   return head && { value: connectOf(head.value), size: head.size };
 }
@@ -77,7 +77,7 @@ const STATUS_LINE = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |$)/;
 
 /** Status of an answer to CONNECT; what follows the head is the tunnel's. */
 export function decodeStatus(bytes: Buffer, seen: number): Decoded<number> | null {
-  const known = bytes.latin1Slice(0, 7);
+  const known = bytes.toString("latin1", 0, 7);
   if (known !== "HTTP/1.".slice(0, known.length)) throw new ProtocolError("the proxy does not speak HTTP");
   const head = decodeHead(bytes, seen);
   if (head === null) return null;

@@ -41,6 +41,10 @@ async function open(options: Options, env: OutboundEnv): Promise<Outbound> {
   };
 }
 
+/** A name from any inbound comes here; none may end the line that it stands in. */
+// oxlint-disable-next-line no-control-regex -- control characters are what it is about
+const UNSAFE = /[\0-\x20\x7f]/;
+
 async function connect(
   link: ProxyLink,
   fields: ReadonlyMap<string, string>,
@@ -48,9 +52,11 @@ async function connect(
   context: DialContext,
 ): Promise<Duplex> {
   const authority = destinationText(destination);
+  if (UNSAFE.test(authority))
+    throw new DialError("failed", `${link.where}: the name holds characters that a request must not hold`);
   return link.open(context, async (stream, signal) => {
     using reader = new ByteReader(stream, { signal });
-    stream.write(encodeConnect(authority, fields), "latin1");
+    stream.write(encodeConnect(authority, fields));
     for (;;) {
       const status = await reader.take(decodeStatus);
       if (status < 200) continue; // 1xx announces the answer, it is none

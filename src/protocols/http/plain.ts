@@ -13,8 +13,6 @@ import { openTunnel } from "./tunnel.ts";
 import { Upstream } from "./upstream.ts";
 
 const MAX_HEAD_BYTES = 64 * 1024;
-const HEAD_TIMEOUT_MS = 30_000;
-const IDLE_TIMEOUT_MS = 60_000;
 /** Requests of one connection that may wait for their turn; a client that sends more ahead is closed. */
 const MAX_PIPELINED = 16;
 
@@ -26,19 +24,31 @@ interface Conversation {
   waiting: number;
 }
 
+export interface PlainDeadlines {
+  /** For a request's head, from its first byte. */
+  readonly headMs: number;
+  /** Between two requests. */
+  readonly idleMs: number;
+  /** How often heads are looked at. */
+  readonly checkMs: number;
+}
+
+const DEADLINES: PlainDeadlines = { headMs: 30_000, idleMs: 60_000, checkMs: 5_000 };
+
 export class PlainProxy implements Disposable {
   readonly #env: InboundEnv;
   readonly #server: Server;
-  readonly #conversations = new WeakMap<Duplex, Conversation>();
+  readonly #conversations = new Map<Duplex, Conversation>();
+  #disposed = false;
 
-  constructor(env: InboundEnv) {
+  constructor(env: InboundEnv, { headMs, idleMs, checkMs } = DEADLINES) {
     this.#env = env;
     this.#server = createServer({
       maxHeaderSize: MAX_HEAD_BYTES,
-      headersTimeout: HEAD_TIMEOUT_MS,
+      headersTimeout: headMs,
       requestTimeout: 0, // an upload may take as long as it takes
-      keepAliveTimeout: IDLE_TIMEOUT_MS,
-      connectionsCheckingInterval: 5000,
+      keepAliveTimeout: idleMs,
+      connectionsCheckingInterval: checkMs,
       insecureHTTPParser: false,
       // An upgrade with a body is forwarded as an ordinary request: the body must not be taken for the new protocol.
       shouldUpgradeCallback: (request) => !hasBody(request),
@@ -58,14 +68,23 @@ export class PlainProxy implements Disposable {
     const { stream } = client;
     const upstream = new Upstream(client, this.#env);
     this.#conversations.set(stream, { client, upstream, turn: Promise.resolve(), waiting: 0 });
-    stream.on("close", () => upstream.destroy());
+    stream.on("close", () => {
+      upstream.destroy();
+      this.#conversations.delete(stream);
+      this.#stopChecking();
+    });
     this.#server.emit("connection", stream);
   }
 
-  /** Ends the check of deadlines and closes clients between two requests; requests under way go on. */
+  /** Closes clients between two requests; requests under way are answered, and their connections close behind them. */
   [Symbol.dispose](): void {
+    this.#disposed = true;
     this.#server.closeIdleConnections();
-    this.#server.close(() => {});
+    this.#stopChecking();
+  }
+
+  #stopChecking(): void {
+    if (this.#disposed && this.#conversations.size === 0) this.#server.close(() => {});
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -77,9 +96,10 @@ export class PlainProxy implements Disposable {
     }
     inTurn(conversation, async () => {
       if (response.destroyed || request.socket.destroyed) return;
-      const refusal = this.#understand(request, conversation);
-      if ("status" in refusal) answer(request, response, refusal);
-      else await forward(request, response, refusal, (final) => answer(request, response, final));
+      if (this.#disposed) response.shouldKeepAlive = false;
+      const understood = this.#understand(request, conversation);
+      if ("status" in understood) answer(request, response, understood);
+      else await forward(request, response, understood, (final) => answer(request, response, final));
     });
   }
 
@@ -128,8 +148,7 @@ export class PlainProxy implements Disposable {
     if (user === undefined) return AUTHENTICATION_REQUIRED;
     const { method = "GET", url = "" } = request;
     const target = parsePlainTarget(url, method);
-    if (target === null || countOf(request.rawHeaders, "host") > 1 || hasOddCoding(request))
-      return BAD_REQUEST;
+    if (target === null || isOdd(request)) return BAD_REQUEST;
     return { upstream, user, target, method, hasBody: hasBody(request) };
   }
 }
@@ -138,7 +157,7 @@ function inTurn(conversation: Conversation, work: () => Promise<void>): void {
   conversation.waiting++;
   conversation.turn = conversation.turn
     .then(work)
-    .catch(() => conversation.client.stream.destroy()) // what went wrong costs this client and nobody else
+    .catch(() => void conversation.client.stream.destroy()) // what went wrong costs this client and nobody else
     .finally(() => conversation.waiting--);
 }
 
@@ -172,6 +191,11 @@ function onMalformed(error: NodeJS.ErrnoException, stream: Duplex): void {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+}
+
+/** Well-formed for the parser, but not what one proxy may hand to another server (RFC 9112 §3.2); HTTP/0.9, too. */
+function isOdd(request: IncomingMessage): boolean {
+  return request.httpVersionMajor !== 1 || countOf(request.rawHeaders, "host") > 1 || hasOddCoding(request);
 }
 
 /** The body is taken out of `chunked` and nothing else; HTTP/1.0 has no transfer codings at all. */

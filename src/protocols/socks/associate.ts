@@ -27,8 +27,9 @@ export async function openAssociation(
   const { ip } = arrival.local;
   const socket = createSocket({ type: familyOf(ip) === 6 ? "udp6" : "udp4", lookup: literally });
   try {
+    const listening = once(socket, "listening"); // comes within `bind`, as no name is looked up
     socket.bind({ address: ip, port: 0, exclusive: true });
-    await once(socket, "listening");
+    await listening;
   } catch (error) {
     socket.close();
     throw new Refusal(wire.encodeReply(replies.GENERAL_FAILURE), `UDP ASSOCIATE: ${messageOf(error)}`);
