@@ -1,4 +1,5 @@
-import type { Outbound } from "./outbound.ts";
+import { DialError, asDialError } from "./errors.ts";
+import type { Group, Outbound } from "./outbound.ts";
 import type { Facts, Rule } from "./rule.ts";
 import type { Destination, Metadata } from "./session.ts";
 
@@ -7,6 +8,8 @@ export interface Decision {
   readonly outbound: Outbound;
   /** Names from the rule's target down to the leaf, the leaf last. */
   readonly chain: readonly string[];
+  /** The groups that picked, from the rule's target down; they learn how the dial went. */
+  readonly groups: readonly Group[];
   /** What the outbound is asked for. */
   readonly destination: Destination;
   /** Null: mode is global or direct, the listener named a target, or nothing matched. */
@@ -18,4 +21,12 @@ export interface Decision {
 export interface Router {
   /** Never throws for want of a match: no match is DIRECT. Throws `DialError` where a listener's target is unknown. */
   route(metadata: Metadata, signal: AbortSignal): Promise<Decision>;
+}
+
+/** Tells the groups that picked how the dial went; null: it worked. Our own giving up says nothing about a node. */
+export function reportDial({ groups, outbound }: Decision, error: unknown): void {
+  if (groups.length === 0) return;
+  const failure = error === null ? null : asDialError(error, outbound.name);
+  if (failure instanceof DialError && failure.reason === "aborted") return;
+  for (const group of groups) group.dialled(failure);
 }

@@ -3,7 +3,7 @@ import { messageOf } from "#core/errors.ts";
 import type { DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Meter } from "#core/meter.ts";
-import type { Decision } from "#core/router.ts";
+import { reportDial, type Decision } from "#core/router.ts";
 import type { Datagram, DatagramFlow, Destination, Metadata } from "#core/session.ts";
 import { DatagramQueue } from "./datagram-budget.ts";
 import type { DatagramEnv } from "./datagrams.ts";
@@ -59,6 +59,7 @@ export class Branch implements Idle {
       const flow = await Promise.try(() => outbound.associate(destination, { signal, metadata }));
       if (this.#closed) return await closeFlow(flow, log);
       this.#flow = flow;
+      reportDial(this.decision, null);
       this.#meter = ledger.open(metadata, this.decision);
       log.info(() => matched(metadata, this.decision));
       flow.receive((item) => this.#onReply(item));
@@ -68,6 +69,7 @@ export class Branch implements Idle {
       );
       for (const item of this.#waiting.take()) this.send(item.payload, item.destination);
     } catch (error) {
+      if (this.#flow === null) reportDial(this.decision, error);
       if (!this.#closed) this.close(dialFailed(log, metadata, this.decision, error));
     }
   }

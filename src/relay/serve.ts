@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
-import type { Decision, Router } from "#core/router.ts";
+import { reportDial, type Decision, type Router } from "#core/router.ts";
 import type { StreamSession } from "#core/session.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LiveTable } from "./live-table.ts";
@@ -35,6 +35,7 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     if (stream.destroyed) return;
     decision = entry.decision = await router.route(metadata, signal);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
+    reportDial(decision, null);
     entry.remote = remote;
     log.info(() => matched(metadata, entry.decision as Decision));
     using meter = ledger.open(metadata, decision); // never throws; a failed dial is no session
@@ -43,6 +44,7 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     stream.off("close", onGone); // from here the relay knows better: an end both ways is no fault
     await relay(stream, remote, meter, { ...env, signal, onBytes });
   } catch (error) {
+    if (decision !== null && entry.remote === null) reportDial(decision, error);
     session.reply(dialFailed(log, metadata, decision, error));
     await flush(stream);
   } finally {

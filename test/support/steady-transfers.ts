@@ -74,7 +74,7 @@ export class SteadyOrigin implements AsyncDisposable {
     const reader = new PatternReader();
     const finish = writeSteadily(socket, new PatternWriter());
     this.#finishers.add(finish);
-    socket.on("data", (chunk) => reader.take(chunk));
+    socket.on("data", (chunk: Buffer) => reader.take(chunk));
     socket.on("error", () => (reader.intact = false));
     socket.on("close", () => {
       this.#finishers.delete(finish);
@@ -105,7 +105,7 @@ export async function openSteadyTransfer(proxyPort: number, originPort: number):
   const writer = new PatternWriter();
   let failure: Error | null = null;
   await skipHead(socket, (rest) => reader.take(rest));
-  socket.on("data", (chunk) => reader.take(chunk));
+  socket.on("data", (chunk: Buffer) => reader.take(chunk));
   socket.on("error", (error) => (failure = error));
   const ended = once(socket, "end").catch(() => undefined);
   const closed = once(socket, "close").catch(() => undefined);

@@ -1,0 +1,198 @@
+/** One generation of the program: everything that a configuration stands for, built whole beside the one before. */
+import type { Config, Mode } from "#config/config.ts";
+import type { Health } from "#core/group.ts";
+import { DialError, messageOf } from "#core/errors.ts";
+import type { Destination, Session } from "#core/session.ts";
+import { openDnsServer } from "#dns/server.ts";
+import type { Host } from "#host.ts";
+import { ANY_V6, bytesOfIp, parseIp } from "#net/ip.ts";
+import { openDirectDialer } from "#net/direct-dialer.ts";
+import { openProcessLookup } from "#platform/process.ts";
+import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
+import { serve, type ServeEnv } from "#relay/serve.ts";
+import { openRouter, type RuleRouter } from "#router/router.ts";
+import { Exits } from "./exits.ts";
+import { Inbounds } from "./inbounds.ts";
+import { LeaseBook } from "./leases.ts";
+import { openNames, type Names } from "./names.ts";
+import { openOutbounds, type Outbounds } from "./outbounds.ts";
+import { openRules } from "./rules.ts";
+import { NO_DATA, NO_NAME_SETS } from "./scope.ts";
+import { Tickets } from "./tickets.ts";
+
+export interface RuntimeEnv {
+  readonly host: Host;
+  readonly health: Health;
+  /** Asked at every decision: a person may switch it while the runtime runs. */
+  readonly mode: () => Mode;
+  /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
+  readonly accept: (session: Session) => void;
+  /** True at the start: a port that cannot be bound is logged and the rest runs. */
+  readonly tolerant: boolean;
+}
+
+/** Idle times of conversations, in milliseconds. */
+const TCP_IDLE_MS = 2 * 60 * 60_000;
+const HALF_CLOSED_IDLE_MS = 60_000;
+const UDP_IDLE_MS = 60_000;
+
+export class Runtime {
+  readonly config: Config;
+  readonly outbounds: Outbounds;
+  readonly router: RuleRouter;
+  readonly inbounds: Inbounds;
+  readonly names: Names;
+  readonly #dnsLeases: LeaseBook;
+  readonly #owned: AsyncDisposableStack;
+  readonly #env: ServeEnv & DatagramEnv;
+  readonly #sessions = new Tickets();
+
+  private constructor(parts: Parts, owned: AsyncDisposableStack, { host }: RuntimeEnv) {
+    this.config = parts.config;
+    this.outbounds = parts.outbounds;
+    this.router = parts.router;
+    this.inbounds = parts.inbounds;
+    this.names = parts.names;
+    this.#dnsLeases = parts.dnsLeases;
+    this.#owned = owned;
+    const { ledger, live, log, sweep, datagrams } = host;
+    this.#env = {
+      router: parts.router,
+      ledger,
+      live,
+      log,
+      sweep,
+      carrier: null,
+      budget: datagrams,
+      idleMs: TCP_IDLE_MS,
+      halfClosedIdleMs: HALF_CLOSED_IDLE_MS,
+      sessionIdleMs: UDP_IDLE_MS,
+    };
+  }
+
+  /** Throws with nothing left open and nothing changed; `previous` goes on. */
+  static async open(config: Config, previous: Runtime | null, env: RuntimeEnv): Promise<Runtime> {
+    await using undo = new AsyncDisposableStack();
+    const parts = await openParts(config, previous, env, undo);
+    const runtime = new Runtime(parts, undo.move(), env);
+    const before = previous?.names.dns?.exportState();
+    if (before !== undefined) runtime.names.dns?.importState(before);
+    return runtime;
+  }
+
+  /** New connections come to this runtime from now on. Synchronous. */
+  activate(): void {
+    this.inbounds.activate();
+    this.#dnsLeases.activate();
+  }
+
+  /** Never throws; the session belongs to this runtime until it ends. */
+  serve(session: Session): void {
+    this.#sessions.enter();
+    const served =
+      session.network === "tcp"
+        ? serve(session, this.#env)
+        : serveDatagrams(session, { ...this.#env, idleMs: UDP_IDLE_MS });
+    void served.finally(() => this.#sessions.leave());
+  }
+
+  /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
+  async retire(next: Runtime | null): Promise<void> {
+    await this.#dnsLeases[Symbol.asyncDispose]();
+    await this.inbounds.retire(next?.inbounds ?? null);
+    await this.#sessions.drained();
+    await this.#owned.disposeAsync();
+  }
+}
+
+interface Parts {
+  readonly config: Config;
+  readonly outbounds: Outbounds;
+  readonly router: RuleRouter;
+  readonly inbounds: Inbounds;
+  readonly names: Names;
+  readonly dnsLeases: LeaseBook;
+}
+
+async function openParts(
+  config: Config,
+  previous: Runtime | null,
+  { host, health, mode, accept, tolerant }: RuntimeEnv,
+  undo: AsyncDisposableStack,
+): Promise<Parts> {
+  const { log, files, cache, sockets } = host;
+  const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
+  const exits = new Exits({ interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive });
+  const names = undo.use(
+    await openNames(config, { exits, sets: NO_NAME_SETS, countryOf: null, persist: null, log }),
+  );
+  const outbounds = undo.use(
+    await openOutbounds(config, { ...names, choices: cache, health, providers: new Map(), files, log }),
+  );
+  const router = openRouter({
+    ...openRules(config, NO_DATA),
+    mode,
+    outbound: (name) => outbounds.all.get(name) ?? null,
+    global: outbounds.global,
+    direct: outbounds.direct,
+    resolver: names.resolver,
+    processes: openProcessLookup(bytesOfIp),
+    findProcessMode: config.general.findProcessMode,
+    prepare: ({ destination }) => preparedOrRefused(names, destination),
+    nowMs: Date.now,
+  });
+  exits.bind({ outbounds: outbounds.all, router });
+  const direct = openDirectDialer({
+    resolver: names.directResolver,
+    interfaceName,
+    routingMark,
+    ipv6,
+    keepAlive,
+  });
+  const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, {
+    sockets,
+    accept,
+    files,
+    dialer: direct,
+    log,
+    tolerant,
+  });
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => inbounds.abandon());
+  const dnsLeases = await openDnsListener(config, names, { host, tolerant });
+  opened.move();
+  return { config, outbounds, router, inbounds, names, dnsLeases };
+}
+
+/** Throws `DialError` for a fake address that nobody knows any more: it leads nowhere. */
+function preparedOrRefused(names: Names, destination: Destination) {
+  const { refusal, ...prepared } = names.prepare(destination);
+  if (refusal !== null) throw new DialError("resolve", refusal);
+  return prepared;
+}
+
+/** The server of `dns.listen`; a book without leases where there is none. */
+async function openDnsListener(
+  { dns: { enable, listen } }: Config,
+  { dns }: Names,
+  { host, tolerant }: Pick<RuntimeEnv, "host" | "tolerant">,
+): Promise<LeaseBook> {
+  const ip = listen === null ? null : listen.host === "" ? ANY_V6 : parseIp(listen.host);
+  const hosts = ip === null ? [] : [ip];
+  const book = new LeaseBook(host.sockets, { owner: "dns.listen", hosts, ports: [listen?.port ?? 0] });
+  if (!enable || dns === null || hosts.length === 0) return book;
+  try {
+    await openDnsServer({
+      listenTcp: (on) => book.listenTcp(on),
+      listenUdp: (on) => book.listenUdp(on),
+      log: host.log,
+      handle: (message, by) => dns.handle(message, by),
+    });
+    return book;
+  } catch (error) {
+    await book[Symbol.asyncDispose]();
+    if (!tolerant) throw new Error(`dns.listen: ${messageOf(error)}`, { cause: error });
+    host.log.error(`dns.listen: ${messageOf(error)}`);
+    return book;
+  }
+}
