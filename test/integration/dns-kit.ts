@@ -112,14 +112,16 @@ export async function openScripted(script: Script): Promise<ScriptedServer> {
   await once(tcp, "listening");
   const { port } = tcp.address() as { port: number };
   const udp = createSocket("udp4");
+  let open = true;
   udp.on("message", (bytes, from) => {
-    void answerTo(bytes, "udp").then(
-      (answer) => answer === null || udp.send(answer, from.port, from.address),
-    );
+    void answerTo(bytes, "udp").then((answer) => {
+      if (open && answer !== null) udp.send(answer, from.port, from.address);
+    });
   });
   udp.bind(port, HOST);
   await once(udp, "listening");
   const close = async () => {
+    open = false;
     udp.close();
     tcp.close();
   };

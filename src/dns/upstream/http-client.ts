@@ -45,6 +45,7 @@ class Http2Client implements HttpClient {
     });
     this.#session.on("error", () => stream.destroy()); // requests under way hear of it themselves
     this.#session.on("goaway", () => this.#session.close());
+    closeAtEnd(stream);
     stream.on("close", () => this.#session.destroy());
     this.#session.setTimeout(PING_MS, () => this.#probe());
   }
@@ -62,15 +63,17 @@ class Http2Client implements HttpClient {
       { endStream: true },
     );
     const head = Promise.withResolvers<number>();
-    head.promise.catch(() => {}); // the body's failure below is the one that is told
     stream.once("response", (headers: IncomingHttpHeaders) => head.resolve(Number(headers[":status"])));
     stream.on("error", head.reject);
+    // A session that ends takes its requests with it without an error.
+    stream.once("close", () =>
+      head.reject(new DialError("failed", `${this.#target.text} closed the request`)),
+    );
     const waiting = abortion(signal);
     try {
       const body = readBody(stream, this.#target.text);
-      const bytes = await Promise.race([body, waiting.aborted]);
-      checkStatus(await head.promise, this.#target.text);
-      return bytes;
+      checkStatus(await Promise.race([head.promise, waiting.aborted]), this.#target.text);
+      return await Promise.race([body, waiting.aborted]);
     } finally {
       waiting.release();
       if (!stream.closed) stream.close();
@@ -104,12 +107,15 @@ class Http1Client implements HttpClient {
   constructor(target: HttpTarget, first: Duplex, redial: () => Promise<Duplex>) {
     this.#target = target;
     let next: Duplex | null = first;
-    first.on("error", () => {}); // between requests nobody else listens; the agent drops a dead socket
+    closeAtEnd(first);
     const create = async (_: unknown, done: Created): Promise<void> => {
       const ready = next;
       next = null;
       try {
-        done(null, ready !== null && !ready.destroyed ? ready : await redial());
+        if (ready !== null && !ready.destroyed) return done(null, ready);
+        const stream = await redial();
+        closeAtEnd(stream);
+        done(null, stream);
       } catch (error) {
         done(error as Error);
       }
@@ -142,6 +148,15 @@ class Http1Client implements HttpClient {
     this.closed = true;
     this.#agent.destroy();
   }
+}
+
+/**
+ * Streams are opened half-open, and HTTP would go on writing into one whose reader is gone. Between requests nobody
+ * else listens for errors; who keeps the stream sees its 'close'.
+ */
+function closeAtEnd(stream: Duplex): void {
+  stream.on("error", () => {});
+  stream.on("end", () => stream.destroy());
 }
 
 function checkStatus(status: number, text: string): void {

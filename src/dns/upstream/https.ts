@@ -46,10 +46,10 @@ class HttpsUpstream implements Upstream {
         return answer;
       } catch (error) {
         if (signal.aborted) throw error; // a cancelled query says nothing about the client
-        const wasClosed = client === null || client.closed;
         if (this.#client === opening) this.#client = null;
         client?.close();
-        if (kept === null || !wasClosed || rebuilds >= MAX_REBUILDS) throw error;
+        // A kept connection may have died unnoticed; what a server says is no reason to ask it again.
+        if (kept === null || error instanceof ProtocolError || rebuilds >= MAX_REBUILDS) throw error;
       }
     }
   }

@@ -1,0 +1,257 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer as createHttp1, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createHttps } from "node:https";
+import { createSecureServer } from "node:http2";
+import { createServer as createTcp, type Server, type Socket } from "node:net";
+import { test } from "node:test";
+import { createServer as createTls } from "node:tls";
+import { frameOf, FrameReader } from "#dns/frames.ts";
+import { decodeMessage, encodeMessage, type Message } from "#dns/message.ts";
+import { withClientSubnet } from "#dns/edns.ts";
+import { QueryReader } from "#dns/query.ts";
+import { makeCertificate } from "../support/certificate.ts";
+import { address, always, HOST, openScripted, openTestDns, reply, server } from "./dns-kit.ts";
+
+const signal = () => AbortSignal.timeout(6000);
+const { cert, key } = makeCertificate();
+
+interface Peer extends AsyncDisposable {
+  readonly port: number;
+  readonly connections: Socket[];
+  readonly asked: Message[];
+}
+
+async function listening(peer: Server, connections: Socket[], asked: Message[]): Promise<Peer> {
+  peer.on("connection", (socket: Socket) => {
+    socket.on("error", () => {});
+    connections.push(socket);
+  });
+  peer.listen(0, HOST);
+  await once(peer, "listening");
+  const { port } = peer.address() as { port: number };
+  const close = async () => {
+    peer.close();
+    for (const socket of connections) socket.destroy();
+  };
+  return { port, connections, asked, [Symbol.asyncDispose]: close };
+}
+
+const answerTo = (query: Message) =>
+  reply(query, [
+    address(query.questions[0]?.name ?? "", query.questions[0]?.type === 28 ? "2001:db8::1" : "192.0.2.1"),
+  ]);
+
+/** Length-prefixed DNS. `hold` answers in the reverse order of arrival once that many came. */
+function streamPeer(tls: boolean, hold = 1): Promise<Peer> {
+  const asked: Message[] = [];
+  const serve = (socket: Socket) => {
+    const waiting: Message[] = [];
+    const frames = new FrameReader((frame) => {
+      const query = decodeMessage(frame);
+      asked.push(query);
+      waiting.unshift(query);
+      if (waiting.length < hold) return;
+      for (const each of waiting.splice(0)) socket.write(frameOf(encodeMessage(answerTo(each))));
+    });
+    socket.on("error", () => {});
+    socket.on("data", (chunk: Buffer) => frames.push(chunk));
+  };
+  const peer = tls ? createTls({ cert, key }, serve) : createTcp(serve);
+  return listening(peer, [], asked);
+}
+
+type HttpKind = "h2" | "h1" | "clear";
+
+function httpPeer(kind: HttpKind, answer = answerTo): Promise<Peer & { readonly seen: IncomingMessage[] }> {
+  const asked: Message[] = [];
+  const seen: IncomingMessage[] = [];
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    seen.push(request);
+    const url = new URL(request.url ?? "", "http://x");
+    const query = decodeMessage(Buffer.from(url.searchParams.get("dns") ?? "", "base64url"));
+    asked.push(query);
+    response.setHeader("content-type", "application/dns-message");
+    response.end(encodeMessage(answer(query)));
+  };
+  const peer =
+    kind === "clear"
+      ? createHttp1(serve)
+      : kind === "h1"
+        ? createHttps({ cert, key }, serve)
+        : createSecureServer({ cert, key }, serve as never);
+  return listening(peer as Server, [], asked).then((made) => ({ ...made, seen }));
+}
+
+for (const scheme of ["tcp", "tls"] as const) {
+  test(`${scheme}: one connection carries many questions, answered in any order`, async () => {
+    await using peer = await streamPeer(scheme === "tls", 2);
+    const nameserver = [server(`${scheme}://${HOST}:${peer.port}#skip-cert-verify=true`)];
+    await using dns = await openTestDns({ nameserver });
+    for (const name of ["a.org", "b.org", "c.org"]) {
+      const found = await dns.resolver.lookup(name, { signal: signal() });
+      assert.deepEqual(
+        found.map(({ ip }) => ip),
+        ["192.0.2.1", "2001:db8::1"],
+      );
+    }
+    assert.equal(peer.connections.length, 1);
+  });
+
+  test(`${scheme}: a connection that died while it was idle costs nothing`, async () => {
+    await using peer = await streamPeer(scheme === "tls");
+    const nameserver = [server(`${scheme}://${HOST}:${peer.port}#skip-cert-verify=true`)];
+    await using dns = await openTestDns({ nameserver, ipv6: false });
+    await dns.resolver.lookup("a.org", { signal: signal() });
+    peer.connections[0]?.resetAndDestroy();
+    await dns.resolver.lookup("b.org", { signal: signal() });
+    assert.equal(peer.connections.length, 2);
+  });
+}
+
+test("disable-reuse closes after each question", async () => {
+  await using peer = await streamPeer(true);
+  const nameserver = [server(`tls://${HOST}:${peer.port}#skip-cert-verify=true&disable-reuse=true`)];
+  await using dns = await openTestDns({ nameserver, ipv6: false });
+  for (const name of ["a.org", "b.org"]) await dns.resolver.lookup(name, { signal: signal() });
+  assert.equal(peer.connections.length, 2);
+});
+
+test("tls and https verify the certificate; name-cert-verify checks another name", async () => {
+  await using dot = await streamPeer(true);
+  await using doh = await httpPeer("h2");
+  for (const text of [`tls://${HOST}:${dot.port}`, `https://${HOST}:${doh.port}/dns-query`]) {
+    await using dns = await openTestDns({ nameserver: [server(text)], ipv6: false });
+    await assert.rejects(dns.resolver.lookup("a.org", { signal: signal() }), /certificate/);
+  }
+  assert.equal(dot.asked.length + doh.asked.length, 0);
+});
+
+for (const kind of ["h2", "h1", "clear"] as const) {
+  test(`https (${kind}): GET with id 0, one connection for many questions`, async () => {
+    await using peer = await httpPeer(kind);
+    const scheme = kind === "clear" ? "http" : "https";
+    const text = `${scheme}://me:secret@${HOST}:${peer.port}/dns-query?x=1#skip-cert-verify=true`;
+    await using dns = await openTestDns({ nameserver: [server(text)], ipv6: false });
+    for (const name of ["a.org", "b.org", "c.org"]) {
+      const [first] = await dns.resolver.lookup(name, { signal: signal() });
+      assert.equal(first?.ip, "192.0.2.1");
+    }
+    assert.equal(peer.connections.length, 1);
+    for (const request of peer.seen) {
+      assert.equal(request.method, "GET");
+      assert.match(request.url ?? "", /^\/dns-query\?dns=[A-Za-z0-9_-]+$/);
+      assert.equal(request.headers.accept, "application/dns-message");
+      assert.equal(request.headers["user-agent"], undefined);
+      assert.equal(request.headers.authorization, `Basic ${Buffer.from("me:secret").toString("base64")}`);
+    }
+    assert.ok(peer.asked.every(({ id }) => id === 0));
+  });
+
+  test(`https (${kind}): a kept client whose connection died is built anew`, async () => {
+    await using peer = await httpPeer(kind);
+    const scheme = kind === "clear" ? "http" : "https";
+    const text = `${scheme}://${HOST}:${peer.port}/q#skip-cert-verify=true`;
+    await using dns = await openTestDns({ nameserver: [server(text)], ipv6: false });
+    await dns.resolver.lookup("a.org", { signal: signal() });
+    peer.connections[0]?.resetAndDestroy();
+    await dns.resolver.lookup("b.org", { signal: signal() });
+    assert.equal(peer.connections.length, 2);
+  });
+}
+
+test("https: an answer with another id or to another question fails", async () => {
+  for (const spoil of [
+    (query: Message) => ({ ...answerTo(query), id: 5 }),
+    (query: Message) => ({ ...answerTo(query), questions: [{ name: "evil.org", type: 1, class: 1 }] }),
+  ]) {
+    await using peer = await httpPeer("h2", spoil);
+    const text = `https://${HOST}:${peer.port}/q#skip-cert-verify=true`;
+    await using dns = await openTestDns({ nameserver: [server(text)], ipv6: false });
+    await assert.rejects(dns.resolver.lookup("a.org", { signal: signal() }), /another/);
+  }
+});
+
+test("https: any other status than 200, and a body without end, are errors", async () => {
+  const endless = (_: IncomingMessage, response: ServerResponse) => {
+    const more = () => {
+      while (!response.destroyed && response.write(Buffer.alloc(16_384)));
+    };
+    response.on("drain", more);
+    more();
+  };
+  const failing = (_: IncomingMessage, response: ServerResponse) => void response.writeHead(503).end();
+  for (const [serve, why] of [
+    [failing, /status 503/],
+    [endless, /more than one DNS message/],
+  ] as const) {
+    for (const http of [createHttp1(serve), createSecureServer({ cert, key }, serve as never)]) {
+      await using peer = await listening(http as Server, [], []);
+      const scheme = "maxHeadersCount" in http ? "http" : "https";
+      const text = `${scheme}://${HOST}:${peer.port}/q#skip-cert-verify=true`;
+      await using dns = await openTestDns({ nameserver: [server(text)], ipv6: false });
+      await assert.rejects(dns.resolver.lookup("a.org", { signal: signal() }), why);
+    }
+  }
+});
+
+test("dns.md §16.10 the subnet goes to the one server that has it; kept or replaced as configured", async () => {
+  await using plain = await openScripted(() => null);
+  await using withEcs = await openScripted(always("192.0.2.1"));
+  const text = `udp://${HOST}:${withEcs.port}#ecs=203.0.113.77/20`;
+  await using dns = await openTestDns({
+    nameserver: [server(`udp://${HOST}:${plain.port}`), server(text)],
+    ipv6: false,
+  });
+  await dns.resolver.lookup("example.org", { signal: signal() });
+  assert.deepEqual(plain.asked[0]?.additionals, []);
+  const [opt] = withEcs.asked[0]?.additionals ?? [];
+  assert.equal(opt?.type, 41);
+  // code 8, length 7, family 1, prefix 20, scope 0, three bytes with the rest zeroed
+  assert.equal(Buffer.from(opt?.data ?? []).toString("hex"), "00080007000114 00cb0070".replace(" ", ""));
+
+  const reader = new QueryReader();
+  const own = { ip: "2001:db8:ffff::1", bits: 33 } as Parameters<typeof withClientSubnet>[1];
+  const asked = reader.read(encodeMessage(withEcs.asked[0] as Message));
+  assert.ok(asked !== null);
+  const kept = decodeMessage(withClientSubnet(asked, own, false)).additionals[0];
+  assert.deepEqual(kept?.data, opt?.data);
+  const replaced = decodeMessage(withClientSubnet(asked, own, true)).additionals[0];
+  assert.equal(
+    Buffer.from(replaced?.data ?? []).toString("hex"),
+    "00080009000221 0020010db880".replace(" ", ""),
+  );
+});
+
+test("disabled types are answered empty without asking, and their records are taken out", async () => {
+  await using peer = await openScripted((query) => {
+    const name = query.questions[0]?.name ?? "";
+    return reply(query, [address(name, "192.0.2.1"), address(name, "2001:db8::1")]);
+  });
+  const text = `udp://${HOST}:${peer.port}#disable-ipv6=true&disable-qtype-65=true`;
+  await using dns = await openTestDns({ nameserver: [server(text)] });
+  const [v6, https, v4] = await Promise.all(
+    [28, 65, 1].map((type) => dns.query("example.org.", type, signal())),
+  );
+  assert.deepEqual([v6?.status, v6?.answers, https?.answers], [0, [], []]);
+  assert.deepEqual(
+    v4?.answers.map(({ data }) => data),
+    ["192.0.2.1"],
+  );
+  assert.equal(peer.asked.length, 1);
+});
+
+test("a list of servers that need QUIC is refused with the key and the way out; among others they are left out", async () => {
+  const quic = server("quic://192.0.2.1");
+  await assert.rejects(openTestDns({ nameserver: [quic] }), /dns\.nameserver: .*tls:\/\//);
+  const warnings: string[] = [];
+  const log = {
+    debug() {},
+    info() {},
+    error() {},
+    warning: (text: unknown) => void warnings.push(String(text)),
+  };
+  await using dns = await openTestDns({ nameserver: [quic, server("192.0.2.2")] }, { log });
+  assert.deepEqual(dns.explain("a.org").servers, ["udp://192.0.2.2:53"]);
+  assert.match(warnings.join(), /dns\.nameserver: quic:\/\/192\.0\.2\.1:853 is left out/);
+});
