@@ -16,7 +16,7 @@ import { Sweep } from "#relay/sweep.ts";
 const target = { host: null, ip: LOOPBACK_V4, port: Number(process.argv[2]) };
 const resolver = { lookup: () => Promise.reject(new Error("there are only addresses here")) };
 const outbound = directOutbound("DIRECT", openDirectDialer({ resolver }));
-const decision = { outbound, chain: ["DIRECT"], destination: target, rule: null, facts: {} };
+const decision = { outbound, chain: ["DIRECT"], groups: [], destination: target, rule: null, facts: {} };
 const router: Router = { route: () => Promise.resolve(decision) };
 const env = {
   router,

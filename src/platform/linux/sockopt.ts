@@ -1,5 +1,5 @@
 /** Socket options of socket(7) and ipv6(7) that Node does not offer. Numbers are those of the generic Linux ABI. */
-import type { SocketMaker, SocketOptions } from "../socket-maker.ts";
+import type { SocketMaker, SocketOptions } from "#platform/socket-maker.ts";
 import type { Libc } from "./libc.ts";
 
 const AF_INET = 2;
