@@ -1,4 +1,5 @@
 /** Small things that a test does with a stream or a flow. */
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type { Datagram, DatagramFlow } from "#core/session.ts";
@@ -9,6 +10,21 @@ export async function readAll(stream: Duplex): Promise<Buffer> {
   stream.on("data", (chunk: Buffer) => chunks.push(chunk));
   if (!stream.readableEnded) await once(stream, "end");
   return Buffer.concat(chunks);
+}
+
+/** Sends random bytes to an echo and waits for all of them, without a half-close, which not every peer keeps. */
+export async function roundTrip(stream: Duplex, sizeBytes: number): Promise<void> {
+  const sent = randomBytes(sizeBytes);
+  let got = 0;
+  stream.on("data", (bytes: Buffer) => {
+    if (!bytes.equals(sent.subarray(got, got + bytes.length)))
+      stream.destroy(new Error("changed on the way"));
+    got += bytes.length;
+    if (got === sizeBytes) stream.destroy();
+  });
+  stream.write(sent);
+  await once(stream, "close");
+  if (got !== sizeBytes) throw new Error(`${got} of ${sizeBytes} bytes came back`);
 }
 
 /** How the stream came to its end: its error's code, or `null` for a close without one. */

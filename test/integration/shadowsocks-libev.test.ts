@@ -1,0 +1,96 @@
+/** Against shadowsocks-libev and simple-obfs as Debian packs them (shadowsocks-libev, simple-obfs). */
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { describe, test } from "node:test";
+import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
+import { roundTrip } from "../support/client.ts";
+import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
+import { freePort, missing, startPeer } from "../support/peer.ts";
+import { openClient, openServer } from "../support/protocol-pair.ts";
+
+const CIPHERS = [
+  "aes-128-gcm",
+  "aes-192-gcm",
+  "aes-256-gcm",
+  "chacha20-ietf-poly1305",
+  "xchacha20-ietf-poly1305",
+];
+const password = "sesame";
+const context = () => ({ signal: new AbortController().signal, metadata: null });
+const BULK_BYTES = 1 << 20;
+
+describe("ss-server, our client", { skip: missing("ss-server", "obfs-server") }, () => {
+  for (const cipher of CIPHERS)
+    test(cipher, { timeout: 30_000 }, async () => {
+      const port = await freePort();
+      const command = ["ss-server", "-s", "127.0.0.1", "-p", `${port}`, "-k", password, "-m", cipher, "-u"];
+      await using _peer = await startPeer(command, port);
+      await using outbound = await openClient(ss, { server: "127.0.0.1", port, cipher, password });
+      await using origin = await openTcpOrigin(echo);
+      await roundTrip(await outbound.connect(origin.destination, context()), BULK_BYTES);
+      await using udp = await openUdpEcho();
+      await using flow = await outbound.associate(udp.destination, context());
+      const got = new Promise<{ payload: Uint8Array }>((resolve) => flow.receive(resolve));
+      flow.send({ payload: Buffer.from("datagram"), destination: udp.destination });
+      assert.equal(Buffer.from((await got).payload).toString(), "datagram");
+    });
+
+  for (const mode of ["http", "tls"])
+    test(`obfs ${mode}`, { timeout: 30_000 }, async () => {
+      const [port, inner] = [await freePort(), await freePort()];
+      const server = ["ss-server", "-s", "127.0.0.1", "-p", `${inner}`, "-k", password, "-m", "aes-128-gcm"];
+      await using _peer = await startPeer(server, inner);
+      const obfs = [
+        "obfs-server",
+        "-s",
+        "127.0.0.1",
+        "-p",
+        `${port}`,
+        "--obfs",
+        mode,
+        "-r",
+        `127.0.0.1:${inner}`,
+      ];
+      await using _obfs = await startPeer(obfs, port);
+      await using outbound = await openClient(ss, {
+        server: "127.0.0.1",
+        port,
+        cipher: "aes-128-gcm",
+        password,
+        plugin: "obfs",
+        "plugin-opts": { mode, host: "example.com" },
+      });
+      await using origin = await openTcpOrigin(echo);
+      for (const size of [5, BULK_BYTES])
+        await roundTrip(await outbound.connect(origin.destination, context()), size);
+    });
+});
+
+describe("ss-tunnel, our server", { skip: missing("ss-tunnel") }, () => {
+  for (const cipher of CIPHERS)
+    test(cipher, { timeout: 30_000 }, async () => {
+      await using server = await openServer(shadowsocks, { cipher, password });
+      await using origin = await openTcpOrigin(echo);
+      const port = await freePort();
+      const tunnel = async (to: number) =>
+        startPeer(
+          `ss-tunnel -s 127.0.0.1 -p ${server.port} -b 127.0.0.1 -l ${port} -u -m ${cipher} -k sesame -L 127.0.0.1:${to}`.split(
+            " ",
+          ),
+          port,
+        );
+      {
+        await using _peer = await tunnel(origin.port);
+        await roundTrip(connect({ port, host: "127.0.0.1" }), BULK_BYTES);
+      }
+      await using udp = await openUdpEcho();
+      await using _peer = await tunnel(udp.port);
+      const socket = createSocket("udp4");
+      socket.send("datagram", port, "127.0.0.1");
+      const [reply] = (await once(socket, "message")) as [Buffer];
+      socket.close();
+      assert.equal(reply.toString(), "datagram");
+    });
+});

@@ -1,0 +1,56 @@
+/** Programs of others that tests talk to. They are started on loopback with ports that were free a moment ago. */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** The reason to skip where one of the programs is not installed; false where all are. */
+export function missing(...programs: readonly string[]): string | false {
+  const absent = programs.filter((program) => spawnSync("sh", ["-c", `command -v ${program}`]).status !== 0);
+  return absent.length === 0 ? false : `SKIP ${absent.join(", ")}: not installed`;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export interface Peer extends AsyncDisposable {
+  output(): string;
+}
+
+/** Starts a program and waits until it listens on the TCP port. Fails with its output where it does not within 10 s. */
+export async function startPeer(command: readonly string[], port: number): Promise<Peer> {
+  const child = spawn(command[0] as string, command.slice(1), { stdio: ["ignore", "pipe", "pipe"] });
+  let printed = "";
+  child.stdout.on("data", (text: Buffer) => (printed += text));
+  child.stderr.on("data", (text: Buffer) => (printed += text));
+  const exited = once(child, "exit");
+  const stop = async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    await exited;
+  };
+  for (let tries = 0; !(await listens(port)); tries++) {
+    if (tries < 200 && child.exitCode === null) await delay(50);
+    else {
+      await stop();
+      throw new Error(`${command.join(" ")} does not listen on ${port}; it printed:\n${printed}`);
+    }
+  }
+  return { output: () => printed, [Symbol.asyncDispose]: stop };
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: "127.0.0.1" });
+    socket.on("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on("error", () => resolve(false));
+  });
+}
