@@ -203,7 +203,8 @@ test(
       assert.equal(await askUnix(path, { authorization: "Bearer s" }), 200);
     }
     await assert.rejects(stat(path));
-    await using controller = await open("");
+    await using unprotected = await open("");
+    assert.equal(unprotected.endpoints.length, 1);
     assert.equal(await askUnix(path, { host: "anything" }), 200);
     await rm(folder, { recursive: true });
   },

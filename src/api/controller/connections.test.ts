@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { apiApp } from "../../../test/support/api-app.ts";
 import { connection } from "../../../test/support/connection-view.ts";
 import { MemoryControl } from "../../../test/support/memory-control.ts";
-import { connectionsJson } from "./connections-json.ts";
+import { ConnectionsWriter } from "./connections-json.ts";
 
 interface Snapshot {
   readonly downloadTotal: number;
@@ -81,10 +81,28 @@ test("whatever a client put into its names, the document stays JSON and says the
       const control = new MemoryControl();
       const entry = connection(host);
       control.live.set("x", { ...entry, rule: { apiType: "Domain", payload }, chain: [host, payload] });
-      const [shown] = (JSON.parse(connectionsJson(control)) as Snapshot).connections;
+      const [shown] = (JSON.parse(new ConnectionsWriter(control).write()) as Snapshot).connections;
       assert.equal(shown?.metadata.host, host);
       assert.equal(shown?.rulePayload, payload);
       assert.deepEqual(shown?.chains, [payload, host]);
     }),
   );
+});
+
+test("what changes while a session lives is shown, though most of its text is kept", () => {
+  const control = new MemoryControl();
+  const writer = new ConnectionsWriter(control);
+  const live = {
+    ...connection("a.example", "1"),
+    chain: [] as readonly string[],
+    uploadBytes: 0,
+    remoteHost: "",
+  };
+  control.live.set("1", live);
+  const shown = () => (JSON.parse(writer.write()) as Snapshot).connections[0];
+  assert.deepEqual(shown()?.chains, []);
+  Object.assign(live, { chain: ["Proxy", "Node 1"], remoteHost: "203.0.113.1", uploadBytes: 7 });
+  assert.deepEqual(shown()?.chains, ["Node 1", "Proxy"]);
+  assert.equal(shown()?.metadata.remoteDestination, "203.0.113.1");
+  assert.equal(shown()?.upload, 7);
 });

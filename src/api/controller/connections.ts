@@ -4,7 +4,7 @@ import { ShapeError } from "#api/errors.ts";
 import { DONE, JsonText, route, type Call, type Route } from "#api/route.ts";
 import { queryInt, queryOf } from "#api/shapes.ts";
 import { every, type Subscribers } from "#api/subscriber.ts";
-import { connectionsJson } from "./connections-json.ts";
+import { ConnectionsWriter } from "./connections-json.ts";
 
 const DEFAULT_INTERVAL_MS = 1000;
 /** Faster than this nobody can read; shorter wishes get this. */
@@ -15,6 +15,7 @@ const interval = queryInt(1, MAX_INTERVAL_MS);
 
 export function connectionRoutes(control: Control, subscribers: Subscribers): readonly Route[] {
   const { connections } = control;
+  const writer = new ConnectionsWriter(control);
   const path = "/connections";
   return [
     route({
@@ -26,8 +27,8 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
       query: queryOf({ interval: z.string().optional() }),
       answer: { status: 200, description: "One document; over a WebSocket one every `interval` ms" },
       handle(call) {
-        if (call.upgrade === null) return new JsonText(connectionsJson(control));
-        stream(control, call, call.query.interval, subscribers);
+        if (call.upgrade === null) return new JsonText(writer.write());
+        stream(writer, call, call.query.interval, subscribers);
         return undefined;
       },
     }),
@@ -51,7 +52,12 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
   ];
 }
 
-function stream(control: Control, call: Call, wish: string | undefined, subscribers: Subscribers): void {
+function stream(
+  writer: ConnectionsWriter,
+  call: Call,
+  wish: string | undefined,
+  subscribers: Subscribers,
+): void {
   const parsed = interval.safeParse(wish);
   if (wish !== undefined && !parsed.success) throw new ShapeError(parsed.error);
   const intervalMs = Math.max(MIN_INTERVAL_MS, parsed.data ?? DEFAULT_INTERVAL_MS);
@@ -59,7 +65,7 @@ function stream(control: Control, call: Call, wish: string | undefined, subscrib
   if (subscriber === null) return;
   const tick = (): void => {
     // a snapshot is large: the next one waits until the last has left, so a slow reader holds one at most
-    if (subscriber.queuedBytes === 0) subscriber.send(connectionsJson(control));
+    if (subscriber.queuedBytes === 0) subscriber.send(writer.write());
   };
   tick();
   every(intervalMs, subscriber, tick);
