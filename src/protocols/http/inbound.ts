@@ -6,5 +6,5 @@ import { serveHttp } from "./serve.ts";
 
 export const httpInbound = inboundSide(z.object(frontFields), async (options, env) => {
   const plain = new PlainProxy(env);
-  return openFront("http", options, env, (client) => serveHttp(client, plain, env), [plain]);
+  return openFront("http", options, env, (client, reader) => serveHttp(client, reader, plain, env), [plain]);
 });

@@ -1,7 +1,7 @@
 /** The accepting side of HTTP: CONNECT is answered here, anything else goes to the plain proxy. */
 import { ProtocolError } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
-import { ByteReader } from "#net/byte-reader.ts";
+import type { ByteReader } from "#net/byte-reader.ts";
 import { Refusal, type Client } from "#protocols/mixed/front.ts";
 import { AUTHENTICATION_REQUIRED, BAD_REQUEST, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";
@@ -11,8 +11,12 @@ import type { PlainProxy } from "./plain.ts";
 import { openTunnel } from "./tunnel.ts";
 
 /** Throws `Refusal` with the answer for whoever gets none. Refused clients may try again within the 30 s of a handshake. */
-export async function serveHttp(client: Client, plain: PlainProxy, env: InboundEnv): Promise<void> {
-  using reader = new ByteReader(client.stream);
+export async function serveHttp(
+  client: Client,
+  reader: ByteReader,
+  plain: PlainProxy,
+  env: InboundEnv,
+): Promise<void> {
   for (;;) {
     const request = await nextRequest(reader);
     if (request === null) {

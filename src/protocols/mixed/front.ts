@@ -7,6 +7,7 @@ import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { endpointText } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { arrivalOf, farewell, guardErrors, type Arrival } from "#net/accept.ts";
+import { ByteReader } from "#net/byte-reader.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
 import { AccountBook } from "./accounts.ts";
@@ -28,8 +29,11 @@ export interface Client {
   readonly accounts: AccountBook | null;
 }
 
-/** Serves one client up to its session, or for good. What it throws closes that client's connection. */
-export type Serve = (client: Client) => Promise<void>;
+/**
+ * Serves one client up to its session, or for good. What it throws closes that client's connection. The reader, with
+ * the one deadline of the handshake, is to be disposed of before the stream is handed on; it ends with the call anyway.
+ */
+export type Serve = (client: Client, reader: ByteReader) => Promise<void>;
 
 /** Thrown by a `Serve` that wants its client to hear why. */
 export class Refusal extends Error {
@@ -64,11 +68,11 @@ export async function openFront(
       socket.destroy();
       return;
     }
-    attend(socket, tls, (stream) => serve({ stream, arrival, accounts: door.accounts })).catch(
-      (error: unknown) => {
-        env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
-      },
-    );
+    attend(socket, tls, (stream, reader) =>
+      serve({ stream, arrival, accounts: door.accounts }, reader),
+    ).catch((error: unknown) => {
+      env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
+    });
   };
   const endpoints = await env.listenTcp(on);
   const life = undo.move();
@@ -84,13 +88,14 @@ async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServe
 async function attend(
   socket: StreamSocket,
   tls: TlsServer | null,
-  serve: (stream: Duplex) => Promise<void>,
+  serve: (stream: Duplex, reader: ByteReader) => Promise<void>,
 ): Promise<void> {
   let stream: Duplex = socket;
   try {
     if (tls !== null) stream = (await tls.accept(socket)).stream;
     guardErrors(stream);
-    await serve(stream);
+    using reader = new ByteReader(stream);
+    await serve(stream, reader);
   } catch (error) {
     if (error instanceof Refusal) farewell(stream, error.words);
     else stream.destroy();

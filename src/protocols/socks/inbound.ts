@@ -9,9 +9,9 @@ import { serveSocks } from "./serve.ts";
 const schema = z.object({ ...frontFields, udp: flag().default(true) });
 
 export const socksInbound = inboundSide(schema, (options, env) =>
-  openFront("socks", options, env, async (client) => {
-    const byte = await firstByteOf(client.stream);
+  openFront("socks", options, env, async (client, reader) => {
+    const byte = await firstByteOf(reader);
     if (byte !== 4 && byte !== 5) throw new ProtocolError(`SOCKS version ${byte}, expected 4 or 5`);
-    await serveSocks(client, byte, options, env);
+    await serveSocks(client, reader, byte, options, env);
   }),
 );

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
 import { describe, farewell, streamSession } from "#net/accept.ts";
-import { ByteReader } from "#net/byte-reader.ts";
+import type { ByteReader } from "#net/byte-reader.ts";
 import { Refusal, type Client } from "#protocols/mixed/front.ts";
 import { openAssociation } from "./associate.ts";
 import * as replies from "./replies.ts";
@@ -16,11 +16,11 @@ export interface SocksOptions {
 /** Serves a client whose first byte is 4 or 5; `firstByte` was looked at, not taken. */
 export async function serveSocks(
   client: Client,
+  reader: ByteReader,
   firstByte: number,
   options: SocksOptions,
   env: InboundEnv,
 ): Promise<void> {
-  using reader = new ByteReader(client.stream);
   if (firstByte === 4) await serve4(client, reader, env);
   else await serve5(client, reader, options, env);
 }
