@@ -12,6 +12,7 @@ import { countingLedger } from "#relay/counting-ledger.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { serve } from "#relay/serve.ts";
 import { Sweep } from "#relay/sweep.ts";
+import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS } from "#relay/times.ts";
 
 const target = { host: null, ip: LOOPBACK_V4, port: Number(process.argv[2]) };
 const resolver = { lookup: () => Promise.reject(new Error("there are only addresses here")) };
@@ -25,8 +26,8 @@ const env = {
   log: SILENT,
   sweep: new Sweep(),
   carrier: null,
-  idleMs: 7_440_000,
-  halfClosedIdleMs: 60_000,
+  idleMs: TCP_IDLE_MS,
+  halfClosedIdleMs: HALF_CLOSED_IDLE_MS,
 };
 
 const server = createServer({ allowHalfOpen: true, noDelay: true }, (stream) => {

@@ -131,12 +131,13 @@ export async function run(out: Out): Promise<void> {
 }
 
 async function compare(
-  { title, columns, run: measure }: Measurement,
+  measurement: Measurement,
   rounds: number,
   load: ChildProcess,
   sinkPort: number,
   out: Out,
 ): Promise<void> {
+  const { title, columns } = measurement;
   await using opened = new AsyncDisposableStack();
   const subjects: Subject[] = [];
   for (const open of SUBJECTS) {
@@ -146,7 +147,7 @@ async function compare(
   }
   const rows = new Map<Subject, Row[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < rounds; round++)
-    for (const subject of subjects) rows.get(subject)?.push(await measure(load, subject));
+    for (const subject of subjects) rows.get(subject)?.push(await measurement.run(load, subject));
   const own = rows.get(subjects.find(({ name }) => name === "weir") as Subject) ?? [];
   for (const [{ name }, of] of rows) {
     const cells = columns.map(({ title: unit, digits }, at) => {

@@ -12,7 +12,7 @@ import { relay } from "#relay/pump.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { echo, openTcpOrigin } from "../support/origin.ts";
+import { echo, openTcpOrigin, source } from "../support/origin.ts";
 import { openRelayed, unlimited } from "../support/relayed.ts";
 
 /** What one side does: writes, waits, and then ends or resets. */
@@ -123,6 +123,28 @@ test("200 conversations at a time", async () => {
   };
   await Promise.all(Array.from({ length: 200 }, one));
   while (relayed.settled < 200) await delay(1);
+});
+
+test("a client that does not read holds up the origin, not the memory", async () => {
+  const size = 32 << 20;
+  const { on, sent } = source(size);
+  await using origin = await openTcpOrigin(on);
+  await using relayed = await openRelayed(origin.port);
+  const client = await relayed.dial();
+  client.pause();
+  for (let last = -1; last !== sent();) {
+    last = sent();
+    await delay(150); // until the origin is held up
+  }
+  // What the relay took and the kernel's buffers behind it have not: that much at most is in its memory.
+  assert.ok(sent() < size / 2, `${sent()} bytes went out to nobody`);
+  let received = 0;
+  client.on("data", (chunk: Buffer) => (received += chunk.length));
+  client.resume();
+  await once(client, "end");
+  assert.equal(received, size);
+  client.end();
+  while (relayed.settled === 0) await delay(1);
 });
 
 test("a kill ends both sides at once", async () => {

@@ -18,7 +18,8 @@ export class SystemError extends Error {
 export interface Libc {
   /** A non-blocking, close-on-exec socket; the caller owns the descriptor. */
   socket(family: number, type: number): number;
-  setsockopt(fd: number, level: number, option: number, value: Uint8Array): void;
+  /** `what` names the option in the error. */
+  setsockopt(fd: number, level: number, option: number, value: Uint8Array, what: string): void;
   /** Fills `value` and answers with how many bytes the kernel wrote. */
   getsockopt(fd: number, level: number, option: number, value: Uint8Array): number;
   close(fd: number): void;
@@ -50,8 +51,8 @@ export function openLibc(): Libc | null {
     keepsLoaded: lib,
     socket: (family, type) =>
       check("socket", functions.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
-    setsockopt: (fd, level, option, value) =>
-      void check("setsockopt", functions.setsockopt(fd, level, option, value, value.byteLength)),
+    setsockopt: (fd, level, option, value, what) =>
+      void check(what, functions.setsockopt(fd, level, option, value, value.byteLength)),
     getsockopt(fd, level, option, value) {
       optionLength[0] = value.byteLength;
       check("getsockopt", functions.getsockopt(fd, level, option, value, optionLength));

@@ -22,7 +22,7 @@ function int32(value: number): Uint8Array {
 
 /** Needs CAP_NET_ADMIN, or CAP_NET_RAW since Linux 5.17. */
 export function setMark(libc: Libc, fd: number, mark: number): void {
-  libc.setsockopt(fd, SOL_SOCKET, SO_MARK, int32(mark));
+  libc.setsockopt(fd, SOL_SOCKET, SO_MARK, int32(mark), "routing-mark (SO_MARK, needs CAP_NET_ADMIN)");
 }
 
 export function markOf(libc: Libc, fd: number): number {
@@ -33,7 +33,8 @@ export function markOf(libc: Libc, fd: number): number {
 
 /** Throws ENODEV where there is no such interface. */
 export function bindToDevice(libc: Libc, fd: number, name: string): void {
-  libc.setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, Buffer.from(`${name}\0`));
+  const value = Buffer.from(`${name}\0`);
+  libc.setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, value, `interface-name ${name} (SO_BINDTODEVICE)`);
 }
 
 /** Empty where the socket is bound to none. */
@@ -49,7 +50,8 @@ export function openSocketMaker(libc: Libc, { routingMark, interfaceName }: Sock
     try {
       if (routingMark !== 0) setMark(libc, fd, routingMark);
       if (interfaceName !== "") bindToDevice(libc, fd, interfaceName);
-      if (family === 6 && type === SOCK_DGRAM) libc.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, int32(1));
+      if (family === 6 && type === SOCK_DGRAM)
+        libc.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, int32(1), "IPV6_V6ONLY");
     } catch (error) {
       libc.close(fd);
       throw error;
