@@ -18,6 +18,7 @@ import { reportSubRuleCircles, RuleReader } from "./rules.ts";
 import { readHosts } from "./sections/hosts.ts";
 import { BLOCKS, FLAT, TOP_LEVEL } from "./sections/index.ts";
 import { legacyWarnings } from "./sections/legacy.ts";
+import { isMapValue } from "./shape.ts";
 import { buildSniffer } from "./sniffer-build.ts";
 import { readTrafficControl } from "./traffic-control.ts";
 import { readTunnels } from "./tunnels.ts";
@@ -135,8 +136,8 @@ function subRuleNames(root: YamlMap, context: Context): ReadonlySet<string> {
 
 function readRules(root: YamlMap, context: Context, reader: RuleReader) {
   const subRules = new Map<string, readonly RuleConfig[]>();
-  if (typeof root["sub-rules"] === "object")
-    for (const [name, value] of Object.entries(root["sub-rules"] as YamlMap)) {
+  if (isMapValue(root["sub-rules"]))
+    for (const [name, value] of Object.entries(root["sub-rules"])) {
       const path: Path = ["sub-rules", name];
       subRules.set(name, reader.readAll(context.list(value, path), path, `sub-rules[${name}]`));
     }

@@ -75,7 +75,8 @@ export class Shapes {
         return fitting.length === 1 ? this.#walk(fitting[0] as Shape, value, path, options) : value;
       }
       case "map":
-        return isMapValue(value) ? this.#walkMap(shape, value, path, options) : value;
+        if (isMapValue(value)) return this.#walkMap(shape, value, path, options);
+        return value instanceof Plain ? value.source : value; // an object, but no map: the schema must not take it for one
     }
   }
 

@@ -41,8 +41,10 @@ export interface YamlFile {
 /** Aliases may repeat at most this many values; a file that wants more is an alias bomb. */
 const MOST_ALIASED = 1_000_000;
 const DEEPEST = 64;
+const TOO_DEEP = `nested more than ${DEEPEST} levels deep`;
 /** One stray bracket can make every later line a fault; beyond this they tell nothing new. */
 const MOST_FAULTS = 100;
+const LONGEST_KEY = 64;
 
 export function readYaml(text: string): YamlFile {
   const lines = lineIndex(text);
@@ -66,7 +68,7 @@ export function readYaml(text: string): YamlFile {
     });
     return new Reader(text, document).read();
   } catch (error) {
-    if (error instanceof RangeError) return broken(`nested more than ${DEEPEST} levels deep`);
+    if (error instanceof RangeError) return broken(TOO_DEEP);
     return broken(messageOf(error));
   }
 }
@@ -103,7 +105,10 @@ class Reader {
       const path = pathAt(contents, pos[0]) ?? topLevelKeyBefore(this.#text, pos[0]);
       if (code === "MULTIPLE_DOCS")
         this.#warnings.push(this.#fault(pos[0], [], "only the first document is read"));
-      else this.#faults.push(this.#fault(pos[0], path, message));
+      else
+        this.#faults.push(
+          this.#fault(pos[0], path, message.startsWith("Maximum call stack") ? TOO_DEEP : message),
+        );
     }
     let root: YamlMap | null = null;
     if (this.#faults.length === 0) root = this.#readRoot(contents);
@@ -132,7 +137,7 @@ class Reader {
   #convert(node: Node | null, path: Path, depth: number): Converted {
     if (node === null) return { value: undefined, size: 1 };
     if (depth > DEEPEST) {
-      this.#faults.push(this.#fault(offsetOf(node), path, `nested more than ${DEEPEST} levels deep`));
+      this.#faults.push(this.#fault(offsetOf(node), path, TOO_DEEP));
       return { value: undefined, size: 1 };
     }
     if (isAlias(node)) return this.#follow(node, path);
@@ -338,7 +343,7 @@ function pathAt(root: Node | null, offset: number): Path | null {
   const path: (string | number)[] = [];
   for (let node: Node | null = root; node !== null;) {
     const step: readonly [string | number, Node | null] | null = childAt(node, offset);
-    if (step === null) break;
+    if (step === null || String(step[0]).length > LONGEST_KEY) break; // an open quote swallows the file into one key
     path.push(step[0]);
     node = step[1];
   }

@@ -128,7 +128,9 @@ export const choice = <const T extends string>(words: readonly T[], { fold = fal
     const wanted = fold ? source.toLowerCase() : source;
     const found = words.find((word) => (fold ? word.toLowerCase() : word) === wanted);
     if (found !== undefined) return found;
-    return new Fault(`expected one of ${words.join(", ")}, got ${show(raw)}${suggestion(source, words)}`);
+    return new Fault(
+      `expected one of ${words.map((word) => word || '""').join(", ")}, got ${show(raw)}${suggestion(source, words)}`,
+    );
   });
 
 /** A path inside the home directory or a safe path; the configuration checks that it is. */

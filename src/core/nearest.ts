@@ -13,8 +13,7 @@ export function editDistance(left: string, right: string, limit: number): number
         (next[at - 1] as number) + 1,
         (last[at - 1] as number) + (same ? 0 : 1),
       );
-      const swapped =
-        row > 1 && at > 1 && left[row - 1] === right[at - 2] && left[row - 2] === right[at - 1];
+      const swapped = row > 1 && at > 1 && left[row - 1] === right[at - 2] && left[row - 2] === right[at - 1];
       if (swapped) cost = Math.min(cost, (before[at - 2] as number) + 1);
       next.push(cost);
       best = Math.min(best, cost);
@@ -35,7 +34,7 @@ const MOST = 20_000;
 export function nearest(wanted: string, known: Iterable<string>): string | null {
   const folded = wanted.toLowerCase();
   if (folded.length === 0 || folded.length > LONGEST) return null;
-  let limit = folded.length <= 3 ? 1 : folded.length <= 7 ? 2 : 3;
+  let limit = folded.length < 2 ? 0 : folded.length <= 4 ? 1 : folded.length <= 7 ? 2 : 3;
   let found: string | null = null;
   let seen = 0;
   for (const name of known) {

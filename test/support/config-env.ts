@@ -1,7 +1,21 @@
 /** A small registry for tests of the configuration, so that they do not hang on what the program speaks today. */
 import type { ParseEnv } from "#config/parse.ts";
 import { ConfigError } from "#core/errors.ts";
-import { choice, Fault, flag, int, list, mapOf, maybe, name, pem, scalar, secret, serverFields, text } from "#core/fields.ts";
+import {
+  choice,
+  Fault,
+  flag,
+  int,
+  list,
+  mapOf,
+  maybe,
+  name,
+  pem,
+  scalar,
+  secret,
+  serverFields,
+  text,
+} from "#core/fields.ts";
 import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { inboundSide, outboundSide } from "#core/protocol.ts";
@@ -53,11 +67,19 @@ const PROTOCOLS: readonly Protocol[] = [
   { type: "mixed", inbound: inboundSide(withUsers, notBuilt) },
   {
     type: "vless",
-    inbound: inboundSide(z.object({ users: list(z.object({ uuid: name() })), certificate: pem().default("") }), notBuilt),
+    inbound: inboundSide(
+      z.object({ users: list(z.object({ uuid: name() })), certificate: pem().default("") }),
+      notBuilt,
+    ),
   },
 ];
 
-const kind = (type: string, apiType: string, schema: z.ZodObject): GroupKind => ({ type, apiType, schema, open: notBuilt });
+const kind = (type: string, apiType: string, schema: z.ZodObject): GroupKind => ({
+  type,
+  apiType,
+  schema,
+  open: notBuilt,
+});
 
 const GROUP_KINDS: readonly GroupKind[] = [
   kind("select", "Selector", z.object({})),
@@ -66,7 +88,9 @@ const GROUP_KINDS: readonly GroupKind[] = [
   kind(
     "load-balance",
     "LoadBalance",
-    z.object({ strategy: choice(["consistent-hashing", "round-robin", "sticky-sessions"]).default("round-robin") }),
+    z.object({
+      strategy: choice(["consistent-hashing", "round-robin", "sticky-sessions"]).default("round-robin"),
+    }),
   ),
 ];
 

@@ -16,7 +16,7 @@ export const ruleProvider = block({
     context.issues.push({
       code: "custom",
       path: ["format"],
-      message: "format mrs does not hold behavior classical; use yaml or text",
+      message: "mrs does not hold behavior classical; use yaml or text",
       input: value.format,
     });
   return { ...value, path: value.path ?? defaultPath("rules", value.url) };

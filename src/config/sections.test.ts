@@ -1,0 +1,356 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { testEnv } from "../../test/support/config-env.ts";
+import { Fault } from "#core/fields.ts";
+import { cidrText } from "#net/cidr.ts";
+import type { Config } from "./config.ts";
+import { parseDomainPattern } from "./domain-conditions.ts";
+import { parseNameserver } from "./nameserver.ts";
+import { parseConfig } from "./parse.ts";
+import { parseTrafficControl } from "./traffic-control.ts";
+
+function good(text: string): Config {
+  const { config, errors } = parseConfig(text, testEnv());
+  assert.deepEqual(errors ?? [], []);
+  return config as Config;
+}
+
+function errorsOf(text: string): readonly string[] {
+  return (parseConfig(text, testEnv()).errors ?? []).map(({ path, message }) => `${path} ${message}`);
+}
+
+test("nameservers of every form", () => {
+  const warnings: string[] = [];
+  const read = (text: string) => {
+    const server = parseNameserver(text, (message) => warnings.push(message));
+    assert.ok(!(server instanceof Fault), text);
+    return server;
+  };
+  const brief = (text: string) => {
+    const { scheme, host, port, path } = read(text);
+    return `${scheme} ${host} ${port} ${path}`.trim();
+  };
+  const forms: readonly (readonly [string, string])[] = [
+    ["1.2.3.4", "udp 1.2.3.4 53"],
+    ["Dns.Example", "udp dns.example 53"],
+    ["dns.example:5353", "udp dns.example 5353"],
+    ["2001:DB8::1", "udp 2001:db8::1 53"],
+    ["[2001:db8::1]:54", "udp 2001:db8::1 54"],
+    ["tcp://8.8.8.8", "tcp 8.8.8.8 53"],
+    ["tls://dns.google:8853", "tls dns.google 8853"],
+    ["quic://dns.adguard.com", "quic dns.adguard.com 853"],
+    ["https://u:p%40@dns.example/q?x=1", "https dns.example 443 /q"],
+    ["https://[2001:db8::1]:8443/dns-query", "https 2001:db8::1 8443 /dns-query"],
+    ["http://1.1.1.1/d", "http 1.1.1.1 80 /d"],
+    ["system", "system  0"],
+    ["dhcp://system", "system  0"],
+    ["dhcp://eth0", "dhcp eth0 0"],
+    ["rcode://name_error", "rcode name_error 0"],
+    ["ts://home", "tailscale home 0"],
+  ];
+  for (const [text, wanted] of forms) assert.equal(brief(text), wanted, text);
+  const full = read(
+    "https://u:p%40@1.1.1.1/q#Main&h3=true&ecs=1.2.3.0/24&ecs-override=true&disable-qtype-65=true&disable-ipv6=true",
+  );
+  assert.deepEqual(
+    [full.userInfo, full.text.includes("p%40"), full.exit, full.http3],
+    ["u:p@", false, "Main", true],
+  );
+  assert.deepEqual(
+    [full.ecs, full.ecsOverride, full.disabledTypes],
+    [{ ip: "1.2.3.0", bits: 24 }, true, [28, 65]],
+  );
+  assert.deepEqual([read("1.1.1.1#RULES").followRules, read("1.1.1.1#RULES").exit], [true, null]);
+  assert.equal(read("1.1.1.1#ecs=x").ecs, null);
+  assert.equal(warnings.length, 1);
+  for (const bad of ["", "a b", "htps://x", "tls://", "1.1.1.1:0", "rcode://ok", "dhcp://", "https://"])
+    assert.ok(parseNameserver(bad, () => undefined) instanceof Fault, bad);
+});
+
+test("domain patterns", () => {
+  const cases: readonly (readonly [string, string | null])[] = [
+    ["A.com", "a.com"],
+    ["*.a.com", "*.a.com"],
+    ["a.*.com", "a.*.com"],
+    [".a.com", ".a.com"],
+    ["+.a.com", "+.a.com"],
+    ["*", "*"],
+    ["中文.cn", "xn--fiq228c.cn"],
+    ["a.com.", null],
+    ["a..b", null],
+    ["a*b.com", null],
+    ["", null],
+    ["+.", null],
+  ];
+  for (const [text, wanted] of cases) assert.equal(parseDomainPattern(text), wanted, text);
+});
+
+test("configuration.md 17.8: policies keep file order, comma keys, prefixes, lists and single values", () => {
+  const { dns } = good(`
+rule-providers: {r: {type: inline, behavior: domain, payload: [a]}}
+dns:
+  respect-rules: true
+  proxy-server-nameserver: [1.1.1.1]
+  nameserver: [1.1.1.1, 1.1.1.1, "8.8.8.8#Main"]
+  nameserver-policy:
+    "a.com,+.b.com": [1.1.1.1, 8.8.8.8]
+    "geosite:CN,private": 223.5.5.5
+    "RULE-SET:r": tls://9.9.9.9
+`);
+  assert.deepEqual(
+    dns.nameserverPolicy.map(({ conditions, servers }) => [
+      conditions.map((c) => Object.values(c).join(":")),
+      servers.length,
+    ]),
+    [
+      [["domain:a.com", "domain:+.b.com"], 2],
+      [["geosite:cn", "geosite:private"], 1],
+      [["rule-set:r"], 1],
+    ],
+  );
+  assert.deepEqual(
+    dns.nameserver.map(({ followRules, exit }) => [followRules, exit]),
+    [
+      [true, null],
+      [false, "Main"],
+    ],
+  );
+  assert.equal(dns.proxyServerNameserver[0]?.followRules, false);
+});
+
+test("configuration.md 6.9: what stops a dns section", () => {
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ["enable: true, nameserver: []", /nameserver cannot be empty/],
+    ["respect-rules: true", /proxy-server-nameserver cannot be empty/],
+    ["proxy-server-nameserver-policy: {a.com: 1.1.1.1}", /needs proxy-server-nameserver/],
+    ["default-nameserver: []", /at least one nameserver/],
+    ["default-nameserver: [dns.example]", /default-nameserver\[0\].*should be an IP address/],
+    ["fake-ip-range: fd00::/64", /fake-ip-range must be an IPv4 prefix/],
+    ["fake-ip-range6: 1.2.3.0/24", /fake-ip-range6 must be an IPv6 prefix/],
+    ["fake-ip-range: 1.2.3.4/x", /fake-ip-range must be/],
+    ["enhanced-mode: fake-ip, fake-ip-range: ''", /needs fake-ip-range or fake-ip-range6/],
+    ["nameserver: ['foo://x']", /unsupported scheme "foo"/],
+    ["nameserver: ['rcode://x']", /unknown rcode "x"/],
+    ["nameserver-policy: {'rule-set:none': 1.1.1.1}", /rule-set "none" not found/],
+    ["nameserver-policy: {'rule-set:ips': 1.1.1.1}", /has behavior ipcidr/],
+    ["nameserver-policy: {'a.com.': 1.1.1.1}", /bad domain pattern/],
+    ["fake-ip-filter: ['a..b']", /bad domain pattern/],
+    ["fallback-filter: {ipcidr: [1.2.3]}", /expected a CIDR/],
+    ["fake-ip-filter-mode: rule, fake-ip-filter: ['DOMAIN,a,fake']", /the action must be fake-ip or real-ip/],
+    ["fake-ip-filter-mode: rule, fake-ip-filter: ['IP-CIDR,1.0.0.0/8,fake-ip']", /expected one of DOMAIN/],
+  ];
+  const sets = "rule-providers: {ips: {type: inline, behavior: ipcidr, payload: [1.0.0.0/8]}}\n";
+  for (const [fields, message] of cases)
+    assert.match(errorsOf(`${sets}dns: {${fields}}\n`).join("\n"), message);
+});
+
+test("fake-ip rules", () => {
+  const { dns } = good(
+    "dns: {fake-ip-filter-mode: rule, fake-ip-filter: ['DOMAIN-REGEX,a,b,real-ip', 'match,fake-ip']}\n",
+  );
+  assert.deepEqual(dns.fakeIpRules, [
+    { type: "DOMAIN-REGEX", payload: "a,b", fake: false },
+    { type: "MATCH", payload: "", fake: true },
+  ]);
+  assert.deepEqual(dns.fakeIpFilter, []);
+});
+
+test("configuration.md 17.10: the TUN address comes from fake-ip-range; 0 entries are 4096, 65537 are refused", () => {
+  const { tun } = good(
+    "dns: {fake-ip-range: 10.99.0.1/16}\ntun: {kernel-direct-max-entries: 0, stack: gVisor, dns-hijack: ['any:53', 'tcp://1.1.1.1:5353']}\n",
+  );
+  assert.deepEqual(tun.inet4Address, [{ ip: "10.99.0.1", bits: 30 }]);
+  assert.deepEqual([tun.kernelDirectMaxEntries, tun.stack], [4096, "gvisor"]);
+  assert.deepEqual(tun.dnsHijack, [
+    { host: "0.0.0.0", port: 53 },
+    { host: "1.1.1.1", port: 5353 },
+  ]);
+  assert.equal(good("tun: {kernel-direct-max-entries: 65536}\n").tun.kernelDirectMaxEntries, 65_536);
+  assert.match(errorsOf("tun: {kernel-direct-max-entries: 65537}\n").join(), /kernel-direct-max-entries/);
+});
+
+test("kernel-direct.md 1.1: what the keys demand of each other, also while the TUN is off", () => {
+  const base = "auto-redirect: true, kernel-direct: true";
+  const ebpf = `${base}, kernel-direct-ebpf: true, kernel-direct-ebpf-interfaces: [br0]`;
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ["kernel-direct: true", /kernel-direct requires auto-route and auto-redirect/],
+    [
+      "kernel-direct-ebpf: true, kernel-direct-ebpf-interfaces: [a]",
+      /kernel-direct-ebpf requires kernel-direct/,
+    ],
+    ["kernel-direct-ebpf-required: true", /kernel-direct-ebpf-required requires kernel-direct-ebpf/],
+    [`${base}, kernel-direct-ebpf: true`, /requires at least one of kernel-direct-ebpf-interfaces/],
+    ["kernel-direct-ebpf-proxy: true", /kernel-direct-ebpf-proxy requires kernel-direct-ebpf/],
+    [`${ebpf}, kernel-direct-ebpf-proxy-redirect: true`, /requires kernel-direct-ebpf-proxy/],
+    ["kernel-direct-ebpf-direct-prefixes: [1.0.0.0/8]", /direct-prefixes requires kernel-direct-ebpf/],
+    [
+      `${ebpf}, kernel-direct-ebpf-proxy-prefixes: [1.0.0.0/8]`,
+      /proxy-prefixes requires kernel-direct-ebpf-proxy/,
+    ],
+    [`${ebpf}, kernel-direct-ebpf-mark: 0x2000`, /must not share a bit/],
+    [
+      `${ebpf}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-mark: 0x40000000`,
+      /must not share a bit/,
+    ],
+    ["auto-route: false, auto-redirect: true", /auto-redirect requires auto-route/],
+    ["include-interface: [a], exclude-interface: [b]", /exclude each other/],
+    ["route-address-set: [nope]", /rule-set "nope" not found/],
+    ["include-uid-range: [5-9]", /expected a range such as 1000:1999/],
+  ];
+  for (const [fields, message] of cases) assert.match(errorsOf(`tun: {${fields}}\n`).join("\n"), message);
+  good(`tun: {${ebpf}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-redirect: true}\n`);
+});
+
+test("the sniffer's ports, defaults and old form", () => {
+  const { sniffer } = good(
+    "sniffer: {override-destination: false, sniff: {http: {ports: [80, 8080-8880]}, TLS: {override-destination: true}}, skip-src-address: [10.0.0.1/8, 'geoip:CN']}\n",
+  );
+  assert.deepEqual(sniffer.sniff, [
+    {
+      protocol: "HTTP",
+      ports: [
+        { from: 80, to: 80 },
+        { from: 8080, to: 8880 },
+      ],
+      overrideDestination: false,
+    },
+    { protocol: "TLS", ports: [{ from: 443, to: 443 }], overrideDestination: true },
+  ]);
+  assert.deepEqual(
+    sniffer.skipSrcAddress.map((item) => (item.kind === "cidr" ? cidrText(item.cidr) : item.kind)),
+    ["10.0.0.0/8", "geoip"],
+  );
+  assert.deepEqual(
+    good("sniffer: {sniffing: [tls], port-whitelist: [443, 8443]}\n").sniffer.sniff[0]?.ports.length,
+    2,
+  );
+});
+
+const SECRET = "x".repeat(32);
+
+test("the manager's block", () => {
+  const listener = "listeners: [{name: l, type: vless, users: [{uuid: u}]}, {name: s, type: socks}]\n";
+  const { svc } = good(
+    `${listener}svc: {secret: ${SECRET}, public-base-url: "https://a.example/x//", managed-listeners: [l]}\n`,
+  );
+  assert.deepEqual(
+    [svc?.publicBaseUrl, svc?.store, svc?.managedListeners],
+    ["https://a.example/x", "svc-state.db", ["l"]],
+  );
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ["{}", /secret .*is required/],
+    ["{secret: short}", /at least 32 bytes/],
+    [`{secret: " ${SECRET}"}`, /begin or end with a blank/],
+    [`{secret: ${SECRET}, public-base-url: "http://a.example"}`, /expected an absolute https/],
+    [`{secret: ${SECRET}, public-base-url: "https://u@a.example"}`, /expected an absolute https/],
+    [`{secret: ${SECRET}, public-base-url: "https://a.example/?"}`, /expected an absolute https/],
+    [`{secret: ${SECRET}, store: /etc/x}`, /not safe/],
+    [`{secret: ${SECRET}, managed-listeners: [m]}`, /managed listener m not found/],
+    [`{secret: ${SECRET}, managed-listeners: [l, l]}`, /named twice/],
+    [`{secret: ${SECRET}, managed-listeners: [s]}`, /has type socks/],
+  ];
+  for (const [block, message] of cases)
+    assert.match(errorsOf(`${listener}svc: ${block}\n`).join("\n"), message);
+  for (const [block] of cases) assert.ok(!errorsOf(`svc: ${block}\n`).join().includes(SECRET));
+});
+
+test("traffic-control.md 1: limits and quotas", () => {
+  const { trafficControl } = good(`
+traffic-control:
+  enabled: true
+  checkpoint-interval: 10M
+  portal: {listen: "192.168.1.1:8081", url: "http://gw.example/"}
+  reports: {hourly-retention: 1w}
+  global: {download-bps: 100000000, quota: {total-bytes: 107374182400, window: 30d, portal: false}}
+  devices: [{id: phone, mac: "AA:BB:CC:DD:EE:FF", source-cidrs: [192.168.1.20/24]}]
+  rules: [{type: DOMAIN-SUFFIX, payload: example.video, target: Proxy}]
+  targets: [{kind: Group, target: Proxy, upload-bps: 5}]
+`);
+  assert.equal(trafficControl?.checkpointIntervalMs, 600_000);
+  assert.deepEqual(
+    [trafficControl?.reports.hourlyRetentionMs, trafficControl?.portal.url],
+    [604_800_000, "http://gw.example"],
+  );
+  assert.deepEqual(
+    [trafficControl?.global?.quota?.windowMs, trafficControl?.global?.portal],
+    [30 * 86_400_000, false],
+  );
+  const device = trafficControl?.devices[0];
+  assert.deepEqual(
+    [device?.mac, device?.sourceCidrs.map(cidrText), device?.portal],
+    ["aa:bb:cc:dd:ee:ff", ["192.168.1.0/24"], true],
+  );
+  assert.deepEqual(
+    [trafficControl?.targets[0]?.kind, trafficControl?.maxStoreSizeBytes],
+    ["group", 67_108_864],
+  );
+});
+
+test("traffic-control.md 1: what rejects the block", () => {
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ["devices: [{mac: 'aa:bb:cc:dd:ee:ff'}]", /source-cidrs/],
+    ["devices: [{source-cidrs: [1.2.3]}]", /expected a CIDR/],
+    ["global: {id: '-x'}", /expected 1 to 128 letters/],
+    ["global: {downlod-bps: 1}", /unknown key "downlod-bps"; did you mean "download-bps"/],
+    ["global: {quota: {total-bytes: 1}}", /window.*is required where a byte cap/],
+    ["global: {quota: {window: 1d}}", /needs a byte cap/],
+    ["global: {quota: {total-bytes: 1, window: 30m}}", /from 1h to 365d/],
+    [
+      "global: {portal: true, quota: {total-bytes: 1, window: 1d, portal: false}}",
+      /differs from quota\.portal/,
+    ],
+    ["global: {download-bps: -1}", /expected an integer from 0/],
+    ["checkpoint-interval: 10s", /expected a duration/],
+    ["checkpoint-interval: 2h", /from 1m to 1h/],
+    ["max-store-size: 5", /4194304 \(4 MiB\)/],
+    ["reports: {daily-retention: 4000d}", /from 1d to 3650d/],
+    ["portal: {listen: ':80'}", /portal\.url.*is required/],
+    ["store: /etc/x", /not safe/],
+    ["targets: [{kind: node, target: x}]", /expected one of proxy, group/],
+    ["rules: [{type: MATCH}]", /target.*is required/],
+    ["global: {id: a}, targets: [{id: a, kind: proxy, target: x}]", /used twice/],
+    [`devices: [${Array(257).fill("{source-cidrs: [1.0.0.0/8]}").join(", ")}]`, /at most 256 policies/],
+  ];
+  for (const [fields, message] of cases)
+    assert.match(errorsOf(`traffic-control: {enabled: true, ${fields}}\n`).join("\n"), message);
+});
+
+test("traffic-control that is off is not checked; JSON is read like the file", () => {
+  assert.equal(
+    good("traffic-control: {store: /etc/x, checkpoint-interval: no}\n").trafficControl?.enabled,
+    false,
+  );
+  assert.equal(good("traffic-control: {global: {download-bps: 7}}\n").trafficControl?.global?.downloadBps, 7);
+  const { files } = testEnv();
+  const read = parseTrafficControl(
+    { enabled: true, targets: [{ kind: "proxy", target: "a", "download-bps": 5 }] },
+    files,
+  );
+  assert.ok("config" in read && read.config.targets[0]?.downloadBps === 5);
+  const bad = parseTrafficControl({ enabled: true, global: { "upload-bps": "x" } }, files);
+  assert.ok("errors" in bad && bad.errors[0]?.path === "traffic-control.global.upload-bps");
+  assert.ok("errors" in parseTrafficControl(null, files));
+});
+
+test("tls: a client CA alone asks for certificates; a verifying type needs a CA", () => {
+  assert.equal(good("tls: {client-auth-cert: ca.pem}\n").tls.clientAuthType, "require-and-verify");
+  assert.match(errorsOf("tls: {client-auth-type: verify-if-given}\n").join(), /needs client-auth-cert/);
+  assert.match(errorsOf("tls: {client-auth-type: requiere-any}\n").join(), /did you mean "require-any"/);
+});
+
+test("providers: default paths, overrides, required keys", () => {
+  const { proxyProviders, ruleProviders } = good(`
+proxy-providers:
+  p: {Type: http, URL: "https://a.example/x", interval: 3600, health-check: {enable: true, url: "https://b.example"}, override: {udp: yes, proxy-name: [{pattern: "a(?i)b", target: c}]}, header: {User-Agent: [x, y], Accept: z}}
+rule-providers:
+  r: {type: http, url: "https://a.example/y", behavior: ipcidr, format: mrs}
+`);
+  const provider = proxyProviders.get("p");
+  assert.match(provider?.path ?? "", /^proxies\/[0-9a-f]{32}$/);
+  assert.deepEqual(
+    [provider?.healthCheck?.interval, provider?.healthCheck?.timeout, provider?.override.udp],
+    [300, 5000, true],
+  );
+  assert.deepEqual(provider?.header, { "User-Agent": ["x", "y"], Accept: ["z"] });
+  assert.match(ruleProviders.get("r")?.path ?? "", /^rules\/[0-9a-f]{32}$/);
+});
