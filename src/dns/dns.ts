@@ -10,7 +10,7 @@ import { canonicalName } from "./name.ts";
 import { prepareDestination, type Prepared } from "./prepare.ts";
 import { encodeQuestion, type Query, QueryReader } from "./query.ts";
 import { type CoreResolvers, openRoles } from "./roles.ts";
-import { type AskedBy, DnsService } from "./service.ts";
+import { DnsService, type HandleDns } from "./service.ts";
 import { TYPE } from "./types.ts";
 import { UpstreamPool } from "./upstream/index.ts";
 import { viewOf } from "./view.ts";
@@ -36,7 +36,7 @@ export interface Explanation {
 
 export interface Dns extends CoreResolvers, AsyncDisposable {
   /** A client's message through the whole chain. Throws `ProtocolError` where it is no query. */
-  handle(message: Uint8Array, by: AskedBy): Promise<Uint8Array>;
+  readonly handle: HandleDns;
   /** What rules and the dial need to know of a destination. */
   prepare(destination: Destination): Prepared;
   /** `sniffer`: the name seen in a connection to that address. */

@@ -1,7 +1,7 @@
 /** The DoH endpoint of the Controller (RFC 8484, dns.md §13) without HTTP: a request as data in, a response out. */
 import { messageOf } from "#core/errors.ts";
 import { openPacket } from "./packet.ts";
-import type { HandleDns } from "./server.ts";
+import type { HandleDns } from "./service.ts";
 import { MAX_MESSAGE_BYTES } from "./types.ts";
 
 export interface DohRequest {

@@ -6,9 +6,7 @@ import type { Log } from "#core/log.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DatagramSocket } from "#core/sockets.ts";
 import { FrameReader, frameOf } from "./frames.ts";
-import type { AskedBy } from "./service.ts";
-
-export type HandleDns = (message: Uint8Array, by: AskedBy) => Promise<Uint8Array>;
+import type { HandleDns } from "./service.ts";
 
 export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> & {
   readonly handle: HandleDns;

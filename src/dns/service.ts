@@ -36,6 +36,9 @@ export interface AskedBy {
   readonly maxBytes?: number;
 }
 
+/** Throws `ProtocolError` where the message is no query. */
+export type HandleDns = (message: Uint8Array, by: AskedBy) => Promise<Uint8Array>;
+
 const ANSWER_TIMEOUT_MS = 5000;
 const OBSERVER_MS = 200;
 const MAX_UDP_PAYLOAD = 65_507;
