@@ -14,7 +14,7 @@ import type { Idle } from "./sweep.ts";
 
 export interface BranchOwner {
   /** To the client. */
-  reply(item: Datagram): void;
+  send(item: Datagram): void;
   /** `failure` is null where the branch merely came to its end. */
   branchClosed(branch: Branch, failure: DialError | null): void;
 }
@@ -81,7 +81,7 @@ export class Branch implements Idle {
     if (this.#flow === null || this.#meter === null) return this.#waiting.push(payload, destination);
     if (!this.#meter.admit("upload", payload.length)) return;
     this.#entry.count("upload", payload.length);
-    this.#flow.send({ payload, destination });
+    this.#handOn(this.#flow, payload, destination);
   }
 
   #onReply({ payload, destination }: Datagram): void {
@@ -89,7 +89,17 @@ export class Branch implements Idle {
     this.activeAtMs = this.#env.sweep.nowMs;
     if (!this.#meter.admit("download", payload.length)) return;
     this.#entry.count("download", payload.length);
-    this.#owner.reply({ payload, destination: this.names.nameOf(destination) });
+    this.#handOn(this.#owner, payload, this.names.nameOf(destination));
+  }
+
+  /** A path that breaks its promise not to throw costs itself, and nobody else anything. */
+  #handOn(to: Pick<DatagramFlow, "send">, payload: Uint8Array, destination: Destination): void {
+    try {
+      to.send({ payload, destination });
+    } catch (error) {
+      this.#env.log.error(() => `[UDP] ${this.decision.outbound.name}: send: ${messageOf(error)}`);
+      this.close(null);
+    }
   }
 
   expire(): void {

@@ -91,7 +91,7 @@ class Demultiplexer implements BranchOwner, Idle {
     this.#done();
   }
 
-  reply(item: Datagram): void {
+  send(item: Datagram): void {
     this.#session.flow.send(item);
   }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import fc from "fast-check";
 import { SILENT } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Router } from "#core/router.ts";
@@ -14,6 +15,7 @@ import type { DatagramLimits } from "#relay/datagram-budget.ts";
 import { serveDatagrams } from "#relay/datagrams.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { Sweep } from "#relay/sweep.ts";
+import { UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { decisionOf, metadataOf } from "../support/metadata.ts";
 import { openUdpEcho } from "../support/origin.ts";
@@ -49,6 +51,7 @@ const direct = directOutbound("DIRECT", openDirectDialer({ resolver }));
 
 interface Setup {
   readonly outbound?: Outbound;
+  readonly outboundFor?: (destination: Destination) => Outbound;
   /** What the router makes of a destination. */
   readonly becomes?: (destination: Destination) => Destination;
   readonly limits?: Partial<DatagramLimits>;
@@ -57,6 +60,7 @@ interface Setup {
 
 function start({
   outbound = direct,
+  outboundFor,
   becomes = (same) => same,
   limits = {},
   sweep = new Sweep(),
@@ -67,7 +71,8 @@ function start({
   const router: Router = {
     async route(metadata) {
       routed++;
-      return decisionOf(outbound, becomes(metadata.destination));
+      const chosen = outboundFor?.(metadata.destination) ?? outbound;
+      return decisionOf(chosen, becomes(metadata.destination));
     },
   };
   const budget = new DatagramBudget(limits);
@@ -78,8 +83,8 @@ function start({
     log: SILENT,
     sweep,
     budget,
-    idleMs: 60_000,
-    sessionIdleMs: 300_000,
+    idleMs: UDP_IDLE_MS,
+    sessionIdleMs: UDP_SESSION_IDLE_MS,
   };
   const metadata = metadataOf({ host: null, ip: "192.0.2.1" as Ip, port: 1 }, "udp");
   const done = serveDatagrams({ network: "udp", metadata, flow }, env);
@@ -211,14 +216,13 @@ test("a dial that takes its time holds a bounded number of datagrams, in order",
 test("bounds: paths of a session, sessions of a source", async () => {
   await using one = await openUdpEcho();
   await using two = await openUdpEcho();
-  const perPort = new Map<number, Outbound>();
   const { flow, live, done, budget } = start({
     limits: { branchesPerSession: 1, sessionsPerSource: 1 },
-    outbound: direct,
-    becomes: (destination) => {
-      perPort.set(destination.port, direct);
-      return { host: destination.port === one.port ? "a.example" : "b.example", ip: null, port: 7 };
-    },
+    becomes: (destination) => ({
+      host: destination.port === one.port ? "a.example" : "b.example",
+      ip: null,
+      port: 7,
+    }),
   });
   const fake = (port: number): Destination => ({ host: null, ip: "198.18.0.1" as Ip, port });
   flow.write("x", fake(one.port));
@@ -256,4 +260,65 @@ test("silence ends a path, then the session", async () => {
   advance(301_000);
   await done;
   await flow.closed;
+});
+
+/** Opens after a while or fails; answers, stays silent, ends by itself, or breaks its promises. */
+function moody(name: string, mood: number): Outbound {
+  return {
+    ...direct,
+    name,
+    async associate(destination, { signal }) {
+      if (mood % 2 === 1) await delay(1);
+      signal.throwIfAborted();
+      if (mood === 0) throw new Error("no way out");
+      const end = Promise.withResolvers<void>();
+      let answer = (_: Datagram): void => {};
+      return {
+        send(item) {
+          if (mood === 1) throw new Error("a bug in an outbound");
+          if (mood === 2) end.resolve();
+          if (mood > 3) answer({ payload: item.payload, destination });
+        },
+        receive: (on) => void (answer = on),
+        closed: end.promise,
+        [Symbol.asyncDispose]: () => (mood === 5 ? Promise.reject(new Error("stuck")) : Promise.resolve()),
+      };
+    },
+  };
+}
+
+test("whatever outbounds and clients do, nothing is thrown and every bound is given back", async () => {
+  const limits = { sessions: 1, sessionsPerSource: 1, branches: 3, branchesPerSession: 2 };
+  const bounds = { ...limits, destinationsPerSession: 4, queuedBytes: 64 };
+  const outbounds = Array.from({ length: 6 }, (_, mood) => moody(`mood ${mood}`, mood));
+  const step = fc.record({
+    to: fc.integer({ min: 0, max: 11 }),
+    size: fc.integer({ min: 0, max: 40 }),
+    then: fc.constantFrom("go on", "go on", "wait", "close all", "close the client"),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const { flow, live, done, budget } = start({
+        limits: bounds,
+        outboundFor: ({ port }) => outbounds[port % 6] as Outbound,
+      });
+      for (const { to, size, then } of steps) {
+        const host = to % 2 === 0 ? "a.example" : null;
+        const ip = host === null ? ("198.18.0.1" as Ip) : null;
+        flow.write("x".repeat(size), { host, ip, port: 1_000 + to });
+        assert.ok(live.size <= 2);
+        if (then === "wait") await delay(2);
+        if (then === "close all") live.closeAll();
+        if (then === "close the client") await flow[Symbol.asyncDispose]();
+      }
+      await flow[Symbol.asyncDispose]();
+      await done;
+      await delay(3); // dials that were under way
+      assert.equal(live.size, 0);
+      assert.ok(budget.enter("192.0.2.7" as Ip), "the session");
+      for (let n = 0; n < 3; n++) assert.ok(budget.takeBranch(), "the paths");
+      assert.ok(budget.queue(64), "the bytes");
+    }),
+    { numRuns: 60 },
+  );
 });
