@@ -1,4 +1,5 @@
 import { ConfigError } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 
 export interface Ranges {
   /** No item at all: everything. */
@@ -24,8 +25,6 @@ function parseItem(item: string, maximum: number): readonly [low: number, high: 
   const low = Number(first);
   const high = second === undefined ? low : Number(second);
   if (first === undefined || low > maximum || high > maximum)
-    throw new ConfigError(
-      `${JSON.stringify(item)} is no range: write n or a-b with numbers from 0 to ${maximum}`,
-    );
+    throw new ConfigError(`${show(item)} is no range: write n or a-b with numbers from 0 to ${maximum}`);
   return low <= high ? [low, high] : [high, low];
 }

@@ -1,5 +1,6 @@
 /** Rules whose contents lie in data beside the rules. What is not loaded matches nothing. */
 import { ConfigError } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import type {
   FactName,
   Facts,
@@ -69,7 +70,7 @@ function asnRule(type: string, apiType: string, ofSource: boolean): RuleType {
       const payload = text.trim().replace(/^AS(?=\d)/i, "");
       const number = /^\d{1,10}$/.test(payload) ? Number(payload) : -1;
       if (number < 0 || number > 0xffff_ffff)
-        throw new ConfigError(`${JSON.stringify(text)} is no AS number: write 13335`);
+        throw new ConfigError(`${show(text)} is no AS number: write 13335`);
       const data = scope.asn(number);
       const matcher = data === null ? NOTHING : dataMatcher(data, ofSource ? OF_SOURCE : options, false);
       return { matcher, payload: String(number) };
@@ -107,7 +108,7 @@ function dataMatcher(data: RuleData, { noResolve, source }: RuleOptions, negated
     const answer = data.match(facts);
     return negated && answer !== undefined ? !answer : answer;
   };
-  const lacksAddress = (facts: Facts) => noResolve && facts.ip === undefined && data.reads.includes("ip");
+  const lacksAddress = (facts: Facts) => noResolve && data.reads.includes("ip") && facts.ip === undefined;
   return {
     get reads() {
       return source ? [...new Set(data.reads.flatMap((name) => SOURCE_OF[name] ?? [name]))] : data.reads;

@@ -1,6 +1,7 @@
 /** Rules over the host's text: keyword, glob, regular expression. */
 import { domainToASCII } from "node:url";
 import { ConfigError } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import type { RuleType } from "#core/rule.ts";
 import { compileGlob } from "#router/glob.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
@@ -51,6 +52,6 @@ function toLower(text: string, example: string): string {
     ? plain.toLowerCase()
     : domainToASCII(plain) || plain.toLowerCase();
   if (lower === "" || /\s/.test(lower))
-    throw new ConfigError(`${JSON.stringify(text)} matches no name: write something like ${example}`);
+    throw new ConfigError(`${show(text)} matches no name: write something like ${example}`);
   return lower;
 }

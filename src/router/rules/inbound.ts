@@ -1,5 +1,6 @@
 /** Rules over where a session came in: names joined by `/`. */
 import { ConfigError } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
 
 /** In capitals; what `InboundInfo.type` can be, and SOCKS for both versions. */
@@ -26,7 +27,7 @@ export const inType: RuleType = {
     const names = namesOf(payload, "IN-TYPE", "SOCKS/HTTP");
     const unknown = names.find((name) => !INBOUND_TYPES.has(name));
     if (unknown !== undefined)
-      throw new ConfigError(`${unknown} is no inbound type: one of ${[...INBOUND_TYPES].join(", ")}`);
+      throw new ConfigError(`${show(unknown)} is no inbound type: one of ${[...INBOUND_TYPES].join(", ")}`);
     const wanted = new Set(names.flatMap((name) => (name === "SOCKS" ? ["SOCKS4", "SOCKS5"] : [name])));
     const match = ({ inboundType }: Facts) =>
       inboundType === undefined ? undefined : wanted.has(inboundType.toUpperCase());

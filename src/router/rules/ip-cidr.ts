@@ -1,4 +1,5 @@
 import { ConfigError } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
 import { CidrTable } from "#net/cidr-trie.ts";
 import { cidrText, parseCidr } from "#net/cidr.ts";
@@ -13,7 +14,7 @@ function cidrRule(type: string, apiType: string, ofSource: boolean): RuleType {
     parse(payload, { noResolve, source }) {
       const cidr = parseCidr(payload.trim());
       if (cidr === null)
-        throw new ConfigError(`${JSON.stringify(payload)} is no network: write 10.0.0.0/8 or 2001:db8::/32`);
+        throw new ConfigError(`${show(payload)} is no network: write 10.0.0.0/8 or 2001:db8::/32`);
       const side: CidrSide = ofSource || source ? "source" : noResolve ? "known-ip" : "ip";
       const table = new CidrTable([cidr]);
       const matcher: MergeableMatcher = {

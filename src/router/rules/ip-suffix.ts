@@ -1,4 +1,5 @@
 import { ConfigError } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import type { RuleType } from "#core/rule.ts";
 import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/ip.ts";
 import { addressMatcher, OF_SOURCE } from "#router/address-rule.ts";
@@ -14,9 +15,7 @@ function suffixRule(type: string, apiType: string, ofSource: boolean): RuleType 
       const bytes = parseIpBytes(text);
       const bits = /^\d{1,3}$/.test(digits) ? Number(digits) : -1;
       if (bytes === null || bits < 0 || bits > bytes.length * 8)
-        throw new ConfigError(
-          `${JSON.stringify(payload)} is no address/bits: write 0.0.0.1/8 for all that end in .1`,
-        );
+        throw new ConfigError(`${show(payload)} is no address/bits: write 0.0.0.1/8 for all that end in .1`);
       const matcher = addressMatcher(ofSource ? OF_SOURCE : options, (ip) =>
         endsIn(bytesOfIp(ip), bytes, bits),
       );

@@ -1,5 +1,6 @@
 /** AND, OR, NOT by Kleene's tables, and the condition of SUB-RULE. */
 import { ConfigError, messageOf } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import type { Facts, Matcher, ParsedCondition, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
 import { splitItems, unwrapBrackets } from "#router/condition-text.ts";
 
@@ -73,7 +74,7 @@ function parseItem(item: string, scope: RuleScope, find: FindType): ParsedCondit
   const comma = item.indexOf(",");
   const word = (comma < 0 ? item : item.slice(0, comma)).trim().toUpperCase();
   const type = find(word);
-  if (type === undefined) throw new ConfigError(`unknown rule type ${JSON.stringify(word)} in a condition`);
+  if (type === undefined) throw new ConfigError(`unknown rule type ${show(word)} in a condition`);
   if (word === "MATCH" || word === "SUB-RULE")
     throw new ConfigError(`${word} cannot stand inside a condition: make it a rule of its own`);
   const [payload, options] = type.allowsOptions

@@ -1,4 +1,5 @@
 import { ConfigError } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import type { RuleType } from "#core/rule.ts";
 
 /** NETWORK,udp */
@@ -9,7 +10,7 @@ export const network: RuleType = {
   parse(text) {
     const payload = text.trim().toLowerCase();
     if (payload !== "tcp" && payload !== "udp")
-      throw new ConfigError(`${JSON.stringify(text)} is no network: write tcp or udp`);
+      throw new ConfigError(`${show(text)} is no network: write tcp or udp`);
     return {
       matcher: {
         reads: ["network"],

@@ -1,0 +1,295 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConfigError, DialError } from "#core/errors.ts";
+import type { ProcessInfo } from "#core/rule.ts";
+import { groupOf, ip, named, PASS, routing, rulesOf, session, TCP } from "../../test/support/routing.ts";
+import { openRouter } from "./router.ts";
+
+const signal = new AbortController().signal;
+
+async function way(
+  router: ReturnType<typeof routing>,
+  ...question: Parameters<typeof session>
+): Promise<string> {
+  const { outbound, rule } = await router.route(session(...question), signal);
+  return rule === null ? outbound.name : `${outbound.name} by ${rule.type},${rule.payload}`;
+}
+
+test("configuration.md §17.9: UDP falls through a non-UDP target; PASS; SUB-RULE return", async () => {
+  const router = routing({
+    rules: [
+      "DOMAIN-SUFFIX,tcp.org,TCP-ONLY",
+      "DOMAIN-SUFFIX,pass.org,PASS",
+      "DOMAIN,www.pass.org,PASSING-GROUP",
+      "SUB-RULE,(DOMAIN-SUFFIX,sub.org),inner",
+      "DOMAIN,x.sub.org,AFTER-SUB",
+      "MATCH,LAST",
+    ],
+    subRules: {
+      inner: [
+        "DOMAIN,leave.sub.org,PASS-RULE",
+        "SUB-RULE,(NETWORK,udp),deep",
+        "DOMAIN,in.sub.org,INNER",
+        "DOMAIN,leave.sub.org,NEVER",
+      ],
+      deep: ["DOMAIN,udp.sub.org,DEEP", "DOMAIN,out.sub.org,PASS-RULE", "DOMAIN,out.sub.org,NEVER"],
+    },
+    outbounds: [groupOf("PASSING-GROUP", groupOf("INNER-GROUP", PASS))],
+  });
+  const udp = { network: "udp" } as const;
+  assert.equal(await way(router, "a.tcp.org"), "TCP-ONLY by DOMAIN-SUFFIX,tcp.org");
+  assert.equal(await way(router, "a.tcp.org", udp), "LAST by MATCH,");
+  assert.equal(await way(router, "www.pass.org"), "LAST by MATCH,");
+  assert.equal(await way(router, "in.sub.org"), "INNER by DOMAIN,in.sub.org");
+  assert.equal(await way(router, "x.sub.org"), "AFTER-SUB by DOMAIN,x.sub.org");
+  assert.equal(await way(router, "leave.sub.org"), "LAST by MATCH,");
+  assert.equal(await way(router, "udp.sub.org", udp), "DEEP by DOMAIN,udp.sub.org");
+  assert.equal(await way(router, "udp.sub.org"), "LAST by MATCH,");
+  assert.equal(await way(router, "out.sub.org", udp), "LAST by MATCH,");
+  assert.equal(await way(router, "in.sub.org", udp), "INNER by DOMAIN,in.sub.org");
+});
+
+test("mode, listener target, listener rule list, end of list", async () => {
+  const mode = { now: "rule" as "rule" | "global" | "direct" };
+  const router = routing({
+    rules: ["DOMAIN,a.com,A"],
+    subRules: { guest: ["DOMAIN,a.com,GUEST"] },
+    env: { mode: () => mode.now },
+  });
+  assert.equal(await way(router, "a.com"), "A by DOMAIN,a.com");
+  assert.equal(await way(router, "b.com"), "DIRECT");
+  assert.equal(await way(router, "a.com", { inbound: { ruleList: "guest" } }), "GUEST by DOMAIN,a.com");
+  assert.equal(await way(router, "a.com", { inbound: { ruleList: "unknown" } }), "A by DOMAIN,a.com");
+  assert.equal(await way(router, "a.com", { inbound: { target: "B" } }), "B");
+  await assert.rejects(
+    way(router, "a.com", { inbound: { target: "NO-SUCH" } }),
+    (error) => error instanceof DialError && /NO-SUCH/.test(error.message),
+  );
+  mode.now = "global";
+  assert.equal(await way(router, "a.com"), "GLOBAL");
+  assert.equal(await way(router, "a.com", { inbound: { target: "B" } }), "B");
+  mode.now = "direct";
+  assert.equal(await way(router, "a.com"), "DIRECT");
+});
+
+test("groups are unwrapped into the chain", async () => {
+  const router = routing({ rules: ["MATCH,G"], outbounds: [groupOf("G", groupOf("H", named("node")))] });
+  const { chain, outbound } = await router.route(session("a.com"), signal);
+  assert.deepEqual(chain, ["G", "H", "node"]);
+  assert.equal(outbound.name, "node");
+});
+
+test("a name is resolved once, and only when a rule needs the address", async () => {
+  const asked: string[] = [];
+  const lookup = async (host: string) => {
+    asked.push(host);
+    if (host === "none.org") throw new DialError("resolve", "no such name");
+    return [{ ip: ip("10.0.0.1"), ttlMs: 1 }];
+  };
+  const router = routing({
+    rules: [
+      "IP-CIDR,10.0.0.0/8,KNOWN,no-resolve",
+      "DOMAIN,early.org,EARLY",
+      "AND,((DST-PORT,1),(IP-CIDR,10.0.0.0/8)),BOTH",
+      "IP-CIDR,11.0.0.0/8,OTHER",
+      "IP-CIDR,10.0.0.0/8,PRIVATE",
+      "NOT,((GEOIP,LAN)),FOREIGN",
+    ],
+    env: { resolver: { lookup } },
+  });
+  assert.equal(await way(router, "early.org"), "EARLY by DOMAIN,early.org");
+  assert.equal(await way(router, "10.2.2.2"), "KNOWN by IP-CIDR,10.0.0.0/8");
+  assert.deepEqual(asked, []);
+  const decision = await router.route(session("late.org"), signal);
+  assert.equal(decision.outbound.name, "PRIVATE");
+  assert.equal(decision.facts.ip, "10.0.0.1");
+  assert.deepEqual(decision.destination, { host: "late.org", ip: null, port: 443 });
+  assert.deepEqual(asked, ["late.org"]);
+  assert.equal(await way(router, "none.org"), "FOREIGN by NOT,(!(GeoIP,lan))");
+  assert.deepEqual(asked, ["late.org", "none.org"]);
+});
+
+test("a session that ends during a look-up is no decision", async () => {
+  const ending = new AbortController();
+  const lookup = async () => {
+    ending.abort();
+    throw new Error("aborted");
+  };
+  const router = routing({ rules: ["IP-CIDR,1.0.0.0/8,A"], env: { resolver: { lookup } } });
+  await assert.rejects(
+    router.route(session("a.com"), ending.signal),
+    (error) => error instanceof DialError && error.reason === "aborted",
+  );
+});
+
+test("processes are looked up as the mode says; UID asks for the owner only", async () => {
+  const asked: string[] = [];
+  const curl: ProcessInfo = { path: "/usr/bin/curl", name: "curl", uid: 7 };
+  const processes = {
+    uid: async () => (asked.push("uid"), 7),
+    process: async () => (asked.push("process"), curl),
+  };
+  const uidRule = process.platform === "linux" ? ["UID,7,OWNER"] : [];
+  const rules = ["DOMAIN,a.com,A", "PROCESS-NAME,wget,WGET", "DOMAIN,b.com,B", "PROCESS-NAME,curl,CURL"];
+  const strict = routing({ rules, env: { processes } });
+  assert.equal(await way(strict, "a.com"), "A by DOMAIN,a.com");
+  assert.deepEqual(asked.splice(0), []);
+  assert.equal(await way(strict, "c.com"), "CURL by PROCESS-NAME,curl");
+  assert.deepEqual(asked.splice(0), ["process"]);
+  const always = routing({ rules, env: { processes, findProcessMode: "always" } });
+  assert.deepEqual((await always.route(session("a.com"), signal)).facts.process, curl);
+  assert.deepEqual(asked.splice(0), ["process"]);
+  const off = routing({ rules: [...rules, ...uidRule], env: { processes, findProcessMode: "off" } });
+  assert.equal(await way(off, "c.com"), "DIRECT");
+  if (uidRule.length > 0) await way(routing({ rules: [...uidRule], env: { processes } }), "c.com");
+  assert.deepEqual(asked.splice(0), uidRule.length > 0 ? ["uid"] : []);
+});
+
+test("preparation: what rules see and where the outbound goes may differ from what the client named", async () => {
+  const router = routing({
+    rules: ["DOMAIN,sniffed.org,S", "MATCH,M"],
+    env: {
+      prepare: ({ destination }) => ({
+        destination: { host: "mapped.org", ip: null, port: destination.port },
+        host: "sniffed.org",
+        ip: null,
+      }),
+    },
+  });
+  const { outbound, destination, facts } = await router.route(session("198.18.0.5"), signal);
+  assert.equal(outbound.name, "S");
+  assert.deepEqual(destination, { host: "mapped.org", ip: null, port: 443 });
+  assert.equal(facts.ip, null);
+  const failing = routing({
+    rules: [],
+    env: {
+      prepare: () => {
+        throw new DialError("resolve", "fake DNS record missing");
+      },
+    },
+  });
+  await assert.rejects(failing.route(session("198.18.0.5"), signal), /fake DNS record missing/);
+});
+
+test("counters: every rule up to the one that decided is charged, in segments too", async () => {
+  const clock = { now: 0 };
+  const domains = Array.from({ length: 10 }, (_, at) => `DOMAIN,d${at}.org,${at === 4 ? "PASS" : "X"}`);
+  const router = routing({
+    rules: ["NETWORK,udp,TCP-ONLY", ...domains, "MATCH,LAST"],
+    env: { nowMs: () => clock.now },
+  });
+  const go = async (host: string, atMs: number, network: "tcp" | "udp" = "tcp") => {
+    clock.now = atMs;
+    await router.route(session(host, { network }), signal);
+  };
+  await go("d2.org", 10);
+  await go("d9.org", 20);
+  await go("d4.org", 30);
+  await go("none.org", 40);
+  await go("d0.org", 50, "udp");
+  const shown = router
+    .views()
+    .map(({ hitCount, hitAtMs, missCount, missAtMs }) => [hitCount, hitAtMs, missCount, missAtMs]);
+  assert.deepEqual(shown[0], [1, 50, 4, 50]); // matched the last, and was gone on behind: its miss shows that time too
+  assert.deepEqual(shown[1], [1, 50, 4, 40]);
+  assert.deepEqual(shown[3], [1, 10, 3, 40]);
+  assert.deepEqual(shown[5], [1, 30, 2, 40]);
+  assert.deepEqual(shown[6], [0, 0, 3, 40]);
+  assert.deepEqual(shown[10], [1, 20, 2, 40]);
+  assert.deepEqual(shown[11], [2, 40, 0, 0]);
+  assert.deepEqual(
+    router.views().map(({ hitCount }) => hitCount),
+    shown.map(([hits]) => hits),
+  );
+});
+
+test("disabled rules never match and are not counted; the next equal one takes over", async () => {
+  const rules = [
+    ...Array.from({ length: 8 }, (_, at) => `DOMAIN-SUFFIX,${at % 2 ? "b" : "a"}.org,T${at}`),
+    "MATCH,LAST",
+  ];
+  const router = routing({ rules });
+  assert.equal((await router.route(session("x.a.org"), signal)).outbound.name, "T0");
+  router.disable(
+    new Map([
+      [0, true],
+      [2, true],
+      [99, true],
+      [-1, true],
+    ]),
+  );
+  assert.equal((await router.route(session("x.a.org"), signal)).outbound.name, "T4");
+  assert.deepEqual(
+    router
+      .views()
+      .map(({ disabled }) => disabled)
+      .slice(0, 4),
+    [true, false, true, false],
+  );
+  assert.deepEqual(
+    router
+      .views()
+      .map(({ missCount }) => missCount)
+      .slice(0, 5),
+    [0, 1, 0, 1, 0],
+  );
+  router.disable(new Map(Array.from({ length: 8 }, (_, at) => [at, true])));
+  assert.equal((await router.route(session("x.a.org"), signal)).outbound.name, "LAST");
+  router.disable(new Map([[0, false]]));
+  assert.equal((await router.route(session("x.a.org"), signal)).outbound.name, "T0");
+});
+
+test("disabled address rules do not make anybody look", async () => {
+  const networks = Array.from({ length: 8 }, (_, at) => `IP-CIDR,10.${at}.0.0/16,A`);
+  const lookup = () => assert.fail("nobody needs the address");
+  const router = routing({ rules: [...networks, "MATCH,LAST"], env: { resolver: { lookup } } });
+  router.disable(new Map(networks.map((_, at) => [at, true])));
+  assert.equal((await router.route(session("a.org"), signal)).outbound.name, "LAST");
+});
+
+test("what a destination alone proves", () => {
+  const rules = ["DOMAIN,tcp.org,TCP-ONLY", "DOMAIN,a.org,DIRECT", "SRC-PORT,1,X", "MATCH,DIRECT"];
+  const router = routing({ rules });
+  assert.equal(router.prove({ host: "a.org", ip: null })?.name, "DIRECT");
+  assert.equal(router.prove({ host: "b.org", ip: null }), undefined, "the source decides");
+  assert.equal(router.prove({ host: "tcp.org", ip: null }), undefined, "the network decides");
+  assert.equal(router.prove({ host: "tcp.org", ip: null, network: "tcp" })?.name, "TCP-ONLY");
+  assert.equal(routing({ rules: ["IP-CIDR,10.0.0.0/8,A"] }).prove({ host: "a.org" }), undefined);
+  assert.equal(
+    routing({ rules: ["IP-CIDR,10.0.0.0/8,A"] }).prove({ host: "a.org", ip: ip("9.9.9.9") })?.name,
+    "DIRECT",
+  );
+});
+
+test("targets and lists must exist, circles are named", () => {
+  const bad =
+    (rules: readonly string[], subRules = {}) =>
+    () =>
+      routing({ rules, subRules });
+  assert.throws(
+    bad(["MATCH,NO-SUCH"]),
+    (error) => error instanceof ConfigError && /rules\[0\].*"NO-SUCH" not found/.test(error.message),
+  );
+  assert.throws(bad(["SUB-RULE,(NETWORK,tcp),x"]), /sub-rule "x" not found/);
+  const circle = { a: ["SUB-RULE,(NETWORK,tcp),b"], b: ["SUB-RULE,(NETWORK,tcp),a"] };
+  assert.throws(bad([], circle), /circular reference a->b->a/);
+  assert.throws(bad([], { a: ["SUB-RULE,(NETWORK,tcp),a"] }), /a->a/);
+});
+
+test("a matcher that cannot tell although it knows everything says no", async () => {
+  const [rule] = rulesOf(["MATCH,A"]);
+  assert.ok(rule);
+  const router = openRouter({
+    rules: [{ ...rule, matcher: { reads: ["host"], match: () => undefined } }],
+    subRules: new Map(),
+    mode: () => "rule",
+    outbound: () => TCP,
+    global: TCP,
+    direct: named("DIRECT"),
+    resolver: { lookup: () => assert.fail("not needed") },
+    processes: { uid: async () => null, process: async () => null },
+    findProcessMode: "strict",
+    nowMs: () => 0,
+  });
+  assert.equal((await router.route(session("a.com"), signal)).outbound.name, "DIRECT");
+});
