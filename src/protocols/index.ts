@@ -6,7 +6,9 @@ import { mixed } from "./mixed/index.ts";
 import { reject } from "./reject/index.ts";
 import { shadowsocks, ss } from "./shadowsocks/index.ts";
 import { socks, socks5 } from "./socks/index.ts";
+import { trojan } from "./trojan/index.ts";
 import { tunnel } from "./tunnel/index.ts";
+import { vless } from "./vless/index.ts";
 
 export const PROTOCOLS: readonly Protocol[] = [
   direct,
@@ -18,4 +20,6 @@ export const PROTOCOLS: readonly Protocol[] = [
   tunnel,
   ss,
   shadowsocks,
+  vless,
+  trojan,
 ];

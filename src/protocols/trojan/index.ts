@@ -1,0 +1,11 @@
+import { inboundSide, outboundSide } from "#core/protocol.ts";
+import type { Protocol } from "#core/protocol.ts";
+import { openInbound } from "./inbound.ts";
+import { inboundSchema, outboundSchema } from "./options.ts";
+import { openOutbound } from "./outbound.ts";
+
+export const trojan: Protocol = {
+  type: "trojan",
+  inbound: inboundSide(inboundSchema, openInbound),
+  outbound: outboundSide("Trojan", outboundSchema, openOutbound),
+};

@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { Fault, flag, list, scalar, secret, serverFields, text } from "#core/fields.ts";
+import { transportClientFields, transportServerFields } from "#transport/fields.ts";
+import {
+  realityClientFields,
+  realityServerFields,
+  tlsClientFields,
+  tlsServerFields,
+} from "#transport/tls/fields.ts";
+import { fallbackFields } from "#protocols/vless/fallback.ts";
+
+/** The inner Shadowsocks layer of trojan-go: switched off is fine, switched on is refused. */
+const noInnerLayer = z.object({
+  enabled: scalar({ type: "boolean" }, (source) =>
+    ["true", "yes", "on", "1"].includes(source.toLowerCase())
+      ? new Fault("the inner Shadowsocks layer of trojan-go is not available; switch it off on both sides")
+      : false,
+  ).optional(),
+  method: text().optional(),
+  password: secret().optional(),
+});
+
+export const outboundSchema = z.object({
+  ...serverFields,
+  password: secret(),
+  udp: flag().default(false),
+  sni: text().optional(),
+  ...tlsClientFields,
+  ...realityClientFields,
+  ...transportClientFields(["tcp", "ws", "grpc"]),
+  "ss-opts": noInnerLayer.optional(),
+});
+export type OutboundOptions = z.output<typeof outboundSchema>;
+
+export const inboundSchema = z.object({
+  users: list(z.object({ username: text().optional(), password: secret() })),
+  "allow-insecure": flag().default(false),
+  ...tlsServerFields,
+  ...realityServerFields,
+  ...transportServerFields,
+  ...fallbackFields,
+  "ss-option": noInnerLayer.optional(),
+});
+export type InboundOptions = z.output<typeof inboundSchema>;

@@ -1,0 +1,48 @@
+import type { Duplex } from "node:stream";
+import { DialError } from "#core/errors.ts";
+import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
+import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
+import { CodecStream } from "#net/codec-stream.ts";
+import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
+import { openTransportClient } from "#transport/index.ts";
+import { RequestCodec } from "./codec.ts";
+import type { OutboundOptions } from "./options.ts";
+import {
+  COMMAND_CONNECT,
+  COMMAND_UDP,
+  encodeRequest,
+  keyOf,
+  packetFraming,
+  type TrojanRequest,
+} from "./wire.ts";
+
+/** How long the request waits for first bytes to travel with; then it goes alone: the far side may speak first. */
+const OPEN_AFTER_MS = 100;
+
+/** Throws `ConfigError`. */
+export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
+  const transport = await openTransportClient(
+    { ...options, tls: true, serverName: options.sni, defaultAlpn: ["h2", "http/1.1"] },
+    env,
+  );
+  const key = keyOf(options.password);
+  const open = async (request: TrojanRequest, context: DialContext): Promise<Duplex> => {
+    const opening = encodeRequest(key, request); // throws for a name that is too long: before anything is dialled
+    const { stream } = await transport.connect(context);
+    return new CodecStream(stream, new RequestCodec(opening), { openAfterMs: OPEN_AFTER_MS });
+  };
+  return {
+    name: env.name,
+    type: "Trojan",
+    networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
+    connect: (destination, context) => open({ command: COMMAND_CONNECT, destination }, context),
+    async associate(destination, context) {
+      if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
+      return new StreamFlow(
+        await open({ command: COMMAND_UDP, destination }, context),
+        packetFraming("client"),
+      );
+    },
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  };
+}

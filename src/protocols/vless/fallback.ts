@@ -1,0 +1,130 @@
+/** Where a server sends those who do not speak its protocol: to a web server that looks harmless. */
+import type { Duplex } from "node:stream";
+import { z } from "zod";
+import { Fault, int, list, scalar, show, text } from "#core/fields.ts";
+import type { Dialer } from "#core/outbound.ts";
+import type { Destination } from "#core/session.ts";
+import { abortStream } from "#core/stream.ts";
+import type { Arrival } from "#net/accept.ts";
+import { parseHostPort } from "#net/address-fields.ts";
+import { bytesOfIp, familyOf, toDestination } from "#net/ip.ts";
+
+/** `80`, `127.0.0.1:80`, `web.example:80`. */
+const destination = () =>
+  scalar({ type: "string" }, (source, raw): Destination | Fault => {
+    const text = /^\d+$/.test(source) ? `127.0.0.1:${source}` : source;
+    const parsed = parseHostPort(text);
+    if (parsed === null || parsed.host === "" || parsed.port === 0)
+      return new Fault(`expected a port or host:port, got ${show(raw)}`);
+    return toDestination(parsed.host, parsed.port);
+  });
+
+const entry = z.object({
+  name: text().default(""),
+  alpn: text().default(""),
+  path: text().default(""),
+  dest: destination(),
+  xver: int(0, 2).default(0),
+});
+export type Fallback = z.output<typeof entry>;
+
+export const fallbackFields = { fallbacks: list(entry).default([]) };
+
+export interface Approach {
+  readonly serverName: string | null;
+  readonly alpn: string | null;
+  /** The first bytes that came. */
+  readonly first: Buffer;
+}
+
+/** By name (exact, else the longest one contained in it), then ALPN, then path; at each level an empty entry is the default. */
+export function chooseFallback(fallbacks: readonly Fallback[], approach: Approach): Fallback | null {
+  const name = bestName(fallbacks, approach.serverName ?? "");
+  const named = fallbacks.filter((one) => one.name.toLowerCase() === name);
+  const byAlpn = preferred(named, (one) => one.alpn, approach.alpn ?? "");
+  return preferred(byAlpn, (one) => one.path, pathIn(approach.first) ?? "")[0] ?? null;
+}
+
+function bestName(fallbacks: readonly Fallback[], serverName: string): string {
+  const names = fallbacks.map((one) => one.name.toLowerCase()).filter((name) => name !== "");
+  if (names.includes(serverName)) return serverName;
+  const contained = names.filter((name) => serverName.includes(name));
+  return contained.sort((a, b) => b.length - a.length)[0] ?? "";
+}
+
+function preferred(
+  all: readonly Fallback[],
+  of: (one: Fallback) => string,
+  wanted: string,
+): readonly Fallback[] {
+  const exact = all.filter((one) => of(one) === wanted);
+  return exact.length > 0 ? exact : all.filter((one) => of(one) === "");
+}
+
+/** The path of what looks like an HTTP/1 request: a slash behind a method of 3 to 7 letters, a blank within 64 bytes. */
+function pathIn(first: Buffer): string | null {
+  for (let at = 4; at <= 8 && at < first.length; at++) {
+    if (first[at] !== 0x2f || first[at - 1] !== 0x20) continue;
+    const end = first.indexOf(0x20, at);
+    if (end < 0 || end > 64 + at) return null;
+    const query = first.indexOf(0x3f, at);
+    return first.toString("latin1", at, query >= 0 && query < end ? query : end);
+  }
+  return null;
+}
+
+const DIAL_TIMEOUT_MS = 10_000;
+
+/** Replays nothing itself: what was read must have been put back into `stream`. Owns the stream; never throws. */
+export async function serveFallback(
+  stream: Duplex,
+  { dest, xver }: Fallback,
+  { source, local }: Arrival,
+  dialer: Dialer,
+): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(DIAL_TIMEOUT_MS);
+    const remote = await dialer.connect(dest, { signal, metadata: null });
+    remote.on("error", () => abortStream(stream));
+    stream.on("error", () => abortStream(remote));
+    if (stream.destroyed) return void remote.destroy();
+    if (xver > 0) remote.write(proxyHeader(xver, source, local));
+    join(stream, remote);
+    join(remote, stream);
+  } catch {
+    stream.destroy(); // no web server there: nothing that could be said to the visitor
+  }
+}
+
+function join(from: Duplex, to: Duplex): void {
+  from.pipe(to);
+  from.on("close", () => {
+    if (!from.readableEnded) to.destroy();
+  });
+}
+
+/** PROXY protocol, version 1 (text) or 2 (binary). */
+export function proxyHeader(version: number, source: Arrival["source"], local: Arrival["local"]): Buffer {
+  const v4 = familyOf(source.ip) === 4 && familyOf(local.ip) === 4;
+  if (version === 1) {
+    const family = v4 ? "TCP4" : "TCP6";
+    return Buffer.from(`PROXY ${family} ${source.ip} ${local.ip} ${source.port} ${local.port}\r\n`);
+  }
+  const size = v4 ? 4 : 16;
+  const out = Buffer.alloc(16 + 2 * size + 4);
+  out.write("0d0a0d0a000d0a515549540a", 0, "hex");
+  out[12] = 0x21; // version 2, PROXY
+  out[13] = v4 ? 0x11 : 0x21;
+  out.writeUInt16BE(2 * size + 4, 14);
+  padded(bytesOfIp(source.ip), size).copy(out, 16);
+  padded(bytesOfIp(local.ip), size).copy(out, 16 + size);
+  out.writeUInt16BE(source.port, 16 + 2 * size);
+  out.writeUInt16BE(local.port, 18 + 2 * size);
+  return out;
+}
+
+/** An IPv4 address beside an IPv6 one is written as mapped. */
+function padded(address: Uint8Array, size: number): Buffer {
+  if (address.length === size) return Buffer.from(address);
+  return Buffer.concat([Buffer.from("00000000000000000000ffff", "hex"), address]);
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import { choice, Fault, flag, list, scalar, serverFields, text } from "#core/fields.ts";
+import { transportClientFields, transportServerFields } from "#transport/fields.ts";
+import {
+  realityClientFields,
+  realityServerFields,
+  tlsClientFields,
+  tlsServerFields,
+} from "#transport/tls/fields.ts";
+import { fallbackFields } from "./fallback.ts";
+import { parseUserId } from "./user-id.ts";
+import { VISION } from "./wire.ts";
+
+/** Never shown in messages: whoever knows it is the user. */
+export const userId = () =>
+  scalar({ type: "string", format: "password" }, (source) =>
+    parseUserId(source) === null
+      ? new Fault("expected a UUID, or a text of 1 to 30 bytes that stands for one")
+      : source,
+  );
+
+/** Empty, or the one flow there is; what follows its 16 characters (`-udp443`) is cut, as peers do. */
+const flow = () =>
+  scalar({ type: "string" }, (source) => {
+    const value = source.trim().toLowerCase();
+    if (value === "" || value === "none") return "" as const;
+    return value.slice(0, VISION.length) === VISION ? VISION : new Fault(`expected ${VISION} or nothing`);
+  });
+
+/** Everything but `none` changes the wire completely. */
+const noEncryption = () =>
+  scalar({ type: "string", enum: ["", "none"] }, (source) =>
+    source === "" || source === "none"
+      ? source
+      : new Fault('expected "none": VLESS encryption (mlkem768x25519plus) is not available'),
+  );
+
+export const outboundSchema = z.object({
+  ...serverFields,
+  uuid: userId(),
+  flow: flow().default(""),
+  udp: flag().default(false),
+  encryption: noEncryption().default(""),
+  "packet-encoding": choice(["", "xudp", "packetaddr", "packet", "none"]).default("xudp"),
+  tls: flag().default(false),
+  servername: text().optional(),
+  ...tlsClientFields,
+  ...realityClientFields,
+  ...transportClientFields(["tcp", "http", "h2", "ws", "grpc", "xhttp"]),
+});
+export type OutboundOptions = z.output<typeof outboundSchema>;
+
+const user = z.object({ username: text().optional(), uuid: userId(), flow: flow().default("") });
+
+export const inboundSchema = z.object({
+  users: list(user),
+  decryption: noEncryption().default(""),
+  "allow-insecure": flag().default(false),
+  ...tlsServerFields,
+  ...realityServerFields,
+  ...transportServerFields,
+  ...fallbackFields,
+});
+export type InboundOptions = z.output<typeof inboundSchema>;

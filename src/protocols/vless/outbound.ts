@@ -1,0 +1,99 @@
+import type { Duplex } from "node:stream";
+import { ConfigError, DialError } from "#core/errors.ts";
+import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
+import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
+import type { Destination } from "#core/session.ts";
+import { CodecStream } from "#net/codec-stream.ts";
+import { type DatagramFraming, StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
+import { openTransportClient, type TransportClient } from "#transport/index.ts";
+import { ClientCodec } from "./codec.ts";
+import type { OutboundOptions } from "./options.ts";
+import { PACKET_ADDR_HOST, packetAddrFraming, plainFraming, xudpFraming } from "./packets.ts";
+import { parseUserId } from "./user-id.ts";
+import { VisionStream } from "./vision-stream.ts";
+import {
+  AnswerStripper,
+  COMMAND_MUX,
+  COMMAND_TCP,
+  COMMAND_UDP,
+  encodeRequest,
+  type VlessRequest,
+  VISION,
+} from "./wire.ts";
+
+/** How long the request waits for first bytes to travel with; then it goes alone: the far side may speak first. */
+const OPEN_AFTER_MS = 100;
+
+/** Throws `ConfigError`. */
+export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
+  const { flow, network, tls } = options;
+  if (flow === VISION && (!tls || (network !== "" && network !== "tcp")))
+    throw new ConfigError(`proxy ${env.name}: flow ${flow} needs tls: true and network: tcp`);
+  const transport = await openTransportClient(
+    {
+      ...options,
+      serverName: options.servername,
+      defaultAlpn: ["h2", "http/1.1"],
+      bypassable: flow === VISION,
+    },
+    env,
+  );
+  const id = parseUserId(options.uuid) as Buffer;
+  const open = (request: VlessRequest, context: DialContext) => openStream(transport, id, request, context);
+  return {
+    name: env.name,
+    type: "Vless",
+    networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
+    connect: (destination, context) => open({ flow, command: COMMAND_TCP, destination }, context),
+    async associate(destination, context) {
+      if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
+      const { request, framing } = packetForm(options["packet-encoding"], flow, destination);
+      return new StreamFlow(await open(request, context), framing);
+    },
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  };
+}
+
+async function openStream(
+  transport: TransportClient,
+  id: Buffer,
+  request: VlessRequest,
+  context: DialContext,
+): Promise<Duplex> {
+  const opening = encodeRequest(id, request); // throws for a name that is too long: before anything is dialled
+  const secured = await transport.connect(context);
+  const { bypass } = secured;
+  if (request.flow === "")
+    return new CodecStream(secured.stream, new ClientCodec(opening), { openAfterMs: OPEN_AFTER_MS });
+  if (bypass === null) {
+    secured.stream.destroy();
+    throw new DialError("failed", "this connection has no TLS that could be left behind");
+  }
+  return new VisionStream({
+    secured: { ...secured, bypass },
+    id,
+    opening,
+    answer: new AnswerStripper(),
+    openAfterMs: OPEN_AFTER_MS,
+  });
+}
+
+interface PacketForm {
+  readonly request: VlessRequest;
+  readonly framing: DatagramFraming;
+}
+
+/** With a flow it is always XUDP: servers refuse the other forms there. */
+function packetForm(encoding: string, flow: string, destination: Destination): PacketForm {
+  if (flow === "" && encoding === "none")
+    return {
+      request: { flow, command: COMMAND_UDP, destination },
+      framing: plainFraming(destination, "client"),
+    };
+  if (flow === "" && (encoding === "packetaddr" || encoding === "packet"))
+    return {
+      request: { flow, command: COMMAND_UDP, destination: { host: PACKET_ADDR_HOST, ip: null, port: 0 } },
+      framing: packetAddrFraming,
+    };
+  return { request: { flow, command: COMMAND_MUX, destination: null }, framing: xudpFraming() };
+}

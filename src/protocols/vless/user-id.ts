@@ -1,0 +1,18 @@
+import { createHash } from "node:crypto";
+
+const HEX = /^[0-9a-f]{32}$/i;
+
+/**
+ * The 16 bytes of a user id. 32 hex digits with or without dashes are taken as they are; any other text of 1 to 30
+ * bytes is a name: UUID version 5 in the nil namespace (RFC 9562 §5.5). Null for anything else.
+ */
+export function parseUserId(text: string): Buffer | null {
+  const digits = text.replaceAll("-", "");
+  if (HEX.test(digits) && text.length <= 36) return Buffer.from(digits, "hex");
+  const name = Buffer.from(text);
+  if (name.length < 1 || name.length > 30) return null;
+  const id = createHash("sha1").update(Buffer.alloc(16)).update(name).digest().subarray(0, 16);
+  id[6] = ((id[6] as number) & 0x0f) | 0x50;
+  id[8] = ((id[8] as number) & 0x3f) | 0x80;
+  return id;
+}

@@ -1,0 +1,216 @@
+import { Duplex } from "node:stream";
+import type { Secured } from "#transport/security.ts";
+import type { Bypass } from "#transport/tls/record-pump.ts";
+import {
+  type Command,
+  CONTINUE,
+  DIRECT,
+  encodeBlock,
+  END,
+  MAX_CONTENT_BYTES,
+  Unpadder,
+} from "./vision-padding.ts";
+import { HandshakeInspector, RecordTracker } from "./vision-inspector.ts";
+import type { AnswerStripper } from "./wire.ts";
+
+export interface VisionOptions {
+  readonly secured: Secured & { readonly bypass: Bypass };
+  readonly id: Buffer;
+  /** Goes in front of the first block, in the same TLS record: the request, or the answer's header. */
+  readonly opening: Buffer;
+  /** Client: takes the answer's header off. */
+  readonly answer: AnswerStripper | null;
+  /** Send the opening with an empty block when nothing was written for so long; null: wait for bytes. */
+  readonly openAfterMs: number | null;
+}
+
+type WriteState = "padded" | "plain" | "raw";
+type Done = (error?: Error | null) => void;
+
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * A stream whose TLS handshake inside is padded, and which leaves the outer TLS, each direction by itself, once the
+ * inner one encrypts. Half-close is kept. It owns the connection.
+ */
+export class VisionStream extends Duplex {
+  readonly #secured: Duplex;
+  readonly #bypass: Bypass;
+  readonly #unpadder: Unpadder;
+  readonly #answer: AnswerStripper | null;
+  readonly #inspector = new HandshakeInspector();
+  readonly #tracker = new RecordTracker();
+  readonly #openTimer: NodeJS.Timeout | null;
+  #opening: Buffer;
+  #id: Buffer | null;
+  #writeState: WriteState = "padded";
+  #rawRead = false;
+  #readEnded = false;
+  #raw: Duplex | null = null;
+  #afterDrain: Done | null = null;
+  readonly #emit = (content: Buffer): void => {
+    this.#inspector.see(content);
+    this.#deliver(content);
+  };
+
+  constructor({ secured, id, opening, answer, openAfterMs }: VisionOptions) {
+    super({ allowHalfOpen: true });
+    this.#secured = secured.stream;
+    this.#bypass = secured.bypass;
+    this.#unpadder = new Unpadder(id);
+    this.#answer = answer;
+    this.#opening = opening;
+    this.#id = id;
+    this.#openTimer =
+      openAfterMs === null
+        ? null
+        : setTimeout(() => {
+            if (this.#id !== null && !this.destroyed) this.#secured.write(this.#block(CONTINUE, EMPTY, true));
+          }, openAfterMs);
+    this.#listen(this.#secured);
+    this.#secured.resume(); // and never paused again: `hold` is the brake, see Bypass
+  }
+
+  /** Has the outer TLS been left? Per direction. */
+  get raw(): { readonly read: boolean; readonly write: boolean } {
+    return { read: this.#rawRead, write: this.#writeState === "raw" };
+  }
+
+  override _read(): void {
+    this.#bypass.release();
+  }
+
+  override _write(bytes: Buffer, _encoding: string, done: Done): void {
+    if (this.#writeState === "raw") this.#writeThrough(this.#raw as Duplex, bytes, done);
+    else if (this.#writeState === "plain") this.#writeThrough(this.#secured, bytes, done);
+    else this.#writePadded(bytes, done);
+  }
+
+  override _final(done: Done): void {
+    this.#stopTimer();
+    if (this.#writeState === "raw") this.#raw?.end(done);
+    else if (this.#id !== null) this.#secured.end(this.#block(END, EMPTY, true), done);
+    else this.#secured.end(done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    this.#stopTimer();
+    this.#bypass.destroy(error ?? undefined);
+    this.#secured.destroy();
+    done(error);
+  }
+
+  #stopTimer(): void {
+    if (this.#openTimer !== null) clearTimeout(this.#openTimer);
+  }
+
+  #listen(secured: Duplex): void {
+    secured.on("data", (bytes: Buffer) => {
+      try {
+        this.#takeSecured(bytes);
+      } catch (error) {
+        this.destroy(error as Error);
+      }
+    });
+    secured.on("end", () => {
+      if (!this.#rawRead) this.#endRead();
+    });
+    secured.on("error", (error) => {
+      if (!this.#rawRead || this.#writeState !== "raw") this.destroy(error);
+    });
+    secured.on("close", () => {
+      if (!this.#rawRead || this.#writeState !== "raw") this.#closedBelow();
+    });
+    secured.on("drain", () => this.#drained());
+  }
+
+  #takeSecured(bytes: Buffer): void {
+    if (this.#rawRead || this.#readEnded) return;
+    const padded = this.#answer === null || this.#answer.done ? bytes : this.#answer.strip(bytes);
+    if (padded.length === 0) return;
+    if (this.#unpadder.state === "plain") return this.#deliver(padded);
+    const behind = this.#unpadder.take(padded, this.#emit);
+    const direct = (this.#unpadder.state as string) === "direct";
+    if (direct) this.#rawRead = true;
+    if (behind !== null && behind.length > 0) this.#deliver(behind);
+    if (direct) this.#bypass.leaveRead({ data: (raw) => this.#deliver(raw), end: () => this.#endRead() });
+  }
+
+  #deliver(bytes: Buffer): void {
+    if (!this.destroyed && !this.push(bytes)) this.#bypass.hold();
+  }
+
+  #endRead(): void {
+    this.#readEnded = true;
+    this.push(null);
+  }
+
+  #closedBelow(): void {
+    if (this.destroyed || (this.#readEnded && this.writableFinished)) return;
+    this.destroy(new Error("the connection below closed before its end"));
+  }
+
+  #writePadded(bytes: Buffer, done: Done): void {
+    this.#stopTimer();
+    this.#inspector.see(bytes);
+    const { isTls, isTls12OrAbove, directAllowed, left } = this.#inspector;
+    const versionKnown = isTls12OrAbove && left === 0;
+    const end = this.#tracker.lost ? -1 : this.#tracker.follow(bytes, isTls && versionKnown);
+    const handshakeOver = end >= 0;
+    if (handshakeOver && directAllowed) this.#writeLast(bytes, end, DIRECT, done);
+    else if (handshakeOver || (!isTls12OrAbove && left <= 1) || (this.#tracker.lost && left === 0))
+      this.#writeLast(bytes, bytes.length, END, done);
+    else this.#writeBlocks(bytes, CONTINUE, done);
+  }
+
+  /** The last padded bytes, then the rest in the new way. The rest waits until the last block has left TLS. */
+  #writeLast(bytes: Buffer, at: number, command: Command, done: Done): void {
+    this.#writeBlocks(bytes.subarray(0, at), command, (error) => {
+      if (error) return done(error);
+      if (this.destroyed) return done();
+      this.#writeState = command === DIRECT ? "raw" : "plain";
+      if (command === DIRECT) this.#leaveWrite();
+      const rest = bytes.subarray(at);
+      if (rest.length === 0) done();
+      else this._write(rest, "", done);
+    });
+  }
+
+  #leaveWrite(): void {
+    this.#raw = this.#bypass.leaveWrite();
+    this.#raw.on("drain", () => this.#drained());
+    this.#raw.on("error", (error) => this.destroy(error));
+    this.#raw.on("close", () => this.#closedBelow());
+  }
+
+  /** One block a TLS write, each acknowledged before the next: peers expect a block in its own record. */
+  #writeBlocks(bytes: Buffer, last: Command, done: Done): void {
+    const piece = bytes.subarray(0, MAX_CONTENT_BYTES);
+    const rest = bytes.subarray(piece.length);
+    const block = this.#block(rest.length > 0 ? CONTINUE : last, piece, this.#inspector.isTls);
+    this.#secured.write(block, (error) => {
+      if (error || rest.length === 0) done(error);
+      else this.#writeBlocks(rest, last, done);
+    });
+  }
+
+  #block(command: Command, content: Buffer, long: boolean): Buffer {
+    const block = encodeBlock(this.#id, command, content, long);
+    this.#id = null;
+    if (this.#opening.length === 0) return block;
+    const first = Buffer.concat([this.#opening, block]);
+    this.#opening = EMPTY;
+    return first;
+  }
+
+  #writeThrough(stream: Duplex, bytes: Buffer, done: Done): void {
+    if (stream.write(bytes)) done();
+    else this.#afterDrain = done;
+  }
+
+  #drained(): void {
+    const done = this.#afterDrain;
+    this.#afterDrain = null;
+    done?.();
+  }
+}
