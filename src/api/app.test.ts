@@ -48,7 +48,8 @@ test("the route table holds what the index of the contract lists", async () => {
     GET /providers/proxies/:provider/:node, GET /providers/proxies/:provider/:node/healthcheck, GET /rules,
     PATCH /rules/disable, GET /providers/rules, PUT /providers/rules/:name, GET /dns/query, POST /cache/fakeip/flush,
     POST /cache/dns/flush, GET /storage/:key, PUT /storage/:key, DELETE /storage/:key, POST /restart, POST /upgrade,
-    POST /upgrade/ui, POST /upgrade/geo, GET /ui, GET /ui/*, GET /dns-query, POST /dns-query, GET /openapi.json`;
+    POST /upgrade/ui, POST /upgrade/geo, GET /ui, GET /ui/*, GET /dns-query, POST /dns-query, GET /openapi.json,
+    GET /metrics`;
   assert.deepEqual(
     expected.split(/,\s+/).filter((row) => !rows.has(row)),
     [],

@@ -11,6 +11,7 @@ import { controllerRoutes } from "./controller/index.ts";
 import { Cors, type CorsOptions } from "./cors.ts";
 import { answerTo, errorBody, forbidden, unauthorized, type ErrorAnswer } from "./errors.ts";
 import { hostAllowList, hostOfOrigin } from "./hosts.ts";
+import type { Metrics } from "./metrics.ts";
 import { mountRoutes } from "./mount.ts";
 import type { Route } from "./route.ts";
 import type { Subscribers } from "./subscriber.ts";
@@ -44,6 +45,8 @@ export interface AppEnv {
   readonly log: Log;
   readonly upgrades: Upgrades;
   readonly subscribers: Subscribers;
+  /** Shared by all transports. */
+  readonly metrics: Metrics;
 }
 
 /** Names as long as a header line may be; the router's own default of 100 characters is shorter than real node names. */
@@ -72,6 +75,9 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
     return undefined;
   });
   app.addHook("onRequest", gatekeeper(options, transport, cors, upgrades));
+  app.addHook("onResponse", async (request, reply) => {
+    env.metrics.count(request.routeOptions.config.route ?? null, reply.statusCode);
+  });
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error);
     if (answer.internal) log.error(`controller: ${request.method} ${pathOf(request)}: ${describe(error)}`);

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ApiError } from "#core/errors.ts";
 import { apiApp } from "../../test/support/api-app.ts";
 import { controllerRoutes } from "./controller/index.ts";
+import { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi.ts";
 import { route, type Route } from "./route.ts";
 import { jsonObject } from "./shapes.ts";
@@ -68,7 +69,14 @@ test("the document and the routes say the same", async () => {
   const transport = { kind: "http", isLocal: true } as const;
   const log = { debug() {}, info() {}, warning() {}, error() {} };
   const subscribers = new Subscribers();
-  const routes = controllerRoutes({ ...env, transport, log, upgrades: new WeakMap(), subscribers });
+  const routes = controllerRoutes({
+    ...env,
+    transport,
+    log,
+    upgrades: new WeakMap(),
+    subscribers,
+    metrics: new Metrics(control),
+  });
   const shown = (await app.inject("/openapi.json")).json<{
     paths: Record<string, Record<string, unknown>>;
   }>();

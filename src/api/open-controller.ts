@@ -17,6 +17,7 @@ import {
   type Serve,
   type TcpListener,
 } from "./listeners.ts";
+import { Metrics } from "./metrics.ts";
 import { Subscribers } from "./subscriber.ts";
 import { openTlsServer, type TlsOptions } from "./tls.ts";
 import { takeUpgrade, type Upgrades } from "./upgrade.ts";
@@ -63,10 +64,11 @@ export async function openController(
   refuseOpenDoor(options);
   await using undo = new AsyncDisposableStack();
   const endpoints: ControllerEndpoint[] = [];
+  const metrics = new Metrics(control);
   const open = async (kind: Transport["kind"], at: string, start: Start): Promise<void> => {
     await using parts = new AsyncDisposableStack();
     try {
-      const endpoint = await openOne(options, { kind, at }, start, { control, log, parts });
+      const endpoint = await openOne(options, { kind, at }, start, { control, log, metrics, parts });
       endpoints.push(endpoint);
       undo.use(parts.move());
       log.info(`controller: ${kind} on ${endpoint.text}`);
@@ -103,6 +105,7 @@ interface Start {
 interface Parts {
   readonly control: Control;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly parts: AsyncDisposableStack;
 }
 
@@ -110,7 +113,7 @@ async function openOne(
   options: ControllerOptions,
   { kind, at }: { readonly kind: Transport["kind"]; readonly at: string },
   start: Start,
-  { control, log, parts }: Parts,
+  { control, log, metrics, parts }: Parts,
 ): Promise<ControllerEndpoint> {
   const transport: Transport = {
     kind,
@@ -126,6 +129,7 @@ async function openOne(
     log,
     upgrades,
     subscribers,
+    metrics,
   });
   const serve: Serve = (request, response) => app.routing(request, response);
   const made = start.tls === undefined ? null : await openTlsServer(start.tls, serve, log);

@@ -1,6 +1,7 @@
 /** The Controller's application without a socket, for `inject`. */
 import type { FastifyInstance } from "fastify";
 import { buildApp, type AppOptions, type Transport } from "#api/app.ts";
+import { Metrics } from "#api/metrics.ts";
 import { Subscribers } from "#api/subscriber.ts";
 import { SILENT, type Log } from "#core/log.ts";
 import { MemoryControl } from "./memory-control.ts";
@@ -30,6 +31,7 @@ export async function apiApp(
     log,
     upgrades: new WeakMap(),
     subscribers: new Subscribers(),
+    metrics: new Metrics(control),
   });
   return { app, control };
 }

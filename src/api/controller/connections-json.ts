@@ -87,11 +87,19 @@ function isSame(before: Changing, now: Changing): boolean {
 }
 
 function written(entry: ConnectionView): Written {
-  const { sniffedHost, destinationIp, dnsMode, process, remoteHost, chain, providerChain, rule } = entry;
-  const { sourceGeoIp, destinationGeoIp, sourceAsn, destinationAsn } = entry;
   return {
-    ...{ sniffedHost, destinationIp, dnsMode, process, remoteHost, chain, providerChain, rule },
-    ...{ sourceGeoIp, destinationGeoIp, sourceAsn, destinationAsn },
+    sniffedHost: entry.sniffedHost,
+    destinationIp: entry.destinationIp,
+    dnsMode: entry.dnsMode,
+    process: entry.process,
+    remoteHost: entry.remoteHost,
+    sourceGeoIp: entry.sourceGeoIp,
+    destinationGeoIp: entry.destinationGeoIp,
+    sourceAsn: entry.sourceAsn,
+    destinationAsn: entry.destinationAsn,
+    chain: entry.chain,
+    providerChain: entry.providerChain,
+    rule: entry.rule,
     head: headJson(entry),
     tail: tailJson(entry),
   };

@@ -19,7 +19,8 @@ import { storageRoutes } from "./storage.ts";
 import { trafficRoutes } from "./traffic.ts";
 import { upkeepRoutes } from "./upkeep.ts";
 
-export function controllerRoutes({ control, options, subscribers, transport }: AppEnv): readonly Route[] {
+export function controllerRoutes(env: AppEnv): readonly Route[] {
+  const { control, options, subscribers, transport } = env;
   const resources = [
     ...identityRoutes(control),
     ...trafficRoutes(control, subscribers),
@@ -35,6 +36,7 @@ export function controllerRoutes({ control, options, subscribers, transport }: A
     ...cacheRoutes(control.caches),
     ...storageRoutes(control.storage),
     ...upkeepRoutes(control.upkeep),
+    ...env.metrics.routes(),
     ...uiRoutes(options.uiFolder),
     ...(options.mounts?.(transport) ?? []),
   ];
