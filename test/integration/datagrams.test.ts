@@ -272,7 +272,7 @@ function moody(name: string, mood: number): Outbound {
       signal.throwIfAborted();
       if (mood === 0) throw new Error("no way out");
       const end = Promise.withResolvers<void>();
-      let answer = (_: Datagram): void => {};
+      let answer: (item: Datagram) => void = () => {};
       return {
         send(item) {
           if (mood === 1) throw new Error("a bug in an outbound");
@@ -294,7 +294,7 @@ test("whatever outbounds and clients do, nothing is thrown and every bound is gi
   const step = fc.record({
     to: fc.integer({ min: 0, max: 11 }),
     size: fc.integer({ min: 0, max: 40 }),
-    then: fc.constantFrom("go on", "go on", "wait", "close all", "close the client"),
+    next: fc.constantFrom("go on", "go on", "wait", "close all", "close the client"),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
@@ -302,14 +302,14 @@ test("whatever outbounds and clients do, nothing is thrown and every bound is gi
         limits: bounds,
         outboundFor: ({ port }) => outbounds[port % 6] as Outbound,
       });
-      for (const { to, size, then } of steps) {
+      for (const { to, size, next } of steps) {
         const host = to % 2 === 0 ? "a.example" : null;
         const ip = host === null ? ("198.18.0.1" as Ip) : null;
         flow.write("x".repeat(size), { host, ip, port: 1_000 + to });
         assert.ok(live.size <= 2);
-        if (then === "wait") await delay(2);
-        if (then === "close all") live.closeAll();
-        if (then === "close the client") await flow[Symbol.asyncDispose]();
+        if (next === "wait") await delay(2);
+        if (next === "close all") live.closeAll();
+        if (next === "close the client") await flow[Symbol.asyncDispose]();
       }
       await flow[Symbol.asyncDispose]();
       await done;
