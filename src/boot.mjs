@@ -1,4 +1,6 @@
 // Runs on any Node: says in one line what is missing where the runtime is too old to read the sources.
+import { enableCompileCache } from "node:module";
+
 const major = Number.parseInt(process.versions.node, 10);
 if (major < 26) {
   console.error(
@@ -6,4 +8,5 @@ if (major < 26) {
   );
   process.exit(1);
 }
+enableCompileCache(); // stripped sources are kept, so later starts skip the parser
 await import("./main.ts");

@@ -1,0 +1,31 @@
+import { messageOf } from "#core/errors.ts";
+import { SILENT } from "#core/log.ts";
+import { formatLine } from "#log.ts";
+import type { ParsedFlags } from "./flags.ts";
+import { linesOf, setUp } from "./load.ts";
+
+/** `-t`: reads everything, binds nothing, asks nobody. The closing lines are a contract with other tools. */
+export function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): number {
+  const say = (level: "error" | "warning", text: string) =>
+    process.stdout.write(formatLine({ level, text, atMs: Date.now() }));
+  let file: string | null = null;
+  try {
+    const { source, loader } = setUp(flags, env, SILENT);
+    file = source.file;
+    const { file: named, result } = loader.current();
+    for (const line of linesOf(named, result.warnings)) say("warning", line);
+    for (const line of linesOf(named, result.errors ?? [])) say("error", line);
+    if (result.errors === undefined) return close(file, "is successful", 0);
+  } catch (error) {
+    say("error", messageOf(error));
+    file ??= flags.text("config") === null && flags.text("f") !== "-" ? flags.text("f") : null;
+  }
+  return close(file, "failed", 1);
+}
+
+function close(file: string | null, verdict: string, code: number): number {
+  process.stdout.write(
+    file === null ? `configuration test ${verdict}\n` : `configuration file ${file} test ${verdict}\n`,
+  );
+  return code;
+}

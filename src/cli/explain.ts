@@ -1,0 +1,86 @@
+import { ConfigError } from "#core/errors.ts";
+import { SILENT } from "#core/log.ts";
+import { openHost } from "#host.ts";
+import { LogHub } from "#log.ts";
+import { parseIp } from "#net/ip.ts";
+import { DelayBook } from "#net/delay-book.ts";
+import { explain, parseQuestion, renderExplanation } from "#router/explain.ts";
+import { openHealth } from "#runtime/health.ts";
+import { Runtime } from "#runtime/runtime.ts";
+import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
+import { linesOf, setUp } from "./load.ts";
+
+const FLAGS: FlagTable = {
+  d: { kind: "text", value: "DIR", env: "CLASH_HOME_DIR", help: "home directory" },
+  f: {
+    kind: "text",
+    value: "FILE",
+    env: "CLASH_CONFIG_FILE",
+    help: "configuration file, - for standard input",
+  },
+  config: { kind: "text", value: "BASE64", env: "CLASH_CONFIG_STRING", help: "configuration text in base64" },
+  source: { kind: "text", value: "IP", help: "address of the client" },
+  network: { kind: "text", value: "NETWORK", help: "tcp or udp" },
+  inbound: { kind: "text", value: "NAME", help: "listener that the client came in by" },
+};
+
+const TIMEOUT_MS = 10_000;
+
+/** `weir explain HOST[:PORT]`: which rule decides, and why the ones before it do not. Nothing is dialled. */
+export async function explainCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const [first = "", ...others] = args;
+  const ahead = !first.startsWith("-");
+  const flags = parseFlags(ahead ? others : args, FLAGS, env);
+  const destination = parseQuestion((ahead ? first : flags.rest[0]) ?? "");
+  const source = flags.text("source") === null ? null : parseIp(flags.text("source") as string);
+  const network = flags.text("network") ?? "tcp";
+  if (
+    destination === null ||
+    (network !== "tcp" && network !== "udp") ||
+    (flags.text("source") !== null && source === null)
+  )
+    throw new UsageError(usageText("usage: weir explain HOST[:PORT] [flags]", FLAGS));
+
+  const inbound = flags.text("inbound");
+  await using runtime = await openQuietRuntime(flags, env);
+  const explanation = await explain(
+    runtime.router,
+    {
+      destination,
+      network,
+      ...(source === null ? {} : { source }),
+      ...(inbound === null ? {} : { inbound: { name: inbound } }),
+    },
+    AbortSignal.timeout(TIMEOUT_MS),
+  );
+  process.stdout.write(`${renderExplanation(explanation)}\n`);
+  return 0;
+}
+
+/** A runtime that decides but listens nowhere. */
+async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJS.ProcessEnv) {
+  const { home, files, loader } = setUp(flags, env, SILENT);
+  const { file, result } = loader.current();
+  if (result.errors !== undefined) throw new ConfigError(linesOf(file, result.errors).join("\n"));
+  const config = {
+    ...result.config,
+    listeners: [],
+    tunnels: [],
+    dns: { ...result.config.dns, listen: null },
+  };
+  const host = openHost(home, files, new LogHub("silent", { write() {}, flush() {} }));
+  const runtime = await Runtime.open(config, null, {
+    host,
+    health: openHealth(new DelayBook(), () => false),
+    mode: () => config.mode,
+    accept() {},
+    tolerant: false,
+  });
+  return {
+    router: runtime.router,
+    async [Symbol.asyncDispose]() {
+      await runtime.retire(null);
+      host[Symbol.dispose]();
+    },
+  };
+}

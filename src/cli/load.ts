@@ -1,0 +1,69 @@
+/** From flags to a configuration: what `run`, `-t` and `explain` have in common. */
+import { readFileSync } from "node:fs";
+import { formatDiagnostic } from "#config/report.ts";
+import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
+import { openSafeFiles, safePathEnvironment } from "#config/safe-path.ts";
+import type { Config, Diagnostic } from "#config/config.ts";
+import { ConfigError } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { Log } from "#core/log.ts";
+import { GROUP_KINDS } from "#groups/index.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
+import { RULE_TYPES } from "#router/rules/index.ts";
+import { VERSION } from "#version.ts";
+import type { Loader } from "../app.ts";
+import type { ParsedFlags } from "./flags.ts";
+import { homeOf, sourceOf, type Source } from "./source.ts";
+
+export interface Setup {
+  readonly home: string;
+  readonly source: Source;
+  readonly files: SafeFiles;
+  readonly loader: Loader;
+}
+
+export const REGISTRIES = { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES };
+
+/** Throws where the source cannot be read at all. */
+export function setUp(flags: ParsedFlags, env: NodeJS.ProcessEnv, log: Log): Setup {
+  const home = homeOf(flags, env);
+  const files = openSafeFiles({ home, ...safePathEnvironment(env), log });
+  const source = sourceOf(flags, home);
+  const parseEnv: ParseEnv = {
+    registries: REGISTRIES,
+    files,
+    userAgent: `clash.meta/${VERSION} weir`,
+    geodataMode: flags.on("m"),
+  };
+  const parse = (text: string): ParseResult => parseConfig(text, parseEnv);
+  const loader: Loader = {
+    current: () => ({ file: source.file ?? "configuration", result: parse(source.read()) }),
+    path: (path) => ({ file: path, result: parse(readFileSync(files.resolve(path), "utf8")) }),
+    text: (text) => ({ file: "payload", result: parse(text) }),
+    patched: () => {
+      throw new ConfigError("PATCH of these keys is not in this build yet");
+    },
+  };
+  return { home, source, files, loader };
+}
+
+/** One line each, `file:line:column key: message`. */
+export function linesOf(file: string, diagnostics: readonly Diagnostic[]): readonly string[] {
+  return diagnostics.map((diagnostic) => formatDiagnostic(file, diagnostic));
+}
+
+/** What the command line puts over the Controller keys of the file. */
+export function overrideWith(flags: ParsedFlags): (config: Config) => Config {
+  const given = {
+    externalController: flags.text("ext-ctl"),
+    externalControllerTls: flags.text("ext-ctl-tls"),
+    externalControllerUnix: flags.text("ext-ctl-unix"),
+    externalControllerPipe: flags.text("ext-ctl-pipe"),
+    externalUi: flags.text("ext-ui"),
+    secret: flags.text("secret"),
+  };
+  const mark = flags.text("ext-ctl-routing-mark");
+  const texts = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+  const marks = mark === null ? {} : { externalControllerRoutingMark: Number(mark) };
+  return (config) => ({ ...config, controller: { ...config.controller, ...texts, ...marks } });
+}

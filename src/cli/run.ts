@@ -1,0 +1,125 @@
+import { execFileSync, spawn } from "node:child_process";
+import { messageOf } from "#core/errors.ts";
+import { endpointText } from "#core/session.ts";
+import { openHost } from "#host.ts";
+import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#log.ts";
+import { VERSION } from "#version.ts";
+import { App } from "../app.ts";
+import { newSecret } from "../controller-slot.ts";
+import type { ParsedFlags } from "./flags.ts";
+import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
+
+/** What sessions get to end by themselves after SIGTERM or SIGINT; a second signal cuts it short. */
+const DRAIN_MS = 3_000;
+
+/** The main job: runs until a signal ends it and answers with the exit code. */
+export async function run(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise<number> {
+  const sink = openDescriptorSink(1);
+  const log = new LogHub("info", sink);
+  try {
+    return await runWith(flags, env, log, sink);
+  } catch (error) {
+    fatal(sink, messageOf(error));
+    return 1;
+  } finally {
+    log.flush();
+  }
+}
+
+function fatal(sink: LineSink, text: string): void {
+  sink.write(formatLine({ level: "fatal", text, atMs: Date.now() }));
+}
+
+async function runWith(
+  flags: ParsedFlags,
+  env: NodeJS.ProcessEnv,
+  log: LogHub,
+  sink: LineSink,
+): Promise<number> {
+  const setup = setUp(flags, env, log);
+  const { file, result } = setup.loader.current();
+  if (result.errors !== undefined) {
+    for (const line of linesOf(file, result.errors)) fatal(sink, line);
+    return 1;
+  }
+  log.level = result.config.logLevel;
+  for (const line of linesOf(file, result.warnings)) log.warning(line);
+
+  using host = openHost(setup.home, setup.files, log);
+  const ended = Promise.withResolvers<"signal" | "restart">();
+  const app = await App.start(result.config, {
+    host,
+    loader: setup.loader,
+    override: overrideWith(embeddedSecret(flags, setup)),
+    restart: () => ended.resolve("restart"),
+  });
+  using _signals = listenToSignals(app, log, () => ended.resolve("signal"));
+  announce(app, log);
+  runHook(flags, "post-up");
+  const why = await ended.promise;
+  log.info(why === "restart" ? "restarting" : "shutting down");
+  await app.close(DRAIN_MS);
+  runHook(flags, "post-down");
+  if (why === "restart") restartProcess(log);
+  return 0;
+}
+
+/** The built-in configuration has no secret that anybody could know, so each start makes one and shows it once. */
+function embeddedSecret(flags: ParsedFlags, { source }: Setup): ParsedFlags {
+  if (source.embedded !== true || flags.text("secret") !== null) return flags;
+  const secret = newSecret();
+  process.stderr.write(`Controller: http://127.0.0.1:9090  secret: ${secret}\n`);
+  return { ...flags, text: (flag) => (flag === "secret" ? secret : flags.text(flag)) };
+}
+
+function announce({ inbounds, config }: App, log: LogHub): void {
+  for (const { name, type, endpoints } of inbounds)
+    for (const endpoint of endpoints) log.info(`${name} listening at ${endpointText(endpoint)} (${type})`);
+  log.info(
+    `weir ${VERSION} is running: mode ${config.mode}, ${config.rules.length} rules, ${config.proxies.length} proxies`,
+  );
+}
+
+/** SIGHUP reloads; SIGTERM and SIGINT end, and end at once when they come twice. */
+function listenToSignals(app: App, log: LogHub, end: () => void): Disposable {
+  let ending = false;
+  const onEnd = (): void => {
+    if (ending) process.exit(0);
+    ending = true;
+    end();
+  };
+  const onReload = (): void => {
+    app.reload().then(
+      () => log.info("configuration reloaded"),
+      (error: unknown) => log.error(`reload failed, the old configuration goes on:\n${messageOf(error)}`),
+    );
+  };
+  process.on("SIGTERM", onEnd).on("SIGINT", onEnd).on("SIGHUP", onReload);
+  return {
+    [Symbol.dispose]: () => void process.off("SIGTERM", onEnd).off("SIGINT", onEnd).off("SIGHUP", onReload),
+  };
+}
+
+/** `-post-up` fails the start, `-post-down` only says so. */
+function runHook(flags: ParsedFlags, hook: "post-up" | "post-down"): void {
+  const command = flags.text(hook);
+  if (command === null) return;
+  try {
+    execFileSync(command, { shell: true, stdio: "inherit" });
+  } catch (error) {
+    if (hook === "post-up") throw new Error(`post-up: ${messageOf(error)}`, { cause: error });
+    process.stderr.write(`post-down: ${messageOf(error)}\n`);
+  }
+}
+
+/** The same program with the same arguments; on Unix in the same process. */
+function restartProcess(log: LogHub): void {
+  log.flush();
+  const [command, ...args] = [process.execPath, ...process.execArgv, ...process.argv.slice(1)] as [
+    string,
+    ...string[],
+  ];
+  if (process.platform !== "win32" && process.execve)
+    process.execve(command, [command, ...args], process.env);
+  spawn(command, args, { detached: true, stdio: "inherit" }).unref();
+}

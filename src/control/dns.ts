@@ -1,0 +1,28 @@
+import type { CachesControl, DnsControl } from "#core/control.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Names } from "#runtime/names.ts";
+
+/** `names` answers with those of the current runtime. */
+export function dnsControl(names: () => Names): DnsControl {
+  const engine = () => {
+    const { dns } = names();
+    if (dns === null) throw new ApiError(500, "DNS section is disabled");
+    return dns;
+  };
+  return {
+    get enabled() {
+      return names().dns !== null;
+    },
+    query: async (name, type, signal) => engine().query(name, type, signal),
+    exchange: async (message) => engine().handle(message, { network: "tcp" }),
+  };
+}
+
+export function cachesControl(names: () => Names): CachesControl {
+  return {
+    flushDns: () => names().flushCache(),
+    async flushFakeIp() {
+      names().dns?.flushFakeIp();
+    },
+  };
+}

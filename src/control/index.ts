@@ -1,0 +1,51 @@
+/** Joins the parts into the one object that the Controller API reads and commands. */
+import type { Control, ConfigsControl, RuleProvidersControl } from "#core/control.ts";
+import { ApiError } from "#core/errors.ts";
+import type { Health } from "#core/group.ts";
+import type { Host } from "#host.ts";
+import type { Runtime } from "#runtime/runtime.ts";
+import { VERSION } from "#version.ts";
+import { connectionsControl } from "./connections.ts";
+import { cachesControl, dnsControl } from "./dns.ts";
+import { compatibleProviders, proxiesControl } from "./proxies.ts";
+import { rulesControl } from "./rules.ts";
+import { storageControl } from "./storage.ts";
+import { upkeepControl } from "./upkeep.ts";
+
+export interface ControlEnv {
+  readonly host: Host;
+  readonly health: Health;
+  readonly configs: ConfigsControl;
+  /** The one in force. */
+  runtime(): Runtime;
+  /** Replaces the process by a fresh one with the same arguments. */
+  restart(): void;
+}
+
+export function openControl({ host, health, configs, runtime, restart }: ControlEnv): Control {
+  const names = () => runtime().names;
+  const proxies = { health, outbounds: () => runtime().outbounds };
+  return {
+    build: { version: VERSION },
+    configs,
+    proxies: proxiesControl(proxies),
+    proxyProviders: compatibleProviders(proxies),
+    rules: rulesControl(() => runtime().router),
+    ruleProviders: NO_RULE_PROVIDERS,
+    connections: connectionsControl(host.live),
+    logs: { watch: (level, on) => host.log.subscribe(level, on) },
+    dns: dnsControl(names),
+    caches: cachesControl(names),
+    storage: storageControl(host.cache),
+    upkeep: upkeepControl(restart),
+    memoryBytes: () => process.memoryUsage.rss(),
+  };
+}
+
+const NO_RULE_PROVIDERS: RuleProvidersControl = {
+  list: () => [],
+  get: () => null,
+  async update() {
+    throw new ApiError(404, "Resource not found");
+  },
+};

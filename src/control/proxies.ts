@@ -1,0 +1,184 @@
+import { DEFAULT_GROUP_SETTINGS, type GroupConfig, type ProxyConfig } from "#config/config.ts";
+import type {
+  DelayTest,
+  GroupView,
+  ProxiesControl,
+  ProxyProvidersControl,
+  ProxyView,
+} from "#core/control.ts";
+import { ApiError, DialError } from "#core/errors.ts";
+import type { Health } from "#core/group.ts";
+import { isSelectable } from "#core/group.ts";
+import { isGroup, type Group, type Outbound } from "#core/outbound.ts";
+import { DEFAULT_TEST_URL, liveSettings } from "#runtime/members.ts";
+import type { Outbounds } from "#runtime/outbounds.ts";
+
+/** What the views are made of; `outbounds` answers with those of the runtime in force. */
+export interface ProxiesEnv {
+  readonly health: Health;
+  outbounds(): Outbounds;
+}
+
+/** Proxies, groups and built-ins: how they look, what is chosen, how long they take. */
+export function proxiesControl({ health, outbounds }: ProxiesEnv): ProxiesControl {
+  const find = (name: string): Outbound => {
+    const found = outbounds().all.get(name);
+    if (found === undefined) throw new ApiError(404, "Resource not found");
+    return found;
+  };
+  return {
+    list: () => listed(outbounds()).map((outbound) => viewOf(outbound, outbounds(), health)),
+    get(name) {
+      const outbound = outbounds().all.get(name);
+      return outbound === undefined ? null : viewOf(outbound, outbounds(), health);
+    },
+    select(group, member) {
+      const outbound = find(group);
+      return isSelectable(outbound) && outbound.select(member);
+    },
+    unfix(group) {
+      const outbound = find(group);
+      if (isSelectable(outbound)) outbound.unpin?.();
+    },
+    test: (name, test) => testOne(find(name), test, health),
+    async testGroup(name, test) {
+      const group = find(name);
+      if (!isGroup(group)) throw new ApiError(404, "Resource not found");
+      if (isSelectable(group)) group.unpin?.();
+      const own = group.type === "URLTest" ? settingsOf(group.name, outbounds()).url : null;
+      return testMembers(group, own === null ? test : { ...test, url: own }, health);
+    },
+  };
+}
+
+/** One Compatible provider per group with members of its own, and `default` with everything of GLOBAL. */
+export function compatibleProviders({ health, outbounds }: ProxiesEnv): ProxyProvidersControl {
+  const providerOf = (name: string): Group | null => {
+    const found = outbounds().all.get(name === "default" ? "GLOBAL" : name);
+    return found !== undefined && isGroup(found) ? found : null;
+  };
+  const list = () => {
+    const groups = listed(outbounds())
+      .filter(isGroup)
+      .filter(({ name }) => name !== "GLOBAL");
+    return ["default", ...groups.map(({ name }) => name)]
+      .map((name) => get(name))
+      .filter((view) => view !== null);
+  };
+  const get: ProxyProvidersControl["get"] = (name) => {
+    const group = providerOf(name);
+    if (group === null) return null;
+    const { url } = settingsOf(group.name, outbounds());
+    return {
+      name,
+      vehicleType: "Compatible",
+      proxies: group.members.map((member) => viewOf(member, outbounds(), health)),
+      testUrl: url,
+      expectedStatus: "*",
+      updatedAtMs: null,
+      subscription: null,
+    };
+  };
+  return {
+    list,
+    get,
+    async update() {},
+    async healthCheck(name, signal) {
+      const group = providerOf(name);
+      if (group === null) throw new ApiError(404, "Resource not found");
+      const { url, timeoutMs, expected } = settingsOf(group.name, outbounds());
+      await testMembers(group, { url, timeoutMs, expected, signal }, health).catch((error: unknown) => {
+        if (!(error instanceof DialError)) throw error; // failing nodes are a result
+      });
+    },
+    async test(provider, node, test) {
+      const member = providerOf(provider)?.members.find(({ name }) => name === node);
+      if (member === undefined) throw new ApiError(404, "Resource not found");
+      return testOne(member, test, health);
+    },
+  };
+}
+
+/** Built-ins first, then the proxies and the groups in file order. */
+function listed({ all, configOf }: Outbounds): readonly Outbound[] {
+  const builtIns = [...all.values()].filter(({ name }) => !configOf.has(name));
+  const named = [...configOf.keys()].flatMap((name) => all.get(name) ?? []);
+  return [...builtIns, ...named];
+}
+
+function settingsOf(group: string, { configOf }: Outbounds) {
+  return liveSettings(configOf.get(group) as GroupConfig, null);
+}
+
+function isGroupConfig(config: ProxyConfig | GroupConfig | undefined): config is GroupConfig {
+  return config !== undefined && "kind" in config;
+}
+
+function viewOf(outbound: Outbound, outbounds: Outbounds, { delays }: Health): ProxyView {
+  const config = outbounds.configOf.get(outbound.name);
+  const proxy = isGroupConfig(config) ? undefined : config;
+  const options = (proxy?.options ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    name: outbound.name,
+    type: outbound.type,
+    id: "",
+    ...delays.of(outbound.name),
+    extra: delays.urlsOf(outbound.name),
+    udp: outbound.networks.has("udp"),
+    uot: options["udpOverTcp"] === true,
+    xudp: options["packetEncoding"] === "xudp" || options["xudp"] === true,
+    tfo: false,
+    mptcp: false,
+    smux: false,
+    interfaceName: proxy?.interfaceName ?? "",
+    routingMark: proxy?.routingMark ?? 0,
+    dialerProxy: proxy?.dialerProxy ?? "",
+    providerName: "",
+    group: isGroup(outbound) ? groupView(outbound, isGroupConfig(config) ? config : null) : null,
+  };
+}
+
+function groupView(group: Group, config: GroupConfig | null): GroupView {
+  const settings = config?.settings ?? DEFAULT_GROUP_SETTINGS;
+  const url = settings.url ?? DEFAULT_TEST_URL;
+  const selector = group.type === "Selector";
+  const pins = isSelectable(group) && !selector;
+  return {
+    now: group.type === "LoadBalance" ? null : group.pick(null).name,
+    members: group.members.map(({ name }) => name),
+    testUrl: selector && url === DEFAULT_TEST_URL ? "" : url,
+    expectedStatus: selector ? null : statusText(settings.expectedStatus),
+    fixed: pins ? (group.pinned ?? "") : null,
+    hidden: settings.hidden,
+    icon: settings.icon,
+    emptyFallback: settings.emptyFallback,
+  };
+}
+
+function statusText(ranges: readonly { readonly from: number; readonly to: number }[]): string {
+  if (ranges.some(({ from, to }) => from <= 100 && to >= 599)) return "*";
+  return ranges.map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`)).join("/");
+}
+
+function testOne(
+  member: Outbound,
+  { url, timeoutMs, expected, signal }: DelayTest,
+  health: Health,
+): Promise<number> {
+  return health.test(member, { url: url ?? DEFAULT_TEST_URL, timeoutMs, expected }, signal);
+}
+
+/** All at once. Throws `DialError("timeout")` where no member succeeded. */
+async function testMembers(
+  group: Group,
+  test: DelayTest,
+  health: Health,
+): Promise<ReadonlyMap<string, number>> {
+  const delays = new Map<string, number>();
+  const one = async (member: Outbound): Promise<void> => {
+    delays.set(member.name, await testOne(member, test, health));
+  };
+  await Promise.allSettled(group.members.map(one));
+  if (delays.size === 0) throw new DialError("timeout", `get delay: all proxies of ${group.name} timed out`);
+  return delays;
+}

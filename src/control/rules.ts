@@ -1,0 +1,26 @@
+import type { RulesControl } from "#core/control.ts";
+import type { RuleRouter } from "#router/router.ts";
+import { explainView } from "./explain.ts";
+
+/** The rules in force; `router` answers with that of the current runtime. */
+export function rulesControl(router: () => RuleRouter): RulesControl {
+  return {
+    list: () =>
+      router()
+        .views()
+        .map(({ rule, size, disabled, hitCount, hitAtMs, missCount, missAtMs }) => ({
+          index: rule.index,
+          type: rule.apiType,
+          payload: rule.payload,
+          target: rule.target,
+          size,
+          disabled,
+          hits: hitCount,
+          lastHitAtMs: hitAtMs,
+          misses: missCount,
+          lastMissAtMs: missAtMs,
+        })),
+    disable: (changes) => router().disable(changes),
+    explain: (question) => explainView(router(), question),
+  };
+}

@@ -1,0 +1,112 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import type { Server } from "node:net";
+import { isAbsolute, join } from "node:path";
+import { openController, type Controller, type ControllerOptions } from "#api/open-controller.ts";
+import { isLoopbackHost } from "#api/hosts.ts";
+import type { Config } from "#config/config.ts";
+import type { Control } from "#core/control.ts";
+import { messageOf } from "#core/errors.ts";
+import type { Host } from "#host.ts";
+import { parseHostPort } from "#net/address-fields.ts";
+import { markDescriptor } from "#platform/portable.ts";
+
+/** Holds the running Controller and makes it anew when its settings change. */
+export class ControllerSlot implements AsyncDisposable {
+  readonly #control: Control;
+  readonly #host: Host;
+  #running: Controller | null = null;
+  #settings = "";
+
+  constructor(control: Control, host: Host) {
+    this.#control = control;
+    this.#host = host;
+  }
+
+  /** A server that cannot be opened is logged; the rest of the program does not depend on it. */
+  async apply(config: Config): Promise<void> {
+    const settings = JSON.stringify([config.controller, config.tls]);
+    if (settings === this.#settings) return;
+    await this[Symbol.asyncDispose]();
+    try {
+      this.#running = await openController(
+        controllerOptions(config, this.#host),
+        this.#control,
+        this.#host.log,
+      );
+      this.#settings = settings;
+    } catch (error) {
+      this.#host.log.error(`controller: ${messageOf(error)}`);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#running?.[Symbol.asyncDispose]();
+    this.#running = null;
+    this.#settings = "";
+  }
+}
+
+function controllerOptions(config: Config, host: Host): ControllerOptions {
+  const { controller, tls } = config;
+  const mark = controller.externalControllerRoutingMark;
+  const marked = mark === 0 ? {} : { listen: markedListen(mark) };
+  const http = listenerOf(controller.externalController);
+  const https = listenerOf(controller.externalControllerTls);
+  const unix = controller.externalControllerUnix;
+  const pipe = controller.externalControllerPipe;
+  const reachable = [http, https].some((listener) => listener !== null && !isLoopbackHost(listener.host));
+  return {
+    listeners: {
+      ...(http === null ? {} : { http: { ...http, ...marked } }),
+      ...(https === null ? {} : { https: { ...https, ...marked, tls: { ...tls, files: host.files } } }),
+      ...(unix === "" ? {} : { unix: { path: isAbsolute(unix) ? unix : join(host.home, unix) } }),
+      ...(pipe === "" ? {} : { pipe: { name: pipe } }),
+    },
+    secret: controller.secret === "" && reachable ? keptSecret(host) : controller.secret,
+    cors: controller.externalControllerCors,
+    hosts: [],
+    uiFolder: uiFolderOf(config, host),
+    dohPath: controller.externalDohServer.startsWith("/") ? controller.externalDohServer : null,
+  };
+}
+
+/** Listens as usual and marks what answers (`external-controller-routing-mark`). */
+function markedListen(mark: number) {
+  return async (server: Server, host: string, port: number): Promise<void> => {
+    server.listen({ host, port });
+    await once(server, "listening");
+    markDescriptor((server as unknown as { _handle: { fd: number } })._handle.fd, mark);
+  };
+}
+
+/** `:9090` listens on every address. */
+function listenerOf(text: string): { readonly host: string; readonly port: number } | null {
+  const parsed = text === "" ? null : parseHostPort(text);
+  return parsed === null ? null : { host: parsed.host === "" ? "::" : parsed.host, port: parsed.port };
+}
+
+function uiFolderOf({ controller: { externalUi, externalUiName } }: Config, { files }: Host): string | null {
+  return externalUi === "" ? null : files.resolve(join(externalUi, externalUiName));
+}
+
+/** An old profile without a secret still starts, but stays shut: the secret lies owner-only in the home directory. */
+function keptSecret({ home, log }: Host): string {
+  const file = join(home, "controller-secret");
+  const known = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
+  log.warning(
+    `secret: it is empty while the Controller can be reached from other machines; the secret in ${file} is asked for`,
+  );
+  if (known !== "") return known;
+  const made = newSecret();
+  mkdirSync(home, { recursive: true });
+  writeFileSync(file, `${made}\n`, { mode: 0o600 });
+  chmodSync(file, 0o600);
+  return made;
+}
+
+/** 128 random bits as text. */
+export function newSecret(): string {
+  return randomBytes(16).toString("hex");
+}

@@ -1,0 +1,11 @@
+import { UsageError } from "./cli/flags.ts";
+import { messageOf } from "#core/errors.ts";
+import { runCommand } from "./cli/index.ts";
+
+/** Arguments in, exit code out; nothing else. */
+try {
+  process.exitCode = await runCommand(process.argv.slice(2), process.env);
+} catch (error) {
+  console.error(messageOf(error));
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}
