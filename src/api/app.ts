@@ -100,7 +100,8 @@ function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgra
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { access, stream } = request.routeOptions.config;
     if (access === undefined || access === "open") return;
-    if (secret.isEmpty && isWeb && !isOurs(request.host)) throw forbidden();
+    // HTTP/1.0 may come without a Host; browsers always send one
+    if (secret.isEmpty && isWeb && request.host !== "" && !isOurs(request.host)) throw forbidden();
     const isUpgrade = stream === true && upgrades.has(request.raw);
     if (isUpgrade && isForeign(request, cors)) throw forbidden();
     if (access !== "secret") return access(request, reply);

@@ -1,6 +1,6 @@
 /** Request bodies: bounded, read by us (the Content-Type does not decide), and never the end of the connection. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { ApiError, ProtocolError } from "#core/errors.ts";
+import { ApiError } from "#core/errors.ts";
 import { bodyInvalid } from "./errors.ts";
 
 export const MAX_BODY_BYTES = 1_048_576;
@@ -47,9 +47,14 @@ function collect(request: IncomingMessage, limitBytes: number, tooLarge: string)
   };
   request.on("data", onData);
   request.on("end", () => resolve(Buffer.concat(chunks)));
-  request.on("error", (error) => reject(new ProtocolError("the request broke off", { cause: error })));
-  request.on("close", () => reject(new ProtocolError("the request broke off")));
+  request.on("error", (error) => reject(brokenOff({ cause: error })));
+  request.on("close", () => reject(brokenOff()));
   return promise.finally(() => clearTimeout(timer));
+}
+
+/** The client's doing, and nobody is left to read the answer; not worth a line in the log. */
+function brokenOff(options?: ErrorOptions): ApiError {
+  return new ApiError(400, "the request broke off", options);
 }
 
 function discard(request: IncomingMessage, alreadyBytes: number): void {

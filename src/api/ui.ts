@@ -71,7 +71,7 @@ async function serveFile(folder: string, path: string, reply: FastifyReply): Pro
     .type(type)
     .header("content-length", info.size)
     .header("x-content-type-options", "nosniff")
-    .header("cache-control", type.startsWith("text/html") ? "no-cache" : "max-age=3600")
+    .header("cache-control", "no-cache") // names stay the same when the dashboard is replaced
     .send(info.size === 0 ? "" : createReadStream(found, { end: info.size - 1 }));
 }
 

@@ -126,5 +126,6 @@ for (const dashboard of [Z, M]) {
     }
     assert.deepEqual([live.control.settings.tun.enable, live.control.settings.tun.stack], [false, "Mixed"]);
     assert.equal(live.control.live.size, 0);
+    assert.deepEqual(live.control.restarts, ["restart"]);
   });
 }

@@ -1,6 +1,8 @@
 /** What only real sockets show: limits, keep-alive after a refusal, requests that two parsers would read differently. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
+import { SILENT, type LogText } from "#core/log.ts";
 import { liveController } from "../support/live-controller.ts";
 import { RawClient } from "../support/raw-http.ts";
 
@@ -115,6 +117,41 @@ test("garbage, other protocols and endless headers end with 4xx or a closed conn
     await client.closed();
     assert.doesNotMatch(client.received, /"meta"/, JSON.stringify(bytes.slice(0, 40)));
   }
+  assert.equal((await fetch(`${live.url}/version`)).status, 200);
+});
+
+test("HTTP/1.0 without a Host is served; its connection closes", async () => {
+  await using live = await liveController();
+  using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  client.send("GET /version HTTP/1.0\r\n\r\n");
+  assert.match(await client.closed(), / 200 OK[^]*"meta":true/);
+});
+
+test("damaged requests cost nobody but their sender, and are no fault of ours", async () => {
+  const faults: string[] = [];
+  const log = { ...SILENT, error: (text: LogText) => void faults.push(String(text)) };
+  await using live = await liveController({}, log);
+  const good = [
+    "GET /proxies/a%2Fb/delay?timeout=50&url=x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    'PATCH /configs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 29\r\n\r\n{"tun":{"stack":"mixed"}}    ',
+    "PUT /storage/x HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n[1]\r\n0\r\n\r\n",
+    "GET /logs HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n\x81\x80abcd",
+  ];
+  const damaged = fc
+    .tuple(fc.constantFrom(...good), fc.nat(), fc.uint8Array({ maxLength: 4 }), fc.nat())
+    .map(([text, at, bytes, cut]) => {
+      const message = Buffer.from(text, "latin1");
+      message.set(bytes.subarray(0, message.length - (at % message.length)), at % message.length);
+      return message.subarray(0, 1 + (cut % message.length));
+    });
+  const send = async (bytes: Buffer) => {
+    using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    client.socket.end(bytes);
+    await Promise.race([client.until(/HTTP/).catch(() => ""), client.closed()]);
+    assert.ok(!client.statuses.includes(500), bytes.toString("latin1"));
+  };
+  await fc.assert(fc.asyncProperty(damaged, send), { numRuns: 300 });
+  assert.deepEqual(faults, []);
   assert.equal((await fetch(`${live.url}/version`)).status, 200);
 });
 

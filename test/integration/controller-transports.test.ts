@@ -113,6 +113,11 @@ test("HTTPS speaks HTTP/1.1 and HTTP/2, WebSockets over the former", async () =>
   assert.equal(live.control.groups.get("Proxy")?.now, "a/b");
   assert.equal((await get("/configs", "PATCH", "x".repeat(1_048_577)))[0], 413);
   assert.equal((await get("/version", "POST"))[0], 405);
+  const logs = session.request({ ":path": "/logs" });
+  await once(logs, "response");
+  live.control.emit("info", "over HTTP/2");
+  const [line] = (await once(logs, "data")) as [Buffer];
+  assert.equal(line.toString(), '{"type":"info","payload":"over HTTP/2"}\n');
   session.destroy();
   const socket = new WebSocket(`wss://127.0.0.1:${live.tlsPort}/connections`, { ca: authority.cert });
   const [first] = (await once(socket, "message")) as [Buffer];
