@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { startCore } from "../test/support/start-core.ts";
 
 export interface Subject extends AsyncDisposable {
   readonly name: string;
@@ -38,9 +39,23 @@ export function noProxy(sinkPort: number): Promise<Subject> {
   return Promise.resolve({ name: "no proxy", port: sinkPort, pid: null, async [Symbol.asyncDispose]() {} });
 }
 
+/** The program itself, with a listener that leads to the sink; it logs as it does by default. */
 export async function weir(sinkPort: number): Promise<Subject> {
+  const core = await startCore(`
+listeners:
+  - { name: bench, type: tunnel, listen: 127.0.0.1, port: 0, network: [tcp], target: "127.0.0.1:${sinkPort}" }
+rules:
+  - MATCH,DIRECT
+`);
+  const port = await core.port("bench");
+  return { name: "weir", port, pid: core.pid, [Symbol.asyncDispose]: () => core[Symbol.asyncDispose]() };
+}
+
+/** The part of weir that relays, alone: no rules, no log. */
+export async function relayAlone(sinkPort: number): Promise<Subject> {
   const { child, port } = await forkPeer("./relay-core.ts", [`${sinkPort}`]);
-  return { name: "weir", port, pid: child.pid as number, [Symbol.asyncDispose]: () => endOf(child) };
+  const pid = child.pid as number;
+  return { name: "weir's relay alone", port, pid, [Symbol.asyncDispose]: () => endOf(child) };
 }
 
 /** TCP mode as a distribution installs it. Null where it is not on the PATH. */

@@ -8,7 +8,16 @@ import type { ChildProcess } from "node:child_process";
 import { cpus } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Task, TaskResult } from "./relay-peer.ts";
-import { cpuSeconds, endOf, forkPeer, haproxy, noProxy, residentBytes, weir } from "./relay-subjects.ts";
+import {
+  cpuSeconds,
+  endOf,
+  forkPeer,
+  haproxy,
+  noProxy,
+  relayAlone,
+  residentBytes,
+  weir,
+} from "./relay-subjects.ts";
 import type { Subject } from "./relay-subjects.ts";
 
 export const NAME = "relay";
@@ -112,7 +121,7 @@ const idle = (count: number): Measurement => ({
   },
 });
 
-const SUBJECTS = [noProxy, weir, haproxy];
+const SUBJECTS = [noProxy, weir, relayAlone, haproxy];
 
 /** One line a result. A ratio is the median over the rounds of weir against that subject in the same round. */
 export async function run(out: Out): Promise<void> {
