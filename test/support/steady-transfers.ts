@@ -70,6 +70,11 @@ export class SteadyOrigin implements AsyncDisposable {
     for (const finish of this.#finishers) finish();
   }
 
+  /** Settles when every connection that came has closed at this end, too. */
+  async idle(): Promise<void> {
+    while (this.#finishers.size > 0) await once(this.#server, "idle");
+  }
+
   #serve(socket: Socket): void {
     const reader = new PatternReader();
     const finish = writeSteadily(socket, new PatternWriter());
@@ -79,6 +84,7 @@ export class SteadyOrigin implements AsyncDisposable {
     socket.on("close", () => {
       this.#finishers.delete(finish);
       this.uploads.push({ received: reader.received, intact: reader.intact });
+      this.#server.emit("idle");
     });
   }
 
