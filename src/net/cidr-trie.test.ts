@@ -56,6 +56,28 @@ test("the tables agree with trying every network", () => {
   );
 });
 
+test("a table large enough for the jump agrees too", () => {
+  const byte = (at: number, factor: number) => (at * factor) & 0xff;
+  const v4 = Array.from({ length: 4000 }, (_, at) =>
+    cidr(`${byte(at, 7)}.${byte(at, 31)}.${byte(at, 3)}.0/${at % 33}`),
+  );
+  const v6 = Array.from({ length: 4000 }, (_, at) =>
+    cidr(`20${byte(at, 7).toString(16)}:${at.toString(16)}::/${at % 129}`),
+  );
+  const cidrs = [...v4, ...v6];
+  const table = new CidrTable(cidrs);
+  for (let at = 0; at < 8000; at += 13) {
+    const bytes = Uint8Array.from((cidrs[at] as Cidr).bytes, (value, place) =>
+      place === (at & 3) ? value ^ (at & 1) : value,
+    );
+    const holding = cidrs.map((c, place) => (cidrHolds(c, bytes) ? place : -1)).filter((place) => place >= 0);
+    assert.equal(table.lowest(bytes), holding[0] ?? -1);
+    assert.equal(table.lowest(ipFromBytes(bytes), at), holding.find((place) => place > at) ?? -1);
+    const bits = holding.map((place) => (cidrs[place] as Cidr).bits);
+    assert.equal((cidrs[table.longest(bytes)] as Cidr).bits, Math.max(...bits));
+  }
+});
+
 test("text is read as the parser reads it", () => {
   const reader = new IpReader();
   fc.assert(

@@ -22,6 +22,8 @@ export class CidrTable {
       if (family === 0) throw new RangeError(`a network has 4 or 16 bytes, not ${bytes.length}`);
       (family === 4 ? this.#v4 : this.#v6).insert(this.#reader.words, bits, at);
     }
+    this.#v4.seal();
+    this.#v6.seal();
   }
 
   get sizeBytes(): number {
@@ -34,7 +36,7 @@ export class CidrTable {
   }
 
   holds(address: Ip | Uint8Array): boolean {
-    return this.#treeFor(address)?.holds(this.#reader.words) ?? false;
+    return this.longest(address) >= 0;
   }
 
   /** The lowest position greater than `after`, and not marked in `skip`, that holds the address; -1: none. */

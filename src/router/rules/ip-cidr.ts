@@ -1,9 +1,13 @@
 import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
-import { cidrText, parseCidr } from "#net/cidr.ts";
+import { cidrHolds, cidrText, parseCidr } from "#net/cidr.ts";
+import type { Cidr } from "#net/cidr.ts";
+import { bytesOfIp } from "#net/ip.ts";
 import type { CidrSide, MergeableMatcher } from "#router/mergeable.ts";
+
+const OF_SOURCE = ["sourceIp"] as const;
+const OF_DESTINATION = ["ip"] as const;
 
 /** One network. IP-CIDR takes both families, as IP-CIDR6 does. */
 function cidrRule(type: string, apiType: string, ofSource: boolean): RuleType {
@@ -16,10 +20,9 @@ function cidrRule(type: string, apiType: string, ofSource: boolean): RuleType {
       if (cidr === null)
         throw new ConfigError(`${show(payload)} is no network: write 10.0.0.0/8 or 2001:db8::/32`);
       const side: CidrSide = ofSource || source ? "source" : noResolve ? "known-ip" : "ip";
-      const table = new CidrTable([cidr]);
       const matcher: MergeableMatcher = {
-        reads: side === "source" ? ["sourceIp"] : ["ip"],
-        match: (facts) => matchSide(facts, side, table),
+        reads: side === "source" ? OF_SOURCE : OF_DESTINATION,
+        match: (facts) => matchSide(facts, side, cidr),
         merge: { kind: side, cidr },
       };
       return { matcher, payload: cidrText(cidr) };
@@ -27,10 +30,10 @@ function cidrRule(type: string, apiType: string, ofSource: boolean): RuleType {
   };
 }
 
-function matchSide(facts: Facts, side: CidrSide, table: CidrTable): boolean | undefined {
+function matchSide(facts: Facts, side: CidrSide, cidr: Cidr): boolean | undefined {
   const address = side === "source" ? facts.sourceIp : facts.ip;
   if (address === undefined) return side === "known-ip" ? false : undefined;
-  return address !== null && table.holds(address);
+  return address !== null && cidrHolds(cidr, bytesOfIp(address));
 }
 
 /** IP-CIDR,10.0.0.0/8 matches destinations in the network. */
