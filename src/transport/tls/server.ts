@@ -123,7 +123,11 @@ function handshake(
     const onClose = () =>
       settle(new ProtocolError("the client closed the connection during the TLS handshake"));
     const onAbort = () => settle(new ProtocolError("aborted during the TLS handshake"));
-    const onSecure = () => settle(refusal(socket, options.clientAuthType));
+    const onSecure = () => {
+      // Only `tls.Server` clears this, and HTTP/2 waits for it.
+      (socket as TLSSocket & { secureConnecting: boolean }).secureConnecting = false;
+      settle(refusal(socket, options.clientAuthType));
+    };
     signal?.addEventListener("abort", onAbort, { once: true });
     socket.on("error", onError).on("close", onClose).on("end", onClose).on("secure", onSecure);
     stream.on("error", (error) => socket.destroy(error));
