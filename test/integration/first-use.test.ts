@@ -1,0 +1,145 @@
+/** What a new user tries first, with the programs that a new user has. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { connect } from "node:net";
+import { readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { freePorts } from "../support/free-ports.ts";
+import { missing, startPeer } from "../support/peer.ts";
+import { startCore } from "../support/start-core.ts";
+
+const exec = promisify(execFile);
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const curl = (...args: string[]) =>
+  exec("curl", ["-sS", "--max-time", "15", ...args]).then(({ stdout }) => stdout);
+
+async function openWebOrigin(host: string) {
+  const server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
+  server.listen(0, host);
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.dispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+test("curl through the mixed port, by HTTP and SOCKS, IPv4 and IPv6", { skip: missing("curl") }, async () => {
+  const [mixed] = (await freePorts(1)) as [number];
+  using v4 = await openWebOrigin("127.0.0.1");
+  using v6 = await openWebOrigin("::1");
+  await using _core = await startCore(`mixed-port: ${mixed}\nrules:\n  - MATCH,DIRECT\n`);
+  const targets = [`127.0.0.1:${v4.port}`, `localhost:${v4.port}`, `[::1]:${v6.port}`];
+  for (const target of targets)
+    for (const way of [
+      ["-x", `http://127.0.0.1:${mixed}`],
+      ["-p", "-x", `http://127.0.0.1:${mixed}`],
+      ["--socks5-hostname", `127.0.0.1:${mixed}`],
+    ])
+      assert.equal(await curl(...way, `http://${target}/`), `hello ${target}`, `${way.join(" ")} ${target}`);
+});
+
+test("rules decide: REJECT answers 403, the rest goes out", { skip: missing("curl") }, async () => {
+  const [mixed] = (await freePorts(1)) as [number];
+  using origin = await openWebOrigin("127.0.0.1");
+  await using _core = await startCore(
+    `mixed-port: ${mixed}\nhosts: { "*.test": 127.0.0.1 }\nrules:\n  - DOMAIN-SUFFIX,bad.test,REJECT\n  - MATCH,DIRECT\n`,
+  );
+  const status = (host: string) =>
+    curl(
+      "-o",
+      "/dev/null",
+      "-w",
+      "%{http_code}",
+      "-x",
+      `http://127.0.0.1:${mixed}`,
+      `http://${host}:${origin.port}/`,
+    );
+  assert.equal(await status("good.test"), "200");
+  assert.equal(await status("bad.test"), "403");
+});
+
+/** A DNS question for A of `name`, id 7 (RFC 1035 §4). */
+function question(name: string): Buffer {
+  const labels = name
+    .split(".")
+    .map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]));
+  return Buffer.concat([
+    Buffer.from([0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]),
+    ...labels,
+    Buffer.from([0, 0, 1, 0, 1]),
+  ]);
+}
+
+test("UDP over SOCKS5: a DNS query that dnsmasq answers", { skip: missing("dnsmasq") }, async () => {
+  const [mixed, dns] = (await freePorts(2)) as [number, number];
+  await using _peer = await startPeer(
+    [
+      "dnsmasq",
+      "--no-daemon",
+      "--no-resolv",
+      "--no-hosts",
+      "--listen-address=127.0.0.1",
+      "--bind-interfaces",
+      `--port=${dns}`,
+      "--address=/weir.test/203.0.113.7",
+    ],
+    dns,
+  );
+  await using _core = await startCore(`mixed-port: ${mixed}\nrules:\n  - MATCH,DIRECT\n`);
+  const control = connect(mixed, "127.0.0.1");
+  control.write(Buffer.from([5, 1, 0]));
+  assert.deepEqual([...((await once(control, "data")) as [Buffer])[0]], [5, 0]);
+  control.write(Buffer.from([5, 3, 0, 1, 0, 0, 0, 0, 0, 0]));
+  const [reply] = (await once(control, "data")) as [Buffer];
+  assert.deepEqual([...reply.subarray(0, 4)], [5, 0, 0, 1]);
+  const udp = createSocket("udp4");
+  const header = Buffer.from([0, 0, 0, 1, 127, 0, 0, 1, dns >> 8, dns & 0xff]);
+  udp.send(Buffer.concat([header, question("www.weir.test")]), reply.readUInt16BE(8), "127.0.0.1");
+  const [answer] = (await once(udp, "message")) as [Buffer];
+  udp.close();
+  control.destroy();
+  assert.deepEqual([...answer.subarray(0, 12)], [0, 0, 0, 1, 127, 0, 0, 1, dns >> 8, dns & 0xff, 0, 7]);
+  assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 7]);
+});
+
+test("every example starts, listens, and ends", async () => {
+  for (const file of readdirSync(join(root, "examples")).filter((name) => name.endsWith(".yaml"))) {
+    await using core = await startCore("mixed-port: 0\n", { args: ["-f", join(root, "examples", file)] });
+    assert.equal(await core.stop(), 0);
+    assert.match(core.output(), /listening at/, file);
+    assert.doesNotMatch(core.output(), /level=(warning|error|fatal)/, file);
+  }
+});
+
+test("-t names every mistake with its place and ends with exit code 1", async () => {
+  await using core = await startCore("mixed-port: 0\n");
+  core.write(
+    'mixed-port: 70000\nmode: rul\nproxies:\n  - { name: a, type: sock5, server: x, port: 1 }\nrules: ["MATCH,nobody"]\n',
+  );
+  const failed = (await exec(join(root, "bin", "weir"), ["-d", core.home, "-t"]).catch(
+    (error: unknown) => error,
+  )) as {
+    code: number;
+    stdout: string;
+  };
+  assert.equal(failed.code, 1);
+  for (const place of [
+    /config\.yaml:1:\d+ mixed-port: /,
+    /config\.yaml:2:\d+ mode: /,
+    /config\.yaml:4:\d+ proxies\[0\]/,
+    /config\.yaml:5:\d+ rules\[0\]/,
+  ])
+    assert.match(failed.stdout, place);
+  assert.match(failed.stdout, /rule/);
+  assert.match(failed.stdout, /\nconfiguration file .*config\.yaml test failed\n$/);
+});
