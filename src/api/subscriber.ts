@@ -24,15 +24,13 @@ export interface Subscriber {
   readonly queuedBytes: number;
   /** Called once, also when the subscriber has gone already. */
   onClose(callback: () => void): void;
-}
-
-interface Closable extends Subscriber {
+  /** Ends the stream. */
   close(): void;
 }
 
 /** All subscribers of one server. */
 export class Subscribers implements Disposable {
-  readonly #open = new Set<Closable>();
+  readonly #open = new Set<Subscriber>();
   readonly #sockets = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -69,16 +67,16 @@ export class Subscribers implements Disposable {
 }
 
 /** Null: the handshake was faulty and has been answered. */
-function shakeHands(sockets: WebSocketServer, upgrade: Upgrade): Closable | null {
+function shakeHands(sockets: WebSocketServer, upgrade: Upgrade): Subscriber | null {
   upgrade.response.detachSocket(upgrade.socket as Upgrade["request"]["socket"]);
-  let subscriber: Closable | null = null;
+  let subscriber: Subscriber | null = null;
   sockets.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
     subscriber = overWebSocket(socket);
   });
   return subscriber;
 }
 
-function overWebSocket(socket: WebSocket): Closable {
+function overWebSocket(socket: WebSocket): Subscriber {
   let answered = true;
   const pinging = setInterval(() => {
     if (!answered) return socket.terminate(); // neither reads nor answers: as good as gone
@@ -108,7 +106,7 @@ function overWebSocket(socket: WebSocket): Closable {
   };
 }
 
-function ndjson(response: ServerResponse, headers: Record<string, string>): Closable {
+function ndjson(response: ServerResponse, headers: Record<string, string>): Subscriber {
   response.on("error", () => response.destroy()); // the client has gone
   response.writeHead(200, { ...headers, "content-type": "application/json" });
   response.flushHeaders();
@@ -133,6 +131,15 @@ function ndjson(response: ServerResponse, headers: Record<string, string>): Clos
 
 /** Calls `tick` at a steady pace until the subscriber leaves. */
 export function every(intervalMs: number, subscriber: Subscriber, tick: () => void): void {
-  const timer = setInterval(tick, intervalMs);
+  const timer = setInterval(() => guarded(subscriber, tick), intervalMs);
   subscriber.onClose(() => clearInterval(timer));
+}
+
+/** A fault of the core ends this stream, not the process; asked for by a plain request it shows and is logged. */
+export function guarded(subscriber: Subscriber, tick: () => void): void {
+  try {
+    tick();
+  } catch {
+    subscriber.close();
+  }
 }

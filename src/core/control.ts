@@ -413,7 +413,7 @@ export interface StorageControl {
 // --- upkeep ----------------------------------------------------------------------------------------------------
 
 export interface UpkeepControl {
-  /** Checks that a restart can work (throws otherwise) and answers with what does it, called once the client knows. */
+  /** Checks that a restart can work (throws otherwise) and answers with what does it, called once the client knows; it never throws. */
   prepareRestart(): Promise<() => void>;
   /** Fetches another build; answers with the restart. `ApiError` 500 `update error: …` where there is nothing to do. */
   upgrade(options: { readonly channel: string; readonly force: boolean }): Promise<() => void>;

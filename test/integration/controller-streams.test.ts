@@ -226,6 +226,46 @@ for (const form of ["a WebSocket", "a plain GET"]) {
   });
 }
 
+test("5,000 sessions: a subscriber that does not read holds one snapshot, and no further one is made for it", async () => {
+  await using live = await liveController();
+  for (let at = 0; at < 5000; at++) live.control.connect(`host-${at}.example`);
+  const answer = (await (await fetch(`${live.url}/connections`)).json()) as { connections: unknown[] };
+  assert.equal(answer.connections.length, 5000);
+  let made = 0;
+  const real = { ...live.control.connections };
+  Object.assign(live.control.connections, { entries: () => (made++, real.entries()) });
+  using stuck = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  stuck.send(
+    "GET /connections?interval=50 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+      "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+  );
+  await stuck.until(/HTTP\/1\.1 101 /);
+  stuck.socket.pause();
+  while (made === 0) await new Promise(setImmediate);
+  const before = made;
+  using other = new Client(live, "/traffic"); // two seconds of its pace are forty intervals of the stuck one
+  await other.next();
+  await other.next();
+  assert.ok(made - before <= 3, `${made - before} snapshots`); // what the kernel's buffers still took
+});
+
+test("a fault of the core ends the stream that met it, nothing else", async () => {
+  await using live = await liveController();
+  using client = new Client(live, "/connections?interval=50");
+  await client.next();
+  const closed = once(client.socket, "close");
+  const real = { ...live.control.connections };
+  const broken = () => {
+    throw new Error("counters are gone");
+  };
+  Object.assign(live.control.connections, { totals: broken });
+  await closed;
+  assert.equal((await fetch(`${live.url}/connections`)).status, 500);
+  Object.assign(live.control.connections, real);
+  using again = new Client(live, "/connections");
+  await again.next();
+});
+
 test("disposal ends streams at once and frees the port, a request in flight is still answered", async () => {
   const live = await liveController();
   using client = new Client(live, "/traffic");

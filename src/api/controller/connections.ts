@@ -3,7 +3,7 @@ import type { Control } from "#core/control.ts";
 import { ShapeError } from "#api/errors.ts";
 import { DONE, JsonText, route, type Call, type Route } from "#api/route.ts";
 import { queryInt, queryOf } from "#api/shapes.ts";
-import { every, type Subscribers } from "#api/subscriber.ts";
+import { every, guarded, type Subscribers } from "#api/subscriber.ts";
 import { ConnectionsWriter } from "./connections-json.ts";
 
 const DEFAULT_INTERVAL_MS = 1000;
@@ -67,6 +67,6 @@ function stream(
     // a snapshot is large: the next one waits until the last has left, so a slow reader holds one at most
     if (subscriber.queuedBytes === 0) subscriber.send(writer.write());
   };
-  tick();
+  guarded(subscriber, tick);
   every(intervalMs, subscriber, tick);
 }
