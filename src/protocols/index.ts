@@ -1,5 +1,6 @@
 /** THE registry of protocols: one line each. */
 import type { Protocol } from "#core/protocol.ts";
+import { anytls } from "./anytls/index.ts";
 import { direct } from "./direct/index.ts";
 import { http } from "./http/index.ts";
 import { mixed } from "./mixed/index.ts";
@@ -20,6 +21,7 @@ export const PROTOCOLS: readonly Protocol[] = [
   tunnel,
   ss,
   shadowsocks,
+  anytls,
   vless,
   trojan,
 ];

@@ -37,6 +37,7 @@ export async function openServer(
   // A node has one port for both networks, so the UDP socket goes where the TCP socket is.
   const env: InboundEnv = {
     ...plain,
+    dialer: directDialer,
     async listenTcp(on) {
       const endpoints = await plain.listenTcp(on);
       tcpPort = endpoints[0]?.port as number;

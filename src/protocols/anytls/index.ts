@@ -1,0 +1,11 @@
+/** AnyTLS: streams in TLS sessions whose first writes are padded (docs/protocols/anytls.md). */
+import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
+import { openInbound } from "./inbound.ts";
+import { inboundSchema, outboundSchema } from "./options.ts";
+import { openOutbound } from "./outbound.ts";
+
+export const anytls: Protocol = {
+  type: "anytls",
+  inbound: inboundSide(inboundSchema, openInbound),
+  outbound: outboundSide("AnyTLS", outboundSchema, openOutbound),
+};

@@ -1,0 +1,176 @@
+import type { Duplex } from "node:stream";
+import { ProtocolError } from "#core/errors.ts";
+import { abortStream } from "#core/stream.ts";
+import { ByteQueue } from "#net/byte-queue.ts";
+import type { SessionStream } from "./stream.ts";
+import {
+  encodeData,
+  encodeFrame,
+  FIN,
+  type Frame,
+  HEADER_BYTES,
+  HEARTBEAT_REQUEST,
+  HEARTBEAT_RESPONSE,
+  PSH,
+  takeFrame,
+  WASTE,
+} from "./wire.ts";
+
+type Done = () => void;
+
+const CLOSE_TIMEOUT_MS = 5_000;
+/** Answers that a peer asked for and does not read; beyond, it is flooding us and the session is closed. */
+const MAX_QUEUED_ANSWERS = 1 << 20;
+
+/**
+ * Streams in one connection, which it owns. There is no flow control per stream: one that is not read holds up all, as
+ * the protocol has it. Ends once, with an error or without; its streams end with it.
+ */
+export abstract class Session {
+  protected readonly streams = new Map<number, SessionStream>();
+  readonly #wire: Duplex;
+  readonly #arrived = new ByteQueue();
+  /** Streams whose readers are slow; the wire is paused while there is one. */
+  readonly #blocked = new Set<SessionStream>();
+  /** Writers that wait for the wire; each stream has one write under way. */
+  #waiting: Done[] = [];
+  #corked = false;
+  #closed = false;
+  /** What is left of a data frame that is being handed on as it comes, and whose it is; null: nobody's. */
+  #dataLeft = 0;
+  #dataFor: SessionStream | null = null;
+
+  constructor(wire: Duplex) {
+    this.#wire = wire;
+    wire.on("data", (bytes: Buffer) => this.#receive(bytes));
+    wire.on("end", () => this.close(null));
+    wire.on("error", (error) => this.close(error));
+    wire.on("close", () => this.close(null));
+    wire.on("drain", () => this.#release());
+    wire.resume(); // a handshake before may have paused it
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Everything but data, waste and heartbeats. Throws `ProtocolError`. */
+  protected abstract onFrame(frame: Frame): void;
+  /** Runs once. Ends the streams that are left. */
+  protected abstract onClosed(error: Error | null): void;
+
+  close(error: Error | null): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (error === null) this.#closeWire();
+    else abortStream(this.#wire, error);
+    this.onClosed(error);
+    this.#release();
+  }
+
+  /** In an orderly way, unless the peer does not take what is left. */
+  #closeWire(): void {
+    const timer = setTimeout(() => this.#wire.destroy(), CLOSE_TIMEOUT_MS).unref();
+    this.#wire.end(() => {
+      clearTimeout(timer);
+      this.#wire.destroy();
+    });
+  }
+
+  /** Sends frames; `done` runs when the wire takes more. */
+  send(bytes: Buffer, done?: Done): void {
+    if (this.#closed) return done?.();
+    this.#cork();
+    if (this.#wire.write(bytes)) done?.();
+    else if (done !== undefined) this.#waiting.push(done);
+  }
+
+  /** Sends bytes as one write of the wire, alone; `flushed` runs when they are out. */
+  protected sendAlone(bytes: Buffer, flushed: Done): void {
+    this.#wire.write(bytes, () => flushed());
+  }
+
+  sendData(stream: SessionStream, data: Buffer, done: Done): void {
+    this.send(encodeData(stream.id, data), done);
+  }
+
+  /** Says that a stream is over for both sides and forgets it. */
+  finish(stream: SessionStream): void {
+    if (this.streams.get(stream.id) !== stream) return;
+    this.send(encodeFrame(FIN, stream.id));
+    this.forget(stream);
+  }
+
+  protected forget(stream: SessionStream): void {
+    this.streams.delete(stream.id);
+    if (this.#dataFor === stream) this.#dataFor = null;
+    this.readable(stream);
+  }
+
+  /** The stream's reader has room again. */
+  readable(stream: SessionStream): void {
+    if (this.#blocked.delete(stream) && this.#blocked.size === 0) this.#wire.resume();
+  }
+
+  /** Many small frames of one turn go out as one write. */
+  #cork(): void {
+    if (this.#corked) return;
+    this.#corked = true;
+    this.#wire.cork();
+    process.nextTick(() => {
+      this.#corked = false;
+      this.#wire.uncork();
+    });
+  }
+
+  #release(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const done of waiting) done();
+  }
+
+  #receive(bytes: Buffer): void {
+    this.#arrived.push(bytes);
+    try {
+      while (!this.#closed && this.#step());
+    } catch (error) {
+      this.close(error as Error);
+    }
+  }
+
+  /** One frame, or what has come of a data frame; false: more bytes are needed. */
+  #step(): boolean {
+    if (this.#dataLeft > 0) return this.#passOn();
+    const header = this.#arrived.peek(HEADER_BYTES);
+    if (header === null) return false;
+    const command = header[0];
+    if (command === PSH || command === WASTE) {
+      this.#dataLeft = header.readUInt16BE(5);
+      this.#dataFor = command === PSH ? (this.streams.get(header.readUInt32BE(1)) ?? null) : null;
+      this.#arrived.skip(HEADER_BYTES);
+      return true;
+    }
+    const frame = takeFrame(this.#arrived);
+    if (frame === null) return false;
+    if (command === HEARTBEAT_REQUEST) this.#answer(encodeFrame(HEARTBEAT_RESPONSE, frame.streamId));
+    else this.onFrame(frame);
+    return true;
+  }
+
+  #passOn(): boolean {
+    const piece = this.#arrived.takeSome(this.#dataLeft);
+    if (piece.length === 0) return false;
+    this.#dataLeft -= piece.length;
+    const stream = this.#dataFor;
+    if (stream === null || stream.arrive(piece)) return true;
+    this.#blocked.add(stream);
+    this.#wire.pause();
+    return true;
+  }
+
+  #answer(frame: Buffer): void {
+    if (this.#wire.writableLength > MAX_QUEUED_ANSWERS)
+      throw new ProtocolError("the peer asks for answers and does not read them");
+    this.send(frame);
+  }
+}

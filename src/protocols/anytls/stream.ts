@@ -1,0 +1,61 @@
+import { Duplex } from "node:stream";
+import type { Session } from "./session.ts";
+
+/** What the owner of the stream may still have to pass on when the peer's FIN has come; then the stream is closed. */
+const GRACE_MS = 1_000;
+
+/** One conversation inside a session. A FIN, from either side, ends both directions: there is no half-close. */
+export abstract class SessionStream extends Duplex {
+  id: number;
+  /** Null once either side has ended the stream: what is written then goes nowhere. */
+  protected session: Session | null;
+  #grace: NodeJS.Timeout | null = null;
+  #ended = false;
+
+  constructor(session: Session, id: number) {
+    super({ allowHalfOpen: true });
+    this.session = session;
+    this.id = id;
+  }
+
+  /** Data from the peer; false: the reader is slow. */
+  arrive(data: Buffer): boolean {
+    return this.push(data);
+  }
+
+  /** The peer's FIN; the session has forgotten the stream. */
+  farEnd(): void {
+    this.session = null;
+    this.once("end", () => (this.#grace = setTimeout(() => this.destroy(), GRACE_MS)));
+    this.endReading();
+  }
+
+  /** Nothing more will arrive. */
+  protected endReading(): void {
+    if (this.#ended || this.destroyed) return;
+    this.#ended = true;
+    this.push(null);
+  }
+
+  override _read(): void {
+    this.session?.readable(this);
+  }
+
+  override _write(data: Buffer, _encoding: string, done: () => void): void {
+    if (this.session === null) done();
+    else this.session.sendData(this, data, done);
+  }
+
+  /** Says FIN where it was not said. */
+  protected leave(): void {
+    const { session } = this;
+    this.session = null;
+    session?.finish(this);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    if (this.#grace !== null) clearTimeout(this.#grace);
+    this.leave();
+    done(error);
+  }
+}

@@ -1,0 +1,105 @@
+/** AnyTLS bytes: the preamble, frames, settings. All integers big endian. */
+import { createHash } from "node:crypto";
+import type { ByteQueue } from "#net/byte-queue.ts";
+
+export const WASTE = 0;
+export const SYN = 1;
+export const PSH = 2;
+export const FIN = 3;
+export const SETTINGS = 4;
+export const ALERT = 5;
+export const UPDATE_SCHEME = 6;
+export const SYNACK = 7;
+export const HEARTBEAT_REQUEST = 8;
+export const HEARTBEAT_RESPONSE = 9;
+export const SERVER_SETTINGS = 10;
+
+export const HEADER_BYTES = 7;
+export const MAX_DATA = 0xffff;
+export const HASH_BYTES = 32;
+
+/** What a client proves itself by. */
+export function passwordHash(password: string): Buffer {
+  return createHash("sha256").update(password).digest();
+}
+
+// Preamble, the first bytes inside TLS: SHA-256 of the password(32) PADLEN(2) PADDING of zeros.
+export function encodePreamble(hash: Buffer, paddingBytes: number): Buffer {
+  const out = Buffer.alloc(HASH_BYTES + 2 + paddingBytes);
+  hash.copy(out);
+  out.writeUInt16BE(paddingBytes, HASH_BYTES);
+  return out;
+}
+
+export interface Frame {
+  readonly command: number;
+  readonly streamId: number;
+  readonly data: Buffer;
+}
+
+const NO_DATA = Buffer.alloc(0);
+
+// Frame: COMMAND(1) STREAM(4) LENGTH(2) DATA.
+export function encodeFrame(command: number, streamId: number, data: Uint8Array = NO_DATA): Buffer {
+  const out = Buffer.allocUnsafe(HEADER_BYTES + data.length);
+  headerInto(out, 0, command, streamId, data.length);
+  out.set(data, HEADER_BYTES);
+  return out;
+}
+
+function headerInto(out: Buffer, at: number, command: number, streamId: number, length: number): void {
+  out[at] = command;
+  out.writeUInt32BE(streamId, at + 1);
+  out.writeUInt16BE(length, at + 5);
+}
+
+/** Payload as PSH frames, cut where the length field ends. */
+export function encodeData(streamId: number, data: Buffer): Buffer {
+  if (data.length <= MAX_DATA) return encodeFrame(PSH, streamId, data);
+  const frames: Buffer[] = [];
+  for (let from = 0; from < data.length; from += MAX_DATA)
+    frames.push(encodeFrame(PSH, streamId, data.subarray(from, from + MAX_DATA)));
+  return Buffer.concat(frames);
+}
+
+/** A frame of padding: `size` zeros behind the header. */
+export function encodeWaste(size: number): Buffer {
+  const out = Buffer.alloc(HEADER_BYTES + size);
+  headerInto(out, 0, WASTE, 0, size);
+  return out;
+}
+
+/** Takes a whole frame; null: more bytes are needed. Every command's data is taken, whatever the command. */
+export function takeFrame(arrived: ByteQueue): Frame | null {
+  const header = arrived.peek(HEADER_BYTES);
+  if (header === null) return null;
+  const size = HEADER_BYTES + header.readUInt16BE(5);
+  const command = header[0] as number;
+  const streamId = header.readUInt32BE(1);
+  const bytes = arrived.take(size);
+  return bytes === null ? null : { command, streamId, data: bytes.subarray(HEADER_BYTES) };
+}
+
+export type Settings = ReadonlyMap<string, string>;
+
+/** `key=value` lines joined by LF, without one at the end. */
+export function encodeSettings(settings: Readonly<Record<string, string>>): Buffer {
+  const lines = Object.entries(settings).map(([key, value]) => `${key}=${value}`);
+  return Buffer.from(lines.join("\n"));
+}
+
+/** Lines without `=` are passed over. */
+export function decodeSettings(data: Buffer): Settings {
+  const settings = new Map<string, string>();
+  for (const line of data.toString().split("\n")) {
+    const at = line.indexOf("=");
+    if (at > 0) settings.set(line.slice(0, at), line.slice(at + 1));
+  }
+  return settings;
+}
+
+/** The protocol version that a peer announces; 1 where it says nothing. */
+export function versionIn(settings: Settings): number {
+  const version = Number(settings.get("v"));
+  return Number.isInteger(version) && version > 0 ? version : 1;
+}
