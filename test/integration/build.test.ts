@@ -1,0 +1,48 @@
+/** The downloadable build runs by itself in an empty directory. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { freePorts } from "../support/free-ports.ts";
+import { startCore } from "../support/start-core.ts";
+
+const exec = promisify(execFile);
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const platform = `${process.platform}-${process.arch}`;
+
+test("the build starts in an empty directory and says its version everywhere", async () => {
+  const out = mkdtempSync(join(tmpdir(), "weir-build-"));
+  try {
+    await exec(
+      process.execPath,
+      [join(root, "scripts/build.mjs"), "--platform", platform, "--no-archive", "--out", out],
+      {
+        env: { ...process.env, WEIR_BUILD: "test-build-7" },
+      },
+    );
+    const folder = join(out, readdirSync(out)[0] as string);
+    assert.equal(readFileSync(join(folder, "version.txt"), "utf8"), "test-build-7\n");
+    assert.match(readFileSync(join(folder, "LICENSES.txt"), "utf8"), /==== fastify /);
+    const program = join(folder, "weir");
+    const empty = mkdtempSync(join(tmpdir(), "weir-empty-"));
+    const env = { PATH: "/usr/bin:/bin", HOME: empty };
+    const { stdout } = await exec(program, ["-v"], { cwd: empty, env });
+    assert.equal(stdout.split(" ")[2], "test-build-7");
+
+    const [mixed, controller] = (await freePorts(2)) as [number, number];
+    await using core = await startCore(
+      `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\n`,
+      { program },
+    );
+    const version = await (await fetch(`http://127.0.0.1:${controller}/version`)).json();
+    assert.deepEqual(version, { meta: true, version: "test-build-7" });
+    assert.equal(await core.stop(), 0);
+    rmSync(empty, { recursive: true });
+  } finally {
+    rmSync(out, { recursive: true });
+  }
+});
