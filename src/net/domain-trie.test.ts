@@ -96,6 +96,9 @@ test("configuration.md §6.8: what each pattern matches", () => {
   assert.equal(trie.get("x.y.a.com"), 0);
   assert.equal(trie.get("x.b.a.com"), 3);
   assert.equal(trie.get("a.com"), 0);
+  const starred = new DomainTrie(["+.*", "*"].map((t, at) => [pattern(t), at]));
+  assert.equal(starred.get("a"), 1);
+  assert.equal(starred.get("b.a"), 0);
 });
 
 test("bad patterns and names are refused", () => {
@@ -124,6 +127,8 @@ test("hosts of any text are answered", () => {
     [pattern("*.b"), 2],
   ]);
   fc.assert(fc.property(fc.string({ unit: "binary-ascii" }), (text) => void trie.get(text)));
+  const deep = new DomainTrie([[pattern(`a.${"*.".repeat(60)}b`), 1]]);
+  assert.equal(deep.get(`${"*.".repeat(61)}b`), undefined, "a host of stars tries no way twice");
   assert.equal(trie.get("."), undefined);
   assert.equal(trie.get("\u0161.a.com"), 1);
 });

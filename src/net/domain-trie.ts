@@ -1,6 +1,6 @@
 /** Values by domain pattern: hosts, DNS policies, fake-IP filters, rule sets. */
 import type { DomainPattern } from "./domain-pattern.ts";
-import { BELOW, DomainTable, EXACT } from "./domain-table.ts";
+import { APEX, BELOW, DomainTable, EXACT } from "./domain-table.ts";
 
 /**
  * The most specific pattern answers: exact before `*` before `.` and `+`; among suffixes the longest; among patterns
@@ -50,13 +50,15 @@ export class DomainTrie<T> {
 
 interface StarNode {
   readonly children: Map<string, StarNode>;
+  /** The item that covers exactly the names that end here, ranked as EXACT and as APEX, and those below; -1: none. */
   exact: number;
+  apex: number;
   below: number;
 }
 
 /** Patterns with `*` labels, from the last label to the first. Few in practice, so plain maps do. */
 class StarTree {
-  readonly #root: StarNode = { children: new Map(), exact: -1, below: -1 };
+  readonly #root: StarNode = { children: new Map(), exact: -1, apex: -1, below: -1 };
 
   constructor(patterns: readonly DomainPattern[]) {
     for (const [item, { name, covers }] of patterns.entries()) {
@@ -64,13 +66,14 @@ class StarTree {
       for (const label of name.split(".").reverse()) {
         let child = node.children.get(label);
         if (child === undefined) {
-          child = { children: new Map(), exact: -1, below: -1 };
+          child = { children: new Map(), exact: -1, apex: -1, below: -1 };
           node.children.set(label, child);
         }
         node = child;
       }
-      if (covers !== BELOW && node.exact < 0) node.exact = item;
-      if (covers !== EXACT && node.below < 0) node.below = item;
+      if ((covers & EXACT) !== 0 && node.exact < 0) node.exact = item;
+      if ((covers & APEX) !== 0 && node.apex < 0) node.apex = item;
+      if ((covers & BELOW) !== 0 && node.below < 0) node.below = item;
     }
   }
 
@@ -84,8 +87,9 @@ class StarTree {
 
 /** Depth first, literal before star; visits each node once at most, so hostile hosts cost no more than the tree. */
 function walk(node: StarNode, labels: readonly string[], left: number, below: boolean): number {
-  if (left === 0) return below ? -1 : node.exact;
-  for (const label of [labels[left - 1] as string, "*"]) {
+  if (left === 0) return below ? node.apex : node.exact;
+  const literal = labels[left - 1] as string;
+  for (const label of literal === "*" ? ["*"] : [literal, "*"]) {
     const child = node.children.get(label);
     const found = child === undefined ? -1 : walk(child, labels, left - 1, below);
     if (found >= 0) return found;
