@@ -15,6 +15,7 @@ import { makeCertificate } from "../support/certificate.ts";
 import { inbox, readAll } from "../support/client.ts";
 import { directAccept, directDialer } from "../support/direct-accept.ts";
 import { openTestInbound, openTestOutbound } from "../support/inbound-env.ts";
+import { watchLeaks } from "../support/leaks.ts";
 import { countThenAnswer, echo, openTcpOrigin, openUdpEcho, source, type Origin } from "../support/origin.ts";
 
 const context: DialContext = { signal: new AbortController().signal, metadata: null };
@@ -320,4 +321,36 @@ test("a good transfer beside 1,000 malformed clients keeps its bytes", async () 
   await done;
   const wanted = createHash("sha256").update(Buffer.alloc(size, "0123456789abcdef")).digest("hex");
   assert.equal(hash.digest("hex"), wanted);
+});
+
+test("nothing is left open when clients, proxies and listeners are gone", async () => {
+  const check = watchLeaks();
+  {
+    await using origin = await openTcpOrigin(echo);
+    await using udp = await openUdpEcho();
+    await using proxy = await openTestInbound(mixed, { users: USERS }, { accept: directAccept().accept });
+    for (const kind of KINDS) {
+      const out = await open(kind, proxy.port, { ...USERS[0], udp: true });
+      const stream = await out.connect(to(origin.port), context);
+      stream.end("bye");
+      await readAll(stream);
+      const wrong = await open(kind, proxy.port);
+      await failureOf(wrong.connect(to(origin.port), context));
+    }
+    const flow = await (
+      await open(socks5, proxy.port, { ...USERS[0], udp: true })
+    ).associate(udp.destination, context);
+    const box = inbox(flow);
+    flow.send({ payload: Buffer.from("x"), destination: udp.destination });
+    await box.next();
+    await flow[Symbol.asyncDispose]();
+    const plain = await directDialer.connect(
+      { host: null, ip: "127.0.0.1" as Ip, port: proxy.port },
+      context,
+    );
+    plain.write("GET http://origin.test:1/ HTTP/1.1\r\nHost: x\r\n\r\n");
+    await once(plain, "data");
+    plain.destroy();
+  }
+  await check();
 });

@@ -1,8 +1,7 @@
-/** The shortest way out: dials the destination itself and moves bytes, so that an inbound can be tested alone. */
+/** The shortest way out: dials the destination itself and relays, without rules, so that an inbound can be tested alone. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect as netConnect } from "node:net";
-import type { Duplex } from "node:stream";
 import { asDialError, DialError } from "#core/errors.ts";
 import type { Accept } from "#core/inbound.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -15,6 +14,9 @@ import type {
   StreamSession,
 } from "#core/session.ts";
 import { socketIp } from "#net/ip.ts";
+import { relay } from "#relay/pump.ts";
+import { Sweep } from "#relay/sweep.ts";
+import { unlimited } from "./relayed.ts";
 
 /** Names that tests use; everything else must be an address. */
 export type Names = Readonly<Record<string, string>>;
@@ -83,10 +85,11 @@ export function directAccept(
   fail: (metadata: Metadata) => Error | undefined = () => undefined,
 ): Seen {
   const sessions: Metadata[] = [];
+  const sweep = new Sweep();
   const accept: Accept = (session) => {
     sessions.push(session.metadata);
     if (session.network === "udp") void serveDatagrams(session, dialer);
-    else void serveStream(session, dialer, fail(session.metadata));
+    else void serveStream(session, dialer, sweep, fail(session.metadata));
   };
   return { accept, sessions };
 }
@@ -94,6 +97,7 @@ export function directAccept(
 async function serveStream(
   session: StreamSession,
   dialer: Dialer,
+  sweep: Sweep,
   failure: Error | undefined,
 ): Promise<void> {
   const { stream, metadata } = session;
@@ -102,21 +106,19 @@ async function serveStream(
   try {
     if (failure !== undefined) throw failure;
     const remote = await dialer.connect(metadata.destination, { signal: gone.signal, metadata });
-    remote.on("error", () => {});
     session.reply(null);
-    join(stream, remote);
-    join(remote, stream);
+    await relay(stream, remote, unlimited, {
+      signal: new AbortController().signal,
+      onBytes: () => {},
+      sweep,
+      idleMs: Infinity,
+      halfClosedIdleMs: Infinity,
+      carrier: null,
+    });
   } catch (error) {
     session.reply(error as Error);
     if (!stream.destroyed) stream.end(() => stream.destroy());
   }
-}
-
-function join(from: Duplex, to: Duplex): void {
-  from.pipe(to);
-  from.on("close", () => {
-    if (!from.readableEnded) to.destroy();
-  });
 }
 
 async function serveDatagrams({ flow, metadata }: DatagramSession, dialer: Dialer): Promise<void> {

@@ -27,7 +27,7 @@ type Options = z.output<typeof schema>;
 export const httpOutbound = outboundSide("Http", schema, open);
 
 async function open(options: Options, env: OutboundEnv): Promise<Outbound> {
-  const link = await openProxyLink(options, env);
+  const link = await openProxyLink(options, env, ["http/1.1"]);
   const fields = fieldsOf(options, env.name);
   return {
     name: env.name,

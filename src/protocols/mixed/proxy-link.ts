@@ -26,14 +26,18 @@ export interface ProxyLink {
   open<T>(context: DialContext, handshake: (stream: Duplex, signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** Throws `ConfigError` where the TLS options cannot be used. */
-export async function openProxyLink(options: LinkOptions, env: OutboundEnv): Promise<ProxyLink> {
+/** `alpn` is offered where the node has no list of its own. Throws `ConfigError` where the TLS options cannot be used. */
+export async function openProxyLink(
+  options: LinkOptions,
+  env: OutboundEnv,
+  alpn: readonly string[] = [],
+): Promise<ProxyLink> {
   const { server, port } = options;
   const { name: node, files, log, dialer } = env;
   const where = `proxy ${node}`;
   const destination = toDestination(server, port);
   const tls = options.tls
-    ? await readTlsClient(options, { node, server, serverName: options.sni, files, log })
+    ? await readTlsClient(options, { node, server, serverName: options.sni, defaultAlpn: alpn, files, log })
     : null;
   return {
     server,
