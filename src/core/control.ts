@@ -320,7 +320,7 @@ export interface RuleProvidersControl {
 
 // --- connections and traffic -----------------------------------------------------------------------------------
 
-/** A live session. The table's own entry may implement it; the API reads it at once and keeps nothing. */
+/** A live session, read at once. `metadata` is the same object as long as the session lives; the view itself need not be. */
 export interface ConnectionView {
   readonly metadata: Metadata;
   /** "" unless sniffing found a name. */

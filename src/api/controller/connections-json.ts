@@ -3,6 +3,7 @@
  * is under way is written once, and only its counters are put in between.
  */
 import type { ConnectionView, Control } from "#core/control.ts";
+import type { Metadata } from "#core/session.ts";
 
 /** The JSON of one session around its two counters, and the values that it was made from. */
 interface Written extends Changing {
@@ -29,7 +30,8 @@ type Changing = Pick<
 
 export class ConnectionsWriter {
   readonly #control: Control;
-  readonly #written = new WeakMap<ConnectionView, Written>();
+  /** By the one thing of a session that stays the same object from accept to close. */
+  readonly #written = new WeakMap<Metadata, Written>();
 
   constructor(control: Control) {
     this.#control = control;
@@ -60,10 +62,10 @@ export class ConnectionsWriter {
   }
 
   #around(entry: ConnectionView): Written {
-    const known = this.#written.get(entry);
+    const known = this.#written.get(entry.metadata);
     if (known !== undefined && isSame(known, entry)) return known;
     const fresh = written(entry);
-    this.#written.set(entry, fresh);
+    this.#written.set(entry.metadata, fresh);
     return fresh;
   }
 }
@@ -71,19 +73,25 @@ export class ConnectionsWriter {
 /** Spelled out: a loop over names costs five times as much. */
 function isSame(before: Changing, now: Changing): boolean {
   return (
-    before.chain === now.chain &&
+    isSameList(before.chain, now.chain) &&
     before.rule === now.rule &&
     before.remoteHost === now.remoteHost &&
     before.destinationIp === now.destinationIp &&
     before.sniffedHost === now.sniffedHost &&
     before.process === now.process &&
     before.dnsMode === now.dnsMode &&
-    before.providerChain === now.providerChain &&
-    before.sourceGeoIp === now.sourceGeoIp &&
-    before.destinationGeoIp === now.destinationGeoIp &&
+    isSameList(before.providerChain, now.providerChain) &&
+    isSameList(before.sourceGeoIp, now.sourceGeoIp) &&
+    isSameList(before.destinationGeoIp, now.destinationGeoIp) &&
     before.sourceAsn === now.sourceAsn &&
     before.destinationAsn === now.destinationAsn
   );
+}
+
+function isSameList(before: readonly string[] | null, now: readonly string[] | null): boolean {
+  if (before === now) return true;
+  if (before === null || now === null || before.length !== now.length) return false;
+  return before.every((item, at) => item === now[at]);
 }
 
 function written(entry: ConnectionView): Written {

@@ -105,4 +105,7 @@ test("what changes while a session lives is shown, though most of its text is ke
   assert.deepEqual(shown()?.chains, ["Node 1", "Proxy"]);
   assert.equal(shown()?.metadata.remoteDestination, "203.0.113.1");
   assert.equal(shown()?.upload, 7);
+  control.live.set("1", { ...live, chain: ["Proxy", "Node 2"], providerChain: ["", "remote"] }); // a fresh view
+  assert.deepEqual(shown()?.chains, ["Node 2", "Proxy"]);
+  assert.deepEqual(shown()?.providerChains, ["remote", ""]);
 });
