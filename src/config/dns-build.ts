@@ -6,17 +6,32 @@ import type {
   NameserverOptions,
   PolicyOptions,
 } from "#core/dns-options.ts";
-import { Fault, show } from "#core/fields.ts";
+import { messageOf } from "#core/errors.ts";
+import { show } from "#core/fields.ts";
 import { suggestion } from "#core/nearest.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseHostPort, parsePrefix } from "#net/address-fields.ts";
-import { ipFromBytes, familyOf } from "#net/ip.ts";
+import { NAME_RULE_TYPES, parseConditions, parseFakeIpRule } from "#net/dns-policy.ts";
+import { familyOf, ipFromBytes } from "#net/ip.ts";
+import { needsNoResolver, parseNameserver, withoutUnsupported } from "#net/nameserver.ts";
 import type { Context } from "./context.ts";
-import { parseDomainConditions } from "./domain-conditions.ts";
-import { parseNameserver } from "./nameserver.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
 import type { DnsKeys } from "./sections/dns.ts";
+
+const SCHEMES: ReadonlySet<string> = new Set([
+  "udp",
+  "tcp",
+  "tls",
+  "https",
+  "http",
+  "quic",
+  "system",
+  "dhcp",
+  "rcode",
+  "ts",
+  "tailscale",
+]);
 
 export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames): DnsOptions {
   const { report } = context;
@@ -26,7 +41,7 @@ export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames
     readPolicies(context, ["dns", key], value, followRules, ruleSets);
   const defaultNameserver = read("default-nameserver", keys.defaultNameserver);
   for (const [at, server] of defaultNameserver.entries())
-    if (server.ip === null && server.scheme !== "system")
+    if (!needsNoResolver(server))
       report.error(
         ["dns", "default-nameserver", at],
         `DNS NameServer[${at}] of default-nameserver: should be an IP address or system, got ${show(server.text)}`,
@@ -61,7 +76,7 @@ export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames
     fallbackFilter: {
       ...fallbackFilter,
       ipcidr: fallbackFilter.ipcidr.map(({ bytes, bits }) => ({ ip: ipFromBytes(bytes), bits })),
-      domain: readPatterns(context, ["dns", "fallback-filter", "domain"], fallbackFilter.domain),
+      domain: readPatterns(context, ["dns", "fallback-filter", "domain"], fallbackFilter.domain, ruleSets),
     },
     nameserverPolicy: policies("nameserver-policy", keys.nameserverPolicy, keys.respectRules),
     proxyServerNameserver: read("proxy-server-nameserver", keys.proxyServerNameserver),
@@ -79,19 +94,30 @@ function readServers(
   followRules: boolean,
 ): readonly NameserverOptions[] {
   const servers = new Map<string, NameserverOptions>(); // identical entries are collapsed
+  const key = path.slice(1).join(" ");
   for (const [at, item] of items.entries()) {
-    const here = items.length > 1 || path.length === 2 ? [...path, at] : path;
-    const server = parseNameserver(item, (message) =>
-      report.warning(here, `DNS NameServer[${at}]: ${message}`),
-    );
-    if (server instanceof Fault) {
-      report.error(here, `DNS NameServer[${at}] of ${path.slice(1).join(" ")}: ${server.message}`);
-      continue;
+    const here = [...path, at];
+    try {
+      const server = parseNameserver(item, (message) =>
+        report.warning(here, `DNS NameServer[${at}] of ${key}: ${message}`),
+      );
+      servers.set(item.trim(), {
+        ...server,
+        followRules: server.followRules || (followRules && server.exit === null),
+      });
+    } catch (error) {
+      const scheme = item.includes("://") ? item.slice(0, item.indexOf("://")).toLowerCase() : null;
+      const hint = scheme === null || SCHEMES.has(scheme) ? "" : report.suggest(scheme, SCHEMES);
+      report.error(here, `DNS NameServer[${at}] of ${key}: ${messageOf(error)}${hint}`);
     }
-    const follows = server.followRules || (followRules && server.exit === null);
-    servers.set(item.trim(), { ...server, followRules: follows });
   }
-  return [...servers.values()];
+  const list = [...servers.values()];
+  try {
+    withoutUnsupported(list, key, () => undefined); // the DNS service says which it leaves out; here an empty rest counts
+  } catch (error) {
+    report.error(path, `dns: ${messageOf(error)}`);
+  }
+  return list;
 }
 
 function readPolicies(
@@ -119,28 +145,29 @@ export function readConditions(
   source: string,
   ruleSets: RuleSetNames,
 ): readonly DomainCondition[] {
-  const conditions = parseDomainConditions(source);
-  if (conditions instanceof Fault) {
-    report.error(path, conditions.message);
+  try {
+    const conditions = parseConditions(source);
+    for (const condition of conditions) {
+      const fault =
+        condition.kind === "rule-set" ? ruleSets.fault(condition.name, ["domain", "classical"]) : null;
+      if (fault !== null) report.error(path, fault);
+    }
+    return conditions;
+  } catch (error) {
+    report.error(path, `bad domain pattern: ${messageOf(error)}`);
     return [];
   }
-  for (const condition of conditions) {
-    if (condition.kind !== "rule-set") continue;
-    const fault = ruleSets.fault(condition.name, ["domain", "classical"]);
-    if (fault !== null) report.error(path, fault);
-  }
-  return conditions;
 }
 
-function readPatterns({ report }: Context, path: Path, items: readonly string[]): readonly string[] {
-  const patterns: string[] = [];
-  for (const [at, item] of items.entries()) {
-    const conditions = parseDomainConditions(item);
-    if (conditions instanceof Fault) report.error([...path, at], conditions.message);
-    else
-      for (const condition of conditions) if (condition.kind === "domain") patterns.push(condition.pattern);
-  }
-  return patterns;
+function readPatterns(
+  context: Context,
+  path: Path,
+  items: readonly string[],
+  ruleSets: RuleSetNames,
+): readonly string[] {
+  return items
+    .flatMap((item, at) => readConditions(context, [...path, at], item, ruleSets))
+    .flatMap((condition) => (condition.kind === "domain" ? [condition.pattern] : []));
 }
 
 function readListen(source: string, { report }: Context): DnsOptions["listen"] {
@@ -179,46 +206,25 @@ function readFakeIp(keys: DnsKeys, context: Context, ruleSets: RuleSetNames): Fa
       ? []
       : items.flatMap(([at, item]) => readConditions(context, path(at), item, ruleSets)),
     fakeIpRules: byRule
-      ? items.flatMap(([at, item]) => readFakeIpRule(context, path(at), item, ruleSets))
+      ? items.flatMap(([at, item]) => readFakeIpLine(context, path(at), item, ruleSets))
       : [],
   };
 }
 
-const FAKE_IP_TYPES = [
-  "DOMAIN",
-  "DOMAIN-SUFFIX",
-  "DOMAIN-KEYWORD",
-  "DOMAIN-REGEX",
-  "DOMAIN-WILDCARD",
-  "GEOSITE",
-  "RULE-SET",
-  "MATCH",
-];
-
-/** `TYPE,payload,fake-ip` or `…,real-ip`; `MATCH,action`. The payload may hold commas. */
-function readFakeIpRule(
+function readFakeIpLine(
   { report }: Context,
   path: Path,
   line: string,
   ruleSets: RuleSetNames,
 ): readonly FakeIpRule[] {
-  const parts = line.split(",").map((part) => part.trim());
-  const type = (parts[0] as string).toUpperCase();
-  const action = (parts.at(-1) as string).toLowerCase();
-  const payload = parts.slice(1, -1).join(",");
-  if (!FAKE_IP_TYPES.includes(type))
-    report.error(
-      path,
-      `fake-ip rule [${line}]: expected one of ${FAKE_IP_TYPES.join(", ")}${suggestion(type, FAKE_IP_TYPES)}`,
-    );
-  else if (action !== "fake-ip" && action !== "real-ip")
-    report.error(path, `fake-ip rule [${line}]: the action must be fake-ip or real-ip, got ${show(action)}`);
-  else if (type !== "MATCH" && payload === "")
-    report.error(path, `fake-ip rule [${line}]: expected TYPE,payload,action`);
-  else {
-    const fault = type === "RULE-SET" ? ruleSets.fault(payload, ["domain", "classical"]) : null;
-    if (fault === null) return [{ type, payload, fake: action === "fake-ip" }];
-    report.error(path, `fake-ip rule [${line}]: ${fault}`);
+  try {
+    const rule = parseFakeIpRule(line);
+    const fault = rule.type === "RULE-SET" ? ruleSets.fault(rule.payload, ["domain", "classical"]) : null;
+    if (fault === null) return [rule];
+    report.error(path, `fake-ip-filter rule [${line}]: ${fault}`);
+  } catch (error) {
+    const [type = ""] = line.split(",");
+    report.error(path, `${messageOf(error)}${suggestion(type.trim(), NAME_RULE_TYPES)}`);
   }
   return [];
 }

@@ -1,11 +1,9 @@
 /** From the general keys to the values that the program reads, and what `ipv6: false` switches off elsewhere. */
-import type { DnsOptions } from "#core/dns-options.ts";
 import type { Account } from "#core/inbound.ts";
 import type { z } from "zod";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
-import { FLAT, type Sections, type TunConfig } from "./sections/index.ts";
-import type { TunKeys } from "./sections/tun.ts";
+import type { FLAT, Sections, TunConfig } from "./sections/index.ts";
 
 type FlatGeneral = z.output<typeof FLAT.general>;
 
@@ -46,9 +44,9 @@ function readAccounts(items: readonly string[], { report }: Context): readonly A
 /** `dns` and `tun` under the general keys. */
 export function maskIpv6(
   ipv6: boolean,
-  dns: DnsOptions,
-  tun: TunKeys,
+  written: Sections["written"],
 ): Pick<Sections, "dns" | "tun" | "written"> {
+  const { dns, tun } = written;
   const address = dns.fakeIpRange?.ip;
   const masked: TunConfig = {
     ...tun,
@@ -58,6 +56,6 @@ export function maskIpv6(
   return {
     dns: ipv6 ? dns : { ...dns, ipv6: false, fakeIpRange6: null },
     tun: masked,
-    written: { dns, tun },
+    written,
   };
 }

@@ -83,7 +83,7 @@ function readGroup(
     if (!known.has(member))
       report.error(
         [...path, "proxies", index],
-        `${prefix}: '${member}' not found${suggestion(member, known)}`,
+        `${prefix}: '${member}' not found${report.suggest(member, known)}`,
       );
   if (!BUILT_INS.includes(settings.emptyFallback) && !scope.proxies.has(settings.emptyFallback))
     report.error(
@@ -117,7 +117,7 @@ function readSettings(
     if (!providers.has(provider))
       report.error(
         [...path, "use", at],
-        `${prefix}: provider '${provider}' not found${suggestion(provider, providers)}`,
+        `${prefix}: provider '${provider}' not found${report.suggest(provider, providers)}`,
       );
   if (fields.proxies.length > 0 && providers.has(fields.name))
     report.error([...path, "name"], `${prefix}: a proxy-provider has the same name; rename one of them`);

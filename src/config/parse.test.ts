@@ -135,7 +135,7 @@ listeners:
     certificate: "",
   });
   assert.equal(socks?.name, "7");
-  assert.deepEqual((socks?.options as { password: string }).password, "000123456789012345678901");
+  assert.deepEqual((socks as { options: { password: string } }).options.password, "000123456789012345678901");
   assert.deepEqual(config.groups[0]?.members, ["DIRECT"]);
   assert.deepEqual(config.listeners[0]?.ports, [1000, 1001, 1002, 2000]);
   assert.equal(config.listeners[0]?.routingMark, 16);
@@ -334,14 +334,14 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
   [
     "dns",
     "dns: {nameserver: [1.1.1.1, 'htps://x']}\n",
-    /DNS NameServer\[1\] of nameserver: unsupported scheme "htps"/,
+    /DNS NameServer\[1\] of nameserver: unknown DNS scheme "htps".*did you mean "https"/,
   ],
   ["tunnel proxy", "tunnels: ['tcp,127.0.0.1:1,x:1,nobody']\n", /tunnel proxy nobody not found/],
   ["tunnel network", "tunnels: ['icmp,127.0.0.1:1,x:1']\n", /expected tcp, udp or tcp\/udp, got "icmp"/],
   ["hosts", "hosts: {a: [1.1.1.1, b.com]}\n", /hosts "a": a list holds only IP addresses/],
   ["hosts circle", "hosts: {a.com: b.com, b.com: a.com}\n", /cycle in domain mapping a\.com->b\.com->a\.com/],
   ["sniffer", "sniffer: {sniff: {TSL: {}}}\n", /unknown sniffer protocol "TSL".*did you mean "TLS"/],
-  ["sniffer domain", "sniffer: {force-domain: ['a..b']}\n", /bad domain pattern "a\.\.b"/],
+  ["sniffer domain", "sniffer: {force-domain: ['a..b']}\n", /bad domain pattern: "a\.\.b"/],
 ];
 
 for (const [area, text, message] of PREFIXES)

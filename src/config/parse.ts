@@ -1,5 +1,4 @@
 /** The whole file: text to a frozen value, or every error of it at once. */
-import { suggestion } from "#core/nearest.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { z } from "zod";
 import type { Config, Diagnostic, RuleConfig } from "./config.ts";
@@ -85,6 +84,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const dns = buildDns(readBlock("dns", root, context), context, ruleProviders.names);
   const tun = readBlock("tun", root, context);
   checkTun(context, tun, ruleProviders.names);
+  const sniffer = buildSniffer(readBlock("sniffer", root, context), context, ruleProviders.names);
   const svc = root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]);
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
   return {
@@ -101,8 +101,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     rules,
     subRules,
     hosts: readHosts(root["hosts"], context),
-    ...maskIpv6(lifted.general.ipv6, dns, tun),
-    sniffer: buildSniffer(readBlock("sniffer", root, context), context, ruleProviders.names),
+    ...maskIpv6(lifted.general.ipv6, { dns, tun, sniffing: sniffer.enable }),
+    sniffer,
     tls: readBlock("tls", root, context),
     profile: readBlock("profile", root, context),
     ntp: readBlock("ntp", root, context),
@@ -169,12 +169,9 @@ function defaultsOf<S extends z.ZodType>(schema: S): z.output<S> {
 
 /** Helper keys hold anchors for other places; only one that does not is a likely mistake. */
 function warnOfUnknownKeys(root: YamlMap, yaml: YamlFile, { report }: Context): void {
+  const known = new Set(Object.keys(TOP_LEVEL));
   for (const key in root) {
-    if (key in TOP_LEVEL || yaml.holdsAnchor(key)) continue;
-    report.warning(
-      [key],
-      `unknown key ${JSON.stringify(key)}${suggestion(key, Object.keys(TOP_LEVEL))}`,
-      "key",
-    );
+    if (known.has(key) || yaml.holdsAnchor(key)) continue;
+    report.warning([key], `unknown key ${JSON.stringify(key)}${report.suggest(key, known)}`, "key");
   }
 }

@@ -61,7 +61,7 @@ export function readRuleProviders(context: Context, value: unknown): RuleProvide
     behaviors.set(name, read?.behavior ?? null);
     if (read !== null) configs.set(name, { name, ...read });
   }
-  return { configs, names: new RuleSetNames(behaviors) };
+  return { configs, names: new RuleSetNames(behaviors, context.report) };
 }
 
 function explain(context: Context, path: Path, prefix: string): (issues: readonly Issue[]) => void {

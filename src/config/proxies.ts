@@ -23,11 +23,13 @@ export class ProxyReader {
   readonly #context: Context;
   readonly #protocols: ReadonlyMap<string, Protocol>;
   readonly #shapes = new Map<string, z.ZodObject>();
+  readonly #knownTypes: ReadonlySet<string>;
 
   constructor(context: Context) {
     this.#context = context;
     const outbound = context.registries.protocols.filter((protocol) => protocol.outbound !== undefined);
     this.#protocols = new Map(outbound.map((protocol) => [protocol.type, protocol]));
+    this.#knownTypes = new Set([...this.#protocols.keys(), ...PROXY_TYPES]);
   }
 
   /** All nodes of a list. `prefix` is what stands before `3:` in messages. */
@@ -87,8 +89,7 @@ export class ProxyReader {
       );
       return true;
     }
-    const known = new Set([...this.#protocols.keys(), ...PROXY_TYPES]);
-    report.error(at, `${prefix}: unsupport proxy type: ${type}${suggestion(type, known)}`);
+    report.error(at, `${prefix}: unsupport proxy type: ${type}${report.suggest(type, this.#knownTypes)}`);
     return false;
   }
 
@@ -120,7 +121,7 @@ export function checkDialerProxies(
     else
       report.error(
         [...path, "dialer-proxy"],
-        `proxy ${proxy.name}: dialer-proxy ${proxy.dialerProxy} not found${suggestion(proxy.dialerProxy, known)}`,
+        `proxy ${proxy.name}: dialer-proxy ${proxy.dialerProxy} not found${report.suggest(proxy.dialerProxy, known)}`,
       );
   }
   const next = (name: string): readonly string[] => {

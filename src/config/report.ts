@@ -1,3 +1,4 @@
+import { suggestion } from "#core/nearest.ts";
 import type { Diagnostic } from "./config.ts";
 
 export type Path = readonly (string | number)[];
@@ -24,6 +25,7 @@ export function pathText(path: Path): string {
 
 /** Beyond this nobody reads on, and a hostile file must not fill the memory: one more line says how many were left out. */
 const MOST = 2000;
+const MOST_COMPARISONS = 1_000_000;
 
 /** Collects everything that is to be said about a file. */
 export class Report {
@@ -31,9 +33,24 @@ export class Report {
   readonly #errors: Diagnostic[] = [];
   readonly #warnings: Diagnostic[] = [];
   #leftOut = 0;
+  readonly #suggested = new WeakMap<object, Map<string, string>>();
+  #comparisons = 0;
 
   constructor(locate: Locate) {
     this.#locate = locate;
+  }
+
+  /** `; did you mean "x"?` or nothing. Remembers, and gives up guessing in a file that wants too much of it. */
+  suggest(wanted: string, known: ReadonlySet<string>): string {
+    const asked = this.#suggested.get(known) ?? new Map<string, string>();
+    this.#suggested.set(known, asked);
+    let text = asked.get(wanted);
+    if (text === undefined) {
+      text = this.#comparisons > MOST_COMPARISONS ? "" : suggestion(wanted, known);
+      this.#comparisons += known.size;
+      asked.set(wanted, text);
+    }
+    return text;
   }
 
   placeOf(path: Path): Place {

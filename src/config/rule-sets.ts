@@ -1,14 +1,18 @@
-import { suggestion } from "#core/nearest.ts";
+import type { Report } from "./report.ts";
 
 export type Behavior = "domain" | "ipcidr" | "classical";
 
 /** The rule-providers of the file, for everything that names one. */
 export class RuleSetNames {
   readonly #behaviors: ReadonlyMap<string, Behavior | null>;
+  readonly #names: ReadonlySet<string>;
+  readonly #report: Report;
 
   /** Null: the provider is there but its own definition is broken, so nothing more is said about it. */
-  constructor(behaviors: ReadonlyMap<string, Behavior | null>) {
+  constructor(behaviors: ReadonlyMap<string, Behavior | null>, report: Report) {
     this.#behaviors = behaviors;
+    this.#names = new Set(behaviors.keys());
+    this.#report = report;
   }
 
   has(name: string): boolean {
@@ -19,7 +23,7 @@ export class RuleSetNames {
   fault(name: string, wanted: readonly Behavior[]): string | null {
     const behavior = this.#behaviors.get(name);
     if (behavior === undefined)
-      return `rule-set ${JSON.stringify(name)} not found in rule-providers${suggestion(name, this.#behaviors.keys())}`;
+      return `rule-set ${JSON.stringify(name)} not found in rule-providers${this.#report.suggest(name, this.#names)}`;
     if (behavior === null || wanted.includes(behavior)) return null;
     return `rule-set ${JSON.stringify(name)} has behavior ${behavior}; here it must be ${wanted.join(" or ")}`;
   }

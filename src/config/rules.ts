@@ -57,6 +57,7 @@ const NOTHING_LOADED: RuleData = { size: -1, reads: [], match: () => undefined }
 export class RuleReader {
   readonly #context: Context;
   readonly #types: ReadonlyMap<string, RuleType>;
+  readonly #knownTypes: ReadonlySet<string>;
   readonly #outbounds: ReadonlySet<string>;
   readonly #subRules: ReadonlySet<string>;
   readonly #ruleSets: RuleSetNames;
@@ -71,6 +72,7 @@ export class RuleReader {
   ) {
     this.#context = context;
     this.#types = new Map(context.registries.ruleTypes.map((entry) => [entry.type, entry]));
+    this.#knownTypes = new Set([...this.#types.keys(), ...RULE_TYPES]);
     this.#outbounds = outbounds;
     this.#subRules = subRules;
     this.#ruleSets = ruleSets;
@@ -136,11 +138,11 @@ export class RuleReader {
   #targetFault({ type, target }: RuleLine): string | null {
     if (type === "SUB-RULE") {
       if (this.#subRules.has(target)) return null;
-      return `sub-rule [${target}] not found${suggestion(target, this.#subRules)}`;
+      return `sub-rule [${target}] not found${this.#context.report.suggest(target, this.#subRules)}`;
     }
     return this.#outbounds.has(target)
       ? null
-      : `proxy [${target}] not found${suggestion(target, this.#outbounds)}`;
+      : `proxy [${target}] not found${this.#context.report.suggest(target, this.#outbounds)}`;
   }
 
   #payloadFault(type: RuleType, payload: string, options: RuleOptions): string | null {
@@ -163,8 +165,10 @@ export class RuleReader {
         report.error(path, `${prefix} error: ${this.#ruleSets.fault(payload, [])}`);
       return;
     }
-    const known = new Set([...this.#types.keys(), ...RULE_TYPES]);
-    report.error(path, `${prefix} error: unsupported rule type: ${type}${suggestion(type, known)}`);
+    report.error(
+      path,
+      `${prefix} error: unsupported rule type: ${type}${report.suggest(type, this.#knownTypes)}`,
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-import { lstatSync, realpathSync, watch, type FSWatcher } from "node:fs";
+import { lstatSync, readFileSync, realpathSync, watch, type FSWatcher } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, delimiter, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { ConfigError, messageOf } from "#core/errors.ts";
@@ -97,24 +97,22 @@ async function readSmall(path: string): Promise<string> {
  */
 function watchText(path: string, on: (text: string) => void, log: Log): Disposable {
   let timer: NodeJS.Timeout | null = null;
-  let last: string | null = null;
+  let last = contentNow(path); // at once, so that no change slips in between
   let closed = false;
-  const read = async (tellFirst: boolean): Promise<void> => {
+  const settled = async (): Promise<void> => {
     try {
       const text = await readSmall(path);
-      const changed = text !== last;
+      if (closed || text === last) return;
       last = text;
-      if (changed && tellFirst && !closed) on(text);
+      on(text);
     } catch (error) {
       if (!closed) log.warning(`keeping the last good content: ${messageOf(error)}`);
     }
   };
-  const settled = () => void read(true);
-  void read(false);
   const watcher = openWatcher(dirname(path), log, (name) => {
     if (name !== null && name !== basename(path) && !name.startsWith("..")) return;
     if (timer !== null) clearTimeout(timer);
-    timer = setTimeout(settled, SETTLE_MS).unref();
+    timer = setTimeout(() => void settled(), SETTLE_MS).unref();
   });
   return {
     [Symbol.dispose]() {
@@ -123,6 +121,14 @@ function watchText(path: string, on: (text: string) => void, log: Log): Disposab
       watcher?.close();
     },
   };
+}
+
+function contentNow(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null; // not there or not readable yet: anything that comes is new
+  }
 }
 
 function openWatcher(folder: string, log: Log, on: (name: string | null) => void): FSWatcher | null {

@@ -5,7 +5,6 @@
 import { isPemText, type SafeFiles } from "#core/files.ts";
 import { messageOf } from "#core/errors.ts";
 import { Plain } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
 import type { z } from "zod";
 import type { Path, Report } from "./report.ts";
 import { isStrict } from "./strict.ts";
@@ -16,6 +15,7 @@ export type KeyMatch = "exact" | "case" | "hyphen";
 interface MapShape {
   readonly kind: "map";
   readonly keys: ReadonlyMap<string, Shape>;
+  readonly names: ReadonlySet<string>;
   readonly folded: ReadonlyMap<string, string>;
   readonly open: boolean;
   /** An unknown key is an error. */
@@ -109,7 +109,7 @@ export class Shapes {
   }
 
   #unknownKey(shape: MapShape, key: string, path: Path, prefix: string): void {
-    const message = `${prefix}unknown key ${JSON.stringify(key)}${suggestion(key, shape.keys.keys())}`;
+    const message = `${prefix}unknown key ${JSON.stringify(key)}${this.#report.suggest(key, shape.names)}`;
     if (shape.strict) this.#report.error([...path, key], message, "key");
     else this.#report.warning([...path, key], message, "key");
   }
@@ -148,6 +148,7 @@ export class Shapes {
         return {
           kind: "map",
           keys: new Map(entries),
+          names: new Set(Object.keys(def.shape)),
           folded,
           open: def.catchall !== undefined,
           strict: false,

@@ -1,6 +1,5 @@
 /** `tunnels`: fixed forwards, as text `network,address,target[,proxy]` or as a map. */
 import { Fault, list, maybe, name, Plain, scalar, show, text } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
 import type { Network } from "#core/session.ts";
 import { parseHostPort } from "#net/address-fields.ts";
 import { ANY_V4, parseIp } from "#net/ip.ts";
@@ -60,7 +59,7 @@ export function readTunnels(
     });
     if (read === null) continue;
     if (read.proxy !== null && !outbounds.has(read.proxy)) {
-      const message = `tunnel proxy ${read.proxy} not found${suggestion(read.proxy, outbounds)}`;
+      const message = `tunnel proxy ${read.proxy} not found${context.report.suggest(read.proxy, outbounds)}`;
       context.report.error([...path, "proxy"], message);
     }
     const networks = new Set(read.network.flat());

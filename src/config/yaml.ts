@@ -17,7 +17,7 @@ import {
   type YAMLMap,
 } from "yaml";
 import { messageOf } from "#core/errors.ts";
-import type { Path, Place } from "./report.ts";
+import type { Locate, Path, Place } from "./report.ts";
 import { lineIndex } from "./lines.ts";
 
 export interface YamlFault {
@@ -33,7 +33,7 @@ export interface YamlFile {
   readonly root: YamlMap | null;
   readonly faults: readonly YamlFault[];
   readonly warnings: readonly YamlFault[];
-  locate(path: Path, at: "key" | "value"): Place;
+  readonly locate: Locate;
   /** Does the value of this top-level key carry an anchor, itself or somewhere inside? */
   holdsAnchor(key: string): boolean;
 }
@@ -259,7 +259,7 @@ class Reader {
       this.#convert(key, path, depth);
       key = this.#targets.get(key) ?? key;
     } else if (key !== null && key.anchor !== undefined) this.#anchors.set(key.anchor, key);
-    if (isScalar(key)) return String(key.value);
+    if (isScalar(key)) return textOf(key);
     const offset = key === null ? 0 : offsetOf(key);
     this.#faults.push(this.#fault(offset, path, "a key must be a single value"));
     return null;
@@ -307,21 +307,26 @@ class Reader {
 const NULLS = new Set(["", "~", "null", "Null", "NULL"]);
 const TEXT_TAGS = new Set(["!", "tag:yaml.org,2002:str"]);
 
+/** With the failsafe schema the value of every scalar is text. */
+function textOf(node: Scalar): string {
+  return typeof node.value === "string" ? node.value : "";
+}
+
 function isPlain(node: unknown): node is Scalar {
   return isScalar(node) && node.type === "PLAIN" && !TEXT_TAGS.has(node.tag ?? "");
 }
 
 function isNull(node: unknown): boolean {
-  return isPlain(node) && NULLS.has(String(node.value ?? ""));
+  return isPlain(node) && NULLS.has(textOf(node));
 }
 
 function isEmpty(node: Node): boolean {
-  return isScalar(node) && node.type === "PLAIN" && (node.value ?? "") === "";
+  return isScalar(node) && node.type === "PLAIN" && textOf(node) === "";
 }
 
 function scalarValue(node: Scalar): unknown {
   if (isNull(node)) return undefined;
-  const text = String(node.value ?? "");
+  const text = textOf(node);
   return isPlain(node) ? new Plain(text) : text;
 }
 
@@ -353,7 +358,7 @@ function pathAt(root: Node | null, offset: number): Path | null {
 function childAt(node: Node, offset: number): readonly [string | number, Node | null] | null {
   if (isMap(node)) {
     const pair = node.items.findLast(({ key }) => isScalar(key) && offsetOf(key) <= offset);
-    return pair === undefined ? null : [String((pair.key as Scalar).value), pair.value as Node | null];
+    return pair === undefined ? null : [textOf(pair.key as Scalar), pair.value as Node | null];
   }
   if (!isSeq(node)) return null;
   const at = node.items.findLastIndex((item) => item !== null && offsetOf(item as Node) <= offset);

@@ -2,9 +2,10 @@
 import type { HostEntry, HostValue } from "#core/dns-options.ts";
 import { Fault, list, mapOf, show, text } from "#core/fields.ts";
 import type { Ip } from "#core/session.ts";
+import { normalizeDomain, parseDomainPattern } from "#net/domain-pattern.ts";
 import { parseIp } from "#net/ip.ts";
+import { findCircles } from "#config/circles.ts";
 import type { Context } from "#config/context.ts";
-import { parseDomainPattern } from "#config/domain-conditions.ts";
 
 export const hosts = mapOf(list(text()));
 
@@ -19,7 +20,7 @@ export function readHosts(value: unknown, context: Context): readonly HostEntry[
   for (const [key, written] of context.entries(value, ["hosts"])) {
     const items = context.readStrict(list(text()), written, ["hosts", key]);
     if (items === null) continue;
-    const pattern = parseDomainPattern(key);
+    const pattern = parseDomainPattern(key) === null ? null : key.toLowerCase();
     const parsed = pattern === null ? new Fault(`${show(key)} is no domain pattern`) : hostValue(items);
     if (parsed instanceof Fault)
       context.report.error(["hosts", key], `hosts ${show(key)}: ${parsed.message}`);
@@ -33,7 +34,7 @@ function hostValue(items: readonly string[]): HostValue | Fault {
   const [only] = items;
   if (items.length === 1 && only !== undefined && parseIp(only) === null) {
     if (only.toLowerCase() === "lan") return { kind: "lan" };
-    const alias = parseDomainPattern(only);
+    const alias = normalizeDomain(only);
     if (alias !== null && alias.includes(".") && !/[*+]/.test(alias)) return { kind: "alias", name: alias };
     return new Fault(`expected IP addresses, another domain or lan, got ${show(only)}`);
   }
@@ -51,18 +52,13 @@ function hostValue(items: readonly string[]): HostValue | Fault {
 function reportCycles(entries: readonly HostEntry[], context: Context): void {
   const aliases = new Map<string, string>();
   for (const { pattern, value } of entries) if (value.kind === "alias") aliases.set(pattern, value.name);
-  const done = new Set<string>();
-  for (const start of aliases.keys()) {
-    const way: string[] = [];
-    let at: string | undefined = start;
-    while (at !== undefined && !done.has(at) && !way.includes(at)) {
-      way.push(at);
-      at = aliases.get(at);
-    }
-    if (at !== undefined && way.includes(at)) {
-      const circle = [...way.slice(way.indexOf(at)), at].join("->");
-      context.report.error(["hosts", at], `hosts ${show(at)}: cycle in domain mapping ${circle}`);
-    }
-    for (const name of way) done.add(name);
+  const next = (name: string): readonly string[] => {
+    const target = aliases.get(name);
+    return target === undefined ? [] : [target];
+  };
+  for (const circle of findCircles(aliases.keys(), next)) {
+    const [first = ""] = circle;
+    const way = [...circle, first].join("->");
+    context.report.error(["hosts", first], `hosts ${show(first)}: cycle in domain mapping ${way}`);
   }
 }

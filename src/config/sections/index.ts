@@ -93,8 +93,8 @@ export interface Sections {
   readonly dns: DnsOptions;
   readonly sniffer: SnifferOptions;
   readonly tun: TunConfig;
-  /** `dns` and `tun` before the general `ipv6` acted on them, so that a PATCH of it can be taken back. */
-  readonly written: { readonly dns: DnsOptions; readonly tun: TunKeys };
+  /** What the file says before the general `ipv6` and a PATCH of `sniffing` act on it, so that both can be taken back. */
+  readonly written: { readonly dns: DnsOptions; readonly tun: TunKeys; readonly sniffing: boolean };
   /** Null: the manager of users is off. */
   readonly svc: Keys<typeof svc> | null;
   /** Null: the block is absent. */
