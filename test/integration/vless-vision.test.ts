@@ -1,0 +1,284 @@
+/** xtls-rprx-vision between our client and our server: what passes, and what an onlooker on the wire sees. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Server as TcpServer, Socket } from "node:net";
+import { connect, createServer } from "node:net";
+import type { Duplex } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import { connect as tlsConnect, createServer as createTlsServer } from "node:tls";
+import { createHash, randomBytes } from "node:crypto";
+import { describe, test } from "node:test";
+import type { Dialer } from "#core/outbound.ts";
+import { vless } from "#protocols/vless/index.ts";
+import { VisionStream } from "#protocols/vless/vision-stream.ts";
+import { makeCertificate } from "../support/certificate.ts";
+import { inbox, readAll } from "../support/client.ts";
+import { digestNext, exchange, pour } from "../support/exchange.ts";
+import { countThenAnswer, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
+import { openClient, openServer } from "../support/protocol-pair.ts";
+import { directDialer } from "../support/direct-accept.ts";
+
+const certificate = makeCertificate({ names: ["server.test"] });
+const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
+const flow = "xtls-rprx-vision";
+
+/** Passes bytes on and keeps them; `cut` splits what it passes into pieces of that size. */
+async function openTap(port: number, cut: number | null) {
+  const seen = { up: [] as Buffer[], down: [] as Buffer[] };
+  const pass = (from: Socket, to: Socket, kept: Buffer[]) => {
+    from.on("error", () => to.destroy()).on("end", () => to.end());
+    from.on("close", () => from.readableEnded || to.destroy());
+    from.on("data", (bytes: Buffer) => {
+      kept.push(bytes);
+      let flowing = true;
+      for (let at = 0; at < bytes.length; at += cut ?? bytes.length)
+        flowing = to.write(bytes.subarray(at, at + (cut ?? bytes.length)));
+      if (flowing) return;
+      from.pause();
+      to.once("drain", () => from.resume());
+    });
+  };
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    const remote = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+    pass(client, remote, seen.up);
+    pass(remote, client, seen.down);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const of = (pieces: Buffer[]) => Buffer.concat(pieces);
+  return {
+    port: (server.address() as { port: number }).port,
+    up: () => of(seen.up),
+    down: () => of(seen.down),
+    [Symbol.asyncDispose]: async () => void server.close(),
+  };
+}
+
+async function openVision(cut: number | null = null) {
+  await using undo = new AsyncDisposableStack();
+  const options = {
+    certificate: certificate.cert,
+    "private-key": certificate.key,
+    users: [{ username: "ann", uuid, flow }],
+  };
+  const server = undo.use(await openServer(vless, options));
+  const tap = undo.use(await openTap(server.port, cut));
+  const client = {
+    server: "127.0.0.1",
+    port: tap.port,
+    uuid,
+    flow,
+    udp: true,
+    tls: true,
+    servername: "server.test",
+    fingerprint: certificate.fingerprint,
+  };
+  const outbound = undo.use(await openClient(vless, client));
+  const all = undo.move();
+  return { outbound, tap, server, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+async function openTlsOrigin(maxVersion: "TLSv1.2" | "TLSv1.3", on: (socket: TLSSocket) => void) {
+  const options = { cert: certificate.cert, key: certificate.key, maxVersion, allowHalfOpen: true };
+  const server: TcpServer = createTlsServer(options, (socket) => {
+    socket.on("error", () => {});
+    on(socket);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  return {
+    destination: { host: "origin.test", ip: null, port },
+    [Symbol.asyncDispose]: async () => void server.close(),
+  };
+}
+
+/** A TLS conversation inside: 4 MiB each way at once; what the VLESS stream says of itself, and the plain inner bytes. */
+async function converse(
+  outbound: Pick<Dialer, "connect">,
+  version: "TLSv1.2" | "TLSv1.3",
+  size = 4 << 20,
+): Promise<VisionStream> {
+  const [up, down] = [randomBytes(size), randomBytes(size)];
+  const arrived = Promise.withResolvers<string>();
+  await using origin = await openTlsOrigin(version, (socket) => {
+    digestNext(socket, size).then(arrived.resolve, arrived.reject);
+    pour(socket, down, 30_000).catch(arrived.reject);
+  });
+  const signal = AbortSignal.timeout(20_000);
+  const stream = await outbound.connect(origin.destination, { signal, metadata: null });
+  const inner = tlsConnect({ socket: stream, servername: "server.test", rejectUnauthorized: false });
+  inner.on("error", () => {});
+  await once(inner, "secureConnect");
+  const received = digestNext(inner, size);
+  await pour(inner, up, 70_000);
+  const [got, want] = [await received, await arrived.promise];
+  const digest = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+  assert.equal(got, digest(down));
+  assert.equal(want, digest(up));
+  inner.destroy();
+  stream.destroy();
+  return stream as VisionStream;
+}
+
+/** The records of a captured direction: type and length. */
+function recordsOf(bytes: Buffer): { type: number; size: number }[] {
+  const records: { type: number; size: number }[] = [];
+  for (let at = 0; at + 5 <= bytes.length; at += 5 + bytes.readUInt16BE(at + 3)) {
+    assert.ok((bytes[at] as number) >= 0x14 && (bytes[at] as number) <= 0x17, "not a record");
+    records.push({ type: bytes[at] as number, size: bytes.readUInt16BE(at + 3) });
+  }
+  return records;
+}
+
+describe("vision", () => {
+  for (const cut of [null, 7, 900]) {
+    const how = cut === null ? "as it comes" : `cut into ${cut} bytes`;
+    test(
+      `inner TLS 1.3, the wire ${how}: both directions leave the outer TLS`,
+      { timeout: 60_000 },
+      async () => {
+        await using vision = await openVision(cut);
+        const stream = await converse(vision.outbound, "TLSv1.3", cut === 7 ? 100_000 : 4 << 20);
+        assert.deepEqual(stream.raw, { read: true, write: true });
+        // To an onlooker it is one TLS conversation from its first byte to its last.
+        recordsOf(vision.tap.down());
+        recordsOf(vision.tap.up());
+      },
+    );
+  }
+
+  test("after the switch the wire holds the inner records, byte by byte", { timeout: 30_000 }, async () => {
+    await using vision = await openVision();
+    const inner: Buffer[] = [];
+    const tapped: Pick<Dialer, "connect"> = {
+      async connect(...args) {
+        const stream = await vision.outbound.connect(...args);
+        const { push } = stream;
+        stream.push = function (chunk: Buffer | null, ...rest: []) {
+          if (chunk !== null) inner.push(Buffer.from(chunk));
+          return push.call(this, chunk, ...rest);
+        };
+        return stream;
+      },
+    };
+    await converse(tapped, "TLSv1.3", 1 << 20);
+    const plain = Buffer.concat(inner);
+    const tail = plain.subarray(plain.length - 600_000);
+    assert.ok(vision.tap.down().includes(tail), "the inner records are on the wire as they are");
+  });
+
+  test("inner TLS 1.2 and no TLS at all stay inside", { timeout: 60_000 }, async () => {
+    await using vision = await openVision();
+    const stream = await converse(vision.outbound, "TLSv1.2");
+    assert.deepEqual(stream.raw, { read: false, write: false });
+    const plain = (await exchange(vision.outbound, 4 << 20)) as VisionStream;
+    assert.deepEqual(plain.raw, { read: false, write: false });
+  });
+
+  test("half-close, empty streams, and a server that speaks first", { timeout: 30_000 }, async () => {
+    await using vision = await openVision();
+    await using origin = await openTcpOrigin(countThenAnswer);
+    const signal = AbortSignal.timeout(20_000);
+    for (const size of [0, 1, 100_000]) {
+      const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
+      stream.end(Buffer.alloc(size));
+      assert.equal(String(await readAll(stream)), `${size}`);
+      stream.destroy();
+    }
+    await using greeter = await openTcpOrigin((socket) => void socket.end("220 hello\r\n"));
+    const silent = await vision.outbound.connect(greeter.destination, { signal, metadata: null });
+    assert.equal(String(await readAll(silent)), "220 hello\r\n");
+    silent.destroy();
+  });
+
+  test("half-close after the switch, both ends", { timeout: 30_000 }, async () => {
+    await using vision = await openVision();
+    await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
+      let bytes = 0;
+      socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
+      socket.on("end", () => socket.end(`${bytes}`));
+    });
+    const signal = AbortSignal.timeout(20_000);
+    const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
+    const inner = tlsConnect({
+      socket: stream as Duplex,
+      servername: "server.test",
+      rejectUnauthorized: false,
+    });
+    inner.end(Buffer.alloc(300_000));
+    assert.equal(String(await readAll(inner)), "300000");
+    assert.deepEqual((stream as VisionStream).raw, { read: true, write: true });
+    stream.destroy();
+  });
+
+  test("a slow reader holds the sender back", { timeout: 30_000 }, async () => {
+    await using vision = await openVision();
+    let sent = 0;
+    await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
+      const block = Buffer.alloc(65_536);
+      const more = (): void => {
+        while (sent < 64 << 20) {
+          sent += block.length;
+          if (!socket.write(block)) return void socket.once("drain", more);
+        }
+      };
+      more();
+    });
+    const signal = AbortSignal.timeout(20_000);
+    const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
+    const inner = tlsConnect({ socket: stream, servername: "server.test", rejectUnauthorized: false });
+    inner.on("error", () => {});
+    await once(inner, "secureConnect");
+    inner.pause();
+    for (let last = -1; last !== sent;) {
+      last = sent;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    assert.ok(sent < 40 << 20, `${sent} bytes were taken from the origin`);
+    stream.destroy();
+  });
+
+  test("datagrams (XUDP in padded blocks)", { timeout: 30_000 }, async () => {
+    await using vision = await openVision();
+    await using echo = await openUdpEcho();
+    const signal = AbortSignal.timeout(20_000);
+    const opened = await vision.outbound.associate(echo.destination, { signal, metadata: null });
+    const box = inbox(opened);
+    for (let size = 1; size < 8000; size += 500) {
+      opened.send({ payload: Buffer.alloc(size, 7), destination: echo.destination });
+      assert.equal((await box.next()).payload.length, size);
+    }
+    await opened[Symbol.asyncDispose]();
+  });
+
+  test("flow policy: a request without the user's flow, and one with a flow the user lacks", async () => {
+    const tls = { certificate: certificate.cert, "private-key": certificate.key };
+    for (const [users, own] of [
+      [[{ uuid, flow }], ""],
+      [[{ uuid }], flow],
+    ] as const) {
+      await using server = await openServer(vless, { ...tls, users });
+      await using outbound = await openClient(
+        vless,
+        {
+          server: "127.0.0.1",
+          port: server.port,
+          uuid,
+          flow: own,
+          tls: true,
+          servername: "server.test",
+          fingerprint: certificate.fingerprint,
+        },
+        { dialer: directDialer },
+      );
+      const destination = { host: "origin.test", ip: null, port: 9 };
+      const signal = AbortSignal.timeout(10_000);
+      const stream = await outbound.connect(destination, { signal, metadata: null });
+      stream.on("error", () => {}).resume();
+      stream.write("x");
+      await Promise.race([once(stream, "end"), once(stream, "close")]);
+      stream.destroy();
+      assert.equal(server.sessions.length, 0);
+    }
+  });
+});
