@@ -1,5 +1,6 @@
 /** Views of proxies in the field names of the ecosystem (controller sheet §6.1). */
 import type { GroupView, ProxyView } from "#core/control.ts";
+import { timeJson } from "./time-json.ts";
 import type { DelaySample, DelayState } from "#core/delays.ts";
 
 export function proxyJson(proxy: ProxyView) {
@@ -42,10 +43,5 @@ function stateJson({ alive, history }: DelayState) {
 }
 
 function sampleJson({ atMs, delayMs }: DelaySample) {
-  return { time: new Date(atMs).toISOString(), delay: delayMs };
-}
-
-/** The zero time of the ecosystem stands for never. */
-export function updatedAtJson(atMs: number | null): string {
-  return atMs === null ? "0001-01-01T00:00:00Z" : new Date(atMs).toISOString();
+  return { time: timeJson(atMs), delay: delayMs };
 }

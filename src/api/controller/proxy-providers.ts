@@ -2,7 +2,8 @@ import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts"
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { delayJson, delayTest, nodeQuery } from "./delay.ts";
-import { proxyJson, updatedAtJson } from "./proxy-json.ts";
+import { proxyJson } from "./proxy-json.ts";
+import { updatedAtJson } from "./time-json.ts";
 
 type Params = Readonly<Record<string, string>>;
 

@@ -1,7 +1,7 @@
 import type { RuleProvidersControl, RuleProviderView } from "#core/control.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
-import { updatedAtJson } from "./proxy-json.ts";
+import { updatedAtJson } from "./time-json.ts";
 
 export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Route[] {
   return [

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { RulesControl, RuleView } from "#core/control.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { queryInt, queryOf } from "#api/shapes.ts";
+import { timeJson } from "./time-json.ts";
 
 /** Indexes of the list as keys, true: disabled. */
 const changes = z.record(z.string().regex(/^-?[0-9]{1,15}$/, "expected the index of a rule"), z.boolean());
@@ -59,9 +60,9 @@ function ruleJson({ index, type, payload, target, size, ...rule }: RuleView) {
     extra: {
       disabled: rule.disabled,
       hitCount: rule.hits,
-      hitAt: new Date(rule.lastHitAtMs).toISOString(),
+      hitAt: timeJson(rule.lastHitAtMs),
       missCount: rule.misses,
-      missAt: new Date(rule.lastMissAtMs).toISOString(),
+      missAt: timeJson(rule.lastMissAtMs),
     },
   };
 }
