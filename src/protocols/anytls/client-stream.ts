@@ -28,8 +28,7 @@ export class ClientStream extends SessionStream {
     this.target = target;
     this.#unconfirmed = awaited ? [] : null;
     if (!awaited) return;
-    const silence = new DialError("timeout", "the server does not answer on a session that was idle");
-    this.#answerTimer = setTimeout(() => session.close(silence), ANSWER_TIMEOUT_MS);
+    this.#answerTimer = setTimeout(() => session.close(silence()), ANSWER_TIMEOUT_MS);
   }
 
   get mayMove(): boolean {
@@ -106,6 +105,10 @@ export class ClientStream extends SessionStream {
       this.endReading();
     }, LINGER_MS);
   }
+}
+
+function silence(): DialError {
+  return new DialError("timeout", "the server does not answer on a session that was idle");
 }
 
 /** What a server says may be shown, but not as it likes. */
