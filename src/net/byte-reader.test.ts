@@ -120,6 +120,7 @@ test("disposal rejects a take under way and leaves no listener behind", async ()
   const taken = reader.take(word);
   reader[Symbol.dispose]();
   await assert.rejects(taken, /given up/);
+  await assert.rejects(reader.take(word), /given up/);
   assert.equal(ours.eventNames().length, before);
   theirs.end("still here");
   assert.equal(await readRest(ours), "still here");

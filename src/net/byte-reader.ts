@@ -71,6 +71,7 @@ export class ByteReader implements Disposable {
   take<T>(decode: Decoder<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== null) return reject(this.#failure);
+      if (this.#disposed) return reject(givenUp());
       const attempt = (bytes: Buffer, seen: number): number | null => {
         const decoded = decode(bytes, seen);
         if (decoded === null) return null;
@@ -91,7 +92,7 @@ export class ByteReader implements Disposable {
     const stream = this.#stream;
     stream.off("readable", this.#onReadable).off("end", this.#onEnd);
     stream.off("error", this.#onError).off("close", this.#onEnd);
-    if (this.#failure === null) this.#fail(new DialError("aborted", "the handshake was given up"));
+    if (this.#pending !== null) this.#fail(givenUp());
   }
 
   #pump(): void {
@@ -142,6 +143,10 @@ export class ByteReader implements Disposable {
     this.#held = null;
     pending?.reject(this.#failure);
   }
+}
+
+function givenUp(): Error {
+  return new DialError("aborted", "the handshake was given up");
 }
 
 function tooSlow(timeoutMs: number): Error {

@@ -173,6 +173,23 @@ test("keep-alive, pipelining in order, a flood of requests is cut off", async ()
   assert.equal(got.split("200 OK").length - 1 <= 17, true);
 });
 
+test("many requests on one kept connection add nothing to it", async () => {
+  await using origin = await headOrigin(() => NO_LENGTH);
+  const { accept, sessions } = directAccept();
+  await using proxy = await openTestInbound(http, {}, { accept });
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on("warning", onWarning);
+  using client = await openRawClient(proxy.port);
+  for (let count = 0; count < 30; count++) {
+    client.send(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await client.until("\r\n\r\n");
+  }
+  process.off("warning", onWarning);
+  assert.equal(sessions.length, 1);
+  assert.deepEqual(warnings, []); // such as too many listeners on the stream
+});
+
 test("one connection, two targets and a CONNECT behind them", async () => {
   await using first = await headOrigin(() => NO_LENGTH);
   await using second = await headOrigin(() => NO_LENGTH);

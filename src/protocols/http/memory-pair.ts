@@ -30,6 +30,11 @@ class MemoryEnd extends Duplex {
     this.#peer = peer;
   }
 
+  /** For libraries that expect a socket: no handle here keeps the process alive. */
+  ref(): this {
+    return this;
+  }
+
   override _read(): void {
     const done = this.#waiting;
     this.#waiting = null;

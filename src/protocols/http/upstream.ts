@@ -53,12 +53,8 @@ export class Upstream extends Agent {
     return near;
   }
 
-  // The library expects sockets here; a stream in memory has neither probes nor a handle to keep the process alive.
+  /** The library would set probes and timers here; a stream in memory has neither, and the client's own idle bound counts. */
   override keepSocketAlive(): boolean {
     return true;
-  }
-
-  override reuseSocket(_stream: Duplex, request: { reusedSocket: boolean }): void {
-    request.reusedSocket = true;
   }
 }
