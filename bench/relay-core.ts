@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { SILENT } from "#core/log.ts";
-import type { Router } from "#core/router.ts";
+import type { Decision, Router } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
@@ -17,7 +17,15 @@ import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS } from "#relay/times.ts";
 const target = { host: null, ip: LOOPBACK_V4, port: Number(process.argv[2]) };
 const resolver = { lookup: () => Promise.reject(new Error("there are only addresses here")) };
 const outbound = directOutbound("DIRECT", openDirectDialer({ resolver }));
-const decision = { outbound, chain: ["DIRECT"], groups: [], destination: target, rule: null, facts: {} };
+const decision = {
+  outbound,
+  chain: ["DIRECT"],
+  groups: [],
+  dnsMode: "normal",
+  destination: target,
+  rule: null,
+  facts: {},
+};
 const router: Router = { route: () => Promise.resolve(decision) };
 const env = {
   router,

@@ -1,17 +1,17 @@
 /** From flags to a configuration: what `run`, `-t` and `explain` have in common. */
 import { readFileSync } from "node:fs";
 import { formatDiagnostic } from "#config/report.ts";
+import { patchConfig } from "#config/patch.ts";
 import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
 import { openSafeFiles, safePathEnvironment } from "#config/safe-path.ts";
 import type { Config, Diagnostic } from "#config/config.ts";
-import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 import { VERSION } from "#version.ts";
-import type { Loader } from "../app.ts";
+import type { Loader } from "#app.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { homeOf, sourceOf, type Source } from "./source.ts";
 
@@ -40,9 +40,7 @@ export function setUp(flags: ParsedFlags, env: NodeJS.ProcessEnv, log: Log): Set
     current: () => ({ file: source.file ?? "configuration", result: parse(source.read()) }),
     path: (path) => ({ file: path, result: parse(readFileSync(files.resolve(path), "utf8")) }),
     text: (text) => ({ file: "payload", result: parse(text) }),
-    patched: () => {
-      throw new ConfigError("PATCH of these keys is not in this build yet");
-    },
+    patched: (config, fragment) => patchConfig(config, fragment, parseEnv),
   };
   return { home, source, files, loader };
 }

@@ -4,8 +4,8 @@ import { endpointText } from "#core/session.ts";
 import { openHost } from "#host.ts";
 import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#log.ts";
 import { VERSION } from "#version.ts";
-import { App } from "../app.ts";
-import { newSecret } from "../controller-slot.ts";
+import { App } from "#app.ts";
+import { newSecret } from "#controller-slot.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
 

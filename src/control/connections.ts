@@ -27,7 +27,7 @@ function viewOf({
     metadata,
     sniffedHost: known !== null && known !== asked ? known : "",
     destinationIp: decision?.destination.ip ?? facts?.ip ?? metadata.destination.ip,
-    dnsMode: "normal",
+    dnsMode: decision?.dnsMode ?? "normal",
     process: facts?.process ?? null,
     remoteHost: remoteAddress,
     sourceGeoIp: null,

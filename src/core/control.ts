@@ -8,6 +8,7 @@
  */
 import type { DelayState } from "./delays.ts";
 import type { LogEvent, LogLevel } from "./log.ts";
+import type { DnsMode } from "./router.ts";
 import type { ProcessInfo } from "./rule.ts";
 import type { Ip, Metadata } from "./session.ts";
 
@@ -327,7 +328,7 @@ export interface ConnectionView {
   readonly sniffedHost: string;
   /** Resolved or literal; null when unknown. */
   readonly destinationIp: Ip | null;
-  readonly dnsMode: "normal" | "fake-ip" | "redir-host" | "hosts";
+  readonly dnsMode: DnsMode;
   readonly process: ProcessInfo | null;
   /** Peer host or address of the outbound socket, without the port; "" before the dial. */
   readonly remoteHost: string;

@@ -3,6 +3,9 @@ import type { Group, Outbound } from "./outbound.ts";
 import type { Facts, Rule } from "./rule.ts";
 import type { Destination, Metadata } from "./session.ts";
 
+/** Where the name of a destination came from; `hosts` also where only the address did. */
+export type DnsMode = "normal" | "fake-ip" | "redir-host" | "hosts";
+
 export interface Decision {
   /** The leaf, after every group has picked. */
   readonly outbound: Outbound;
@@ -12,6 +15,7 @@ export interface Decision {
   readonly groups: readonly Group[];
   /** What the outbound is asked for. */
   readonly destination: Destination;
+  readonly dnsMode: DnsMode;
   /** Null: mode is global or direct, the listener named a target, or nothing matched. */
   readonly rule: Rule | null;
   /** All that was learnt on the way. */

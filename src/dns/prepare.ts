@@ -1,11 +1,10 @@
 /** What a session's destination means before rules see it (dns.md §4.1). */
 import type { DnsOptions } from "#core/dns-options.ts";
+import type { DnsMode } from "#core/router.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { FakeIp } from "./fake-ip.ts";
 import type { Hosts } from "./hosts.ts";
 import type { Mapping } from "./mapping.ts";
-
-export type DnsMode = "normal" | "fake-ip" | "redir-host" | "hosts";
 
 export interface Prepared {
   /** With the name that the client meant; a fake address is gone from it. */

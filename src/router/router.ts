@@ -5,7 +5,7 @@ import type { Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Decision, Router } from "#core/router.ts";
 import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
-import type { Destination, Metadata } from "#core/session.ts";
+import type { Metadata } from "#core/session.ts";
 import type { ProcessLookup } from "#platform/process.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileList } from "./compile.ts";
@@ -69,7 +69,7 @@ interface Way {
   readonly counters: RuleCounters | null;
   readonly observer: TraceObserver | null;
   readonly metadata: Metadata;
-  readonly destination: Destination;
+  readonly prepared: Prepared;
   readonly signal: AbortSignal;
 }
 
@@ -130,14 +130,14 @@ class ListRouter implements RuleRouter {
     let facts = factsOf(metadata, prepared, env.findProcessMode);
     if (env.findProcessMode === "always") facts = await this.#discover("process", facts, metadata, signal);
     const fixed = this.#fixedTarget(metadata);
-    if (fixed !== null) return decisionOf(fixed, metadata, prepared.destination, null, facts);
+    if (fixed !== null) return decisionOf(fixed, metadata, prepared, null, facts);
     const root = this.#rootFor(metadata);
     const walk = new Walk(root, this.#lists, facts, observer);
     const counters = root === this.#main && observer === null ? this.#counters : null;
-    return this.#follow({ walk, counters, observer, metadata, destination: prepared.destination, signal });
+    return this.#follow({ walk, counters, observer, metadata, prepared, signal });
   }
 
-  async #follow({ walk, counters, observer, metadata, destination, signal }: Way): Promise<Decision> {
+  async #follow({ walk, counters, observer, metadata, prepared, signal }: Way): Promise<Decision> {
     for (let first = 0; ;) {
       const stop = walk.next(); // synchronous from one missing fact to the next
       if (stop === "wants") {
@@ -148,7 +148,7 @@ class ListRouter implements RuleRouter {
       }
       const rule = stop === "end" ? null : (walk.rule as Rule);
       const target = rule === null ? this.#env.direct : (this.#targets.get(rule.target) as Outbound);
-      const decision = decisionOf(target, metadata, destination, rule, walk.facts);
+      const decision = decisionOf(target, metadata, prepared, rule, walk.facts);
       const reason = rule === null ? null : passReason(decision.outbound, metadata.network);
       if (rule === null || reason === null) {
         counters?.run(first, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
@@ -253,12 +253,12 @@ function passReason(leaf: Outbound, network: Metadata["network"]): PassReason | 
 function decisionOf(
   target: Outbound,
   metadata: Metadata,
-  destination: Destination,
+  { destination, dnsMode = "normal" }: Prepared,
   rule: Rule | null,
   facts: Facts,
 ): Decision {
   const chain = unwrap(target, metadata);
   const outbound = chain.at(-1) as Outbound;
   const groups = chain.filter(isGroup);
-  return { outbound, chain: chain.map(({ name }) => name), groups, destination, rule, facts };
+  return { outbound, chain: chain.map(({ name }) => name), groups, destination, dnsMode, rule, facts };
 }

@@ -1,4 +1,5 @@
 /** From a session to the facts that rules read. */
+import type { DnsMode } from "#core/router.ts";
 import type { Facts } from "#core/rule.ts";
 import type { Destination, Ip, Metadata } from "#core/session.ts";
 import type { SocketQuery } from "#platform/process.ts";
@@ -10,6 +11,8 @@ export type FindProcessMode = "always" | "strict" | "off";
 export interface Prepared {
   /** What the outbound is asked for. */
   readonly destination: Destination;
+  /** Absent: `normal`. */
+  readonly dnsMode?: DnsMode;
   /** What domain rules see; absent: the destination's host. */
   readonly host?: string | null;
   /** What IP rules see: null, nobody shall look; absent: the destination's, or nobody has looked yet. */

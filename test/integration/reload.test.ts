@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { brokenConfigs } from "../support/broken-configs.ts";
 import { freePorts } from "../support/free-ports.ts";
-import { startCore, type Core } from "../support/start-core.ts";
+import { startCore } from "../support/start-core.ts";
 import { openSteadyTransfer, SteadyOrigin, type SteadyTransfer } from "../support/steady-transfers.ts";
 
 const RELOADS = Number(process.env["WEIR_TEST_RELOADS"] ?? 1000);
@@ -98,7 +98,7 @@ test(`${RELOADS} reloads under ${TRANSFERS} transfers interrupt none`, async (co
 });
 
 /** What can be seen from outside: listeners, rules, nodes, and where a connection goes. */
-async function observe(core: Core, [mixed, controller, first, second]: readonly number[]): Promise<string> {
+async function observe([mixed, controller, first, second]: readonly number[]): Promise<string> {
   const get = async (path: string) =>
     (await (await fetch(`http://127.0.0.1:${controller}${path}`)).json()) as Record<string, unknown>;
   const { rules } = (await get("/rules")) as { rules: { type: string; payload: string; proxy: string }[] };
@@ -120,7 +120,7 @@ test("200 broken configurations change nothing and say where they are wrong", as
   await using origin = await SteadyOrigin.open();
   await using core = await startCore(configText(0, ports));
   const transfers = await openTransfers(mixed, origin);
-  const before = await observe(core, ports);
+  const before = await observe(ports);
   const file = join(core.home, "config.yaml");
   const broken = brokenConfigs();
   assert.ok(broken.length >= 200);
@@ -129,7 +129,7 @@ test("200 broken configurations change nothing and say where they are wrong", as
     const { status, message } = await put(controller, { path: "" });
     assert.equal(status, 400, `${name}: ${message}`);
     assert.match(message, /config\.yaml:\d+:\d+ \S+: /, name);
-    assert.equal(await observe(core, ports), before, name);
+    assert.equal(await observe(ports), before, name);
   }
   assert.deepEqual(
     transfers.filter(({ failure }) => failure !== null),

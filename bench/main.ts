@@ -1,0 +1,21 @@
+/** `npm run bench`: all benchmarks, or those whose name holds one of the arguments. Ratios count; absolute figures are this machine's. */
+import { cpus } from "node:os";
+import * as config from "./config.ts";
+import * as dns from "./dns.ts";
+import * as match from "./match.ts";
+import * as relay from "./relay.ts";
+
+interface Benchmark {
+  readonly NAME: string;
+  run(out: (line: string) => void): Promise<void>;
+}
+
+const BENCHMARKS: readonly Benchmark[] = [config, match, dns, relay];
+
+const wanted = process.argv.slice(2);
+console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}`);
+for (const { NAME, run } of BENCHMARKS) {
+  if (wanted.length > 0 && !wanted.some((part) => NAME.includes(part))) continue;
+  console.log(`\n## ${NAME}`);
+  await run((line) => console.log(line));
+}
