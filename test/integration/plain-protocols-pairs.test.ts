@@ -242,6 +242,10 @@ for (const secure of [false, true]) {
   });
 }
 
+test("socks5: credentials that the protocol cannot carry are refused when the node is opened", async () => {
+  await assert.rejects(open(socks5, 1, { username: "u", password: "ü".repeat(128) }), { code: "CONFIG" });
+});
+
 test("socks5: UDP is off unless asked for", async () => {
   const out = await open(socks5, 1);
   assert.equal(out.networks.has("udp"), false);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Duplex } from "node:stream";
-import { asDialError, DialError } from "#core/errors.ts";
+import { asDialError, ConfigError, DialError } from "#core/errors.ts";
 import { flag, secret, serverFields, text } from "#core/fields.ts";
 import type { DialContext, Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
@@ -30,6 +30,8 @@ export const socks5Outbound = outboundSide("Socks5", schema, open);
 async function open(options: Options, env: OutboundEnv): Promise<Outbound> {
   const { username, password, udp } = options;
   const credentials = username === "" && password === "" ? null : { username, password };
+  if (Math.max(Buffer.byteLength(username), Buffer.byteLength(password)) > 255)
+    throw new ConfigError(`proxy ${env.name}: SOCKS5 allows username and password of at most 255 bytes each`);
   const link = await openProxyLink(options, env);
   return {
     name: env.name,

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
+import { UdpClients } from "./udp-clients.ts";
+
+const to: Destination = { host: null, ip: "192.0.2.1" as Ip, port: 53 };
+const from = (port: number): Endpoint => ({ ip: "127.0.0.1" as Ip, port });
+const item = (text: string): Datagram => ({ payload: Buffer.from(text), destination: to });
+
+function table(maxSources: number) {
+  const flows: DatagramFlow[] = [];
+  const sent: string[] = [];
+  const clients = new UdpClients(
+    maxSources,
+    (_source, flow) => void flows.push(flow),
+    ({ payload }, { port }) => void sent.push(`${String(payload)} to ${port}`),
+  );
+  return { clients, flows, sent };
+}
+
+function collect(flow: DatagramFlow | undefined): string[] {
+  const got: string[] = [];
+  flow?.receive(({ payload }) => got.push(String(payload)));
+  return got;
+}
+
+test("one flow a source; what comes before it is received waits", () => {
+  const { clients, flows, sent } = table(8);
+  clients.deliver(from(1), item("a"));
+  clients.deliver(from(1), item("b"));
+  clients.deliver(from(2), item("c"));
+  assert.equal(flows.length, 2);
+  const got = collect(flows[0]);
+  clients.deliver(from(1), item("d"));
+  assert.deepEqual(got, ["a", "b", "d"]);
+  flows[1]?.send(item("answer"));
+  assert.deepEqual(sent, ["answer to 2"]);
+});
+
+test("bounds: sources, and datagrams that wait", () => {
+  const { clients, flows } = table(2);
+  for (let port = 1; port <= 5; port++) clients.deliver(from(port), item("x"));
+  assert.equal(flows.length, 2);
+  for (let count = 0; count < 200; count++) clients.deliver(from(1), item("y"));
+  assert.equal(collect(flows[0]).length, 64);
+});
+
+test("a flow that is disposed of makes room; the end of the socket ends all", async () => {
+  const { clients, flows, sent } = table(1);
+  clients.deliver(from(1), item("a"));
+  await flows[0]?.[Symbol.asyncDispose]();
+  await flows[0]?.closed;
+  flows[0]?.send(item("late"));
+  clients.deliver(from(2), item("b"));
+  assert.equal(flows.length, 2);
+  clients.close();
+  await flows[1]?.closed;
+  assert.equal(clients.size, 0);
+  assert.deepEqual(sent, []);
+});
