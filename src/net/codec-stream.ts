@@ -71,8 +71,15 @@ export class CodecStream extends Duplex {
     this.#markOpened();
     const last = this.#codec.sealEnd();
     // Finished means handed to the kernel: a destroy that follows must not cut off the tail.
-    if (last === null) this.#wire.end(done);
-    else this.#wire.end(last, done);
+    const finished = (error?: Error | null) => done(error && this.#closedInOrder(error) ? null : error);
+    if (last === null) this.#wire.end(finished);
+    else this.#wire.end(last, finished);
+  }
+
+  /** An HTTP/2 stream whose both ends are reached is gone before it calls back: nothing was lost. */
+  #closedInOrder(error: Error): boolean {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ERR_STREAM_DESTROYED" && this.#wire.errored === null && this.#wire.readableEnded;
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

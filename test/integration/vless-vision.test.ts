@@ -10,7 +10,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import type { Dialer } from "#core/outbound.ts";
 import { vless } from "#protocols/vless/index.ts";
-import { VisionStream } from "#protocols/vless/vision-stream.ts";
+import type { VisionStream } from "#protocols/vless/vision-stream.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { inbox, readAll } from "../support/client.ts";
 import { digestNext, exchange, pour } from "../support/exchange.ts";
@@ -38,8 +38,10 @@ async function openTap(port: number, cut: number | null) {
       to.once("drain", () => from.resume());
     });
   };
+  const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     const remote = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+    sockets.add(client).add(remote);
     pass(client, remote, seen.up);
     pass(remote, client, seen.down);
   }).listen(0, "127.0.0.1");
@@ -49,7 +51,10 @@ async function openTap(port: number, cut: number | null) {
     port: (server.address() as { port: number }).port,
     up: () => of(seen.up),
     down: () => of(seen.down),
-    [Symbol.asyncDispose]: async () => void server.close(),
+    async [Symbol.asyncDispose]() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
   };
 }
 
@@ -79,8 +84,9 @@ async function openVision(cut: number | null = null) {
 
 async function openTlsOrigin(maxVersion: "TLSv1.2" | "TLSv1.3", on: (socket: TLSSocket) => void) {
   const options = { cert: certificate.cert, key: certificate.key, maxVersion, allowHalfOpen: true };
+  const sockets = new Set<Socket>();
   const server: TcpServer = createTlsServer(options, (socket) => {
-    socket.on("error", () => {});
+    sockets.add(socket.on("error", () => {}));
     on(socket);
   });
   server.listen(0, "127.0.0.1");
@@ -88,7 +94,10 @@ async function openTlsOrigin(maxVersion: "TLSv1.2" | "TLSv1.3", on: (socket: TLS
   const { port } = server.address() as { port: number };
   return {
     destination: { host: "origin.test", ip: null, port },
-    [Symbol.asyncDispose]: async () => void server.close(),
+    async [Symbol.asyncDispose]() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
   };
 }
 
@@ -153,10 +162,10 @@ describe("vision", () => {
     const tapped: Pick<Dialer, "connect"> = {
       async connect(...args) {
         const stream = await vision.outbound.connect(...args);
-        const { push } = stream;
-        stream.push = function (chunk: Buffer | null, ...rest: []) {
+        const push = stream.push.bind(stream);
+        stream.push = (chunk: Buffer | null) => {
           if (chunk !== null) inner.push(Buffer.from(chunk));
-          return push.call(this, chunk, ...rest);
+          return push(chunk);
         };
         return stream;
       },

@@ -5,6 +5,7 @@ import type { DialContext } from "#core/outbound.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
+import { PlainCodec } from "./plain-codec.ts";
 import type { Http2Pool } from "./pool.ts";
 
 export interface GrpcClientOptions {
@@ -58,7 +59,7 @@ export async function openH2Stream(
     ":authority": hosts[Math.floor(Math.random() * hosts.length)] as string,
     ":path": options.path,
   };
-  return checked(await pool.request(headers, signal, metadata));
+  return new CodecStream(checked(await pool.request(headers, signal, metadata)), new PlainCodec());
 }
 
 /** Anything but 200 is the server's refusal. */

@@ -5,6 +5,7 @@ import { CodecStream } from "#net/codec-stream.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { pathOf } from "#transport/http-head.ts";
+import { PlainCodec } from "./plain-codec.ts";
 import { CONNECTION_WINDOW_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
 
 export interface Http2ServerOptions {
@@ -49,7 +50,7 @@ function answer(
   }
   if (h2 !== null && path === pathOf(h2.path) && hostMatches(headers[":authority"] ?? "", h2.hosts)) {
     stream.respond({ ":status": 200, "cache-control": "no-store" });
-    return stream;
+    return new CodecStream(stream, new PlainCodec());
   }
   stream.respond({ ":status": grpcServiceName !== null && h2 === null ? 415 : 404 }, { endStream: true });
   return null;
