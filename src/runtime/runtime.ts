@@ -10,6 +10,7 @@ import { openDirectDialer } from "#net/direct-dialer.ts";
 import { openProcessLookup } from "#platform/process.ts";
 import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
 import { serve, type ServeEnv } from "#relay/serve.ts";
+import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
 import { openRouter, type RuleRouter } from "#router/router.ts";
 import { Exits } from "./exits.ts";
 import { Inbounds } from "./inbounds.ts";
@@ -30,11 +31,6 @@ export interface RuntimeEnv {
   /** True at the start: a port that cannot be bound is logged and the rest runs. */
   readonly tolerant: boolean;
 }
-
-/** Idle times of conversations, in milliseconds. */
-const TCP_IDLE_MS = 2 * 60 * 60_000;
-const HALF_CLOSED_IDLE_MS = 60_000;
-const UDP_IDLE_MS = 60_000;
 
 export class Runtime {
   readonly config: Config;
@@ -66,7 +62,7 @@ export class Runtime {
       budget: datagrams,
       idleMs: TCP_IDLE_MS,
       halfClosedIdleMs: HALF_CLOSED_IDLE_MS,
-      sessionIdleMs: UDP_IDLE_MS,
+      sessionIdleMs: UDP_SESSION_IDLE_MS,
     };
   }
 
