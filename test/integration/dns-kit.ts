@@ -1,10 +1,10 @@
 /** What the DNS tests share: a scripted server, an engine with plain options, a listener, peers from the system. */
 import { execFile, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -101,31 +101,44 @@ export async function openScripted(script: Script): Promise<ScriptedServer> {
     if (answer === null || answer instanceof Uint8Array) return answer;
     return encodeMessage({ ...answer, id: query.id });
   };
-  const tcp = createServer((socket) => {
+  const serve = (socket: Socket) => {
     socket.on("error", () => {});
     const frames = new FrameReader((frame) => {
       void answerTo(frame, "tcp").then((answer) => answer === null || socket.write(frameOf(answer)));
     });
     socket.on("data", (chunk: Buffer) => frames.push(chunk));
-  });
-  tcp.listen(0, HOST);
-  await once(tcp, "listening");
-  const { port } = tcp.address() as { port: number };
-  const udp = createSocket("udp4");
+  };
+  const { port, tcp, udp } = await openPair({}, serve);
   let open = true;
   udp.on("message", (bytes, from) => {
     void answerTo(bytes, "udp").then((answer) => {
       if (open && answer !== null) udp.send(answer, from.port, from.address);
     });
   });
-  udp.bind(port, HOST);
-  await once(udp, "listening");
   const close = async () => {
     open = false;
     udp.close();
     tcp.close();
   };
   return { port, asked, [Symbol.asyncDispose]: close };
+}
+
+/** UDP and TCP on one free port: of two families of ports the kernel picks one, and the other may be taken. */
+async function openPair(options: { recvBufferSize?: number }, serve: (socket: Socket) => void) {
+  for (;;) {
+    const tcp = createServer({ allowHalfOpen: true, noDelay: true }, serve);
+    tcp.listen(0, HOST);
+    await once(tcp, "listening");
+    const { port } = tcp.address() as { port: number };
+    const udp = createSocket({ type: "udp4", ...options });
+    udp.bind(port, HOST);
+    try {
+      await once(udp, "listening");
+      return { port, tcp, udp };
+    } catch {
+      tcp.close(); // somebody else has the UDP port: another one
+    }
+  }
 }
 
 export function reply(query: Message, answers: readonly ResourceRecord[], rcode = 0): Message {
@@ -148,27 +161,25 @@ export interface Listener extends AsyncDisposable {
 }
 
 /** The engine behind a UDP and a TCP socket on one free port. */
-export async function listen(handle: Dns["handle"], ip: string = HOST): Promise<Listener> {
-  await using undo = new AsyncDisposableStack();
-  const udp = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
-  udp.bind(0, ip);
-  await once(udp, "listening");
-  undo.defer(() => void udp.close());
-  const { port } = udp.address();
-  const tcp = createServer({ allowHalfOpen: true, noDelay: true });
-  tcp.listen(port, ip);
-  await once(tcp, "listening");
-  undo.defer(() => void tcp.close());
+export async function listen(handle: Dns["handle"]): Promise<Listener> {
+  const arrived = new EventEmitter();
+  const { port, tcp, udp } = await openPair({ recvBufferSize: 4 << 20 }, (socket) =>
+    arrived.emit("tcp", socket),
+  );
+  const ip = HOST;
   const endpoint = [{ ip: ip as Ip, port }];
   const opened = await openDnsServer({
     log: SILENT,
     handle,
     listenUdp: async (on) => (on(udp), endpoint),
-    listenTcp: async (on) => (tcp.on("connection", on), endpoint),
+    listenTcp: async (on) => (arrived.on("tcp", on), endpoint),
   });
-  undo.use(opened);
-  const life = undo.move();
-  return { port, [Symbol.asyncDispose]: () => life.disposeAsync() };
+  const close = async () => {
+    opened[Symbol.dispose]();
+    udp.close();
+    tcp.close();
+  };
+  return { port, [Symbol.asyncDispose]: close };
 }
 
 const run = promisify(execFile);
