@@ -17,7 +17,7 @@ import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS } from "#relay/times.ts";
 const target = { host: null, ip: LOOPBACK_V4, port: Number(process.argv[2]) };
 const resolver = { lookup: () => Promise.reject(new Error("there are only addresses here")) };
 const outbound = directOutbound("DIRECT", openDirectDialer({ resolver }));
-const decision = {
+const decision: Decision = {
   outbound,
   chain: ["DIRECT"],
   groups: [],
