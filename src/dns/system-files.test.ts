@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { NameserverOptions } from "#core/dns-options.ts";
+import { openHosts, parseHostsFile } from "./hosts.ts";
+import { encodeQuestion } from "./query.ts";
+import { parseDhclientLease, parseNetworkdLease } from "./upstream/dhcp.ts";
+import { openSystemUpstream, parseResolvConf } from "./upstream/system.ts";
+
+test("resolv.conf, hosts and leases as they come", () => {
+  const text =
+    "# x\nnameserver 192.0.2.1\n  nameserver fe80::1%eth0\nsearch a.org\nnameserver bad\n#nameserver 1.1.1.1\n";
+  assert.deepEqual(parseResolvConf(text), ["192.0.2.1", "fe80::1"]);
+  const hosts = parseHostsFile(
+    "127.0.0.1 localhost\n::1 localhost ip6\n10.0.0.1\tA.org. b.org # c.org\nbad d.org\n",
+  );
+  assert.deepEqual(
+    [...hosts],
+    [
+      ["localhost", ["127.0.0.1", "::1"]],
+      ["ip6", ["::1"]],
+      ["a.org", ["10.0.0.1"]],
+      ["b.org", ["10.0.0.1"]],
+    ],
+  );
+  assert.deepEqual(parseNetworkdLease("ADDRESS=10.0.0.9\nDNS=10.0.0.1 10.0.0.2\n"), ["10.0.0.1", "10.0.0.2"]);
+  const lease = (ip: string) => `lease {\n  option domain-name-servers ${ip}, 10.0.0.2;\n}\n`;
+  assert.deepEqual(parseDhclientLease(lease("10.0.0.8") + lease("10.0.0.1")), ["10.0.0.1", "10.0.0.2"]);
+  assert.deepEqual(parseDhclientLease(""), []);
+});
+
+test("system: the list follows the file, own addresses are never asked, and without any there are defaults", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "dns-system-"));
+  const resolvConf = join(folder, "resolv.conf");
+  let now = 0;
+  const asked = new Set<string>();
+  const openServer = ({ host }: NameserverOptions) => ({
+    text: host,
+    fixed: false,
+    exchange: async (query: Uint8Array) => {
+      asked.add(host);
+      const answer = Buffer.from(query);
+      answer[2] = 0x81;
+      return answer;
+    },
+    [Symbol.asyncDispose]: async () => {},
+  });
+  const own = new Set(["192.0.2.2"]) as never;
+  await using upstream = openSystemUpstream({
+    resolvConf,
+    ownAddresses: () => own,
+    openServer,
+    nowMs: () => now,
+  });
+  const whoIsAsked = async () => {
+    asked.clear();
+    await upstream.exchange(encodeQuestion("a.org", 1), new AbortController().signal);
+    return [...asked];
+  };
+  try {
+    assert.deepEqual(await whoIsAsked(), ["114.114.114.114", "8.8.8.8"]);
+    await writeFile(resolvConf, "nameserver 192.0.2.1\nnameserver 192.0.2.2\n");
+    now += 5000;
+    assert.deepEqual(await whoIsAsked(), ["192.0.2.1"]);
+    await writeFile(resolvConf, "nameserver 192.0.2.3\n");
+    await utimes(resolvConf, 1, 1);
+    assert.deepEqual(await whoIsAsked(), ["192.0.2.1"]);
+    now += 5000;
+    assert.deepEqual(await whoIsAsked(), ["192.0.2.3"]);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("the system's hosts file is asked after the table, for exact names", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "dns-hosts-"));
+  const systemFile = join(folder, "hosts");
+  await writeFile(systemFile, "10.0.0.1 a.org b.org\n");
+  try {
+    const alias = { kind: "alias", name: "b.org" } as const;
+    const addresses = { kind: "addresses", addresses: ["10.0.0.9" as never] } as const;
+    const entries = [
+      { pattern: "a.org", value: addresses },
+      { pattern: "c.org", value: alias },
+      { pattern: "me.lan", value: { kind: "lan" } as const },
+    ];
+    const hosts = await openHosts({ entries, systemFile, nowMs: () => 0 });
+    assert.deepEqual(hosts.find("a.org"), { name: "a.org", addresses: ["10.0.0.9"] });
+    assert.deepEqual(hosts.find("b.org"), { name: "b.org", addresses: ["10.0.0.1"] });
+    assert.deepEqual(hosts.find("c.org"), { name: "b.org", addresses: ["10.0.0.1"] });
+    assert.equal(hosts.find("www.b.org"), null);
+    assert.ok(Array.isArray(hosts.find("me.lan")?.addresses));
+    assert.equal(hosts.find("me.lan")?.addresses?.includes("127.0.0.1" as never), false);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
