@@ -44,3 +44,17 @@ export function checkManagedListeners(
     seen.add(name);
   }
 }
+
+/** A server without a certificate would only fail later, and only in the log. */
+export function checkControllerTls(
+  { report }: Context,
+  { externalControllerTls }: { readonly externalControllerTls: string },
+  { certificate, privateKey }: { readonly certificate: string; readonly privateKey: string },
+): void {
+  if (externalControllerTls !== "" && (certificate === "" || privateKey === ""))
+    report.warning(
+      ["external-controller-tls"],
+      "external-controller-tls needs tls.certificate and tls.private-key; without them it stays closed",
+      "key",
+    );
+}

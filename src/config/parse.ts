@@ -3,7 +3,7 @@ import type { SafeFiles } from "#core/files.ts";
 import type { z } from "zod";
 import type { Config, Diagnostic, RuleConfig } from "./config.ts";
 import { Context, parseSafely, type Registries } from "./context.ts";
-import { checkManagedListeners, checkTun } from "./cross-checks.ts";
+import { checkControllerTls, checkManagedListeners, checkTun } from "./cross-checks.ts";
 import { buildDns } from "./dns-build.ts";
 import { freezePlain } from "./freeze.ts";
 import { liftGeneral, maskIpv6 } from "./general-build.ts";
@@ -87,6 +87,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const sniffer = buildSniffer(readBlock("sniffer", root, context), context, ruleProviders.names);
   const svc = root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]);
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
+  const tls = readBlock("tls", root, context);
+  checkControllerTls(context, flat.controller, tls);
   return {
     ...lifted,
     controller: flat.controller,
@@ -103,7 +105,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     hosts: readHosts(root["hosts"], context),
     ...maskIpv6(lifted.general.ipv6, { dns, tun, sniffing: sniffer.enable }),
     sniffer,
-    tls: readBlock("tls", root, context),
+    tls,
     profile: readBlock("profile", root, context),
     ntp: readBlock("ntp", root, context),
     experimental: readBlock("experimental", root, context),

@@ -273,6 +273,17 @@ test("tls: a client CA alone asks for certificates; a verifying type needs a CA"
   assert.match(errorsOf("tls: {client-auth-type: requiere-any}\n").join(), /did you mean "require-any"/);
 });
 
+test("an HTTPS Controller without a certificate is warned about", () => {
+  const { warnings } = parseConfig("external-controller-tls: :9443\n", testEnv());
+  assert.match(warnings[0]?.message ?? "", /needs tls\.certificate and tls\.private-key/);
+});
+
+test("a subscription's address does not enter a message", () => {
+  const errors = errorsOf("proxy-providers: {p: {type: http, url: 'htps://a.example/sub?token=SECRET'}}\n");
+  assert.match(errors.join(), /got one beginning with "htps"/);
+  assert.ok(!errors.join().includes("SECRET"));
+});
+
 test("providers: default paths, overrides, required keys", () => {
   const { proxyProviders, ruleProviders } = good(`
 proxy-providers:

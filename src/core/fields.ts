@@ -199,10 +199,13 @@ export const ranges = (minimum: number, maximum: number) =>
 
 /** An absolute http or https URL, as it was written. */
 export const httpUrl = () =>
-  scalar({ type: "string", format: "uri" }, (source, raw) => {
+  scalar({ type: "string", format: "uri" }, (source) => {
     const url = URL.parse(source);
     if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "") return source;
-    return new Fault(`expected a URL beginning with http:// or https://, got ${show(raw)}`);
+    const scheme = source.split(/[:/?#]/, 1)[0] as string; // the rest may hold a subscription's token
+    return new Fault(
+      `expected a URL beginning with http:// or https://, got one beginning with ${show(scheme)}`,
+    );
   });
 
 /** A regular expression in the spelling of `compilePattern`, as text. */

@@ -1,5 +1,5 @@
 /** The manager of users. The block's presence turns it on. */
-import { block, Fault, filePath, list, name, scalar, show } from "#core/fields.ts";
+import { block, Fault, filePath, list, name, scalar } from "#core/fields.ts";
 
 const SHORTEST_SECRET_BYTES = 32;
 
@@ -12,7 +12,7 @@ const adminSecret = () =>
 
 /** https, no user, query or fragment; slashes at the end are removed. */
 const publicBaseUrl = () =>
-  scalar({ type: "string", format: "uri" }, (source, raw) => {
+  scalar({ type: "string", format: "uri" }, (source) => {
     if (source === "") return "";
     const url = source === source.trim() ? URL.parse(source) : null;
     const fits =
@@ -22,7 +22,7 @@ const publicBaseUrl = () =>
       url.password === "" &&
       !/[?#@]/.test(source);
     if (fits) return source.replace(/\/+$/, "");
-    return new Fault(`expected an absolute https:// URL without user, query or fragment, got ${show(raw)}`);
+    return new Fault(`expected an absolute https:// URL without user, query or fragment`);
   });
 
 export const svc = block({
