@@ -10,6 +10,7 @@ import { socks, socks5 } from "./socks/index.ts";
 import { trojan } from "./trojan/index.ts";
 import { tunnel } from "./tunnel/index.ts";
 import { vless } from "./vless/index.ts";
+import { vmess } from "./vmess/index.ts";
 
 export const PROTOCOLS: readonly Protocol[] = [
   direct,
@@ -23,5 +24,6 @@ export const PROTOCOLS: readonly Protocol[] = [
   shadowsocks,
   anytls,
   vless,
+  vmess,
   trojan,
 ];

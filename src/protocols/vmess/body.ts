@@ -1,0 +1,186 @@
+/** The chunks behind the headers: SIZE DATA PADDING, in the forms that the request's options name. */
+import { shake128 } from "@noble/hashes/sha3.js";
+import { ProtocolError } from "#core/errors.ts";
+import type { ByteQueue } from "#net/byte-queue.ts";
+import { type Aead, createAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import {
+  OPTION_AUTHENTICATED_LENGTH,
+  OPTION_CHUNKS,
+  OPTION_MASKING,
+  OPTION_PADDING,
+  type RequestHeader,
+  SECURITY_AES,
+  SECURITY_CHACHA,
+} from "./header.ts";
+import { answerKey, expandKey, kdf16 } from "./kdf.ts";
+
+/** Peers read chunks of at least this size, whatever their own limits. */
+const MAX_CHUNK = 8192;
+const MAX_PADDING = 64;
+
+/** Numbers that mask sizes and choose paddings: one stream for both, from the IV. */
+class SizeMask {
+  readonly #xof: ReturnType<typeof shake128.create>;
+  #block: Uint8Array = new Uint8Array(0);
+  #at = 0;
+
+  constructor(iv: Uint8Array) {
+    this.#xof = shake128.create().update(iv);
+  }
+
+  next(): number {
+    if (this.#at === this.#block.length) {
+      this.#block = this.#xof.xof(168);
+      this.#at = 0;
+    }
+    const value = ((this.#block[this.#at] as number) << 8) | (this.#block[this.#at + 1] as number);
+    this.#at += 2;
+    return value;
+  }
+}
+
+function cipherOf(security: number, key: Uint8Array): Aead | null {
+  if (security === SECURITY_AES) return createAead("aes-128-gcm", key);
+  return security === SECURITY_CHACHA ? createAead("chacha20-poly1305", expandKey(key)) : null;
+}
+
+/** What both ends of one direction know. */
+class Direction {
+  readonly chunked: boolean;
+  readonly aead: Aead | null;
+  readonly tagBytes: number;
+  readonly sizeBytes: number;
+  readonly #sizes: Aead | null;
+  readonly #mask: SizeMask | null;
+  readonly #padded: boolean;
+  readonly #nonce: Buffer;
+  readonly #sizeNonce: Buffer;
+  #count = 0;
+
+  constructor(request: RequestHeader, side: "request" | "answer") {
+    const { options, security, key, iv } = request;
+    const [ownKey, ownIv] = side === "request" ? [key, iv] : [answerKey(key), answerKey(iv)];
+    this.aead = cipherOf(security, ownKey);
+    this.tagBytes = this.aead === null ? 0 : TAG_BYTES;
+    this.chunked = (options & OPTION_CHUNKS) !== 0 || this.aead !== null;
+    // The key and the IV of the sizes are the request's in both directions.
+    const authenticated = (options & OPTION_AUTHENTICATED_LENGTH) !== 0;
+    this.#sizes = authenticated ? cipherOf(security, kdf16(key, "auth_len")) : null;
+    this.sizeBytes = this.#sizes === null ? 2 : 2 + TAG_BYTES;
+    this.#mask = (options & OPTION_MASKING) === 0 ? null : new SizeMask(ownIv);
+    this.#padded = (options & OPTION_PADDING) !== 0;
+    this.#nonce = Buffer.from(ownIv.subarray(0, 12));
+    this.#sizeNonce = Buffer.from(iv.subarray(0, 12));
+  }
+
+  /** Comes before the size: both draw from one stream. */
+  nextPadding(): number {
+    return this.#padded && this.#mask !== null ? this.#mask.next() % MAX_PADDING : 0;
+  }
+
+  /** Counter(2) and bytes 2 to 12 of the IV; it wraps, as it does at all peers. */
+  nonce(): Buffer {
+    this.#nonce.writeUInt16BE(this.#count);
+    return this.#nonce;
+  }
+
+  advance(): void {
+    this.#count = (this.#count + 1) & 0xffff;
+  }
+
+  sizeInto(out: Buffer, at: number, size: number): number {
+    if (this.#sizes === null) return out.writeUInt16BE(size ^ (this.#mask?.next() ?? 0), at);
+    this.#sizeNonce.writeUInt16BE(this.#count);
+    const plain = Buffer.from([(size - TAG_BYTES) >> 8, (size - TAG_BYTES) & 0xff]);
+    return this.#sizes.sealInto(out, at, this.#sizeNonce, plain);
+  }
+
+  openSize(sealed: Buffer): number {
+    if (this.#sizes === null) return sealed.readUInt16BE() ^ (this.#mask?.next() ?? 0);
+    this.#sizeNonce.writeUInt16BE(this.#count);
+    const plain = this.#sizes.open(this.#sizeNonce, sealed);
+    if (plain === null) throw new ProtocolError("a chunk's size does not authenticate");
+    return plain.readUInt16BE() + TAG_BYTES;
+  }
+}
+
+/** `whole`: each piece is one chunk, because it is a datagram. */
+export class BodySealer {
+  readonly #direction: Direction;
+  readonly #maxBytes: number;
+
+  constructor(request: RequestHeader, side: "request" | "answer", whole: boolean) {
+    this.#direction = new Direction(request, side);
+    const { tagBytes } = this.#direction;
+    this.#maxBytes = (whole ? 0xffff : MAX_CHUNK) - tagBytes - MAX_PADDING;
+  }
+
+  seal(plain: Buffer): Buffer {
+    const { chunked, sizeBytes, tagBytes } = this.#direction;
+    if (!chunked || plain.length === 0) return plain;
+    const chunks = Math.ceil(plain.length / this.#maxBytes);
+    const out = Buffer.alloc(plain.length + chunks * (sizeBytes + tagBytes + MAX_PADDING));
+    let end = 0;
+    for (let from = 0; from < plain.length; from += this.#maxBytes)
+      end = this.#chunkInto(out, end, plain.subarray(from, from + this.#maxBytes));
+    return out.subarray(0, end);
+  }
+
+  /** The empty chunk that ends a stream of chunks; null where the wire's end does. */
+  sealEnd(): Buffer | null {
+    const { chunked, sizeBytes, tagBytes } = this.#direction;
+    if (!chunked) return null;
+    const out = Buffer.alloc(sizeBytes + tagBytes + MAX_PADDING);
+    return out.subarray(0, this.#chunkInto(out, 0, Buffer.alloc(0)));
+  }
+
+  /** The padding is left as zeros: nobody sees it but under the sizes' mask, and it is not looked at. */
+  #chunkInto(out: Buffer, at: number, plain: Buffer): number {
+    const direction = this.#direction;
+    const padding = direction.nextPadding();
+    const bodyAt = direction.sizeInto(out, at, plain.length + direction.tagBytes + padding);
+    const { aead } = direction;
+    const end =
+      aead === null ? bodyAt + plain.copy(out, bodyAt) : aead.sealInto(out, bodyAt, direction.nonce(), plain);
+    direction.advance();
+    return end + padding;
+  }
+}
+
+export class BodyOpener {
+  readonly #direction: Direction;
+  /** Of the chunk whose size has been read; -1: a size comes next. */
+  #size = -1;
+  #padding = 0;
+
+  constructor(request: RequestHeader, side: "request" | "answer") {
+    this.#direction = new Direction(request, side);
+  }
+
+  /** Is it between two chunks? */
+  get idle(): boolean {
+    return this.#size < 0;
+  }
+
+  /** The next piece; empty: the peer's end mark; null: more bytes are needed. Throws `ProtocolError`. */
+  next(arrived: ByteQueue): Buffer | null {
+    const direction = this.#direction;
+    if (!direction.chunked) return arrived.length === 0 ? null : arrived.takeSome(arrived.length);
+    if (this.#size < 0) {
+      const sealed = arrived.take(direction.sizeBytes);
+      if (sealed === null) return null;
+      this.#padding = direction.nextPadding();
+      this.#size = direction.openSize(sealed);
+      if (this.#size < direction.tagBytes + this.#padding || this.#size > 0xffff)
+        throw new ProtocolError(`a chunk of ${this.#size} bytes cannot be`);
+    }
+    const chunk = arrived.take(this.#size);
+    if (chunk === null) return null;
+    this.#size = -1;
+    const sealed = chunk.subarray(0, chunk.length - this.#padding);
+    const plain = direction.aead === null ? sealed : direction.aead.open(direction.nonce(), sealed);
+    if (plain === null) throw new ProtocolError("a chunk does not authenticate");
+    direction.advance();
+    return plain;
+  }
+}

@@ -1,0 +1,11 @@
+/** VMess with the AEAD header (docs/protocols/vmess.md). */
+import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
+import { openInbound } from "./inbound.ts";
+import { inboundSchema, outboundSchema } from "./options.ts";
+import { openOutbound } from "./outbound.ts";
+
+export const vmess: Protocol = {
+  type: "vmess",
+  inbound: inboundSide(inboundSchema, openInbound),
+  outbound: outboundSide("Vmess", outboundSchema, openOutbound),
+};

@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { choice, Fault, flag, list, scalar, serverFields, show, parseInteger, text } from "#core/fields.ts";
+import { userId } from "#protocols/vless/options.ts";
+import { transportClientFields, transportServerFields } from "#transport/fields.ts";
+import {
+  realityClientFields,
+  realityServerFields,
+  tlsClientFields,
+  tlsServerFields,
+} from "#transport/tls/fields.ts";
+
+/** Anything but 0 asks for the older header, which is protected by MD5 alone. */
+const alterId = () =>
+  scalar({ type: "integer", const: 0 }, (source, raw) => {
+    const value = parseInteger(source);
+    if (value === 0) return 0;
+    return new Fault(
+      value === null
+        ? `expected 0, got ${show(raw)}`
+        : `alterId ${value} means the legacy MD5 header, which is not spoken; set alterId: 0 here and on the server`,
+    );
+  });
+
+export const CIPHERS = ["auto", "none", "zero", "aes-128-gcm", "chacha20-poly1305"] as const;
+
+export const outboundSchema = z.object({
+  ...serverFields,
+  uuid: userId(),
+  alterId: alterId().default(0),
+  cipher: choice(CIPHERS).default("auto"),
+  udp: flag().default(false),
+  "packet-encoding": choice(["", "none", "packet", "packetaddr", "xudp"]).default(""),
+  xudp: flag().default(false),
+  "packet-addr": flag().default(false),
+  "global-padding": flag().default(false),
+  "authenticated-length": flag().default(false),
+  tls: flag().default(false),
+  servername: text().optional(),
+  ...tlsClientFields,
+  ...realityClientFields,
+  ...transportClientFields(["tcp", "http", "h2", "ws", "grpc"]),
+});
+export type OutboundOptions = z.output<typeof outboundSchema>;
+
+const user = z.object({ username: text().optional(), uuid: userId(), alterId: alterId().default(0) });
+
+export const inboundSchema = z.object({
+  users: list(user),
+  ...tlsServerFields,
+  ...realityServerFields,
+  ...transportServerFields,
+});
+export type InboundOptions = z.output<typeof inboundSchema>;

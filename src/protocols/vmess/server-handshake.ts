@@ -1,0 +1,79 @@
+import { ProtocolError } from "#core/errors.ts";
+import type { HandshakeStep } from "#net/read-handshake.ts";
+import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import {
+  AUTH_ID_BYTES,
+  COMMAND_UDP,
+  openLength,
+  openRequest,
+  OPTION_CHUNKS,
+  PREFIX_BYTES,
+  type RequestHeader,
+  SECURITY_AES,
+  SECURITY_ZERO,
+} from "./header.ts";
+import { findByAuthId, type VmessUser } from "./users.ts";
+
+const MAX_SKEW_SECONDS = 120;
+/** A header stays valid for the skew in both directions. */
+const AUTH_ID_WINDOW_MS = 2 * MAX_SKEW_SECONDS * 1000;
+const SESSION_WINDOW_MS = 180_000;
+const REMEMBERED = 65_536;
+
+/** What a listener remembers of recent requests. */
+export class RequestGuard {
+  readonly #authIds: ReplayFilter;
+  readonly #sessions: ReplayFilter;
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number = () => Date.now()) {
+    this.#nowMs = nowMs;
+    this.#authIds = new ReplayFilter({ capacity: REMEMBERED, windowMs: AUTH_ID_WINDOW_MS, now: nowMs });
+    this.#sessions = new ReplayFilter({ capacity: REMEMBERED, windowMs: SESSION_WINDOW_MS, now: nowMs });
+  }
+
+  /** Throws `ProtocolError` for a request from another time. */
+  checkTime(unixSeconds: number): void {
+    const skew = unixSeconds - Math.floor(this.#nowMs() / 1000);
+    if (!(Math.abs(skew) <= MAX_SKEW_SECONDS))
+      throw new ProtocolError(`the client's clock differs by ${skew} s, ${MAX_SKEW_SECONDS} s are allowed`);
+  }
+
+  /** Throws `ProtocolError` for a request that was here before. */
+  admit(prefix: Buffer, user: VmessUser, { key, iv }: RequestHeader): void {
+    const known = !this.#authIds.add(Buffer.from(prefix.subarray(0, AUTH_ID_BYTES)));
+    if (known || !this.#sessions.add(Buffer.concat([user.id, key, iv])))
+      throw new ProtocolError("the request was made before");
+  }
+}
+
+export interface Greeting {
+  readonly user: VmessUser;
+  readonly request: RequestHeader;
+}
+
+/** One step function per connection. Throws `ProtocolError` for every kind of unwelcome peer alike. */
+export function serverHandshake(users: readonly VmessUser[], guard: RequestGuard): HandshakeStep<Greeting> {
+  return (arrived) => {
+    const prefix = arrived.peek(PREFIX_BYTES);
+    if (prefix === null) return null;
+    const found = findByAuthId(users, prefix);
+    if (found === null) throw new ProtocolError("no user made this request");
+    guard.checkTime(found.unixSeconds);
+    const { user } = found;
+    const whole = arrived.take(PREFIX_BYTES + openLength(user.commandKey, prefix));
+    if (whole === null) return null;
+    const request = openRequest(
+      user.commandKey,
+      whole.subarray(0, PREFIX_BYTES),
+      whole.subarray(PREFIX_BYTES),
+    );
+    guard.admit(whole, user, request);
+    const { security, command, options } = request;
+    if (security < SECURITY_AES || security > SECURITY_ZERO)
+      throw new ProtocolError(`a security of ${security} is not known`);
+    if (command === COMMAND_UDP && (options & OPTION_CHUNKS) === 0)
+      throw new ProtocolError("datagrams without chunks have no bounds");
+    return { user, request };
+  };
+}
