@@ -24,6 +24,7 @@ const decision: Decision = {
   dnsMode: "normal",
   destination: target,
   rule: null,
+  unruled: true,
   facts: {},
 };
 const router: Router = { route: () => Promise.resolve(decision) };

@@ -24,9 +24,10 @@ function viewOf({
   const asked = metadata.destination.host;
   const known = facts?.host ?? null;
   return {
-    metadata,
+    metadata: decision === null ? metadata : { ...metadata, destination: decision.destination },
     sniffedHost: known !== null && known !== asked ? known : "",
-    destinationIp: decision?.destination.ip ?? facts?.ip ?? metadata.destination.ip,
+    // Before the decision the address may be a fake one, which is not for people to see.
+    destinationIp: decision?.destination.ip ?? facts?.ip ?? null,
     dnsMode: decision?.dnsMode ?? "normal",
     process: facts?.process ?? null,
     remoteHost: remoteAddress,

@@ -5,7 +5,17 @@ import type { Ip, IpPrefix } from "./session.ts";
 export interface NameserverOptions {
   /** As written, for messages; never holds user information. */
   readonly text: string;
-  readonly scheme: "udp" | "tcp" | "tls" | "https" | "http" | "quic" | "system" | "dhcp" | "rcode" | "tailscale";
+  readonly scheme:
+    | "udp"
+    | "tcp"
+    | "tls"
+    | "https"
+    | "http"
+    | "quic"
+    | "system"
+    | "dhcp"
+    | "rcode"
+    | "tailscale";
   /**
    * A name (lower case) or the canonical text of an address; for `dhcp` the interface, for `rcode` the word
    * (success, format_error, server_failure, name_error, not_implemented, refused), for `system` empty.

@@ -18,6 +18,8 @@ export interface Decision {
   readonly dnsMode: DnsMode;
   /** Null: mode is global or direct, the listener named a target, or nothing matched. */
   readonly rule: Rule | null;
+  /** The mode, or the listener's own target, decided; no rule was asked. */
+  readonly unruled: boolean;
   /** All that was learnt on the way. */
   readonly facts: Facts;
 }

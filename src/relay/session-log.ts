@@ -6,8 +6,9 @@ import type { Decision } from "#core/router.ts";
 import { destinationText, endpointText } from "#core/session.ts";
 import type { Metadata } from "#core/session.ts";
 
-function ends({ source, destination }: Metadata): string {
-  return `${endpointText(source)} --> ${destinationText(destination)}`;
+/** The destination that was decided on: a fake address is not for people to see. */
+function ends({ source, destination }: Metadata, decision: Decision | null): string {
+  return `${endpointText(source)} --> ${destinationText(decision?.destination ?? destination)}`;
 }
 
 function tag({ network }: Metadata): string {
@@ -21,19 +22,21 @@ function using(chain: readonly string[]): string {
 }
 
 /** `[TCP] src --> dst match DomainSuffix(example.com) using Auto[Node 1]`; without a rule only what is used. */
-export function matched(metadata: Metadata, { rule, chain }: Decision): string {
-  const line = `${tag(metadata)} ${ends(metadata)}`;
-  if (rule === null) return `${line} using ${chain[0] ?? "DIRECT"}`;
+export function matched(metadata: Metadata, decision: Decision): string {
+  const { rule, chain, unruled } = decision;
+  const line = `${tag(metadata)} ${ends(metadata, decision)}`;
+  if (rule === null && !unruled) return `${line} doesn't match any rule using ${using(chain)}`;
+  if (rule === null) return `${line} using ${using(chain)}`;
   const payload = rule.payload === "" ? "" : `(${rule.payload})`;
   return `${line} match ${rule.apiType}${payload} using ${using(chain)}`;
 }
 
 /** `[TCP] dial Auto (match DomainSuffix/example.com) src --> dst error: reason`. */
 function failed(metadata: Metadata, decision: Decision | null, error: DialError): string {
-  if (decision === null) return `${tag(metadata)} ${ends(metadata)} error: ${error.message}`;
+  if (decision === null) return `${tag(metadata)} ${ends(metadata, null)} error: ${error.message}`;
   const { rule, chain } = decision;
   const match = rule === null ? "" : ` (match ${rule.apiType}/${rule.payload})`;
-  return `${tag(metadata)} dial ${chain[0] ?? "DIRECT"}${match} ${ends(metadata)} error: ${error.message}`;
+  return `${tag(metadata)} dial ${chain[0] ?? "DIRECT"}${match} ${ends(metadata, decision)} error: ${error.message}`;
 }
 
 /**

@@ -130,7 +130,7 @@ class ListRouter implements RuleRouter {
     let facts = factsOf(metadata, prepared, env.findProcessMode);
     if (env.findProcessMode === "always") facts = await this.#discover("process", facts, metadata, signal);
     const fixed = this.#fixedTarget(metadata);
-    if (fixed !== null) return decisionOf(fixed, metadata, prepared, null, facts);
+    if (fixed !== null) return { ...decisionOf(fixed, metadata, prepared, null, facts), unruled: true };
     const root = this.#rootFor(metadata);
     const walk = new Walk(root, this.#lists, facts, observer);
     const counters = root === this.#main && observer === null ? this.#counters : null;
@@ -260,5 +260,14 @@ function decisionOf(
   const chain = unwrap(target, metadata);
   const outbound = chain.at(-1) as Outbound;
   const groups = chain.filter(isGroup);
-  return { outbound, chain: chain.map(({ name }) => name), groups, destination, dnsMode, rule, facts };
+  return {
+    outbound,
+    chain: chain.map(({ name }) => name),
+    groups,
+    destination,
+    dnsMode,
+    rule,
+    unruled: false,
+    facts,
+  };
 }

@@ -27,7 +27,16 @@ export function metadataOf(destination: Destination, network: Network = "tcp"): 
 
 /** As if a rule had led straight to this outbound. */
 export function decisionOf(outbound: Outbound, destination: Destination, rule: Rule | null = null): Decision {
-  return { outbound, chain: [outbound.name], groups: [], dnsMode: "normal", destination, rule, facts: {} };
+  return {
+    outbound,
+    chain: [outbound.name],
+    groups: [],
+    dnsMode: "normal",
+    destination,
+    rule,
+    unruled: false,
+    facts: {},
+  };
 }
 
 /** MATCH. */
