@@ -21,7 +21,7 @@ function viewOf({
   remoteAddress,
 }: LiveConnection): ConnectionView {
   const facts = decision?.facts;
-  const asked = metadata.destination.host;
+  const asked = decision?.destination.host ?? null;
   const known = facts?.host ?? null;
   return {
     metadata: decision === null ? metadata : { ...metadata, destination: decision.destination },
