@@ -4,6 +4,7 @@ import { ProtocolError } from "#core/errors.ts";
 import type { ByteQueue } from "#net/byte-queue.ts";
 import { type Aead, createAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import {
+  COMMAND_UDP,
   OPTION_AUTHENTICATED_LENGTH,
   OPTION_CHUNKS,
   OPTION_MASKING,
@@ -58,7 +59,7 @@ class Direction {
   #count = 0;
 
   constructor(request: RequestHeader, side: "request" | "answer") {
-    const { options, security, key, iv } = request;
+    const { options, security, command, key, iv } = request;
     const [ownKey, ownIv] = side === "request" ? [key, iv] : [answerKey(key), answerKey(iv)];
     this.aead = cipherOf(security, ownKey);
     this.tagBytes = this.aead === null ? 0 : TAG_BYTES;
@@ -68,7 +69,8 @@ class Direction {
     this.#sizes = authenticated ? cipherOf(security, kdf16(key, "auth_len")) : null;
     this.sizeBytes = this.#sizes === null ? 2 : 2 + TAG_BYTES;
     this.#mask = (options & OPTION_MASKING) === 0 ? null : new SizeMask(ownIv);
-    this.#padded = (options & OPTION_PADDING) !== 0;
+    // Streams without a cipher are never padded, whatever the options say (v2ray 4.34); their datagrams are.
+    this.#padded = (options & OPTION_PADDING) !== 0 && (this.aead !== null || command === COMMAND_UDP);
     this.#nonce = Buffer.from(ownIv.subarray(0, 12));
     this.#sizeNonce = Buffer.from(iv.subarray(0, 12));
   }

@@ -89,7 +89,7 @@ class Client {
   #optionsFor(command: number): number {
     const { cipher, "global-padding": padding, "authenticated-length": authenticated } = this.#options;
     if (cipher === "zero") return command === COMMAND_TCP ? 0 : OPTION_CHUNKS;
-    const padded = padding ? OPTION_PADDING : 0;
+    const padded = padding && cipher !== "none" ? OPTION_PADDING : 0;
     const sealedSizes = authenticated && cipher !== "none" ? OPTION_AUTHENTICATED_LENGTH : 0;
     return OPTION_CHUNKS | OPTION_MASKING | padded | sealedSizes;
   }
