@@ -80,7 +80,7 @@ interface Spoken {
   readonly users: readonly object[];
   readonly credential: object;
   readonly v2rayInbound: object;
-  v2rayOutbound(port: number): object;
+  readonly v2rayOutbound: (port: number) => object;
 }
 
 const spoken: readonly Spoken[] = [
