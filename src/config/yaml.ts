@@ -79,6 +79,9 @@ interface Converted {
   readonly size: number;
 }
 
+/** A path from its end: a value costs one small object, the list is made for faults only. */
+type Trail = { readonly up: Trail; readonly part: string | number } | null;
+
 class Reader {
   readonly #text: string;
   readonly #lines: ReturnType<typeof lineIndex>;
@@ -131,16 +134,16 @@ class Reader {
       this.#faults.push(this.#fault(offsetOf(contents), [], message));
       return null;
     }
-    return this.#convert(contents, [], 0).value as YamlMap;
+    return this.#convert(contents, null, 0).value as YamlMap;
   }
 
-  #convert(node: Node | null, path: Path, depth: number): Converted {
+  #convert(node: Node | null, trail: Trail, depth: number): Converted {
     if (node === null) return { value: undefined, size: 1 };
     if (depth > DEEPEST) {
-      this.#faults.push(this.#fault(offsetOf(node), path, TOO_DEEP));
+      this.#faults.push(this.#faultAt(offsetOf(node), trail, TOO_DEEP));
       return { value: undefined, size: 1 };
     }
-    if (isAlias(node)) return this.#follow(node, path);
+    if (isAlias(node)) return this.#follow(node, trail);
     if (node.anchor !== undefined && node.anchor !== "") this.#anchors.set(node.anchor, node);
     if (isScalar(node)) {
       const value = scalarValue(node);
@@ -150,22 +153,24 @@ class Reader {
     }
     this.#running.add(node);
     const converted = isMap(node)
-      ? this.#convertMap(node, path, depth)
-      : this.#convertList(node, path, depth);
+      ? this.#convertMap(node, trail, depth)
+      : this.#convertList(node, trail, depth);
     this.#running.delete(node);
     if (node.anchor !== undefined) this.#converted.set(node, converted);
     return converted;
   }
 
-  #follow(alias: Alias, path: Path): Converted {
+  #follow(alias: Alias, trail: Trail): Converted {
     const target = this.#anchors.get(alias.source);
     const nothing = { value: undefined, size: 1 };
     if (target === undefined) {
-      this.#faults.push(this.#fault(offsetOf(alias), path, `unknown anchor '${alias.source}' referenced`));
+      this.#faults.push(this.#faultAt(offsetOf(alias), trail, `unknown anchor '${alias.source}' referenced`));
       return nothing;
     }
     if (this.#running.has(target)) {
-      this.#faults.push(this.#fault(offsetOf(alias), path, `anchor '${alias.source}' value contains itself`));
+      this.#faults.push(
+        this.#faultAt(offsetOf(alias), trail, `anchor '${alias.source}' value contains itself`),
+      );
       return nothing;
     }
     this.#targets.set(alias, target);
@@ -174,38 +179,38 @@ class Reader {
     if (this.#aliased <= MOST_ALIASED) return converted;
     if (!this.#bombed) {
       const message = `document contains excessive aliasing: more than ${MOST_ALIASED} repeated values`;
-      this.#faults.push(this.#fault(offsetOf(alias), path, message));
+      this.#faults.push(this.#faultAt(offsetOf(alias), trail, message));
     }
     this.#bombed = true;
     return nothing;
   }
 
-  #convertList(node: Node, path: Path, depth: number): Converted {
+  #convertList(node: Node, trail: Trail, depth: number): Converted {
     const items = isSeq(node) ? (node.items as (Node | null)[]) : [];
     const list: unknown[] = [];
     let size = 1;
     for (const [at, item] of items.entries()) {
-      const converted = this.#convert(item, [...path, at], depth + 1);
+      const converted = this.#convert(item, { up: trail, part: at }, depth + 1);
       list.push(converted.value ?? new Plain("")); // an empty item is there, a null key is not
       size += converted.size;
     }
     return { value: list, size };
   }
 
-  #convertMap(node: YAMLMap, path: Path, depth: number): Converted {
+  #convertMap(node: YAMLMap, trail: Trail, depth: number): Converted {
     const map = Object.create(null) as Record<string, unknown>;
     const merges: Pair[] = [];
     const pairs = new Map<string, Pair>();
     this.#pairs.set(node, pairs);
     let size = 1;
     for (const pair of node.items) {
-      const key = this.#keyOf(pair, path, depth);
+      const key = this.#keyOf(pair, trail, depth);
       if (key === null) continue;
       const earlier = pairs.get(key);
       if (earlier !== undefined) {
         const { line } = this.#lines.place(offsetOf(earlier.key as Node));
         const message = `mapping key ${JSON.stringify(key)} already defined at line ${line}`;
-        this.#faults.push(this.#fault(offsetOf(pair.key as Node), [...path, key], message));
+        this.#faults.push(this.#faultAt(offsetOf(pair.key as Node), { up: trail, part: key }, message));
         continue;
       }
       pairs.set(key, pair);
@@ -213,11 +218,11 @@ class Reader {
         merges.push(pair);
         continue;
       }
-      const converted = this.#convert(pair.value as Node | null, [...path, key], depth + 1);
+      const converted = this.#convert(pair.value as Node | null, { up: trail, part: key }, depth + 1);
       size += converted.size;
       if (converted.value !== undefined) map[key] = converted.value;
     }
-    for (const pair of merges) size += this.#merge(map, pairs, pair, path, depth);
+    for (const pair of merges) size += this.#merge(map, pairs, pair, trail, depth);
     return { value: map, size };
   }
 
@@ -225,7 +230,7 @@ class Reader {
     into: Record<string, unknown>,
     pairs: Map<string, Pair>,
     pair: Pair,
-    path: Path,
+    trail: Trail,
     depth: number,
   ): number {
     pairs.delete("<<");
@@ -233,12 +238,16 @@ class Reader {
     const sources = isSeq(written) ? (written.items as Node[]) : [written];
     let size = 0;
     for (const source of sources) {
-      const converted = this.#convert(source, [...path, "<<"], depth + 1);
+      const converted = this.#convert(source, { up: trail, part: "<<" }, depth + 1);
       const target = source !== null && isAlias(source) ? this.#targets.get(source) : source;
       if (!isMap(target)) {
         const offset = offsetOf(source ?? (pair.key as Node));
         this.#faults.push(
-          this.#fault(offset, [...path, "<<"], "map merge requires map or sequence of maps as the value"),
+          this.#faultAt(
+            offset,
+            { up: trail, part: "<<" },
+            "map merge requires map or sequence of maps as the value",
+          ),
         );
         continue;
       }
@@ -253,16 +262,22 @@ class Reader {
     return size;
   }
 
-  #keyOf(pair: Pair, path: Path, depth: number): string | null {
+  #keyOf(pair: Pair, trail: Trail, depth: number): string | null {
     let key = pair.key as Node | null;
     if (key !== null && isAlias(key)) {
-      this.#convert(key, path, depth);
+      this.#convert(key, trail, depth);
       key = this.#targets.get(key) ?? key;
     } else if (key !== null && key.anchor !== undefined) this.#anchors.set(key.anchor, key);
     if (isScalar(key)) return textOf(key);
     const offset = key === null ? 0 : offsetOf(key);
-    this.#faults.push(this.#fault(offset, path, "a key must be a single value"));
+    this.#faults.push(this.#faultAt(offset, trail, "a key must be a single value"));
     return null;
+  }
+
+  #faultAt(offset: number, trail: Trail, message: string): YamlFault {
+    const path: (string | number)[] = [];
+    for (let at = trail; at !== null; at = at.up) path.unshift(at.part);
+    return this.#fault(offset, path, message);
   }
 
   #fault(offset: number, path: Path, message: string): YamlFault {
