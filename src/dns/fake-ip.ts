@@ -18,6 +18,7 @@ export interface FakeIpState {
 /** What changed since the last batch, in order. `ip` null: forgotten. */
 export interface FakeIpBatch {
   readonly family: 4 | 6;
+  /** What the store holds of another range is of no use any more. */
   readonly range: string;
   readonly offset: number;
   readonly cycle: boolean;

@@ -110,6 +110,7 @@ export class FakePool {
 
   /** Replaces all. A state of another range, or one that makes no sense, leaves the pool empty: it starts over. */
   importState({ range, offset, cycle, pairs }: FakePoolState): void {
+    const before = new Set(this.#offsets.keys());
     this.flush();
     if (range !== this.range || !Number.isInteger(offset) || offset < FIRST_OFFSET || offset >= this.#last)
       return;
@@ -123,6 +124,8 @@ export class FakePool {
     }
     this.#offset = offset;
     this.#cycle = cycle;
+    // The flush told of these names as forgotten; the others come from the store and are in it.
+    for (const [host, at] of this.#offsets) if (before.has(host)) this.#onPair(host, this.#ipOf(at));
   }
 
   #touch(host: string, offset: number): void {

@@ -1,5 +1,5 @@
 /** Look-ups by the core itself: names to literal addresses (dns.md §7.3). */
-import { DialError } from "#core/errors.ts";
+import { DialError, messageOf } from "#core/errors.ts";
 import type { Answer, LookupOptions, Resolver } from "#core/resolver.ts";
 import type { Ip } from "#core/session.ts";
 import { familyOf, ipFromBytes, parseIp } from "#net/ip.ts";
@@ -25,7 +25,17 @@ export interface LookupEnv {
 
 export function openLookup(env: LookupEnv): Resolver {
   const lookup = new Lookup(env);
-  return { lookup: (host, options) => lookup.find(host, options) };
+  return {
+    async lookup(host, options) {
+      try {
+        return await lookup.find(host, options);
+      } catch (error) {
+        if (error instanceof DialError) throw error;
+        const reason = options.signal.aborted ? "aborted" : "resolve";
+        throw new DialError(reason, `${host}: ${messageOf(error)}`, { cause: error });
+      }
+    },
+  };
 }
 
 class Lookup {

@@ -11,6 +11,8 @@ const IDLE_MS = 5 * 60_000;
 /** After that much silence an HTTP/2 server is asked whether it is there. */
 const PING_MS = 30_000;
 const PING_TIMEOUT_MS = 5000;
+/** A request given up after that long, with nothing heard since, says that the connection is dead. */
+const SILENCE_MS = 2000;
 const HTTP1_CONNECTIONS = 2;
 
 export interface HttpClient {
@@ -36,6 +38,7 @@ class Http2Client implements HttpClient {
   readonly #target: HttpTarget;
   readonly #session: ClientHttp2Session;
   #usedAtMs = performance.now();
+  #heardAtMs = 0;
 
   constructor(target: HttpTarget, stream: Duplex) {
     this.#target = target;
@@ -56,14 +59,18 @@ class Http2Client implements HttpClient {
 
   async get(path: string, signal: AbortSignal): Promise<Uint8Array> {
     if (this.closed) throw new DialError("failed", `connection to ${this.#target.text} is closed`);
-    this.#usedAtMs = performance.now();
+    const askedAtMs = performance.now();
+    this.#usedAtMs = askedAtMs;
     const { authorization } = this.#target;
     const stream = this.#session.request(
       { ":path": path, accept: MEDIA_TYPE, ...(authorization === null ? {} : { authorization }) },
       { endStream: true },
     );
     const head = Promise.withResolvers<number>();
-    stream.once("response", (headers: IncomingHttpHeaders) => head.resolve(Number(headers[":status"])));
+    stream.once("response", (headers: IncomingHttpHeaders) => {
+      this.#heardAtMs = performance.now();
+      head.resolve(Number(headers[":status"]));
+    });
     stream.on("error", head.reject);
     // A session that ends takes its requests with it without an error.
     stream.once("close", () =>
@@ -77,6 +84,8 @@ class Http2Client implements HttpClient {
     } finally {
       waiting.release();
       if (!stream.closed) stream.close();
+      const silent = this.#heardAtMs < askedAtMs && performance.now() - askedAtMs > SILENCE_MS;
+      if (signal.aborted && silent) this.close();
     }
   }
 

@@ -10,6 +10,7 @@ import type { Upstream, UpstreamEnv } from "./upstream.ts";
 import { checkAnswers, idOf, withId } from "./wire.ts";
 
 const MAX_REBUILDS = 2;
+const DIAL_TIMEOUT_MS = 5000;
 
 export function openHttpsUpstream(server: NameserverOptions, env: UpstreamEnv): Upstream {
   return new HttpsUpstream(server, env);
@@ -67,7 +68,8 @@ class HttpsUpstream implements Upstream {
     const { scheme, host, port, userInfo } = this.#server;
     const shown = host.includes(":") ? `[${host}]` : host;
     const authority = port === (scheme === "https" ? 443 : 80) ? shown : `${shown}:${port}`;
-    const signal = AbortSignal.any([this.#life.signal, AbortSignal.timeout(5000)]);
+    // Fresh for every dial: a later one must not inherit a deadline that has passed.
+    const signal = () => AbortSignal.any([this.#life.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
     const target = {
       text: this.text,
       scheme: scheme as "https" | "http",
@@ -75,12 +77,12 @@ class HttpsUpstream implements Upstream {
       authorization: userInfo === null ? null : `Basic ${Buffer.from(userInfo).toString("base64")}`,
     };
     if (scheme === "http") {
-      const redial = () => dialStream(this.#server, this.#env, signal);
+      const redial = () => dialStream(this.#server, this.#env, signal());
       return openHttp1(target, await redial(), redial);
     }
-    const socket = await dialTls(this.#server, this.#env, ["h2", "http/1.1"], signal);
+    const socket = await dialTls(this.#server, this.#env, ["h2", "http/1.1"], signal());
     if (socket.alpnProtocol === "h2") return openHttp2(target, socket);
-    return openHttp1(target, socket, () => dialTls(this.#server, this.#env, ["http/1.1"], signal));
+    return openHttp1(target, socket, () => dialTls(this.#server, this.#env, ["http/1.1"], signal()));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
