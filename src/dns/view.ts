@@ -1,9 +1,11 @@
 /** Answers as people and dashboards read them: presentation form (RFC 1035 §5, RFC 9460 §2.1). */
 import type { DnsAnswerView, DnsRecordView } from "#core/control.ts";
+import { ProtocolError } from "#core/errors.ts";
 import { ipFromBytes } from "#net/ip.ts";
 import type { Aged } from "./cache.ts";
 import { decodeMessage, type ResourceRecord } from "./message.ts";
 import { splitData } from "./rdata.ts";
+import { svcbText } from "./svcb.ts";
 import { FLAG, RCODE_MASK, TYPE } from "./types.ts";
 
 export function viewOf({ packet, takeSeconds }: Aged): DnsAnswerView {
@@ -36,10 +38,14 @@ export function dataText({ type, data }: ResourceRecord): string {
   if ((type === TYPE.A && data.length === 4) || (type === TYPE.AAAA && data.length === 16))
     return ipFromBytes(data);
   if (type === TYPE.TXT || type === SPF) return stringsText(data) ?? unknownText(data);
-  if (type === TYPE.NAPTR || type === TYPE.SVCB || type === TYPE.HTTPS) return unknownText(data);
+  if (type === TYPE.SVCB || type === TYPE.HTTPS) return tryText(() => svcbText(data)) ?? unknownText(data);
   if (type === CAA) return caaText(data) ?? unknownText(data);
   const split = splitData(data, type, 0, data.length);
   if (split === null) return unknownText(data);
+  if (type === TYPE.NAPTR) {
+    const texts = stringsText(split.before.subarray(4)) ?? "";
+    return `${view.getUint16(0)} ${view.getUint16(2)} ${texts} ${split.names[0]}.`;
+  }
   const names = split.names.map((name) => `${name}.`);
   const before = Array.from({ length: split.before.length / 2 }, (_, at) => view.getUint16(at * 2));
   const tail = data.length - split.after.length;
@@ -49,6 +55,15 @@ export function dataText({ type, data }: ResourceRecord): string {
 
 const SPF = 99;
 const CAA = 257;
+
+function tryText(read: () => string): string | null {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof ProtocolError) return null;
+    throw error;
+  }
+}
 
 function unknownText(data: Uint8Array): string {
   return `\\# ${data.length} ${Buffer.from(data).toString("hex")}`.trimEnd();

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NameserverOptions } from "#core/dns-options.ts";
 import type { RuleData } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
+import { decodeMessage, encodeMessage } from "#dns/message.ts";
 import { address, always, HOST, openScripted, openTestDns, reply, type Script, server } from "./dns-kit.ts";
 
 const udp = (peer: { readonly port: number }): NameserverOptions => server(`udp://${HOST}:${peer.port}`);
@@ -249,7 +252,7 @@ test("hostile answers cost one error at most and no more than the deadline of on
   }
 });
 
-test("answers to another question, with another id, or from elsewhere are not believed", async () => {
+test("answers to another question or with another id are not believed", async () => {
   const script: Script = async (query) => {
     const wrong = { ...reply(query, [address("example.org", "6.6.6.6")]) };
     if (query.questions[0]?.name === "id.org")
@@ -261,6 +264,24 @@ test("answers to another question, with another id, or from elsewhere are not be
   await using dns = await openTestDns({ nameserver: [udp(peer), udp(honest)], ipv6: false });
   for (const name of ["example.org", "id.org"])
     assert.deepEqual(ipsOf(await dns.resolver.lookup(name, { signal: signal() })), ["192.0.2.1"]);
+});
+
+test("a right answer from another address or port is not believed", async () => {
+  await using _ = new AsyncDisposableStack();
+  const [asked, forger] = [createSocket("udp4"), createSocket("udp4")];
+  for (const socket of [asked, forger]) {
+    socket.bind(0, HOST);
+    await once(socket, "listening");
+    _.defer(() => void socket.close());
+  }
+  asked.on("message", (bytes, { port, address: from }) => {
+    const query = decodeMessage(bytes);
+    const answer = (ip: string) => encodeMessage(reply(query, [address("example.org", ip)]));
+    forger.send(answer("6.6.6.6"), port, from, () => asked.send(answer("192.0.2.1"), port, from));
+  });
+  await using dns = await openTestDns({ nameserver: [udp(asked.address())], ipv6: false });
+  const found = await dns.resolver.lookup("example.org", { signal: signal() });
+  assert.deepEqual(ipsOf(found), ["192.0.2.1"]);
 });
 
 test("rcode:// answers alone and is not kept", async () => {
