@@ -15,6 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   dns: ["core", "net"], // dials through what it is given
   router: ["core", "net", "platform"], // decides; platform only for the process lookup it is built with
   groups: ["core"], // an outbound that picks another, nothing more
+  geodata: ["core", "net"], // databases beside the configuration; who wants them is not its business
   providers: ["core", "net"], // fetches and verifies; what the contents mean is injected
   relay: ["core", "net", "platform"], // moves bytes; the meter is an interface of core
   protocols: ["core", "net", "transport", "platform"], // each builds on layers, never on another part of the program

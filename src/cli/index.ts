@@ -1,6 +1,7 @@
 import { RUN_FLAGS } from "./run-flags.ts";
 import { parseFlags, usageText, UsageError } from "./flags.ts";
 import { check } from "./check.ts";
+import { convertRuleset } from "./convert-ruleset.ts";
 import { explainCommand } from "./explain.ts";
 import { generate } from "./generate.ts";
 import { run } from "./run.ts";
@@ -21,6 +22,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   schema: {
     usage: "schema                  print the JSON Schema of the configuration, for editors",
     run: schema,
+  },
+  "convert-ruleset": {
+    usage: "convert-ruleset …       turn a rule list (domain or ipcidr) into mrs, or mrs into text",
+    run: convertRuleset,
   },
   generate: { usage: "generate uuid           print fresh key material", run: generate },
 };

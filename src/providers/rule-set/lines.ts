@@ -1,0 +1,76 @@
+/** The items of a rule list as text: one a line, or a YAML list below `payload`. */
+import { parse } from "yaml";
+import { ConfigError, messageOf } from "#core/errors.ts";
+
+/** `#` and `//` begin comments; blank lines count for nothing. */
+export function textItems(text: string): string[] {
+  return linesOf(text).filter((line) => line !== "" && !line.startsWith("#") && !line.startsWith("//"));
+}
+
+function linesOf(text: string): string[] {
+  return text.split("\n").map((line) => line.trim());
+}
+
+/** YAML that is more than a plain list goes to the general parser, which is a hundred times slower: no more than this. */
+const MOST_GENERAL_CHARACTERS = 8 * 1024 * 1024;
+
+/** Throws `ConfigError` where there is no list `payload` (or `rules`) of texts. */
+export function yamlItems(text: string): string[] {
+  const plain = plainItems(text);
+  if (plain !== null) return plain;
+  if (text.length > MOST_GENERAL_CHARACTERS)
+    throw new ConfigError("this YAML is too large to be more than a plain list below payload:");
+  const root = parseGeneral(text);
+  const items = isMap(root) ? (root["payload"] ?? root["rules"]) : undefined;
+  if (!Array.isArray(items)) throw new ConfigError("expected a list below the key payload");
+  return items.map((item: unknown, at) => {
+    if (typeof item === "string") return item.trim();
+    throw new ConfigError(`payload[${at}]: expected a text`);
+  });
+}
+
+function parseGeneral(text: string): unknown {
+  try {
+    return parse(text, { schema: "failsafe", maxAliasCount: 1000, logLevel: "error" });
+  } catch (error) {
+    throw new ConfigError(`not YAML: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const HEAD = /^(?:payload|rules):\s*(?:#.*)?$/;
+const ITEM = /^\s*-\s+(.*)$/;
+/** No quoted text, alias, tag, map or list; nothing that a comment or a key could hide in. */
+const PLAIN = /^[^\s'"[\]{}&*!|>%@`?:#,-][^#:]*$|^[A-Za-z0-9][^#]*$/;
+
+/** The list that nearly every file is, read line by line; null where it is anything else. */
+function plainItems(text: string): string[] | null {
+  const items: string[] = [];
+  let open = false;
+  for (const line of text.split("\n")) {
+    const body = line.trim();
+    if (body === "" || body.startsWith("#")) continue;
+    if (!open) {
+      if (body === "---") continue;
+      if (line !== line.trimStart() || !HEAD.test(body)) return null;
+      open = true;
+      continue;
+    }
+    const item = scalarOf(ITEM.exec(line)?.[1]?.trim() ?? "");
+    if (item === null) return null;
+    items.push(item);
+  }
+  return open ? items : null;
+}
+
+function scalarOf(text: string): string | null {
+  const quote = text[0];
+  if (quote === "'" || quote === '"') {
+    const inner = text.slice(1, -1);
+    return text.length > 1 && text.at(-1) === quote && !/['"\\]/.test(inner) ? inner.trim() : null;
+  }
+  return PLAIN.test(text) && !/:(\s|$)/.test(text) ? text : null;
+}

@@ -1,0 +1,83 @@
+/** A list of conditions without targets, as rule providers of behavior `classical` hold it: one of them is enough. */
+import { ConfigError, messageOf } from "#core/errors.ts";
+import type { Facts, FactName, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
+import { CANNOT_TELL, compileList } from "./compile.ts";
+import { ruleTypeOf } from "./rules/index.ts";
+
+/** A condition that could not be read, and why. */
+export type OnSkip = (line: string, why: string) => void;
+
+/** Types whose payload may hold commas, so that nothing behind it is a parameter. */
+const WHOLE_PAYLOAD: ReadonlySet<string> = new Set([
+  "AND",
+  "OR",
+  "NOT",
+  "DOMAIN-REGEX",
+  "PROCESS-NAME-REGEX",
+  "PROCESS-PATH-REGEX",
+]);
+const REFUSED: ReadonlySet<string> = new Set(["MATCH", "RULE-SET", "SUB-RULE"]);
+
+/** Lines of `TYPE,payload[,params]`. What cannot be read is skipped. */
+export function compileConditions(lines: readonly string[], scope: RuleScope, onSkip: OnSkip): RuleData {
+  const inner: RuleScope = { ...scope, ruleSet: refuseRuleSet };
+  const rules: Rule[] = [];
+  for (const line of lines) {
+    try {
+      rules.push(parseCondition(line, inner));
+    } catch (error) {
+      onSkip(line, messageOf(error));
+    }
+  }
+  const { steps } = compileList("conditions", rules);
+  return {
+    size: rules.length,
+    reads: [...new Set<FactName>(rules.flatMap(({ matcher }) => matcher.reads))],
+    match(facts: Facts) {
+      let open = false;
+      for (const { first, segment } of steps) {
+        const verdict =
+          segment === null
+            ? (rules[first] as Rule).matcher.match(facts)
+            : told(segment.find(facts, -1, null));
+        if (verdict === true) return true;
+        if (verdict === undefined) open = true;
+      }
+      return open ? undefined : false;
+    },
+  };
+}
+
+function told(found: number): boolean | undefined {
+  return found === CANNOT_TELL ? undefined : found >= 0;
+}
+
+function parseCondition(line: string, scope: RuleScope): Rule {
+  const comma = line.indexOf(",");
+  if (comma < 0) throw new ConfigError("expected TYPE,payload");
+  const word = line.slice(0, comma).trim().toUpperCase();
+  const type = ruleTypeOf(word);
+  if (type === undefined || REFUSED.has(word))
+    throw new ConfigError(`${word} cannot stand in a rule provider`);
+  const rest = line.slice(comma + 1);
+  const [payload = "", ...params] = WHOLE_PAYLOAD.has(word) ? [rest] : rest.split(",");
+  const parsed = type.parse(payload.trim(), optionsOf(params), scope);
+  return {
+    index: -1,
+    type: type.type,
+    apiType: type.apiType,
+    payload: parsed.payload,
+    target: "",
+    matcher: parsed.matcher,
+  };
+}
+
+function optionsOf(params: readonly string[]): RuleOptions {
+  const words = params.map((param) => param.trim().toLowerCase());
+  const source = words.includes("src");
+  return { source, noResolve: source || words.includes("no-resolve") };
+}
+
+function refuseRuleSet(): never {
+  throw new ConfigError("RULE-SET cannot stand in a rule provider");
+}
