@@ -55,7 +55,8 @@ export class AnswerCache {
       const left = Math.max(1, Math.ceil(leftMs / 1000));
       return { packet: entry.packet, takeSeconds: Math.max(0, entry.lifetimeSeconds - left), stale: false };
     }
-    if (leftMs < -MAX_STALE_MS) return null;
+    // A failure that is over is no answer at all.
+    if (leftMs < -MAX_STALE_MS || entry.packet.rcode === RCODE.SERVFAIL) return null;
     return { packet: entry.packet, takeSeconds: ALL, stale: true };
   }
 

@@ -119,7 +119,9 @@ export class CachingResolver implements Disposable {
       if (keep) this.#cache.put(query, packet);
       return packet;
     } catch (error) {
-      if (allRefused(error)) this.#cache.put(query, bareAnswer(query, RCODE.SERVFAIL));
+      // What is known, though out of date, is better than the failure to renew it.
+      if (allRefused(error) && this.#cache.get(query.key) === null)
+        this.#cache.put(query, bareAnswer(query, RCODE.SERVFAIL));
       throw error;
     } finally {
       clearTimeout(timer);

@@ -110,6 +110,28 @@ test("dns.md §16.7 an expired answer is given at once and one refresh goes out"
   assert.equal(peer.asked.length, 2);
 });
 
+test("a failure is remembered for five seconds and never hides an answer that is only old", async () => {
+  let failing = true;
+  await using peer = await openScripted((query, network) =>
+    failing ? reply(query, [], 2) : always("192.0.2.1", 300)(query, network),
+  );
+  let now = 1e12;
+  await using dns = await openTestDns({ nameserver: [udp(peer)] }, { nowMs: () => now });
+  const ips = async () => ipsOf(await dns.resolver.lookup("example.org", { family: 4, signal: signal() }));
+  await assert.rejects(ips(), /SERVFAIL/);
+  await assert.rejects(ips(), /couldn't find ip/);
+  assert.equal(peer.asked.length, 1);
+  failing = false;
+  now += 5001;
+  assert.deepEqual(await ips(), ["192.0.2.1"]);
+  failing = true;
+  now += 400_000;
+  assert.deepEqual(await ips(), ["192.0.2.1"]);
+  while (peer.asked.length < 3) await delay(5);
+  await delay(20);
+  assert.deepEqual(await ips(), ["192.0.2.1"]);
+});
+
 test("dns.md §16.9 a cut UDP answer is fetched by TCP", async () => {
   const script: Script = (query, network) => {
     const name = query.questions[0]?.name ?? "";
