@@ -20,7 +20,7 @@ const SERVER = {
   certificate: certificate.cert,
   "private-key": certificate.key,
 };
-const CLIENT = { password: "letmein", sni: "example.com", fingerprint: certificate.fingerprint };
+const CLIENT = { password: "letmein", udp: true, sni: "example.com", fingerprint: certificate.fingerprint };
 const NO_HALF_CLOSE = "AnyTLS has none: a FIN ends both directions";
 
 outboundContract("anytls", () => openPair(anytls, SERVER, anytls, CLIENT), {

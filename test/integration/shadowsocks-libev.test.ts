@@ -2,9 +2,13 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
+import { makeCertificate } from "../support/certificate.ts";
 import { roundTrip } from "../support/client.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { freePort, missing, startPeer } from "../support/peer.ts";
@@ -27,7 +31,7 @@ describe("ss-server, our client", { skip: missing("ss-server", "obfs-server") },
       const port = await freePort();
       const command = ["ss-server", "-s", "127.0.0.1", "-p", `${port}`, "-k", password, "-m", cipher, "-u"];
       await using _peer = await startPeer(command, port);
-      await using outbound = await openClient(ss, { server: "127.0.0.1", port, cipher, password });
+      await using outbound = await openClient(ss, { server: "127.0.0.1", port, cipher, password, udp: true });
       await using origin = await openTcpOrigin(echo);
       await roundTrip(await outbound.connect(origin.destination, context()), BULK_BYTES);
       await using udp = await openUdpEcho();
@@ -66,6 +70,40 @@ describe("ss-server, our client", { skip: missing("ss-server", "obfs-server") },
       for (const size of [5, BULK_BYTES])
         await roundTrip(await outbound.connect(origin.destination, context()), size);
     });
+});
+
+describe("v2ray-plugin's server, our client", { skip: missing("ss-server", "ss-v2ray-plugin") }, () => {
+  for (const mux of [true, false])
+    for (const tls of [true, false])
+      test(`mux ${mux}, tls ${tls}`, { timeout: 30_000 }, async () => {
+        const folder = mkdtempSync(join(tmpdir(), "weir-plugin-"));
+        const certificate = makeCertificate({ names: ["example.com"] });
+        for (const part of ["cert", "key"] as const) writeFileSync(join(folder, part), certificate[part]);
+        const port = await freePort();
+        const files = tls ? `tls;cert=${join(folder, "cert")};key=${join(folder, "key")};` : "";
+        const plugin = `server;${files}host=example.com;path=/p${mux ? "" : ";mux=0"}`;
+        const command = `ss-server -s 127.0.0.1 -p ${port} -k ${password} -m aes-128-gcm --plugin ss-v2ray-plugin --plugin-opts`;
+        await using _peer = await startPeer([...command.split(" "), plugin], port);
+        await using outbound = await openClient(ss, {
+          server: "127.0.0.1",
+          port,
+          cipher: "aes-128-gcm",
+          password,
+          plugin: "v2ray-plugin",
+          "plugin-opts": {
+            mode: "websocket",
+            host: "example.com",
+            path: "/p",
+            mux,
+            tls,
+            fingerprint: certificate.fingerprint,
+          },
+        });
+        await using origin = await openTcpOrigin(echo);
+        for (const size of [5, BULK_BYTES])
+          await roundTrip(await outbound.connect(origin.destination, context()), size);
+        rmSync(folder, { recursive: true });
+      });
 });
 
 describe("ss-tunnel, our server", { skip: missing("ss-tunnel") }, () => {

@@ -24,7 +24,7 @@ const PASSWORDS: Readonly<Record<string, string>> = {
 for (const [cipher, password] of Object.entries(PASSWORDS))
   outboundContract(
     `ss ${cipher}`,
-    () => openPair(shadowsocks, { cipher, password }, ss, { cipher, password }),
+    () => openPair(shadowsocks, { cipher, password }, ss, { cipher, password, udp: true }),
     {
       udp: true,
     },
@@ -36,6 +36,7 @@ for (const version of [1, 2])
       openPair(shadowsocks, { cipher: "aes-128-gcm", password: "x", udp: false }, ss, {
         cipher: "aes-128-gcm",
         password: "x",
+        udp: true,
         "udp-over-tcp": true,
         "udp-over-tcp-version": version,
       }),
@@ -46,7 +47,11 @@ describe("shadowsocks", () => {
   test("16 MiB both ways with their checksums", async () => {
     for (const cipher of ["aes-256-gcm", "xchacha20-ietf-poly1305", "2022-blake3-aes-256-gcm"]) {
       const password = cipher.startsWith("2022") ? key(3, 32) : "pw";
-      await using pair = await openPair(shadowsocks, { cipher, password }, ss, { cipher, password });
+      await using pair = await openPair(shadowsocks, { cipher, password }, ss, {
+        cipher,
+        password,
+        udp: true,
+      });
       await using origin = await openTcpOrigin(echo);
       const stream = await pair.outbound.connect(origin.destination, context());
       const sent = randomBytes(16 << 20);
@@ -64,7 +69,7 @@ describe("shadowsocks", () => {
     await using udpOrigin = await openUdpEcho();
     const node = { server: "127.0.0.1", port: server.port, cipher };
     const say = async (userKey: string) => {
-      await using outbound = await openClient(ss, { ...node, password: `${key(1)}:${userKey}` });
+      await using outbound = await openClient(ss, { ...node, udp: true, password: `${key(1)}:${userKey}` });
       const stream = await outbound.connect(origin.destination, context());
       stream.write("hello");
       const [reply] = (await once(stream, "data")) as [Buffer];
@@ -98,7 +103,7 @@ describe("shadowsocks", () => {
   test("a stranger hears nothing and is not cut off, whatever it sends", async () => {
     for (const [cipher, password] of Object.entries(PASSWORDS)) {
       if (cipher === "none") continue;
-      await using server = await openServer(shadowsocks, { cipher, password });
+      await using server = await openServer(shadowsocks, { cipher, password, udp: true });
       const probe = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
       probe.on("data", () => assert.fail(`${cipher} answered a stranger`));
       let closed = false;
@@ -119,7 +124,7 @@ describe("shadowsocks", () => {
   test("a recorded connection cannot be played again", async () => {
     for (const cipher of ["aes-128-gcm", "2022-blake3-aes-128-gcm"]) {
       const password = PASSWORDS[cipher] as string;
-      await using server = await openServer(shadowsocks, { cipher, password });
+      await using server = await openServer(shadowsocks, { cipher, password, udp: true });
       await using origin = await openTcpOrigin(countThenAnswer);
       let recorded = Buffer.alloc(0);
       await using tap = await openTcpOrigin((socket) => {
@@ -142,7 +147,7 @@ describe("shadowsocks", () => {
   test("nobody writes: the target is still dialled, so servers that speak first are heard", async () => {
     const cipher = "2022-blake3-aes-128-gcm";
     const password = key(1);
-    await using pair = await openPair(shadowsocks, { cipher, password }, ss, { cipher, password });
+    await using pair = await openPair(shadowsocks, { cipher, password }, ss, { cipher, password, udp: true });
     await using origin = await openTcpOrigin((socket) => socket.end("220 ready"));
     const stream = await pair.outbound.connect(origin.destination, context());
     assert.equal((await readAll(stream)).toString(), "220 ready");

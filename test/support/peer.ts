@@ -25,13 +25,16 @@ export interface Peer extends AsyncDisposable {
 
 /** Starts a program and waits until it listens on the TCP port. Fails with its output where it does not within 10 s. */
 export async function startPeer(command: readonly string[], port: number): Promise<Peer> {
-  const child = spawn(command[0] as string, command.slice(1), { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(command[0] as string, command.slice(1), {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true, // a group of its own: what the program starts ends with it
+  });
   let printed = "";
   child.stdout.on("data", (text: Buffer) => (printed += text));
   child.stderr.on("data", (text: Buffer) => (printed += text));
   const exited = once(child, "exit");
   const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    if (child.exitCode === null && child.signalCode === null) process.kill(-(child.pid as number), "SIGKILL");
     await exited;
   };
   for (let tries = 0; !(await listens(port)); tries++) {

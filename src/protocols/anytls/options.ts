@@ -17,6 +17,7 @@ const idleSeconds = () =>
 export const outboundSchema = z.object({
   ...serverFields,
   password: secret(),
+  udp: flag().default(false),
   sni: text().optional(),
   "idle-session-check-interval": idleSeconds(),
   "idle-session-timeout": idleSeconds(),

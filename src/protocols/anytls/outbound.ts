@@ -1,6 +1,12 @@
 import type { Duplex } from "node:stream";
 import { asDialError, DialError } from "#core/errors.ts";
-import { BOTH_NETWORKS, type DialContext, type Outbound, type OutboundEnv } from "#core/outbound.ts";
+import {
+  BOTH_NETWORKS,
+  TCP_ONLY,
+  type DialContext,
+  type Outbound,
+  type OutboundEnv,
+} from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { toDestination } from "#net/ip.ts";
 import { encodeSocksAddress } from "#net/socks-address.ts";
@@ -32,9 +38,12 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
   return {
     name,
     type: "AnyTLS",
-    networks: BOTH_NETWORKS,
+    networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     connect: (destination, context) => client.connect(destination, context),
-    associate: (destination, context) => client.associate(destination, context),
+    async associate(destination, context) {
+      if (!options.udp) throw new DialError("unsupported", `${name}: udp is not enabled for this proxy`);
+      return await client.associate(destination, context);
+    },
     [Symbol.asyncDispose]: async () => client[Symbol.dispose](),
   };
 }

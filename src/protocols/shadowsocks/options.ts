@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ConfigError } from "#core/errors.ts";
 import { Fault, flag, int, mapOf, name, scalar, secret, serverFields, show, text } from "#core/fields.ts";
 import type { User } from "#core/inbound.ts";
+import { headerMap, tlsClientFields } from "#transport/tls/fields.ts";
 import { findMethod, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";
 import { serverKeys } from "./server-keys.ts";
 
@@ -21,7 +22,14 @@ const plugin = () =>
 
 const pluginOptions = z.object({
   mode: text().optional(),
-  host: text().optional(),
+  host: text().default("bing.com"),
+  path: text().default("/"),
+  headers: headerMap().default({}),
+  tls: flag().default(false),
+  mux: flag().default(true),
+  "v2ray-http-upgrade": flag().default(false),
+  "v2ray-http-upgrade-fast-open": flag().default(false),
+  ...tlsClientFields,
 });
 export type PluginOptions = z.output<typeof pluginOptions>;
 
@@ -30,6 +38,7 @@ export const outboundSchema = z
     ...serverFields,
     cipher: cipher(),
     password: secret(),
+    udp: flag().default(false),
     "udp-over-tcp": flag().default(false),
     "udp-over-tcp-version": int(1, 2).default(1),
     plugin: plugin().optional(),

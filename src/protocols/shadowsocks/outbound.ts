@@ -1,5 +1,12 @@
 import type { Duplex } from "node:stream";
-import { BOTH_NETWORKS, type DialContext, type Outbound, type OutboundEnv } from "#core/outbound.ts";
+import { DialError } from "#core/errors.ts";
+import {
+  BOTH_NETWORKS,
+  type DialContext,
+  type Outbound,
+  type OutboundEnv,
+  TCP_ONLY,
+} from "#core/outbound.ts";
 import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
 import { CodecStream, type StreamCodec } from "#net/codec-stream.ts";
 import { toDestination } from "#net/ip.ts";
@@ -10,7 +17,7 @@ import { clientPackets } from "./client-packets.ts";
 import { findMethod, masterKey, type Method, preSharedKeys } from "./methods.ts";
 import type { OutboundOptions } from "./options.ts";
 import { plainCodec } from "./plain.ts";
-import { obfsPlugin, type Plugin } from "./plugin.ts";
+import { openPlugin, type Plugin } from "./plugin.ts";
 import { Sip004Codec } from "./sip004.ts";
 import { CHANCE, Sip022ClientCodec } from "./sip022.ts";
 
@@ -21,20 +28,18 @@ const SERVER_SALTS = 10_000;
 
 /** Throws `ConfigError` for keys that do not fit the cipher. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
-  const client = new Client(options, env, openPlugin(options));
+  const client = new Client(options, env, await openPlugin(options, env));
   return {
     name: env.name,
     type: "Shadowsocks",
-    networks: BOTH_NETWORKS,
+    networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
     connect: (destination, context) => client.connect(destination, context),
-    associate: (destination, context) => client.associate(destination, context),
+    async associate(destination, context) {
+      if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);
+      return await client.associate(destination, context);
+    },
     async [Symbol.asyncDispose]() {}, // neither pool nor timer
   };
-}
-
-function openPlugin(options: OutboundOptions): Plugin | null {
-  const { plugin, port, "plugin-opts": opts } = options;
-  return plugin === "obfs" && opts !== undefined ? obfsPlugin(opts, port) : null;
 }
 
 class Client {

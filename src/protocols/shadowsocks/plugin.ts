@@ -1,21 +1,47 @@
-/** SIP003 plugins that we are ourselves: what stands between the socket and the cipher. */
+/** SIP003 plugins that we are ourselves: what stands between the socket and the cipher. Datagrams go past them. */
 import type { Duplex } from "node:stream";
+import type { OutboundEnv } from "#core/outbound.ts";
 import { CodecStream } from "#net/codec-stream.ts";
+import { EARLY_DATA_HEADER } from "#transport/websocket/early-data.ts";
+import { openHttpUpgradeClient, openWebSocketClient } from "#transport/websocket/client.ts";
+import { parseConfiguredPath } from "#transport/http-head.ts";
+import { chooseSecurityClient } from "#transport/security.ts";
+import { MuxCodec } from "./mux-codec.ts";
 import { obfsHttpClient } from "./obfs-http.ts";
 import { obfsTlsClient } from "./obfs-tls.ts";
-import type { PluginOptions } from "./options.ts";
+import type { OutboundOptions, PluginOptions } from "./options.ts";
 
-/** Wraps a connected stream, which it owns from here. */
+/** Wraps a connected stream, which it owns from here. Throws `DialError` or `ProtocolError`. */
 export type Plugin = (stream: Duplex, signal: AbortSignal) => Promise<Duplex>;
 
+/** Null: none is configured. Throws `ConfigError`. */
+export async function openPlugin(options: OutboundOptions, env: OutboundEnv): Promise<Plugin | null> {
+  const { plugin, port, server, "plugin-opts": own } = options;
+  if (plugin === undefined || own === undefined) return null;
+  return plugin === "obfs" ? obfsPlugin(own, port) : await v2rayPlugin(own, server, env);
+}
+
 /** simple-obfs; it opens with the first bytes that the cipher writes. */
-export function obfsPlugin({ mode, host }: PluginOptions, port: number): Plugin {
-  const name = host ?? "bing.com";
-  return (stream) =>
-    Promise.resolve(
-      new CodecStream(
-        stream,
-        mode === "tls" ? obfsTlsClient(name) : obfsHttpClient(port === 80 ? name : `${name}:${port}`),
-      ),
-    );
+function obfsPlugin({ mode, host }: PluginOptions, port: number): Plugin {
+  const codec = () =>
+    mode === "tls" ? obfsTlsClient(host) : obfsHttpClient(port === 80 ? host : `${host}:${port}`);
+  return (stream) => Promise.resolve(new CodecStream(stream, codec()));
+}
+
+async function v2rayPlugin(options: PluginOptions, server: string, env: OutboundEnv): Promise<Plugin> {
+  const { host, headers, tls, mux, "v2ray-http-upgrade": upgrades } = options;
+  const { name, files, log } = env;
+  const fields = tls ? { ...options, tls, alpn: options.alpn ?? ["http/1.1"] } : { ...options, tls };
+  const place = { node: name, server, serverName: host, bypassable: false, files, log };
+  const security = await chooseSecurityClient(fields, place);
+  const { path, earlyDataBytes } = parseConfiguredPath(options.path);
+  const common = { path, host, headers };
+  const webSocket = { ...common, earlyDataBytes, earlyDataHeader: EARLY_DATA_HEADER };
+  const upgrade = { ...common, fastOpen: options["v2ray-http-upgrade-fast-open"] };
+  return async (wire, signal) => {
+    const { stream } = await security.open(wire, signal);
+    if (upgrades) return await openHttpUpgradeClient(stream, upgrade, signal);
+    const carried = await openWebSocketClient(stream, webSocket, signal);
+    return mux ? new CodecStream(carried, new MuxCodec()) : carried;
+  };
 }
