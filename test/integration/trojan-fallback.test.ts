@@ -193,7 +193,7 @@ describe("nginx in front", { skip: missing("nginx") }, () => {
     });
     const port = await freePort();
     const config = `
-      daemon off; pid {}/pid; error_log stderr; worker_processes 1; events {}
+      daemon off; master_process off; pid {}/pid; error_log stderr; events {}
       http {
         access_log off; client_body_temp_path {}/body; proxy_temp_path {}/proxy; fastcgi_temp_path {}/f;
         uwsgi_temp_path {}/u; scgi_temp_path {}/s; client_max_body_size 0;
