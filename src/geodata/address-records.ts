@@ -1,0 +1,80 @@
+/** What the databases of addresses say: countries and AS numbers, in the layouts of their makers. */
+import { ProtocolError } from "#core/errors.ts";
+import { Mmdb } from "./mmdb.ts";
+import type { MmdbValue } from "./mmdb-value.ts";
+
+/** Layouts: a map with a number (GeoLite2-ASN, DBIP-ASN) or a text `AS13335` (ipinfo). 0: none. */
+export type AsnOf = (address: Uint8Array) => number;
+/** Codes in lower case: of a country (Country layouts), or of any categories (a text or a list of texts). */
+export type CodesOf = (address: Uint8Array) => readonly string[];
+
+const NO_CODES: readonly string[] = [];
+
+/** Throws `ProtocolError` where the file is damaged or holds no countries. `whole`: looks at everything, for downloads. */
+export function openCountries(bytes: Buffer, whole: boolean): CodesOf {
+  return openRecords(bytes, whole, codesIn, NO_CODES, "countries");
+}
+
+/** Throws `ProtocolError` where the file is damaged or holds no AS numbers. */
+export function openAsns(bytes: Buffer, whole: boolean): AsnOf {
+  return openRecords(bytes, whole, asnIn, 0, "AS numbers");
+}
+
+function openRecords<T>(
+  bytes: Buffer,
+  whole: boolean,
+  read: (record: MmdbValue) => T | null,
+  none: T,
+  what: string,
+): (address: Uint8Array) => T {
+  const database = new Mmdb(bytes);
+  if (whole) database.verify();
+  refuseOther(database, read, what);
+  // One entry per distinct record, which are few beside the networks that share them.
+  const known = new Map<number, T>();
+  return (address) => {
+    const offset = database.find(address);
+    if (offset < 0) return none;
+    let value = known.get(offset);
+    if (value === undefined) {
+      value = read(database.valueAt(offset)) ?? none;
+      known.set(offset, value);
+    }
+    return value;
+  };
+}
+
+/** Records that may say nothing, such as a continent without a country, before the file counts as another kind. */
+const PATIENCE = 1000;
+
+function refuseOther(database: Mmdb, read: (record: MmdbValue) => unknown, what: string): void {
+  let left = PATIENCE;
+  for (const offset of database.offsets()) {
+    if (read(database.valueAt(offset)) !== null) return;
+    if (--left === 0) break;
+  }
+  throw new ProtocolError(`the database (${database.metadata.databaseType}) holds no ${what}`);
+}
+
+function codesIn(record: MmdbValue): readonly string[] | null {
+  if (typeof record === "string") return [record.toLowerCase()];
+  if (Array.isArray(record))
+    return (record as readonly MmdbValue[]).filter(isText).map((code) => code.toLowerCase());
+  if (!(record instanceof Map)) return null;
+  const country: unknown =
+    record.get("country") ?? record.get("registered_country") ?? record.get("country_code");
+  const code: unknown = country instanceof Map ? country.get("iso_code") : country;
+  return typeof code === "string" ? [code.toLowerCase()] : null;
+}
+
+function isText(value: MmdbValue): value is string {
+  return typeof value === "string";
+}
+
+function asnIn(record: MmdbValue): number | null {
+  if (!(record instanceof Map)) return null;
+  const number: unknown = record.get("autonomous_system_number") ?? record.get("asn");
+  if (typeof number === "number") return number;
+  const digits = typeof number === "string" ? /^(?:AS)?(\d{1,10})$/i.exec(number)?.[1] : undefined;
+  return digits === undefined ? null : Number(digits);
+}

@@ -1,0 +1,108 @@
+/** One category of GeoSite.dat or GeoIP.dat as something that matches. */
+import { ProtocolError } from "#core/errors.ts";
+import type { Facts, RuleData } from "#core/rule.ts";
+import type { Cidr } from "#net/cidr.ts";
+import { CidrTable } from "#net/cidr-trie.ts";
+import { normalizeDomain } from "#net/domain-pattern.ts";
+import { DomainTable, EXACT, SUFFIX } from "#net/domain-table.ts";
+import { Fields, LENGTH, VARINT } from "./protobuf.ts";
+
+/** A pattern that is tried against a lower-case name. Throws where the source is none. */
+export type CompilePattern = (source: string) => { test(host: string): boolean };
+
+// Domain: type(1): 0 keyword, 1 expression, 2 name and below, 3 exact name; value(2); repeated attribute(3): key(1) ….
+const KEYWORD = 0;
+const EXPRESSION = 1;
+const SUBDOMAIN = 2;
+
+/**
+ * The names of a category that have all of `attributes`; `!name` wants that an attribute is not there. Expressions that
+ * cannot be compiled are left out. Throws `ProtocolError`.
+ */
+export function readSites(
+  messages: readonly Buffer[],
+  attributes: readonly string[],
+  compile: CompilePattern,
+): RuleData {
+  const names: string[] = [];
+  const covers: number[] = [];
+  const keywords: string[] = [];
+  const expressions: { test(host: string): boolean }[] = [];
+  for (const message of messages)
+    for (const fields = new Fields(message); fields.next();) {
+      if (fields.field !== 2 || fields.wire !== LENGTH) continue;
+      const { kind, value, has } = readDomain(fields.inner());
+      if (
+        !attributes.every((wanted) => (wanted.startsWith("!") ? !has.has(wanted.slice(1)) : has.has(wanted)))
+      )
+        continue;
+      if (kind === KEYWORD) keywords.push(value.toLowerCase());
+      else if (kind === EXPRESSION) expressions.push(...compiled(value, compile));
+      else {
+        const name = normalizeDomain(value);
+        if (name === null) continue;
+        names.push(name);
+        covers.push(kind === SUBDOMAIN ? SUFFIX : EXACT);
+      }
+    }
+  const table = new DomainTable(names, Uint8Array.from(covers));
+  const holds = (host: string) =>
+    table.lowest(host) >= 0 ||
+    keywords.some((keyword) => host.includes(keyword)) ||
+    expressions.some((expression) => expression.test(host));
+  const match = ({ host }: Facts) => (host === undefined ? undefined : host !== null && holds(host));
+  return { reads: ["host"], match, size: names.length + keywords.length + expressions.length };
+}
+
+function compiled(source: string, compile: CompilePattern): { test(host: string): boolean }[] {
+  try {
+    return [compile(source)];
+  } catch {
+    return []; // lists of thousands hold one or two that only some engines can run
+  }
+}
+
+function readDomain(fields: Fields): { kind: number; value: string; has: ReadonlySet<string> } {
+  let kind = KEYWORD;
+  let value = "";
+  let has: Set<string> | null = null;
+  while (fields.next()) {
+    if (fields.field === 1 && fields.wire === VARINT) kind = fields.number;
+    else if (fields.field === 2 && fields.wire === LENGTH) value = fields.text();
+    else if (fields.field === 3 && fields.wire === LENGTH) {
+      const attribute = fields.inner();
+      has ??= new Set();
+      while (attribute.next())
+        if (attribute.field === 1 && attribute.wire === LENGTH) has.add(attribute.text().toLowerCase());
+    }
+  }
+  return { kind, value, has: has ?? NO_ATTRIBUTES };
+}
+
+const NO_ATTRIBUTES: ReadonlySet<string> = new Set();
+
+/** The networks of a category; `reverse_match`(3) turns the answer around. Throws `ProtocolError`. */
+export function readNetworks(messages: readonly Buffer[]): RuleData {
+  const cidrs: Cidr[] = [];
+  let reverse = false;
+  for (const message of messages)
+    for (const fields = new Fields(message); fields.next();)
+      if (fields.field === 2 && fields.wire === LENGTH) cidrs.push(readNetwork(fields.inner()));
+      else if (fields.field === 3 && fields.wire === VARINT) reverse = fields.number !== 0;
+  const table = new CidrTable(cidrs);
+  const match = ({ ip }: Facts) =>
+    ip === undefined ? undefined : ip !== null && table.holds(ip) !== reverse;
+  return { reads: ["ip"], match, size: cidrs.length };
+}
+
+// Network: address(1) of 4 or 16 bytes, prefix length(2).
+function readNetwork(fields: Fields): Cidr {
+  let bytes: Uint8Array = new Uint8Array();
+  let bits = 0;
+  while (fields.next())
+    if (fields.field === 1 && fields.wire === LENGTH) bytes = Uint8Array.from(fields.bytes());
+    else if (fields.field === 2 && fields.wire === VARINT) bits = fields.number;
+  if ((bytes.length !== 4 && bytes.length !== 16) || bits > bytes.length * 8)
+    throw new ProtocolError("the file holds a network that is none");
+  return { bytes, bits };
+}
