@@ -16,7 +16,7 @@ if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
   const npm = process.env.npm_execpath;
   const [command, ...before] = npm ? [process.execPath, npm] : ["npm"];
   try {
-    execFileSync(command, [...before, "ci", "--no-fund", "--no-audit", "--loglevel=error"], {
+    execFileSync(command, [...before, "ci", "--no-fund", "--no-audit", "--loglevel=error", "--no-usage"], {
       cwd: root,
       stdio: ["ignore", "ignore", "inherit"],
     });
@@ -25,4 +25,11 @@ if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
     process.exit(1);
   }
   writeFileSync(stamp, wanted);
+}
+
+const { ensureUi } = await import("./ui.mjs"); // after the installation, which it needs
+try {
+  await ensureUi();
+} catch (error) {
+  console.error(`weir: the dashboard could not be built, /ui/ will say so: ${error.message}`);
 }
