@@ -1,0 +1,157 @@
+/** The command line (controller-api.md §1), run as a process. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { freePorts } from "../support/free-ports.ts";
+import { startCore } from "../support/start-core.ts";
+
+const weir = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "bin", "weir");
+
+interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function run(args: readonly string[], input = "", env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  const child = spawn(weir, args, { env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdin.on("error", () => undefined).end(input); // a program that does not read closes it early
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, stdout, stderr };
+}
+
+function home(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "weir-cli-"));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const GOOD = "mixed-port: 0\nrules: ['MATCH,DIRECT']\n";
+
+test("-v: one line, the version is the third word", async () => {
+  const { code, stdout } = await run(["-v"]);
+  assert.equal(code, 0);
+  assert.match(stdout, /^Weir Meta \S+ linux x64 .*\n$/);
+});
+
+test("an unknown flag is a usage error with exit code 2", async () => {
+  const { code, stderr } = await run(["-nope"]);
+  assert.equal(code, 2);
+  assert.match(stderr, /-nope/);
+  assert.match(stderr, /-ext-ctl ADDR/);
+});
+
+test("controller-api.md §15.12 -t: a file, standard input, base64; good and bad", async (context) => {
+  const folder = home(context);
+  const file = join(folder, "my.yaml");
+  writeFileSync(file, GOOD);
+  const good = await run(["-d", folder, "-t", "-f", file]);
+  assert.deepEqual([good.code, good.stdout], [0, `configuration file ${file} test is successful\n`]);
+  assert.deepEqual(
+    (await run(["-d", folder, "-t", "-f", "-"], GOOD)).stdout,
+    "configuration test is successful\n",
+  );
+  const encoded = Buffer.from("mode: nope\n").toString("base64");
+  const bad = await run(["-d", folder, "-t", "-config", encoded]);
+  assert.equal(bad.code, 1);
+  assert.match(bad.stdout, /^time="[^"]+" level=error msg="\S+:1:7 mode: .*\nconfiguration test failed\n$/s);
+  writeFileSync(file, " \n");
+  const empty = await run(["-d", folder, "-t", "-f", file]);
+  assert.equal(empty.code, 1);
+  assert.match(empty.stdout, /empty/);
+  assert.equal((await run(["-d", folder, "-t", "-f", join(folder, "absent.yaml")])).code, 1);
+});
+
+test("a bad configuration ends the start with exit code 1 and every error", async (context) => {
+  const { code, stdout } = await run(["-d", home(context), "-f", "-"], "mode: nope\nlog-level: loud\n");
+  assert.equal(code, 1);
+  assert.match(stdout, /level=fatal msg="\S+:1:7 mode: /);
+  assert.match(stdout, /level=fatal msg="\S+:2:12 log-level: /);
+});
+
+test("explain: the deciding rule and why the earlier ones do not", async (context) => {
+  const file = join(home(context), "my.yaml");
+  writeFileSync(
+    file,
+    "rules:\n  - DOMAIN-SUFFIX,example.com,REJECT\n  - AND,((NETWORK,udp),(DST-PORT,443)),REJECT\n  - MATCH,DIRECT\n",
+  );
+  const { code, stdout } = await run(["explain", "www.example.org:443", "-f", file]);
+  assert.equal(code, 0);
+  assert.match(stdout, /DomainSuffix example\.com → REJECT: no/);
+  assert.match(stdout, /Match → DIRECT matches: DIRECT\n$/);
+  const udp = await run([
+    "explain",
+    "www.example.org:443",
+    "-f",
+    file,
+    "--network",
+    "udp",
+    "--source",
+    "10.0.0.1",
+  ]);
+  assert.match(udp.stdout, /\(\(Network,udp\) && \(DstPort,443\)\) → REJECT matches: REJECT/);
+  assert.equal((await run(["explain", "-f", file])).code, 2);
+});
+
+test("schema prints the JSON Schema of the file; generate uuid prints one", async () => {
+  const { properties } = JSON.parse((await run(["schema"])).stdout) as {
+    properties: Record<string, unknown>;
+  };
+  for (const key of ["mixed-port", "proxies", "rules", "dns"]) assert.ok(key in properties, key);
+  assert.match((await run(["generate", "uuid"])).stdout, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n$/);
+});
+
+test("a missing default file is made and used", async (context) => {
+  const folder = join(home(context), "new home");
+  const { stdout } = await run(["-d", folder, "-t"]);
+  assert.match(stdout, /test is successful/);
+  assert.equal(readFileSync(join(folder, "config.yaml"), "utf8"), "mixed-port: 7890\n");
+});
+
+test("controller-api.md §15.12 flags and environment win over the file, also after PUT /configs", async () => {
+  const [controller, other] = (await freePorts(2)) as [number, number];
+  const text = `mixed-port: 0\nexternal-controller: 127.0.0.1:${other}\nsecret: from-file\n`;
+  await using core = await startCore(text, {
+    args: ["-ext-ctl", `127.0.0.1:${controller}`],
+    env: { CLASH_OVERRIDE_SECRET: "from-environment" },
+  });
+  const status = async (secret: string, method = "GET", path = "/version") =>
+    (
+      await fetch(`http://127.0.0.1:${controller}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${secret}` },
+        ...(method === "PUT" ? { body: JSON.stringify({ path: "" }) } : {}),
+      })
+    ).status;
+  assert.equal(await status("from-file"), 401);
+  assert.equal(await status("from-environment"), 200);
+  assert.equal(await status("from-environment", "PUT", "/configs?force=true"), 204);
+  assert.equal(await status("from-environment"), 200);
+  process.kill(core.pid, "SIGHUP");
+  await core.shows(/configuration reloaded/);
+  assert.equal(await status("from-environment"), 200);
+  assert.doesNotMatch(core.output(), /from-environment|from-file/);
+});
+
+test("an empty secret on a reachable address is replaced by one that is kept owner-only", async () => {
+  const [controller] = (await freePorts(1)) as [number];
+  await using core = await startCore(`mixed-port: 0\nexternal-controller: 0.0.0.0:${controller}\n`);
+  const file = join(core.home, "controller-secret");
+  assert.ok(existsSync(file));
+  const secret = readFileSync(file, "utf8").trim();
+  assert.match(core.output(), /level=warning msg="secret: /);
+  assert.ok(!core.output().includes(secret));
+  const answer = (headers: Record<string, string>) =>
+    fetch(`http://127.0.0.1:${controller}/version`, { headers });
+  assert.equal((await answer({})).status, 401);
+  assert.equal((await answer({ authorization: `Bearer ${secret}` })).status, 200);
+});
