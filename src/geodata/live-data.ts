@@ -1,0 +1,26 @@
+import type { Facts, FactName, RuleData } from "#core/rule.ts";
+
+/** Contents that can be replaced while rules hold on to it. Before the first load it matches nothing. */
+export class LiveData<From> implements RuleData {
+  readonly reads: readonly FactName[];
+  readonly loads: (from: From) => RuleData | null;
+  #contents: RuleData | null = null;
+
+  constructor(reads: readonly FactName[], loads: (from: From) => RuleData | null) {
+    this.reads = reads;
+    this.loads = loads;
+  }
+
+  get size(): number {
+    return this.#contents?.size ?? 0;
+  }
+
+  match(facts: Facts): boolean | undefined {
+    return this.#contents === null ? false : this.#contents.match(facts);
+  }
+
+  /** Throws, with the old contents in place, where the new ones cannot be read. */
+  load(from: From): void {
+    this.#contents = this.loads(from) ?? this.#contents;
+  }
+}

@@ -1,0 +1,202 @@
+/** Downloads over any way out: HTTP/1.1 on a stream that somebody else dials, bounded in time, size and redirects. */
+import { request, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { connect as tlsConnect } from "node:tls";
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
+import { DialError, messageOf } from "#core/errors.ts";
+import type { Dialer } from "#core/outbound.ts";
+import { toDestination } from "#net/ip.ts";
+
+export interface FetchRequest {
+  /** http or https. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, readonly string[]>>;
+  readonly userAgent: string;
+  /** Sent as If-None-Match; null: not at all. */
+  readonly etag: string | null;
+  readonly dialer: Dialer;
+  /** For everything together, redirects and body included. */
+  readonly timeoutMs: number;
+  /** Of the body, packed and unpacked. More is an error: half a list is worse than the old one. */
+  readonly maxBytes: number;
+}
+
+export interface Fetched {
+  /** Null: what is here already is the newest (304). */
+  readonly body: Uint8Array | null;
+  readonly etag: string | null;
+  /** The header `subscription-userinfo`. */
+  readonly userInfo: string | null;
+}
+
+const MOST_REDIRECTS = 5;
+
+/** Throws `DialError`. Messages name the host only: the rest of a subscription's address is a secret. */
+export async function fetchResource(asked: FetchRequest, signal: AbortSignal): Promise<Fetched> {
+  const timer = AbortSignal.timeout(asked.timeoutMs);
+  const both = AbortSignal.any([signal, timer]);
+  let url = new URL(asked.url);
+  const first = url;
+  try {
+    for (let hop = 0; ; hop++) {
+      const answer = await fetchOnce(url, url.origin === first.origin, asked, both);
+      if (!(answer instanceof URL)) return answer;
+      if (hop === MOST_REDIRECTS)
+        throw new DialError("failed", `${first.host} redirects more than ${MOST_REDIRECTS} times`);
+      url = answer;
+    }
+  } catch (error) {
+    if (timer.aborted)
+      throw new DialError("timeout", `${url.host}: not complete in ${asked.timeoutMs} ms`, { cause: error });
+    if (signal.aborted) throw new DialError("aborted", "the download was given up", { cause: error });
+    if (error instanceof DialError) throw error;
+    throw new DialError("failed", `${url.host}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** `own`: the first server, to which alone what the user wrote into the headers is told. */
+async function fetchOnce(
+  url: URL,
+  own: boolean,
+  asked: FetchRequest,
+  signal: AbortSignal,
+): Promise<Fetched | URL> {
+  const stream = await openStream(url, asked.dialer, signal);
+  try {
+    const response = await ask(stream, url, own, asked, signal);
+    const { statusCode = 0, headers } = response;
+    if ([301, 302, 303, 307, 308].includes(statusCode)) return redirectOf(url, headers.location);
+    const etag = headers.etag ?? null;
+    const userInfo = textOf(headers["subscription-userinfo"]);
+    if (statusCode === 304 && asked.etag !== null) return { body: null, etag, userInfo };
+    if (statusCode !== 200)
+      throw new DialError("failed", `${url.host} answered with HTTP status ${statusCode}`);
+    const packed = await readBody(response, url.host, asked.maxBytes);
+    const body = await unpack(packed, textOf(headers["content-encoding"]) ?? "", url.host, asked.maxBytes);
+    if (body.length === 0) throw new DialError("failed", `${url.host} answered with nothing`);
+    return { body, etag, userInfo };
+  } finally {
+    stream.destroy();
+  }
+}
+
+async function openStream(url: URL, dialer: Dialer, signal: AbortSignal): Promise<Duplex> {
+  const secure = url.protocol === "https:";
+  const destination = toDestination(url.hostname, Number(url.port) || (secure ? 443 : 80));
+  const stream = await dialer.connect(destination, { signal, metadata: null });
+  stream.on("error", () => stream.destroy()); // the request hears of the close
+  if (!secure) return stream;
+  const server = destination.host === null ? {} : { servername: destination.host };
+  const tls = tlsConnect({ socket: stream, ALPNProtocols: ["http/1.1"], ...server });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const onAbort = (): void => void tls.destroy(new Error("aborted"));
+  signal.addEventListener("abort", onAbort, { once: true });
+  tls.once("secureConnect", resolve).on("error", reject);
+  tls.once("close", () => reject(new DialError("failed", `${url.host} closed the connection`)));
+  tls.once("close", () => stream.destroy());
+  try {
+    await promise;
+    return tls;
+  } catch (error) {
+    tls.destroy();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function ask(
+  stream: Duplex,
+  url: URL,
+  own: boolean,
+  { headers, userAgent, etag }: FetchRequest,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const sent = request({
+    createConnection: () => stream, // the name below is never resolved
+    host: "provider.invalid",
+    path: `${url.pathname}${url.search}`,
+    headers: {
+      host: url.host,
+      "user-agent": userAgent,
+      accept: "*/*",
+      "accept-encoding": "gzip, br, zstd",
+      connection: "close",
+      ...(credentials === ":"
+        ? {}
+        : { authorization: `Basic ${Buffer.from(credentials).toString("base64")}` }),
+      ...(own ? lowerKeys(headers) : {}),
+      ...(own && etag !== null ? { "if-none-match": etag } : {}),
+    },
+    signal,
+  });
+  sent.on("response", resolve);
+  sent.on("error", reject);
+  sent.on("close", () =>
+    reject(new DialError("failed", `${url.host} closed the connection without an answer`)),
+  );
+  sent.end();
+  return promise;
+}
+
+function lowerKeys(headers: FetchRequest["headers"]): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(headers).map(([key, values]) => [key.toLowerCase(), [...values]]));
+}
+
+function redirectOf(from: URL, location: string | undefined): URL {
+  const to = URL.parse(location ?? "", from);
+  if (to === null || !/^https?:$/.test(to.protocol) || to.hostname === "")
+    throw new DialError("failed", `${from.host} redirects to nowhere`);
+  return to;
+}
+
+function textOf(value: string | readonly string[] | undefined): string | null {
+  return value === undefined ? null : String(value);
+}
+
+function readBody(response: IncomingMessage, host: string, maxBytes: number): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  response.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size <= maxBytes) return void chunks.push(chunk);
+    reject(new DialError("failed", `${host} sent more than ${maxBytes} bytes`));
+    response.destroy();
+  });
+  response.on("end", () => resolve(Buffer.concat(chunks)));
+  response.on("error", reject);
+  response.on("close", () => reject(new DialError("failed", `${host} closed the connection in the middle`)));
+  return promise;
+}
+
+type Unpacker = (packed: Uint8Array, options: { readonly maxOutputLength: number }) => Promise<Buffer>;
+
+const UNPACKERS: Readonly<Record<string, Unpacker>> = {
+  gzip: promisify(gunzip),
+  "x-gzip": promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
+  zstd: promisify(zstdDecompress),
+};
+
+async function unpack(packed: Buffer, encoding: string, host: string, maxBytes: number): Promise<Uint8Array> {
+  const name = encoding.trim().toLowerCase();
+  if (name === "" || name === "identity") return packed;
+  const unpacker = Object.hasOwn(UNPACKERS, name) ? UNPACKERS[name] : undefined;
+  if (unpacker === undefined)
+    throw new DialError(
+      "failed",
+      `${host} packed its answer as ${JSON.stringify(encoding)}, which nobody asked for`,
+    );
+  try {
+    return await unpacker(packed, { maxOutputLength: maxBytes });
+  } catch (error) {
+    throw new DialError("failed", `${host}: the answer cannot be unpacked: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,234 @@
+/**
+ * One list that comes from elsewhere and changes while the program runs: a download kept in a file, a watched file, or
+ * text of the configuration. What it brings is trusted with nothing: it is read into memory and put to use before it
+ * replaces the file, and whatever goes wrong on the way leaves the old contents in use.
+ */
+import { createHash } from "node:crypto";
+import { open, stat, utimes } from "node:fs/promises";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { Log } from "#core/log.ts";
+import type { Fetched } from "./fetch.ts";
+import { replaceFile } from "./replace-file.ts";
+import { watchFile } from "./watch-file.ts";
+
+export interface Source {
+  /** For messages: `rule provider ads`. */
+  readonly title: string;
+  readonly type: "http" | "file" | "inline";
+  readonly url: string | null;
+  /** Relative to the home directory; "" for inline. */
+  readonly path: string;
+  /** 0: never. */
+  readonly intervalSeconds: number;
+  readonly maxBytes: number;
+}
+
+/** New contents, ready to be used. Exactly one of the two is called. */
+export interface Prepared {
+  /** From now on they are in use. Synchronous, never throws. */
+  commit(): void;
+  abandon(): Promise<void>;
+}
+
+export interface ResourceEnv {
+  readonly files: SafeFiles;
+  readonly log: Log;
+  readonly nowMs: () => number;
+  fetch(etag: string | null, signal: AbortSignal): Promise<Fetched>;
+  /** Reads and builds; throws where the bytes are not what they should be. */
+  prepare(bytes: Uint8Array): Promise<Prepared>;
+  /** From the `payload` of the configuration; null: it has none. */
+  readonly preparePayload: (() => Promise<Prepared>) | null;
+  /** ETags that hold for a file with this SHA-256. Null: `etag-support` is off. */
+  readonly etags: EtagBook | null;
+  /** The header `subscription-userinfo` of a download that was used. */
+  onUserInfo?(text: string): void;
+}
+
+export interface EtagBook {
+  get(url: string, contentHash: string): string | null;
+  set(url: string, contentHash: string, etag: string): void;
+}
+
+/** Failed downloads are tried again after 10, 20, 40 … seconds, at most this. */
+const FIRST_RETRY_MS = 10_000;
+const LAST_RETRY_MS = 3_600_000;
+/** Longer waits than this overflow the timers of the runtime. */
+const LONGEST_WAIT_MS = 0x7fff_ffff;
+
+export class Resource implements AsyncDisposable {
+  readonly #source: Source;
+  readonly #env: ResourceEnv;
+  readonly #stop = new AbortController();
+  /** SHA-256 of the file in use; "" while something else or nothing is. */
+  #hash = "";
+  #updatedAtMs: number | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #watcher: Disposable | null = null;
+  #failures = 0;
+  #running: Promise<void> | null = null;
+
+  constructor(source: Source, env: ResourceEnv) {
+    this.#source = source;
+    this.#env = env;
+  }
+
+  /** When the contents in use were last known to be the newest; null: there are none. */
+  get updatedAtMs(): number | null {
+    return this.#updatedAtMs;
+  }
+
+  /** Takes over what another one of the same source knows of its contents. */
+  inherit(from: Resource): void {
+    this.#hash = from.#hash;
+    this.#updatedAtMs = from.#updatedAtMs;
+  }
+
+  /** Uses what lies on the disk or in the configuration. Never throws: what is wrong is logged. Asks nobody. */
+  async load(): Promise<void> {
+    const { type, title } = this.#source;
+    if (type !== "inline" && (await this.#loadFile())) return;
+    if (this.#env.preparePayload === null) return;
+    try {
+      (await this.#env.preparePayload()).commit();
+      this.#updatedAtMs = type === "inline" ? this.#env.nowMs() : null;
+    } catch (error) {
+      this.#env.log.warning(`${title}: payload: ${messageOf(error)}`);
+    }
+  }
+
+  /** From here on it keeps itself fresh: downloads in their interval, the file when it changes. */
+  activate(): void {
+    const { type, title, intervalSeconds } = this.#source;
+    if (type === "http") this.#schedule(this.#dueInMs(intervalSeconds * 1000));
+    if (type === "file")
+      this.#watcher = watchFile(this.#env.files.resolve(this.#source.path), this.#env.log, () => {
+        void this.update().catch((error: unknown) => this.#keptOld(title, error));
+      });
+  }
+
+  /** Loads anew, now. A call while one runs joins it. Throws with the old contents in use. */
+  update(): Promise<void> {
+    this.#running ??= this.#update().finally(() => (this.#running = null));
+    return this.#running;
+  }
+
+  /** Ends refreshing; the contents stay as they are. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#watcher?.[Symbol.dispose]();
+    this.#stop.abort();
+    await this.#running?.catch(() => {}); // whoever asked for it hears
+  }
+
+  async #loadFile(): Promise<boolean> {
+    const { title, type } = this.#source;
+    try {
+      const { bytes, changedAtMs } = await this.#read();
+      await this.#use(bytes, null);
+      this.#updatedAtMs = changedAtMs;
+      return true;
+    } catch (error) {
+      const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+      if (!isMissing || type === "file")
+        this.#env.log.warning(`${title}: ${this.#source.path}: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  #dueInMs(intervalMs: number): number | null {
+    if (this.#updatedAtMs === null) return 0;
+    return intervalMs === 0 ? null : Math.max(0, this.#updatedAtMs + intervalMs - this.#env.nowMs());
+  }
+
+  #schedule(waitMs: number | null): void {
+    clearTimeout(this.#timer);
+    if (waitMs === null || this.#stop.signal.aborted) return;
+    this.#timer = setTimeout(() => void this.#refresh(), Math.min(waitMs, LONGEST_WAIT_MS)).unref();
+  }
+
+  async #refresh(): Promise<void> {
+    const intervalMs = this.#source.intervalSeconds * 1000;
+    try {
+      await this.update();
+      this.#failures = 0;
+      this.#schedule(this.#dueInMs(intervalMs));
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      const mostMs = intervalMs === 0 ? LAST_RETRY_MS : Math.min(intervalMs, LAST_RETRY_MS);
+      const retryMs = Math.max(FIRST_RETRY_MS, Math.min(FIRST_RETRY_MS * 2 ** this.#failures++, mostMs));
+      this.#keptOld(`${this.#source.title}: tried again in ${retryMs / 1000} s`, error);
+      this.#schedule(retryMs);
+    }
+  }
+
+  #keptOld(title: string, error: unknown): void {
+    const rest = this.#updatedAtMs === null ? "there are no contents yet" : "the old contents stay in use";
+    this.#env.log.warning(`${title}: ${messageOf(error)}; ${rest}`);
+  }
+
+  async #update(): Promise<void> {
+    const { type } = this.#source;
+    if (type === "inline") return;
+    if (type === "http") await this.#download();
+    else {
+      const { bytes, changedAtMs } = await this.#read();
+      if (hashOf(bytes) !== this.#hash) await this.#use(bytes, null);
+      this.#updatedAtMs = changedAtMs;
+    }
+  }
+
+  async #download(): Promise<void> {
+    const { url, path, title } = this.#source;
+    const { etags, files, log, nowMs, onUserInfo } = this.#env;
+    const known = this.#hash === "" ? null : (etags?.get(url as string, this.#hash) ?? null);
+    const { body, etag, userInfo } = await this.#env.fetch(known, this.#stop.signal);
+    this.#stop.signal.throwIfAborted();
+    const target = files.resolve(path); // again: links may lead elsewhere today
+    if (body === null || hashOf(body) === this.#hash) await touch(target, nowMs());
+    else {
+      await this.#use(body, target);
+      log.info(`${title}: updated, ${body.length} bytes`);
+    }
+    this.#updatedAtMs = nowMs();
+    if (etag !== null) etags?.set(url as string, this.#hash, etag);
+    if (userInfo !== null) onUserInfo?.(userInfo);
+  }
+
+  /** Builds, writes where there is somewhere to write to, and only then lets the old contents go. */
+  async #use(bytes: Uint8Array, target: string | null): Promise<void> {
+    const prepared = await this.#env.prepare(bytes);
+    try {
+      this.#stop.signal.throwIfAborted();
+      if (target !== null) await replaceFile(target, bytes);
+    } catch (error) {
+      await prepared.abandon();
+      throw error;
+    }
+    prepared.commit();
+    this.#hash = hashOf(bytes);
+  }
+
+  async #read(): Promise<{ bytes: Uint8Array; changedAtMs: number }> {
+    const file = await open(this.#env.files.resolve(this.#source.path), "r");
+    try {
+      const { size, mtimeMs } = await file.stat();
+      if (size > this.#source.maxBytes)
+        throw new ConfigError(`it is larger than ${this.#source.maxBytes} bytes`);
+      return { bytes: await file.readFile(), changedAtMs: mtimeMs };
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+function hashOf(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** The age of the file is when it was last known to be the newest. */
+async function touch(path: string, nowMs: number): Promise<void> {
+  const { atimeMs } = await stat(path);
+  await utimes(path, atimeMs / 1000, nowMs / 1000);
+}

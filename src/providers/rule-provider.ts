@@ -1,0 +1,67 @@
+import type { Facts, FactName, RuleData } from "#core/rule.ts";
+import { Resource, type Prepared, type ResourceEnv, type Source } from "./resource.ts";
+import { NO_CONTENTS, type Contents } from "./rule-set/contents.ts";
+import { contentsOf, readRuleSet, type ListKind, type ReadClassical } from "./rule-set/read.ts";
+
+export interface RuleProviderOptions extends ListKind {
+  readonly source: Source;
+  readonly payload: readonly string[];
+  readonly classical: ReadClassical;
+}
+
+export type RuleProviderEnv = Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo">;
+
+/** A rule list whose contents change while rules hold on to it. Nothing loaded matches nothing. */
+export class RuleProvider implements RuleData, AsyncDisposable {
+  readonly resource: Resource;
+  readonly #options: RuleProviderOptions;
+  readonly #log: RuleProviderEnv["log"];
+  #contents: RuleData = NO_CONTENTS;
+
+  constructor(options: RuleProviderOptions, env: RuleProviderEnv) {
+    this.#options = options;
+    this.#log = env.log;
+    const { payload, source } = options;
+    this.resource = new Resource(source, {
+      ...env,
+      prepare: async (bytes) => this.#prepared(await readRuleSet(bytes, options, options.classical)),
+      preparePayload:
+        payload.length === 0
+          ? null
+          : async () => this.#prepared(contentsOf(payload, options.behavior, options.classical)),
+    });
+  }
+
+  get reads(): readonly FactName[] {
+    return this.#contents.reads;
+  }
+
+  get size(): number {
+    return this.#contents.size;
+  }
+
+  match(facts: Facts): boolean | undefined {
+    return this.#contents.match(facts);
+  }
+
+  /** Takes what another one of the same definition has in use. */
+  inherit(from: RuleProvider): void {
+    this.#contents = from.#contents;
+    this.resource.inherit(from.resource);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.resource[Symbol.asyncDispose]();
+  }
+
+  #prepared({ data, skipped }: Contents): Prepared {
+    if (skipped.count > 0)
+      this.#log.warning(
+        `${this.#options.source.title}: ${skipped.count} items left out; the first is ${skipped.first}`,
+      );
+    return {
+      commit: () => void (this.#contents = data),
+      abandon: async () => {}, // nothing but memory
+    };
+  }
+}
