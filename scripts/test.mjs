@@ -1,7 +1,9 @@
 // Runs every test file under the pinned runtime; arguments narrow the files (substrings of their paths).
+// Ends with the reasons of what was skipped and one line that counts. With REQUIRE_NETNS=1 a skipped namespace test fails.
 import { spawnSync } from "node:child_process";
-import { globSync } from "node:fs";
-import { dirname } from "node:path";
+import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -13,12 +15,31 @@ if (files.length === 0) {
   console.error(`no test file matches ${wanted.join(", ")}`);
   process.exit(1);
 }
+
+const folder = mkdtempSync(join(tmpdir(), "weir-test-"));
+const countsFile = join(folder, "counts.json");
+const reporters = [
+  "--test-reporter=spec",
+  "--test-reporter-destination=stdout",
+  `--test-reporter=${join(root, "scripts", "count-reporter.mjs")}`,
+  `--test-reporter-destination=${countsFile}`,
+];
 const run = spawnSync(
   "node",
-  ["--disable-warning=ExperimentalWarning", "--test", "--test-concurrency=2", ...files],
-  {
-    cwd: root,
-    stdio: "inherit",
-  },
+  ["--disable-warning=ExperimentalWarning", "--test", "--test-concurrency=2", ...reporters, ...files],
+  { cwd: root, stdio: "inherit" },
 );
-process.exit(run.status ?? 1);
+const { passed, failed, skipped } = JSON.parse(readFileSync(countsFile, "utf8"));
+rmSync(folder, { recursive: true });
+
+let status = run.status ?? 1;
+for (const { file, name, reason } of skipped) console.log(`SKIP ${relative(root, file)}: ${name}: ${reason}`);
+if (
+  process.env.REQUIRE_NETNS === "1" &&
+  skipped.some(({ file }) => relative(root, file).startsWith("test/netns/"))
+) {
+  console.log("REQUIRE_NETNS=1: a namespace test was skipped");
+  status ||= 1;
+}
+console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);
+process.exit(status);
