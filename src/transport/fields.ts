@@ -32,6 +32,16 @@ const httpOptions = z.object({
   headers: mapOf(list(text())).default({}),
 });
 
+const xhttpOptions = z.object({
+  path: text().default("/"),
+  host: text().optional(),
+  mode: choice(["auto", "packet-up", "stream-one", "stream-up"]).default("auto"),
+  headers: headerMap().default({}),
+  "no-grpc-header": flag().default(false),
+  "sc-max-each-post-bytes": int(1, 1_000_000).default(1_000_000),
+  "sc-min-posts-interval-ms": int(0, 10_000).default(30),
+});
+
 export const NETWORKS = ["tcp", "http", "h2", "ws", "grpc", "xhttp"] as const;
 export type TransportNetwork = (typeof NETWORKS)[number];
 
@@ -42,6 +52,7 @@ export const transportClientFields = <const T extends readonly TransportNetwork[
   "grpc-opts": grpcOptions.optional(),
   "h2-opts": h2Options.optional(),
   "http-opts": httpOptions.optional(),
+  "xhttp-opts": xhttpOptions.optional(),
 });
 
 export interface TransportClientFields {
@@ -50,21 +61,29 @@ export interface TransportClientFields {
   readonly "grpc-opts"?: z.output<typeof grpcOptions> | undefined;
   readonly "h2-opts"?: z.output<typeof h2Options> | undefined;
   readonly "http-opts"?: z.output<typeof httpOptions> | undefined;
+  readonly "xhttp-opts"?: z.output<typeof xhttpOptions> | undefined;
 }
 
 const h2ServerOptions = z.object({ host: list(name()).default([]), path: text().default("/") });
+
+const xhttpServerOptions = z.object({
+  path: text().default("/"),
+  mode: choice(["", "auto", "packet-up", "stream-one"]).default("auto"),
+});
 
 /** Keys of the listeners that speak through a transport. All that are set are served on the one port. */
 export const transportServerFields = {
   "ws-path": text().optional(),
   "grpc-service-name": text().optional(),
   "h2-config": h2ServerOptions.optional(),
+  "xhttp-config": xhttpServerOptions.optional(),
 };
 
 export interface TransportServerFields {
   readonly "ws-path"?: string | undefined;
   readonly "grpc-service-name"?: string | undefined;
   readonly "h2-config"?: z.output<typeof h2ServerOptions> | undefined;
+  readonly "xhttp-config"?: z.output<typeof xhttpServerOptions> | undefined;
 }
 
 /** Filled in where a node names a network and leaves out its block. */
@@ -73,4 +92,5 @@ export const transportDefaults = {
   grpc: () => grpcOptions.parse({}),
   h2: () => h2Options.parse({}),
   http: () => httpOptions.parse({}),
+  xhttp: () => xhttpOptions.parse({}),
 };

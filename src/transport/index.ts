@@ -1,4 +1,5 @@
 /** The client's transport: TCP, the security layer, the carrier; chosen once per node by its `network`. */
+import type { Duplex } from "node:stream";
 import { ConfigError, DialError, asDialError } from "#core/errors.ts";
 import type { DialContext, OutboundEnv } from "#core/outbound.ts";
 import { destinationText } from "#core/session.ts";
@@ -9,10 +10,11 @@ import { transportDefaults } from "./fields.ts";
 import { FakeHttpCodec } from "./fake-http.ts";
 import { openGrpcStream, openH2Stream } from "./http2/client.ts";
 import { Http2Pool } from "./http2/pool.ts";
-import { parseConfiguredPath } from "./http-head.ts";
+import { parseConfiguredPath, pathOf } from "./http-head.ts";
 import type { Secured, SecurityClientFields } from "./security.ts";
 import { chooseSecurityClient } from "./security.ts";
 import { EARLY_DATA_HEADER } from "./websocket/early-data.ts";
+import { openXhttpStream, type XhttpClientOptions } from "./xhttp/client.ts";
 import { openHttpUpgradeClient, openWebSocketClient } from "./websocket/client.ts";
 
 export interface TransportClientOptions extends TransportClientFields, SecurityClientFields {
@@ -43,10 +45,10 @@ export async function openTransportClient(
   const network: TransportNetwork = options.network || "tcp";
   if (network === "h2" && !options.tls)
     throw new ConfigError(`proxy ${env.name}: network h2 needs tls: true`);
-  if (network === "xhttp")
-    throw new ConfigError(`proxy ${env.name}: network xhttp is not available yet; use ws or grpc`);
+  if (network === "xhttp") checkXhttp(options, env.name);
   const secure = await openSecured(options, network, env);
-  if (network === "grpc" || network === "h2") return openMultiplexed(options, network, secure, env);
+  if (network === "grpc" || network === "h2" || network === "xhttp")
+    return openMultiplexed(options, network, secure, env);
   const carry = carrierOf(options, network);
   return {
     security: secure.kind,
@@ -103,6 +105,7 @@ const FORCED_ALPN: Partial<Record<TransportNetwork, readonly string[]>> = {
   http: ["http/1.1"],
   grpc: ["h2"],
   h2: ["h2"],
+  xhttp: ["h2"],
 };
 
 function carrierOf(options: TransportClientOptions, network: TransportNetwork): Carry {
@@ -142,7 +145,7 @@ function webSocketCarrier(options: TransportClientOptions): Carry {
 
 function openMultiplexed(
   options: TransportClientOptions,
-  network: "grpc" | "h2",
+  network: "grpc" | "h2" | "xhttp",
   secure: SecuredDialer,
   env: OutboundEnv,
 ): TransportClient {
@@ -163,17 +166,49 @@ function openMultiplexed(
     userAgent: grpc["grpc-user-agent"] ?? "grpc-go/1.36.0",
   } as const;
   const h2Options = { scheme, hosts: h2.host, path: h2.path, method: "PUT", headers: {} } as const;
+  const xhttp = xhttpOf(options, scheme);
+  const open = (context: DialContext): Promise<Duplex> => {
+    if (network === "xhttp") return openXhttpStream(pool, xhttp, context);
+    return network === "grpc"
+      ? openGrpcStream(pool, grpcOptions, context)
+      : openH2Stream(pool, h2Options, context);
+  };
   return {
     security: secure.kind,
     async connect(context) {
       if (context.signal.aborted) throw new DialError("aborted", `${env.name}: aborted`);
-      const stream =
-        network === "grpc"
-          ? await openGrpcStream(pool, grpcOptions, context)
-          : await openH2Stream(pool, h2Options, context);
+      const stream = await open(context);
       return { stream, alpn: "h2", serverName: options.serverName ?? options.server, bypass: null };
     },
     [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}
+
+/** Throws `ConfigError` for what is not spoken: the streamed upload beside a GET, HTTP/1.1 and HTTP/3 below it. */
+function checkXhttp({ alpn, "xhttp-opts": xhttp }: TransportClientOptions, node: string): void {
+  if (xhttp?.mode === "stream-up")
+    throw new ConfigError(
+      `proxy ${node}: xhttp-opts.mode stream-up is not available; use packet-up or stream-one`,
+    );
+  if (alpn !== undefined && !alpn.includes("h2"))
+    throw new ConfigError(`proxy ${node}: network xhttp needs HTTP/2: leave alpn out, or have h2 in it`);
+}
+
+function xhttpOf(options: TransportClientOptions, scheme: "http" | "https"): XhttpClientOptions {
+  const xhttp = options["xhttp-opts"] ?? transportDefaults.xhttp();
+  const { path } = parseConfiguredPath(xhttp.path);
+  const query = path.slice(pathOf(path).length + 1);
+  const headers = Object.entries(xhttp.headers).filter(([name]) => name.toLowerCase() !== "host");
+  return {
+    scheme,
+    authority: xhttp.host || (headerOf(xhttp.headers, "host") ?? hostOf(options)),
+    path: pathOf(path),
+    query,
+    mode: xhttp.mode === "stream-one" ? "stream-one" : "packet-up",
+    headers: Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
+    noGrpcHeader: xhttp["no-grpc-header"],
+    maxPostBytes: xhttp["sc-max-each-post-bytes"],
+    minPostsIntervalMs: xhttp["sc-min-posts-interval-ms"],
   };
 }
 

@@ -6,10 +6,11 @@ import type { Log } from "#core/log.ts";
 import { ByteReader } from "#net/byte-reader.ts";
 import type { TransportServerFields } from "./fields.ts";
 import { serveHttp2 } from "./http2/server.ts";
-import { parseConfiguredPath } from "./http-head.ts";
+import { parseConfiguredPath, pathOf } from "./http-head.ts";
 import type { Secured, SecurityServerFields } from "./security.ts";
 import { chooseSecurityServer } from "./security.ts";
 import { acceptUpgrade } from "./websocket/server.ts";
+import { XhttpServer } from "./xhttp/server.ts";
 
 export interface TransportServerPlace {
   /** The listener's name. */
@@ -60,7 +61,10 @@ export async function openTransportServer(
         log.debug(() => `listener ${name}: ${messageOf(error)}`);
       });
     },
-    [Symbol.dispose]: () => security[Symbol.dispose](),
+    [Symbol.dispose]() {
+      security[Symbol.dispose]();
+      carriers.http2?.xhttp?.[Symbol.dispose]();
+    },
   };
 }
 
@@ -71,7 +75,11 @@ function carriersOf(fields: TransportServerFields) {
     fields["h2-config"] === undefined
       ? null
       : { path: fields["h2-config"].path, hosts: fields["h2-config"].host };
-  const http2 = grpcServiceName === null && h2 === null ? null : { grpcServiceName, h2 };
+  const { "xhttp-config": xhttpConfig } = fields;
+  const xhttp =
+    xhttpConfig === undefined ? null : new XhttpServer(pathOf(parseConfiguredPath(xhttpConfig.path).path));
+  const http2 =
+    grpcServiceName === null && h2 === null && xhttp === null ? null : { grpcServiceName, h2, xhttp };
   const upgrade = wsPath === null ? null : { path: parseConfiguredPath(wsPath).path, host: null };
   const bare = http2 === null && upgrade === null;
   const alpn = [

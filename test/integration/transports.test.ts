@@ -26,6 +26,8 @@ interface Case {
   readonly client: object;
   /** Only TLS-less transports of VLESS. */
   readonly plain?: true;
+  /** The carrier cannot end the upper direction alone. */
+  readonly noHalfClose?: true;
 }
 
 const cases: readonly Case[] = [
@@ -80,6 +82,22 @@ const cases: readonly Case[] = [
     server: { ...serverTls, "h2-config": { host: ["a.test", "b.test"], path: "/h2" } },
     client: { ...clientTls, network: "h2", "h2-opts": { host: ["a.test", "b.test"], path: "/h2" } },
   },
+  {
+    name: "xhttp packet-up, tls",
+    server: { ...serverTls, "xhttp-config": { path: "/x" } },
+    client: {
+      ...clientTls,
+      network: "xhttp",
+      "xhttp-opts": { path: "/x?a=1", "sc-min-posts-interval-ms": 1 },
+    },
+    noHalfClose: true,
+  },
+  {
+    name: "xhttp stream-one",
+    server: { "allow-insecure": true, "xhttp-config": { path: "/x/" } },
+    client: { network: "xhttp", "xhttp-opts": { path: "/x/", mode: "stream-one", host: "cdn.test" } },
+    plain: true,
+  },
 ];
 
 for (const [protocol, credential, users] of [
@@ -87,9 +105,9 @@ for (const [protocol, credential, users] of [
   [trojan, { password: "letmein" }, [{ username: "ann", password: "letmein" }]],
 ] as const) {
   describe(`${protocol.type} over`, () => {
-    for (const { name, server, client, plain } of cases) {
+    for (const { name, server, client, plain, noHalfClose } of cases) {
       const network = (client as { network?: string }).network;
-      if (protocol === trojan && (plain || network === "h2")) continue;
+      if (protocol === trojan && (plain || network === "h2" || network === "xhttp")) continue;
       const open = () =>
         openPair(protocol, { ...server, users }, protocol, { ...client, ...credential, udp: true });
 
@@ -110,16 +128,18 @@ for (const [protocol, credential, users] of [
           await using origin = await openTcpOrigin(countThenAnswer);
           await using greeter = await openTcpOrigin((socket) => void socket.write("220 hello\r\n"));
           const signal = AbortSignal.timeout(20_000);
-          const counts = Array.from({ length: 8 }, async (_, index) => {
+          const concurrent = noHalfClose ? 0 : 8;
+          const counts = Array.from({ length: concurrent }, async (_, index) => {
             const stream = await pair.outbound.connect(origin.destination, { signal, metadata: null });
-            stream.end(Buffer.alloc(1000 + index));
+            if (noHalfClose) stream.write(Buffer.alloc(1000 + index));
+            else stream.end(Buffer.alloc(1000 + index));
             const answer = String(await readAll(stream));
             stream.destroy();
             return answer;
           });
           assert.deepEqual(
             await Promise.all(counts),
-            Array.from({ length: 8 }, (_, index) => `${1000 + index}`),
+            Array.from({ length: concurrent }, (_, index) => `${1000 + index}`),
           );
           const silent = await pair.outbound.connect(greeter.destination, { signal, metadata: null });
           const [greeting] = (await Array.fromAsync(firstOf(silent))) as [Buffer];

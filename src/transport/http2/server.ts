@@ -5,6 +5,7 @@ import { CodecStream } from "#net/codec-stream.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { pathOf } from "#transport/http-head.ts";
+import type { XhttpServer } from "#transport/xhttp/server.ts";
 import { PlainCodec } from "./plain-codec.ts";
 import { CONNECTION_WINDOW_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
 
@@ -13,6 +14,8 @@ export interface Http2ServerOptions {
   readonly grpcServiceName: string | null;
   /** Path and hosts of the h2 transport (any host where the list is empty); null: not offered. */
   readonly h2: { readonly path: string; readonly hosts: readonly string[] } | null;
+  /** The XHTTP transport, shared by all connections of a listener; null: not offered. */
+  readonly xhttp: XhttpServer | null;
 }
 
 /** A connection without streams is closed after so long. */
@@ -28,6 +31,8 @@ export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (strea
   session.setTimeout(IDLE_MS, () => session.close());
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     stream.on("error", () => stream.destroy()); // a reset tunnel ends; its user has its own listener
+    const path = pathOf(headers[":path"] ?? "");
+    if (options.xhttp?.owns(path) === true) return options.xhttp.serve(stream, path, headers, on);
     const tunnel = answer(stream, headers, options);
     if (tunnel !== null) on(tunnel);
   });
