@@ -30,6 +30,7 @@ const decision: Decision = {
 const router: Router = { route: () => Promise.resolve(decision) };
 const env = {
   router,
+  sniffer: null,
   ledger: countingLedger(),
   live: new LiveTable(),
   log: SILENT,

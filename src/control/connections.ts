@@ -21,11 +21,9 @@ function viewOf({
   remoteAddress,
 }: LiveConnection): ConnectionView {
   const facts = decision?.facts;
-  const asked = decision?.destination.host ?? null;
-  const known = facts?.host ?? null;
   return {
     metadata: decision === null ? metadata : { ...metadata, destination: decision.destination },
-    sniffedHost: known !== null && known !== asked ? known : "",
+    sniffedHost: decision?.sniffedHost ?? "",
     // Before the decision the address may be a fake one, which is not for people to see.
     destinationIp: decision?.destination.ip ?? facts?.ip ?? null,
     dnsMode: decision?.dnsMode ?? "normal",

@@ -2,6 +2,7 @@ import { DialError, asDialError } from "./errors.ts";
 import type { Group, Outbound } from "./outbound.ts";
 import type { Facts, Rule } from "./rule.ts";
 import type { Destination, Metadata } from "./session.ts";
+import type { Sniffed } from "./sniffer.ts";
 
 /** Where the name of a destination came from; `hosts` also where only the address did. */
 export type DnsMode = "normal" | "fake-ip" | "redir-host" | "hosts";
@@ -16,6 +17,8 @@ export interface Decision {
   /** What the outbound is asked for. */
   readonly destination: Destination;
   readonly dnsMode: DnsMode;
+  /** The name that sniffing found; absent: none. */
+  readonly sniffedHost?: string;
   /** Null: mode is global or direct, the listener named a target, or nothing matched. */
   readonly rule: Rule | null;
   /** The mode, or the listener's own target, decided; no rule was asked. */
@@ -25,8 +28,11 @@ export interface Decision {
 }
 
 export interface Router {
-  /** Never throws for want of a match: no match is DIRECT. Throws `DialError` where a listener's target is unknown. */
-  route(metadata: Metadata, signal: AbortSignal): Promise<Decision>;
+  /**
+   * `sniffed` is what the client's first bytes told; absent or null: nothing. Never throws for want of a match: no match
+   * is DIRECT. Throws `DialError` where a listener's target is unknown.
+   */
+  route(metadata: Metadata, signal: AbortSignal, sniffed?: Sniffed | null): Promise<Decision>;
 }
 
 /** Tells the groups that picked how the dial went; null: it worked. Our own giving up says nothing about a node. */

@@ -5,6 +5,7 @@ import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
 import type { Decision, Router } from "#core/router.ts";
 import type { Datagram, DatagramSession, Destination, Metadata } from "#core/session.ts";
+import type { DatagramWatch, Sniffer } from "#core/sniffer.ts";
 import { Branch, closeFlow } from "./branch.ts";
 import type { BranchOwner } from "./branch.ts";
 import { DatagramQueue } from "./datagram-budget.ts";
@@ -16,6 +17,8 @@ import type { Idle, Sweep } from "./sweep.ts";
 
 export interface DatagramEnv {
   readonly router: Router;
+  /** Null: nobody looks at what clients send. */
+  readonly sniffer: Sniffer | null;
   readonly ledger: Ledger;
   readonly live: LiveTable;
   readonly log: Log;
@@ -36,6 +39,8 @@ interface Route {
   branch: Branch | null;
   /** Null once decided. */
   waiting: DatagramQueue | null;
+  /** Non-null while its datagrams are looked at, before it is decided. */
+  watch: DatagramWatch | null;
   refusedUntilMs: number;
 }
 
@@ -117,11 +122,13 @@ class Demultiplexer implements BranchOwner, Idle {
     const route = last !== null && same(last.client, destination) ? last : this.#routeTo(destination);
     this.#last = route;
     if (route.branch !== null) route.branch.send(payload, route.sentTo);
-    else if (route.waiting !== null) route.waiting.push(payload, destination);
-    else if (route.refusedUntilMs <= performance.now()) {
+    else if (route.waiting !== null) {
+      route.waiting.push(payload, destination);
+      route.watch?.feed(payload);
+    } else if (route.refusedUntilMs <= performance.now()) {
       route.waiting = new DatagramQueue(this.#env.budget);
       route.waiting.push(payload, destination);
-      void this.#decide(route);
+      void this.#decide(route, payload);
     }
   }
 
@@ -130,7 +137,14 @@ class Demultiplexer implements BranchOwner, Idle {
     const known = this.#routes.get(key);
     if (known !== undefined) return known;
     if (this.#routes.size >= this.#env.budget.limits.destinationsPerSession) this.#forgetOldest();
-    const route: Route = { client, sentTo: client, branch: null, waiting: null, refusedUntilMs: 0 };
+    const route: Route = {
+      client,
+      sentTo: client,
+      branch: null,
+      waiting: null,
+      watch: null,
+      refusedUntilMs: 0,
+    };
     this.#routes.set(key, route);
     return route;
   }
@@ -141,10 +155,16 @@ class Demultiplexer implements BranchOwner, Idle {
     this.#routes.delete(key);
   }
 
-  async #decide(route: Route): Promise<void> {
+  async #decide(route: Route, first: Uint8Array): Promise<void> {
+    const { router, sniffer } = this.#env;
+    const { signal } = this.#abort;
     const metadata = this.#metadataOf(route.client);
     try {
-      const decision = await this.#env.router.route(metadata, this.#abort.signal);
+      const watch = (route.watch = sniffer === null ? null : sniffer.watchDatagrams(metadata, signal));
+      watch?.feed(first);
+      const sniffed = watch === null ? null : await watch.result;
+      route.watch = null;
+      const decision = await router.route(metadata, signal, sniffed);
       if (this.#abort.signal.aborted) return;
       route.sentTo = decision.destination;
       route.branch = this.#branchFor(route, decision, metadata);

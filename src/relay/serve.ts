@@ -4,6 +4,7 @@ import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
 import { reportDial, type Decision, type Router } from "#core/router.ts";
 import type { StreamSession } from "#core/session.ts";
+import type { Sniffer } from "#core/sniffer.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LiveTable } from "./live-table.ts";
 import { relay } from "./pump.ts";
@@ -12,6 +13,8 @@ import type { Sweep } from "./sweep.ts";
 
 export interface ServeEnv {
   readonly router: Router;
+  /** Null: nobody looks at what clients send. */
+  readonly sniffer: Sniffer | null;
   readonly ledger: Ledger;
   readonly live: LiveTable;
   readonly log: Log;
@@ -24,7 +27,7 @@ export interface ServeEnv {
 /** Never rejects: whatever goes wrong belongs to this conversation. */
 export async function serve(session: StreamSession, env: ServeEnv): Promise<void> {
   const { metadata, stream } = session;
-  const { ledger, live, log, router } = env;
+  const { ledger, live, log, router, sniffer } = env;
   using entry = live.open(metadata); // visible in /connections until the scope ends
   const { signal } = entry;
   const onGone = (): void => entry.close(); // a client that hangs up ends the dial
@@ -33,7 +36,9 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
   stream.once("close", onGone);
   try {
     if (stream.destroyed) return;
-    decision = entry.decision = await router.route(metadata, signal);
+    const reading = sniffer === null ? null : sniffer.readStream(session, signal);
+    const sniffed = reading === null ? null : await reading;
+    decision = entry.decision = await router.route(metadata, signal, sniffed);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
     reportDial(decision, null);
     entry.remote = remote;

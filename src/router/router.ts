@@ -6,6 +6,7 @@ import type { Resolver } from "#core/resolver.ts";
 import type { Decision, Router } from "#core/router.ts";
 import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
 import type { Metadata } from "#core/session.ts";
+import type { Sniffed } from "#core/sniffer.ts";
 import type { ProcessLookup } from "#platform/process.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileList } from "./compile.ts";
@@ -29,7 +30,7 @@ export interface RouterEnv {
   readonly processes: ProcessLookup;
   readonly findProcessMode: FindProcessMode;
   /** Absent: the destination as the client named it. What it throws (`DialError`) fails the session. */
-  readonly prepare?: (metadata: Metadata) => Prepared;
+  readonly prepare?: (metadata: Metadata, sniffed: Sniffed | null) => Prepared;
   nowMs(): number;
 }
 
@@ -116,17 +117,22 @@ class ListRouter implements RuleRouter {
     this.#counters = new RuleCounters(main.rules.length);
   }
 
-  route(metadata: Metadata, signal: AbortSignal): Promise<Decision> {
-    return this.#start(metadata, signal, null);
+  route(metadata: Metadata, signal: AbortSignal, sniffed: Sniffed | null = null): Promise<Decision> {
+    return this.#start(metadata, signal, sniffed, null);
   }
 
   trace(metadata: Metadata, signal: AbortSignal, observer: TraceObserver): Promise<Decision> {
-    return this.#start(metadata, signal, observer);
+    return this.#start(metadata, signal, null, observer);
   }
 
-  async #start(metadata: Metadata, signal: AbortSignal, observer: TraceObserver | null): Promise<Decision> {
+  async #start(
+    metadata: Metadata,
+    signal: AbortSignal,
+    sniffed: Sniffed | null,
+    observer: TraceObserver | null,
+  ): Promise<Decision> {
     const env = this.#env;
-    const prepared = env.prepare?.(metadata) ?? metadata;
+    const prepared = env.prepare?.(metadata, sniffed) ?? metadata;
     let facts = factsOf(metadata, prepared, env.findProcessMode);
     if (env.findProcessMode === "always") facts = await this.#discover("process", facts, metadata, signal);
     const fixed = this.#fixedTarget(metadata);
@@ -253,7 +259,7 @@ function passReason(leaf: Outbound, network: Metadata["network"]): PassReason | 
 function decisionOf(
   target: Outbound,
   metadata: Metadata,
-  { destination, dnsMode = "normal" }: Prepared,
+  { destination, dnsMode = "normal", sniffedHost }: Prepared,
   rule: Rule | null,
   facts: Facts,
 ): Decision {
@@ -266,6 +272,7 @@ function decisionOf(
     groups,
     destination,
     dnsMode,
+    ...(sniffedHost === undefined ? {} : { sniffedHost }),
     rule,
     unruled: false,
     facts,

@@ -15,6 +15,8 @@ export interface Prepared {
   readonly dnsMode?: DnsMode;
   /** What domain rules see; absent: the destination's host. */
   readonly host?: string | null;
+  /** The name that sniffing found; absent: none. */
+  readonly sniffedHost?: string;
   /** What IP rules see: null, nobody shall look; absent: the destination's, or nobody has looked yet. */
   readonly ip?: Ip | null;
 }

@@ -1,8 +1,8 @@
 /** One generation of the program: everything that a configuration stands for, built whole beside the one before. */
 import type { Config, Mode } from "#config/config.ts";
 import type { Health } from "#core/group.ts";
-import { DialError, messageOf } from "#core/errors.ts";
-import type { Destination, Session } from "#core/session.ts";
+import { messageOf } from "#core/errors.ts";
+import type { Session } from "#core/session.ts";
 import { openDnsServer } from "#dns/server.ts";
 import type { Host } from "#host.ts";
 import { ANY_V6, bytesOfIp, parseIp } from "#net/ip.ts";
@@ -19,6 +19,7 @@ import { openNames, type Names } from "./names.ts";
 import { openOutbounds, type Outbounds } from "./outbounds.ts";
 import { openRules } from "./rules.ts";
 import { NO_DATA, NO_NAME_SETS } from "./scope.ts";
+import { openSniffer, routable } from "./sniffing.ts";
 import { Tickets } from "./tickets.ts";
 
 export interface RuntimeEnv {
@@ -54,6 +55,7 @@ export class Runtime {
     const { ledger, live, log, sweep, datagrams } = host;
     this.#env = {
       router: parts.router,
+      sniffer: openSniffer(parts.config.sniffer, { names: parts.names, scope: NO_DATA, log }),
       ledger,
       live,
       log,
@@ -134,7 +136,7 @@ async function openParts(
     resolver: names.resolver,
     processes: openProcessLookup(bytesOfIp),
     findProcessMode: config.general.findProcessMode,
-    prepare: ({ destination }) => preparedOrRefused(names, destination),
+    prepare: ({ destination }, sniffed) => routable(names.prepare(destination), sniffed),
     nowMs: Date.now,
   });
   exits.bind({ outbounds: outbounds.all, router });
@@ -158,13 +160,6 @@ async function openParts(
   const dnsLeases = await openDnsListener(config, names, { host, tolerant });
   opened.move();
   return { config, outbounds, router, inbounds, names, dnsLeases };
-}
-
-/** Throws `DialError` for a fake address that nobody knows any more: it leads nowhere. */
-function preparedOrRefused(names: Names, destination: Destination) {
-  const { refusal, ...prepared } = names.prepare(destination);
-  if (refusal !== null) throw new DialError("resolve", refusal);
-  return prepared;
 }
 
 /** The server of `dns.listen`; a book without leases where there is none. */

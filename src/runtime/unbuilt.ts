@@ -3,7 +3,6 @@ import type { Config } from "#config/config.ts";
 /** What the file asks for and this build does not do yet: one sentence a key. The rest of the file is in force. */
 export function unbuilt({
   tun,
-  sniffer,
   svc,
   trafficControl,
   ntp,
@@ -12,7 +11,6 @@ export function unbuilt({
 }: Config): readonly string[] {
   const asked: readonly (readonly [boolean, string, string])[] = [
     [tun.enable, "tun.enable", "TUN devices"],
-    [sniffer.enable, "sniffer.enable", "sniffing"],
     [svc !== null, "svc", "the manager of users"],
     [trafficControl?.enabled === true, "traffic-control.enabled", "traffic control"],
     [ntp.enable, "ntp.enable", "the NTP client"],

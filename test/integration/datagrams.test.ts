@@ -78,6 +78,7 @@ function start({
   const budget = new DatagramBudget(limits);
   const env = {
     router,
+    sniffer: null,
     live,
     ledger: countingLedger(),
     log: SILENT,

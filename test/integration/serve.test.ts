@@ -45,6 +45,7 @@ function start(outbound: Outbound, destination: Destination) {
   };
   const env = {
     router,
+    sniffer: null,
     live,
     log,
     ledger: countingLedger(),

@@ -1,0 +1,88 @@
+/** Sniffing as the configuration asks for it, and what a sniffed name does to a destination. */
+import type { AddressCondition, SnifferOptions } from "#config/sniffer-build.ts";
+import { DialError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { RuleScope } from "#core/rule.ts";
+import type { Destination, Ip } from "#core/session.ts";
+import type { Sniffed, Sniffer } from "#core/sniffer.ts";
+import { anyOf } from "#dns/policy.ts";
+import type { Prepared } from "#dns/prepare.ts";
+import { isLanIp } from "#net/cidr.ts";
+import { CidrTable } from "#net/cidr-trie.ts";
+import type { Prepared as Routable } from "#router/session-facts.ts";
+import { SNIFF_PROTOCOLS } from "#router/sniff/index.ts";
+import { SniffStage, type SniffedProtocol } from "#router/sniff/stage.ts";
+import type { Names } from "./names.ts";
+import { nameSets } from "./scope.ts";
+
+export interface SniffingEnv {
+  readonly names: Pick<Names, "prepare" | "dns">;
+  readonly scope: RuleScope;
+  readonly log: Log;
+}
+
+/** Null where nothing is to be sniffed. */
+export function openSniffer(options: SnifferOptions, { names, scope, log }: SniffingEnv): Sniffer | null {
+  const protocols = options.enable ? sniffedProtocols(options) : [];
+  if (protocols.length === 0) return null;
+  const sets = nameSets(scope);
+  const policy = {
+    protocols,
+    forceDnsMapping: options.forceDnsMapping,
+    parsePureIp: options.parsePureIp,
+    isForced: anyOf(options.forceDomain, sets),
+    isSkipped: anyOf(options.skipDomain, sets),
+    skipsSource: addressTest(options.skipSrcAddress, scope),
+    skipsDestination: addressTest(options.skipDstAddress, scope),
+  };
+  return new SniffStage(policy, {
+    prepare: (destination) => names.prepare(destination),
+    learnName(ip, host) {
+      // As with answers: an address that means something else in every network teaches nothing.
+      if (!isLanIp(ip)) names.dns?.learnName(ip, host);
+    },
+    log,
+    nowMs: () => performance.now(),
+  });
+}
+
+function sniffedProtocols({ sniff }: SnifferOptions): readonly SniffedProtocol[] {
+  return sniff.map(({ protocol: type, ports, overrideDestination: overridesDestination }) => {
+    const protocol = SNIFF_PROTOCOLS.find((known) => known.type === type);
+    if (protocol === undefined) throw new Error(`no sniffer for ${type}`);
+    return { protocol, ports, overridesDestination };
+  });
+}
+
+/** The sets are asked for at every look, so that an update counts at once. */
+function addressTest(conditions: readonly AddressCondition[], scope: RuleScope): (ip: Ip) => boolean {
+  const table = new CidrTable(
+    conditions.filter((condition) => condition.kind === "cidr").map(({ cidr }) => cidr),
+  );
+  const others = conditions.filter((condition) => condition.kind !== "cidr");
+  const holds = (condition: (typeof others)[number], ip: Ip): boolean => {
+    if (condition.kind === "rule-set")
+      return scope.ruleSet(condition.name)?.match({ ip, host: null }) === true;
+    if (condition.code === "lan" || condition.code === "private") return isLanIp(ip);
+    return scope.geoip(condition.code)?.match({ ip }) === true;
+  };
+  return (ip) => table.holds(ip) || others.some((condition) => holds(condition, ip));
+}
+
+/**
+ * What rules see and the outbound is asked for. Throws `DialError` for a fake address that nobody knows any more, unless
+ * the client told its name.
+ */
+export function routable({ refusal, ...prepared }: Prepared, sniffed: Sniffed | null): Routable {
+  if (sniffed !== null) return withName(prepared.destination, refusal === null, sniffed);
+  if (refusal !== null) throw new DialError("resolve", refusal);
+  return prepared;
+}
+
+/** Address rules go on reading the address that the client asked for: it was not made up. */
+function withName(asked: Destination, isReal: boolean, { host, overridesDestination }: Sniffed): Routable {
+  const ip = isReal ? asked.ip : null;
+  const isNowhere = asked.host === null && ip === null;
+  const destination = overridesDestination || isNowhere ? { host, ip: null, port: asked.port } : asked;
+  return { destination, dnsMode: "normal", sniffedHost: host, host, ...(ip === null ? {} : { ip }) };
+}
