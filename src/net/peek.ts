@@ -13,7 +13,8 @@ export interface PeekOptions {
 
 /**
  * Looks at what a stream begins with and puts all of it back. Settles when `look` has seen enough, at either bound, when
- * the stream ends or closes, or when the signal says so; never rejects. The stream must not be flowing.
+ * the stream ends or closes, or when the signal says so; never rejects. An end that came together with the last bytes is
+ * only noticed at the time-out. The stream must not be flowing.
  */
 export function peekStream(stream: Duplex, options: PeekOptions): Promise<void> {
   const { look, onWait, timeoutMs, maxBytes, signal } = options;
