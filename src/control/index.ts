@@ -1,6 +1,5 @@
 /** Joins the parts into the one object that the Controller API reads and commands. */
-import type { Control, ConfigsControl, RuleProvidersControl } from "#core/control.ts";
-import { ApiError } from "#core/errors.ts";
+import type { Control, ConfigsControl } from "#core/control.ts";
 import type { Health } from "#core/group.ts";
 import type { Host } from "#host.ts";
 import type { Runtime } from "#runtime/runtime.ts";
@@ -8,6 +7,7 @@ import { VERSION } from "#version.ts";
 import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
 import { compatibleProviders, proxiesControl } from "./proxies.ts";
+import { ruleProvidersControl } from "./rule-providers.ts";
 import { rulesControl } from "./rules.ts";
 import { storageControl } from "./storage.ts";
 import { upkeepControl } from "./upkeep.ts";
@@ -31,21 +31,13 @@ export function openControl({ host, health, configs, runtime, restart }: Control
     proxies: proxiesControl(proxies),
     proxyProviders: compatibleProviders(proxies),
     rules: rulesControl(() => runtime().router),
-    ruleProviders: NO_RULE_PROVIDERS,
+    ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
     connections: connectionsControl(host.live),
     logs: { watch: (level, on) => host.log.subscribe(level, on) },
     dns: dnsControl(names),
     caches: cachesControl(names),
     storage: storageControl(host.cache),
-    upkeep: upkeepControl(restart),
+    upkeep: upkeepControl(restart, () => runtime().lists.geoUpdater.update()),
     memoryBytes: () => process.memoryUsage.rss(),
   };
 }
-
-const NO_RULE_PROVIDERS: RuleProvidersControl = {
-  list: () => [],
-  get: () => null,
-  async update() {
-    throw new ApiError(404, "Resource not found");
-  },
-};

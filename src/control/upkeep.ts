@@ -2,7 +2,7 @@ import type { UpkeepControl } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 
 /** What this build cannot do for itself answers with a sentence, not with silence. */
-export function upkeepControl(restart: () => void): UpkeepControl {
+export function upkeepControl(restart: () => void, updateGeo: () => Promise<void>): UpkeepControl {
   return {
     prepareRestart: async () => restart,
     async upgrade() {
@@ -17,8 +17,6 @@ export function upkeepControl(restart: () => void): UpkeepControl {
         "external-ui: downloading a dashboard is not in this build yet; unpack it there by hand",
       );
     },
-    async updateGeo() {
-      throw new ApiError(500, "geodata is not in this build yet");
-    },
+    updateGeo,
   };
 }

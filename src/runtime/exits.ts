@@ -47,6 +47,20 @@ export class Exits {
     return { dialer: outbound, kind: outbound.type === "Direct" ? "direct" : "proxy" };
   }
 
+  /** For downloads: a proxy or a group by name, "" as the rules say. A name that does not exist fails the dial. */
+  through(name: string): Dialer {
+    if (name === "") return this.#byRules.dialer;
+    const found = (): Outbound => {
+      const outbound = this.#ready().outbounds.get(name);
+      if (outbound === undefined) throw new DialError("failed", `proxy ${name} not found`);
+      return outbound;
+    };
+    return {
+      connect: async (destination, context) => found().connect(destination, context),
+      associate: async (destination, context) => found().associate(destination, context),
+    };
+  }
+
   #ready(): Ways {
     if (this.#ways === null) throw new DialError("failed", "asked for a proxy before the start was complete");
     return this.#ways;

@@ -15,10 +15,11 @@ import { openRouter, type RuleRouter } from "#router/router.ts";
 import { Exits } from "./exits.ts";
 import { Inbounds } from "./inbounds.ts";
 import { LeaseBook } from "./leases.ts";
+import { Lists } from "./lists.ts";
 import { openNames, type Names } from "./names.ts";
 import { openOutbounds, type Outbounds } from "./outbounds.ts";
 import { openRules } from "./rules.ts";
-import { NO_DATA, NO_NAME_SETS } from "./scope.ts";
+import { nameSets } from "./scope.ts";
 import { openSniffer, routable } from "./sniffing.ts";
 import { Tickets } from "./tickets.ts";
 
@@ -39,6 +40,7 @@ export class Runtime {
   readonly router: RuleRouter;
   readonly inbounds: Inbounds;
   readonly names: Names;
+  readonly lists: Lists;
   readonly #dnsLeases: LeaseBook;
   readonly #owned: AsyncDisposableStack;
   readonly #env: ServeEnv & DatagramEnv;
@@ -50,12 +52,13 @@ export class Runtime {
     this.router = parts.router;
     this.inbounds = parts.inbounds;
     this.names = parts.names;
+    this.lists = parts.lists;
     this.#dnsLeases = parts.dnsLeases;
     this.#owned = owned;
     const { ledger, live, log, sweep, datagrams } = host;
     this.#env = {
       router: parts.router,
-      sniffer: openSniffer(parts.config.sniffer, { names: parts.names, scope: NO_DATA, log }),
+      sniffer: openSniffer(parts.config.sniffer, { names: parts.names, scope: parts.lists.scope, log }),
       ledger,
       live,
       log,
@@ -82,6 +85,7 @@ export class Runtime {
   activate(): void {
     this.inbounds.activate();
     this.#dnsLeases.activate();
+    this.lists.activate();
   }
 
   /** Never throws; the session belongs to this runtime until it ends. */
@@ -96,6 +100,7 @@ export class Runtime {
 
   /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
   async retire(next: Runtime | null): Promise<void> {
+    await this.lists[Symbol.asyncDispose]();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
     await this.#sessions.drained();
@@ -109,6 +114,7 @@ interface Parts {
   readonly router: RuleRouter;
   readonly inbounds: Inbounds;
   readonly names: Names;
+  readonly lists: Lists;
   readonly dnsLeases: LeaseBook;
 }
 
@@ -121,14 +127,16 @@ async function openParts(
   const { log, files, cache, sockets } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
   const exits = new Exits({ interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive });
+  const lists = undo.use(await Lists.open(config, previous?.lists ?? null, host, exits));
+  const { scope, countryOf } = lists;
   const names = undo.use(
-    await openNames(config, { exits, sets: NO_NAME_SETS, countryOf: null, persist: null, log }),
+    await openNames(config, { exits, sets: nameSets(scope), countryOf, persist: null, log }),
   );
   const outbounds = undo.use(
     await openOutbounds(config, { ...names, choices: cache, health, providers: new Map(), files, log }),
   );
   const router = openRouter({
-    ...openRules(config, NO_DATA),
+    ...openRules(config, scope),
     mode,
     outbound: (name) => outbounds.all.get(name) ?? null,
     global: outbounds.global,
@@ -159,7 +167,7 @@ async function openParts(
   opened.defer(() => inbounds.abandon());
   const dnsLeases = await openDnsListener(config, names, { host, tolerant });
   opened.move();
-  return { config, outbounds, router, inbounds, names, dnsLeases };
+  return { config, outbounds, router, inbounds, names, lists, dnsLeases };
 }
 
 /** The server of `dns.listen`; a book without leases where there is none. */

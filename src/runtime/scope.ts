@@ -1,14 +1,17 @@
-import type { RuleScope } from "#core/rule.ts";
+import type { RuleData, RuleScope } from "#core/rule.ts";
 import type { NameSets } from "#dns/policy.ts";
+import type { Geodata } from "#geodata/geodata.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 
-/** No lists are loaded: what would ask them matches nothing. */
-export const NO_DATA: RuleScope = {
-  ruleSet: () => null,
-  geosite: () => null,
-  geoip: () => null,
-  asn: () => null,
-};
+/** The lists that rules may name: those of the rule providers, and the databases. */
+export function openScope(ruleSets: ReadonlyMap<string, RuleData>, geodata: Geodata): RuleScope {
+  return {
+    ruleSet: (name) => ruleSets.get(name) ?? null,
+    geosite: (category) => geodata.geosite(category),
+    geoip: (code) => geodata.geoip(code),
+    asn: (number) => geodata.asn(number),
+  };
+}
 
 /** The lists of a scope, as the DNS engine asks for them. */
 export function nameSets(scope: RuleScope): NameSets {
@@ -22,5 +25,3 @@ export function nameSets(scope: RuleScope): NameSets {
     },
   };
 }
-
-export const NO_NAME_SETS: NameSets = nameSets(NO_DATA);

@@ -1,0 +1,35 @@
+/** How the core fetches lists and databases for itself: through a named way out, or where the rules send it. */
+import type { Config } from "#config/config.ts";
+import { fetchResource, type Fetched } from "#providers/fetch.ts";
+import type { EtagBook } from "#providers/resource.ts";
+import type { ProfileCache } from "#store/profile-cache.ts";
+import type { Exits } from "./exits.ts";
+
+export interface Download {
+  readonly url: string;
+  /** A proxy or group; "": as the rules say. */
+  readonly proxy: string;
+  readonly headers: Readonly<Record<string, readonly string[]>>;
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+  readonly etag: string | null;
+}
+
+/** Throws `DialError`. */
+export type Fetch = (download: Download, signal: AbortSignal) => Promise<Fetched>;
+
+export function openFetch({ general }: Config, exits: Exits): Fetch {
+  return ({ proxy, ...download }, signal) =>
+    fetchResource({ ...download, userAgent: general.globalUa, dialer: exits.through(proxy) }, signal);
+}
+
+/** ETags in the profile cache, each with the hash of what it stands for: a file that was edited is fetched whole. */
+export function etagBook(cache: ProfileCache): EtagBook {
+  return {
+    get(url, contentHash) {
+      const kept = cache.get("etag", url);
+      return kept?.startsWith(`${contentHash} `) === true ? kept.slice(contentHash.length + 1) : null;
+    },
+    set: (url, contentHash, etag) => cache.set("etag", url, `${contentHash} ${etag}`),
+  };
+}

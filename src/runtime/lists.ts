@@ -1,0 +1,58 @@
+/** Everything that a runtime knows from lists beside its configuration: rule providers and databases. */
+import type { Config } from "#config/config.ts";
+import type { RuleScope } from "#core/rule.ts";
+import type { CountryOf } from "#dns/strategy.ts";
+import { Geodata } from "#geodata/geodata.ts";
+import type { Host } from "#host.ts";
+import { compileLinear } from "#router/linear-pattern.ts";
+import { openFetch } from "./downloads.ts";
+import type { Exits } from "./exits.ts";
+import { GeoUpdater } from "./geo-update.ts";
+import { RuleProviders } from "./rule-providers.ts";
+import { openScope } from "./scope.ts";
+
+export class Lists implements AsyncDisposable {
+  readonly ruleProviders: RuleProviders;
+  readonly scope: RuleScope;
+  /** Judges the answers of DNS servers; null: nobody wants it, or there is no database. */
+  readonly countryOf: CountryOf | null;
+  readonly geoUpdater: GeoUpdater;
+  readonly #geodata: Geodata;
+
+  private constructor(config: Config, previous: Lists | null, host: Host, exits: Exits) {
+    const { log, home } = host;
+    const { geodata: options, dns } = config;
+    const fetch = openFetch(config, exits);
+    const env = {
+      home,
+      geodataMode: options.geodataMode,
+      urls: options.geoxUrl,
+      compile: compileLinear,
+      log,
+    };
+    this.#geodata = new Geodata(env, previous === null ? null : previous.#geodata);
+    this.ruleProviders = new RuleProviders(config, host, fetch, () => this.scope);
+    this.scope = openScope(this.ruleProviders.all, this.#geodata);
+    this.geoUpdater = new GeoUpdater({ geodata: this.#geodata, options, fetch, log });
+    const judges = dns.enable && dns.fallback.length > 0 && dns.fallbackFilter.geoip;
+    this.countryOf = judges ? this.#geodata.countryOf(dns.fallbackFilter.geoipCode) : null;
+  }
+
+  /** Reads what lies on the disk and asks nobody. What is missing or broken is logged and matches nothing. */
+  static async open(config: Config, previous: Lists | null, host: Host, exits: Exits): Promise<Lists> {
+    const lists = new Lists(config, previous, host, exits);
+    await lists.ruleProviders.load(previous?.ruleProviders ?? null);
+    return lists;
+  }
+
+  /** From here on the lists keep themselves fresh. */
+  activate(): void {
+    this.ruleProviders.activate();
+    this.geoUpdater.activate();
+  }
+
+  /** Ends refreshing; what is loaded stays in use. May be repeated. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.ruleProviders[Symbol.asyncDispose](), this.geoUpdater[Symbol.asyncDispose]()]);
+  }
+}

@@ -1,0 +1,85 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Config } from "#config/config.ts";
+import type { ProxyProviderConfig, RuleProviderConfig } from "#config/sections/index.ts";
+import type { RuleScope } from "#core/rule.ts";
+import type { Host } from "#host.ts";
+import type { EtagBook, ResourceEnv, Source } from "#providers/resource.ts";
+import { RuleProvider } from "#providers/rule-provider.ts";
+import { Skipped } from "#providers/rule-set/contents.ts";
+import { compileConditions } from "#router/condition-list.ts";
+import { etagBook, type Fetch } from "./downloads.ts";
+
+/** For a whole download (configuration sheet §13). */
+const TIMEOUT_MS = 20_000;
+/** Where `size-limit` says nothing. */
+const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
+
+/** The rule providers of one runtime; the contents of one that did not change go over from the runtime before. */
+export class RuleProviders implements AsyncDisposable {
+  readonly all = new Map<string, RuleProvider>();
+  readonly configs: ReadonlyMap<string, RuleProviderConfig>;
+
+  /** `scope` is asked when contents are read, which is after the constructor. */
+  constructor(config: Config, host: Host, fetch: Fetch, scope: () => RuleScope) {
+    this.configs = config.ruleProviders;
+    const etags = config.general.etagSupport ? etagBook(host.cache) : null;
+    for (const [name, item] of config.ruleProviders) {
+      const source = sourceOf(item, `rule provider ${name}`);
+      const { behavior, format, payload } = item;
+      const classical = (lines: readonly string[]) => {
+        const skipped = new Skipped();
+        return { data: compileConditions(lines, scope(), (line, why) => skipped.add(line, why)), skipped };
+      };
+      const env = resourceEnv(item, source, host, fetch, etags);
+      this.all.set(name, new RuleProvider({ source, behavior, format, payload, classical }, env));
+    }
+  }
+
+  /** Reads what lies on the disk; asks nobody. */
+  async load(previous: RuleProviders | null): Promise<void> {
+    await Promise.all(
+      [...this.all].map(async ([name, provider]) => {
+        const before = previous?.all.get(name);
+        const item = this.configs.get(name);
+        // Conditions of behavior classical hold on to databases that the old runtime opened: they are read again.
+        const same = item?.behavior !== "classical" && isDeepStrictEqual(previous?.configs.get(name), item);
+        if (before === undefined || !same || before.resource.updatedAtMs === null)
+          return provider.resource.load();
+        provider.inherit(before);
+      }),
+    );
+  }
+
+  activate(): void {
+    for (const { resource } of this.all.values()) resource.activate();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.all.values()].map((provider) => provider[Symbol.asyncDispose]()));
+  }
+}
+
+type ProviderConfig = RuleProviderConfig | ProxyProviderConfig;
+
+export function sourceOf({ type, url, path, interval, sizeLimit }: ProviderConfig, title: string): Source {
+  const maxBytes = sizeLimit > 0 ? sizeLimit : DEFAULT_MAX_BYTES;
+  return { title, type, url, path, intervalSeconds: interval, maxBytes };
+}
+
+/** What every fetched list is given. */
+export function resourceEnv(
+  { url, proxy, header }: ProviderConfig,
+  { maxBytes }: Source,
+  { files, log }: Pick<Host, "files" | "log">,
+  fetch: Fetch,
+  etags: EtagBook | null,
+): Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
+  return {
+    files,
+    log,
+    nowMs: Date.now,
+    fetch: (etag, signal) =>
+      fetch({ url: url as string, proxy, headers: header, timeoutMs: TIMEOUT_MS, maxBytes, etag }, signal),
+    etags,
+  };
+}
