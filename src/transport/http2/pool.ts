@@ -84,6 +84,7 @@ export class Http2Pool implements AsyncDisposable {
         createConnection: () => stream,
         settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
       });
+      stream.on("end", () => session.destroy()); // half open below: the session would not notice
       return this.#adopt(session);
     } finally {
       this.#dialing = null;

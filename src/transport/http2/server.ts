@@ -28,6 +28,8 @@ export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (strea
   });
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
   session.on("error", () => session.destroy());
+  // Sockets here may be half open; an HTTP/2 client that ends its side is gone, and the session would not notice.
+  wire.on("end", () => session.destroy());
   session.setTimeout(IDLE_MS, () => session.close());
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     stream.on("error", () => stream.destroy()); // a reset tunnel ends; its user has its own listener

@@ -87,9 +87,9 @@ export class XhttpServer implements Disposable {
     stream.on("end", () => {
       if (stream.destroyed || stream.headersSent) return;
       if (this.#waitingBytes + size > MAX_WAITING_BYTES) return refuse(stream, 503);
-      session.receive(sequence, Buffer.concat(parts), () => {
+      session.receive(sequence, Buffer.concat(parts), (status) => {
         if (!stream.destroyed)
-          stream.respond({ ":status": 200, "x-padding": padding() }, { endStream: true });
+          stream.respond({ ":status": status, "x-padding": padding() }, { endStream: true });
       });
     });
   }
@@ -113,7 +113,7 @@ function refuse(stream: ServerHttp2Stream, status: number): void {
 
 interface Post {
   readonly body: Buffer;
-  readonly answer: () => void;
+  readonly answer: (status: number) => void;
 }
 
 /** Up: posts in the order of their numbers, each answered when its bytes have been taken. Down: the answer to the GET. */
@@ -122,7 +122,7 @@ class XhttpSession extends Duplex {
   readonly #waiting = new Map<number, Post>();
   readonly #timer: NodeJS.Timeout;
   #next = 0;
-  #blocked: (() => void) | null = null;
+  #blocked: ((status: number) => void) | null = null;
   #down: ServerHttp2Stream | null = null;
   #afterDrain: (() => void) | null = null;
 
@@ -148,9 +148,12 @@ class XhttpSession extends Duplex {
   }
 
   /** A number that was taken already is answered and dropped. */
-  receive(sequence: number, body: Buffer, answer: () => void): void {
-    if (this.destroyed || sequence < this.#next || this.#waiting.has(sequence)) return answer();
-    if (this.#waiting.size >= MAX_WAITING_POSTS) return void this.destroy();
+  receive(sequence: number, body: Buffer, answer: (status: number) => void): void {
+    if (this.destroyed || sequence < this.#next || this.#waiting.has(sequence)) return answer(200);
+    if (this.#waiting.size >= MAX_WAITING_POSTS) {
+      this.destroy();
+      return answer(500);
+    }
     this.#waiting.set(sequence, { body, answer });
     this.#count(body.length);
     this.#deliver();
@@ -159,7 +162,7 @@ class XhttpSession extends Duplex {
   override _read(): void {
     const answer = this.#blocked;
     this.#blocked = null;
-    answer?.();
+    answer?.(200);
     this.#deliver();
   }
 
@@ -177,10 +180,10 @@ class XhttpSession extends Duplex {
     clearTimeout(this.#timer);
     for (const { body, answer } of this.#waiting.values()) {
       this.#count(-body.length);
-      answer();
+      answer(500);
     }
     this.#waiting.clear();
-    this.#blocked?.();
+    this.#blocked?.(200);
     // An answer that has been ended goes out whole; anything else is cut off.
     if (this.#down !== null && !this.#down.writableEnded) this.#down.destroy();
     done(error);
@@ -191,7 +194,7 @@ class XhttpSession extends Duplex {
       if (this.#blocked !== null) return;
       this.#waiting.delete(this.#next++);
       this.#count(-post.body.length);
-      if (post.body.length === 0 || this.push(post.body)) post.answer();
+      if (post.body.length === 0 || this.push(post.body)) post.answer(200);
       else this.#blocked = post.answer;
     }
   }
