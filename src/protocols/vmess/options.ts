@@ -17,7 +17,7 @@ const alterId = () =>
     return new Fault(
       value === null
         ? `expected 0, got ${show(raw)}`
-        : `alterId ${value} means the legacy MD5 header, which is not spoken; set alterId: 0 here and on the server`,
+        : `${value} means the legacy MD5 header, which is not spoken; set alterId: 0 here and on the server`,
     );
   });
 
