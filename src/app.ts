@@ -53,6 +53,8 @@ export class App implements AsyncDisposable {
   #unifiedDelay = false;
   /** Changes run one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
+  /** Nothing changes any more: a reload behind the end would listen again. */
+  #closing = false;
 
   private constructor(env: AppEnv) {
     this.#env = env;
@@ -93,14 +95,21 @@ export class App implements AsyncDisposable {
 
   /** Stops listening, gives sessions `drainMs` to end by themselves, closes the rest, and leaves nothing behind. */
   async close(drainMs: number): Promise<void> {
-    await this.#exclusively(async () => {
-      const { live } = this.#env.host;
+    const closed = this.#exclusively(async () => {
+      const { live, sockets } = this.#env.host;
       const retired = Promise.all([this.#runtime.retire(null), ...this.#retiring]);
-      const timer = setTimeout(() => void live.closeAll(), live.size === 0 ? 0 : drainMs);
+      const cutOff = (): void => {
+        live.closeAll();
+        sockets.cutOff(); // clients in a handshake and UDP associations are no sessions that anybody waits for
+      };
+      const timer = setTimeout(cutOff, live.size === 0 ? 0 : drainMs);
       await this.#controller[Symbol.asyncDispose]();
       await retired;
       clearTimeout(timer);
+      cutOff();
     });
+    this.#closing = true;
+    await closed;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -143,6 +152,7 @@ export class App implements AsyncDisposable {
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing) return Promise.reject(new ApiError(503, "weir is shutting down"));
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => undefined); // the caller has it
     return done;

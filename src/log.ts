@@ -1,3 +1,5 @@
+import { constants, fstatSync, openSync } from "node:fs";
+import { Socket } from "node:net";
 import sonicBoom from "sonic-boom";
 import type { Log, LogEvent, LogEventLevel, LogLevel, LogText } from "#core/log.ts";
 
@@ -13,9 +15,18 @@ export interface LineSink {
 /** What waits for a slow reader of stdout, in bytes; beyond it whole lines are dropped and counted, nobody waits. */
 const QUEUE_BYTES = 4 * 1024 * 1024;
 
-/** A sink on a descriptor that never blocks the event loop. */
+/** What the last lines get where the reader of stdout has stopped reading; then they are lost. */
+const FLUSH_MS = 1_000;
+
+/** A sink on a descriptor that never blocks the event loop, and the end of the program for a moment only. */
 export function openDescriptorSink(fd: number): LineSink {
-  const out = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: QUEUE_BYTES });
+  let giveUpAtMs = Infinity;
+  const out = new sonicBoom.SonicBoom({
+    fd: withoutBlocking(fd),
+    sync: false,
+    maxLength: QUEUE_BYTES,
+    retryEAGAIN: () => performance.now() < giveUpAtMs,
+  });
   out.on("error", () => {
     // The reader of our output went away (EPIPE); there is no one left to tell.
   });
@@ -36,13 +47,31 @@ export function openDescriptorSink(fd: number): LineSink {
   return {
     write: (line) => void out.write(line),
     flush() {
+      giveUpAtMs = performance.now() + FLUSH_MS; // and no later try, which would keep the process alive
       try {
         out.flushSync();
       } catch {
-        // A closed pipe at exit: the lines have nowhere to go.
+        // A pipe that is closed or full: the lines have nowhere to go.
       }
     },
   };
+}
+
+/**
+ * A write to a pipe that nobody reads blocks its thread, and no process can exit from under such a thread. Opened anew
+ * a pipe has its own mode, so those who share the descriptor keep theirs; a socket cannot be opened anew, and takes the
+ * mode that every stream of the runtime gives it.
+ */
+function withoutBlocking(fd: number): number {
+  try {
+    const stat = process.platform === "linux" ? fstatSync(fd) : null;
+    if (stat?.isFIFO() === true)
+      return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
+    if (stat?.isSocket() === true) new Socket({ fd, readable: false }).on("error", () => {}).unref();
+  } catch {
+    // Closed, or somebody else's: then as it is.
+  }
+  return fd;
 }
 
 /** The line that front ends of the ecosystem match on: `time="…" level=… msg="…"`. */

@@ -11,6 +11,8 @@ import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
 
 /** What sessions get to end by themselves after SIGTERM or SIGINT; a second signal cuts it short. */
 const DRAIN_MS = 3_000;
+/** After the signal the program ends within this, whatever it waits for. */
+const DEADLINE_MS = 8_000;
 
 /** The main job: runs until a signal ends it and answers with the exit code. */
 export async function run(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise<number> {
@@ -45,19 +47,20 @@ async function runWith(
   log.level = result.config.logLevel;
   for (const line of linesOf(file, result.warnings)) log.warning(line);
 
+  using _faults = survive(log);
+  using signals = listenToSignals(log);
   using host = openHost(setup.home, setup.files, log);
-  const ended = Promise.withResolvers<"signal" | "restart">();
   const app = await App.start(result.config, {
     host,
     loader: setup.loader,
     override: overrideWith(embeddedSecret(flags, setup)),
-    restart: () => ended.resolve("restart"),
+    restart: signals.restart,
   });
-  using _signals = listenToSignals(app, log, () => ended.resolve("signal"));
   announce(app, log);
   runHook(flags, "post-up");
-  const why = await ended.promise;
+  const why = await signals.ended(app);
   log.info(why === "restart" ? "restarting" : "shutting down");
+  endWithin(DEADLINE_MS, log);
   await app.close(DRAIN_MS);
   runHook(flags, "post-down");
   if (why === "restart") restartProcess(log);
@@ -80,24 +83,62 @@ function announce({ inbounds, config }: App, log: LogHub): void {
   );
 }
 
-/** SIGHUP reloads; SIGTERM and SIGINT end, and end at once when they come twice. */
-function listenToSignals(app: App, log: LogHub, end: () => void): Disposable {
+interface Signals extends Disposable {
+  restart(): void;
+  /** Settles when the program is to end; until then SIGHUP reloads `app`. */
+  ended(app: App): Promise<"signal" | "restart">;
+}
+
+/** SIGHUP reloads; SIGTERM and SIGINT end, and end at once when they come twice. None is lost while the start takes its time. */
+function listenToSignals(log: LogHub): Signals {
+  const end = Promise.withResolvers<"signal" | "restart">();
   let ending = false;
+  let running: App | null = null;
+  let asked = false;
   const onEnd = (): void => {
     if (ending) process.exit(0);
     ending = true;
-    end();
+    end.resolve("signal");
   };
   const onReload = (): void => {
-    app.reload().then(
+    asked = running === null;
+    running?.reload().then(
       () => log.info("configuration reloaded"),
       (error: unknown) => log.error(`reload failed, the old configuration goes on:\n${messageOf(error)}`),
     );
   };
   process.on("SIGTERM", onEnd).on("SIGINT", onEnd).on("SIGHUP", onReload);
   return {
+    restart: () => end.resolve("restart"),
+    ended(app) {
+      running = app;
+      if (asked) onReload();
+      return end.promise;
+    },
     [Symbol.dispose]: () => void process.off("SIGTERM", onEnd).off("SIGINT", onEnd).off("SIGHUP", onReload),
   };
+}
+
+/**
+ * A fault of ours that nobody caught costs the conversation in which it happened, not everybody else's: it is logged
+ * with its place, and the program goes on.
+ */
+function survive(log: LogHub): Disposable {
+  const onFault = (fault: unknown): void =>
+    log.error(`a fault of weir, please report it: ${fault instanceof Error ? fault.stack : String(fault)}`);
+  process.on("uncaughtException", onFault).on("unhandledRejection", onFault);
+  return {
+    [Symbol.dispose]: () => void process.off("uncaughtException", onFault).off("unhandledRejection", onFault),
+  };
+}
+
+/** The last resort: something that does not want to end, a hook or a device, must not hold up a shutdown. */
+function endWithin(deadlineMs: number, log: LogHub): void {
+  setTimeout(() => {
+    log.error(`not everything ended within ${deadlineMs} ms: ${process.getActiveResourcesInfo().join(", ")}`);
+    log.flush();
+    process.exit(0);
+  }, deadlineMs).unref();
 }
 
 /** `-post-up` fails the start, `-post-down` only says so. */

@@ -37,14 +37,20 @@ const BACKLOG = 4096;
 export class SocketPool {
   readonly #tcp = new Map<string, Promise<Shared<(socket: Socket) => void>>>();
   readonly #udp = new Map<string, Promise<Shared<(socket: UdpSocket) => void>>>();
+  readonly #accepted = new Set<Socket>();
 
   leaseTcp(ask: ListenAsk, on: (socket: Socket) => void): Promise<Lease> {
-    return lease(this.#tcp, ask, on, openTcp);
+    return lease(this.#tcp, ask, on, (asked) => openTcp(asked, this.#accepted));
   }
 
   /** `on` gets the socket once, at activation, and adds its `message` listener; it must never close the socket. */
   leaseUdp(ask: ListenAsk, on: (socket: UdpSocket) => void): Promise<Lease> {
     return lease(this.#udp, ask, on, openUdp);
+  }
+
+  /** Destroys every connection that was ever accepted and is still open, whatever it is doing: the end of the program. */
+  cutOff(): void {
+    for (const socket of this.#accepted) socket.destroy();
   }
 }
 
@@ -85,11 +91,16 @@ function newestActive<Handler>(holders: readonly { on: Handler; active: boolean 
   return holders.findLast(({ active }) => active)?.on ?? null;
 }
 
-async function openTcp(ask: ListenAsk): Promise<Shared<(socket: Socket) => void>> {
+async function openTcp(ask: ListenAsk, accepted: Set<Socket>): Promise<Shared<(socket: Socket) => void>> {
+  function forget(this: Socket): void {
+    accepted.delete(this);
+  }
   const pending: Socket[] = [];
   const holders: { on: (socket: Socket) => void; active: boolean }[] = [];
   let receive: ((socket: Socket) => void) | null = null;
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    accepted.add(socket);
+    socket.once("close", forget);
     if (receive !== null) receive(socket);
     else if (pending.length < PENDING_LIMIT) pending.push(socket.on("error", () => socket.destroy()));
     else socket.destroy();

@@ -1,0 +1,116 @@
+/** The whole program under clients, signals and surroundings that behave badly. Every case names the fault it guards against. */
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { freePorts } from "../support/free-ports.ts";
+import { openRawClient, type RawClient } from "../support/raw-client.ts";
+import { startCore } from "../support/start-core.ts";
+
+const program = join(import.meta.dirname, "..", "..", "bin", "weir");
+
+function configText([mixed, controller]: readonly number[], more = ""): string {
+  return `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\n${more}rules: ["MATCH,DIRECT"]\n`;
+}
+
+const PHASES: Readonly<Record<string, (client: RawClient) => Promise<unknown>>> = {
+  "says nothing": async () => {},
+  "stops in a greeting": async (client) => client.send(Buffer.from([5, 2])),
+  "stops in a request": async (client) => client.send("GET http://127.0.0.1/ HTTP/1.1\r\nHo"),
+  "holds a UDP association": async (client) => {
+    client.send(Buffer.from([5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0]));
+    return client.read(12);
+  },
+};
+
+test("SIGTERM: clients that are in no session do not hold the program up", async () => {
+  const ports = await freePorts(2);
+  await using core = await startCore(configText(ports));
+  const clients = await Promise.all(
+    Object.values(PHASES).map(async (phase) => {
+      const client = await openRawClient(ports[0] as number);
+      await phase(client);
+      return client;
+    }),
+  );
+  await delay(50); // the half requests have to arrive
+  const startedMs = performance.now();
+  assert.equal(await core.stop("SIGTERM"), 0);
+  assert.ok(performance.now() - startedMs < 7_000, "it waited for a handshake's deadline");
+  assert.doesNotMatch(core.output(), /not everything ended/);
+  for (const client of clients) client[Symbol.dispose]();
+});
+
+test("SIGHUP behind SIGTERM does not bring the listeners back", async () => {
+  const ports = await freePorts(2);
+  await using core = await startCore(configText(ports));
+  using client = await openRawClient(ports[0] as number);
+  client.send(`CONNECT 127.0.0.1:${ports[1]} HTTP/1.1\r\n\r\n`); // a session, so that the end takes its time
+  await client.until("\r\n\r\n");
+  process.kill(core.pid, "SIGTERM");
+  await core.shows(/shutting down/);
+  process.kill(core.pid, "SIGHUP");
+  assert.equal(await core.exited, 0);
+  assert.match(core.output(), /reload failed.*shutting down/);
+});
+
+/** A FIFO that is full, as its reader has stopped; the descriptor is open for both directions. */
+function fullPipe(folder: string): number {
+  const path = join(folder, "stuck");
+  execFileSync("mkfifo", [path]);
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  try {
+    for (const block = Buffer.alloc(4096); ;) writeSync(fd, block);
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, "EAGAIN");
+  }
+  return openSync(path, constants.O_RDWR); // a mode of its own: blocking, as shells make it
+}
+
+for (const kind of ["pipe", "socket"] as const)
+  test(`a reader of stdout that has stopped reading (${kind}) holds up neither the program nor its end`, async () => {
+    const [mixed] = (await freePorts(1)) as [number];
+    const home = mkdtempSync(join(tmpdir(), "weir-chaos-"));
+    const config = Buffer.from(`mixed-port: ${mixed}\nlog-level: debug\nrules: ["MATCH,REJECT"]\n`);
+    // The runtime's own pipe to a child is a socket pair; nobody reads it here.
+    const stdout = kind === "pipe" ? fullPipe(home) : "pipe";
+    const child = spawn(program, ["-d", home, "-config", config.toString("base64")], {
+      stdio: ["ignore", stdout, "inherit"],
+    });
+    const exited = once(child, "exit");
+    try {
+      await eventually(() => openRawClient(mixed).then((client) => client[Symbol.dispose]()));
+      for (let round = 0; round < (kind === "pipe" ? 1 : 1500); round++) {
+        using client = await openRawClient(mixed);
+        client.send(
+          `CONNECT ${"x".repeat(60)}.${"y".repeat(60)}.${"z".repeat(60)}.invalid:1 HTTP/1.1\r\n\r\n`,
+        );
+        await client.until("403 Forbidden");
+      }
+      const startedMs = performance.now();
+      child.kill("SIGTERM");
+      assert.deepEqual(await exited, [0, null]);
+      assert.ok(performance.now() - startedMs < 7_000, "it waited for its reader");
+    } finally {
+      child.kill("SIGKILL");
+      await exited;
+      if (typeof stdout === "number") closeSync(stdout);
+      rmSync(home, { recursive: true, force: true });
+    }
+  });
+
+/** Tries again for ten seconds. */
+async function eventually(attempt: () => Promise<void>): Promise<void> {
+  for (const untilMs = performance.now() + 10_000; ;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (performance.now() > untilMs) throw error;
+      await delay(20);
+    }
+  }
+}
