@@ -40,7 +40,10 @@ export async function ensureUi() {
 async function buildUi(out) {
   const { build } = await import("esbuild"); // not before it is known to be needed: most starts are not
   await build({
-    entryPoints: { app: join(sources, "main.tsx") },
+    entryPoints: [
+      { in: join(sources, "main.tsx"), out: "app" },
+      { in: join(sources, "styles/main.css"), out: "app" },
+    ],
     outdir: out,
     bundle: true,
     format: "esm",

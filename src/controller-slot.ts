@@ -11,6 +11,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Host } from "#host.ts";
 import { parseHostPort } from "#net/address-fields.ts";
 import { markDescriptor } from "#platform/portable.ts";
+import { builtInUiFolder, externalUiFolder } from "#ui-folder.ts";
 
 /** Holds the running Controller and makes it anew when its settings change. */
 export class ControllerSlot implements AsyncDisposable {
@@ -67,7 +68,8 @@ function controllerOptions(config: Config, host: Host): ControllerOptions {
     secret: controller.secret === "" && reachable ? keptSecret(host) : controller.secret,
     cors: controller.externalControllerCors,
     hosts: [],
-    uiFolder: uiFolderOf(config, host),
+    uiFolder: externalUiFolder(config, host.home) ?? builtInUiFolder(),
+    uiIsOurs: controller.externalUi === "",
     dohPath: controller.externalDohServer.startsWith("/") ? controller.externalDohServer : null,
   };
 }
@@ -85,10 +87,6 @@ function markedListen(mark: number) {
 function listenerOf(text: string): { readonly host: string; readonly port: number } | null {
   const parsed = text === "" ? null : parseHostPort(text);
   return parsed === null ? null : { host: parsed.host === "" ? "::" : parsed.host, port: parsed.port };
-}
-
-function uiFolderOf({ controller: { externalUi, externalUiName } }: Config, { files }: Host): string | null {
-  return externalUi === "" ? null : files.resolve(join(externalUi, externalUiName));
 }
 
 /** An old profile without a secret still starts, but stays shut: the secret lies owner-only in the home directory. */

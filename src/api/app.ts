@@ -32,6 +32,8 @@ export interface AppOptions {
   readonly hosts: readonly string[];
   /** Absolute path of the static dashboard. */
   readonly uiFolder: string | null;
+  /** That folder holds the built-in one: it is served with a strict policy. */
+  readonly uiIsOurs?: boolean;
   /** Path of the DNS-over-HTTPS endpoint; null: none. */
   readonly dohPath: string | null;
   /** Routes of other parts of the program, for each transport anew. */

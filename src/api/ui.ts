@@ -30,8 +30,44 @@ const TYPES: Readonly<Record<string, string>> = {
   ".wasm": "application/wasm",
 };
 
-export function uiRoutes(folder: string | null): readonly Route[] {
+/** What our own page may do: load from here, talk to here, and nothing else. Nobody may frame it. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join("; ");
+
+const OUR_HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy": POLICY,
+  "referrer-policy": "no-referrer",
+};
+
+const NOT_BUILT =
+  "404 the dashboard has not been built: `npm start`, `npm test` or `node scripts/ui.mjs` in the checkout does\n";
+const NOT_THERE =
+  "404 external-ui holds no index.html yet: POST /upgrade/ui downloads external-ui-url there\n";
+
+const NOT_FOUND = "404 page not found\n";
+
+interface Site {
+  readonly folder: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Said where there is no first page. */
+  readonly absent: string;
+}
+
+/** `ours`: the built-in dashboard, served with a strict policy; others may need more and get none. */
+export function uiRoutes(folder: string | null, ours: boolean): readonly Route[] {
   if (folder === null) return [];
+  const site = ours
+    ? { folder, headers: OUR_HEADERS, absent: NOT_BUILT }
+    : { folder, headers: {}, absent: NOT_THERE };
   return [
     route({
       method: "GET",
@@ -47,7 +83,7 @@ export function uiRoutes(folder: string | null): readonly Route[] {
       access: "open",
       summary: "A file of the dashboard",
       answer: { status: 200, type: "*/*", description: "The file" },
-      handle: ({ params, reply }) => serveFile(folder, params["*"] ?? "", reply),
+      handle: ({ params, reply }) => serveFile(site, params["*"] ?? "", reply),
     }),
   ];
 }
@@ -56,18 +92,19 @@ function redirect(reply: FastifyReply, location: string): FastifyReply {
   return reply.code(307).header("location", location).type("text/plain; charset=utf-8").send("");
 }
 
-async function serveFile(folder: string, path: string, reply: FastifyReply): Promise<FastifyReply> {
-  const found = await locate(folder, path);
-  if (found === null) return missing(reply);
+async function serveFile(site: Site, path: string, reply: FastifyReply): Promise<FastifyReply> {
+  const found = await locate(site.folder, path);
+  if (found === null) return missing(reply, path === "" || path === "index.html" ? site.absent : NOT_FOUND);
   const info = await stat(found);
   if (info.isDirectory()) {
     if (path !== "" && !path.endsWith("/")) return redirect(reply, `/ui/${encodeURI(path)}/`);
-    return serveFile(folder, `${path}index.html`, reply);
+    return serveFile(site, `${path}index.html`, reply);
   }
-  if (!info.isFile()) return missing(reply);
+  if (!info.isFile()) return missing(reply, NOT_FOUND);
   const type = TYPES[extname(found).toLowerCase()] ?? "application/octet-stream";
   return reply
     .code(200)
+    .headers(site.headers)
     .type(type)
     .header("content-length", info.size)
     .header("x-content-type-options", "nosniff")
@@ -75,8 +112,8 @@ async function serveFile(folder: string, path: string, reply: FastifyReply): Pro
     .send(info.size === 0 ? "" : createReadStream(found, { end: info.size - 1 }));
 }
 
-function missing(reply: FastifyReply): FastifyReply {
-  return reply.code(404).type("text/plain; charset=utf-8").send("404 page not found\n");
+function missing(reply: FastifyReply, text: string): FastifyReply {
+  return reply.code(404).type("text/plain; charset=utf-8").send(text);
 }
 
 /** The real path, or null where there is nothing below the folder; symbolic links that lead out count as nothing. */

@@ -37,7 +37,7 @@ export function controllerRoutes(env: AppEnv): readonly Route[] {
     ...storageRoutes(control.storage),
     ...upkeepRoutes(control.upkeep),
     ...env.metrics.routes(),
-    ...uiRoutes(options.uiFolder),
+    ...uiRoutes(options.uiFolder, options.uiIsOurs === true),
     ...(options.mounts?.(transport) ?? []),
   ];
   const taken = new Set(["/openapi.json", ...resources.map(({ path }) => path)]);

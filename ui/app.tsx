@@ -1,0 +1,105 @@
+/** The frame: navigation, the page that the address names, notices. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Gate, UnreachableBanner } from "./gate.tsx";
+import { PAGES } from "./pages/index.ts";
+import { Icon } from "./parts/icons.tsx";
+import { CloseButton } from "./parts/small.tsx";
+import { useEnvironment } from "./state/context.ts";
+import { useStore } from "./state/store.ts";
+
+export function App() {
+  const { link } = useEnvironment();
+  const state = useStore(link.state);
+  const wasReady = useRef(false);
+  if (state.kind === "ready") wasReady.current = true;
+  if (state.kind === "locked") wasReady.current = false;
+  const open = state.kind === "ready" || (state.kind === "unreachable" && wasReady.current);
+  return (
+    <>
+      {open ? (
+        <Frame lost={state.kind === "unreachable"} version={state.kind === "ready" ? state.version : ""} />
+      ) : (
+        <main class="alone">
+          <Gate state={state} />
+        </main>
+      )}
+      <NoticeList />
+    </>
+  );
+}
+
+function Frame({ lost, version }: { readonly lost: boolean; readonly version: string }) {
+  const { path, query, key } = useAddress();
+  const [menu, setMenu] = useState(false);
+  useEffect(() => setMenu(false), [key]);
+  const entry = PAGES.find((page) => page.path === path) ?? PAGES[0]!;
+  return (
+    <div class="frame">
+      <a class="skip" href={`#/${entry.path}`} onClick={skipToContent}>
+        Skip to content
+      </a>
+      <header class="side">
+        <div class="brand">
+          <span class="brand-name">weir</span>
+          <span class="brand-version" title={version}>
+            {version}
+          </span>
+          <button
+            type="button"
+            class="icon-button menu-button"
+            aria-label="Menu"
+            aria-expanded={menu}
+            aria-controls="pages"
+            onClick={() => setMenu(!menu)}
+          >
+            <Icon name={menu ? "close" : "menu"} />
+          </button>
+        </div>
+        <nav id="pages" class={menu ? "open" : ""} aria-label="Pages">
+          {PAGES.map((page) => (
+            <a key={page.path} href={`#/${page.path}`} aria-current={page === entry ? "page" : undefined}>
+              <Icon name={page.path} />
+              {page.title}
+            </a>
+          ))}
+        </nav>
+      </header>
+      <main id="content">
+        {lost && <UnreachableBanner />}
+        <entry.Page key={key} query={query} />
+      </main>
+    </div>
+  );
+}
+
+function skipToContent(event: Event): void {
+  event.preventDefault();
+  document.querySelector<HTMLElement>("#content h1")?.focus();
+}
+
+function NoticeList() {
+  const { notices } = useEnvironment();
+  const shown = useStore(notices.shown);
+  return (
+    <div class="notices" aria-live="polite">
+      {shown.map(({ id, kind, text }) => (
+        <div key={id} class={`notice ${kind}`}>
+          <span>{text}</span>
+          <CloseButton label="Dismiss" onPress={() => notices.drop(id)} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** The page's address after `#/`, such as `explain?destination=example.org`. */
+function useAddress(): { readonly path: string; readonly query: URLSearchParams; readonly key: string } {
+  const [key, set] = useState(location.hash);
+  useEffect(() => {
+    const onChange = (): void => set(location.hash);
+    addEventListener("hashchange", onChange);
+    return () => removeEventListener("hashchange", onChange);
+  }, []);
+  const [path = "", query = ""] = key.replace(/^#\/?/, "").split("?", 2);
+  return { path, query: new URLSearchParams(query), key };
+}

@@ -1,0 +1,81 @@
+import { bytesText, durationText, hostPort, rateText } from "#ui/format.ts";
+import { Dialog } from "#ui/parts/dialog.tsx";
+import { Button, Chain } from "#ui/parts/small.tsx";
+import type { LiveConnection } from "#ui/state/live.ts";
+
+interface Props {
+  readonly connection: LiveConnection;
+  /** It is no longer in the list. */
+  readonly ended: boolean;
+  readonly onEnd: () => void;
+  readonly onClose: () => void;
+}
+
+export function ConnectionDetails({ connection, ended, onEnd, onClose }: Props) {
+  const { metadata, chains, rule, rulePayload, upload, download, upSpeed, downSpeed, start } = connection;
+  const facts: readonly (readonly [string, string])[] = [
+    ["Network", `${metadata.network}, ${metadata.type}`],
+    ["Source", hostPort(metadata.sourceIP, metadata.sourcePort)],
+    ["Listener", `${metadata.inboundName} (port ${metadata.inboundPort})`],
+    ["User", metadata.inboundUser],
+    ["Program", metadata.processPath || metadata.process],
+    ["Name", metadata.host],
+    ["Name found by sniffing", metadata.sniffHost],
+    ["Address", metadata.destinationIP],
+    ["Name comes from", metadata.dnsMode === "normal" ? "" : metadata.dnsMode],
+    ["Reached at", metadata.remoteDestination],
+    ["Download", `${bytesText(download)}, now ${rateText(downSpeed)}`],
+    ["Upload", `${bytesText(upload)}, now ${rateText(upSpeed)}`],
+    ["Age", durationText(Date.now() - Date.parse(start))],
+    ["Id", connection.id],
+  ];
+  return (
+    <Dialog title={connection.name} onClose={onClose}>
+      <dl class="facts">
+        <div>
+          <dt>Rule</dt>
+          <dd>
+            {rule === ""
+              ? "No rule decided: mode global or direct, or none matched"
+              : `${rule} ${rulePayload}`}
+          </dd>
+        </div>
+        <div>
+          <dt>Way</dt>
+          <dd>
+            <Chain names={chains.toReversed()} />
+          </dd>
+        </div>
+        {facts
+          .filter(([, value]) => value !== "")
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+      <div class="actions">
+        <a class="button plain" href={whyAddress(connection)}>
+          Why there?
+        </a>
+        {ended ? (
+          <Button label="It has ended" disabled />
+        ) : (
+          <Button label="Close connection" kind="danger" onPress={onEnd} />
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+/** The question that this connection puts to the rules. */
+function whyAddress({ metadata }: LiveConnection): string {
+  const query = new URLSearchParams({
+    destination: metadata.host || metadata.destinationIP,
+    port: metadata.destinationPort,
+    network: metadata.network,
+    source: metadata.sourceIP,
+  });
+  return `#/explain?${query}`;
+}

@@ -1,0 +1,190 @@
+import { useState } from "preact/hooks";
+import type { Proxy } from "#ui/api/types.ts";
+import { countText } from "#ui/format.ts";
+import { Icon } from "#ui/parts/icons.tsx";
+import { Button, Tag } from "#ui/parts/small.tsx";
+import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { isSelectable, lastDelay, type Nodes } from "#ui/state/nodes.ts";
+import type { MemberOrder } from "./groups.tsx";
+
+/** A page of more cards than this is slow and helps nobody; the filter finds the rest. */
+const MAX_MEMBERS = 300;
+/** Larger groups start folded. */
+const OPEN_UP_TO = 60;
+const TEST_TIMEOUT_MS = 5_000;
+
+interface Props {
+  readonly group: Proxy;
+  readonly nodes: Nodes;
+  readonly filter: string;
+  readonly order: MemberOrder;
+  readonly reload: () => Promise<void>;
+}
+
+export function GroupPanel({ group, nodes, filter, order, reload }: Props) {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [busy, setBusy] = useState(false);
+  const all = group.all ?? [];
+  const [open, setOpen] = useState(all.length <= OPEN_UP_TO);
+  const testUrl = group.testUrl ?? "";
+  const shown = arrange(all, nodes, { filter, order, testUrl });
+  const name = encodeURIComponent(group.name);
+
+  const select = (member: string): Promise<boolean> =>
+    act(
+      async () => {
+        await link.send("PUT", `proxies/${name}`, { name: member });
+        await reload();
+      },
+      `${group.name} was not changed`,
+      `${group.name} now uses ${member}`,
+    );
+  const unpin = (): Promise<boolean> =>
+    act(
+      async () => {
+        await link.send("DELETE", `proxies/${name}`);
+        await reload();
+      },
+      `${group.name} was not unpinned`,
+      `${group.name} picks by itself again`,
+    );
+  const testAll = async (): Promise<void> => {
+    setBusy(true);
+    await act(
+      () => link.get(`group/${name}/delay?${testQuery(testUrl)}`),
+      `No member of ${group.name} answered`,
+    );
+    await reload();
+    setBusy(false);
+  };
+  return (
+    <details class="panel group" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary class="panel-head">
+        <h2>{group.name}</h2>
+        <Tag>{group.type}</Tag>
+        {group.now !== undefined && <span class="now text">{group.now}</span>}
+        <span class="note">{countText(all.length)}</span>
+      </summary>
+      {open && (
+        <>
+          <div class="tools">
+            <Button label="Test delays" busy={busy} onPress={testAll} />
+            {group.fixed !== undefined && group.fixed !== "" && (
+              <Button label={`Unpin ${group.fixed}`} onPress={unpin} />
+            )}
+          </div>
+          <ul class="members" aria-label={`Members of ${group.name}`}>
+            {shown.slice(0, MAX_MEMBERS).map((member) => (
+              <Member key={member} name={member} {...{ group, nodes, testUrl, select, reload }} />
+            ))}
+          </ul>
+          {shown.length === 0 && <p class="note">No member matches the filter.</p>}
+          {shown.length > MAX_MEMBERS && (
+            <p class="note">
+              {countText(MAX_MEMBERS)} of {countText(shown.length)} are shown; the filter finds the rest.
+            </p>
+          )}
+        </>
+      )}
+    </details>
+  );
+}
+
+interface MemberProps {
+  readonly name: string;
+  readonly group: Proxy;
+  readonly nodes: Nodes;
+  readonly testUrl: string;
+  readonly select: (member: string) => unknown;
+  readonly reload: () => Promise<void>;
+}
+
+function Member({ name, group, nodes, testUrl, select, reload }: MemberProps) {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [busy, setBusy] = useState(false);
+  const node = nodes.byName.get(name);
+  const provider = nodes.providerOf.get(name);
+  const chosen = group.now === name;
+  const text = (
+    <>
+      <span class="member-name">{name}</span>
+      <span class="member-type">
+        {node?.now === undefined ? (node?.type ?? "") : `${node.type}: ${node.now}`}
+      </span>
+      {chosen && <Icon name="check" />}
+    </>
+  );
+  const test = async (): Promise<void> => {
+    const query = testQuery(testUrl);
+    const node = encodeURIComponent(name);
+    const path =
+      provider === undefined
+        ? `proxies/${node}/delay?${query}`
+        : `providers/proxies/${encodeURIComponent(provider)}/${node}/healthcheck?${query}`;
+    setBusy(true);
+    await act(() => link.get(path), `${name} did not answer`);
+    await reload();
+    setBusy(false);
+  };
+  return (
+    <li class={chosen ? "member chosen" : "member"}>
+      {isSelectable(group) ? (
+        <button type="button" class="member-pick" aria-pressed={chosen} onClick={() => select(name)}>
+          {text}
+        </button>
+      ) : (
+        <span class="member-pick">{text}</span>
+      )}
+      <Delay name={name} ms={lastDelay(node, testUrl)} busy={busy} onTest={test} />
+    </li>
+  );
+}
+
+interface DelayProps {
+  readonly name: string;
+  readonly ms: number | null;
+  readonly busy: boolean;
+  readonly onTest: () => unknown;
+}
+
+function Delay({ name, ms, busy, onTest }: DelayProps) {
+  const text = ms === null ? "test" : ms === 0 ? "failed" : `${ms} ms`;
+  const grade = ms === null ? "" : ms === 0 ? "bad" : ms < 300 ? "good" : ms < 1000 ? "fair" : "bad";
+  return (
+    <button
+      type="button"
+      class={`delay ${grade}`}
+      aria-busy={busy}
+      disabled={busy}
+      aria-label={`Test the delay of ${name}${ms === null ? "" : `, last time ${text}`}`}
+      onClick={() => void onTest()}
+    >
+      {busy ? "…" : text}
+    </button>
+  );
+}
+
+function testQuery(testUrl: string): URLSearchParams {
+  return new URLSearchParams({ url: testUrl, timeout: String(TEST_TIMEOUT_MS) });
+}
+
+interface Arrangement {
+  readonly filter: string;
+  readonly order: MemberOrder;
+  readonly testUrl: string;
+}
+
+function arrange(
+  all: readonly string[],
+  nodes: Nodes,
+  { filter, order, testUrl }: Arrangement,
+): readonly string[] {
+  const wanted = filter.trim().toLowerCase();
+  const found = all.filter((name) => name.toLowerCase().includes(wanted));
+  if (order === "name") return found.toSorted((a, b) => a.localeCompare(b));
+  if (order === "config") return found;
+  const delay = (name: string): number => lastDelay(nodes.byName.get(name), testUrl) || 1e9; // untested and failed last
+  return found.toSorted((a, b) => delay(a) - delay(b));
+}

@@ -1,0 +1,58 @@
+import { useMemo, useState } from "preact/hooks";
+import type { Proxy, ProxyProvider } from "#ui/api/types.ts";
+import { Empty, Input, Page, Select } from "#ui/parts/small.tsx";
+import { useResource } from "#ui/state/context.ts";
+import { nodesOf } from "#ui/state/nodes.ts";
+import { GroupPanel } from "./group-panel.tsx";
+import { ProxyProvidersPanel } from "./proxy-providers.tsx";
+
+const REFRESH_MS = 10_000;
+
+export const MEMBER_ORDERS = [
+  ["config", "As configured"],
+  ["delay", "By delay"],
+  ["name", "By name"],
+] as const;
+export type MemberOrder = (typeof MEMBER_ORDERS)[number][0];
+
+export function GroupsPage() {
+  const proxies = useResource<{ proxies: Record<string, Proxy> }>("proxies", REFRESH_MS);
+  const providers = useResource<{ providers: Record<string, ProxyProvider> }>(
+    "providers/proxies",
+    REFRESH_MS,
+  );
+  const [filter, setFilter] = useState("");
+  const [order, setOrder] = useState<MemberOrder>("config");
+  const reload = async (): Promise<void> => {
+    await Promise.all([proxies.reload(), providers.reload()]);
+  };
+  const list = useMemo(() => Object.values(providers.value?.providers ?? {}), [providers.value]);
+  const nodes = useMemo(() => nodesOf(proxies.value?.proxies ?? {}, list), [proxies.value, list]);
+  return (
+    <Page
+      title="Groups"
+      tools={
+        <>
+          <Input label="Filter members" type="search" value={filter} onInput={setFilter} />
+          <Select label="Order" value={order} options={MEMBER_ORDERS} onChange={setOrder} />
+        </>
+      }
+    >
+      {proxies.error !== null && <p class="error">{proxies.error}</p>}
+      {proxies.value !== null && nodes.groups.length === 0 && (
+        <Empty title="No groups">Groups come from `proxy-groups` in the configuration.</Empty>
+      )}
+      {nodes.groups.map((group) => (
+        <GroupPanel
+          key={group.name}
+          group={group}
+          nodes={nodes}
+          filter={filter}
+          order={order}
+          reload={reload}
+        />
+      ))}
+      <ProxyProvidersPanel providers={list} reload={reload} />
+    </Page>
+  );
+}

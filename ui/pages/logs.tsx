@@ -1,0 +1,116 @@
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { LOG_LEVELS, type LogLevel, type LogRecord } from "#ui/api/types.ts";
+import { countText } from "#ui/format.ts";
+import { Button, Empty, Input, Page, Select } from "#ui/parts/small.tsx";
+import { useStream } from "#ui/state/context.ts";
+
+/** Beyond this the oldest lines go. */
+const MAX_LINES = 1_000;
+/** Lines are drawn in lots, at most this often. */
+const DRAW_MS = 200;
+/** This near to the end counts as at the end, and new lines are followed. */
+const END_PX = 40;
+
+interface Line extends LogRecord {
+  readonly id: number;
+}
+
+export function LogsPage() {
+  const [level, setLevel] = useState<LogLevel>("info");
+  return <Logs key={level} level={level} setLevel={setLevel} />;
+}
+
+/** One life a level: a stream at another level starts a list of its own. */
+function Logs({
+  level,
+  setLevel,
+}: {
+  readonly level: LogLevel;
+  readonly setLevel: (level: LogLevel) => void;
+}) {
+  const [lines, setLines] = useState<readonly Line[]>([]);
+  const [filter, setFilter] = useState("");
+  const [paused, setPaused] = useState(false);
+  const state = useRef({ waiting: [] as Line[], last: 0, paused: false });
+  state.current.paused = paused;
+  useStream<LogRecord>(`logs?level=${level}&format=structured`, (record) => {
+    const { current } = state;
+    if (current.paused) return;
+    current.waiting.push({ ...record, id: ++current.last });
+    if (current.waiting.length > MAX_LINES) current.waiting.shift();
+  });
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const { waiting } = state.current;
+      if (waiting.length === 0) return;
+      state.current.waiting = [];
+      setLines((before) => [...before, ...waiting].slice(-MAX_LINES));
+    }, DRAW_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const wanted = filter.trim().toLowerCase();
+  const shown = wanted === "" ? lines : lines.filter(({ message }) => message.toLowerCase().includes(wanted));
+  return (
+    <Page
+      title="Logs"
+      fill
+      tools={
+        <>
+          <Input label="Filter" type="search" value={filter} onInput={setFilter} />
+          <Select
+            label="Level"
+            value={level}
+            options={LOG_LEVELS.map((entry) => [entry, entry])}
+            onChange={setLevel}
+          />
+          <Button label={paused ? "Resume" : "Pause"} onPress={() => setPaused(!paused)} />
+          <Button label="Clear" onPress={() => setLines([])} disabled={lines.length === 0} />
+        </>
+      }
+    >
+      <p class="status" role="status">
+        {paused && "Paused, new lines are not kept. "}
+        {lines.length === MAX_LINES && `The last ${countText(MAX_LINES)} lines.`}
+      </p>
+      {shown.length === 0 ? (
+        <Empty title={lines.length === 0 ? "Nothing yet" : "Nothing matches the filter"}>
+          {lines.length === 0 ? `Lines of level ${level} and above appear as they happen.` : undefined}
+        </Empty>
+      ) : (
+        <LogLines lines={shown} />
+      )}
+    </Page>
+  );
+}
+
+function LogLines({ lines }: { readonly lines: readonly Line[] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const following = useRef(true);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element !== null && following.current) element.scrollTop = element.scrollHeight;
+  }, [lines]);
+  const onScroll = (): void => {
+    const { scrollTop, scrollHeight, clientHeight } = box.current as HTMLDivElement;
+    following.current = scrollHeight - scrollTop - clientHeight < END_PX;
+  };
+  return (
+    <div
+      ref={box}
+      class="log"
+      role="log"
+      aria-live="off"
+      aria-label="Log lines"
+      tabIndex={0}
+      onScroll={onScroll}
+    >
+      {lines.map(({ id, time, level, message }) => (
+        <p key={id} class={`log-line ${level}`}>
+          <span class="log-time">{time}</span>
+          <span class="log-level">{level}</span>
+          <span class="log-text">{message}</span>
+        </p>
+      ))}
+    </div>
+  );
+}

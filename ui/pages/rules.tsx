@@ -1,0 +1,118 @@
+import { useMemo, useState } from "preact/hooks";
+import type { Rule, RuleProvider } from "#ui/api/types.ts";
+import { agoText, countText } from "#ui/format.ts";
+import { Rows } from "#ui/parts/rows.tsx";
+import { Button, Empty, Input, Page, Switch } from "#ui/parts/small.tsx";
+import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
+import { RuleProviders } from "./rule-providers.tsx";
+
+const COLUMNS = ["No.", "Rule", "Target", "Hits", "Last hit", "On"];
+/** Counters of longer lists are fetched by the button only: the answer is megabytes. */
+const REFRESH_UP_TO = 5_000;
+const REFRESH_MS = 5_000;
+
+export function RulesPage() {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [filter, setFilter] = useState("");
+  const [long, setLong] = useState(true);
+  const rules = useResource<{ rules: readonly Rule[] }>("rules", long ? 0 : REFRESH_MS);
+  const providers = useResource<{ providers: Record<string, RuleProvider> }>("providers/rules");
+  const all = rules.value?.rules ?? [];
+  const isLong = rules.value === null || all.length > REFRESH_UP_TO;
+  if (isLong !== long) setLong(isLong);
+  const shown = useMemo(() => filtered(all, filter), [all, filter]);
+  const toggle = ({ index, type, payload }: Rule, on: boolean): Promise<boolean> =>
+    act(
+      async () => {
+        await link.send("PATCH", "rules/disable", { [index]: !on });
+        await rules.reload();
+      },
+      "The rule was not changed",
+      `${type} ${payload} is ${on ? "on" : "off until the next reload"}`,
+    );
+  return (
+    <Page
+      title="Rules"
+      fill
+      tools={
+        <>
+          <Input
+            label="Filter"
+            type="search"
+            value={filter}
+            onInput={setFilter}
+            placeholder="type, payload, target"
+          />
+          <Button label="Refresh" onPress={rules.reload} />
+        </>
+      }
+    >
+      <p class="status" role="status">
+        {rules.value === null ? "Loading" : statusText(shown.length, all.length)}
+      </p>
+      {rules.error !== null && <p class="error">{rules.error}</p>}
+      {rules.value !== null && shown.length === 0 ? (
+        <Empty title={all.length === 0 ? "No rules" : "Nothing matches the filter"}>
+          {all.length === 0 ? "Without rules everything goes out directly." : undefined}
+        </Empty>
+      ) : (
+        <Rows
+          label="Rules"
+          kind="rows-rules"
+          columns={COLUMNS}
+          items={shown}
+          keyOf={({ index }) => index}
+          faded={({ extra }) => extra.disabled}
+          cells={(rule) => <Cells rule={rule} onToggle={(on) => toggle(rule, on)} />}
+        />
+      )}
+      <RuleProviders providers={Object.values(providers.value?.providers ?? {})} reload={providers.reload} />
+    </Page>
+  );
+}
+
+function filtered(rules: readonly Rule[], filter: string): readonly Rule[] {
+  const wanted = filter.trim().toLowerCase();
+  if (wanted === "") return rules;
+  return rules.filter(({ type, payload, proxy }) =>
+    `${type} ${payload} ${proxy}`.toLowerCase().includes(wanted),
+  );
+}
+
+function statusText(shown: number, all: number): string {
+  const text = shown === all ? `${countText(all)} rules` : `${countText(shown)} of ${countText(all)} rules`;
+  return `${text}, the first that matches decides`;
+}
+
+function Cells({ rule, onToggle }: { readonly rule: Rule; readonly onToggle: (on: boolean) => unknown }) {
+  const { index, type, payload, proxy, size, extra } = rule;
+  return (
+    <>
+      <span role="cell" class="c-index number">
+        {index}
+      </span>
+      <span role="cell" class="c-main text">
+        <span class="rule-type">{type}</span> {payload}
+        {size > 0 && <small> {countText(size)} records</small>}
+      </span>
+      <span role="cell" class="c-way text">
+        {proxy}
+      </span>
+      <span role="cell" class="c-hits number">
+        {countText(extra.hitCount)}
+      </span>
+      <span role="cell" class="c-age number">
+        {agoText(extra.hitAt, Date.now())}
+      </span>
+      <span role="cell" class="c-act">
+        <Switch
+          label={`Rule ${index}, ${type} ${payload}`}
+          hideLabel
+          on={!extra.disabled}
+          onChange={onToggle}
+        />
+      </span>
+    </>
+  );
+}

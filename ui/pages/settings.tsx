@@ -1,0 +1,153 @@
+import { useState } from "preact/hooks";
+import { LOG_LEVELS, type Configs } from "#ui/api/types.ts";
+import { Confirm } from "#ui/parts/dialog.tsx";
+import { ModeChoice } from "#ui/parts/mode.tsx";
+import { Button, Page, Panel, Select, Switch } from "#ui/parts/small.tsx";
+import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
+import { useStore } from "#ui/state/store.ts";
+import type { Theme } from "#ui/state/theme.ts";
+
+const LEVELS = [...LOG_LEVELS, "silent"].map((level) => [level, level] as const);
+const THEMES: readonly (readonly [Theme, string])[] = [
+  ["auto", "As the system"],
+  ["light", "Light"],
+  ["dark", "Dark"],
+];
+const SWITCHES = [
+  ["allow-lan", "Let other machines use the proxy", "allow-lan"],
+  ["ipv6", "Use IPv6", "ipv6"],
+  ["tcp-concurrent", "Try all addresses of a name at once", "tcp-concurrent"],
+  ["unified-delay", "Measure delays without the handshake", "unified-delay"],
+  ["sniffing", "Read names from the first bytes", "sniffing"],
+] as const;
+const PORTS = [
+  ["mixed-port", "Mixed (HTTP and SOCKS)"],
+  ["port", "HTTP"],
+  ["socks-port", "SOCKS"],
+  ["redir-port", "Redirect"],
+  ["tproxy-port", "TPROXY"],
+] as const;
+
+export function SettingsPage() {
+  const { link, theme } = useEnvironment();
+  const configs = useResource<Configs>("configs");
+  const chosen = useStore(theme.chosen);
+  const act = useAction();
+  const change = (fragment: Partial<Configs>, what: string): Promise<boolean> =>
+    act(
+      async () => {
+        await link.send("PATCH", "configs", fragment);
+        await configs.reload();
+      },
+      `${what} was not changed`,
+      `${what} changed`,
+    );
+  const { value } = configs;
+  return (
+    <Page title="Settings">
+      {configs.error !== null && <p class="error">{configs.error}</p>}
+      {value !== null && (
+        <Panel title="Running settings">
+          <p class="note">
+            They last until the next reload or restart; the configuration file stays as it is.
+          </p>
+          <div class="settings">
+            <div class="setting">
+              <span>Mode</span>
+              <ModeChoice mode={value.mode} onChanged={configs.reload} />
+            </div>
+            <div class="setting">
+              <Select
+                label="Log level"
+                value={value["log-level"]}
+                options={LEVELS as readonly (readonly [Configs["log-level"], string])[]}
+                onChange={(level) => change({ "log-level": level }, "Log level")}
+              />
+            </div>
+            {SWITCHES.map(([key, label, name]) => (
+              <div key={key} class="setting">
+                <Switch label={label} on={value[key]} onChange={(on) => change({ [key]: on }, name)} />
+              </div>
+            ))}
+          </div>
+        </Panel>
+      )}
+      {value !== null && <Ports configs={value} />}
+      <Panel title="This page">
+        <div class="settings">
+          <div class="setting">
+            <Select
+              label="Colours"
+              value={chosen}
+              options={THEMES}
+              onChange={(choice) => theme.choose(choice)}
+            />
+          </div>
+          <div class="setting">
+            <span>The secret is kept in this page only, until it is reloaded.</span>
+            <Button label="Forget the secret" onPress={() => link.lock()} />
+          </div>
+        </div>
+      </Panel>
+      <Upkeep onReloaded={configs.reload} />
+    </Page>
+  );
+}
+
+function Ports({ configs }: { readonly configs: Configs }) {
+  const open = PORTS.filter(([key]) => configs[key] !== 0);
+  return (
+    <Panel title="Ports">
+      <dl class="facts">
+        {open.map(([key, name]) => (
+          <div key={key}>
+            <dt>{name}</dt>
+            <dd>{configs[key]}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>Listening on</dt>
+          <dd>{configs["allow-lan"] ? configs["bind-address"] : "this machine only"}</dd>
+        </div>
+        <div>
+          <dt>TUN</dt>
+          <dd>{configs.tun.enable ? configs.tun.stack : "off"}</dd>
+        </div>
+      </dl>
+    </Panel>
+  );
+}
+
+function Upkeep({ onReloaded }: { readonly onReloaded: () => Promise<void> }) {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [asking, setAsking] = useState(false);
+  const reload = (): Promise<boolean> =>
+    act(
+      async () => {
+        await link.send("PUT", "configs?force=true", { path: "", payload: "" });
+        await onReloaded();
+      },
+      "The old configuration goes on",
+      "The configuration was read again",
+    );
+  return (
+    <Panel title="Upkeep">
+      <div class="actions">
+        <Button label="Read the configuration again" onPress={reload} />
+        <Button label="Restart" kind="danger" onPress={() => setAsking(true)} />
+      </div>
+      {asking && (
+        <Confirm
+          title="Restart the program?"
+          text="All connections are cut; the page comes back by itself."
+          action="Restart"
+          onAnswer={(yes) => {
+            setAsking(false);
+            if (yes) void act(() => link.send("POST", "restart"), "It was not restarted", "Restarting");
+          }}
+        />
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,24 @@
+/** Line drawings on a grid of 24; decoration, so readers of the page do not hear of them. */
+const PATHS = {
+  overview: "M4 19V9m5 10V5m5 14v-7m5 7V8",
+  connections: "M4 8h12m0 0-4-4m4 4-4 4M20 16H8m0 0 4-4m-4 4 4 4",
+  groups: "M12 5v4m0 0-6 5m6-5 6 5M6 14v5m12-5v5M12 9v10",
+  rules: "M9 6h11M9 12h11M9 18h11M4 6h1m-1 6h1m-1 6h1",
+  logs: "M5 5h14M5 9.700h9M5 14.300h14M5 19h7",
+  dns: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Zm-9 9h18M12 3c5 5 5 13 0 18-5-5-5-13 0-18Z",
+  explain: "M9 9a3 3 0 1 1 4 3c-1 .600-1 1.200-1 2.500M12 18v.5M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Z",
+  settings: "M4 7h9m4 0h3M4 17h3m4 0h9M15 5v4M9 15v4",
+  close: "M6 6l12 12M18 6 6 18",
+  menu: "M4 7h16M4 12h16M4 17h16",
+  check: "M5 12.500 10 17 19 7",
+} as const;
+
+export type IconName = keyof typeof PATHS;
+
+export function Icon({ name }: { readonly name: IconName }) {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}

@@ -1,0 +1,213 @@
+/** Small parts that every page uses. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Icon } from "./icons.tsx";
+
+/** The heading takes the focus when its page opens, so that the keyboard and readers go on from there. */
+export function Page({
+  title,
+  tools,
+  fill = false,
+  children,
+}: {
+  readonly title: string;
+  readonly tools?: ComponentChildren;
+  /** The page is as high as the window and scrolls inside. */
+  readonly fill?: boolean;
+  readonly children: ComponentChildren;
+}) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · weir`;
+    heading.current?.focus({ preventScroll: true });
+  }, [title]);
+  return (
+    <div class={fill ? "page page-fill" : "page"}>
+      <header class="page-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {tools !== undefined && <div class="tools">{tools}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}
+
+export function Panel({
+  title,
+  tools,
+  children,
+}: {
+  readonly title: string;
+  readonly tools?: ComponentChildren;
+  readonly children: ComponentChildren;
+}) {
+  const id = useId();
+  return (
+    <section class="panel" aria-labelledby={id}>
+      <div class="panel-head">
+        <h2 id={id}>{title}</h2>
+        {tools}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+export function Button({
+  label,
+  onPress,
+  kind = "plain",
+  busy = false,
+  disabled = false,
+}: {
+  readonly label: string;
+  readonly onPress?: () => unknown;
+  readonly kind?: "plain" | "main" | "danger";
+  readonly busy?: boolean;
+  readonly disabled?: boolean;
+}) {
+  return (
+    <button
+      type={onPress === undefined ? "submit" : "button"}
+      class={`button ${kind}`}
+      aria-busy={busy}
+      disabled={disabled || busy}
+      onClick={onPress === undefined ? undefined : () => void onPress()}
+    >
+      {label}
+    </button>
+  );
+}
+
+export function CloseButton({ label, onPress }: { readonly label: string; readonly onPress: () => unknown }) {
+  return (
+    <button type="button" class="icon-button" aria-label={label} title={label} onClick={() => void onPress()}>
+      <Icon name="close" />
+    </button>
+  );
+}
+
+export function Switch({
+  label,
+  on,
+  onChange,
+  hideLabel = false,
+}: {
+  readonly label: string;
+  readonly on: boolean;
+  readonly onChange: (on: boolean) => unknown;
+  readonly hideLabel?: boolean;
+}) {
+  return (
+    <button
+      type="button"
+      role="switch"
+      class="switch"
+      aria-checked={on}
+      aria-label={hideLabel ? label : undefined}
+      onClick={() => void onChange(!on)}
+    >
+      {!hideLabel && <span>{label}</span>}
+      <span class="track" aria-hidden="true" />
+    </button>
+  );
+}
+
+export function Select<T extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: T;
+  readonly options: readonly (readonly [value: T, text: string])[];
+  readonly onChange: (value: T) => unknown;
+}) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select value={value} onChange={(event) => void onChange(event.currentTarget.value as T)}>
+        {options.map(([option, text]) => (
+          <option key={option} value={option}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function Input({
+  label,
+  value,
+  onInput,
+  type = "text",
+  placeholder,
+  required = false,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly onInput: (value: string) => void;
+  readonly type?: "text" | "search" | "number";
+  readonly placeholder?: string;
+  readonly required?: boolean;
+}) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        type={type as "text"} // the typings want to know which of the three it is
+        value={value}
+        placeholder={placeholder}
+        required={required}
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck={false}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+/** Where there is nothing to show: why, and what would change that. */
+export function Empty({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children !== undefined && <p>{children}</p>}
+    </div>
+  );
+}
+
+export function Tag({
+  children,
+  kind = "",
+}: {
+  readonly children: ComponentChildren;
+  readonly kind?: string;
+}) {
+  return <span class={`tag ${kind}`}>{children}</span>;
+}
+
+/** A way of names, such as a group to its node. */
+export function Chain({ names }: { readonly names: readonly string[] }) {
+  return (
+    <span class="chain">
+      {names.map((name, at) => (
+        <span key={at}>
+          {at > 0 && <span class="arrow"> → </span>}
+          {name}
+        </span>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,79 @@
+/** Connections as the page shows them: with speeds, filtered and in order. */
+import type { Connection, Snapshot } from "#ui/api/types.ts";
+import { hostPort } from "#ui/format.ts";
+
+export interface LiveConnection extends Connection {
+  /** Bytes per second between the last two snapshots. */
+  readonly upSpeed: number;
+  readonly downSpeed: number;
+  readonly name: string;
+}
+
+export const ORDERS = [
+  ["newest", "Newest first"],
+  ["oldest", "Oldest first"],
+  ["speed", "Fastest"],
+  ["download", "Most downloaded"],
+  ["upload", "Most uploaded"],
+  ["name", "Destination"],
+] as const;
+export type Order = (typeof ORDERS)[number][0];
+
+/** Turns snapshots into connections with speeds; remembers the snapshot before. */
+export class Speedometer {
+  #before = new Map<string, Connection>();
+  #atMs = 0;
+
+  read({ connections }: Snapshot, nowMs: number): readonly LiveConnection[] {
+    const seconds = Math.max(0.05, (nowMs - this.#atMs) / 1000);
+    const list = connections ?? [];
+    const live = list.map((connection) => {
+      const before = this.#before.get(connection.id);
+      const { upload, download } = before ?? connection; // nobody knows the speed of a new one yet
+      return {
+        ...connection,
+        name: nameOf(connection),
+        upSpeed: (connection.upload - upload) / seconds,
+        downSpeed: (connection.download - download) / seconds,
+      };
+    });
+    this.#before = new Map(list.map((connection) => [connection.id, connection]));
+    this.#atMs = nowMs;
+    return live;
+  }
+}
+
+function nameOf({ metadata }: Connection): string {
+  const { host, sniffHost, destinationIP, destinationPort } = metadata;
+  return hostPort(host || sniffHost || destinationIP, destinationPort);
+}
+
+export function arrange(
+  connections: readonly LiveConnection[],
+  filter: string,
+  order: Order,
+): readonly LiveConnection[] {
+  const wanted = filter.trim().toLowerCase();
+  const found = wanted === "" ? connections : connections.filter((entry) => textOf(entry).includes(wanted));
+  return found.toSorted(COMPARE[order]);
+}
+
+/** What the filter looks at. */
+function textOf({ name, metadata, chains, rule, rulePayload }: LiveConnection): string {
+  const { network, type, sourceIP, destinationIP, sniffHost, inboundName, inboundUser, process } = metadata;
+  return [name, network, type, sourceIP, destinationIP, sniffHost, inboundName, inboundUser, process]
+    .concat(rule, rulePayload, chains)
+    .join("\n")
+    .toLowerCase();
+}
+
+type Compare = (a: LiveConnection, b: LiveConnection) => number;
+const byStart: Compare = (a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0);
+const COMPARE: Readonly<Record<Order, Compare>> = {
+  newest: (a, b) => byStart(b, a),
+  oldest: byStart,
+  speed: (a, b) => b.upSpeed + b.downSpeed - (a.upSpeed + a.downSpeed) || byStart(b, a),
+  download: (a, b) => b.download - a.download || byStart(b, a),
+  upload: (a, b) => b.upload - a.upload || byStart(b, a),
+  name: (a, b) => a.name.localeCompare(b.name) || byStart(b, a),
+};
