@@ -56,6 +56,16 @@ export interface OutboundEnv {
   readonly resolver: Resolver;
   readonly files: SafeFiles;
   readonly log: Log;
+  /** Absent: the `dns` section is off. */
+  readonly dns?: DnsAnswers;
+}
+
+/** The core's DNS service, for questions that were meant for another server. */
+export interface DnsAnswers {
+  /** The answer to one datagram, cut to what its asker takes. Throws `ProtocolError` where it is no question. */
+  answer(message: Uint8Array): Promise<Uint8Array>;
+  /** Answers length-prefixed questions until either side ends. Takes the stream over. */
+  serve(stream: Duplex): void;
 }
 
 /** From the first pick to the leaf, the leaf last. */

@@ -2,6 +2,7 @@
 import type { Protocol } from "#core/protocol.ts";
 import { anytls } from "./anytls/index.ts";
 import { direct } from "./direct/index.ts";
+import { dns } from "./dns/index.ts";
 import { http } from "./http/index.ts";
 import { mixed } from "./mixed/index.ts";
 import { reject } from "./reject/index.ts";
@@ -15,6 +16,7 @@ import { vmess } from "./vmess/index.ts";
 export const PROTOCOLS: readonly Protocol[] = [
   direct,
   reject,
+  dns,
   http,
   socks,
   socks5,

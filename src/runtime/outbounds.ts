@@ -3,10 +3,12 @@ import { DialError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices, Health } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
-import type { Dialer, Outbound } from "#core/outbound.ts";
+import type { Dialer, DnsAnswers, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { BOTH_NETWORKS, unwrap } from "#core/outbound.ts";
+import type { Dns } from "#dns/dns.ts";
+import { serveDnsStream } from "#dns/server.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
@@ -19,6 +21,8 @@ export interface OutboundsEnv {
   readonly directResolver: Resolver;
   /** Names of proxy servers. */
   readonly proxyResolver: Resolver;
+  /** Null: the `dns` section is off. */
+  readonly dns: Pick<Dns, "handle"> | null;
   readonly choices: Choices;
   readonly providers: ReadonlyMap<string, ProxyProvider>;
   readonly files: SafeFiles;
@@ -128,10 +132,21 @@ async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv
       resolver: env.proxyResolver,
       files: env.files,
       log: env.log,
+      ...(env.dns === null ? {} : { dns: dnsAnswers(env.dns, env.log) }),
     });
   } catch (error) {
     throw new Error(`proxy ${proxy.name}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** As for hijacked questions: a datagram is no longer than this. */
+const MAX_ANSWER_BYTES = 2048;
+
+function dnsAnswers(dns: Pick<Dns, "handle">, log: Log): DnsAnswers {
+  return {
+    answer: (message) => dns.handle(message, { network: "udp", maxBytes: MAX_ANSWER_BYTES }),
+    serve: (stream) => serveDnsStream(stream, (message, by) => dns.handle(message, by), log),
+  };
 }
 
 /** Stands for a node that this build cannot speak: it keeps its place in groups, and every dial says why it fails. */

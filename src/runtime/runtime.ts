@@ -3,6 +3,7 @@ import type { Config, Mode } from "#config/config.ts";
 import type { Health } from "#core/group.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Session } from "#core/session.ts";
+import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import { openDnsServer } from "#dns/server.ts";
 import type { Host } from "#host.ts";
 import { ANY_V6, bytesOfIp, parseIp } from "#net/ip.ts";
@@ -13,6 +14,7 @@ import { serve, type ServeEnv } from "#relay/serve.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
 import { openRouter, type RuleRouter } from "#router/router.ts";
 import { Exits } from "./exits.ts";
+import { carryOver, FakeIpStore } from "./fake-ip-store.ts";
 import { Inbounds } from "./inbounds.ts";
 import { LeaseBook } from "./leases.ts";
 import { Lists } from "./lists.ts";
@@ -41,6 +43,7 @@ export class Runtime {
   readonly inbounds: Inbounds;
   readonly names: Names;
   readonly lists: Lists;
+  readonly #fakeIps: FakeIpStore | null;
   readonly #dnsLeases: LeaseBook;
   readonly #owned: AsyncDisposableStack;
   readonly #env: ServeEnv & DatagramEnv;
@@ -53,6 +56,7 @@ export class Runtime {
     this.inbounds = parts.inbounds;
     this.names = parts.names;
     this.lists = parts.lists;
+    this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
     this.#owned = owned;
     const { ledger, live, log, sweep, datagrams } = host;
@@ -76,8 +80,8 @@ export class Runtime {
     await using undo = new AsyncDisposableStack();
     const parts = await openParts(config, previous, env, undo);
     const runtime = new Runtime(parts, undo.move(), env);
-    const before = previous?.names.dns?.exportState();
-    if (before !== undefined) runtime.names.dns?.importState(before);
+    if (runtime.names.dns !== null)
+      carryOver(runtime.names.dns, previous?.names.dns?.exportState() ?? null, parts.fakeIps);
     return runtime;
   }
 
@@ -100,6 +104,7 @@ export class Runtime {
 
   /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
   async retire(next: Runtime | null): Promise<void> {
+    if (next !== null) this.#fakeIps?.close();
     await this.lists[Symbol.asyncDispose]();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
@@ -114,6 +119,8 @@ interface Parts {
   readonly router: RuleRouter;
   readonly inbounds: Inbounds;
   readonly names: Names;
+  /** Null: `profile.store-fake-ip` is false. */
+  readonly fakeIps: FakeIpStore | null;
   readonly lists: Lists;
   readonly dnsLeases: LeaseBook;
 }
@@ -129,11 +136,12 @@ async function openParts(
   const exits = new Exits({ interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive });
   const lists = undo.use(await Lists.open(config, previous?.lists ?? null, host, exits));
   const { scope, countryOf } = lists;
-  const names = undo.use(
-    await openNames(config, { exits, sets: nameSets(scope), countryOf, persist: null, log }),
-  );
+  const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
+  const persist: PersistFakeIp | null = fakeIps === null ? null : (batch) => fakeIps.add(batch);
+  const names = undo.use(await openNames(config, { exits, sets: nameSets(scope), countryOf, persist, log }));
+  const choices = config.profile.storeSelected ? cache : host.choices;
   const outbounds = undo.use(
-    await openOutbounds(config, { ...names, choices: cache, health, providers: new Map(), files, log }),
+    await openOutbounds(config, { ...names, choices, health, providers: new Map(), files, log }),
   );
   const router = openRouter({
     ...openRules(config, scope),
@@ -167,7 +175,7 @@ async function openParts(
   opened.defer(() => inbounds.abandon());
   const dnsLeases = await openDnsListener(config, names, { host, tolerant });
   opened.move();
-  return { config, outbounds, router, inbounds, names, lists, dnsLeases };
+  return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases };
 }
 
 /** The server of `dns.listen`; a book without leases where there is none. */

@@ -46,6 +46,33 @@ export class ProfileCache implements Choices, Disposable {
     );
   }
 
+  /** Keys and values of a bucket, in no order. */
+  entries(bucket: Bucket): readonly (readonly [key: string, value: string])[] {
+    const prefix = `${bucket}/`;
+    return [...this.#memory]
+      .filter(([key]) => key.startsWith(prefix))
+      .map(([key, value]) => [key.slice(prefix.length), value]);
+  }
+
+  /** Many changes in one transaction, of one key the last; null deletes. What is so already costs nothing. */
+  setAll(bucket: Bucket, changes: Iterable<readonly [key: string, value: string | null]>): void {
+    const fresh = [...new Map(changes)].filter(([key, value]) => this.get(bucket, key) !== value);
+    if (fresh.length === 0) return;
+    for (const [key, value] of fresh)
+      if (value === null) this.#memory.delete(`${bucket}/${key}`);
+      else this.#memory.set(`${bucket}/${key}`, value);
+    this.#attempt("write", () => {
+      const database = this.#open();
+      const put = database.prepare("INSERT OR REPLACE INTO entry (bucket, key, value) VALUES (?, ?, ?)");
+      const remove = database.prepare("DELETE FROM entry WHERE bucket = ? AND key = ?");
+      database.exec("BEGIN");
+      for (const [key, value] of fresh)
+        if (value === null) remove.run(bucket, key);
+        else put.run(bucket, key, value);
+      database.exec("COMMIT");
+    });
+  }
+
   delete(bucket: Bucket, key: string): void {
     if (!this.#memory.delete(`${bucket}/${key}`)) return;
     this.#attempt("write", () =>
