@@ -8,5 +8,7 @@ if (major < 26) {
   );
   process.exit(1);
 }
+// A reload that is asked for while the program still loads must not end it; the file is read later anyhow.
+process.on("SIGHUP", () => {});
 enableCompileCache(); // stripped sources are kept, so later starts skip the parser
 await import("./main.ts");

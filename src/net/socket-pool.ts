@@ -2,6 +2,7 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Endpoint, Ip } from "#core/session.ts";
+import { allowOverlap } from "#platform/portable.ts";
 import { ANY_V4, ANY_V6, familyOf, socketIp } from "./ip.ts";
 
 /** What to listen on. Two asks with the same `key` get the same kernel socket. */
@@ -23,6 +24,7 @@ export interface Lease extends AsyncDisposable {
 
 interface Shared<Handler> {
   readonly endpoint: Endpoint;
+  readonly fd: number;
   readonly holders: { readonly on: Handler; active: boolean }[];
   /** Makes the newest active holder the receiver. */
   deliver(): void;
@@ -40,7 +42,7 @@ export class SocketPool {
   readonly #accepted = new Set<Socket>();
 
   leaseTcp(ask: ListenAsk, on: (socket: Socket) => void): Promise<Lease> {
-    return lease(this.#tcp, ask, on, (asked) => openTcp(asked, this.#accepted));
+    return lease(this.#tcp, ask, on, (asked, shared) => openTcp(asked, shared, this.#accepted));
   }
 
   /** `on` gets the socket once, at activation, and adds its `message` listener; it must never close the socket. */
@@ -54,16 +56,19 @@ export class SocketPool {
   }
 }
 
+/** `shared`: another socket of ours has the port at an address that overlaps. */
+type Open<Handler> = (ask: ListenAsk, shared: boolean) => Promise<Shared<Handler>>;
+
 async function lease<Handler>(
   pool: Map<string, Promise<Shared<Handler>>>,
   ask: ListenAsk,
   on: Handler,
-  open: (ask: ListenAsk) => Promise<Shared<Handler>>,
+  open: Open<Handler>,
 ): Promise<Lease> {
   const key = `${ask.ip}|${ask.port}|${ask.port === 0 ? ask.owner : ""}`;
   let opening = pool.get(key);
   if (opening === undefined) {
-    opening = open(ask);
+    opening = openBeside([...pool.values()], ask, open);
     pool.set(key, opening);
     opening.catch(() => pool.delete(key));
   }
@@ -87,11 +92,45 @@ async function lease<Handler>(
   };
 }
 
+/**
+ * A reload from 127.0.0.1 to every address (`allow-lan`) holds both sockets for a while, which the kernel refuses
+ * unless both agree. They agree for the moment of the bind only, so that nobody else can join them.
+ */
+async function openBeside<Handler>(
+  open: readonly Promise<Shared<Handler>>[],
+  ask: ListenAsk,
+  make: Open<Handler>,
+): Promise<Shared<Handler>> {
+  const settled = await Promise.allSettled(open);
+  const ours = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const descriptors = ours
+    .filter(({ endpoint, fd }) => fd >= 0 && overlaps(endpoint, ask))
+    .map(({ fd }) => fd);
+  if (descriptors.length === 0 || !allowOverlap(descriptors, true)) return make(ask, false);
+  try {
+    const made = await make(ask, true);
+    if (made.fd >= 0) descriptors.push(made.fd);
+    return made;
+  } finally {
+    allowOverlap(descriptors, false);
+  }
+}
+
+function overlaps({ ip, port }: Endpoint, ask: ListenAsk): boolean {
+  if (port !== ask.port || ip === ask.ip) return false;
+  const everywhere = [ip, ask.ip].includes(ANY_V6); // a dual-stack socket has the IPv4 addresses, too
+  return everywhere || (familyOf(ip) === familyOf(ask.ip) && [ip, ask.ip].includes(ANY_V4));
+}
+
 function newestActive<Handler>(holders: readonly { on: Handler; active: boolean }[]): Handler | null {
   return holders.findLast(({ active }) => active)?.on ?? null;
 }
 
-async function openTcp(ask: ListenAsk, accepted: Set<Socket>): Promise<Shared<(socket: Socket) => void>> {
+async function openTcp(
+  ask: ListenAsk,
+  shared: boolean,
+  accepted: Set<Socket>,
+): Promise<Shared<(socket: Socket) => void>> {
   function forget(this: Socket): void {
     accepted.delete(this);
   }
@@ -105,11 +144,13 @@ async function openTcp(ask: ListenAsk, accepted: Set<Socket>): Promise<Shared<(s
     else if (pending.length < PENDING_LIMIT) pending.push(socket.on("error", () => socket.destroy()));
     else socket.destroy();
   });
-  await listen(server, ask);
-  if (ask.configure !== undefined) ask.configure(descriptorOf(server));
+  await listen(server, ask, shared);
+  const fd = descriptorOf(server);
+  configure(ask, fd, () => server.close());
   const { address, port } = server.address() as AddressInfo;
   return {
     endpoint: { ip: socketIp(address), port },
+    fd,
     holders,
     deliver() {
       receive = newestActive(holders);
@@ -123,18 +164,37 @@ async function openTcp(ask: ListenAsk, accepted: Set<Socket>): Promise<Shared<(s
   };
 }
 
+/** A socket that cannot be what was asked for is closed. */
+function configure(ask: ListenAsk, fd: number, close: () => void): void {
+  try {
+    if (fd >= 0) ask.configure?.(fd);
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
 function descriptorOf(server: Server): number {
   return (server as unknown as { _handle: { fd: number } })._handle.fd;
 }
 
-async function listen(server: Server, { ip, port }: ListenAsk): Promise<void> {
-  server.listen({ host: ip, port, backlog: BACKLOG });
+/** The runtime keeps it behind a symbol. -1 where it has moved: then nothing can be asked of the socket. */
+function datagramDescriptorOf(socket: UdpSocket): number {
+  const state = Object.getOwnPropertySymbols(socket).find(
+    ({ description }) => description === "state symbol",
+  );
+  if (state === undefined) return -1;
+  return (socket as unknown as Record<symbol, { handle: { fd: number } }>)[state]?.handle.fd ?? -1;
+}
+
+async function listen(server: Server, { ip, port }: ListenAsk, reusePort: boolean): Promise<void> {
+  server.listen({ host: ip, port, backlog: BACKLOG, reusePort });
   try {
     await once(server, "listening");
   } catch (error) {
     // A machine without IPv6: "all families" is IPv4 then.
     if (ip !== ANY_V6 || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
-    server.listen({ host: ANY_V4, port, backlog: BACKLOG });
+    server.listen({ host: ANY_V4, port, backlog: BACKLOG, reusePort });
     await once(server, "listening");
   }
   server.on("error", () => {
@@ -144,12 +204,13 @@ async function listen(server: Server, { ip, port }: ListenAsk): Promise<void> {
 
 const UDP_BUFFER_BYTES = 1024 * 1024;
 
-async function openUdp(ask: ListenAsk): Promise<Shared<(socket: UdpSocket) => void>> {
+async function openUdp(ask: ListenAsk, reusePort: boolean): Promise<Shared<(socket: UdpSocket) => void>> {
   const holders: { on: (socket: UdpSocket) => void; active: boolean }[] = [];
   const socket = createSocket({
     type: familyOf(ask.ip) === 6 ? "udp6" : "udp4",
     recvBufferSize: UDP_BUFFER_BYTES,
     sendBufferSize: UDP_BUFFER_BYTES,
+    reusePort,
   });
   socket.bind({ address: ask.ip, port: ask.port, exclusive: true });
   try {
@@ -161,9 +222,13 @@ async function openUdp(ask: ListenAsk): Promise<Shared<(socket: UdpSocket) => vo
   socket.on("error", () => {
     // An ICMP error for one peer; the socket goes on for the others.
   });
+  socket.setMaxListeners(0); // every inbound that ever had the socket waits for its end: one a reload
+  const fd = datagramDescriptorOf(socket);
+  configure(ask, fd, () => socket.close());
   let receiver: ((socket: UdpSocket) => void) | null = null;
   return {
     endpoint: { ip: socketIp(socket.address().address), port: socket.address().port },
+    fd,
     holders,
     deliver() {
       const next = newestActive(holders);

@@ -1,7 +1,7 @@
 /** The doors to what only some systems can do. Where a system cannot, the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
 import { openLibc } from "./linux/libc.ts";
-import { openSocketMaker, setMark } from "./linux/sockopt.ts";
+import { openSocketMaker, setMark, setReusePort } from "./linux/sockopt.ts";
 import type { SocketMaker, SocketOptions } from "./socket-maker.ts";
 
 /**
@@ -26,4 +26,12 @@ export function markDescriptor(fd: number, mark: number, system: string = proces
   if (libc === null)
     throw new ConfigError(`routing-mark: needs a runtime with node:ffi, ${process.version} has none`);
   setMark(libc, fd, mark);
+}
+
+/** Switches SO_REUSEPORT of open sockets. False, with nothing done: this system needs or has no such thing. */
+export function allowOverlap(descriptors: readonly number[], on: boolean): boolean {
+  const libc = process.platform === "linux" ? openLibc() : null;
+  if (libc === null) return false;
+  for (const fd of descriptors) setReusePort(libc, fd, on);
+  return true;
 }

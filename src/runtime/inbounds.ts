@@ -4,6 +4,7 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
+import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
 import type { SocketPool } from "#net/socket-pool.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { tunnel } from "#protocols/tunnel/index.ts";
@@ -30,26 +31,33 @@ interface Held {
 /** The listeners of one runtime. What a reload did not change is taken over from the runtime before, running. */
 export class Inbounds {
   readonly held: ReadonlyMap<string, Held>;
+  /** Addresses that are taken, so that nothing else of the same configuration listens there. */
+  readonly claims: Set<string>;
   readonly #fresh: ReadonlySet<Held>;
 
-  private constructor(held: ReadonlyMap<string, Held>, fresh: ReadonlySet<Held>) {
+  private constructor(held: ReadonlyMap<string, Held>, fresh: ReadonlySet<Held>, claims: Set<string>) {
     this.held = held;
     this.#fresh = fresh;
+    this.claims = claims;
   }
 
   /** Throws `ConfigError`, with nothing left open, where a listener cannot be opened and `tolerant` is false. */
   static async open(config: Config, previous: Inbounds | null, env: InboundsEnv): Promise<Inbounds> {
     await using undo = new AsyncDisposableStack();
     const access = openAccess(config);
-    const guard = accessKey(config);
+    const { keepAlive } = config.general;
+    const guard = [accessKey(config), keepAlive];
     const held = new Map<string, Held>();
     const fresh = new Set<Held>();
+    const claims = new Set<string>();
     for (const listener of [...config.listeners, ...config.tunnels.map(tunnelListener)]) {
       const key = JSON.stringify([listenerKey(listener), guard]);
       const kept = heldBy(previous).get(key);
-      if (kept !== undefined) held.set(key, kept);
-      else {
-        const made = await openListener(listener, key, access, env);
+      if (kept !== undefined && !held.has(key)) {
+        kept.leases.claimFor(claims);
+        held.set(key, kept);
+      } else {
+        const made = await openListener(listener, key, { access, claims, keepAlive }, env);
         if (made === null) continue;
         undo.defer(() => closeHeld(made));
         held.set(key, made);
@@ -57,7 +65,7 @@ export class Inbounds {
       }
     }
     undo.move();
-    return new Inbounds(held, fresh);
+    return new Inbounds(held, fresh, claims);
   }
 
   get all(): readonly Inbound[] {
@@ -117,15 +125,22 @@ function tunnelListener({ networks, listen, target, proxy }: TunnelConfig): List
   };
 }
 
+/** What all listeners of a configuration have in common. */
+interface Common {
+  readonly access: Access;
+  readonly claims: Set<string>;
+  readonly keepAlive: KeepAlive;
+}
+
 async function openListener(
   listener: ListenerConfig,
   key: string,
-  access: Access,
+  { access, claims, keepAlive }: Common,
   { sockets, accept, files, dialer, log, tolerant }: InboundsEnv,
 ): Promise<Held | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
-  const leases = new LeaseBook(sockets, { owner: name, hosts, ports, ...configure });
+  const leases = new LeaseBook(sockets, { owner: name, hosts, ports, claims, ...configure });
   const env: InboundEnv = {
     name,
     accept,
@@ -135,7 +150,11 @@ async function openListener(
     dialer,
     ruleList,
     target,
-    listenTcp: (on) => leases.listenTcp(on),
+    listenTcp: (on) =>
+      leases.listenTcp((socket) => {
+        applyKeepAlive(socket, keepAlive); // a client that vanished without a word must not stay for ever
+        on(socket);
+      }),
     listenUdp: (on) => leases.listenUdp(on),
   };
   try {

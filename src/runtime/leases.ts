@@ -8,6 +8,8 @@ export interface LeaseAsk {
   readonly hosts: readonly Ip[];
   readonly ports: readonly number[];
   readonly configure?: (fd: number) => void;
+  /** What the listeners of this configuration have taken so far; the pool would let two of them share a socket. */
+  readonly claims: Set<string>;
 }
 
 /** The shares of one inbound in the process's listening sockets. Nothing arrives before `activate`. */
@@ -15,6 +17,7 @@ export class LeaseBook implements AsyncDisposable {
   readonly #pool: SocketPool;
   readonly #ask: LeaseAsk;
   readonly #leases: Lease[] = [];
+  readonly #claimed: string[] = [];
 
   constructor(pool: SocketPool, ask: LeaseAsk) {
     this.#pool = pool;
@@ -29,6 +32,11 @@ export class LeaseBook implements AsyncDisposable {
     return this.#all("udp", (ask) => this.#pool.leaseUdp(ask, on));
   }
 
+  /** For the next configuration, where this listener stays. Throws `ConfigError` where another has the address already. */
+  claimFor(claims: Set<string>): void {
+    for (const claim of this.#claimed) take(claims, claim);
+  }
+
   activate(): void {
     for (const lease of this.#leases) lease.activate();
   }
@@ -41,11 +49,16 @@ export class LeaseBook implements AsyncDisposable {
     network: "tcp" | "udp",
     open: (ask: { ip: Ip; port: number; owner: string; configure?: (fd: number) => void }) => Promise<Lease>,
   ): Promise<readonly Endpoint[]> {
-    const { owner, hosts, ports, configure } = this.#ask;
+    const { owner, hosts, ports, configure, claims } = this.#ask;
     const endpoints: Endpoint[] = [];
     for (const ip of hosts)
       for (const port of ports) {
         const taken = this.#sibling(ip, port);
+        if (port !== 0) {
+          const claim = `${network} ${endpointText({ ip, port })}`;
+          take(claims, claim);
+          this.#claimed.push(claim);
+        }
         const lease = await open({
           ip,
           port: taken ?? port,
@@ -70,4 +83,10 @@ export class LeaseBook implements AsyncDisposable {
     if (port !== 0) return null;
     return this.#leases.find(({ endpoint }) => endpoint.ip === ip)?.endpoint.port ?? null;
   }
+}
+
+function take(claims: Set<string>, claim: string): void {
+  if (claims.has(claim))
+    throw new ConfigError(`cannot listen on ${claim}: another listener of this configuration does`);
+  claims.add(claim);
 }

@@ -173,7 +173,7 @@ async function openParts(
   });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());
-  const dnsLeases = await openDnsListener(config, names, { host, tolerant });
+  const dnsLeases = await openDnsListener(config, names, inbounds.claims, { host, tolerant });
   opened.move();
   return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases };
 }
@@ -182,11 +182,17 @@ async function openParts(
 async function openDnsListener(
   { dns: { enable, listen } }: Config,
   { dns }: Names,
+  claims: Set<string>,
   { host, tolerant }: Pick<RuntimeEnv, "host" | "tolerant">,
 ): Promise<LeaseBook> {
   const ip = listen === null ? null : listen.host === "" ? ANY_V6 : parseIp(listen.host);
   const hosts = ip === null ? [] : [ip];
-  const book = new LeaseBook(host.sockets, { owner: "dns.listen", hosts, ports: [listen?.port ?? 0] });
+  const book = new LeaseBook(host.sockets, {
+    owner: "dns.listen",
+    hosts,
+    ports: [listen?.port ?? 0],
+    claims,
+  });
   if (!enable || dns === null || hosts.length === 0) return book;
   try {
     await openDnsServer({

@@ -103,6 +103,64 @@ for (const kind of ["pipe", "socket"] as const)
     }
   });
 
+/** Sends a change to the Controller and answers with the status. */
+async function change(port: number, method: "PATCH" | "PUT", body: object): Promise<number> {
+  const url = `http://127.0.0.1:${port}/configs?force=true`;
+  const answer = await fetch(url, { method, body: JSON.stringify(body) });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+async function reachable(port: number, host: string): Promise<boolean> {
+  return openRawClient(port, host).then(
+    (client) => {
+      client[Symbol.dispose]();
+      return true;
+    },
+    () => false,
+  );
+}
+
+test("allow-lan and dns.listen move from loopback to every address and back on the same port", async () => {
+  const ports = await freePorts(3);
+  const [mixed, controller, dns] = ports as [number, number, number];
+  const withDns = (listen: string) =>
+    configText(ports, `dns: { enable: true, listen: "${listen}", nameserver: [127.0.0.1] }\n`);
+  await using core = await startCore(withDns(`127.0.0.1:${dns}`));
+  using client = await openRawClient(mixed);
+  client.send(`CONNECT 127.0.0.1:${controller} HTTP/1.1\r\n\r\n`);
+  await client.until("\r\n\r\n");
+  assert.equal(await reachable(mixed, "::1"), false);
+  assert.equal(await change(controller, "PATCH", { "allow-lan": true }), 204);
+  assert.equal(await reachable(mixed, "::1"), true);
+  assert.equal(await change(controller, "PATCH", { "bind-address": "127.0.0.1" }), 204);
+  assert.equal(await change(controller, "PATCH", { "bind-address": "*" }), 204);
+  assert.equal(await change(controller, "PATCH", { "allow-lan": false }), 204);
+  assert.deepEqual([await reachable(mixed, "::1"), await reachable(mixed, "127.0.0.1")], [false, true]);
+  assert.equal(await change(controller, "PUT", { payload: withDns(`:${dns}`) }), 204);
+  assert.equal(await change(controller, "PUT", { payload: withDns(`127.0.0.1:${dns}`) }), 204);
+  client.send(`GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+  await client.until("version"); // the tunnel lives through all of it
+});
+
+test("two listeners of one configuration never share a port in silence", async () => {
+  const ports = await freePorts(3);
+  const [mixed, controller, free] = ports as [number, number, number];
+  await using core = await startCore(configText(ports, `socks-port: ${mixed}\n`));
+  assert.match(
+    core.output(),
+    /level=error msg="listener DEFAULT-\w+: cannot listen on tcp .*another listener/,
+  );
+  assert.equal(await change(controller, "PATCH", { "socks-port": 0 }), 204);
+  assert.equal(await change(controller, "PATCH", { port: mixed }), 500);
+  const view = (await (await fetch(`http://127.0.0.1:${controller}/configs`)).json()) as Record<
+    string,
+    number
+  >;
+  assert.deepEqual([view["mixed-port"], view["port"]], [mixed, 0], "a refused change changed something");
+  assert.equal(await change(controller, "PATCH", { port: free }), 204);
+});
+
 /** Tries again for ten seconds. */
 async function eventually(attempt: () => Promise<void>): Promise<void> {
   for (const untilMs = performance.now() + 10_000; ;) {

@@ -7,6 +7,7 @@ const AF_INET6 = 10;
 const SOCK_STREAM = 1;
 const SOCK_DGRAM = 2;
 const SOL_SOCKET = 1;
+const SO_REUSEPORT = 15;
 const SO_BINDTODEVICE = 25;
 const SO_MARK = 36;
 const IPPROTO_IPV6 = 41;
@@ -23,6 +24,11 @@ function int32(value: number): Uint8Array {
 /** Needs CAP_NET_ADMIN, or CAP_NET_RAW since Linux 5.17. */
 export function setMark(libc: Libc, fd: number, mark: number): void {
   libc.setsockopt(fd, SOL_SOCKET, SO_MARK, int32(mark), "routing-mark (SO_MARK, needs CAP_NET_ADMIN)");
+}
+
+/** While it is set, another socket of this user that has it, too, may be bound to an overlapping address. */
+export function setReusePort(libc: Libc, fd: number, on: boolean): void {
+  libc.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, int32(on ? 1 : 0), "SO_REUSEPORT");
 }
 
 export function markOf(libc: Libc, fd: number): number {
