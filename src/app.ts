@@ -9,6 +9,7 @@ import type { LogLevel } from "#core/log.ts";
 import type { Session } from "#core/session.ts";
 import { configsView } from "#control/configs.ts";
 import { openControl } from "#control/index.ts";
+import { ExternalUi } from "#control/external-ui.ts";
 import { keepPorts } from "#control/change.ts";
 import type { Host } from "#host.ts";
 import { DelayBook } from "#net/delay-book.ts";
@@ -46,6 +47,7 @@ export class App implements AsyncDisposable {
   readonly #health: Health;
   readonly #delays = new DelayBook();
   readonly #controller: ControllerSlot;
+  readonly #externalUi: ExternalUi;
   readonly control: Control;
   readonly #retiring = new Set<Promise<void>>();
   #runtime!: Runtime;
@@ -64,7 +66,13 @@ export class App implements AsyncDisposable {
       health: this.#health,
       configs: this.#configs(),
       runtime: () => this.#runtime,
+      upgradeUi: () => this.#externalUi.update(),
       restart: () => env.restart(),
+    });
+    this.#externalUi = new ExternalUi({
+      host: env.host,
+      config: () => this.#runtime.config,
+      dialer: () => this.#runtime.outbounds.direct,
     });
     this.#controller = new ControllerSlot(this.control, env.host);
   }
@@ -74,6 +82,7 @@ export class App implements AsyncDisposable {
     const app = new App(env);
     await app.#swap(env.override(config), true);
     await app.#controller.apply(app.#runtime.config);
+    void app.#externalUi.fetchIfMissing();
     return app;
   }
 
@@ -90,6 +99,7 @@ export class App implements AsyncDisposable {
     return this.#exclusively(async () => {
       await this.#swap(this.#load({ kind: "current" }), false);
       await this.#controller.apply(this.#runtime.config);
+      void this.#externalUi.fetchIfMissing();
     });
   }
 
@@ -103,6 +113,7 @@ export class App implements AsyncDisposable {
         sockets.cutOff(); // clients in a handshake and UDP associations are no sessions that anybody waits for
       };
       const timer = setTimeout(cutOff, live.size === 0 ? 0 : drainMs);
+      await this.#externalUi[Symbol.asyncDispose]();
       await this.#controller[Symbol.asyncDispose]();
       await retired;
       clearTimeout(timer);

@@ -18,11 +18,14 @@ export interface ControlEnv {
   readonly configs: ConfigsControl;
   /** The one in force. */
   runtime(): Runtime;
+  /** Downloads the dashboard of `external-ui`. */
+  upgradeUi(): Promise<void>;
   /** Replaces the process by a fresh one with the same arguments. */
   restart(): void;
 }
 
-export function openControl({ host, health, configs, runtime, restart }: ControlEnv): Control {
+export function openControl(env: ControlEnv): Control {
+  const { host, health, configs, runtime, restart } = env;
   const names = () => runtime().names;
   const proxies = { health, outbounds: () => runtime().outbounds };
   return {
@@ -37,7 +40,10 @@ export function openControl({ host, health, configs, runtime, restart }: Control
     dns: dnsControl(names),
     caches: cachesControl(names),
     storage: storageControl(host.cache),
-    upkeep: upkeepControl(restart, () => runtime().lists.geoUpdater.update()),
+    upkeep: upkeepControl(restart, {
+      updateGeo: () => runtime().lists.geoUpdater.update(),
+      upgradeUi: () => env.upgradeUi(),
+    }),
     memoryBytes: () => process.memoryUsage.rss(),
   };
 }

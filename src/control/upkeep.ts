@@ -2,7 +2,10 @@ import type { UpkeepControl } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 
 /** What this build cannot do for itself answers with a sentence, not with silence. */
-export function upkeepControl(restart: () => void, updateGeo: () => Promise<void>): UpkeepControl {
+export function upkeepControl(
+  restart: () => void,
+  { updateGeo, upgradeUi }: Pick<UpkeepControl, "updateGeo" | "upgradeUi">,
+): UpkeepControl {
   return {
     prepareRestart: async () => restart,
     async upgrade() {
@@ -11,12 +14,7 @@ export function upkeepControl(restart: () => void, updateGeo: () => Promise<void
         "update error: this build does not update itself; install the new one and restart",
       );
     },
-    async upgradeUi() {
-      throw new ApiError(
-        500,
-        "external-ui: downloading a dashboard is not in this build yet; unpack it there by hand",
-      );
-    },
+    upgradeUi,
     updateGeo,
   };
 }

@@ -1,0 +1,83 @@
+import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { ConfigError, ProtocolError } from "#core/errors.ts";
+import { readArchive, type ArchiveLimits } from "./archive.ts";
+
+/** What tells a folder of pages from any other. */
+const FIRST_PAGE = "index.html";
+
+/**
+ * Puts the pages of an archive in the place of `folder` (absolute): unpacked beside it, then swapped by renaming, so
+ * that readers see the old or the new. A single folder at the top of the archive is left out. Throws `ProtocolError`
+ * for a bad archive or one without a first page, `ConfigError` where the folder holds something else than pages; the
+ * old ones stay then, and nothing is left beside them. Not for two at once on one folder.
+ */
+export async function installPages(
+  archive: Uint8Array,
+  folder: string,
+  limits: ArchiveLimits,
+): Promise<void> {
+  await refuseStrangeFolder(folder);
+  const work = join(dirname(folder), `.${basename(folder)}.weir-new`);
+  await rm(work, { recursive: true, force: true }); // of a run that was killed
+  try {
+    const fresh = join(work, "fresh");
+    await mkdir(fresh, { recursive: true });
+    await writeEntries(archive, fresh, limits);
+    const pages = await pagesIn(fresh);
+    await swap(pages, folder, join(work, "old"));
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** Nobody's documents are thrown away because a path was mistyped. */
+export async function refuseStrangeFolder(folder: string): Promise<void> {
+  const names = await namesIn(folder);
+  if (names === null || names.length === 0 || names.includes(FIRST_PAGE)) return;
+  throw new ConfigError(`${folder} holds files, but no ${FIRST_PAGE}: it is not replaced by a dashboard`);
+}
+
+/** Null: there is no such folder. */
+export async function namesIn(folder: string): Promise<readonly string[] | null> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+async function writeEntries(archive: Uint8Array, target: string, limits: ArchiveLimits): Promise<void> {
+  for await (const { path, bytes } of readArchive(archive, limits)) {
+    const file = join(target, ...path);
+    try {
+      await mkdir(bytes === null ? file : dirname(file), { recursive: true });
+      if (bytes !== null) await writeFile(file, bytes, { flag: "wx", mode: 0o644 });
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== "EEXIST" && code !== "ENOTDIR") throw error;
+      throw new ProtocolError(`the archive holds ${JSON.stringify(path.join("/"))} twice`, { cause: error });
+    }
+  }
+}
+
+async function pagesIn(fresh: string): Promise<string> {
+  const names = await readdir(fresh);
+  const [only] = names;
+  const inner = names.length === 1 && only !== undefined ? join(fresh, only) : fresh;
+  const pages = (await stat(inner)).isDirectory() ? inner : fresh;
+  if ((await namesIn(pages))?.includes(FIRST_PAGE) === true) return pages;
+  throw new ProtocolError(`the archive holds no ${FIRST_PAGE}`);
+}
+
+async function swap(fresh: string, folder: string, old: string): Promise<void> {
+  const replaces = (await namesIn(folder)) !== null;
+  if (replaces) await rename(folder, old);
+  try {
+    await rename(fresh, folder);
+  } catch (error) {
+    if (replaces) await rename(old, folder);
+    throw error;
+  }
+}
