@@ -16,9 +16,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { ensureUi } from "./ui.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -57,6 +58,7 @@ try {
 async function main() {
   const bundle = join(work, "weir.mjs");
   await bundleTo(bundle);
+  const ui = await ensureUi();
   const notices = licenceNotices();
   mkdirSync(options.out, { recursive: true });
   const archives = [];
@@ -66,7 +68,7 @@ async function main() {
       console.error(`${platform}: left out, its runtime cannot be had here`);
       continue;
     }
-    const folder = assemble(platform, bundle, runtime, notices);
+    const folder = assemble(platform, { bundle, ui }, runtime, notices);
     if (!options["no-archive"]) archives.push(archive(platform, folder));
     console.log(folder);
   }
@@ -125,12 +127,16 @@ function runtimeOf(platform) {
   }
 }
 
-function assemble(platform, bundle, { executable, folder: runtimeFolder }, notices) {
+function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder }, notices) {
   const windows = platform.startsWith("win32");
   const folder = join(options.out, `weir-${version}-${platform}`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
   cpSync(bundle, join(folder, "lib", "weir.mjs"));
+  cpSync(ui, join(folder, "lib", "ui"), {
+    recursive: true,
+    filter: (path) => !basename(path).startsWith("."),
+  });
   const node = join(folder, "lib", windows ? "node.exe" : "node");
   cpSync(executable, node);
   chmodSync(node, 0o755);

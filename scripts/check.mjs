@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 
 const steps = [
   ["tsc", ["-p", "."]],
+  ["tsc", ["-p", "ui"]],
   ["oxlint", ["--type-aware", "--quiet"]],
   ["oxfmt", ["--check", "."]],
   ["node", ["scripts/test.mjs", "src/"]],

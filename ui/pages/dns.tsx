@@ -110,7 +110,7 @@ function Answer({
 function Records({ records }: { readonly records: readonly DnsRecord[] }) {
   return (
     <div class="scroll-x" tabIndex={0} role="region" aria-label="Records">
-      <table class="plain">
+      <table class="table">
         <thead>
           <tr>
             <th scope="col">Name</th>

@@ -61,7 +61,7 @@ function Ways({ connections }: { readonly connections: readonly Connection[] }) 
   const shown = ways.slice(0, MAX_WAYS);
   const rest = ways.slice(MAX_WAYS);
   return (
-    <table class="plain">
+    <table class="table">
       <thead>
         <tr>
           <th scope="col">Way out</th>

@@ -7,7 +7,9 @@ import { useStore } from "#ui/state/store.ts";
 
 const HEIGHT_PX = 220;
 /** The axis never shrinks below this: noise of some bytes should not look like a storm. */
-const LEAST_TOP = 10 * 1024;
+const LEAST_TOP = 8 * 1024;
+/** Steps between grid lines: powers of two, as the units are. */
+const STEPS = Array.from({ length: 50 }, (_, at) => 2 ** at);
 
 export function ThroughputPlot() {
   const { watch, theme } = useEnvironment();
@@ -92,8 +94,8 @@ function optionsFor(element: HTMLElement): uPlot.Options {
       y: { range: (_, _min, max) => [0, Math.max(LEAST_TOP, max * 1.1)] },
     },
     axes: [
-      { ...axis, font, grid: { show: false }, values: (_, ticks) => ticks.map(clockText) },
-      { ...axis, font, size: 84, values: (_, ticks) => ticks.map(rateText) },
+      { ...axis, font, size: 30, grid: { show: false }, values: (_, ticks) => ticks.map(clockText) },
+      { ...axis, font, size: 84, incrs: STEPS, values: (_, ticks) => ticks.map(rateText) },
     ],
     series: [{}, series("Download", colourOf(".series-down")), series("Upload", colourOf(".series-up"))],
   };
