@@ -29,6 +29,8 @@ export interface Core extends AsyncDisposable {
 export interface StartOptions {
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** Puts files into the home directory before the start. */
+  readonly seed?: (home: string) => void;
   /** Put before the command, such as `taskset -c 0` or `ip netns exec name`. */
   readonly prefix?: readonly string[];
   /** The program; the checkout's own by default. */
@@ -40,6 +42,7 @@ const READY = /msg="weir .* is running/;
 export async function startCore(configText: string, options: StartOptions = {}): Promise<Core> {
   const home = mkdtempSync(join(tmpdir(), "weir-core-"));
   writeFileSync(join(home, "config.yaml"), configText);
+  options.seed?.(home);
   const core = launch(home, options);
   try {
     await core.shows(READY);
