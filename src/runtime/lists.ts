@@ -1,6 +1,7 @@
-/** Everything that a runtime knows from lists beside its configuration: rule providers and databases. */
+/** Everything that a runtime knows from lists beside its configuration: providers of rules and nodes, and databases. */
 import type { Config } from "#config/config.ts";
 import type { RuleScope } from "#core/rule.ts";
+import type { Health } from "#core/group.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { Geodata } from "#geodata/geodata.ts";
 import type { Host } from "#host.ts";
@@ -8,18 +9,27 @@ import { compileLinear } from "#router/linear-pattern.ts";
 import { openFetch } from "./downloads.ts";
 import type { Exits } from "./exits.ts";
 import { GeoUpdater } from "./geo-update.ts";
+import type { Outbounds } from "./outbounds.ts";
+import { ProxyProviders } from "./proxy-providers.ts";
 import { RuleProviders } from "./rule-providers.ts";
 import { openScope } from "./scope.ts";
 
+export interface ListsEnv {
+  readonly host: Host;
+  readonly health: Health;
+  readonly exits: Exits;
+}
+
 export class Lists implements AsyncDisposable {
   readonly ruleProviders: RuleProviders;
+  readonly proxyProviders: ProxyProviders;
   readonly scope: RuleScope;
   /** Judges the answers of DNS servers; null: nobody wants it, or there is no database. */
   readonly countryOf: CountryOf | null;
   readonly geoUpdater: GeoUpdater;
   readonly #geodata: Geodata;
 
-  private constructor(config: Config, previous: Lists | null, host: Host, exits: Exits) {
+  private constructor(config: Config, previous: Lists | null, { host, health, exits }: ListsEnv) {
     const { log, home } = host;
     const { geodata: options, dns } = config;
     const fetch = openFetch(config, exits);
@@ -32,6 +42,7 @@ export class Lists implements AsyncDisposable {
     };
     this.#geodata = new Geodata(env, previous === null ? null : previous.#geodata);
     this.ruleProviders = new RuleProviders(config, host, fetch, () => this.scope);
+    this.proxyProviders = new ProxyProviders(config, host, health, fetch);
     this.scope = openScope(this.ruleProviders.all, this.#geodata);
     this.geoUpdater = new GeoUpdater({ geodata: this.#geodata, options, fetch, log });
     const judges = dns.enable && dns.fallback.length > 0 && dns.fallbackFilter.geoip;
@@ -39,20 +50,35 @@ export class Lists implements AsyncDisposable {
   }
 
   /** Reads what lies on the disk and asks nobody. What is missing or broken is logged and matches nothing. */
-  static async open(config: Config, previous: Lists | null, host: Host, exits: Exits): Promise<Lists> {
-    const lists = new Lists(config, previous, host, exits);
+  static async open(config: Config, previous: Lists | null, env: ListsEnv): Promise<Lists> {
+    const lists = new Lists(config, previous, env);
     await lists.ruleProviders.load(previous?.ruleProviders ?? null);
     return lists;
+  }
+
+  /** Nodes need the ways out that exist by now; the groups pick them up. */
+  async loadNodes(previous: Lists | null, { open }: Outbounds): Promise<void> {
+    await this.proxyProviders.load(previous?.proxyProviders ?? null, open);
   }
 
   /** From here on the lists keep themselves fresh. */
   activate(): void {
     this.ruleProviders.activate();
+    this.proxyProviders.activate();
     this.geoUpdater.activate();
   }
 
-  /** Ends refreshing; what is loaded stays in use. May be repeated. */
+  /** Ends refreshing; what is loaded stays in use. */
+  async quiet(): Promise<void> {
+    await Promise.all([
+      this.ruleProviders[Symbol.asyncDispose](),
+      this.proxyProviders.quiet(),
+      this.geoUpdater[Symbol.asyncDispose](),
+    ]);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.ruleProviders[Symbol.asyncDispose](), this.geoUpdater[Symbol.asyncDispose]()]);
+    await this.quiet();
+    await this.proxyProviders[Symbol.asyncDispose]();
   }
 }

@@ -1,5 +1,6 @@
 import { DEFAULT_GROUP_SETTINGS, type GroupConfig, type GroupSettings } from "#config/config.ts";
-import type { GroupSettings as LiveSettings } from "#core/group.ts";
+import type { Range } from "#core/fields.ts";
+import type { GroupSettings as LiveSettings, TestPlan } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { compilePattern } from "#core/pattern.ts";
 
@@ -55,14 +56,23 @@ export function liveSettings(
   { settings = DEFAULT_GROUP_SETTINGS }: GroupConfig,
   providerUrl: string | null,
 ): LiveSettings {
-  const everyStatus = settings.expectedStatus.some(({ from, to }) => from <= 100 && to >= 599);
+  const url = settings.url ?? providerUrl ?? DEFAULT_TEST_URL;
   return {
-    url: settings.url ?? providerUrl ?? DEFAULT_TEST_URL,
-    timeoutMs: settings.timeoutMs,
-    expected: everyStatus ? null : settings.expectedStatus.map(({ from, to }) => [from, to] as const),
+    ...testPlan(url, settings.timeoutMs, settings.expectedStatus),
     intervalSeconds: settings.intervalSeconds,
     lazy: settings.lazy,
     maxFailedTimes: settings.maxFailedTimes,
     disableUdp: settings.disableUdp,
+  };
+}
+
+/** Without ranges, or where they leave nothing out, every status counts. */
+export function testPlan(url: string, timeoutMs: number, expectedStatus: readonly Range[] = []): TestPlan {
+  const everyStatus =
+    expectedStatus.length === 0 || expectedStatus.some(({ from, to }) => from <= 100 && to >= 599);
+  return {
+    url,
+    timeoutMs,
+    expected: everyStatus ? null : expectedStatus.map(({ from, to }) => [from, to] as const),
   };
 }

@@ -37,6 +37,8 @@ export interface Outbounds extends AsyncDisposable {
   readonly global: Outbound;
   /** Options and common fields as configured; absent for built-ins. */
   readonly configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>;
+  /** Makes an outbound of a node that stands in no file; it belongs to the caller. */
+  open(node: ProxyConfig): Promise<Outbound>;
 }
 
 /** Throws with nothing left open. The configuration has made sure that every name exists and no group holds itself. */
@@ -64,6 +66,7 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     all,
     direct,
     global: all.get("GLOBAL") as Outbound,
+    open: (node) => openProxy(node, dialers, env),
     configOf: new Map([...config.proxies, ...groups].map((entry) => [entry.name, entry])),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -105,7 +105,7 @@ export class Runtime {
   /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
   async retire(next: Runtime | null): Promise<void> {
     if (next !== null) this.#fakeIps?.close();
-    await this.lists[Symbol.asyncDispose]();
+    await this.lists.quiet();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
     await this.#sessions.drained();
@@ -134,15 +134,23 @@ async function openParts(
   const { log, files, cache, sockets } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
   const exits = new Exits({ interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive });
-  const lists = undo.use(await Lists.open(config, previous?.lists ?? null, host, exits));
+  const lists = undo.use(await Lists.open(config, previous?.lists ?? null, { host, health, exits }));
   const { scope, countryOf } = lists;
   const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
   const persist: PersistFakeIp | null = fakeIps === null ? null : (batch) => fakeIps.add(batch);
   const names = undo.use(await openNames(config, { exits, sets: nameSets(scope), countryOf, persist, log }));
   const choices = config.profile.storeSelected ? cache : host.choices;
   const outbounds = undo.use(
-    await openOutbounds(config, { ...names, choices, health, providers: new Map(), files, log }),
+    await openOutbounds(config, {
+      ...names,
+      choices,
+      health,
+      providers: lists.proxyProviders.all,
+      files,
+      log,
+    }),
   );
+  await lists.loadNodes(previous?.lists ?? null, outbounds);
   const router = openRouter({
     ...openRules(config, scope),
     mode,

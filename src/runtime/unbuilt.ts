@@ -1,13 +1,12 @@
 import type { Config } from "#config/config.ts";
 
 /** What the file asks for and this build does not do yet: one sentence a key. The rest of the file is in force. */
-export function unbuilt({ tun, svc, trafficControl, ntp, proxyProviders }: Config): readonly string[] {
+export function unbuilt({ tun, svc, trafficControl, ntp }: Config): readonly string[] {
   const asked: readonly (readonly [boolean, string, string])[] = [
     [tun.enable, "tun.enable", "TUN devices"],
     [svc !== null, "svc", "the manager of users"],
     [trafficControl?.enabled === true, "traffic-control.enabled", "traffic control"],
     [ntp.enable, "ntp.enable", "the NTP client"],
-    [proxyProviders.size > 0, "proxy-providers", "lists of nodes from elsewhere"],
   ];
   return asked
     .filter(([wanted]) => wanted)

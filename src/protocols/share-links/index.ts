@@ -1,0 +1,69 @@
+/** Share links and the bodies of subscriptions: nodes as text that clients exchange. */
+import { ConfigError, messageOf } from "#core/errors.ts";
+import { decodeBase64, splitLink, type LinkNode } from "./grammar.ts";
+import { anytls, http, hysteria2, socks, trojan, tuic, vless, type Scheme } from "./schemes.ts";
+import { shadowsocks, sip008Nodes } from "./shadowsocks.ts";
+import { vmess } from "./vmess.ts";
+
+const SCHEMES: readonly Scheme[] = [vless, trojan, anytls, shadowsocks, vmess, socks, http, hysteria2, tuic];
+
+/** Longer lines are no links. */
+const LONGEST_LINE = 64 * 1024;
+
+export interface Links {
+  /** With names that differ: the second of a name gets `-01`. */
+  readonly items: readonly LinkNode[];
+  /** Lines that are links of an unknown scheme or not well formed. */
+  readonly skipped: number;
+}
+
+/** One link. Throws `ConfigError`, which never shows it. */
+export function parseLink(line: string): LinkNode {
+  const link = line.trim();
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(link)?.[1]?.toLowerCase() ?? "";
+  const known = SCHEMES.find(({ schemes }) => schemes.includes(scheme));
+  if (known === undefined)
+    throw new ConfigError(`links of the scheme ${JSON.stringify(scheme.slice(0, 20))} cannot be read`);
+  if (link.length > LONGEST_LINE) throw new ConfigError("the link is too long");
+  return known.read(splitLink(link));
+}
+
+/** The link of a node; null for types that have none. */
+export function renderLink(node: LinkNode): string | null {
+  return SCHEMES.find(({ type }) => type === node["type"])?.write(node) ?? null;
+}
+
+/** One link a line, base64 of that, or SIP008; null where the text is none of them. */
+export function readLinks(text: string): Links | null {
+  const body = text.trim();
+  const plain = body.includes("://") ? body : decodeBase64(body);
+  if (plain !== null && plain.includes("://") && !plain.startsWith("{")) return readLines(plain);
+  const items = sip008Nodes(body);
+  return items === null ? null : { items: withOwnNames(items), skipped: 0 };
+}
+
+function readLines(text: string): Links {
+  const items: LinkNode[] = [];
+  let skipped = 0;
+  for (const line of text.split("\n")) {
+    if (line.trim() === "") continue;
+    try {
+      items.push(parseLink(line));
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw new Error(messageOf(error), { cause: error });
+      skipped++;
+    }
+  }
+  return { items: withOwnNames(items), skipped };
+}
+
+function withOwnNames(items: readonly LinkNode[]): LinkNode[] {
+  const taken = new Set<string>();
+  return items.map((item) => {
+    const wanted = String(item["name"]);
+    let name = wanted;
+    for (let count = 1; taken.has(name); count++) name = `${wanted}-${String(count).padStart(2, "0")}`;
+    taken.add(name);
+    return { ...item, name };
+  });
+}

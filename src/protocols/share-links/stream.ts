@@ -1,0 +1,141 @@
+/** Transport and security of a node as query parameters (share-link sheet §2). */
+import { ConfigError } from "#core/errors.ts";
+import { isTrue, type LinkNode } from "./grammar.ts";
+
+type Query = ReadonlyMap<string, string>;
+
+/** `sniKey`: what the protocol calls the name of the server in files. */
+export function securityFields(
+  query: Query,
+  fallback: "none" | "tls",
+  sniKey: "sni" | "servername",
+): LinkNode {
+  const security = query.get("security") ?? fallback;
+  if (security === "none") return {};
+  if (security !== "tls" && security !== "reality") throw new ConfigError(`security ${security} is unknown`);
+  const node: LinkNode = { tls: true };
+  const name = query.get("sni") ?? query.get("peer") ?? query.get("host");
+  if (name !== undefined) node[sniKey] = name;
+  const alpn = query.get("alpn");
+  if (alpn !== undefined) node["alpn"] = alpn.split(",");
+  const fingerprint = query.get("fp");
+  if (fingerprint !== undefined) node["client-fingerprint"] = fingerprint;
+  if (isTrue(query.get("allowinsecure")) || isTrue(query.get("insecure"))) node["skip-cert-verify"] = true;
+  const pin = pinOf(query.get("pcs") ?? query.get("hpkp"));
+  if (pin !== null) node["fingerprint"] = pin;
+  const verifyName = query.get("vcn");
+  if (verifyName !== undefined) node["name-cert-verify"] = verifyName;
+  if (security === "reality")
+    node["reality-opts"] = { "public-key": query.get("pbk") ?? "", "short-id": query.get("sid") ?? "" };
+  return node;
+}
+
+/** SHA-256 of a certificate, in hex or base64; of several the first. */
+function pinOf(text: string | undefined): string | null {
+  const first = text?.split(/[,~]/)[0]?.replaceAll(":", "") ?? "";
+  if (/^[0-9a-f]{64}$/i.test(first)) return first.toLowerCase();
+  const bytes = Buffer.from(first, "base64");
+  return bytes.length === 32 ? bytes.toString("hex") : null;
+}
+
+export function transportFields(query: Query): LinkNode {
+  const type = query.get("type")?.toLowerCase() ?? "tcp";
+  const host = query.get("host");
+  const path = query.get("path") ?? "/";
+  if (type === "tcp" || type === "raw") {
+    if (query.get("headertype") !== "http") return {};
+    return { network: "http", "http-opts": { path: [path], ...(host ? { headers: { Host: [host] } } : {}) } };
+  }
+  if (type === "ws" || type === "httpupgrade") return webSocketFields(query, type === "httpupgrade");
+  if (type === "grpc")
+    return { network: "grpc", "grpc-opts": { "grpc-service-name": query.get("servicename") ?? "" } };
+  if (type === "http" || type === "h2")
+    return { network: "h2", "h2-opts": { path, ...(host ? { host: host.split(",") } : {}) } };
+  if (type === "xhttp" || type === "splithttp")
+    return {
+      network: "xhttp",
+      "xhttp-opts": { path, ...(host ? { host } : {}), mode: query.get("mode") ?? "auto" },
+    };
+  throw new ConfigError(`transport ${type} is unknown`);
+}
+
+/** Early data stands in the query as `ed`, or inside the path. */
+function webSocketFields(query: Query, upgrade: boolean): LinkNode {
+  const raw = query.get("path") ?? "/";
+  const inPath = /[?&]ed=(\d{1,5})/.exec(raw)?.[1];
+  const path =
+    raw.replace(/([?&])ed=\d*(&|$)/, (_, lead: string, tail: string) => (tail === "&" ? lead : "")) || "/";
+  const early = Number(query.get("ed") ?? inPath ?? 0);
+  const host = query.get("host");
+  const options: LinkNode = { path };
+  if (host !== undefined) options["headers"] = { Host: host };
+  if (upgrade) {
+    options["v2ray-http-upgrade"] = true;
+    if (early > 0) options["v2ray-http-upgrade-fast-open"] = true;
+  } else if (early > 0) {
+    options["max-early-data"] = early;
+    options["early-data-header-name"] = query.get("eh") ?? "Sec-WebSocket-Protocol";
+  }
+  return { network: "ws", "ws-opts": options };
+}
+
+/** The parameters that stand for a node's security and transport. */
+export function streamQuery(
+  node: LinkNode,
+  sniKey: "sni" | "servername",
+  tls: boolean,
+): Record<string, string | undefined> {
+  const reality = mapOf(node["reality-opts"]);
+  const secure = tls || reality !== null;
+  const alpn = node["alpn"];
+  return {
+    security: reality !== null ? "reality" : secure ? "tls" : "none",
+    sni: textOf(node[sniKey]),
+    alpn: Array.isArray(alpn) ? alpn.join(",") : undefined,
+    fp: textOf(node["client-fingerprint"]),
+    allowInsecure: node["skip-cert-verify"] === true ? "1" : undefined,
+    pcs: textOf(node["fingerprint"]),
+    pbk: textOf(reality?.["public-key"]),
+    sid: textOf(reality?.["short-id"]),
+    ...transportQuery(node),
+  };
+}
+
+function transportQuery(node: LinkNode): Record<string, string | undefined> {
+  const network = textOf(node["network"]) ?? "tcp";
+  const options = mapOf(node[`${network}-opts`]) ?? {};
+  const path = textOf(options["path"]);
+  if (network === "ws") {
+    const early = options["max-early-data"];
+    const upgrade = options["v2ray-http-upgrade"] === true;
+    const withEarly = typeof early === "number" && early > 0 ? `${path ?? "/"}?ed=${early}` : path;
+    return {
+      type: upgrade ? "httpupgrade" : "ws",
+      host: textOf(mapOf(options["headers"])?.["Host"]),
+      path: withEarly,
+    };
+  }
+  if (network === "grpc")
+    return { type: "grpc", serviceName: textOf(options["grpc-service-name"]), mode: "gun" };
+  if (network === "h2") return { type: "h2", host: listText(options["host"]), path };
+  if (network === "http")
+    return {
+      type: "tcp",
+      headerType: "http",
+      path: listText(options["path"]),
+      host: listText(mapOf(options["headers"])?.["Host"]),
+    };
+  return { type: network === "" ? "tcp" : network, path };
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined;
+}
+
+function listText(value: unknown): string | undefined {
+  return Array.isArray(value) ? value.join(",") : textOf(value);
+}
+
+export function mapOf(value: unknown): LinkNode | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as LinkNode) : null;
+}

@@ -1,0 +1,73 @@
+/** What a proxy provider does to its nodes before they are read: filters, overrides, names. */
+import { peek } from "#config/items.ts";
+import { fold } from "#config/shape.ts";
+import type { ProxyProviderConfig } from "#config/sections/index.ts";
+import { compilePattern } from "#core/pattern.ts";
+
+export type RawNode = Readonly<Record<string, unknown>>;
+
+/** "" where the field is absent or no text. */
+export function textField(node: unknown, key: string): string {
+  return peek(node, key, "hyphen") ?? "";
+}
+
+/** Filtered, in the order of the filters; then overrides, replacements in the name, prefix, suffix. */
+export function shapeNodes(nodes: readonly RawNode[], config: ProxyProviderConfig): readonly RawNode[] {
+  return filtered(nodes, config).map((node) => overridden(node, config));
+}
+
+function filtered(
+  nodes: readonly RawNode[],
+  { filter, excludeFilter, excludeType }: ProxyProviderConfig,
+): readonly RawNode[] {
+  const excludes = patternsOf(excludeFilter);
+  const types = new Set(
+    excludeType
+      .toLowerCase()
+      .split("|")
+      .map((type) => type.trim()),
+  );
+  const kept = nodes.filter(
+    (node) =>
+      !types.has(textField(node, "type").toLowerCase()) &&
+      !excludes.some((pattern) => pattern.test(textField(node, "name"))),
+  );
+  const filters = patternsOf(filter);
+  if (filters.length === 0) return kept;
+  return [
+    ...new Set(filters.flatMap((pattern) => kept.filter((node) => pattern.test(textField(node, "name"))))),
+  ];
+}
+
+/** Several expressions are joined by a backtick. */
+function patternsOf(text: string): readonly RegExp[] {
+  return text === "" ? [] : text.split("`").map((part) => compilePattern(part));
+}
+
+function overridden(node: RawNode, { override, dialerProxy }: ProxyProviderConfig): RawNode {
+  const fields: Readonly<Record<string, unknown>> = {
+    tfo: override.tfo,
+    mptcp: override.mptcp,
+    udp: override.udp,
+    "udp-over-tcp": override.udpOverTcp,
+    up: override.up,
+    down: override.down,
+    "dialer-proxy": override.dialerProxy ?? (dialerProxy || null),
+    "skip-cert-verify": override.skipCertVerify,
+    "name-cert-verify": override.nameCertVerify,
+    "interface-name": override.interfaceName,
+    "routing-mark": override.routingMark,
+    "ip-version": override.ipVersion,
+  };
+  const set = Object.entries(fields).filter(([, value]) => value !== null);
+  const replaced = new Set([...set.map(([key]) => key), "name"]);
+  const rest = Object.entries(node).filter(([key]) => !replaced.has(fold(key, "hyphen")));
+  return Object.fromEntries([...rest, ...set, ["name", nameOf(node, override)]]);
+}
+
+function nameOf(node: RawNode, override: ProxyProviderConfig["override"]): string {
+  let name = textField(node, "name");
+  for (const { pattern, target } of override.proxyName)
+    name = name.replaceAll(compilePattern(pattern, "g"), target);
+  return override.additionalPrefix + name + override.additionalSuffix;
+}

@@ -1,0 +1,201 @@
+import { isDeepStrictEqual } from "node:util";
+import { findCircles } from "#config/circles.ts";
+import type { Config, ProxyConfig } from "#config/config.ts";
+import type { ProxyProviderConfig } from "#config/sections/index.ts";
+import type { SubscriptionInfo } from "#core/control.ts";
+import { ConfigError, DialError } from "#core/errors.ts";
+import type { GroupSettings, Health } from "#core/group.ts";
+import type { Outbound } from "#core/outbound.ts";
+import { HealthCheck } from "#groups/health-check.ts";
+import type { Host } from "#host.ts";
+import { LiveProxyProvider } from "#providers/proxy-provider.ts";
+import { readUserInfo } from "#providers/user-info.ts";
+import { etagBook, type Fetch } from "./downloads.ts";
+import { DEFAULT_TEST_URL, testPlan } from "./members.ts";
+import { readNodes, readRawNodes } from "./nodes.ts";
+import { resourceEnv, sourceOf } from "./rule-providers.ts";
+
+export type NodeProvider = LiveProxyProvider<ProxyConfig>;
+
+/** Where a node comes from, for those who show it. */
+export interface NodeOrigin {
+  readonly provider: string;
+  readonly config: ProxyConfig;
+}
+
+/** The proxy providers of one runtime. Their contents go over from the runtime before; their nodes are opened anew. */
+export class ProxyProviders implements AsyncDisposable {
+  readonly all = new Map<string, NodeProvider>();
+  readonly configs: ReadonlyMap<string, ProxyProviderConfig>;
+  readonly #config: Config;
+  readonly #host: Host;
+  readonly #health: Health;
+  readonly #checks = new Map<string, HealthCheck[]>();
+  readonly #origins = new WeakMap<Outbound, NodeOrigin>();
+  /** What the nodes of a provider dial through, so that no content can lead a dial in a circle. */
+  readonly #dialers = new Map<string, readonly string[]>();
+  #open: ((node: ProxyConfig) => Promise<Outbound>) | null = null;
+
+  /** Throws `ConfigError` where a provider's nodes would dial through themselves. */
+  constructor(config: Config, host: Host, health: Health, fetch: Fetch) {
+    this.configs = config.proxyProviders;
+    this.#config = config;
+    this.#host = host;
+    this.#health = health;
+    for (const [name, item] of config.proxyProviders) {
+      this.#refuseCircle(name, [item.override.dialerProxy ?? item.dialerProxy]);
+      this.all.set(name, this.#made(name, item, fetch));
+    }
+  }
+
+  /** Reads what lies on the disk and opens its nodes; asks nobody. `open` makes an outbound of a node. */
+  async load(previous: ProxyProviders | null, open: (node: ProxyConfig) => Promise<Outbound>): Promise<void> {
+    this.#open = open;
+    await Promise.all(
+      [...this.all].map(async ([name, provider]) => {
+        const before = previous?.all.get(name);
+        const same = isDeepStrictEqual(previous?.configs.get(name), this.configs.get(name));
+        if (before === undefined || !same || before.nodes().length === 0) await provider.resource.load();
+        else await provider.inherit(before);
+      }),
+    );
+  }
+
+  activate(): void {
+    for (const [name, { resource }] of this.all) {
+      resource.activate();
+      this.#checks.set(name, this.#checksOf(name));
+    }
+  }
+
+  /** Ends refreshing and testing; the nodes stay in use. May be repeated. */
+  async quiet(): Promise<void> {
+    const checks = [...this.#checks.values()].flat();
+    this.#checks.clear();
+    const resources = [...this.all.values()].map(({ resource }) => resource[Symbol.asyncDispose]());
+    await Promise.all([...resources, ...checks.map((check) => check[Symbol.asyncDispose]())]);
+  }
+
+  originOf(outbound: Outbound): NodeOrigin | null {
+    return this.#origins.get(outbound) ?? null;
+  }
+
+  /** Does any provider have a node of this name? */
+  has(node: string): boolean {
+    return [...this.all.values()].some((provider) => provider.nodes().some(({ name }) => name === node));
+  }
+
+  subscriptionOf(provider: string): SubscriptionInfo | null {
+    const text = this.#host.cache.get("subscriptioninfo", provider);
+    return text === null ? null : readUserInfo(text);
+  }
+
+  /** Tests every node once. */
+  async healthCheck(provider: string, signal: AbortSignal): Promise<void> {
+    const config = this.configs.get(provider)?.healthCheck;
+    const plan = testPlan(config?.url ?? DEFAULT_TEST_URL, config?.timeout ?? 5000, config?.expectedStatus);
+    const nodes = this.all.get(provider)?.nodes() ?? [];
+    await Promise.all(
+      nodes.map((node) =>
+        this.#health.test(node, plan, signal).catch((error: unknown) => {
+          if (!(error instanceof DialError)) throw error; // a node that fails is a result
+        }),
+      ),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.quiet();
+    await Promise.all([...this.all.values()].map((provider) => provider[Symbol.asyncDispose]()));
+  }
+
+  #made(name: string, item: ProxyProviderConfig, fetch: Fetch): NodeProvider {
+    const { files, cache } = this.#host;
+    const source = sourceOf(item, `proxy provider ${name}`);
+    const { healthCheck, payload } = item;
+    const checked = (nodes: readonly ProxyConfig[]) => {
+      this.#refuseCircle(
+        name,
+        nodes.map(({ dialerProxy }) => dialerProxy ?? ""),
+      );
+      return nodes;
+    };
+    const provider = new LiveProxyProvider<ProxyConfig>(
+      { name, source, testUrl: healthCheck?.enable === true ? (healthCheck.url ?? DEFAULT_TEST_URL) : null },
+      {
+        read: (bytes) => checked(readNodes(bytes, item, files)),
+        readPayload: payload.length === 0 ? null : () => checked(readRawNodes(payload, item, files)),
+        open: (node) => this.#openNode(node),
+        onChange: () => this.#changed(name, provider),
+      },
+      {
+        ...resourceEnv(
+          item,
+          source,
+          this.#host,
+          fetch,
+          this.#config.general.etagSupport ? etagBook(cache) : null,
+        ),
+        onUserInfo: (text) => cache.set("subscriptioninfo", name, text),
+      },
+    );
+    return provider;
+  }
+
+  #openNode(node: ProxyConfig): Promise<Outbound> {
+    if (this.#open === null) throw new Error("nodes were read before they can be opened");
+    return this.#open(node);
+  }
+
+  #changed(name: string, provider: NodeProvider): void {
+    for (const { node, outbound } of provider.entries)
+      this.#origins.set(outbound, { provider: name, config: node });
+    for (const check of this.#checks.get(name) ?? [])
+      if (this.configs.get(name)?.healthCheck?.lazy === false) void check.run();
+  }
+
+  /** One check per test URL: the provider's own, and those of the groups that use it, which have no tests of their own. */
+  #checksOf(name: string): HealthCheck[] {
+    const config = this.configs.get(name)?.healthCheck;
+    const provider = this.all.get(name);
+    if (config?.enable !== true || provider === undefined) return [];
+    const ofGroups = this.#config.groups.flatMap(({ settings }) =>
+      settings?.use.includes(name) === true && settings.url !== null ? [settings.url] : [],
+    );
+    return [...new Set([config.url ?? DEFAULT_TEST_URL, ...ofGroups])].map((url) => {
+      const settings: GroupSettings = {
+        ...testPlan(url, config.timeout, config.expectedStatus),
+        intervalSeconds: config.interval,
+        lazy: config.lazy,
+        maxFailedTimes: Number.POSITIVE_INFINITY,
+        disableUdp: false,
+      };
+      const { cache: choices, log } = this.#host;
+      const members = () => provider.nodes();
+      const check = new HealthCheck({ name, members, settings, choices, health: this.#health, log });
+      if (config.lazy) check.touch(); // the first round always runs: the groups have nothing else to go by
+      return check;
+    });
+  }
+
+  /** Throws `ConfigError` where a dial through these would come back to the provider. */
+  #refuseCircle(name: string, dialers: readonly string[]): void {
+    const { proxies, groups } = this.#config;
+    const wanted = dialers.filter((dialer) => dialer !== "");
+    const members = new Map(groups.map((group) => [group.name, group]));
+    const through = new Map(proxies.map((proxy) => [proxy.name, proxy.dialerProxy]));
+    const next = (at: string): readonly string[] => {
+      if (at.startsWith("\0")) return at === `\0${name}` ? wanted : (this.#dialers.get(at.slice(1)) ?? []);
+      const group = members.get(at);
+      if (group === undefined) return [through.get(at) ?? ""].filter((to) => to !== "");
+      const { use = [], included = [] } = group.settings ?? {};
+      return [...group.members, ...included, ...use.map((provider) => `\0${provider}`)];
+    };
+    const [circle] = wanted.length === 0 ? [] : findCircles([`\0${name}`], next);
+    if (circle?.includes(`\0${name}`) === true)
+      throw new ConfigError(
+        `proxy provider ${name}: dialer-proxy ${circle.at(1)} leads back to the provider itself`,
+      );
+    this.#dialers.set(name, wanted);
+  }
+}
