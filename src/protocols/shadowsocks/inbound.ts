@@ -8,6 +8,7 @@ import { CodecStream } from "#net/codec-stream.ts";
 import { discardInput, readHandshake } from "#net/read-handshake.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
+import { acceptMux, isMux } from "#protocols/mux/inbound.ts";
 import { acceptUdpOverTcp, versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { serveDatagrams } from "./inbound-udp.ts";
 import { findMethod, type Method } from "./methods.ts";
@@ -38,6 +39,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 }
 
 class Server {
+  readonly #muxOptions: InboundOptions["mux-option"];
   readonly #method: Method;
   readonly #password: string;
   readonly #env: InboundEnv;
@@ -45,7 +47,8 @@ class Server {
   readonly #live = new LiveUsers();
   #keys: ServerKeys;
 
-  constructor({ cipher, password, users }: InboundOptions, env: InboundEnv) {
+  constructor({ cipher, password, users, "mux-option": mux }: InboundOptions, env: InboundEnv) {
+    this.#muxOptions = mux;
     this.#method = findMethod(cipher) as Method;
     this.#password = password;
     this.#env = env;
@@ -90,17 +93,24 @@ class Server {
     this.#track(user, stream);
     const about = (network: "tcp" | "udp", to: Destination) =>
       describe(this.#env, arrival, { network, type: "ShadowSocks", user, destination: to });
-    const version = versionOf(destination);
-    if (version !== null) {
-      void acceptUdpOverTcp(stream, version, (to) => about("udp", to), this.#env.accept);
-      return;
-    }
+    const onStream = (sub: Duplex, to: Destination, tell: (failure: Error | null) => void): void => {
+      const version = versionOf(to);
+      if (version === null) return this.#env.accept(streamSession(about("tcp", to), sub, tell));
+      tell(null);
+      void acceptUdpOverTcp(sub, version, (first) => about("udp", first), this.#env.accept);
+    };
+    if (isMux(destination))
+      return acceptMux(stream, {
+        options: this.#muxOptions,
+        onStream,
+        onFlow: (flow, to) => this.#env.accept({ network: "udp", metadata: about("udp", to), flow }),
+        log: this.#env.log,
+      });
     this.#env.log.debug(
       () => `listener ${this.#env.name}: ${user ?? "client"} asks for ${destinationText(destination)}`,
     );
     // The protocol has no answer to a dial: success is the first byte, failure the end.
-    const tell = (failure: Error | null): void => void (failure !== null && stream.destroy());
-    this.#env.accept(streamSession(about("tcp", destination), stream, tell));
+    onStream(stream, destination, (failure) => void (failure !== null && stream.destroy()));
   }
 
   #track(user: string | null, stream: Duplex): void {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ConfigError } from "#core/errors.ts";
 import { Fault, flag, int, mapOf, name, scalar, secret, serverFields, show, text } from "#core/fields.ts";
 import type { User } from "#core/inbound.ts";
+import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import { headerMap, tlsClientFields } from "#transport/tls/fields.ts";
 import { findMethod, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";
 import { serverKeys } from "./server-keys.ts";
@@ -43,6 +44,7 @@ export const outboundSchema = z
     "udp-over-tcp-version": int(1, 2).default(1),
     plugin: plugin().optional(),
     "plugin-opts": pluginOptions.optional(),
+    ...muxClientFields,
   })
   .superRefine(({ cipher: method, password, plugin: kind, "plugin-opts": options }, context) => {
     const fault = faultOf(() => checkPassword(method, password));
@@ -83,6 +85,7 @@ export const inboundSchema = z
     password: secret().default(""),
     udp: flag().default(true),
     users: userList().optional(),
+    ...muxServerFields,
   })
   .superRefine(({ cipher: method, password, users }, context) => {
     const found = findMethod(method) as Method;

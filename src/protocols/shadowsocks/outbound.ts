@@ -12,6 +12,7 @@ import { CodecStream, type StreamCodec } from "#net/codec-stream.ts";
 import { toDestination } from "#net/ip.ts";
 import { encodeSocksAddress } from "#net/socks-address.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { withMux } from "#protocols/mux/outbound.ts";
 import { clientFlow, magicDestination, type Version } from "#protocols/udp-over-tcp/index.ts";
 import { clientPackets } from "./client-packets.ts";
 import { findMethod, masterKey, type Method, preSharedKeys } from "./methods.ts";
@@ -29,7 +30,7 @@ const SERVER_SALTS = 10_000;
 /** Throws `ConfigError` for keys that do not fit the cipher. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
   const client = new Client(options, env, await openPlugin(options, env));
-  return {
+  const node: Outbound = {
     name: env.name,
     type: "Shadowsocks",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
@@ -40,6 +41,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     },
     async [Symbol.asyncDispose]() {}, // neither pool nor timer
   };
+  return withMux(node, options.smux, env);
 }
 
 class Client {

@@ -1,12 +1,13 @@
 import type { Duplex } from "node:stream";
 import { ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
-import type { Destination, Network } from "#core/session.ts";
+import type { DatagramFlow, Destination, Network } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { type Arrival, arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
 import { ByteReader } from "#net/byte-reader.ts";
 import { decodeSocksAddress } from "#net/socks-address.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
+import { acceptMux, isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { chooseFallback, serveFallback } from "#protocols/vless/fallback.ts";
 import type { Secured } from "#transport/security.ts";
@@ -117,18 +118,21 @@ class TrojanServer {
   ): Promise<void> {
     const tracked = this.#live.add(user, () => stream.destroy());
     stream.once("close", () => tracked[Symbol.dispose]());
-    const network: Network = command === COMMAND_UDP ? "udp" : "tcp";
-    const about = (to: Destination) =>
+    const about = (network: Network, to: Destination) =>
       describe(this.#env, arrival, { network, type: API_TYPE, user, destination: to });
-    if (network === "udp") {
+    const onFlow = (flow: DatagramFlow, to: Destination) =>
+      this.#env.accept({ network: "udp", metadata: about("udp", to), flow });
+    const onStream = (sub: Duplex, to: Destination, tell: (failure: Error | null) => void) =>
+      this.#env.accept(streamSession(about("tcp", to), sub, tell));
+    if (command === COMMAND_UDP) {
       // The request's own address is a placeholder for some peers: the first packet tells.
       const first = await readFirstAddress(stream);
-      const flow = new StreamFlow(stream, packetFraming("server"));
-      return this.#env.accept({ network, metadata: about(first), flow });
+      return onFlow(new StreamFlow(stream, packetFraming("server")), first);
     }
+    const { "mux-option": options } = this.#options;
+    if (isMux(destination)) return acceptMux(stream, { options, onStream, onFlow, log: this.#env.log });
     // The protocol has no answer to a dial: success is the first byte, failure the end.
-    const tell = (failure: Error | null) => void (failure !== null && stream.destroy());
-    this.#env.accept(streamSession(about(destination), stream, tell));
+    onStream(stream, destination, (failure) => void (failure !== null && stream.destroy()));
   }
 }
 

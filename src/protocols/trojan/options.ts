@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Fault, flag, list, scalar, secret, serverFields, text } from "#core/fields.ts";
 import { transportClientFields, transportServerFields } from "#transport/fields.ts";
+import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import {
   realityClientFields,
   realityServerFields,
@@ -28,6 +29,7 @@ export const outboundSchema = z.object({
   ...tlsClientFields,
   ...realityClientFields,
   ...transportClientFields(["tcp", "ws", "grpc"]),
+  ...muxClientFields,
   "ss-opts": noInnerLayer.optional(),
 });
 export type OutboundOptions = z.output<typeof outboundSchema>;
@@ -38,6 +40,7 @@ export const inboundSchema = z.object({
   ...tlsServerFields,
   ...realityServerFields,
   ...transportServerFields,
+  ...muxServerFields,
   ...fallbackFields,
   "ss-option": noInnerLayer.optional(),
 });

@@ -3,6 +3,7 @@ import { DialError } from "#core/errors.ts";
 import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
 import { CodecStream } from "#net/codec-stream.ts";
+import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { openTransportClient } from "#transport/index.ts";
 import { RequestCodec } from "./codec.ts";
@@ -31,7 +32,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     const { stream } = await transport.connect(context);
     return new CodecStream(stream, new RequestCodec(opening), { openAfterMs: OPEN_AFTER_MS });
   };
-  return {
+  const node: Outbound = {
     name: env.name,
     type: "Trojan",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
@@ -45,4 +46,5 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     },
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
+  return withMux(node, options.smux, env);
 }

@@ -7,6 +7,7 @@ import { type Arrival, arrivalOf, describe, guardErrors, streamSession } from "#
 import { ByteReader } from "#net/byte-reader.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
+import { acceptMux, isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { Secured } from "#transport/security.ts";
 import { openTransportServer, type TransportServer } from "#transport/server.ts";
@@ -131,14 +132,22 @@ class VlessServer {
       describe(this.#env, arrival, { network, type: API_TYPE, user: user.name, destination: to });
     const onFlow = (flow: DatagramFlow, to: Destination) =>
       this.#env.accept({ network: "udp", metadata: about("udp", to), flow });
+    const answered = (sub: Duplex, to: Destination, tell: (failure: Error | null) => void) =>
+      this.#env.accept(streamSession(about("tcp", to), sub, tell));
     const onStream = (sub: Duplex, to: Destination) => {
       guardErrors(sub);
       // The protocol has no answer to a dial: success is the first byte, failure the end.
-      const tell = (failure: Error | null) => void (failure !== null && sub.destroy());
-      this.#env.accept(streamSession(about("tcp", to), sub, tell));
+      answered(sub, to, (failure) => void (failure !== null && sub.destroy()));
     };
     if (command === COMMAND_MUX || destination === null)
       new MuxServer(stream, { datagramsOnly: user.flow === VISION, onFlow, onStream, log: this.#env.log });
+    else if (command === COMMAND_TCP && isMux(destination))
+      acceptMux(stream, {
+        options: this.#options["mux-option"],
+        onStream: answered,
+        onFlow,
+        log: this.#env.log,
+      });
     else if (command === COMMAND_TCP) onStream(stream, destination);
     else await serveDatagrams(stream, destination, onFlow);
   }

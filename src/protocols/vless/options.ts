@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { choice, Fault, flag, list, scalar, serverFields, text } from "#core/fields.ts";
 import { transportClientFields, transportServerFields } from "#transport/fields.ts";
+import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import {
   realityClientFields,
   realityServerFields,
@@ -47,6 +48,7 @@ export const outboundSchema = z.object({
   ...tlsClientFields,
   ...realityClientFields,
   ...transportClientFields(["tcp", "http", "h2", "ws", "grpc", "xhttp"]),
+  ...muxClientFields,
 });
 export type OutboundOptions = z.output<typeof outboundSchema>;
 
@@ -59,6 +61,7 @@ export const inboundSchema = z.object({
   ...tlsServerFields,
   ...realityServerFields,
   ...transportServerFields,
+  ...muxServerFields,
   ...fallbackFields,
 });
 export type InboundOptions = z.output<typeof inboundSchema>;

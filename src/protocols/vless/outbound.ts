@@ -4,6 +4,7 @@ import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import { CodecStream } from "#net/codec-stream.ts";
+import { withMux } from "#protocols/mux/outbound.ts";
 import { type DatagramFraming, StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { openTransportClient, type TransportClient } from "#transport/index.ts";
 import { ClientCodec } from "./codec.ts";
@@ -40,7 +41,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
   );
   const id = parseUserId(options.uuid) as Buffer;
   const open = (request: VlessRequest, context: DialContext) => openStream(transport, id, request, context);
-  return {
+  const node: Outbound = {
     name: env.name,
     type: "Vless",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
@@ -52,6 +53,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     },
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
+  return withMux(node, options.smux, env);
 }
 
 async function openStream(

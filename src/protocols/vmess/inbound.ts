@@ -7,6 +7,7 @@ import { type Arrival, arrivalOf, describe, guardErrors, streamSession } from "#
 import { CodecStream } from "#net/codec-stream.ts";
 import { discardInput, readHandshake } from "#net/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
+import { acceptMux, isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { MuxServer } from "#protocols/vless/mux-server.ts";
 import { decodePacketAddr, PACKET_ADDR_HOST } from "#protocols/vless/packets.ts";
@@ -30,7 +31,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: uuid,
     flow: null,
   }));
-  const server = new Server(env, vmessUsers(users, `listener ${name}`));
+  const server = new Server(options, env, vmessUsers(users, `listener ${name}`));
   const transport = await openTransportServer(options, { name, files, log });
   try {
     const endpoints = await env.listenTcp((socket) => server.serve(socket, transport));
@@ -48,12 +49,14 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 }
 
 class Server {
+  readonly #muxOptions: InboundOptions["mux-option"];
   readonly #env: InboundEnv;
   readonly #guard = new RequestGuard();
   readonly #live = new LiveUsers();
   #users: readonly VmessUser[];
 
-  constructor(env: InboundEnv, users: readonly VmessUser[]) {
+  constructor(options: InboundOptions, env: InboundEnv, users: readonly VmessUser[]) {
+    this.#muxOptions = options["mux-option"];
     this.#env = env;
     this.#users = users;
   }
@@ -95,15 +98,18 @@ class Server {
       describe(this.#env, arrival, { network, type: API_TYPE, user: user.name, destination: to });
     const onFlow = (flow: DatagramFlow, to: Destination) =>
       this.#env.accept({ network: "udp", metadata: about("udp", to), flow });
+    const answered = (sub: Duplex, to: Destination, tell: (failure: Error | null) => void) =>
+      this.#env.accept(streamSession(about("tcp", to), sub, tell));
     const onStream = (sub: Duplex, to: Destination) => {
       guardErrors(sub);
       // The protocol has no answer to a dial: success is the first byte, failure the end.
-      const tell = (failure: Error | null) => void (failure !== null && sub.destroy());
-      this.#env.accept(streamSession(about("tcp", to), sub, tell));
+      answered(sub, to, (failure) => void (failure !== null && sub.destroy()));
     };
     const { command, destination } = request;
     if (destination === null)
       new MuxServer(stream, { datagramsOnly: false, onFlow, onStream, log: this.#env.log });
+    else if (command === COMMAND_TCP && isMux(destination))
+      acceptMux(stream, { options: this.#muxOptions, onStream: answered, onFlow, log: this.#env.log });
     else if (command === COMMAND_TCP) onStream(stream, destination);
     else if (destination.host === PACKET_ADDR_HOST) acceptPacketAddr(stream, onFlow);
     else onFlow(new StreamFlow(stream, plainFraming(destination, "server")), destination);

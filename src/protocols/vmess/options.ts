@@ -2,6 +2,7 @@ import { z } from "zod";
 import { choice, Fault, flag, list, scalar, serverFields, show, parseInteger, text } from "#core/fields.ts";
 import { userId } from "#protocols/vless/options.ts";
 import { transportClientFields, transportServerFields } from "#transport/fields.ts";
+import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import {
   realityClientFields,
   realityServerFields,
@@ -39,6 +40,7 @@ export const outboundSchema = z.object({
   ...tlsClientFields,
   ...realityClientFields,
   ...transportClientFields(["tcp", "http", "h2", "ws", "grpc"]),
+  ...muxClientFields,
 });
 export type OutboundOptions = z.output<typeof outboundSchema>;
 
@@ -49,5 +51,6 @@ export const inboundSchema = z.object({
   ...tlsServerFields,
   ...realityServerFields,
   ...transportServerFields,
+  ...muxServerFields,
 });
 export type InboundOptions = z.output<typeof inboundSchema>;

@@ -9,6 +9,7 @@ import {
 } from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { CodecStream } from "#net/codec-stream.ts";
+import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { PACKET_ADDR_HOST, xudpFraming } from "#protocols/vless/packets.ts";
 import { parseUserId } from "#protocols/vless/user-id.ts";
@@ -40,7 +41,7 @@ const OPEN_AFTER_MS = 20;
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
   const transport = await openTransportClient({ ...options, serverName: options.servername }, env);
   const client = new Client(options, env.name, transport);
-  return {
+  const node: Outbound = {
     name: env.name,
     type: "Vmess",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
@@ -48,6 +49,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     associate: (destination, context) => client.associate(destination, context),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
+  return withMux(node, options.smux, env);
 }
 
 const SECURITY_OF = {

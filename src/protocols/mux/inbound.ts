@@ -1,0 +1,71 @@
+import type { Duplex } from "node:stream";
+import { DialError, messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { type DatagramFlow, type Destination, destinationText } from "#core/session.ts";
+import { farewell } from "#net/accept.ts";
+import { readHandshake } from "#net/read-handshake.ts";
+import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
+import type { MuxServerOptions } from "#transport/mux/fields.ts";
+import { serveMux } from "#transport/mux/open.ts";
+import { MUX_DESTINATION } from "#transport/mux/preface.ts";
+import { encodeAnswer, takeStreamRequest } from "#transport/mux/request.ts";
+import { datagramFraming, packetFraming } from "./packets.ts";
+
+const REQUEST_TIMEOUT_MS = 60_000;
+/** Asked for by clients with `brutal-opts`. */
+const BRUTAL_HOST = "_brutalbwexchange";
+
+export interface MuxPlace {
+  readonly options: MuxServerOptions | undefined;
+  /** `tell` answers the client; the first call counts. A failure ends the stream. */
+  readonly onStream: (
+    stream: Duplex,
+    destination: Destination,
+    tell: (failure: Error | null) => void,
+  ) => void;
+  readonly onFlow: (flow: DatagramFlow, first: Destination) => void;
+  readonly log: Log;
+}
+
+export function isMux({ host }: Destination): boolean {
+  return host === MUX_DESTINATION.host;
+}
+
+/** Serves a connection whose client asked for the mux name. Owns it; never throws. */
+export function acceptMux(wire: Duplex, place: MuxPlace): void {
+  const { options, log } = place;
+  serveMux(wire, {
+    needsPadding: options?.padding === true,
+    onStream: (stream) => void acceptOne(stream, place),
+    onClosed() {},
+    log,
+  }).catch((error) => {
+    log.debug(() => `mux: ${messageOf(error)}`);
+    wire.destroy();
+  });
+}
+
+async function acceptOne(stream: Duplex, { onStream, onFlow, log }: MuxPlace): Promise<void> {
+  try {
+    const { kind, destination } = await readHandshake(stream, takeStreamRequest, REQUEST_TIMEOUT_MS);
+    log.debug(() => `mux: ${kind} for ${destinationText(destination)}`);
+    if (destination.host === BRUTAL_HOST) return refuse(stream, "TCP Brutal is not available here");
+    if (kind === "stream") return onStream(stream, destination, (failure) => answer(stream, failure));
+    stream.write(encodeAnswer(null));
+    const framing = kind === "packets" ? packetFraming("ip") : datagramFraming(destination);
+    onFlow(new StreamFlow(stream, framing), destination);
+  } catch (error) {
+    log.debug(() => `mux: ${messageOf(error)}`);
+    stream.destroy();
+  }
+}
+
+function answer(stream: Duplex, failure: Error | null): void {
+  if (failure === null) stream.write(encodeAnswer(null));
+  else refuse(stream, failure instanceof DialError ? failure.reason : "failed");
+}
+
+/** A short word: it must not tell how things look behind this server. */
+function refuse(stream: Duplex, why: string): void {
+  farewell(stream, encodeAnswer(why));
+}

@@ -1,0 +1,170 @@
+import type { Duplex } from "node:stream";
+import { messageOf, ProtocolError } from "#core/errors.ts";
+import { farewell } from "#net/accept.ts";
+import { ByteQueue } from "#net/byte-queue.ts";
+import { CLIENT_IDLE_MS, MAX_STREAMS, type MuxEvents, type MuxSession, SERVER_IDLE_MS } from "./session.ts";
+import type { Done, MuxStream, StreamOwner } from "./stream.ts";
+
+/** Bytes of all conversations that wait for slow readers; beyond, the connection is not read, so the peer waits. */
+const MAX_HELD_BYTES = 8 << 20;
+/** What the connection has not passed on. Answers to a peer that asks without reading end it there. */
+const MAX_QUEUED_BYTES = 8 << 20;
+const TICK_MS = 15_000;
+
+/**
+ * What smux and yamux have in common: a header of fixed size, then perhaps a body for one stream. Bodies are handed on as
+ * they come, so a frame's length needs no memory.
+ */
+export abstract class FramedSession implements MuxSession, StreamOwner {
+  protected readonly table = new Map<number, MuxStream>();
+  protected readonly isClient: boolean;
+  readonly #wire: Duplex;
+  readonly #headBytes: number;
+  readonly #events: MuxEvents;
+  readonly #arrived = new ByteQueue();
+  /** Writers that wait for the connection; at most one a stream. */
+  readonly #blocked: Done[] = [];
+  readonly #timer: NodeJS.Timeout;
+  #body: { readonly stream: MuxStream | null; left: number; readonly endsStream: boolean } | null = null;
+  #heldBytes = 0;
+  #idleSinceMs = performance.now();
+  #retiring = false;
+  #closed = false;
+
+  constructor(wire: Duplex, headBytes: number, events: MuxEvents) {
+    this.#wire = wire;
+    this.#headBytes = headBytes;
+    this.#events = events;
+    this.isClient = events.onStream === null;
+    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
+    wire.on("data", (bytes: Buffer) => this.#arrive(bytes));
+    wire.on("end", () => this.close(null));
+    wire.on("error", (error) => this.close(error));
+    wire.on("close", () => this.close(null));
+    wire.on("drain", () => this.#release());
+    wire.resume(); // a handshake before may have paused it
+  }
+
+  get streams(): number {
+    return this.table.size;
+  }
+
+  get usable(): boolean {
+    return !this.#retiring && !this.#closed;
+  }
+
+  abstract open(): Duplex;
+  abstract sendData(stream: MuxStream, data: Buffer, done: Done): void;
+  abstract sendEnd(stream: MuxStream, done: Done): void;
+  abstract taken(stream: MuxStream, bytes: number): void;
+  /** The conversation is out of the table; the peer is to be told what it does not know yet. */
+  protected abstract left(stream: MuxStream, whole: boolean): void;
+  /** A header. Throws `ProtocolError`. */
+  protected abstract onHead(head: Buffer): void;
+  /** Shows the peer, and those who watch for silence in between, that we are here. Throws when the peer seems gone. */
+  protected abstract keepAlive(): void;
+  /** Empty where the protocol has none. */
+  protected abstract lastWords(error: Error | null): Buffer;
+
+  /** `length` bytes follow the header: for the stream, or for nobody. */
+  protected expectBody(stream: MuxStream | null, length: number, endsStream = false): void {
+    if (length > 0) this.#body = { stream, left: length, endsStream };
+    else if (endsStream) stream?.farEnd();
+  }
+
+  /** Puts a stream into the table. */
+  protected enter<S extends MuxStream>(stream: S): S {
+    this.table.set(stream.id, stream);
+    return stream;
+  }
+
+  /** For a stream that the peer has opened; false: it must be told that there are too many. */
+  protected welcome(stream: MuxStream): boolean {
+    if (this.table.size >= MAX_STREAMS) return false;
+    this.enter(stream).on("error", () => {}); // its user listens later, and hears the 'close'
+    this.#events.onStream?.(stream);
+    return true;
+  }
+
+  /** Frames go out in order; `done` when the connection takes more. */
+  protected send(frames: Buffer, done: Done | null = null): void {
+    if (this.#closed) return; // its streams are gone
+    const flowing = this.#wire.write(frames);
+    if (done !== null && flowing) done();
+    else if (done !== null) this.#blocked.push(done);
+    else if (this.#wire.writableLength > MAX_QUEUED_BYTES)
+      this.close(new ProtocolError("the mux peer asks without reading"));
+  }
+
+  holds(bytes: number): void {
+    this.#heldBytes += bytes;
+    if (this.#heldBytes > MAX_HELD_BYTES) this.#wire.pause();
+    else if (bytes < 0 && this.#heldBytes <= MAX_HELD_BYTES / 2 && this.#wire.isPaused()) this.#wire.resume();
+  }
+
+  gone(stream: MuxStream, whole: boolean): void {
+    if (this.table.get(stream.id) !== stream) return;
+    this.table.delete(stream.id);
+    if (this.#body?.stream === stream) this.#body = { ...this.#body, stream: null };
+    if (!this.#closed) this.left(stream, whole);
+    if (this.table.size > 0) return;
+    this.#idleSinceMs = performance.now();
+    if (this.#retiring) this.close(null);
+  }
+
+  retire(): void {
+    this.#retiring = true;
+    if (this.table.size === 0) this.close(null);
+  }
+
+  close(error: Error | null): void {
+    if (this.#closed) return;
+    if (error !== null) this.#events.log.debug(() => `mux session: ${messageOf(error)}`);
+    this.#closed = true;
+    clearInterval(this.#timer);
+    farewell(this.#wire, this.lastWords(error));
+    for (const stream of this.table.values()) stream.destroy(error ?? new Error("the mux session has ended"));
+    this.#blocked.length = 0; // their streams are gone
+    this.#events.onClosed();
+  }
+
+  #release(): void {
+    while (this.#blocked.length > 0 && !this.#wire.writableNeedDrain) this.#blocked.shift()?.();
+  }
+
+  #arrive(bytes: Buffer): void {
+    if (this.#closed) return;
+    this.#arrived.push(bytes);
+    try {
+      while (!this.#closed && this.#takeNext());
+    } catch (error) {
+      this.close(error as Error);
+    }
+  }
+
+  #takeNext(): boolean {
+    const body = this.#body;
+    if (body === null) {
+      const head = this.#arrived.take(this.#headBytes);
+      if (head !== null) this.onHead(head);
+      return head !== null;
+    }
+    const data = this.#arrived.takeSome(body.left);
+    if (data.length === 0) return false;
+    body.left -= data.length;
+    if (body.left === 0) this.#body = null;
+    body.stream?.arrive(data);
+    if (body.left === 0 && body.endsStream) body.stream?.farEnd();
+    return true;
+  }
+
+  #tick(): void {
+    const idleMs = this.isClient ? CLIENT_IDLE_MS : SERVER_IDLE_MS;
+    if (this.table.size === 0 && performance.now() - this.#idleSinceMs > idleMs) return this.retire();
+    try {
+      this.keepAlive();
+    } catch (error) {
+      this.close(error as Error);
+    }
+  }
+}

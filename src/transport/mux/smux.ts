@@ -1,0 +1,127 @@
+import type { Duplex } from "node:stream";
+import { DialError, ProtocolError } from "#core/errors.ts";
+import { FramedSession } from "./framed-session.ts";
+import type { MuxEvents } from "./session.ts";
+import { type Done, MuxStream } from "./stream.ts";
+
+const VERSION = 1;
+const SYN = 0;
+const FIN = 1;
+const PSH = 2;
+const NOP = 3;
+const HEAD_BYTES = 8;
+/** Small enough to let other streams in between, and what other implementations send. */
+const MAX_BODY_BYTES = 32_768;
+const LAST_ID = 0xffff_fffd;
+/**
+ * Peers take a FIN as the end of both directions. A client's end is told when the server has been silent for so long:
+ * by then it has answered, or it waits for the end.
+ */
+const SILENCE_MS = 1_000;
+
+/**
+ * smux version 1 (xtaci). Frame: VER(1)=1 CMD(1) LENGTH(2) STREAM(4), integers little endian, then LENGTH bytes. Streams
+ * have no windows: a reader that is too slow holds up the connection once the session's bound is reached.
+ */
+export class SmuxSession extends FramedSession {
+  #nextId = 1;
+
+  constructor(wire: Duplex, events: MuxEvents) {
+    super(wire, HEAD_BYTES, events);
+  }
+
+  override get usable(): boolean {
+    return super.usable && this.#nextId < LAST_ID;
+  }
+
+  open(): Duplex {
+    if (!this.usable) throw new DialError("failed", "the mux session takes no more streams");
+    this.#nextId += 2;
+    const stream = this.enter(new SmuxStream(this, this.#nextId));
+    this.send(encodeHead(SYN, stream.id, 0));
+    return stream;
+  }
+
+  sendData(stream: MuxStream, data: Buffer, done: Done): void {
+    if (data.length <= MAX_BODY_BYTES)
+      return this.send(Buffer.concat([encodeHead(PSH, stream.id, data.length), data]), done);
+    const frames: Buffer[] = [];
+    for (let at = 0; at < data.length; at += MAX_BODY_BYTES) {
+      const body = data.subarray(at, at + MAX_BODY_BYTES);
+      frames.push(encodeHead(PSH, stream.id, body.length), body);
+    }
+    this.send(Buffer.concat(frames), done);
+  }
+
+  sendEnd(stream: MuxStream, done: Done): void {
+    if (this.isClient && !stream.farEnded) (stream as SmuxStream).waitForSilence(() => this.#end(stream));
+    else this.#end(stream);
+    done();
+  }
+
+  #end(stream: MuxStream): void {
+    if (this.table.get(stream.id) !== stream || (stream as SmuxStream).endSent) return;
+    (stream as SmuxStream).endSent = true;
+    this.send(encodeHead(FIN, stream.id, 0));
+  }
+
+  taken(): void {} // no windows
+
+  protected left(stream: MuxStream): void {
+    (stream as SmuxStream).stopWaiting();
+    if (!(stream as SmuxStream).endSent) this.send(encodeHead(FIN, stream.id, 0));
+  }
+
+  protected onHead(head: Buffer): void {
+    const [version, command] = head as unknown as [number, number];
+    const length = head.readUInt16LE(2);
+    const id = head.readUInt32LE(4);
+    if (version !== VERSION) throw new ProtocolError(`smux version ${version}, expected 1`);
+    if (command === PSH) return this.expectBody(this.table.get(id) ?? null, length);
+    if (length > 0) throw new ProtocolError(`a smux command ${command} with ${length} bytes of data`);
+    if (command === SYN) this.#accept(id);
+    else if (command === FIN) this.table.get(id)?.farEnd();
+    else if (command !== NOP) throw new ProtocolError(`smux command ${command}, expected 0 to 3`);
+  }
+
+  #accept(id: number): void {
+    if (this.isClient) throw new ProtocolError("a smux server opened a stream");
+    if (this.table.has(id)) return; // as other implementations do
+    if (!this.welcome(new SmuxStream(this, id))) this.send(encodeHead(FIN, id, 0));
+  }
+
+  protected keepAlive(): void {
+    if (this.table.size > 0) this.send(encodeHead(NOP, 0, 0)); // nobody answers it: it only keeps routers awake
+  }
+
+  protected lastWords(): Buffer {
+    return Buffer.alloc(0); // the connection's end says it
+  }
+}
+
+class SmuxStream extends MuxStream {
+  endSent = false;
+  #silence: NodeJS.Timeout | null = null;
+
+  waitForSilence(then: () => void): void {
+    this.#silence = setTimeout(then, SILENCE_MS);
+  }
+
+  stopWaiting(): void {
+    if (this.#silence !== null) clearTimeout(this.#silence);
+  }
+
+  override arrive(data: Buffer): void {
+    this.#silence?.refresh();
+    super.arrive(data);
+  }
+}
+
+function encodeHead(command: number, id: number, length: number): Buffer {
+  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  head[0] = VERSION;
+  head[1] = command;
+  head.writeUInt16LE(length, 2);
+  head.writeUInt32LE(id, 4);
+  return head;
+}

@@ -1,0 +1,93 @@
+import { Duplex } from "node:stream";
+
+export type Done = (error?: Error | null) => void;
+
+/** What a conversation asks of its session. */
+export interface StreamOwner {
+  /** `done` when more may be written. */
+  sendData(stream: MuxStream, data: Buffer, done: Done): void;
+  /** Our side has written its last; `done` when the peer was told, or will be in time. */
+  sendEnd(stream: MuxStream, done: Done): void;
+  /** The reader has taken so many bytes. */
+  taken(stream: MuxStream, bytes: number): void;
+  /** Bytes that wait for a reader have grown (or shrunk, negative) by so many. */
+  holds(bytes: number): void;
+  /** It is over; `whole` when both directions came to their end. */
+  gone(stream: MuxStream, whole: boolean): void;
+}
+
+const HIGH_WATER_MARK = 64 * 1024;
+
+/** One conversation of a session. What its reader is too slow for waits here; the session bounds the sum. */
+export class MuxStream extends Duplex {
+  readonly id: number;
+  readonly #owner: StreamOwner;
+  readonly #waiting: Buffer[] = [];
+  #heldBytes = 0;
+  #wanted = false;
+  #farEnded = false;
+
+  constructor(owner: StreamOwner, id: number) {
+    super({
+      allowHalfOpen: true,
+      readableHighWaterMark: HIGH_WATER_MARK,
+      writableHighWaterMark: HIGH_WATER_MARK,
+    });
+    this.#owner = owner;
+    this.id = id;
+  }
+
+  get farEnded(): boolean {
+    return this.#farEnded;
+  }
+
+  /** Bytes from the peer. */
+  arrive(data: Buffer): void {
+    if (this.#farEnded || this.destroyed) return; // behind its own end mark
+    if (this.#wanted && this.#waiting.length === 0) return this.#give(data);
+    this.#waiting.push(data);
+    this.#hold(data.length);
+  }
+
+  /** The peer has written its last. */
+  farEnd(): void {
+    if (this.#farEnded || this.destroyed) return;
+    this.#farEnded = true;
+    if (this.#waiting.length === 0) this.push(null);
+  }
+
+  #give(data: Buffer): void {
+    this.#wanted = this.push(data);
+    this.#owner.taken(this, data.length);
+  }
+
+  #hold(bytes: number): void {
+    this.#heldBytes += bytes;
+    this.#owner.holds(bytes);
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    while (this.#wanted && this.#waiting.length > 0) {
+      const data = this.#waiting.shift() as Buffer;
+      this.#hold(-data.length);
+      this.#give(data);
+      if (this.#waiting.length === 0 && this.#farEnded) this.push(null);
+    }
+  }
+
+  override _write(data: Buffer, _encoding: string, done: Done): void {
+    this.#owner.sendData(this, data, done);
+  }
+
+  override _final(done: Done): void {
+    this.#owner.sendEnd(this, done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    this.#waiting.length = 0;
+    this.#hold(-this.#heldBytes);
+    this.#owner.gone(this, this.#farEnded && this.writableFinished);
+    done(error);
+  }
+}

@@ -1,0 +1,193 @@
+import type { Duplex } from "node:stream";
+import { DialError, ProtocolError } from "#core/errors.ts";
+import { FramedSession } from "./framed-session.ts";
+import type { MuxEvents } from "./session.ts";
+import { type Done, MuxStream } from "./stream.ts";
+
+const VERSION = 0;
+const HEAD_BYTES = 12;
+const DATA = 0;
+const WINDOW_UPDATE = 1;
+const PING = 2;
+const GO_AWAY = 3;
+const SYN = 1;
+const ACK = 2;
+const FIN = 4;
+const RST = 8;
+const GO_AWAY_NORMAL = 0;
+const GO_AWAY_PROTOCOL = 1;
+
+/** What both sides assume before the first update. */
+const INITIAL_WINDOW = 256 * 1024;
+/** What we grant from a stream's first frame on: 256 KiB would bound a stream to one window a round trip. */
+const OUR_WINDOW = 1024 * 1024;
+const MAX_WINDOW = 0xffff_ffff;
+const MAX_BODY_BYTES = 64 * 1024;
+const LAST_ID = 0xffff_fffd;
+/** Pings without an answer until the peer counts as gone; one goes out each tick of the session. */
+const MAX_UNANSWERED = 3;
+
+/**
+ * yamux (hashicorp, spec.md). Frame: VER(1)=0 TYPE(1) FLAGS(2) STREAM(4) LENGTH(4), big endian; only Data has LENGTH
+ * bytes behind it. Every stream has a window of its own, so a slow reader holds up nobody else.
+ */
+export class YamuxSession extends FramedSession {
+  #nextId = 1;
+  #unanswered = 0;
+
+  constructor(wire: Duplex, events: MuxEvents) {
+    super(wire, HEAD_BYTES, events);
+  }
+
+  override get usable(): boolean {
+    return super.usable && this.#nextId < LAST_ID;
+  }
+
+  open(): Duplex {
+    if (!this.usable) throw new DialError("failed", "the mux session takes no more streams");
+    const stream = this.enter(new YamuxStream(this, this.#nextId));
+    this.#nextId += 2;
+    this.send(encodeHead(WINDOW_UPDATE, SYN, stream.id, stream.grant()));
+    return stream;
+  }
+
+  sendData(stream: MuxStream, data: Buffer, done: Done): void {
+    (stream as YamuxStream).pending = { data, done };
+    this.#flush(stream as YamuxStream);
+  }
+
+  /** Sends what the peer's window lets through; the rest waits for its update. */
+  #flush(stream: YamuxStream): void {
+    const { pending } = stream;
+    if (pending === null) return;
+    const size = Math.min(pending.data.length, stream.sendWindow, MAX_BODY_BYTES);
+    if (size === 0) return;
+    stream.sendWindow -= size;
+    const data = pending.data.subarray(0, size);
+    const rest = pending.data.subarray(size);
+    stream.pending = null;
+    const next: Done = (error) => {
+      if (error || rest.length === 0) return pending.done(error);
+      stream.pending = { data: rest, done: pending.done };
+      this.#flush(stream);
+    };
+    this.send(Buffer.concat([encodeHead(DATA, 0, stream.id, size), data]), next);
+  }
+
+  sendEnd(stream: MuxStream, done: Done): void {
+    this.send(encodeHead(WINDOW_UPDATE, FIN, stream.id, 0), done);
+  }
+
+  taken(stream: MuxStream, bytes: number): void {
+    const credit = (stream as YamuxStream).consumed(bytes);
+    if (credit > 0 && !stream.farEnded) this.send(encodeHead(WINDOW_UPDATE, 0, stream.id, credit));
+  }
+
+  protected left(stream: MuxStream, whole: boolean): void {
+    (stream as YamuxStream).pending = null;
+    if (!whole) this.send(encodeHead(WINDOW_UPDATE, RST, stream.id, 0));
+  }
+
+  protected onHead(head: Buffer): void {
+    const [version, type] = head as unknown as [number, number];
+    const flags = head.readUInt16BE(2);
+    const id = head.readUInt32BE(4);
+    const length = head.readUInt32BE(8);
+    if (version !== VERSION) throw new ProtocolError(`yamux version ${version}, expected 0`);
+    this.#unanswered = 0;
+    if (type === DATA || type === WINDOW_UPDATE) this.#onStream(type, flags, id, length);
+    else if (type === PING) this.#onPing(flags, length);
+    else if (type === GO_AWAY) this.#onGoAway(length);
+    else throw new ProtocolError(`yamux frame type ${type}, expected 0 to 3`);
+  }
+
+  #onStream(type: number, flags: number, id: number, length: number): void {
+    if ((flags & SYN) !== 0) this.#accept(id);
+    const stream = (this.table.get(id) ?? null) as YamuxStream | null; // null: closed a moment ago, or refused
+    if ((flags & RST) !== 0) stream?.destroy(new Error("the peer reset the stream"));
+    const ends = (flags & FIN) !== 0;
+    if (type === WINDOW_UPDATE) {
+      if (stream !== null) this.#widen(stream, length);
+      if (ends) stream?.farEnd();
+      return;
+    }
+    stream?.spend(length); // throws
+    this.expectBody(stream, length, ends);
+  }
+
+  #widen(stream: YamuxStream, credit: number): void {
+    stream.sendWindow += credit;
+    if (stream.sendWindow > MAX_WINDOW) throw new ProtocolError("a yamux window beyond 32 bits");
+    this.#flush(stream);
+  }
+
+  #accept(id: number): void {
+    if (this.isClient || id % 2 === 0 || this.table.has(id))
+      throw new ProtocolError(`yamux stream ${id} cannot be opened`);
+    const stream = new YamuxStream(this, id);
+    if (this.welcome(stream)) this.send(encodeHead(WINDOW_UPDATE, ACK, id, stream.grant()));
+    else this.send(encodeHead(WINDOW_UPDATE, RST, id, 0));
+  }
+
+  #onPing(flags: number, value: number): void {
+    if ((flags & SYN) !== 0) this.send(encodeHead(PING, ACK, 0, value));
+  }
+
+  #onGoAway(code: number): void {
+    if (code !== GO_AWAY_NORMAL) throw new ProtocolError(`the yamux peer goes away with code ${code}`);
+    this.retire();
+  }
+
+  protected keepAlive(): void {
+    if (this.table.size === 0) return;
+    if (this.#unanswered >= MAX_UNANSWERED) throw new ProtocolError("the yamux peer no longer answers");
+    this.#unanswered++;
+    this.send(encodeHead(PING, SYN, 0, this.#unanswered));
+  }
+
+  protected lastWords(error: Error | null): Buffer {
+    return encodeHead(GO_AWAY, 0, 0, error instanceof ProtocolError ? GO_AWAY_PROTOCOL : GO_AWAY_NORMAL);
+  }
+}
+
+class YamuxStream extends MuxStream {
+  /** What the peer lets us send. */
+  sendWindow = INITIAL_WINDOW;
+  /** A write that waits for the window or the connection. */
+  pending: { readonly data: Buffer; readonly done: Done } | null = null;
+  #receiveWindow = INITIAL_WINDOW;
+  #credit = 0;
+
+  /** What brings the peer's window to ours; once, with the stream's first frame. */
+  grant(): number {
+    const extra = OUR_WINDOW - this.#receiveWindow;
+    this.#receiveWindow = OUR_WINDOW;
+    return extra;
+  }
+
+  /** The peer sends so many bytes. Throws `ProtocolError` where it may not. */
+  spend(bytes: number): void {
+    if (bytes > this.#receiveWindow) throw new ProtocolError("yamux data beyond the stream's window");
+    this.#receiveWindow -= bytes;
+  }
+
+  /** Bytes to grant again now; small amounts are saved up. */
+  consumed(bytes: number): number {
+    this.#credit += bytes;
+    if (this.#credit < OUR_WINDOW / 2) return 0;
+    const credit = this.#credit;
+    this.#credit = 0;
+    this.#receiveWindow += credit;
+    return credit;
+  }
+}
+
+function encodeHead(type: number, flags: number, id: number, length: number): Buffer {
+  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  head[0] = VERSION;
+  head[1] = type;
+  head.writeUInt16BE(flags, 2);
+  head.writeUInt32BE(id, 4);
+  head.writeUInt32BE(length, 8);
+  return head;
+}
