@@ -2,6 +2,7 @@ import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { openHost } from "#host.ts";
 import { LogHub } from "#log.ts";
+import { explanationLines } from "#dns/explain-text.ts";
 import { parseIp } from "#net/ip.ts";
 import { DelayBook } from "#net/delay-book.ts";
 import { explain, parseQuestion, renderExplanation } from "#router/explain.ts";
@@ -26,7 +27,10 @@ const FLAGS: FlagTable = {
 
 const TIMEOUT_MS = 10_000;
 
-/** `weir explain HOST[:PORT]`: which rule decides, and why the ones before it do not. Nothing is dialled. */
+/**
+ * `weir explain HOST[:PORT]`: which rule decides, and why the ones before it do not; who would be asked for the name.
+ * Nothing is dialled.
+ */
 export async function explainCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const [first = "", ...others] = args;
   const ahead = !first.startsWith("-");
@@ -53,7 +57,9 @@ export async function explainCommand(args: readonly string[], env: NodeJS.Proces
     },
     AbortSignal.timeout(TIMEOUT_MS),
   );
-  process.stdout.write(`${renderExplanation(explanation)}\n`);
+  const { host } = destination;
+  const dnsLines = host === null || runtime.dns === null ? [] : explanationLines(runtime.dns.explain(host));
+  process.stdout.write(`${[renderExplanation(explanation), ...dnsLines].join("\n")}\n`);
   return 0;
 }
 
@@ -78,6 +84,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
   });
   return {
     router: runtime.router,
+    dns: runtime.names.dns,
     async [Symbol.asyncDispose]() {
       await runtime.retire(null);
       host[Symbol.dispose]();

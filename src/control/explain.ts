@@ -1,5 +1,7 @@
 import { ApiError } from "#core/errors.ts";
 import type { ExplainQuestion, ExplainView } from "#core/control.ts";
+import type { Dns } from "#dns/dns.ts";
+import { explanationLines } from "#dns/explain-text.ts";
 import { parseIp, toDestination } from "#net/ip.ts";
 import { explain, type ExplainedNote, type ExplainedRules } from "#router/explain.ts";
 import type { RuleRouter } from "#router/router.ts";
@@ -7,21 +9,28 @@ import type { RuleRouter } from "#router/router.ts";
 const TIMEOUT_MS = 10_000;
 
 /** "Why did this go there?" for the API. */
-export async function explainView(router: RuleRouter, question: ExplainQuestion): Promise<ExplainView> {
+export async function explainView(
+  router: RuleRouter,
+  dns: Pick<Dns, "explain"> | null,
+  question: ExplainQuestion,
+): Promise<ExplainView> {
   const source = question.source === null ? null : parseIp(question.source);
   if (question.source !== null && source === null)
     throw new ApiError(400, `source: expected an IP address, got ${question.source}`);
+  const destination = toDestination(question.destination, question.port);
   const { entries, decision } = await explain(
     router,
     {
-      destination: toDestination(question.destination, question.port),
+      destination,
       network: question.network,
       ...(source === null ? {} : { source }),
       ...(question.inbound === null ? {} : { inbound: { name: question.inbound } }),
     },
     AbortSignal.timeout(TIMEOUT_MS),
   );
-  const steps = entries.flatMap(stepOf);
+  const { host } = destination;
+  const dnsLines = host === null || dns === null ? [] : explanationLines(dns.explain(host));
+  const steps = [...dnsLines.map(noteStep), ...entries.flatMap(stepOf)];
   const { rule, chain } = decision;
   if (rule !== null) {
     const { index, apiType: type, payload, target } = rule;
@@ -32,9 +41,12 @@ export async function explainView(router: RuleRouter, question: ExplainQuestion)
 
 type Step = ExplainView["steps"][number];
 
+function noteStep(note: string): Step {
+  return { index: -1, type: "", payload: "", target: "", verdict: "unknown", note };
+}
+
 function stepOf(entry: ExplainedRules | ExplainedNote): readonly Step[] {
-  if (entry.kind === "note")
-    return [{ index: -1, type: "", payload: "", target: "", verdict: "unknown", note: entry.text }];
+  if (entry.kind === "note") return [noteStep(entry.text)];
   const { first, last, types, examples, why, kind } = entry;
   const count = last - first + 1;
   const payload = count === 1 ? (examples[0]?.payload ?? "") : `${count.toLocaleString("en")} rules`;

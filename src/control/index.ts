@@ -6,7 +6,8 @@ import type { Runtime } from "#runtime/runtime.ts";
 import { VERSION } from "#version.ts";
 import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
-import { compatibleProviders, proxiesControl } from "./proxies.ts";
+import { proxiesControl } from "./proxies.ts";
+import { proxyProvidersControl } from "./proxy-providers.ts";
 import { ruleProvidersControl } from "./rule-providers.ts";
 import { rulesControl } from "./rules.ts";
 import { storageControl } from "./storage.ts";
@@ -27,13 +28,17 @@ export interface ControlEnv {
 export function openControl(env: ControlEnv): Control {
   const { host, health, configs, runtime, restart } = env;
   const names = () => runtime().names;
-  const proxies = { health, outbounds: () => runtime().outbounds };
+  const proxies = {
+    health,
+    outbounds: () => runtime().outbounds,
+    providers: () => runtime().lists.proxyProviders,
+  };
   return {
     build: { version: VERSION },
     configs,
     proxies: proxiesControl(proxies),
-    proxyProviders: compatibleProviders(proxies),
-    rules: rulesControl(() => runtime().router),
+    proxyProviders: proxyProvidersControl(proxies),
+    rules: rulesControl(() => runtime().router, names),
     ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
     connections: connectionsControl(host.live),
     logs: { watch: (level, on) => host.log.subscribe(level, on) },

@@ -1,9 +1,10 @@
 import type { RulesControl } from "#core/control.ts";
 import type { RuleRouter } from "#router/router.ts";
+import type { Names } from "#runtime/names.ts";
 import { explainView } from "./explain.ts";
 
-/** The rules in force; `router` answers with that of the current runtime. */
-export function rulesControl(router: () => RuleRouter): RulesControl {
+/** The rules in force; `router` and `names` answer with those of the current runtime. */
+export function rulesControl(router: () => RuleRouter, names: () => Names): RulesControl {
   return {
     list: () =>
       router()
@@ -21,6 +22,6 @@ export function rulesControl(router: () => RuleRouter): RulesControl {
           lastMissAtMs: missAtMs,
         })),
     disable: (changes) => router().disable(changes),
-    explain: (question) => explainView(router(), question),
+    explain: (question) => explainView(router(), names().dns, question),
   };
 }

@@ -100,7 +100,7 @@ test("without store-fake-ip nothing is kept over a restart, but a reload keeps t
   await using two = await restart(one, configText({ dns, controller, storeFakeIp: false }));
   assert.equal(await first(dns, "b.example"), "198.18.0.4");
   assert.equal(await two.stop(), 0);
-  await using three = await restart(one, configText({ dns, controller }));
+  await using _three = await restart(one, configText({ dns, controller }));
   assert.equal(await first(dns, "b.example"), "198.18.0.5");
 });
 
