@@ -151,7 +151,8 @@ export class App implements AsyncDisposable {
     this.#mode = config.mode;
     this.#unifiedDelay = config.general.unifiedDelay;
     this.#env.host.log.level = config.logLevel;
-    this.#delays.prune((node) => this.#runtime.outbounds.all.has(node));
+    const { outbounds, lists } = this.#runtime;
+    this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
   }
 
   #retire(old: Runtime, next: Runtime): void {

@@ -1,11 +1,15 @@
 import type { ConnectionsControl, ConnectionView } from "#core/control.ts";
 import type { LiveConnection, LiveConnections } from "#core/live.ts";
+import type { Outbound } from "#core/outbound.ts";
+
+/** The name of the provider that a node comes from; "" where it stands in the file. */
+type ProviderOf = (outbound: Outbound) => string;
 
 /** The live table as the API shows it. Views are made one at a time while somebody iterates. */
-export function connectionsControl(live: LiveConnections): ConnectionsControl {
+export function connectionsControl(live: LiveConnections, providerOf: ProviderOf): ConnectionsControl {
   return {
     *entries() {
-      for (const connection of live) yield viewOf(connection);
+      for (const connection of live) yield viewOf(connection, providerOf);
     },
     totals: () => ({ uploadBytes: live.uploadTotalBytes, downloadBytes: live.downloadTotalBytes }),
     close: (id) => live.close(id),
@@ -13,13 +17,10 @@ export function connectionsControl(live: LiveConnections): ConnectionsControl {
   };
 }
 
-function viewOf({
-  metadata,
-  decision,
-  uploadBytes,
-  downloadBytes,
-  remoteAddress,
-}: LiveConnection): ConnectionView {
+function viewOf(
+  { metadata, decision, uploadBytes, downloadBytes, remoteAddress }: LiveConnection,
+  providerOf: ProviderOf,
+): ConnectionView {
   const facts = decision?.facts;
   return {
     metadata: decision === null ? metadata : { ...metadata, destination: decision.destination },
@@ -34,7 +35,9 @@ function viewOf({
     sourceAsn: "",
     destinationAsn: "",
     chain: decision?.chain ?? [],
-    providerChain: decision?.chain.map(() => "") ?? [],
+    providerChain:
+      decision?.chain.map((_, at, chain) => (at === chain.length - 1 ? providerOf(decision.outbound) : "")) ??
+      [],
     rule: decision?.rule ?? null,
     uploadBytes,
     downloadBytes,

@@ -40,7 +40,10 @@ export function openControl(env: ControlEnv): Control {
     proxyProviders: proxyProvidersControl(proxies),
     rules: rulesControl(() => runtime().router, names),
     ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
-    connections: connectionsControl(host.live),
+    connections: connectionsControl(
+      host.live,
+      (outbound) => runtime().lists.proxyProviders.originOf(outbound)?.provider ?? "",
+    ),
     logs: { watch: (level, on) => host.log.subscribe(level, on) },
     dns: dnsControl(names),
     caches: cachesControl(names),

@@ -12,25 +12,28 @@ import { isSelectable } from "#core/group.ts";
 import { isGroup, type Group, type Outbound } from "#core/outbound.ts";
 import { DEFAULT_TEST_URL, liveSettings } from "#runtime/members.ts";
 import type { Outbounds } from "#runtime/outbounds.ts";
+import type { ProxyProviders } from "#runtime/proxy-providers.ts";
 
 /** What the views are made of; `outbounds` answers with those of the runtime in force. */
 export interface ProxiesEnv {
   readonly health: Health;
   outbounds(): Outbounds;
+  providers(): ProxyProviders;
 }
 
 /** Proxies, groups and built-ins: how they look, what is chosen, how long they take. */
-export function proxiesControl({ health, outbounds }: ProxiesEnv): ProxiesControl {
+export function proxiesControl(env: ProxiesEnv): ProxiesControl {
+  const { health, outbounds } = env;
   const find = (name: string): Outbound => {
     const found = outbounds().all.get(name);
     if (found === undefined) throw new ApiError(404, "Resource not found");
     return found;
   };
   return {
-    list: () => listed(outbounds()).map((outbound) => viewOf(outbound, outbounds(), health)),
+    list: () => listed(outbounds()).map((outbound) => viewOf(outbound, env)),
     get(name) {
       const outbound = outbounds().all.get(name);
-      return outbound === undefined ? null : viewOf(outbound, outbounds(), health);
+      return outbound === undefined ? null : viewOf(outbound, env);
     },
     select(group, member) {
       const outbound = find(group);
@@ -52,7 +55,8 @@ export function proxiesControl({ health, outbounds }: ProxiesEnv): ProxiesContro
 }
 
 /** One Compatible provider per group with members of its own, and `default` with everything of GLOBAL. */
-export function compatibleProviders({ health, outbounds }: ProxiesEnv): ProxyProvidersControl {
+export function compatibleProviders(env: ProxiesEnv): ProxyProvidersControl {
+  const { health, outbounds } = env;
   const providerOf = (name: string): Group | null => {
     const found = outbounds().all.get(name === "default" ? "GLOBAL" : name);
     return found !== undefined && isGroup(found) ? found : null;
@@ -60,7 +64,7 @@ export function compatibleProviders({ health, outbounds }: ProxiesEnv): ProxyPro
   const list = () => {
     const groups = listed(outbounds())
       .filter(isGroup)
-      .filter(({ name }) => name !== "GLOBAL");
+      .filter(({ name }) => name !== "GLOBAL" && hasOwnMembers(outbounds().configOf.get(name)));
     return ["default", ...groups.map(({ name }) => name)]
       .map((name) => get(name))
       .filter((view) => view !== null);
@@ -72,7 +76,7 @@ export function compatibleProviders({ health, outbounds }: ProxiesEnv): ProxyPro
     return {
       name,
       vehicleType: "Compatible",
-      proxies: group.members.map((member) => viewOf(member, outbounds(), health)),
+      proxies: group.members.map((member) => viewOf(member, env)),
       testUrl: url,
       expectedStatus: "*",
       updatedAtMs: null,
@@ -99,6 +103,11 @@ export function compatibleProviders({ health, outbounds }: ProxiesEnv): ProxyPro
   };
 }
 
+/** A group of nothing but providers' nodes is shown by those providers. */
+function hasOwnMembers(config: ProxyConfig | GroupConfig | undefined): boolean {
+  return isGroupConfig(config) && config.members.length + (config.settings?.included.length ?? 0) > 0;
+}
+
 /** Built-ins first, then the proxies and the groups in file order. */
 function listed({ all, configOf }: Outbounds): readonly Outbound[] {
   const builtIns = [...all.values()].filter(({ name }) => !configOf.has(name));
@@ -114,8 +123,12 @@ function isGroupConfig(config: ProxyConfig | GroupConfig | undefined): config is
   return config !== undefined && "kind" in config;
 }
 
-function viewOf(outbound: Outbound, outbounds: Outbounds, { delays }: Health): ProxyView {
-  const config = outbounds.configOf.get(outbound.name);
+export function viewOf(
+  outbound: Outbound,
+  { health: { delays }, outbounds, providers }: ProxiesEnv,
+): ProxyView {
+  const origin = providers().originOf(outbound);
+  const config = origin?.config ?? outbounds().configOf.get(outbound.name);
   const proxy = isGroupConfig(config) ? undefined : config;
   const options = (proxy?.options ?? {}) as Readonly<Record<string, unknown>>;
   return {
@@ -133,7 +146,7 @@ function viewOf(outbound: Outbound, outbounds: Outbounds, { delays }: Health): P
     interfaceName: proxy?.interfaceName ?? "",
     routingMark: proxy?.routingMark ?? 0,
     dialerProxy: proxy?.dialerProxy ?? "",
-    providerName: "",
+    providerName: origin?.provider ?? "",
     group: isGroup(outbound) ? groupView(outbound, isGroupConfig(config) ? config : null) : null,
   };
 }
@@ -155,12 +168,12 @@ function groupView(group: Group, config: GroupConfig | null): GroupView {
   };
 }
 
-function statusText(ranges: readonly { readonly from: number; readonly to: number }[]): string {
+export function statusText(ranges: readonly { readonly from: number; readonly to: number }[]): string {
   if (ranges.some(({ from, to }) => from <= 100 && to >= 599)) return "*";
   return ranges.map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`)).join("/");
 }
 
-function testOne(
+export function testOne(
   member: Outbound,
   { url, timeoutMs, expected, signal }: DelayTest,
   health: Health,

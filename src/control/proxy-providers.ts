@@ -1,0 +1,53 @@
+import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
+import { ApiError } from "#core/errors.ts";
+import type { ProxyProviders } from "#runtime/proxy-providers.ts";
+import { compatibleProviders, statusText, testOne, viewOf, type ProxiesEnv } from "./proxies.ts";
+import { updateOrSay, VEHICLES } from "./rule-providers.ts";
+
+/** The configured providers of the runtime in force, then those that stand for groups. */
+export function proxyProvidersControl(env: ProxiesEnv): ProxyProvidersControl {
+  const compatible = compatibleProviders(env);
+  const { providers } = env;
+  const has = (name: string) => providers().all.has(name);
+  const get = (name: string) => viewProvider(name, env) ?? compatible.get(name);
+  return {
+    get,
+    list: () => {
+      const own = [...providers().all.keys()].map((name) => viewProvider(name, env));
+      return [...own.filter((view) => view !== null), ...compatible.list().filter(({ name }) => !has(name))];
+    },
+    async update(name) {
+      const provider = providers().all.get(name);
+      if (provider === undefined) return compatible.update(name);
+      await updateOrSay(() => provider.resource.update());
+    },
+    healthCheck: (name, signal) =>
+      has(name) ? providers().healthCheck(name, signal) : compatible.healthCheck(name, signal),
+    async test(name, node, test) {
+      if (!has(name)) return compatible.test(name, node, test);
+      const found = nodesOf(providers(), name).find((outbound) => outbound.name === node);
+      if (found === undefined) throw new ApiError(404, "Resource not found");
+      return testOne(found, test, env.health);
+    },
+  };
+}
+
+function nodesOf(providers: ProxyProviders, name: string) {
+  return providers.all.get(name)?.nodes() ?? [];
+}
+
+function viewProvider(name: string, env: ProxiesEnv): ProxyProviderView | null {
+  const providers = env.providers();
+  const provider = providers.all.get(name);
+  const config = providers.configs.get(name);
+  if (provider === undefined || config === undefined) return null;
+  return {
+    name,
+    vehicleType: VEHICLES[config.type],
+    proxies: provider.nodes().map((node) => viewOf(node, env)),
+    testUrl: provider.testUrl ?? "",
+    expectedStatus: config.healthCheck === null ? "*" : statusText(config.healthCheck.expectedStatus),
+    updatedAtMs: provider.resource.updatedAtMs,
+    subscription: providers.subscriptionOf(name),
+  };
+}
