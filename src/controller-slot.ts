@@ -18,6 +18,7 @@ export class ControllerSlot implements AsyncDisposable {
   readonly #control: Control;
   readonly #host: Host;
   #running: Controller | null = null;
+  #options: ControllerOptions | null = null;
   #settings = "";
 
   constructor(control: Control, host: Host) {
@@ -25,26 +26,37 @@ export class ControllerSlot implements AsyncDisposable {
     this.#host = host;
   }
 
-  /** A server that cannot be opened is logged; the rest of the program does not depend on it. */
+  /**
+   * A server that cannot be opened is logged; the rest of the program does not depend on it. Where one ran before, that
+   * one goes on: whoever reloaded from afar must not be locked out.
+   */
   async apply(config: Config): Promise<void> {
     const settings = JSON.stringify([config.controller, config.tls]);
     if (settings === this.#settings) return;
-    await this[Symbol.asyncDispose]();
+    const before = { options: this.#options, settings: this.#settings };
     try {
-      this.#running = await openController(
-        controllerOptions(config, this.#host),
-        this.#control,
-        this.#host.log,
-      );
-      this.#settings = settings;
+      const options = controllerOptions(config, this.#host);
+      if ((await this.#replace(options, settings)) || before.options === null) return;
+      this.#host.log.error("controller: it goes on with the earlier settings");
     } catch (error) {
       this.#host.log.error(`controller: ${messageOf(error)}`);
     }
+    if (before.options !== null && before.options !== this.#options)
+      await this.#replace(before.options, before.settings);
+  }
+
+  /** True where all of it could be opened. */
+  async #replace(options: ControllerOptions, settings: string): Promise<boolean> {
+    await this[Symbol.asyncDispose]();
+    this.#running = await openController(options, this.#control, this.#host.log);
+    this.#options = options;
+    this.#settings = settings;
+    return this.#running.endpoints.length === Object.keys(options.listeners).length;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#running?.[Symbol.asyncDispose]();
-    this.#running = null;
+    this.#running = this.#options = null;
     this.#settings = "";
   }
 }

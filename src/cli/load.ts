@@ -1,5 +1,4 @@
 /** From flags to a configuration: what `run`, `-t` and `explain` have in common. */
-import { readFileSync } from "node:fs";
 import { formatDiagnostic } from "#config/report.ts";
 import { patchConfig } from "#config/patch.ts";
 import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
@@ -13,7 +12,7 @@ import { RULE_TYPES } from "#router/rules/index.ts";
 import { VERSION } from "#version.ts";
 import type { Loader } from "#app.ts";
 import type { ParsedFlags } from "./flags.ts";
-import { homeOf, sourceOf, type Source } from "./source.ts";
+import { homeOf, readConfigFile, sourceOf, type Source } from "./source.ts";
 
 export interface Setup {
   readonly home: string;
@@ -38,7 +37,7 @@ export function setUp(flags: ParsedFlags, env: NodeJS.ProcessEnv, log: Log): Set
   const parse = (text: string): ParseResult => parseConfig(text, parseEnv);
   const loader: Loader = {
     current: () => ({ file: source.file ?? "configuration", result: parse(source.read()) }),
-    path: (path) => ({ file: path, result: parse(readFileSync(files.resolve(path), "utf8")) }),
+    path: (path) => ({ file: path, result: parse(readConfigFile(files.resolve(path))) }),
     text: (text) => ({ file: "payload", result: parse(text) }),
     patched: (config, fragment) => patchConfig(config, fragment, parseEnv),
   };

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { ConfigError, messageOf } from "#core/errors.ts";
 import type { ParsedFlags } from "./flags.ts";
 
 /** Where the configuration comes from; `read` gives its text anew each time. */
@@ -55,15 +56,29 @@ export function sourceOf(flags: ParsedFlags, home: string): Source {
 }
 
 function fileSource(file: string): Source {
-  return {
-    file,
-    read() {
-      const text = readFileSync(file, "utf8");
-      if (text.trim() === "")
-        throw new Error(
-          `${file}: the file is empty; a configuration has at least one key, such as mixed-port: 7890`,
-        );
-      return text;
-    },
-  };
+  return { file, read: () => readConfigFile(file) };
+}
+
+/** What is parsed in one go stops everything else meanwhile, about half a second a MiB on a small machine. */
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
+
+/** Throws `ConfigError` where there is nothing to read. */
+export function readConfigFile(file: string): string {
+  let text: string;
+  try {
+    const { size } = statSync(file);
+    if (size > MAX_FILE_BYTES)
+      throw new ConfigError(
+        `${file}: ${Math.ceil(size / 1024 / 1024)} MiB; a configuration has at most 16 MiB: long lists belong into providers`,
+      );
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ConfigError(`cannot read the configuration: ${messageOf(error)}`, { cause: error });
+  }
+  if (text.trim() === "")
+    throw new ConfigError(
+      `${file}: the file is empty; a configuration has at least one key, such as mixed-port: 7890`,
+    );
+  return text;
 }

@@ -74,7 +74,13 @@ async function openStream(dialer: Dialer, url: URL, signal: AbortSignal): Promis
   const server = destination.host === null ? {} : { servername: destination.host };
   const tls = tlsConnect({ socket: stream, ALPNProtocols: ["http/1.1"], ...server });
   tls.on("error", () => tls.destroy());
-  await settle(tls, signal, (done) => tls.once("secureConnect", done));
+  tls.on("close", () => stream.destroy());
+  try {
+    await settle(tls, signal, (done) => tls.once("secureConnect", done));
+  } catch (error) {
+    tls.destroy(); // nobody else has it yet
+    throw error;
+  }
   return tls;
 }
 

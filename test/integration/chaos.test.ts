@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, constants, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePorts } from "../support/free-ports.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openRawClient, type RawClient } from "../support/raw-client.ts";
 import { startCore } from "../support/start-core.ts";
 
@@ -126,7 +127,7 @@ test("allow-lan and dns.listen move from loopback to every address and back on t
   const [mixed, controller, dns] = ports as [number, number, number];
   const withDns = (listen: string) =>
     configText(ports, `dns: { enable: true, listen: "${listen}", nameserver: [127.0.0.1] }\n`);
-  await using core = await startCore(withDns(`127.0.0.1:${dns}`));
+  await using _core = await startCore(withDns(`127.0.0.1:${dns}`));
   using client = await openRawClient(mixed);
   client.send(`CONNECT 127.0.0.1:${controller} HTTP/1.1\r\n\r\n`);
   await client.until("\r\n\r\n");
@@ -160,6 +161,49 @@ test("two listeners of one configuration never share a port in silence", async (
   assert.deepEqual([view["mixed-port"], view["port"]], [mixed, 0], "a refused change changed something");
   assert.equal(await change(controller, "PATCH", { port: free }), 204);
 });
+
+test("a configuration that cannot be read at all is the caller's mistake, and changes nothing", async () => {
+  const ports = await freePorts(2);
+  const [mixed, controller] = ports as [number, number];
+  await using core = await startCore(configText(ports));
+  for (const text of ["", "  \n", `x: ${"a".repeat(17 << 20)}\n`]) {
+    core.write(text);
+    assert.equal(await change(controller, "PUT", {}), 400);
+  }
+  assert.equal(await change(controller, "PUT", { path: join(core.home, "missing.yaml") }), 400);
+  rmSync(join(core.home, "config.yaml"));
+  assert.equal(await change(controller, "PUT", {}), 400);
+  assert.equal(await reachable(mixed, "127.0.0.1"), true);
+});
+
+test("SIGHUP to a Controller port in use locks nobody out", async () => {
+  const ports = await freePorts(2);
+  const [mixed, controller] = ports as [number, number];
+  await using origin = await openTcpOrigin(echo);
+  await using core = await startCore(configText(ports));
+  core.write(configText([mixed, origin.port]));
+  process.kill(core.pid, "SIGHUP");
+  await core.shows(/goes on with the earlier settings[^]*configuration reloaded/);
+  assert.equal(await change(controller, "PATCH", { mode: "direct" }), 204);
+});
+
+test("delay tests of a server that accepts and is silent leave no socket", async () => {
+  const ports = await freePorts(2);
+  await using silent = await openTcpOrigin((socket) => void socket.resume());
+  await using core = await startCore(configText(ports));
+  const rounds = 20;
+  const url = encodeURIComponent(`https://127.0.0.1:${silent.port}/`);
+  const before = descriptorsOf(core.pid);
+  for (let round = 0; round < rounds; round++) {
+    const path = `/proxies/DIRECT/delay?timeout=20&url=${url}`;
+    assert.equal((await fetch(`http://127.0.0.1:${ports[1]}${path}`)).status, 504);
+  }
+  await eventually(async () => assert.ok(descriptorsOf(core.pid) < before + rounds / 2));
+});
+
+function descriptorsOf(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
 
 /** Tries again for ten seconds. */
 async function eventually(attempt: () => Promise<void>): Promise<void> {
