@@ -147,7 +147,7 @@ function lowerKeys(headers: FetchRequest["headers"]): Record<string, string[]> {
 }
 
 function redirectOf(from: URL, location: string | undefined): URL {
-  const to = URL.parse(location ?? "", from);
+  const to = location === undefined ? null : URL.parse(location, from);
   if (to === null || !/^https?:$/.test(to.protocol) || to.hostname === "")
     throw new DialError("failed", `${from.host} redirects to nowhere`);
   return to;

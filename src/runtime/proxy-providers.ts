@@ -150,8 +150,8 @@ export class ProxyProviders implements AsyncDisposable {
   #changed(name: string, provider: NodeProvider): void {
     for (const { node, outbound } of provider.entries)
       this.#origins.set(outbound, { provider: name, config: node });
-    for (const check of this.#checks.get(name) ?? [])
-      if (this.configs.get(name)?.healthCheck?.lazy === false) void check.run();
+    // Lazy or not: the groups have nothing else to choose new nodes by.
+    for (const check of this.#checks.get(name) ?? []) void check.run();
   }
 
   /** One check per test URL: the provider's own, and those of the groups that use it, which have no tests of their own. */
@@ -173,7 +173,7 @@ export class ProxyProviders implements AsyncDisposable {
       const { cache: choices, log } = this.#host;
       const members = () => provider.nodes();
       const check = new HealthCheck({ name, members, settings, choices, health: this.#health, log });
-      if (config.lazy) check.touch(); // the first round always runs: the groups have nothing else to go by
+      void check.run();
       return check;
     });
   }
