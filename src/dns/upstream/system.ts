@@ -34,6 +34,8 @@ class SystemServerSource {
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #stamp = "";
   #servers: readonly Ip[] = [];
+  /** Whoever comes while the file is read waits for it: without servers they would ask strangers. */
+  #reading: Promise<readonly Ip[]> = Promise.resolve([]);
 
   constructor(env: SystemEnv) {
     this.#env = env;
@@ -43,8 +45,9 @@ class SystemServerSource {
     const now = this.#env.nowMs();
     if (now - this.#checkedAtMs >= CHECK_MS) {
       this.#checkedAtMs = now;
-      this.#servers = await this.#read();
+      this.#reading = this.#read();
     }
+    this.#servers = await this.#reading;
     const own = this.#env.ownAddresses();
     const usable = this.#servers.filter((ip) => !own.has(ip));
     return usable.length > 0 ? usable : WITHOUT_SYSTEM;
