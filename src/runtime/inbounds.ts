@@ -7,7 +7,7 @@ import type { Dialer } from "#core/outbound.ts";
 import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
 import type { SocketPool } from "#net/socket-pool.ts";
 import { markDescriptor } from "#platform/portable.ts";
-import { tunnel } from "#protocols/tunnel/index.ts";
+import { tunnel, type TunnelOptions } from "#protocols/tunnel/index.ts";
 import { accessKey, openAccess } from "./access.ts";
 import { LeaseBook } from "./leases.ts";
 
@@ -121,8 +121,12 @@ function tunnelListener({ networks, listen, target, proxy }: TunnelConfig): List
     ruleList: null,
     target: proxy,
     routingMark: 0,
-    options: { network: networks, target },
+    options: { network: [...networks], target: hostPortText(target) } satisfies TunnelOptions,
   };
+}
+
+function hostPortText({ host, port }: TunnelConfig["target"]): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** What all listeners of a configuration have in common. */

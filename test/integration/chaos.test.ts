@@ -1,14 +1,17 @@
 /** The whole program under clients, signals and surroundings that behave badly. Every case names the fault it guards against. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { closeSync, constants, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Ip } from "#core/session.ts";
+import { parseIp } from "#net/ip.ts";
 import { freePorts } from "../support/free-ports.ts";
-import { echo, openTcpOrigin } from "../support/origin.ts";
+import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { openRawClient, type RawClient } from "../support/raw-client.ts";
 import { startCore } from "../support/start-core.ts";
 
@@ -199,6 +202,31 @@ test("delay tests of a server that accepts and is silent leave no socket", async
     assert.equal((await fetch(`http://127.0.0.1:${ports[1]}${path}`)).status, 504);
   }
   await eventually(async () => assert.ok(descriptorsOf(core.pid) < before + rounds / 2));
+});
+
+test("tunnels of both networks carry, to an address and to one in brackets", async () => {
+  const ports = await freePorts(4);
+  const [, , first, second] = ports as [number, number, number, number];
+  await using origin = await openTcpOrigin(echo);
+  await using origin6 = await openTcpOrigin(echo, parseIp("::1") as Ip);
+  await using datagrams = await openUdpEcho();
+  const tunnels = [
+    `tcp,127.0.0.1:${first},127.0.0.1:${origin.port}`,
+    `udp,127.0.0.1:${first},127.0.0.1:${datagrams.port}`,
+    `tcp,127.0.0.1:${second},[::1]:${origin6.port},DIRECT`,
+  ];
+  await using core = await startCore(configText(ports, `tunnels: ${JSON.stringify(tunnels)}\n`));
+  for (const port of [first, second]) {
+    using client = await openRawClient(port);
+    client.send("hello");
+    assert.equal((await client.read(5)).toString(), "hello");
+  }
+  const socket = createSocket("udp4");
+  const answer = once(socket, "message");
+  socket.send("hello", first, "127.0.0.1");
+  assert.equal(String((await answer)[0]), "hello");
+  socket.close();
+  assert.doesNotMatch(core.output(), /a fault of weir/);
 });
 
 function descriptorsOf(pid: number): number {

@@ -26,12 +26,12 @@ const target = () =>
   );
 
 const schema = z.object({ network: list(choice(["tcp", "udp"])), target: target() });
-type Options = z.output<typeof schema>;
+export type TunnelOptions = z.output<typeof schema>;
 
 /** Everything that comes to the listener goes to one target. */
 export const tunnel: Protocol = { type: "tunnel", inbound: inboundSide(schema, open) };
 
-async function open(options: Options, env: InboundEnv): Promise<Inbound> {
+async function open(options: TunnelOptions, env: InboundEnv): Promise<Inbound> {
   const destination = parseTarget(options.target) as Destination; // the schema has looked at it
   const tcp = options.network.includes("tcp") ? await listenTcp(destination, env) : [];
   const udp = options.network.includes("udp") ? await listenUdp(destination, env) : [];
