@@ -113,3 +113,26 @@ test("without a folder there is no dashboard", async () => {
   const bare = (await apiApp()).app;
   for (const url of ["/ui", "/ui/", "/ui/x"]) assert.equal((await bare.inject(url)).statusCode, 404);
 });
+
+test("the built-in one has a strict policy on every file; where there is no first page, a sentence says why", async () => {
+  const ours = (await apiApp({ uiFolder: join(top, "ui"), uiIsOurs: true })).app;
+  for (const url of ["/ui/", "/ui/assets/app.js", "/ui/empty.css"]) {
+    const policy = String((await ours.inject(url)).headers["content-security-policy"]);
+    assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'; /, url);
+    assert.doesNotMatch(policy, /unsafe|\*|data:|https?:/);
+  }
+  assert.equal(
+    (await app.inject("/ui/")).headers["content-security-policy"],
+    undefined,
+    "others may need more",
+  );
+  const gone = join(top, "not-there");
+  for (const [uiIsOurs, text] of [
+    [true, /has not been built: `npm start`/],
+    [false, /POST \/upgrade\/ui/],
+  ] as const) {
+    const answer = await (await apiApp({ uiFolder: gone, uiIsOurs })).app.inject("/ui/");
+    assert.equal(answer.statusCode, 404);
+    assert.match(answer.body, text);
+  }
+});

@@ -26,7 +26,8 @@ test("the build starts in an empty directory and says its version everywhere", a
     );
     const folder = join(out, readdirSync(out)[0] as string);
     assert.equal(readFileSync(join(folder, "version.txt"), "utf8"), "test-build-7\n");
-    assert.match(readFileSync(join(folder, "LICENSES.txt"), "utf8"), /==== fastify /);
+    const notices = readFileSync(join(folder, "LICENSES.txt"), "utf8");
+    for (const name of ["fastify", "preact", "uplot"]) assert.match(notices, new RegExp(`==== ${name} `));
     const program = join(folder, "weir");
     const empty = mkdtempSync(join(tmpdir(), "weir-empty-"));
     const env = { PATH: "/usr/bin:/bin", HOME: empty };
@@ -40,6 +41,9 @@ test("the build starts in an empty directory and says its version everywhere", a
     );
     const version = await (await fetch(`http://127.0.0.1:${controller}/version`)).json();
     assert.deepEqual(version, { meta: true, version: "test-build-7" });
+    const script = await fetch(`http://127.0.0.1:${controller}/ui/app.js`);
+    assert.equal(script.status, 200, "the dashboard is in the build");
+    await script.body?.cancel();
     assert.equal(await core.stop(), 0);
     rmSync(empty, { recursive: true });
   } finally {
