@@ -1,0 +1,227 @@
+/** A store that survives damage: a primary file and a backup of the same form, each able to give the other back. */
+import { existsSync, renameSync, rmSync } from "node:fs";
+import { messageOf, StoreError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { checkFile, checkFolder, lockStore } from "./file-safety.ts";
+import { type Change, KeyValueFile, type SealedChange } from "./kv.ts";
+import { DamageError, seal, unseal } from "./sealed-blob.ts";
+
+export interface StoreOptions {
+  /** Absolute. The backup is `<path>.bak`, the lock `<path>.lock`, damaged files are kept as `<path>.corrupt-<unix>`. */
+  readonly path: string;
+  /** Names of the tables; letters and digits. */
+  readonly parts: readonly string[];
+  readonly nowMs: () => number;
+  readonly log: Log;
+}
+
+export interface CommitOptions {
+  /** Bring the backup up to date, too, and first: then nothing that was acknowledged can be lost to one damaged file. */
+  readonly backup: boolean;
+}
+
+export class Store implements Disposable {
+  readonly #options: StoreOptions;
+  readonly #lock: Disposable;
+  readonly #primary: KeyValueFile;
+  readonly #backup: KeyValueFile;
+  /** Records that the backup does not have as the primary does. */
+  readonly #behind = new Map<string, SealedChange>();
+  #generation: number;
+  /** The last commit reached the backup only; the next one repeats it. */
+  #owed: readonly SealedChange[] = [];
+
+  private constructor(options: StoreOptions, lock: Disposable, primary: KeyValueFile, backup: KeyValueFile) {
+    this.#options = options;
+    this.#lock = lock;
+    this.#primary = primary;
+    this.#backup = backup;
+    this.#generation = primary.generation;
+    if (backup.generation !== primary.generation) this.#compare();
+  }
+
+  /**
+   * Takes the newer of the two files that can be decoded whole and repairs the other, which is kept aside. Throws
+   * `StoreError`: in use, readable by others, of another form, or damaged without a sound backup.
+   */
+  static open(options: StoreOptions): Store {
+    const { path } = options;
+    checkFolder(path);
+    const lock = lockStore(path);
+    using undo = new DisposableStack();
+    undo.use(lock);
+    const [primary, backup] = openBoth(options, undo);
+    const store = new Store(options, lock, primary, backup);
+    undo.move();
+    return store;
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** A damaged record is read from the backup and put right. Throws `DamageError` where the backup has not got it either. */
+  get(part: string, key: string): Buffer | null {
+    try {
+      return this.#primary.get(part, key);
+    } catch (error) {
+      if (!(error instanceof DamageError)) throw error;
+      const original = this.#backup.get(part, key);
+      if (original === null || this.#behind.has(nameOf({ part, key }))) throw error;
+      this.#options.log.error(`${messageOf(error)}; taken from the backup`);
+      this.commit([{ part, key, value: original }], { backup: false });
+      return original;
+    }
+  }
+
+  /** Every record of a part in the order of its keys. Throws `DamageError`. */
+  *entries(part: string): Generator<readonly [key: string, value: Buffer]> {
+    for (const [key, blob] of this.#primary.blobs(part)) yield [key, unseal(key, blob)];
+  }
+
+  /**
+   * Writes what changed, nothing else, in one transaction; on the medium when it returns, which takes as long as the
+   * medium does for a few pages. Throws `StoreError` with nothing changed.
+   */
+  commit(changes: Iterable<Change>, { backup }: CommitOptions): void {
+    const nowMs = this.#options.nowMs();
+    const generation = this.#generation + 1;
+    const sealed = [...this.#owed, ...Array.from(changes, sealChange)];
+    if (!backup) {
+      this.#primary.commit(sealed, generation, nowMs);
+      for (const change of sealed) this.#behind.set(nameOf(change), change);
+    } else {
+      const late = new Map(this.#behind);
+      for (const change of sealed) late.set(nameOf(change), change);
+      this.#backup.commit(late.values(), generation, nowMs);
+      this.#behind.clear();
+      if (!this.#follow(sealed, generation, nowMs)) return;
+    }
+    this.#owed = [];
+    this.#generation = generation;
+  }
+
+  [Symbol.dispose](): void {
+    this.#backup[Symbol.dispose]();
+    this.#primary[Symbol.dispose]();
+    this.#lock[Symbol.dispose]();
+  }
+
+  /** The backup has it, so it is committed whatever happens here. False: the primary did not take it. */
+  #follow(sealed: readonly SealedChange[], generation: number, nowMs: number): boolean {
+    try {
+      this.#primary.commit(sealed, generation, nowMs);
+      return true;
+    } catch (error) {
+      this.#options.log.warning(`only the backup took the last change: ${messageOf(error)}`);
+      this.#owed = sealed;
+      this.#generation = generation;
+      return false;
+    }
+  }
+
+  /** Which records the backup has not got, from the bytes of both. */
+  #compare(): void {
+    for (const part of this.#options.parts) {
+      const left = new Set<string>();
+      for (const [key] of this.#backup.blobs(part)) left.add(key);
+      for (const [key, blob] of this.#primary.blobs(part)) {
+        left.delete(key);
+        const own = this.#backup.blob(part, key);
+        if (own === null || !Buffer.from(blob).equals(own))
+          this.#behind.set(nameOf({ part, key }), { part, key, blob });
+      }
+      for (const key of left) this.#behind.set(nameOf({ part, key }), { part, key, blob: null });
+    }
+  }
+}
+
+function nameOf({ part, key }: { readonly part: string; readonly key: string }): string {
+  return `${part}/${key}`;
+}
+
+function sealChange({ part, key, value }: Change): SealedChange {
+  return { part, key, blob: value === null ? null : seal(key, value) };
+}
+
+type Found = KeyValueFile | "missing" | DamageError;
+
+function openBoth(options: StoreOptions, undo: DisposableStack): readonly [KeyValueFile, KeyValueFile] {
+  const { path, parts, nowMs, log } = options;
+  const track = (file: KeyValueFile) => undo.adopt(file, (one) => one.abandon());
+  const backupPath = `${path}.bak`;
+  let primary = look(path, parts, track);
+  let backup = look(backupPath, parts, track);
+  if (primary === "missing" && backup === "missing") {
+    log.info(`${path}: a new store`);
+    return [
+      track(KeyValueFile.create(path, parts, nowMs())),
+      track(KeyValueFile.create(backupPath, parts, nowMs())),
+    ];
+  }
+  let source = newest(primary, backup);
+  if (source === null)
+    throw new StoreError(`${path}: damaged, and no backup can be read: ${why(primary)}; ${why(backup)}`);
+  // The backup may be behind, that is its nature; the primary may not.
+  if (!(backup instanceof KeyValueFile) || backup.wasTouched) {
+    const wasSource: boolean = backup === source;
+    backup = track(repair(backupPath, backup, source, options));
+    if (wasSource) source = backup;
+  }
+  if (!(primary instanceof KeyValueFile) || primary.wasTouched || primary.generation < source.generation)
+    primary = track(repair(path, primary, source, options));
+  return [primary, backup];
+}
+
+type Track = (file: KeyValueFile) => KeyValueFile;
+
+function look(path: string, parts: readonly string[], track: Track): Found {
+  checkFile(path);
+  if (!existsSync(path)) return "missing";
+  try {
+    return track(KeyValueFile.open(path, parts));
+  } catch (error) {
+    if (error instanceof DamageError) return error;
+    throw error;
+  }
+}
+
+function why(found: Found): string {
+  return found instanceof Error ? found.message : "the backup is missing";
+}
+
+function newest(primary: Found, backup: Found): KeyValueFile | null {
+  if (!(primary instanceof KeyValueFile)) return backup instanceof KeyValueFile ? backup : null;
+  return backup instanceof KeyValueFile && backup.generation > primary.generation ? backup : primary;
+}
+
+/** Makes the file anew from the sound one, which may be itself. What was damaged is kept aside. */
+function repair(
+  path: string,
+  found: Found,
+  source: KeyValueFile,
+  { parts, nowMs, log }: StoreOptions,
+): KeyValueFile {
+  const made = `${path}.tmp`;
+  for (const suffix of ["", "-wal", "-journal"]) rmSync(made + suffix, { force: true });
+  const copy = KeyValueFile.create(made, parts, nowMs());
+  copy.commit(allRecords(source, parts), source.generation, nowMs());
+  copy.abandon();
+  const isSound = found instanceof KeyValueFile;
+  if (isSound) found.abandon();
+  if (found instanceof DamageError || (isSound && found.wasTouched)) {
+    const aside = `${path}.corrupt-${Math.trunc(nowMs() / 1000)}`;
+    log.error(
+      `${isSound ? `${path}: bytes have changed while nobody had it open` : why(found)}; kept as ${aside}, healed from ${source.path}`,
+    );
+    for (const suffix of ["", "-wal"])
+      if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
+  }
+  for (const suffix of ["-wal", ".sum"]) rmSync(path + suffix, { force: true });
+  renameSync(made, path);
+  return KeyValueFile.open(path, parts); // decodes all of it
+}
+
+function* allRecords(source: KeyValueFile, parts: readonly string[]): Generator<SealedChange> {
+  for (const part of parts) for (const [key, blob] of source.blobs(part)) yield { part, key, blob };
+}

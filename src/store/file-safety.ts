@@ -1,0 +1,65 @@
+/** Who else could read or change a store, and who has it open. */
+import { closeSync, existsSync, lstatSync, mkdirSync, openSync, type Stats } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { StoreError } from "#core/errors.ts";
+
+const IS_UNIX = process.platform !== "win32";
+
+/** Makes the folder where it is missing. Throws `StoreError` where others could put another file in its place. */
+export function checkFolder(path: string): void {
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const stats = lstatSync(folder);
+  if (!stats.isDirectory()) throw new StoreError(`${folder}: must be a real directory, not a link`);
+  if (!IS_UNIX) return;
+  checkOwner(folder, stats);
+  if ((stats.mode & 0o022) !== 0)
+    throw new StoreError(`${folder}: others can write to it; chmod go-w would be right`);
+}
+
+/** Throws `StoreError` for a link, another kind of file, another owner, or a file that others can read. Missing is fine. */
+export function checkFile(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (!stats.isFile()) throw new StoreError(`${path}: must be a regular file, not a link or a device`);
+  if (!IS_UNIX) return;
+  checkOwner(path, stats);
+  if ((stats.mode & 0o077) !== 0)
+    throw new StoreError(`${path}: others can read it; mode 0600 would be right`);
+}
+
+/** An empty file that nobody else can read; fails where there is one. SQLite gives its log the same mode. */
+export function createFile(path: string): void {
+  closeSync(openSync(path, "wx", 0o600));
+}
+
+/** Tells a file from one that took its name. */
+export function identityOf(path: string): string {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? "missing" : `${stats.dev}:${stats.ino}`;
+}
+
+function checkOwner(path: string, { uid }: Stats): void {
+  const own = process.geteuid?.() ?? uid;
+  if (uid !== own) throw new StoreError(`${path}: belongs to user ${uid}, not to ${own}`);
+}
+
+/**
+ * Keeps other processes, and other stores of this one, away until disposed of. The system lets go of it when the
+ * process ends, however that happens. Throws `StoreError` where somebody has it.
+ */
+export function lockStore(path: string): Disposable {
+  const file = `${path}.lock`;
+  checkFile(file);
+  if (!existsSync(file)) createFile(file);
+  // An empty database: SQLite's file lock is the only advisory lock of this runtime.
+  const holder = new DatabaseSync(file, { timeout: 0 });
+  try {
+    holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  } catch (error) {
+    holder.close();
+    throw new StoreError(`${path}: in use by another process`, { cause: error });
+  }
+  return { [Symbol.dispose]: () => holder.close() };
+}

@@ -1,0 +1,269 @@
+/** One SQLite file of sealed records. What keeps two of them alike is backup.ts. */
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { messageOf, StoreError } from "#core/errors.ts";
+import { checkFile, createFile, identityOf } from "./file-safety.ts";
+import { DamageError, seal, unseal } from "./sealed-blob.ts";
+
+/** Somebody else changed the store; nothing was written. */
+export class ConflictError extends StoreError {}
+/** A file of another form or version; it is never overwritten. */
+export class ForeignFileError extends StoreError {}
+
+/** One record's new value; null: the record goes. */
+export interface Change {
+  readonly part: string;
+  readonly key: string;
+  readonly value: Uint8Array | null;
+}
+
+/** As in the file: sealed, or null where a record goes. */
+export interface SealedChange {
+  readonly part: string;
+  readonly key: string;
+  readonly blob: Uint8Array | null;
+}
+
+interface Root {
+  readonly generation: number;
+  readonly rows: Readonly<Record<string, number>>;
+}
+
+const SCHEMA_VERSION = 1n;
+/** Whoever closes the file in order says what all of it looked like. Gone while the file is open. */
+const SUM_SUFFIX = ".sum";
+
+export class KeyValueFile implements Disposable {
+  readonly path: string;
+  /** The file is sound but is not as it was when it was closed: bytes without meaning have changed. */
+  readonly wasTouched: boolean;
+  readonly #parts: readonly string[];
+  readonly #database: DatabaseSync;
+  readonly #identity: string;
+  #root: Root;
+
+  private constructor(path: string, parts: readonly string[], wasTouched: boolean) {
+    this.path = path;
+    this.wasTouched = wasTouched;
+    this.#parts = parts;
+    this.#database = connect(path, parts);
+    this.#identity = identityOf(path);
+    this.#root = { generation: 0, rows: {} };
+  }
+
+  /** Opens and decodes all of it. Throws `DamageError`, `ForeignFileError`, `StoreError`. */
+  static open(path: string, parts: readonly string[]): KeyValueFile {
+    checkFile(path);
+    if (firstByte(path) === 0x7b)
+      throw new ForeignFileError(
+        `${path}: this is a JSON state file; weir users import takes its users over`,
+      );
+    const untouched = agreesWithSum(path);
+    const file = orDamaged(path, () => new KeyValueFile(path, parts, !untouched));
+    try {
+      orDamaged(path, () => file.#verify());
+      rmSync(path + SUM_SUFFIX, { force: true });
+      return file;
+    } catch (error) {
+      file.#database.close();
+      throw error;
+    }
+  }
+
+  /** Makes an empty file of generation 0. */
+  static create(path: string, parts: readonly string[], nowMs: number): KeyValueFile {
+    rmSync(path + SUM_SUFFIX, { force: true });
+    createFile(path);
+    const file = orDamaged(path, () => new KeyValueFile(path, parts, false));
+    file.#root = { generation: 0, rows: Object.fromEntries(parts.map((part) => [part, 0])) };
+    file.#transaction(() => {
+      file.#putMeta("schema", uint64(SCHEMA_VERSION));
+      file.#putRoot(file.#root, nowMs);
+    });
+    return file;
+  }
+
+  /** Grows with every commit. */
+  get generation(): number {
+    return this.#root.generation;
+  }
+
+  /** Throws `DamageError`. */
+  get(part: string, key: string): Buffer | null {
+    const blob = this.blob(part, key);
+    return blob === null ? null : unseal(key, blob);
+  }
+
+  blob(part: string, key: string): Uint8Array | null {
+    return orDamaged(this.path, () => {
+      const row = this.#database.prepare(`SELECT value FROM "${part}" WHERE key = ?`).get(key);
+      return row === undefined ? null : (row["value"] as Uint8Array);
+    });
+  }
+
+  *blobs(part: string): Generator<readonly [key: string, blob: Uint8Array]> {
+    const rows = this.#database.prepare(`SELECT key, value FROM "${part}" ORDER BY key`).iterate();
+    for (const row of rows) yield [String(row["key"]), row["value"] as Uint8Array];
+  }
+
+  /**
+   * Writes the changes and the new root as one transaction; on the medium when it returns. Throws `StoreError` with
+   * nothing changed, `ConflictError` where the file is not the one that this process wrote last.
+   */
+  commit(changes: Iterable<SealedChange>, generation: number, nowMs: number): void {
+    if (identityOf(this.path) !== this.#identity)
+      throw new ConflictError(`${this.path}: the file was replaced or removed while in use`);
+    this.#transaction(() => {
+      if (this.#storedRoot().generation !== this.#root.generation)
+        throw new ConflictError(`${this.path}: somebody else has written to it`);
+      const rows = { ...this.#root.rows };
+      for (const change of changes) rows[change.part] = (rows[change.part] ?? 0) + this.#apply(change);
+      const next: Root = { generation, rows };
+      this.#putRoot(next, nowMs);
+      return next;
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close(); // folds the log in
+    if (existsSync(`${this.path}-wal`)) return; // it could not; then there is nothing final to sum up
+    writeFileSync(this.path + SUM_SUFFIX, digestOf(this.path), { mode: 0o600 });
+  }
+
+  /** Closes it without the last word; harmless when it is closed. */
+  abandon(): void {
+    if (this.#database.isOpen) this.#database.close();
+  }
+
+  /** By how many the rows of its part have grown. */
+  #apply({ part, key, blob }: SealedChange): number {
+    if (blob === null)
+      return -Number(this.#database.prepare(`DELETE FROM "${part}" WHERE key = ?`).run(key).changes);
+    const updated = this.#database.prepare(`UPDATE "${part}" SET value = ? WHERE key = ?`).run(blob, key);
+    if (Number(updated.changes) === 1) return 0;
+    this.#database.prepare(`INSERT INTO "${part}" (key, value) VALUES (?, ?)`).run(key, blob);
+    return 1;
+  }
+
+  #transaction(work: () => Root | void): void {
+    const database = this.#database;
+    try {
+      database.exec("BEGIN IMMEDIATE");
+      const root = work();
+      database.exec("COMMIT");
+      if (root !== undefined) this.#root = root;
+    } catch (error) {
+      if (database.isTransaction) database.exec("ROLLBACK");
+      if (error instanceof StoreError) throw error;
+      throw new StoreError(`${this.path}: cannot write: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** Everything is there and decodes. */
+  #verify(): void {
+    const [check] = this.#database.prepare("PRAGMA integrity_check(1)").all();
+    if (check?.["integrity_check"] !== "ok")
+      throw new DamageError(`${this.path}: ${String(check?.["integrity_check"])}`);
+    const schema = this.#meta("schema").readBigUInt64BE();
+    if (schema !== SCHEMA_VERSION)
+      throw new ForeignFileError(`${this.path}: schema ${schema}, this version knows ${SCHEMA_VERSION}`);
+    const root = this.#storedRoot();
+    for (const part of this.#parts) {
+      let found = 0;
+      for (const [key, blob] of this.blobs(part)) {
+        unseal(key, blob);
+        found++;
+      }
+      const wanted = root.rows[part] ?? 0;
+      if (found !== wanted) throw new DamageError(`${this.path}: ${found} of ${wanted} records in ${part}`);
+    }
+    this.#root = root;
+  }
+
+  #storedRoot(): Root {
+    return JSON.parse(this.#meta("root").toString()) as Root;
+  }
+
+  #meta(key: string): Buffer {
+    const row = this.#database.prepare("SELECT value FROM meta WHERE key = ?").get(key);
+    if (row === undefined) throw new DamageError(`${this.path}: no record ${key}`);
+    return unseal(key, row["value"] as Uint8Array);
+  }
+
+  #putRoot(root: Root, nowMs: number): void {
+    this.#putMeta("root", Buffer.from(JSON.stringify(root)));
+    this.#putMeta("checkpoint", uint64(BigInt(Math.trunc(nowMs))));
+  }
+
+  #putMeta(key: string, original: Uint8Array): void {
+    this.#database
+      .prepare(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+      )
+      .run(key, seal(key, original));
+  }
+}
+
+function connect(path: string, parts: readonly string[]): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: 0 });
+  try {
+    // Exclusive: nobody else writes, and no shared index file lies beside. What was deleted is overwritten: it was a secret.
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    database.exec("PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF");
+    for (const table of ["meta", ...parts])
+      database.exec(
+        `CREATE TABLE IF NOT EXISTS "${table}" (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID`,
+      );
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** https://sqlite.org/rescode.html */
+const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
+
+/** What SQLite cannot read is damage, unless it says that it never came to read. */
+function orDamaged<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
+    const text = `${path}: ${messageOf(error)}`;
+    if (code === SQLITE_BUSY) throw new StoreError(`${path}: in use by another process`, { cause: error });
+    if (code === SQLITE_FULL || code === SQLITE_CANTOPEN) throw new StoreError(text, { cause: error });
+    throw new DamageError(text, { cause: error });
+  }
+}
+
+function firstByte(path: string): number | undefined {
+  const descriptor = openSync(path, "r");
+  try {
+    const byte = new Uint8Array(1);
+    return readSync(descriptor, byte) === 1 ? byte[0] : undefined;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** True also where nobody summed up: after a crash the log is still there, and the records speak for themselves. */
+function agreesWithSum(path: string): boolean {
+  if (existsSync(`${path}-wal`) || !existsSync(path + SUM_SUFFIX)) return true;
+  const sum = readFileSync(path + SUM_SUFFIX, "latin1");
+  return sum.length !== 64 || sum === digestOf(path);
+}
+
+function digestOf(path: string): string {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
+}
+
+function uint64(value: bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(value);
+  return bytes;
+}

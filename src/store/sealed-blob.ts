@@ -1,0 +1,61 @@
+/**
+ * A value that shows damage. Layout, integers big endian:
+ * TAG(4) = `TCZ1` (Zstandard) or `TCR1` (plain, only read) | LENGTH(4) of the original | CRC32C(4) | PAYLOAD
+ * The checksum covers the record's key in UTF-8, one NUL and the original, so a blob under another key does not pass.
+ */
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { StoreError } from "#core/errors.ts";
+import { crc32c } from "./crc32c.ts";
+
+/** Bytes were changed or lost: what was stored cannot be had from here. */
+export class DamageError extends StoreError {}
+
+const HEAD_BYTES = 12;
+const MAX_ORIGINAL_BYTES = 32 * 1024 * 1024;
+const PACKED = 0x54435a31; // TCZ1
+const PLAIN = 0x54435231; // TCR1
+const NUL = new Uint8Array(1);
+const QUICKLY = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+
+/** Throws `StoreError` for more than 32 MiB. */
+export function seal(key: string, original: Uint8Array): Buffer {
+  if (original.length > MAX_ORIGINAL_BYTES)
+    throw new StoreError(
+      `record ${key}: ${original.length} bytes, at most ${MAX_ORIGINAL_BYTES} can be stored`,
+    );
+  const payload = zstdCompressSync(original, QUICKLY);
+  const blob = Buffer.allocUnsafe(HEAD_BYTES + payload.length);
+  blob.writeUInt32BE(PACKED, 0);
+  blob.writeUInt32BE(original.length, 4);
+  blob.writeUInt32BE(checksum(key, original), 8);
+  payload.copy(blob, HEAD_BYTES);
+  return blob;
+}
+
+/** Throws `DamageError`; never makes more than 32 MiB of a blob. */
+export function unseal(key: string, blob: Uint8Array): Buffer {
+  const bytes = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
+  if (bytes.length < HEAD_BYTES) throw new DamageError(`record ${key}: cut off`);
+  const tag = bytes.readUInt32BE(0);
+  const length = bytes.readUInt32BE(4);
+  if (tag !== PACKED && tag !== PLAIN) throw new DamageError(`record ${key}: unknown tag`);
+  if (length > MAX_ORIGINAL_BYTES) throw new DamageError(`record ${key}: impossible length`);
+  const payload = bytes.subarray(HEAD_BYTES);
+  const original = tag === PLAIN ? Buffer.from(payload) : unpack(key, payload, length);
+  if (original.length !== length) throw new DamageError(`record ${key}: wrong length`);
+  if (checksum(key, original) !== bytes.readUInt32BE(8))
+    throw new DamageError(`record ${key}: wrong checksum`);
+  return original;
+}
+
+function checksum(key: string, original: Uint8Array): number {
+  return crc32c(Buffer.from(key), NUL, original);
+}
+
+function unpack(key: string, payload: Buffer, length: number): Buffer {
+  try {
+    return zstdDecompressSync(payload, { maxOutputLength: Math.max(1, length) });
+  } catch (error) {
+    throw new DamageError(`record ${key}: cannot be decompressed`, { cause: error });
+  }
+}

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { StoreError } from "#core/errors.ts";
+import { SILENT } from "#core/log.ts";
+import { Store } from "./backup.ts";
+import { crc32c } from "./crc32c.ts";
+import { ConflictError, ForeignFileError } from "./kv.ts";
+import { DamageError, seal, unseal } from "./sealed-blob.ts";
+
+const RECORDS = 60;
+const PARTS = ["users"];
+const valueOf = (at: number) => Buffer.from(JSON.stringify({ id: `user ${at}`, text: `${at}`.repeat(40) }));
+
+function folder(): { readonly path: string; readonly home: string } & Disposable {
+  const home = mkdtempSync(join(tmpdir(), "weir-store-"));
+  return {
+    home,
+    path: join(home, "s.db"),
+    [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }),
+  };
+}
+
+const open = (path: string) =>
+  Store.open({ path, parts: PARTS, nowMs: () => 1_785_312_000_000, log: SILENT });
+const put = (at: number) => ({ part: "users", key: `k${at}`, value: valueOf(at) });
+
+function filled(path: string): void {
+  using store = open(path);
+  store.commit(
+    Array.from({ length: RECORDS }, (_, at) => put(at)),
+    { backup: true },
+  );
+}
+
+const contents = (store: Store) =>
+  new Map([...store.entries("users")].map(([key, value]) => [key, value.toString()]));
+const WANTED = new Map(
+  Array.from({ length: RECORDS }, (_, at) => [`k${at}`, valueOf(at).toString()] as const),
+);
+
+test("CRC-32C has its check value", () => {
+  assert.equal(crc32c(Buffer.from("123456789")), 0xe3069283);
+  assert.equal(crc32c(Buffer.from("1234"), Buffer.from("56789")), 0xe3069283);
+});
+
+test("a sealed blob opens under its own key only, and every changed or cut byte shows", () => {
+  const original = valueOf(7);
+  const blob = seal("k7", original);
+  assert.deepEqual(unseal("k7", blob), original);
+  assert.throws(() => unseal("k8", blob), DamageError);
+  for (let at = 0; at < blob.length; at++) {
+    assert.throws(() => unseal("k7", blob.subarray(0, at)), DamageError);
+    const changed = Buffer.from(blob);
+    changed[at] = (changed[at] as number) ^ 0x40;
+    assert.throws(() => unseal("k7", changed), DamageError, `byte ${at}`);
+  }
+});
+
+test("a plain blob is read, and an enormous length is refused before anything is unpacked", () => {
+  const original = valueOf(1);
+  const blob = Buffer.alloc(12);
+  blob.write("TCR1", "latin1");
+  blob.writeUInt32BE(original.length, 4);
+  blob.writeUInt32BE(crc32c(Buffer.from("k\0"), original), 8);
+  assert.deepEqual(unseal("k", Buffer.concat([blob, original])), original);
+  const bomb = seal("k", Buffer.alloc(1024));
+  bomb.writeUInt32BE(0x7fffffff, 4);
+  assert.throws(() => unseal("k", bomb), DamageError);
+});
+
+test("what was committed is there again, and a commit writes what changed", () => {
+  using at = folder();
+  filled(at.path);
+  {
+    using store = open(at.path);
+    assert.deepEqual(contents(store), WANTED);
+    store.commit(
+      [
+        { part: "users", key: "k3", value: null },
+        { part: "users", key: "new", value: valueOf(99) },
+      ],
+      {
+        backup: false,
+      },
+    );
+  }
+  using store = open(at.path);
+  assert.equal(store.get("users", "k3"), null);
+  assert.deepEqual(store.get("users", "new"), valueOf(99));
+  assert.equal(contents(store).size, RECORDS);
+  assert.equal(store.generation, 2);
+});
+
+test("a truncated file is healed, with the broken one kept; without a backup it is refused and left alone", () => {
+  using at = folder();
+  filled(at.path);
+  const whole = readFileSync(at.path);
+  for (const size of [1, 99, 4096, whole.length >> 1, whole.length - 1]) {
+    writeFileSync(at.path, whole.subarray(0, size));
+    using store = open(at.path);
+    assert.deepEqual(contents(store), WANTED, `${size} bytes`);
+  }
+  assert.ok(readdirSync(at.home).some((name) => name.startsWith("s.db.corrupt-")));
+  const broken = whole.subarray(0, whole.length >> 1);
+  writeFileSync(at.path, broken);
+  for (const name of ["s.db.bak", "s.db.bak.sum"]) rmSync(join(at.home, name));
+  assert.throws(() => open(at.path), /no backup can be read/);
+  assert.deepEqual(readFileSync(at.path), broken);
+});
+
+test("a damaged or missing backup is made anew, a missing primary comes from the backup", () => {
+  using at = folder();
+  filled(at.path);
+  writeFileSync(`${at.path}.bak`, "nonsense");
+  open(at.path)[Symbol.dispose]();
+  rmSync(`${at.path}.bak`);
+  open(at.path)[Symbol.dispose]();
+  rmSync(at.path);
+  using store = open(at.path);
+  assert.deepEqual(contents(store), WANTED);
+});
+
+test("the newer file wins, and an older one never brings anything back", () => {
+  using at = folder();
+  filled(at.path);
+  const old = `${at.home}/old.db`;
+  copyFileSync(at.path, old);
+  {
+    using store = open(at.path);
+    store.commit([{ part: "users", key: "k0", value: null }], { backup: true });
+  }
+  copyFileSync(old, at.path); // as if only the backup had been written
+  rmSync(`${at.path}.sum`);
+  using store = open(at.path);
+  assert.equal(store.get("users", "k0"), null);
+  assert.equal(store.generation, 2);
+});
+
+test("what only the primary had reaches the backup with the next commit that asks for it", () => {
+  using at = folder();
+  filled(at.path);
+  {
+    using store = open(at.path);
+    store.commit([put(1000)], { backup: false });
+  }
+  {
+    using store = open(at.path);
+    store.commit([put(1001)], { backup: true });
+  }
+  rmSync(at.path);
+  using store = open(at.path);
+  assert.deepEqual(
+    [store.get("users", "k1000"), store.get("users", "k1001")],
+    [valueOf(1000), valueOf(1001)],
+  );
+});
+
+test("a second store of the same path, a link, a file others can read, and another form are refused", () => {
+  using at = folder();
+  {
+    using store = open(at.path);
+    assert.throws(() => open(at.path), /in use by another process/);
+    store.commit([put(1)], { backup: true });
+  }
+  chmodSync(at.path, 0o640);
+  assert.throws(() => open(at.path), /others can read it/);
+  chmodSync(at.path, 0o600);
+  symlinkSync(at.path, join(at.home, "link.db"));
+  assert.throws(() => open(join(at.home, "link.db")), /regular file/);
+  const json = join(at.home, "state.json");
+  writeFileSync(json, '{"version":1}', { mode: 0o600 });
+  assert.throws(() => open(json), ForeignFileError);
+  assert.equal(readFileSync(json, "utf8"), '{"version":1}');
+  chmodSync(at.home, 0o770);
+  assert.throws(() => open(at.path), /others can write/);
+});
+
+test("a file that was replaced while in use is not written to", () => {
+  using at = folder();
+  filled(at.path);
+  const other = readFileSync(at.path);
+  using store = open(at.path);
+  rmSync(at.path);
+  writeFileSync(at.path, other, { mode: 0o600 });
+  assert.throws(() => store.commit([put(1)], { backup: false }), ConflictError);
+  assert.ok(new ConflictError("") instanceof StoreError);
+});
