@@ -207,6 +207,7 @@ function repair(
   const copy = KeyValueFile.create(made, parts, nowMs());
   copy.commit(allRecords(source, parts), source.generation, nowMs());
   copy.abandon();
+  if (existsSync(`${made}-wal`)) throw new StoreError(`${path}: no room to make it anew`);
   const isSound = found instanceof KeyValueFile;
   if (isSound) found.abandon();
   if (found instanceof DamageError || (isSound && found.wasTouched)) {

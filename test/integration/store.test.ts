@@ -96,8 +96,8 @@ test(
   () => {
     const script = [
       "set -e",
-      "mount -t tmpfs -o size=1m,mode=0700 none /mnt",
-      "head -c 400000 /dev/zero > /mnt/other",
+      "mount -t tmpfs -o size=2m,mode=0700 none /mnt",
+      "head -c 1600000 /dev/zero > /mnt/other",
       `set +e; ${NODE.join(" ")} ${WRITER} /mnt/s.db 20000 grow; echo "exit $?"; rm /mnt/other`,
       `${NODE.join(" ")} ${WRITER} /mnt/s.db 20000 grow; echo "exit $?"`,
     ].join("\n");
