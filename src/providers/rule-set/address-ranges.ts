@@ -1,60 +1,69 @@
-/** Networks as ranges of 16-byte addresses and back; IPv4 in its mapped form. */
+/** Networks as ranges of 16-byte addresses and back. IPv4 stands in its mapped form; families never mix. */
 import { unmap } from "#net/ip.ts";
 import type { Cidr } from "#net/cidr.ts";
 
-const FULL = 128;
-const ALL_ONES = (1n << 128n) - 1n;
-
-/** Appends the fewest networks that are exactly the range; false where `first` lies behind `last`. */
+/** Appends the fewest networks that are exactly the range; false where it is none. */
 export function networksOf(first: Uint8Array, last: Uint8Array, into: Cidr[]): boolean {
-  let from = toNumber(first);
-  const to = toNumber(last);
+  const [shortFirst, shortLast] = [unmap(first), unmap(last)];
+  const mapped = shortFirst.length === 4 && shortLast.length === 4;
+  const [full, from, to] = mapped
+    ? [32, toNumber(shortFirst), toNumber(shortLast)]
+    : [128, toNumber(first), toNumber(last)];
   if (from > to) return false;
-  while (from <= to) {
-    let free = from === 0n ? FULL : trailingZeros(from); // host bits that the address allows
-    while (from + ((1n << BigInt(free)) - 1n) > to) free--;
-    into.push(toCidr(toBytes(from), FULL - free));
-    from += 1n << BigInt(free);
+  for (let at = from; at <= to;) {
+    let free = at === 0n ? full : Math.min(full, trailingZeros(at)); // host bits that the address allows
+    while (at + ((1n << BigInt(free)) - 1n) > to) free--;
+    into.push({ bytes: toBytes(at, full / 8), bits: full - free });
+    at += 1n << BigInt(free);
   }
   return true;
 }
 
-/** Sorted, joined where they touch. */
+/** Sorted, joined where they touch; 16 bytes each. */
 export function rangeOf(networks: readonly Cidr[]): (readonly [first: Uint8Array, last: Uint8Array])[] {
+  const family = (length: number) => joined(networks.filter(({ bytes }) => bytes.length === length));
+  return [
+    ...family(4).map(([first, last]) => [toMapped(first), toMapped(last)] as const),
+    ...family(16).map(([first, last]) => [toBytes(first, 16), toBytes(last, 16)] as const),
+  ];
+}
+
+function joined(networks: readonly Cidr[]): readonly (readonly [bigint, bigint])[] {
   const spans = networks.map(spanOf).sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0));
-  const joined: [bigint, bigint][] = [];
+  const ranges: [bigint, bigint][] = [];
   for (const [first, last] of spans) {
-    const before = joined.at(-1);
-    if (before === undefined || first > before[1] + 1n) joined.push([first, last]);
+    const before = ranges.at(-1);
+    if (before === undefined || first > before[1] + 1n) ranges.push([first, last]);
     else if (last > before[1]) before[1] = last;
   }
-  return joined.map(([first, last]) => [toBytes(first), toBytes(last)]);
+  return ranges;
 }
 
 function spanOf({ bytes, bits }: Cidr): [bigint, bigint] {
-  const mapped = bytes.length === 4;
-  const base = toNumber(mapped ? Uint8Array.of(...V4_PREFIX, ...bytes) : bytes);
-  const hosts = (1n << BigInt((mapped ? 32 : FULL) - bits)) - 1n;
-  return [base & (ALL_ONES ^ hosts), base | hosts];
+  const hosts = (1n << BigInt(bytes.length * 8 - bits)) - 1n;
+  const last = toNumber(bytes) | hosts;
+  return [last ^ hosts, last];
 }
 
-const V4_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
-
-function toCidr(bytes: Uint8Array, bits: number): Cidr {
-  const short = bits >= 96 ? unmap(bytes) : bytes;
-  return { bytes: short, bits: short.length === 4 ? bits - 96 : bits };
+function toMapped(address: bigint): Uint8Array {
+  return toBytes(0xffff_0000_0000n | address, 16);
 }
 
 function toNumber(bytes: Uint8Array): bigint {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, 16);
-  return (view.getBigUint64(0) << 64n) | view.getBigUint64(8);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return bytes.length === 4
+    ? BigInt(view.getUint32(0))
+    : (view.getBigUint64(0) << 64n) | view.getBigUint64(8);
 }
 
-function toBytes(value: bigint): Uint8Array {
-  const bytes = new Uint8Array(16);
+function toBytes(value: bigint, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
   const view = new DataView(bytes.buffer);
-  view.setBigUint64(0, value >> 64n);
-  view.setBigUint64(8, value & 0xffff_ffff_ffff_ffffn);
+  if (length === 4) view.setUint32(0, Number(value));
+  else {
+    view.setBigUint64(0, value >> 64n);
+    view.setBigUint64(8, value & 0xffff_ffff_ffff_ffffn);
+  }
   return bytes;
 }
 

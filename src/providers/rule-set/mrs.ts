@@ -13,7 +13,7 @@ const VERSION = 1;
 /** A file of a few KiB can unfold into gigabytes. At the bound it is refused. */
 const MOST_BYTES = 256 * 1024 * 1024;
 /** Networks that ranges may unfold into. At the bound the file is refused. */
-const MOST_NETWORKS = 4_000_000;
+const MOST_NETWORKS = 500_000;
 
 export type MrsList =
   | { readonly behavior: "domain"; readonly count: number; readonly items: readonly string[] }
@@ -90,9 +90,10 @@ export function encodeCidrMrs(items: readonly Cidr[]): Promise<Buffer> {
 
 function pack(behavior: number, count: number, body: readonly Uint8Array[]): Promise<Buffer> {
   const head = [MAGIC, Buffer.of(behavior), long(count), long(0), Buffer.of(VERSION)];
-  return promisify(zstdCompress)(Buffer.concat([...head, ...body]), {
-    params: { [constants.ZSTD_c_compressionLevel]: 19 },
-  });
+  const bytes = Buffer.concat([...head, ...body]);
+  const params = { [constants.ZSTD_c_compressionLevel]: 19 };
+  // With the size known beforehand a small list gets small tables: 1 ms instead of 90.
+  return promisify(zstdCompress)(bytes, { params, pledgedSrcSize: bytes.length });
 }
 
 function long(value: number): Buffer {

@@ -1,6 +1,6 @@
 /** From the bytes of a rule list to something that matches. */
 import { ConfigError } from "#core/errors.ts";
-import { cidrContents, domainContents, networkData, type Contents } from "./contents.ts";
+import { cidrContents, domainContents, networkData, Skipped, type Contents } from "./contents.ts";
 import { textItems, yamlItems } from "./lines.ts";
 import { decodeMrs } from "./mrs.ts";
 
@@ -50,7 +50,9 @@ async function readMrs(bytes: Uint8Array, behavior: Behavior): Promise<Contents>
   const list = await decodeMrs(bytes);
   if (list.behavior !== behavior)
     throw new ConfigError(`this MRS file holds behavior ${list.behavior}; the provider says ${behavior}`);
-  if (list.behavior === "domain") return domainContents(list.items);
-  const data = networkData(list.items, list.count); // neighbours were joined, so the entries do not count the items
-  return { data, skipped: { count: 0, first: "" } };
+  // The file says how many items it was made of; those that cover each other have been joined since.
+  if (list.behavior === "ipcidr")
+    return { data: networkData(list.items, list.count), skipped: new Skipped() };
+  const { data, skipped } = domainContents(list.items);
+  return { data: { ...data, size: list.count }, skipped };
 }
