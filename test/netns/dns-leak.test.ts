@@ -159,3 +159,31 @@ for (const mode of ["fake-ip", "redir-host"] as const)
           );
         else assert.ok(seen.includes(`tcp ${ORIGIN6} 80`));
       });
+
+test(
+  "dns.md §16.12 with a routing mark every upstream packet carries it",
+  { skip, timeout: 60_000 },
+  async () => {
+    await box.nft(`
+table inet marks {
+  set unmarked { type ipv4_addr . inet_proto; flags dynamic; size 64; }
+  chain out {
+    type filter hook output priority -200;
+    oifname "lo" accept
+    meta mark != 0x2a meta nfproto ipv4 update @unmarked { ip daddr . meta l4proto }
+  }
+}`);
+    const settings = { mode: "redir-host", respectRules: false, ipv6: false } as const;
+    const policy = `{ six.test: "tcp://${FOR_PROXIES}", proxy.test: system }`;
+    const text = configText(settings).replace("dns:\n", `dns:\n  nameserver-policy: ${policy}\n`);
+    await using _core = await startCore(`routing-mark: 42\n${text}`, { prefix: box.prefix });
+    await departures.forget();
+    assert.deepEqual(await ask("www.site.test", "A"), [ORIGIN]);
+    assert.equal(await get("http://www.site.test/"), "hi");
+    const listed = await box.run("nft", "list", "set", "inet", "marks", "unmarked");
+    const servers = (await departures.list()).filter((line) => line.endsWith(" 53"));
+    await box.nft("delete table inet marks");
+    assert.deepEqual(servers, [`tcp ${FOR_PROXIES} 53`, `udp ${MAIN} 53`, `udp ${SYSTEM} 53`]);
+    assert.doesNotMatch(listed, /elements/);
+  },
+);
