@@ -179,6 +179,8 @@ table inet marks {
     await using _core = await startCore(`routing-mark: 42\n${text}`, { prefix: box.prefix });
     await departures.forget();
     assert.deepEqual(await ask("www.site.test", "A"), [ORIGIN]);
+    assert.deepEqual(await ask("six.test", "A"), []);
+    assert.deepEqual(await ask("proxy.test", "A"), [PROXY]);
     assert.equal(await get("http://www.site.test/"), "hi");
     const listed = await box.run("nft", "list", "set", "inet", "marks", "unmarked");
     const servers = (await departures.list()).filter((line) => line.endsWith(" 53"));
