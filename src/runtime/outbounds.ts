@@ -35,6 +35,8 @@ export interface Outbounds extends AsyncDisposable {
   readonly all: ReadonlyMap<string, Outbound>;
   readonly direct: Outbound;
   readonly global: Outbound;
+  /** Ends what groups do by themselves (delay tests); they still pick. For a generation that only finishes its sessions. */
+  quiet(): Promise<void>;
   /** Options and common fields as configured; absent for built-ins. */
   readonly configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>;
   /** Makes an outbound of a node that stands in no file; it belongs to the caller. */
@@ -59,7 +61,7 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
   for (const proxy of config.proxies) all.set(proxy.name, undo.use(await openProxy(proxy, dialers, env)));
   const groups = [...config.groups];
   if (!groups.some(({ name }) => name === "GLOBAL")) groups.push(globalGroup(config));
-  await openGroups(groups, all, undo, env);
+  const opened = await openGroups(groups, all, undo, env);
 
   const owned = undo.move();
   return {
@@ -67,6 +69,9 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     direct,
     global: all.get("GLOBAL") as Outbound,
     open: (node) => openProxy(node, dialers, env),
+    async quiet() {
+      await Promise.all(opened.map((group) => group[Symbol.asyncDispose]())); // a second time does nothing
+    },
     configOf: new Map([...config.proxies, ...groups].map((entry) => [entry.name, entry])),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
@@ -180,7 +185,8 @@ async function openGroups(
   all: Map<string, Outbound>,
   owner: AsyncDisposableStack,
   env: OutboundsEnv,
-): Promise<void> {
+): Promise<readonly Outbound[]> {
+  const made: Outbound[] = [];
   const byName = new Map(groups.map((group) => [group.name, group]));
   const open = async (name: string): Promise<Outbound> => {
     const known = all.get(name);
@@ -194,9 +200,10 @@ async function openGroups(
       provided: providedBy(settings.use, env.providers),
       emptyFallback: await open(settings.emptyFallback),
     };
-    const made = owner.use(await openGroup(group, memberList(settings, sources), env));
-    all.set(name, made);
-    return made;
+    const opened = owner.use(await openGroup(group, memberList(settings, sources), env));
+    made.push(opened);
+    all.set(name, opened);
+    return opened;
   };
   const openAll = async (names: readonly string[]): Promise<Outbound[]> => {
     const opened: Outbound[] = [];
@@ -204,6 +211,7 @@ async function openGroups(
     return opened;
   };
   for (const { name } of groups) await open(name);
+  return made;
 }
 
 function openGroup(

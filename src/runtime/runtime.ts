@@ -108,6 +108,7 @@ export class Runtime {
     await this.lists.quiet();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
+    await this.outbounds.quiet(); // its last session may last for hours
     await this.#sessions.drained();
     await this.#owned.disposeAsync();
   }

@@ -3,7 +3,17 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { closeSync, constants, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -228,6 +238,116 @@ test("tunnels of both networks carry, to an address and to one in brackets", asy
   socket.close();
   assert.doesNotMatch(core.output(), /a fault of weir/);
 });
+
+test("a generation that only finishes a session stops its delay tests", async () => {
+  const ports = await freePorts(2);
+  const [mixed, controller] = ports as [number, number];
+  let probes = 0;
+  await using page = await openTcpOrigin((socket) => {
+    probes++;
+    socket.end("HTTP/1.1 204 No Content\r\n\r\n");
+  });
+  await using origin = await openTcpOrigin(echo);
+  const group = `{ name: G, type: url-test, proxies: [DIRECT], url: "http://127.0.0.1:${page.port}/", interval: 1, lazy: false }`;
+  await using _core = await startCore(configText(ports, `proxy-groups: [${group}]\n`));
+  using client = await openRawClient(mixed);
+  client.send(`CONNECT 127.0.0.1:${origin.port} HTTP/1.1\r\n\r\n`);
+  await client.until("\r\n\r\n");
+  await eventually(async () => assert.ok(probes >= 2));
+  assert.equal(await change(controller, "PUT", { payload: configText(ports) }), 204);
+  await delay(200); // one may have been under way
+  const before = probes;
+  await delay(2_500);
+  assert.equal(probes, before);
+  client.send("still here");
+  await client.until("still here");
+});
+
+test("a fault that nobody caught is logged and ends nothing", async () => {
+  const ports = await freePorts(2);
+  const faults = `setTimeout(() => { Promise.reject(new Error("lost promise")); throw new Error("lost throw") }, 2500)`;
+  await using core = await startCore(configText(ports), {
+    prefix: [process.execPath, `--import=data:text/javascript,${encodeURIComponent(faults)}`],
+    program: join(import.meta.dirname, "..", "..", "src", "boot.mjs"),
+  });
+  await core.shows(/level=error msg="a fault of weir, please report it: Error: lost throw/);
+  await core.shows(/level=error msg="a fault of weir, please report it: Error: lost promise/);
+  assert.equal(await reachable(ports[0] as number, "127.0.0.1"), true);
+  assert.equal(await core.stop("SIGTERM"), 0);
+});
+
+test("out of descriptors: clients are turned away, nothing spins, and it goes on afterwards", async () => {
+  const ports = await freePorts(2);
+  const [mixed] = ports as [number];
+  await using origin = await openTcpOrigin(echo);
+  await using core = await startCore(configText(ports), { prefix: ["prlimit", "--nofile=100"] });
+  const clients = Array.from({ length: 300 }, () => {
+    const socket = connect(mixed, "127.0.0.1");
+    socket.on("error", () => {}); // being turned away is what it is about
+    socket.write(`CONNECT 127.0.0.1:${origin.port} HTTP/1.1\r\n\r\n`);
+    return socket;
+  });
+  await delay(1_000);
+  const before = ticksOf(core.pid);
+  await delay(1_000);
+  assert.ok(
+    ticksOf(core.pid) - before < 50,
+    "more than half a second of CPU time in a second without events",
+  );
+  for (const socket of clients) socket.destroy();
+  await eventually(async () => {
+    using client = await openRawClient(mixed);
+    client.send(`CONNECT 127.0.0.1:${origin.port} HTTP/1.1\r\n\r\nhello`);
+    await client.until("hello");
+  });
+});
+
+const port16 = (port: number): readonly number[] => [port >> 8, port & 255];
+
+/** How far a client gets before it goes: each leaves a connection behind that has to be noticed. */
+const ABORTED: Readonly<Record<string, (client: RawClient, silentPort: number) => Promise<unknown>>> = {
+  ...PHASES,
+  "waits for a dial": async (client) => client.send("CONNECT 192.0.2.1:80 HTTP/1.1\r\n\r\n"),
+  "uploads to a server that reads": async (client, silentPort) => {
+    client.send(Buffer.from([5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, ...port16(silentPort)]));
+    await client.read(12);
+    client.send(Buffer.alloc(100_000));
+  },
+  "stops in the body of a plain request": async (client, silentPort) =>
+    client.send(`POST http://127.0.0.1:${silentPort}/ HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\nabc`),
+};
+
+test("clients that reset their connections in any phase leave no descriptor and no row", async (context) => {
+  const ports = await freePorts(2);
+  const [mixed, controller] = ports as [number, number];
+  await using silent = await openTcpOrigin((socket) => void socket.resume());
+  await using core = await startCore(configText(ports));
+  const before = descriptorsOf(core.pid);
+  const each = 100;
+  for (const [phase, act] of Object.entries(ABORTED)) {
+    for (let round = 0; round < each; round += 20)
+      await Promise.all(
+        Array.from({ length: 20 }, async () => {
+          const client = await openRawClient(mixed);
+          await act(client, silent.port);
+          client.socket.resetAndDestroy();
+        }),
+      );
+    await eventually(async () => assert.ok(descriptorsOf(core.pid) <= before + 2, phase));
+  }
+  const { connections } = (await (await fetch(`http://127.0.0.1:${controller}/connections`)).json()) as {
+    connections: readonly unknown[] | null;
+  };
+  assert.equal(connections?.length ?? 0, 0);
+  assert.doesNotMatch(core.output(), /a fault of weir|Warning/);
+  context.diagnostic(`${each} resets in each of ${Object.keys(ABORTED).length} phases`);
+});
+
+/** CPU time of a process in hundredths of a second. */
+function ticksOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return Number(fields[11]) + Number(fields[12]);
+}
 
 function descriptorsOf(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
