@@ -1,0 +1,106 @@
+/** What the API reads and commands of traffic control. Times are Unix seconds, amounts bytes, rates bit/s. */
+import type { Dimension } from "./policy.ts";
+
+export interface GovernanceControl {
+  readonly enabled: boolean;
+  nowSeconds(): number;
+  status(): GovernanceView;
+  /** The running document as it can be sent back, in the keys of the file. */
+  policies(): PoliciesView;
+  /**
+   * All or nothing. `ApiError` 409 for a stale revision, `ConfigError` for a bad document, `ApiError` 500 where it could
+   * not be put in force. `persist` also writes the block into the configuration file, comments kept: `ApiError` 400
+   * where the configuration is no file.
+   */
+  replace(change: PoliciesChange): Promise<PoliciesView>;
+  rules(): readonly RuleSignatureView[];
+  /** Null: no such policy. Throws `StoreError` where it could not be committed. */
+  reset(id: string): PolicyStatusView | null;
+  /** Buckets with from <= start < to, ascending; an unknown key has none. */
+  report(query: ReportQuery): readonly ReportBucketView[];
+}
+
+export interface PoliciesView {
+  readonly revision: number;
+  readonly config: object;
+}
+
+export interface PoliciesChange {
+  readonly revision: number;
+  readonly config: unknown;
+  readonly persist: boolean;
+}
+
+export interface CountersView {
+  readonly upload: number;
+  readonly download: number;
+  readonly connections: number;
+  readonly exceeded: number;
+}
+
+export interface GovernanceView {
+  readonly enabled: boolean;
+  readonly revision: number;
+  readonly lastCheckpoint: number;
+  readonly storeBytes: number;
+  readonly uncompressedBytes: number;
+  /** By id. */
+  readonly policies: readonly PolicyStatusView[];
+}
+
+export interface PolicyStatusView {
+  readonly id: string;
+  readonly name: string;
+  readonly dimension: Dimension;
+  readonly enabled: boolean;
+  readonly uploadBps: number;
+  readonly downloadBps: number;
+  readonly quota: {
+    readonly totalBytes: number;
+    readonly uploadBytes: number;
+    readonly downloadBytes: number;
+    /** 0: no quota. */
+    readonly windowSeconds: number;
+    readonly overageUploadBps: number;
+    readonly overageDownloadBps: number;
+    readonly portal: boolean;
+  };
+  readonly device: { readonly mac: string; readonly sourceCidrs: readonly string[] } | null;
+  /** `type` in normal form. */
+  readonly rule: {
+    readonly type: string;
+    readonly payload: string;
+    readonly target: string;
+    readonly fingerprint: string;
+  } | null;
+  readonly target: { readonly kind: "proxy" | "group"; readonly name: string } | null;
+  readonly counters: CountersView;
+  /** Bytes inside the quota's window. */
+  readonly rolling: { readonly upload: number; readonly download: number };
+  readonly activeConnections: number;
+  readonly overQuota: boolean;
+  readonly lastUpdated: number;
+  readonly lastReset: number;
+  readonly generation: number;
+}
+
+export interface RuleSignatureView {
+  readonly index: number;
+  /** API spelling. */
+  readonly type: string;
+  readonly payload: string;
+  readonly target: string;
+  readonly fingerprint: string;
+}
+
+export interface ReportQuery {
+  readonly key: string;
+  readonly granularity: "hour" | "day" | "month";
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface ReportBucketView {
+  readonly start: number;
+  readonly counters: CountersView;
+}

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Slot, TokenBucket } from "./bucket.ts";
+
+const SECONDS = 10;
+
+interface Flow {
+  readonly slots: readonly Slot[];
+  /** What a read gives at most. */
+  readonly readBytes: number;
+  moved: number;
+}
+
+const flow = (buckets: readonly TokenBucket[], readBytes = 64 * 1024): Flow => ({
+  slots: buckets.map((bucket) => new Slot(bucket, null)),
+  readBytes,
+  moved: 0,
+});
+
+/** Streams that always have something to say: each takes a piece, waits as told (a timer is up to 4 ms late), goes on. */
+function simulate(flows: readonly Flow[], seconds = SECONDS): void {
+  const readyAt = flows.map(() => 0);
+  let jitter = 1;
+  for (;;) {
+    const next = readyAt.indexOf(Math.min(...readyAt));
+    const nowMs = readyAt[next] as number;
+    if (nowMs >= seconds * 1000) return;
+    const one = flows[next] as Flow;
+    const bytes = Math.min(one.readBytes, ...one.slots.map(({ bucket }) => bucket.pieceBytes));
+    const holdMs = Math.max(...one.slots.map((slot) => slot.bucket.take(slot, bytes, nowMs)));
+    jitter = (jitter * 48_271) % 0x7fffffff;
+    const late = holdMs === 0 ? 0.01 : (jitter % 4000) / 1000;
+    readyAt[next] = nowMs + holdMs + late;
+    if (nowMs + holdMs < seconds * 1000) one.moved += bytes;
+  }
+}
+
+/** Jain's index: 1 where all shares are equal. */
+function jain(shares: readonly number[]): number {
+  const sum = shares.reduce((a, b) => a + b, 0);
+  return sum ** 2 / (shares.length * shares.reduce((a, b) => a + b * b, 0));
+}
+
+for (const mbit of [1, 10, 100, 1000])
+  for (const count of [1, 16, 100])
+    test(`${mbit} Mbit/s over ${count} flows: within 3 %, Jain at least 0.95`, () => {
+      const bucket = new TokenBucket(mbit * 1e6, 0);
+      // every other flow reads as TLS does, in records of 16 KiB
+      const flows = Array.from({ length: count }, (_, at) => flow([bucket], at % 2 === 0 ? 65_536 : 16_384));
+      simulate(flows);
+      const moved = flows.reduce((sum, one) => sum + one.moved, 0);
+      const wanted = (mbit * 1e6 * SECONDS) / 8;
+      assert.ok(Math.abs(moved / wanted - 1) <= 0.03, `${(moved / wanted - 1) * 100} %`);
+      assert.ok(jain(flows.map((one) => one.moved)) >= 0.95, `Jain ${jain(flows.map((one) => one.moved))}`);
+    });
+
+test("§11.2 two sessions share 8 Mbit/s; a device of 3 Mbit/s among them gets 3 and the other 5", () => {
+  const common = new TokenBucket(8e6, 0);
+  const device = new TokenBucket(3e6, 0);
+  const free = flow([common]);
+  const bound = flow([common, device]);
+  simulate([free, bound]);
+  assert.ok(Math.abs(bound.moved / (3e6 * (SECONDS / 8)) - 1) < 0.04, `bound ${bound.moved}`);
+  assert.ok(Math.abs(free.moved / (5e6 * (SECONDS / 8)) - 1) < 0.04, `free ${free.moved}`);
+});
+
+test("§11.3 8 kbit/s passes a datagram of 1,500 bytes; what is refused costs nothing", () => {
+  const slow = new TokenBucket(8000, 0);
+  const slot = new Slot(slow, null);
+  assert.ok(slow.grants(slot, 1500, 0));
+  slow.spend(slot, 1500, 0);
+  assert.ok(!slow.grants(slot, 100, 0));
+  assert.ok(!slow.grants(slot, 100, 99));
+  assert.ok(slow.grants(slot, 100, 101), "asking in vain took nothing");
+});
+
+test("a full bucket lets one larger datagram pass and then owes for it", () => {
+  const bucket = new TokenBucket(80_000, 0); // 10 bytes a ms
+  const slot = new Slot(bucket, null);
+  assert.ok(bucket.grants(slot, 9000, 0));
+  bucket.spend(slot, 9000, 0);
+  assert.ok(!bucket.grants(slot, 1, 700));
+  assert.ok(bucket.grants(slot, 1, 760));
+});
+
+test("datagrams beside a stream that is always waiting get their share", () => {
+  const bucket = new TokenBucket(8e6, 0);
+  const stream = flow([bucket]);
+  const slot = new Slot(bucket, null);
+  let passed = 0;
+  let streamReadyMs = 0;
+  for (let nowMs = 0; nowMs < 10_000; nowMs++) {
+    if (streamReadyMs <= nowMs) {
+      const bytes = bucket.pieceBytes;
+      streamReadyMs = nowMs + bucket.take(stream.slots[0] as Slot, bytes, nowMs);
+      stream.moved += bytes;
+    }
+    if (!bucket.grants(slot, 1000, nowMs)) continue;
+    bucket.spend(slot, 1000, nowMs);
+    passed += 1000;
+  }
+  assert.ok(Math.abs((passed + stream.moved) / 10e6 - 1) < 0.03, `${passed + stream.moved}`);
+  assert.ok(jain([passed, stream.moved]) >= 0.95, `${passed} and ${stream.moved}`);
+});

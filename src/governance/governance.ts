@@ -1,0 +1,175 @@
+/** Traffic control as the program sees it: prepare what can fail, then switch without failure. */
+import { ConfigError, messageOf, StoreError } from "#core/errors.ts";
+import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
+import type { Log } from "#core/log.ts";
+import { Checkpoint, loadBooks } from "./checkpoint.ts";
+import type { GovernedLedger } from "./ledger.ts";
+import { entriesOf, repeatedId } from "./policy-book.ts";
+import { Running, type RunningParts } from "./running.ts";
+import type { GovernanceSettings } from "./settings.ts";
+import { MemoryStore, type StoreFile } from "./store.ts";
+import { statusView } from "./views.ts";
+
+export interface GovernanceEnv {
+  readonly ledger: GovernedLedger;
+  readonly log: Log;
+  /** Where `store` of the configuration lies. Throws `ConfigError`. */
+  storeFile(store: string): { readonly key: string; readonly file: StoreFile };
+}
+
+/** A configuration that is ready. Exactly one of the two is called. */
+export interface Prepared {
+  /** Puts it in force: synchronous, never throws. */
+  activate(): void;
+  abandon(): void;
+}
+
+export class Governance implements Disposable {
+  readonly #env: GovernanceEnv;
+  #running: Running | null = null;
+  #revision = 0;
+
+  constructor(env: GovernanceEnv) {
+    this.#env = env;
+  }
+
+  /** Grows with every configuration that was applied. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  get settings(): GovernanceSettings | null {
+    return this.#running?.parts.settings ?? null;
+  }
+
+  get enabled(): boolean {
+    return this.#running !== null;
+  }
+
+  /**
+   * Opens what the configuration needs and commits what the one in force has counted. Throws with nothing changed.
+   * `tolerant`: a store that cannot be opened is logged, and nothing is kept over a restart; the limits hold.
+   */
+  prepare(settings: GovernanceSettings | null, { tolerant }: { readonly tolerant: boolean }): Prepared {
+    const next = settings?.enabled === true ? this.#open(settings, tolerant) : null;
+    const isNew = next !== null && next.checkpoint !== this.#running?.parts.checkpoint;
+    const abandon = (): void => {
+      if (isNew) next.checkpoint[Symbol.dispose]();
+    };
+    try {
+      this.#running?.commit();
+    } catch (error) {
+      abandon();
+      throw error;
+    }
+    return { abandon, activate: () => this.#activate(next) };
+  }
+
+  #open(settings: GovernanceSettings, tolerant: boolean): RunningParts {
+    const entries = entriesOf(settings);
+    const repeated = repeatedId(entries);
+    if (repeated !== null) throw new ConfigError(`traffic-control: policy id ${repeated} is used twice`);
+    const { key, file } = this.#env.storeFile(settings.store);
+    const now = this.#running?.parts;
+    const maxBytes = settings.maxStoreSizeBytes;
+    if (now?.storeKey === key) {
+      checkSize(now.checkpoint.storeBytes, settings);
+      return { settings, entries, storeKey: key, books: now.books, checkpoint: now.checkpoint };
+    }
+    const { log } = this.#env;
+    try {
+      checkSize(file.sizeBytes(), settings);
+      const store = file.open();
+      const books = loadBooks(store, log);
+      return {
+        settings,
+        entries,
+        storeKey: key,
+        books,
+        checkpoint: new Checkpoint(store, file, maxBytes, log),
+      };
+    } catch (error) {
+      if (!tolerant) throw error;
+      log.error(`traffic control: ${messageOf(error)}; nothing that is counted outlives this process`);
+      const store = new MemoryStore();
+      const nowhere: StoreFile = { open: () => store, sizeBytes: () => 0, compact() {} };
+      const checkpoint = new Checkpoint(store, nowhere, maxBytes, log);
+      return { settings, entries, storeKey: `memory ${key}`, books: loadBooks(store, log), checkpoint };
+    }
+  }
+
+  #activate(next: RunningParts | null): void {
+    const { ledger, log } = this.#env;
+    const old = this.#running;
+    old?.stop();
+    if (old !== null && old.parts.checkpoint !== next?.checkpoint) {
+      ledger.install(null); // counts to the last byte go to the books that they belong to
+      finish(old, log);
+    }
+    this.#revision++;
+    this.#running = next === null ? null : new Running(next, ledger, log);
+    if (this.#running === null) ledger.install(null);
+    else this.#running.start();
+  }
+
+  status(): GovernanceView {
+    const running = this.#running;
+    if (running === null) {
+      const none = { lastCheckpoint: 0, storeBytes: 0, uncompressedBytes: 0, policies: [] };
+      return { enabled: false, revision: this.#revision, ...none };
+    }
+    this.#env.ledger.settle();
+    const { entries, checkpoint } = running.parts;
+    return {
+      enabled: true,
+      revision: this.#revision,
+      lastCheckpoint: checkpoint.lastSeconds,
+      storeBytes: checkpoint.storeBytes,
+      uncompressedBytes: checkpoint.uncompressedBytes,
+      policies: entries
+        .map((entry) => statusView(entry, running.stateOf(entry)))
+        .sort((a, b) => (a.id < b.id ? -1 : 1)),
+    };
+  }
+
+  /** Null: no such policy. Throws `StoreError` where the reset could not be committed. */
+  reset(id: string): PolicyStatusView | null {
+    const running = this.#running;
+    const entry = running?.parts.entries.find(({ policy }) => policy.id === id);
+    if (running === null || entry === undefined) return null;
+    this.#env.ledger.settle();
+    const state = running.stateOf(entry);
+    state.reset(running.nowSeconds());
+    running.commit();
+    return statusView(entry, state);
+  }
+
+  report({ key, granularity, from, to }: ReportQuery): readonly ReportBucketView[] {
+    if (this.#running === null) return [];
+    this.#env.ledger.settle();
+    return this.#running.parts.books.reports.query(key, granularity, from, to);
+  }
+
+  /** Commits and closes the store; what is counted later is lost. */
+  [Symbol.dispose](): void {
+    this.#activate(null);
+  }
+}
+
+function finish(running: Running, log: Log): void {
+  try {
+    running.commit();
+  } catch (error) {
+    log.error(`traffic control: the last counts are lost: ${messageOf(error)}`);
+  }
+  try {
+    running.parts.checkpoint[Symbol.dispose]();
+  } catch (error) {
+    log.error(`traffic control: closing the store: ${messageOf(error)}`);
+  }
+}
+
+function checkSize(sizeBytes: number, { store, maxStoreSizeBytes }: GovernanceSettings): void {
+  if (sizeBytes > maxStoreSizeBytes)
+    throw new StoreError(`${store} has ${sizeBytes} bytes, more than max-store-size ${maxStoreSizeBytes}`);
+}

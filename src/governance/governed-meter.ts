@@ -1,0 +1,120 @@
+import type { Direction, Meter } from "#core/meter.ts";
+import type { Decision } from "#core/router.ts";
+import type { Metadata } from "#core/session.ts";
+import type { Account } from "./account.ts";
+import type { Slot } from "./bucket.ts";
+import type { GovernedLedger } from "./ledger.ts";
+
+/** A piece that was paid for and counted and is held back until its time. */
+interface Held {
+  account: Account | null;
+  slots: readonly Slot[];
+  bytes: number;
+  untilMs: number;
+}
+
+const noneHeld = (): Held => ({ account: null, slots: [], bytes: 0, untilMs: 0 });
+
+/** One session's meter. Bound to an account; a change of the policies binds it anew, whatever it matched before. */
+export class GovernedMeter implements Meter {
+  readonly metadata: Metadata;
+  readonly decision: Decision;
+  readonly #ledger: GovernedLedger;
+  #account: Account | null = null;
+  #upload: readonly Slot[] = [];
+  #download: readonly Slot[] = [];
+  readonly #heldUpload = noneHeld();
+  readonly #heldDownload = noneHeld();
+  #closed = false;
+
+  constructor(ledger: GovernedLedger, metadata: Metadata, decision: Decision) {
+    this.#ledger = ledger;
+    this.metadata = metadata;
+    this.decision = decision;
+  }
+
+  /** Null: no policy applies. */
+  get account(): Account | null {
+    return this.#account;
+  }
+
+  bind(account: Account | null): void {
+    this.#account = account;
+    this.#upload = account?.slots("upload") ?? [];
+    this.#download = account?.slots("download") ?? [];
+  }
+
+  get pieceBytes(): number {
+    return Math.min(pieceOf(this.#upload), pieceOf(this.#download));
+  }
+
+  charge(direction: Direction, bytes: number): number {
+    const account = this.#account;
+    if (account === null) return 0;
+    const slots = direction === "upload" ? this.#upload : this.#download;
+    this.#ledger.refresh(account);
+    let holdMs = 0;
+    if (slots.length > 0) {
+      const nowMs = this.#ledger.clock.monotonicMs();
+      for (let at = 0; at < slots.length; at++) {
+        const slot = slots[at] as Slot;
+        if (slot.applies) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
+      }
+      if (holdMs > 0) this.#hold(direction, bytes, nowMs + holdMs);
+    }
+    this.#ledger.record(account, direction, bytes);
+    return holdMs;
+  }
+
+  admit(direction: Direction, bytes: number): boolean {
+    const account = this.#account;
+    if (account === null) return true;
+    const slots = direction === "upload" ? this.#upload : this.#download;
+    this.#ledger.refresh(account);
+    if (slots.length > 0) {
+      const nowMs = this.#ledger.clock.monotonicMs();
+      for (let at = 0; at < slots.length; at++) {
+        const slot = slots[at] as Slot;
+        if (slot.applies && !slot.bucket.grants(slot, bytes, nowMs)) return false;
+      }
+      for (let at = 0; at < slots.length; at++) {
+        const slot = slots[at] as Slot;
+        if (slot.applies) slot.bucket.spend(slot, bytes, nowMs);
+      }
+    }
+    this.#ledger.record(account, direction, bytes);
+    return true;
+  }
+
+  #hold(direction: Direction, bytes: number, untilMs: number): void {
+    const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
+    held.account = this.#account;
+    held.slots = direction === "upload" ? this.#upload : this.#download;
+    held.bytes = bytes;
+    held.untilMs = untilMs;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#takeBack("upload", this.#heldUpload);
+    this.#takeBack("download", this.#heldDownload);
+    this.#ledger.close(this);
+  }
+
+  /** What was still held back when the session ended never went out. */
+  #takeBack(direction: Direction, { account, slots, bytes, untilMs }: Held): void {
+    if (account === null || untilMs <= this.#ledger.clock.monotonicMs()) return;
+    for (const { bucket } of slots.filter(({ applies }) => applies)) bucket.giveBack(bytes);
+    this.#ledger.record(account, direction, -bytes);
+  }
+}
+
+function pieceOf(slots: readonly Slot[]): number {
+  let least = Number.MAX_SAFE_INTEGER;
+  for (let at = 0; at < slots.length; at++) {
+    const slot = slots[at] as Slot;
+    if (slot.applies) least = Math.min(least, slot.bucket.pieceBytes);
+  }
+  return least;
+}

@@ -1,0 +1,157 @@
+/** The ledger of a core with traffic control: every session has a meter, whether a policy applies today or not. */
+import type { Direction, Ledger, Meter } from "#core/meter.ts";
+import type { PolicyBook } from "#core/policy.ts";
+import type { Decision } from "#core/router.ts";
+import type { Metadata } from "#core/session.ts";
+import { Account, Force } from "./account.ts";
+import { HOUR_SECONDS, hourStart } from "./calendar.ts";
+import type { GovernanceClock } from "./clock.ts";
+import { GovernedMeter } from "./governed-meter.ts";
+import type { PolicyState } from "./policy-state.ts";
+import type { Reports } from "./reports.ts";
+import type { StateBook } from "./state-book.ts";
+
+/** What the ledger works by. */
+export interface Rules {
+  readonly book: PolicyBook;
+  readonly states: StateBook;
+  readonly reports: Reports;
+  /** A quota was reached: commit soon. Never throws. */
+  readonly onExceeded: () => void;
+}
+
+export class GovernedLedger implements Ledger {
+  readonly clock: GovernanceClock;
+  readonly #meters = new Set<GovernedMeter>();
+  #rules: Rules | null = null;
+  #forces = new Map<string, Force>();
+  /** By the ids of its policies. */
+  #accounts = new Map<string, Account>();
+  /** The hour that pending sums belong to. */
+  #hour = 0;
+
+  constructor(clock: GovernanceClock) {
+    this.clock = clock;
+  }
+
+  open(metadata: Metadata, decision: Decision): Meter {
+    const meter = new GovernedMeter(this, metadata, decision);
+    this.#meters.add(meter);
+    const account = this.#bind(meter);
+    if (account !== null) this.#countConnection(account, account.forces);
+    return meter;
+  }
+
+  close(meter: GovernedMeter): void {
+    this.#meters.delete(meter);
+    this.#unbind(meter);
+  }
+
+  /**
+   * Puts other rules in force (null: none). What the old ones counted is handed on first; then every live session is
+   * bound anew, so no byte is counted twice or lost. Buckets are new and full.
+   */
+  install(rules: Rules | null): void {
+    this.settle();
+    const before = new Map([...this.#meters].map((meter) => [meter, meter.account] as const));
+    for (const meter of this.#meters) this.#unbind(meter);
+    for (const account of this.#accounts.values()) account.retired = true;
+    this.#accounts = new Map();
+    this.#rules = rules;
+    const nowMs = this.clock.monotonicMs();
+    this.#forces = new Map(
+      rules?.book.policies.map((policy) => [
+        policy.id,
+        new Force(policy, rules.states.get(policy.id) as PolicyState, nowMs),
+      ]),
+    );
+    for (const [meter, old] of before) {
+      const account = this.#bind(meter);
+      if (account === null) continue;
+      const known = new Set(old?.forces.map(({ state }) => state));
+      const added = account.forces.filter(({ state }) => !known.has(state));
+      if (added.length > 0 && (old === null || added.length === account.forces.length))
+        this.#countConnection(account, added);
+      else for (const { state } of added) state.counters.connections++;
+    }
+  }
+
+  /** Hands all sums on to policies and reports, and forgets accounts that nobody uses. */
+  settle(): void {
+    const nowSeconds = this.#nowSeconds();
+    for (const [key, account] of this.#accounts) {
+      account.settle(this.#hour, nowSeconds);
+      if (account.users === 0) this.#accounts.delete(key);
+    }
+    this.#hour = hourStart(nowSeconds);
+    for (const { state } of this.#forces.values()) state.refresh(nowSeconds);
+  }
+
+  /** Before a transfer: has time freed the quota of a policy that was over? */
+  refresh({ quotas }: Account): void {
+    for (let at = 0; at < quotas.length; at++) {
+      const state = quotas[at] as PolicyState;
+      if (state.overQuota) state.refresh(this.#nowSeconds());
+    }
+  }
+
+  /** Counts; `bytes` is negative for a piece that never went out. */
+  record(account: Account, direction: Direction, bytes: number): void {
+    const nowSeconds = this.#nowSeconds();
+    if (nowSeconds >= this.#hour + HOUR_SECONDS || nowSeconds < this.#hour) this.settle();
+    const { pending, quotas } = account;
+    pending[direction] += bytes;
+    if (account.retired) account.settle(this.#hour, nowSeconds);
+    for (let at = 0; at < quotas.length; at++) {
+      const state = quotas[at] as PolicyState;
+      const isUpload = direction === "upload";
+      if (!state.use(isUpload ? bytes : 0, isUpload ? 0 : bytes, nowSeconds)) continue;
+      account.exceeded(state);
+      this.#rules?.onExceeded();
+    }
+  }
+
+  #nowSeconds(): number {
+    return Math.floor(this.clock.wallMs() / 1000);
+  }
+
+  #bind(meter: GovernedMeter): Account | null {
+    const account = this.#accountFor(meter);
+    meter.bind(account);
+    if (account === null) return null;
+    account.users++;
+    const nowSeconds = this.#nowSeconds();
+    for (const { state } of account.forces) {
+      state.active++;
+      state.refresh(nowSeconds);
+    }
+    return account;
+  }
+
+  #unbind(meter: GovernedMeter): void {
+    const { account } = meter;
+    if (account === null) return;
+    account.users--;
+    for (const { state } of account.forces) state.active--;
+    meter.bind(null);
+  }
+
+  #accountFor({ metadata, decision }: GovernedMeter): Account | null {
+    if (this.#rules === null) return null;
+    const policies = this.#rules.book.select(metadata, decision);
+    if (policies.length === 0) return null;
+    const key = policies.map(({ id }) => id).join("|");
+    let account = this.#accounts.get(key);
+    if (account === undefined) {
+      const forces = policies.map(({ id }) => this.#forces.get(id) as Force);
+      account = new Account(forces, this.#rules.reports);
+      this.#accounts.set(key, account);
+    }
+    return account;
+  }
+
+  #countConnection(account: Account, forces: readonly Force[]): void {
+    account.pending.connections++;
+    for (const { state } of forces) state.counters.connections++;
+  }
+}

@@ -1,0 +1,131 @@
+/** What a policy has counted: one generation of it. Outlives books, and with the store the process. */
+import type { Dimension, Policy, QuotaLimits } from "#core/policy.ts";
+import { loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
+import { isOver, RollingWindow, type StoredWindow } from "./quota.ts";
+
+export class PolicyState {
+  /** `<id>`; of an old generation `<id>@<generation>`. */
+  key: string;
+  readonly dimension: Dimension;
+  readonly identity: string;
+  generation: number;
+  counters: Counters = zero();
+  window: RollingWindow | null = null;
+  overQuota = false;
+  /** Unix seconds; 0: never. */
+  lastUpdated = 0;
+  lastReset: number;
+  /** When it was last configured. */
+  lastSeen: number;
+  /** Sessions that belong to it now; not stored. */
+  active = 0;
+  /** Differs from what the store has. */
+  dirty = true;
+  /** Differs from what the journal has; `journalFrom` is the oldest quota bucket touched since the last commit. */
+  journalDirty = false;
+  journalFrom = Infinity;
+  limits: QuotaLimits | null = null;
+
+  constructor(
+    { key, dimension, identity }: { key: string; dimension: Dimension; identity: string },
+    generation: number,
+    nowSeconds: number,
+  ) {
+    this.key = key;
+    this.dimension = dimension;
+    this.identity = identity;
+    this.generation = generation;
+    this.lastReset = this.lastSeen = nowSeconds;
+  }
+
+  static of({ id, dimension, identity }: Policy, generation: number, nowSeconds: number): PolicyState {
+    return new PolicyState({ key: id, dimension, identity }, generation, nowSeconds);
+  }
+
+  /** Takes the quota in force; a window of another length must have been made a new generation before. */
+  setLimits(limits: QuotaLimits | null, nowSeconds: number): void {
+    this.limits = limits;
+    if (limits !== null) this.window ??= new RollingWindow(limits.windowSeconds);
+    this.refresh(nowSeconds);
+  }
+
+  /** Looks whether time has freed the window. */
+  refresh(nowSeconds: number): void {
+    this.window?.expire(nowSeconds);
+    const over = this.limits !== null && this.window !== null && isOver(this.limits, this.window);
+    if (over !== this.overQuota) this.touch();
+    this.overQuota = over;
+  }
+
+  /** Counts against the quota; true: this transfer has reached a cap. */
+  use(upload: number, download: number, nowSeconds: number): boolean {
+    const { limits, window } = this;
+    if (limits === null || window === null) return false;
+    window.add(nowSeconds, upload, download);
+    this.touch();
+    this.journalFrom = Math.min(this.journalFrom, nowSeconds - window.widthSeconds);
+    const was = this.overQuota;
+    this.overQuota = isOver(limits, window);
+    return this.overQuota && !was;
+  }
+
+  reset(nowSeconds: number): void {
+    this.generation++;
+    this.counters = zero();
+    this.window?.clear();
+    this.overQuota = false;
+    this.lastReset = nowSeconds;
+    this.touch();
+  }
+
+  touch(): void {
+    this.dirty = this.journalDirty = true;
+  }
+
+  /** JSON; `fromSeconds` leaves older quota buckets out. */
+  encode(fromSeconds = -Infinity): string {
+    return JSON.stringify({
+      id: this.key,
+      dimension: this.dimension,
+      identity: this.identity,
+      generation: this.generation,
+      counters: storeCounters(this.counters),
+      window: this.window?.windowSeconds ?? 0,
+      buckets: this.window?.store(fromSeconds) ?? [],
+      over_quota: this.overQuota,
+      last_updated: this.lastUpdated,
+      last_reset: this.lastReset,
+      last_seen: this.lastSeen,
+    });
+  }
+
+  /** Throws where the text is no state. */
+  static decode(text: string): PolicyState {
+    const stored = JSON.parse(text) as StoredState;
+    const { id: key, dimension, identity } = stored;
+    if (typeof key !== "string" || !Array.isArray(stored.buckets))
+      throw new TypeError("not a policy's state");
+    const state = new PolicyState({ key, dimension, identity }, stored.generation, stored.last_reset);
+    state.counters = loadCounters(stored.counters);
+    if (stored.window > 0) state.window = new RollingWindow(stored.window, stored.buckets);
+    state.overQuota = stored.over_quota;
+    state.lastUpdated = stored.last_updated;
+    state.lastSeen = stored.last_seen;
+    state.dirty = false;
+    return state;
+  }
+}
+
+interface StoredState {
+  readonly id: string;
+  readonly dimension: Dimension;
+  readonly identity: string;
+  readonly generation: number;
+  readonly counters: unknown;
+  readonly window: number;
+  readonly buckets: StoredWindow;
+  readonly over_quota: boolean;
+  readonly last_updated: number;
+  readonly last_reset: number;
+  readonly last_seen: number;
+}

@@ -1,0 +1,110 @@
+/** Traffic control while it is switched on: one configuration, its books, its timers. */
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { Checkpoint, Books } from "./checkpoint.ts";
+import type { GovernedLedger } from "./ledger.ts";
+import { openPolicyBook, type BookEntry } from "./policy-book.ts";
+import type { PolicyState } from "./policy-state.ts";
+import type { GovernanceSettings } from "./settings.ts";
+
+const TICK_MS = 1000;
+
+export interface RunningParts {
+  readonly settings: GovernanceSettings;
+  readonly entries: readonly BookEntry[];
+  readonly books: Books;
+  readonly checkpoint: Checkpoint;
+  /** Where the store lies; the next configuration with the same keeps the file open. */
+  readonly storeKey: string;
+}
+
+export class Running {
+  readonly parts: RunningParts;
+  readonly #ledger: GovernedLedger;
+  readonly #log: Log;
+  readonly #members: ReadonlySet<string>;
+  #timer: NodeJS.Timeout | null = null;
+  #soon: NodeJS.Immediate | null = null;
+  #committedAtMs: number;
+  #failing = false;
+
+  constructor(parts: RunningParts, ledger: GovernedLedger, log: Log) {
+    this.parts = parts;
+    this.#ledger = ledger;
+    this.#log = log;
+    this.#members = new Set(parts.entries.map(({ policy }) => `${policy.dimension}:${policy.id}`));
+    this.#committedAtMs = ledger.clock.monotonicMs();
+  }
+
+  /** Synchronous and without failure: from here on the policies hold, for live sessions too. */
+  start(): void {
+    const { books, entries, settings, checkpoint } = this.parts;
+    const { states, reports } = books;
+    checkpoint.maxBytes = settings.maxStoreSizeBytes;
+    reports.configure(settings.reports);
+    reports.rename(states.reconcile(entries, this.nowSeconds()));
+    const book = openPolicyBook(entries);
+    this.#ledger.install({ book, states, reports, onExceeded: () => this.#commitSoon() });
+    this.#timer = setInterval(() => this.tick(), TICK_MS).unref();
+    this.#commitSoon();
+  }
+
+  /** The timers end; what was counted stays in the books. */
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    if (this.#soon !== null) clearImmediate(this.#soon);
+    this.#timer = this.#soon = null;
+    for (const { policy } of this.parts.entries) {
+      const state = this.parts.books.states.get(policy.id);
+      if (state !== null) state.lastSeen = this.nowSeconds();
+    }
+  }
+
+  nowSeconds(): number {
+    return Math.floor(this.#ledger.clock.wallMs() / 1000);
+  }
+
+  stateOf({ policy }: BookEntry): PolicyState {
+    return this.parts.books.states.get(policy.id) as PolicyState; // start() gave every policy one
+  }
+
+  /** Each second: the open minute, or the ordinary commit when its time has come. Never throws. */
+  tick(): void {
+    this.#ledger.settle();
+    const { checkpoint, books, settings } = this.parts;
+    const isDue = this.#ledger.clock.monotonicMs() - this.#committedAtMs >= settings.checkpointIntervalMs;
+    this.#guarded(() => (isDue ? this.commit() : checkpoint.journal(books)));
+  }
+
+  /** Everything counted so far goes to the store. Throws `StoreError`; the next tick then tries again. */
+  commit(): void {
+    const { checkpoint, books, settings, entries } = this.parts;
+    const nowSeconds = this.nowSeconds();
+    this.#ledger.settle();
+    books.reports.maintain(nowSeconds, this.#members);
+    const orphanBorder = nowSeconds - settings.reports.orphanRetentionMs / 1000;
+    books.states.dropOrphans(new Set(entries.map(({ policy }) => policy.id)), orphanBorder);
+    checkpoint.commit(books, nowSeconds);
+    this.#committedAtMs = this.#ledger.clock.monotonicMs();
+  }
+
+  /** Many quotas that are reached in one turn of the loop make one commit. */
+  #commitSoon(): void {
+    this.#soon ??= setImmediate(() => {
+      this.#soon = null;
+      this.#guarded(() => this.commit());
+    });
+  }
+
+  /** What could not be written stays in memory and is tried again; the log hears it once. */
+  #guarded(work: () => void): void {
+    try {
+      work();
+      this.#failing = false;
+    } catch (error) {
+      this.#committedAtMs = -Infinity;
+      if (!this.#failing) this.#log.error(`traffic control: ${messageOf(error)}; tried again each second`);
+      this.#failing = true;
+    }
+  }
+}
