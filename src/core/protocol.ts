@@ -17,6 +17,45 @@ export interface Protocol {
   readonly type: string;
   readonly inbound?: Side<never, InboundEnv, Inbound>;
   readonly outbound?: OutboundSide<never>;
+  /** Its listeners' users can be managed while they run: their inbound is a `ManagedInbound`. */
+  readonly users?: UserSupport;
+}
+
+/** A user as the file has it. */
+export interface WrittenUser {
+  /** Blank where the file names none. */
+  readonly name: string;
+  readonly credential: string;
+  readonly flow: string;
+}
+
+/** Where a client finds the listener. */
+export interface PublicPlace {
+  /** Name or address without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What managing users needs to know of a protocol. `options` are what the inbound's schema puts out. */
+export interface UserSupport {
+  /** For people: `VLESS`. */
+  readonly label: string;
+  /** What the credential is called in files and in the API. */
+  readonly credential: "uuid" | "password";
+  /** What a user's flow may be besides nothing. */
+  readonly flows: readonly string[];
+  makeCredential(): string;
+  /** Two texts with the same identity are one credential to the listener; null: this is none. */
+  identify(credential: string): string | null;
+  written(options: object): readonly WrittenUser[];
+  /** The same options without users. */
+  emptied(options: object): object;
+  /** Null where no link would work. `name` is what the client shows. */
+  shareLink(
+    options: object,
+    place: PublicPlace,
+    user: { readonly name: string; readonly credential: string; readonly flow: string },
+  ): string | null;
 }
 
 export interface OutboundSide<Options> extends Side<Options, OutboundEnv, Outbound> {

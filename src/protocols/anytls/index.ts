@@ -1,6 +1,7 @@
 /** AnyTLS: streams in TLS sessions whose first writes are padded (docs/protocols/anytls.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { openInbound } from "./inbound.ts";
+import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
 
@@ -8,4 +9,5 @@ export const anytls: Protocol = {
   type: "anytls",
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("AnyTLS", outboundSchema, openOutbound),
+  users: managedUsers,
 };

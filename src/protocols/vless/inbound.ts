@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
+import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination, Network } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
@@ -96,7 +96,7 @@ class VlessServer {
     const before = new Map(this.#users.all.map((user) => [user.name, user]));
     const after = new Map(next.all.map((user) => [user.name, user]));
     this.#users = next;
-    this.#live.retain((name) => before.get(name)?.id.equals(after.get(name)?.id ?? Buffer.alloc(0)) === true);
+    this.#live.retain((name) => isSame(before.get(name), after.get(name)));
   }
 
   #serve(socket: StreamSocket, transport: TransportServer): void {
@@ -124,6 +124,8 @@ class VlessServer {
   async #accept(carried: Secured, arrival: Arrival, user: VlessUser, request: VlessRequest): Promise<void> {
     const { command, destination } = request;
     checkFlow(user, request, carried);
+    if (!isSame(user, this.#users.find(user.id) ?? undefined))
+      throw new AuthError("taken away while it shook hands");
     const stream = this.#open(carried, user, request);
     guardErrors(stream);
     const tracked = this.#live.add(user.name, () => stream.destroy());
@@ -163,6 +165,12 @@ class VlessServer {
       openAfterMs: null,
     });
   }
+}
+
+/** Does a conversation of the one belong to the other? */
+function isSame(before: VlessUser | undefined, after: VlessUser | undefined): boolean {
+  if (before === undefined || after === undefined) return false;
+  return before.name === after.name && before.flow === after.flow && before.id.equals(after.id);
 }
 
 /** Reads nothing beyond the request; what is refused stays in the stream, for the fallback. */

@@ -1,6 +1,7 @@
 import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { openInbound } from "./inbound.ts";
+import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
 
@@ -8,4 +9,5 @@ export const vless: Protocol = {
   type: "vless",
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("Vless", outboundSchema, openOutbound),
+  users: managedUsers,
 };

@@ -1,0 +1,104 @@
+/** The links of the manual, byte for byte. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { UserSupport } from "#core/protocol.ts";
+import { managedUsers as anytls } from "./anytls/managed.ts";
+import { inboundSchema as anytlsSchema } from "./anytls/options.ts";
+import { managedUsers as vless } from "./vless/managed.ts";
+import { inboundSchema as vlessSchema } from "./vless/options.ts";
+
+const UUID = "6d27a52f-4539-4ac1-9bd4-b8e05e53c197";
+const TLS = { certificate: "c.pem", "private-key": "k.pem" };
+const REALITY = {
+  "reality-config": {
+    dest: "www.example.net:443",
+    "private-key": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",
+    "short-id": ["0123456789abcdef"],
+    "server-names": ["www.example.net"],
+  },
+};
+const VISION = "xtls-rprx-vision";
+
+function vlessLink(
+  options: object,
+  name: string,
+  { flow = "", host = "proxy.example.com" } = {},
+): string | null {
+  const parsed = vlessSchema.parse({ users: [], ...options });
+  return vless.shareLink(
+    parsed,
+    { host, port: 8443 },
+    { name: `edge-vless - ${name}`, credential: UUID, flow },
+  );
+}
+
+function anytlsLink(options: object, name: string, credential: string): string | null {
+  const parsed = anytlsSchema.parse({ users: {}, ...options });
+  const place = { host: "proxy.example.com", port: 9443 };
+  return anytls.shareLink(parsed, place, { name: `edge-anytls - ${name}`, credential, flow: "" });
+}
+
+test("vless", () => {
+  const at = `vless://${UUID}@proxy.example.com:8443?encryption=none`;
+  assert.equal(
+    vlessLink(REALITY, "alice", { flow: VISION }),
+    `${at}&flow=xtls-rprx-vision&fp=chrome&pbk=j0DFrbaPJWJK5bIU6nZ6bslNgp09e14a0bpvPiE4KF8&security=reality&sid=0123456789abcdef&sni=www.example.net&type=tcp#edge-vless%20-%20alice`,
+  );
+  assert.equal(
+    vlessLink({ ...TLS, "ws-path": "/ray?ed=2048" }, "alice smith"),
+    `${at}&path=%2Fray%3Fed%3D2048&security=tls&sni=proxy.example.com&type=ws#edge-vless%20-%20alice%20smith`,
+  );
+  assert.equal(
+    vlessLink({ ...TLS, "grpc-service-name": "my svc" }, "李 雷"),
+    `${at}&security=tls&serviceName=my+svc&sni=proxy.example.com&type=grpc#edge-vless%20-%20%E6%9D%8E%20%E9%9B%B7`,
+  );
+  assert.equal(
+    vlessLink({}, "alice", { host: "2001:db8::1" }),
+    `vless://${UUID}@[2001:db8::1]:8443?encryption=none&type=tcp#edge-vless%20-%20alice`,
+  );
+});
+
+test("vless over XHTTP names path, host and mode", () => {
+  const options = {
+    ...vlessSchema.parse({ users: [], ...TLS }),
+    "xhttp-config": { path: "/x", host: "cdn.example.com", mode: "auto" },
+  };
+  const user = { name: "edge-vless - alice", credential: UUID, flow: "" };
+  assert.equal(
+    vless.shareLink(options, { host: "proxy.example.com", port: 8443 }, user),
+    `vless://${UUID}@proxy.example.com:8443?encryption=none&host=cdn.example.com&mode=auto&path=%2Fx&security=tls&sni=proxy.example.com&type=xhttp#edge-vless%20-%20alice`,
+  );
+});
+
+test("anytls, and none where nothing hides the traffic", () => {
+  assert.equal(
+    anytlsLink(TLS, "bob", "p@ss word/1:2?"),
+    "anytls://p%40ss%20word%2F1%3A2%3F@proxy.example.com:9443?security=tls&sni=proxy.example.com&type=tcp#edge-anytls%20-%20bob",
+  );
+  assert.equal(
+    anytlsLink(REALITY, "bob #1", "s3cret"),
+    "anytls://s3cret@proxy.example.com:9443?fp=chrome&pbk=j0DFrbaPJWJK5bIU6nZ6bslNgp09e14a0bpvPiE4KF8&security=reality&sid=0123456789abcdef&sni=www.example.net&type=tcp#edge-anytls%20-%20bob%20%231",
+  );
+  assert.equal(anytlsLink({ "allow-insecure": true }, "bob", "x"), null);
+});
+
+test("every character is escaped as the sheet says", () => {
+  const link = anytlsLink(TLS, "!()*'é", "~*'()!$&+,;=/") as string;
+  assert.match(link, /^anytls:\/\/~%2A%27%28%29%21\$&\+,;=%2F@/);
+  assert.match(link, /#edge-anytls%20-%20!\(\)\*%27%C3%A9$/);
+});
+
+test("credentials are made, recognised and kept apart", () => {
+  for (const support of [vless, anytls] satisfies UserSupport[]) {
+    const made = support.makeCredential();
+    assert.notEqual(support.identify(made), null);
+    assert.notEqual(made, support.makeCredential());
+  }
+  assert.equal(vless.identify(UUID), vless.identify(UUID.toUpperCase().replaceAll("-", "")));
+  for (const wrong of ["", "alice", `${UUID}0`, UUID.replace("-", "")])
+    assert.equal(vless.identify(wrong), null, wrong);
+  assert.deepEqual(
+    vless.written(vlessSchema.parse({ users: [{ uuid: "example" }] })).map(({ credential }) => credential),
+    ["feb54431-301b-52bb-a6dd-e1e93e81bb9e"],
+  );
+});

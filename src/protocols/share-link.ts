@@ -1,0 +1,77 @@
+/** `scheme://credential@host:port?query#name`, byte for byte as the subscription of a managed user has it. */
+import { createPrivateKey, createPublicKey } from "node:crypto";
+import type { PublicPlace } from "#core/protocol.ts";
+
+export interface LinkParts {
+  readonly scheme: string;
+  readonly credential: string;
+  readonly place: PublicPlace;
+  readonly query: Readonly<Record<string, string>>;
+  readonly name: string;
+}
+
+// What stays as it is (RFC 3986 §2.3 and the sub-delimiters each part allows); all else is escaped by its UTF-8 bytes.
+const IN_CREDENTIAL = /[^A-Za-z0-9\-_.~$&+,;=]/gu;
+const IN_QUERY = /[^A-Za-z0-9\-_.~]/gu;
+const IN_FRAGMENT = /[^A-Za-z0-9\-_.~$&+,/:;=?@!()*]/gu;
+
+export function shareLink({ scheme, credential, place, query, name }: LinkParts): string {
+  const host = place.host.includes(":") ? `[${place.host}]` : place.host;
+  const members = Object.keys(query)
+    .sort((a, b) => (a < b ? -1 : 1))
+    .map((key) => `${key}=${escape(query[key] as string, IN_QUERY, "+")}`);
+  const user = escape(credential, IN_CREDENTIAL, "%20");
+  return `${scheme}://${user}@${host}:${place.port}?${members.join("&")}#${escape(name, IN_FRAGMENT, "%20")}`;
+}
+
+function escape(text: string, others: RegExp, space: string): string {
+  return text.replace(others, (character) => {
+    if (character === " ") return space;
+    const bytes = [...Buffer.from(character)];
+    return bytes.map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+  });
+}
+
+export interface SecurityOptions {
+  readonly certificate?: string | undefined;
+  readonly "private-key"?: string | undefined;
+  readonly "reality-config"?:
+    | {
+        readonly "private-key": string;
+        readonly "server-names": readonly string[];
+        readonly "short-id": readonly string[];
+      }
+    | undefined;
+}
+
+/** What a client must know of the listener's security layer; empty: there is none. */
+export function securityQuery(
+  options: SecurityOptions,
+  { host }: PublicPlace,
+): Readonly<Record<string, string>> {
+  const reality = options["reality-config"];
+  if (reality !== undefined) {
+    const [sni] = reality["server-names"];
+    const ids = reality["short-id"];
+    const sid = ids.find((id) => id !== "") ?? ids[0];
+    return {
+      security: "reality",
+      fp: "chrome",
+      pbk: publicKeyOf(reality["private-key"]),
+      ...(sni === undefined ? {} : { sni }),
+      ...(sid === undefined ? {} : { sid }),
+    };
+  }
+  const hasTls = options.certificate !== undefined && options["private-key"] !== undefined;
+  return hasTls ? { security: "tls", sni: host } : {};
+}
+
+/** PKCS #8 of an X25519 key (RFC 8410 §7) up to the 32 bytes of the key itself. */
+const X25519_HEAD = Buffer.from("302e020100300506032b656e04220420", "hex");
+
+/** X25519 public key in unpadded base64url, from the private key in the same form. */
+function publicKeyOf(privateKey: string): string {
+  const der = Buffer.concat([X25519_HEAD, Buffer.from(privateKey, "base64url")]);
+  const key = createPublicKey(createPrivateKey({ key: der, format: "der", type: "pkcs8" }));
+  return key.export({ format: "jwk" }).x as string;
+}
