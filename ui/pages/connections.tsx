@@ -69,6 +69,7 @@ export function ConnectionsPage() {
         <Nothing filtered={filtered} />
       ) : (
         <Rows
+          key={`${order} ${filter}`} // another list: from its top
           label="Live connections"
           kind="rows-connections"
           columns={COLUMNS}
@@ -127,15 +128,15 @@ function Cells({ connection, onOpen, onClose }: CellsProps) {
   return (
     <>
       <span role="cell" class="c-main">
-        <button type="button" class="link" onClick={onOpen} title="Details">
+        <button type="button" class="link" onClick={onOpen} title={name}>
           {name}
         </button>
         {metadata.network === "udp" && <Tag>udp</Tag>}
       </span>
-      <span role="cell" class="c-rule text">
+      <span role="cell" class="c-rule text" title={rulePayload}>
         {rule === "" ? "no rule" : `${rule} ${rulePayload}`}
       </span>
-      <span role="cell" class="c-way text">
+      <span role="cell" class="c-way text" title={chains[0]}>
         <Chain names={chains.toReversed()} />
       </span>
       <span role="cell" class="c-down number">

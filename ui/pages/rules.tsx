@@ -58,6 +58,7 @@ export function RulesPage() {
         </Empty>
       ) : (
         <Rows
+          key={filter} // another list: from its top
           label="Rules"
           kind="rows-rules"
           columns={COLUMNS}

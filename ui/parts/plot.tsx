@@ -88,13 +88,20 @@ function optionsFor(element: HTMLElement): uPlot.Options {
     height: HEIGHT_PX,
     legend: { show: false },
     cursor: { show: false },
-    padding: [12, 8, 0, 0],
+    padding: [12, 30, 0, 0],
     scales: {
       x: { range: (_, min, max) => [Math.min(min, max - 60), max] },
       y: { range: (_, _min, max) => [0, Math.max(LEAST_TOP, max * 1.1)] },
     },
     axes: [
-      { ...axis, font, size: 30, grid: { show: false }, values: (_, ticks) => ticks.map(clockText) },
+      {
+        ...axis,
+        font,
+        size: 30,
+        space: 96,
+        grid: { show: false },
+        values: (_, ticks) => ticks.map(clockText),
+      },
       { ...axis, font, size: 84, incrs: STEPS, values: (_, ticks) => ticks.map(rateText) },
     ],
     series: [{}, series("Download", colourOf(".series-down")), series("Upload", colourOf(".series-up"))],
