@@ -8,7 +8,7 @@ const steps = [
   ["oxfmt", ["--check", "."]],
   // They are pure, so one process runs them all: starting one for each file takes longer than the tests.
   [
-    "node",
+    process.execPath,
     [
       "--disable-warning=ExperimentalWarning",
       "--test",

@@ -25,7 +25,7 @@ const reporters = [
   `--test-reporter-destination=${countsFile}`,
 ];
 const run = spawnSync(
-  "node",
+  process.execPath,
   ["--disable-warning=ExperimentalWarning", "--test", "--test-concurrency=2", ...reporters, ...files],
   { cwd: root, stdio: "inherit" },
 );
