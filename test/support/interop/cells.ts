@@ -1,0 +1,104 @@
+/** The cells of the matrix: what is spoken, apart from who speaks it. */
+import { makeCertificate } from "../certificate.ts";
+
+export const NAME = "server.test";
+export const certificate = makeCertificate({ names: [NAME] });
+export const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
+export const password = "correct-horse";
+export const PATH = "/way";
+export const VISION = "xtls-rprx-vision";
+
+export type Protocol = "vless" | "vmess" | "trojan" | "ss" | "anytls" | "http" | "socks5";
+export type Network = "tcp" | "ws" | "httpupgrade" | "grpc" | "h2" | "xhttp";
+
+export interface Cell {
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly network: Network;
+  readonly tls: boolean;
+  readonly vision: boolean;
+  /** Of ss and vmess. */
+  readonly cipher: string;
+  /** Of ss: the server's key and its one user's; null: one key. */
+  readonly keys: { readonly server: string; readonly user: string } | null;
+  readonly key: string;
+  /** sing-mux, or the mux.cool of the ray family. */
+  readonly mux: "none" | "smux" | "yamux" | "h2mux" | "cool";
+  readonly padding: boolean;
+  readonly udp: "none" | "native" | "xudp" | "packetaddr" | "uot";
+  readonly xhttpMode: string;
+}
+
+function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell {
+  const udp = protocol === "http" ? "none" : protocol === "vless" ? "xudp" : "native";
+  return {
+    name: `${protocol} ${name}`,
+    protocol,
+    network: "tcp",
+    tls: true,
+    vision: false,
+    cipher: "",
+    keys: null,
+    key: password,
+    mux: "none",
+    padding: false,
+    udp,
+    xhttpMode: "",
+    ...more,
+  };
+}
+
+const base64 = (size: number, fill: number): string => Buffer.alloc(size, fill).toString("base64");
+const ss = (cipher: string, more: Partial<Cell> = {}) => cell(cipher, "ss", { tls: false, cipher, ...more });
+const singMux = (["smux", "yamux", "h2mux"] as const).flatMap((mux) => [
+  cell(mux, "trojan", { mux }),
+  cell(`${mux} padded`, "vless", { mux, padding: true }),
+  ss("aes-128-gcm", { name: `ss ${mux}`, mux }),
+  cell(mux, "vmess", { mux, tls: false, cipher: "aes-128-gcm" }),
+]);
+
+export const CELLS: readonly Cell[] = [
+  cell("bare", "vless", { tls: false }),
+  cell("tls", "vless"),
+  cell("tls packetaddr", "vless", { udp: "packetaddr" }),
+  cell("tls plain udp", "vless", { udp: "native" }),
+  cell("vision", "vless", { vision: true }),
+  cell("ws", "vless", { network: "ws" }),
+  cell("httpupgrade", "vless", { network: "httpupgrade" }),
+  cell("grpc", "vless", { network: "grpc" }),
+  cell("h2", "vless", { network: "h2" }),
+  cell("xhttp packet-up", "vless", { network: "xhttp", xhttpMode: "packet-up" }),
+  cell("xhttp stream-up", "vless", { network: "xhttp", xhttpMode: "stream-up" }),
+  cell("xhttp stream-one", "vless", { network: "xhttp", xhttpMode: "stream-one" }),
+  cell("mux.cool", "vless", { mux: "cool" }),
+  cell("tls", "trojan"),
+  cell("ws", "trojan", { network: "ws" }),
+  cell("grpc", "trojan", { network: "grpc" }),
+  cell("aes-128-gcm", "vmess", { tls: false, cipher: "aes-128-gcm" }),
+  cell("chacha20-poly1305", "vmess", { tls: false, cipher: "chacha20-poly1305" }),
+  cell("none over tls", "vmess", { cipher: "none" }),
+  cell("zero over tls", "vmess", { cipher: "zero" }),
+  cell("ws", "vmess", { network: "ws", cipher: "auto" }),
+  cell("grpc", "vmess", { network: "grpc", cipher: "auto" }),
+  cell("xudp", "vmess", { tls: false, cipher: "auto", udp: "xudp" }),
+  cell("packetaddr", "vmess", { tls: false, cipher: "auto", udp: "packetaddr" }),
+  cell("mux.cool", "vmess", { tls: false, cipher: "auto", mux: "cool" }),
+  ss("aes-128-gcm"),
+  ss("aes-256-gcm"),
+  ss("chacha20-ietf-poly1305"),
+  ss("aes-128-gcm", { name: "ss uot", udp: "uot" }),
+  ss("2022-blake3-aes-128-gcm", { key: base64(16, 1) }),
+  ss("2022-blake3-aes-256-gcm", { key: base64(32, 2) }),
+  ss("2022-blake3-chacha20-poly1305", { key: base64(32, 3) }),
+  ...[16, 32].map((size) =>
+    ss(`2022-blake3-aes-${size * 8}-gcm`, {
+      name: `ss 2022-blake3-aes-${size * 8}-gcm users`,
+      keys: { server: base64(size, 4), user: base64(size, 5) },
+      key: `${base64(size, 4)}:${base64(size, 5)}`,
+    }),
+  ),
+  cell("tls", "anytls", { udp: "uot" }),
+  cell("tls", "http"),
+  cell("tls", "socks5"),
+  ...singMux,
+];

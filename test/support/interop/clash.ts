@@ -1,0 +1,138 @@
+/** Weir and mihomo, who read the same files. */
+import { type Cell, certificate, NAME, password, PATH, uuid, VISION } from "./cells.ts";
+import type { Launch, Speaker } from "./speaker.ts";
+
+interface Dialect {
+  readonly program: string;
+  readonly version: readonly string[];
+  command(file: string): readonly string[];
+  /** What it cannot do, or spells differently. */
+  serves(cell: Cell): boolean;
+  dials(cell: Cell): boolean;
+}
+
+function speaker(dialect: Dialect): Speaker {
+  const launch = (config: object): Launch => ({
+    command: dialect.command("{}/config.yaml"),
+    files: {
+      "config.yaml": JSON.stringify({ "log-level": "warning", ipv6: false, mode: "rule", ...config }),
+    },
+  });
+  return {
+    program: dialect.program,
+    version: dialect.version,
+    server: (cell, port) =>
+      dialect.serves(cell)
+        ? launch({ listeners: [listener(cell, port)], proxies: [], rules: ["MATCH,DIRECT"] })
+        : null,
+    client: (cell, socksPort, port) =>
+      dialect.dials(cell)
+        ? launch({
+            "bind-address": "127.0.0.1",
+            "socks-port": socksPort,
+            proxies: [proxy(cell, port)],
+            rules: ["MATCH,far"],
+          })
+        : null,
+  };
+}
+
+const TYPES = { ss: "shadowsocks", socks5: "socks" } as Partial<Record<string, string>>;
+
+function listener(cell: Cell, port: number): object {
+  const { protocol, network, tls, mux } = cell;
+  const user = { username: "ann", password };
+  const users = {
+    vless: [{ username: "ann", uuid, flow: cell.vision ? VISION : "" }],
+    vmess: [{ username: "ann", uuid, alterId: 0 }],
+    trojan: [user],
+    anytls: { ann: password },
+    http: [user],
+    socks5: [user],
+  } as Partial<Record<string, unknown>>;
+  return {
+    name: "in",
+    type: TYPES[protocol] ?? protocol,
+    listen: "127.0.0.1",
+    port,
+    ...(users[protocol] === undefined ? {} : { users: users[protocol] }),
+    ...(protocol === "ss" ? ssServer(cell) : {}),
+    ...(protocol === "socks5" ? { udp: true } : {}),
+    ...(tls ? { certificate: certificate.cert, "private-key": certificate.key } : {}),
+    ...(!tls && protocol === "vless" ? { "allow-insecure": true } : {}),
+    ...(network === "ws" || network === "httpupgrade" ? { "ws-path": PATH } : {}),
+    ...(network === "grpc" ? { "grpc-service-name": "way" } : {}),
+    ...(network === "h2" ? { "h2-config": { host: [NAME], path: PATH } } : {}),
+    ...(network === "xhttp" ? { "xhttp-config": { path: PATH, mode: "auto" } } : {}),
+    ...(mux === "none" || mux === "cool" ? {} : { "mux-option": { padding: cell.padding } }),
+  };
+}
+
+function ssServer({ cipher, keys, key }: Cell): object {
+  if (keys === null) return { cipher, password: key, udp: true };
+  return { cipher, password: keys.server, users: { ann: keys.user }, udp: true };
+}
+
+function proxy(cell: Cell, port: number): object {
+  const { protocol, network, tls, mux, udp } = cell;
+  const credentials = {
+    vless: { uuid, ...(cell.vision ? { flow: VISION } : {}) },
+    vmess: { uuid, alterId: 0, cipher: cell.cipher },
+    ss: { cipher: cell.cipher, password: cell.key },
+    http: { username: "ann", password },
+    socks5: { username: "ann", password },
+  } as Partial<Record<string, object>>;
+  const packets = udp === "native" ? "none" : udp;
+  return {
+    name: "far",
+    type: protocol,
+    server: "127.0.0.1",
+    port,
+    ...(protocol === "http" ? {} : { udp: true }),
+    ...(credentials[protocol] ?? { password }),
+    ...(tls ? { tls: true, servername: NAME, sni: NAME, "skip-cert-verify": true } : {}),
+    ...(protocol === "vless" || protocol === "vmess" ? { "packet-encoding": packets } : {}),
+    ...(protocol === "ss" && udp === "uot" ? { "udp-over-tcp": true, "udp-over-tcp-version": 2 } : {}),
+    ...carrier(cell, network),
+    ...(mux === "none" || mux === "cool"
+      ? {}
+      : { smux: { enabled: true, protocol: mux, padding: cell.padding, "max-connections": 4 } }),
+  };
+}
+
+function carrier(cell: Cell, network: Cell["network"]): object {
+  const ws = { path: PATH, headers: { Host: NAME } };
+  const blocks = {
+    tcp: {},
+    ws: { network: "ws", "ws-opts": ws },
+    httpupgrade: { network: "ws", "ws-opts": { ...ws, "v2ray-http-upgrade": true } },
+    grpc: { network: "grpc", "grpc-opts": { "grpc-service-name": "way" } },
+    h2: { network: "h2", "h2-opts": { host: [NAME], path: PATH } },
+    xhttp: { network: "xhttp", "xhttp-opts": { path: PATH, host: NAME, mode: cell.xhttpMode } },
+  };
+  return blocks[network];
+}
+
+const anywhere = ({ mux }: Cell): boolean => mux !== "cool"; // the ray family's own client
+
+export const weir = (program: string): Speaker =>
+  speaker({
+    program,
+    version: ["-v"],
+    command: (file) => [program, "-d", "{}/", "-f", file],
+    serves: () => true,
+    dials: (cell) => anywhere(cell) && cell.xhttpMode !== "stream-up",
+  });
+
+export const mihomo: Speaker = speaker({
+  program: "mihomo",
+  version: ["-v"],
+  command: (file) => ["mihomo", "-d", "{}/", "-f", file],
+  serves: (cell) =>
+    anywhere(cell) &&
+    cell.keys === null &&
+    cell.network !== "h2" &&
+    cell.network !== "xhttp" &&
+    (cell.tls || cell.protocol !== "vless"),
+  dials: (cell) => anywhere(cell) && cell.network !== "xhttp",
+});

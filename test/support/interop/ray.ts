@@ -1,0 +1,132 @@
+/** Xray, and the v2ray that it comes from. */
+import { type Cell, certificate, NAME, password, PATH, uuid, VISION } from "./cells.ts";
+import { type Launch, lines, type Speaker } from "./speaker.ts";
+
+interface Dialect {
+  readonly program: string;
+  readonly version: readonly string[];
+  readonly command: readonly string[];
+  knows(cell: Cell): boolean;
+  /** How a client trusts the certificate. */
+  readonly trust: object;
+  /** Of `freedom`: private addresses are allowed. */
+  readonly direct: object;
+}
+
+function speaker(dialect: Dialect): Speaker {
+  const launch = (config: object): Launch => ({
+    command: dialect.command,
+    files: { "config.json": JSON.stringify({ log: { loglevel: "warning" }, ...config }) },
+  });
+  return {
+    program: dialect.program,
+    version: dialect.version,
+    server(cell, port) {
+      if (!dialect.knows(cell) || cell.mux === "cool") return null; // we have no client for it
+      return launch({
+        inbounds: [{ listen: "127.0.0.1", port, ...serving(cell), streamSettings: stream(cell, serverTls) }],
+        outbounds: [{ protocol: "freedom", settings: dialect.direct }],
+      });
+    },
+    client(cell, socksPort, port) {
+      if (!dialect.knows(cell)) return null;
+      const door = { listen: "127.0.0.1", port: socksPort, protocol: "socks", settings: { udp: true } };
+      const tls = { serverName: NAME, ...dialect.trust };
+      return launch({
+        inbounds: [door],
+        outbounds: [
+          {
+            ...dialling(cell, port),
+            streamSettings: stream(cell, tls),
+            ...(cell.mux === "cool" ? { mux: { enabled: true, concurrency: 8 } } : {}),
+          },
+        ],
+      });
+    },
+  };
+}
+
+const serverTls = {
+  certificates: [{ certificate: lines(certificate.cert), key: lines(certificate.key) }],
+};
+const TYPES = { ss: "shadowsocks", socks5: "socks" } as Partial<Record<string, string>>;
+
+function serving(cell: Cell): object {
+  const { protocol, keys } = cell;
+  const account = { user: "ann", pass: password };
+  const settings = {
+    vless: { clients: [{ id: uuid, ...(cell.vision ? { flow: VISION } : {}) }], decryption: "none" },
+    vmess: { clients: [{ id: uuid }] },
+    trojan: { clients: [{ password }] },
+    ss:
+      keys === null
+        ? { method: cell.cipher, password: cell.key, network: "tcp,udp" }
+        : {
+            method: cell.cipher,
+            password: keys.server,
+            clients: [{ password: keys.user, email: "ann" }],
+            network: "tcp,udp",
+          },
+    http: { accounts: [account] },
+    socks5: { auth: "password", accounts: [account], udp: true },
+  } as Partial<Record<string, object>>;
+  return { protocol: TYPES[protocol] ?? protocol, settings: settings[protocol] };
+}
+
+function dialling(cell: Cell, port: number): object {
+  const { protocol } = cell;
+  const address = "127.0.0.1";
+  const user = { id: uuid, encryption: "none", ...(cell.vision ? { flow: VISION } : {}) };
+  const account = { user: "ann", pass: password };
+  const settings = {
+    vless: { vnext: [{ address, port, users: [user] }] },
+    vmess: { vnext: [{ address, port, users: [{ id: uuid, security: cell.cipher }] }] },
+    trojan: { servers: [{ address, port, password }] },
+    ss: { servers: [{ address, port, method: cell.cipher, password: cell.key }] },
+    http: { servers: [{ address, port, users: [account] }] },
+    socks5: { servers: [{ address, port, users: [account] }] },
+  } as Partial<Record<string, object>>;
+  return { protocol: TYPES[protocol] ?? protocol, settings: settings[protocol] };
+}
+
+function stream(cell: Cell, tlsSettings: object): object {
+  const networks = {
+    tcp: {},
+    ws: { wsSettings: { path: PATH, host: NAME } },
+    httpupgrade: { httpupgradeSettings: { path: PATH, host: NAME } },
+    grpc: { grpcSettings: { serviceName: "way" } },
+    h2: { httpSettings: { path: PATH, host: [NAME] } },
+    xhttp: { xhttpSettings: { path: PATH, host: NAME, mode: cell.xhttpMode } },
+  };
+  const network = cell.network === "h2" ? "http" : cell.network;
+  return { network, ...networks[cell.network], ...(cell.tls ? { security: "tls", tlsSettings } : {}) };
+}
+
+const SPOKEN: readonly string[] = ["vless", "vmess", "trojan", "ss", "http", "socks5"];
+const anywhere = ({ protocol, mux, udp }: Cell): boolean =>
+  SPOKEN.includes(protocol) && (mux === "none" || mux === "cool") && udp !== "uot" && udp !== "packetaddr";
+
+export const xray: Speaker = speaker({
+  program: "xray",
+  version: ["version"],
+  command: ["xray", "run", "-c", "{}/config.json"],
+  // HTTP/2 as such has gone into xhttp, "none" and "zero" from VMess.
+  knows: (cell) => anywhere(cell) && cell.network !== "h2",
+  trust: { pinnedPeerCertSha256: certificate.fingerprint },
+  direct: { finalRules: [{ action: "allow" }] },
+});
+
+export const v2ray: Speaker = speaker({
+  program: "v2ray",
+  version: ["-version"],
+  command: ["v2ray", "-config", "{}/config.json"],
+  knows: (cell) =>
+    anywhere(cell) &&
+    !cell.vision &&
+    cell.udp !== "xudp" &&
+    cell.keys === null &&
+    !cell.cipher.startsWith("2022") &&
+    ["tcp", "ws", "h2"].includes(cell.network),
+  trust: { allowInsecure: true },
+  direct: {},
+});

@@ -1,0 +1,92 @@
+import { type Cell, certificate, NAME, password, PATH, uuid, VISION } from "./cells.ts";
+import { type Launch, lines, type Speaker } from "./speaker.ts";
+
+const launch = (config: object): Launch => ({
+  command: ["sing-box", "run", "-D", "{}/", "-c", "{}/config.json"],
+  files: { "config.json": JSON.stringify({ log: { level: "warn", timestamp: false }, ...config }) },
+});
+
+const knows = ({ network, mux }: Cell): boolean => network !== "xhttp" && mux !== "cool";
+
+export const singBox: Speaker = {
+  program: "sing-box",
+  version: ["version"],
+  server(cell, port) {
+    if (!knows(cell) || cell.protocol === "socks5") return null; // its SOCKS has no TLS
+    return launch({ inbounds: [inbound(cell, port)], outbounds: [{ type: "direct" }] });
+  },
+  client(cell, socksPort, port) {
+    if (!knows(cell) || cell.protocol === "socks5") return null;
+    const socks = { type: "socks", listen: "127.0.0.1", listen_port: socksPort };
+    return launch({ inbounds: [socks], outbounds: [outbound(cell, port)] });
+  },
+};
+
+const TYPES = { ss: "shadowsocks" } as Partial<Record<string, string>>;
+
+function inbound(cell: Cell, port: number): object {
+  const { protocol, tls, mux } = cell;
+  const named = { name: "ann", password };
+  const users = {
+    vless: [{ name: "ann", uuid, ...(cell.vision ? { flow: VISION } : {}) }],
+    vmess: [{ name: "ann", uuid, alterId: 0 }],
+    trojan: [named],
+    anytls: [named],
+    http: [{ username: "ann", password }],
+  } as Partial<Record<string, unknown>>;
+  const keys =
+    cell.keys === null
+      ? { method: cell.cipher, password: cell.key }
+      : {
+          method: cell.cipher,
+          password: cell.keys.server,
+          users: [{ name: "ann", password: cell.keys.user }],
+        };
+  return {
+    type: TYPES[protocol] ?? protocol,
+    listen: "127.0.0.1",
+    listen_port: port,
+    ...(protocol === "ss" ? keys : { users: users[protocol] }),
+    ...(tls
+      ? { tls: { enabled: true, certificate: lines(certificate.cert), key: lines(certificate.key) } }
+      : {}),
+    ...transport(cell),
+    ...(mux === "none" ? {} : { multiplex: { enabled: true, padding: cell.padding } }),
+  };
+}
+
+function outbound(cell: Cell, port: number): object {
+  const { protocol, tls, mux, udp } = cell;
+  const credentials = {
+    vless: { uuid, ...(cell.vision ? { flow: VISION } : {}) },
+    vmess: { uuid, security: cell.cipher },
+    ss: { method: cell.cipher, password: cell.key },
+    http: { username: "ann", password },
+  } as Partial<Record<string, object>>;
+  const packets = udp === "native" ? "" : udp;
+  return {
+    type: TYPES[protocol] ?? protocol,
+    server: "127.0.0.1",
+    server_port: port,
+    ...(credentials[protocol] ?? { password }),
+    ...(tls ? { tls: { enabled: true, server_name: NAME, insecure: true } } : {}),
+    ...(protocol === "vless" || protocol === "vmess" ? { packet_encoding: packets } : {}),
+    ...(protocol === "ss" && udp === "uot" ? { udp_over_tcp: { enabled: true, version: 2 } } : {}),
+    ...transport(cell),
+    ...(mux === "none"
+      ? {}
+      : { multiplex: { enabled: true, protocol: mux, padding: cell.padding, max_connections: 4 } }),
+  };
+}
+
+function transport({ network }: Cell): object {
+  const kinds = {
+    tcp: null,
+    xhttp: null,
+    ws: { type: "ws", path: PATH },
+    httpupgrade: { type: "httpupgrade", path: PATH, host: NAME },
+    grpc: { type: "grpc", service_name: "way" },
+    h2: { type: "http", host: [NAME], path: PATH, method: "PUT" },
+  };
+  return kinds[network] === null ? {} : { transport: kinds[network] };
+}
