@@ -71,7 +71,7 @@ async function runWith(
 function embeddedSecret(flags: ParsedFlags, { source }: Setup): ParsedFlags {
   if (source.embedded !== true || flags.text("secret") !== null) return flags;
   const secret = newSecret();
-  process.stderr.write(`Controller: http://127.0.0.1:9090  secret: ${secret}\n`);
+  process.stderr.write(`Controller: http://127.0.0.1:9090/ui/  secret: ${secret}\n`);
   return { ...flags, text: (flag) => (flag === "secret" ? secret : flags.text(flag)) };
 }
 
