@@ -4,6 +4,7 @@ import { check } from "./check.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
 import { explainCommand } from "./explain.ts";
 import { generate } from "./generate.ts";
+import { link } from "./link.ts";
 import { run } from "./run.ts";
 import { schema } from "./schema.ts";
 import { versionLine } from "#version.ts";
@@ -22,6 +23,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   schema: {
     usage: "schema                  print the JSON Schema of the configuration, for editors",
     run: schema,
+  },
+  link: {
+    usage: "link [LINK…]            print the links of the listeners, or the nodes of links as YAML",
+    run: link,
   },
   "convert-ruleset": {
     usage: "convert-ruleset …       turn a rule list (domain or ipcidr) into mrs, or mrs into text",

@@ -46,6 +46,15 @@ export const vmess: Scheme = {
   },
 };
 
+/** Some write booleans where others write names. */
+const SECURITY: ReadonlyMap<string, string> = new Map([
+  ["", "none"],
+  ["0", "none"],
+  ["false", "none"],
+  ["1", "tls"],
+  ["true", "tls"],
+]);
+
 function readJson({ body }: Link): LinkNode {
   const fields = parseFields(decodeBase64(body) ?? "");
   const get = (key: string): string => fields.get(key) ?? "";
@@ -60,7 +69,7 @@ function readJson({ body }: Link): LinkNode {
       host: get("host"),
       path: get("path"),
       servicename: get("path"),
-      security: get("tls") || "none",
+      security: SECURITY.get(get("tls").toLowerCase()) ?? get("tls"),
       sni: get("sni"),
       alpn: get("alpn"),
       fp: get("fp"),

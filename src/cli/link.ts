@@ -1,0 +1,78 @@
+import { X509Certificate } from "node:crypto";
+import { stringify } from "yaml";
+import type { Config, ListenerConfig } from "#config/config.ts";
+import { SILENT } from "#core/log.ts";
+import { ANY_V4, ANY_V6 } from "#net/ip.ts";
+import { parseLink, renderLink } from "#protocols/share-links/index.ts";
+import { listenerNodes } from "#protocols/share-links/listener-nodes.ts";
+import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
+import { linesOf, setUp, type Setup } from "./load.ts";
+import { RUN_FLAGS } from "./run-flags.ts";
+
+const { d, f, config } = RUN_FLAGS;
+const FLAGS: FlagTable = {
+  d: d as FlagTable[string],
+  f: f as FlagTable[string],
+  config: config as FlagTable[string],
+  host: {
+    kind: "text",
+    value: "HOST",
+    help: "how clients reach this machine, where a listener takes every address",
+  },
+};
+
+const USAGE =
+  "usage: weir link [flags]         print the links of the configured listeners\n       weir link LINK…          print the nodes of links as YAML";
+
+/** Both ways between links and configurations. Nothing is opened. */
+export async function link(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const flags = parseFlags(args, FLAGS, env);
+  if (flags.rest.length > 0) {
+    process.stdout.write(stringify({ proxies: flags.rest.map((text) => parseLink(text)) }));
+    return 0;
+  }
+  const setup = setUp(flags, env, SILENT);
+  const { file, result } = setup.loader.current();
+  if (result.errors !== undefined) throw new Error(linesOf(file, result.errors).join("\n"));
+  const lines = await linksOf(result.config, setup, flags.text("host"));
+  if (lines.length === 0) throw new Error(`${file} has no listener that clients reach by links`);
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+  return 0;
+}
+
+async function linksOf(
+  { listeners, accounts }: Config,
+  setup: Setup,
+  host: string | null,
+): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for (const listener of listeners) {
+    const { name, protocol, options, ports, hosts } = listener;
+    const serverName = await certificateName(listener, setup);
+    for (const port of ports) {
+      const here = { name, port, serverName, accounts };
+      if (listenerNodes(protocol.type, options, { ...here, server: "" }).length === 0) continue;
+      for (const node of listenerNodes(protocol.type, options, {
+        ...here,
+        server: host ?? serverOf(hosts, name),
+      }))
+        lines.push(...[renderLink(node)].filter((text) => text !== null));
+    }
+  }
+  return lines;
+}
+
+function serverOf(hosts: ListenerConfig["hosts"], name: string): string {
+  const own = hosts.find((ip) => ip !== ANY_V4 && ip !== ANY_V6);
+  if (own === undefined)
+    throw new UsageError(`${name} takes every address: say how clients reach it\n${usageText(USAGE, FLAGS)}`);
+  return own;
+}
+
+/** The first DNS name in the certificate; null where there is none to read. */
+async function certificateName({ options }: ListenerConfig, { files }: Setup): Promise<string | null> {
+  const { certificate } = options as { readonly certificate?: string };
+  if (certificate === undefined || certificate === "") return null;
+  const { subjectAltName = "" } = new X509Certificate(await files.readPem(certificate));
+  return /DNS:([^,\s]+)/.exec(subjectAltName)?.[1] ?? null;
+}

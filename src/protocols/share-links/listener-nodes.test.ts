@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { test } from "node:test";
+import { renderLink } from "./index.ts";
+import { listenerNodes, type ListenerPlace } from "./listener-nodes.ts";
+
+const place: ListenerPlace = {
+  name: "in",
+  server: "h.example",
+  port: 443,
+  serverName: "cert.example",
+  accounts: [],
+};
+const links = (type: string, options: object, changes: Partial<ListenerPlace> = {}) =>
+  listenerNodes(type, options, { ...place, ...changes }).map(renderLink);
+
+test("every user of a listener gets a link", () => {
+  assert.deepEqual(
+    links("trojan", {
+      users: [{ username: "bob", password: "p" }],
+      certificate: "cert.pem",
+      "ws-path": "/w",
+    }),
+    ["trojan://p@h.example:443?security=tls&sni=cert.example&type=ws&path=%2Fw#in%20bob"],
+  );
+  assert.deepEqual(links("anytls", { users: { ann: "x", bob: "y" }, certificate: "cert.pem" }), [
+    "anytls://x@h.example:443/?sni=cert.example#in%20ann",
+    "anytls://y@h.example:443/?sni=cert.example#in%20bob",
+  ]);
+  assert.deepEqual(
+    links("shadowsocks", {
+      cipher: "2022-blake3-aes-128-gcm",
+      password: "AA==",
+      users: [{ id: "ann", credential: "BB==" }],
+    }),
+    ["ss://2022-blake3-aes-128-gcm:AA%3D%3D%3ABB%3D%3D@h.example:443#in%20ann"],
+  );
+});
+
+test("the public key of REALITY is worked out from the private one", () => {
+  const { d, x } = generateKeyPairSync("x25519").privateKey.export({ format: "jwk" });
+  const reality = { "private-key": d, "server-names": ["a.example"], "short-id": ["01"] };
+  const [link] = links("vless", { users: [{ uuid: "u" }], "reality-config": reality });
+  assert.equal(new URLSearchParams((link as string).split("?")[1]?.split("#")[0]).get("pbk"), x);
+});
+
+test("listeners of plain protocols use the global accounts where they have none of their own", () => {
+  const accounts = [{ username: "u", password: "p" }];
+  assert.deepEqual(links("mixed", {}, { accounts }), [
+    "socks://u:p@h.example:443#in%20u",
+    "http://u:p@h.example:443#in%20u",
+  ]);
+  assert.deepEqual(links("http", { users: [] }, { accounts }), ["http://h.example:443#in"]);
+  assert.deepEqual(links("tproxy", {}), []);
+});

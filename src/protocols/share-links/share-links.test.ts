@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { ConfigError } from "#core/errors.ts";
+import { parseLink, readLinks, renderLink } from "./index.ts";
+
+const UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
+const common = { name: "My node", udp: true };
+
+/** The worked examples of the share-link sheet §6. */
+const EXAMPLES: readonly (readonly [link: string, node: Record<string, unknown>])[] = [
+  [
+    `vless://${UUID}@example.com:443?encryption=none&flow=xtls-rprx-vision&security=tls&sni=example.com&fp=chrome&type=tcp#My%20node`,
+    {
+      ...common,
+      type: "vless",
+      server: "example.com",
+      port: 443,
+      uuid: UUID,
+      flow: "xtls-rprx-vision",
+      tls: true,
+      servername: "example.com",
+      "client-fingerprint": "chrome",
+    },
+  ],
+  [
+    `vless://${UUID}@192.0.2.1:443?encryption=none&flow=xtls-rprx-vision&security=reality&sni=www.example.com&fp=chrome&pbk=YFpyXSpK3-6xop4X7dYhwbdZPujNvESsbEq24vgF0jw&sid=0123456789abcdef&type=tcp#My%20node`,
+    {
+      ...common,
+      type: "vless",
+      server: "192.0.2.1",
+      port: 443,
+      uuid: UUID,
+      flow: "xtls-rprx-vision",
+      tls: true,
+      servername: "www.example.com",
+      "client-fingerprint": "chrome",
+      "reality-opts": {
+        "public-key": "YFpyXSpK3-6xop4X7dYhwbdZPujNvESsbEq24vgF0jw",
+        "short-id": "0123456789abcdef",
+      },
+    },
+  ],
+  [
+    `vless://${UUID}@example.com:443?encryption=none&security=tls&sni=example.com&type=ws&host=example.com&path=%2Fws%3Fed%3D2048#My%20node`,
+    {
+      ...common,
+      type: "vless",
+      server: "example.com",
+      port: 443,
+      uuid: UUID,
+      tls: true,
+      servername: "example.com",
+      network: "ws",
+      "ws-opts": {
+        path: "/ws",
+        headers: { Host: "example.com" },
+        "max-early-data": 2048,
+        "early-data-header-name": "Sec-WebSocket-Protocol",
+      },
+    },
+  ],
+  [
+    "anytls://letmein@example.com:443/?sni=example.com#My%20node",
+    { ...common, type: "anytls", server: "example.com", port: 443, password: "letmein", sni: "example.com" },
+  ],
+  [
+    "trojan://letmein@example.com:443?security=tls&sni=example.com&type=tcp#My%20node",
+    { ...common, type: "trojan", server: "example.com", port: 443, password: "letmein", sni: "example.com" },
+  ],
+  [
+    "ss://YWVzLTEyOC1nY206dGVzdA@192.0.2.1:8388#My%20node",
+    { ...common, type: "ss", server: "192.0.2.1", port: 8388, cipher: "aes-128-gcm", password: "test" },
+  ],
+  [
+    "ss://YWVzLTEyOC1nY206dGVzdA@192.0.2.1:8388/?plugin=obfs-local%3Bobfs%3Dhttp%3Bobfs-host%3Dexample.com#My%20node",
+    {
+      ...common,
+      type: "ss",
+      server: "192.0.2.1",
+      port: 8388,
+      cipher: "aes-128-gcm",
+      password: "test",
+      plugin: "obfs",
+      "plugin-opts": { mode: "http", host: "example.com" },
+    },
+  ],
+  [
+    "ss://2022-blake3-aes-128-gcm:ABEiM0RVZneImaq7zN3u%2Fw%3D%3D@192.0.2.1:8388#My%20node",
+    {
+      ...common,
+      type: "ss",
+      server: "192.0.2.1",
+      port: 8388,
+      cipher: "2022-blake3-aes-128-gcm",
+      password: "ABEiM0RVZneImaq7zN3u/w==",
+    },
+  ],
+  [
+    "hysteria2://letmein@example.com:443/?obfs=salamander&obfs-password=obfspass&sni=example.com#My%20node",
+    {
+      ...common,
+      type: "hysteria2",
+      server: "example.com",
+      port: 443,
+      password: "letmein",
+      obfs: "salamander",
+      "obfs-password": "obfspass",
+      sni: "example.com",
+    },
+  ],
+  [
+    `tuic://${UUID}:letmein@example.com:443?congestion_control=bbr&udp_relay_mode=native&alpn=h3&sni=example.com#My%20node`,
+    {
+      ...common,
+      type: "tuic",
+      server: "example.com",
+      port: 443,
+      uuid: UUID,
+      password: "letmein",
+      sni: "example.com",
+      alpn: ["h3"],
+      "congestion-controller": "bbr",
+      "udp-relay-mode": "native",
+    },
+  ],
+  [
+    "vmess://eyJ2IjoiMiIsInBzIjoiTXkgbm9kZSIsImFkZCI6ImV4YW1wbGUuY29tIiwicG9ydCI6IjQ0MyIsImlkIjoiYjgzMTM4MWQtNjMyNC00ZDUzLWFkNGYtOGNkYTQ4YjMwODExIiwiYWlkIjoiMCIsInNjeSI6ImF1dG8iLCJuZXQiOiJ3cyIsInR5cGUiOiJub25lIiwiaG9zdCI6ImV4YW1wbGUuY29tIiwicGF0aCI6Ii93cyIsInRscyI6InRscyIsInNuaSI6ImV4YW1wbGUuY29tIiwiYWxwbiI6IiIsImZwIjoiIn0=",
+    {
+      ...common,
+      type: "vmess",
+      server: "example.com",
+      port: 443,
+      uuid: UUID,
+      alterId: 0,
+      cipher: "auto",
+      tls: true,
+      servername: "example.com",
+      network: "ws",
+      "ws-opts": { path: "/ws", headers: { Host: "example.com" } },
+    },
+  ],
+];
+
+test("the worked examples are read, and written as the same node", () => {
+  for (const [link, node] of EXAMPLES) {
+    assert.deepEqual(parseLink(link), node, link);
+    const written = renderLink(node) as string;
+    assert.deepEqual(parseLink(written), node, written);
+  }
+});
+
+test("links are written letter for letter as other clients expect them", () => {
+  for (const at of [3, 5, 6, 7, 8, 10]) {
+    const [link, node] = EXAMPLES[at] as (typeof EXAMPLES)[number];
+    assert.equal(renderLink(node), link);
+  }
+});
+
+test("what is found in the wild", () => {
+  const port = (link: string) => parseLink(link)["port"];
+  assert.equal(port("trojan://p@example.com"), 443);
+  assert.throws(() => parseLink(`vless://${UUID}@example.com`), ConfigError);
+  assert.equal(parseLink("TROJAN://p@[2001:db8::1]:8443#a#b")["server"], "2001:db8::1");
+  assert.equal(parseLink("TROJAN://p@[2001:db8::1]:8443#a#b")["name"], "a#b");
+  assert.equal(parseLink("trojan://p@2001:db8::1:8443")["server"], "2001:db8::1");
+  assert.equal(parseLink("trojan://p@e.com:1?sni=x&amp;allowInsecure=1")["skip-cert-verify"], true);
+  assert.equal(parseLink("trojan://p%20q@e.com:1?security=")["password"], "p q");
+  assert.equal(parseLink(`vless://${UUID}@e.com:1?security=&sni=`)["tls"], undefined);
+  assert.deepEqual(parseLink(`ss://${Buffer.from("aes-128-gcm:te:st@1.2.3.4:80").toString("base64")}#n`), {
+    name: "n",
+    type: "ss",
+    server: "1.2.3.4",
+    port: 80,
+    cipher: "aes-128-gcm",
+    password: "te:st",
+    udp: true,
+  });
+  assert.equal(parseLink(`socks://${Buffer.from("u:p").toString("base64")}@1.2.3.4:80#n`)["password"], "p");
+  assert.deepEqual(parseLink("https://u:p@1.2.3.4:80#n"), {
+    name: "n",
+    type: "http",
+    server: "1.2.3.4",
+    port: 80,
+    username: "u",
+    password: "p",
+    tls: true,
+  });
+  assert.throws(
+    () => parseLink(`vless://${UUID}@e.com:1?encryption=mlkem768x25519plus.native.0rtt.x`),
+    /not available/,
+  );
+  assert.throws(() => parseLink("ssr://abc"), /cannot be read/);
+  const json = Buffer.from(
+    JSON.stringify({ add: "e.com", port: 443, id: UUID, ps: null, aid: 0, tls: false }),
+  ).toString("base64url");
+  assert.equal(parseLink(`vmess://${json}`)["name"], "e.com:443");
+});
+
+test("bodies of subscriptions: lines, base64 of either alphabet, SIP008; bad lines are counted", () => {
+  const lines = `trojan://p@e.com:1#a\r\n\n  trojan://p@e.com:2#a  \nfoo://x\ntrojan://p@e.com:3#a\n`;
+  for (const body of [
+    lines,
+    Buffer.from(lines).toString("base64"),
+    Buffer.from(lines).toString("base64url"),
+    Buffer.from(lines)
+      .toString("base64")
+      .replaceAll(/(.{20})/g, "$1\n"),
+  ]) {
+    const read = readLinks(body);
+    assert.deepEqual(
+      read?.items.map(({ name }) => name),
+      ["a", "a-01", "a-02"],
+    );
+    assert.equal(read?.skipped, 1);
+  }
+  const sip008 = readLinks(
+    '{"version":1,"servers":[{"remarks":"x","server":"1.2.3.4","server_port":8388,"password":"p","method":"aes-128-gcm"}]}',
+  );
+  assert.deepEqual(sip008?.items, [
+    { name: "x", type: "ss", server: "1.2.3.4", port: 8388, cipher: "aes-128-gcm", password: "p", udp: true },
+  ]);
+  for (const other of ["", "hello", "<html>", "{}", "[1]"]) assert.equal(readLinks(other), null, other);
+});
+
+test("whatever a link holds, reading it ends in a node or a ConfigError that does not show it", () => {
+  const scheme = fc.constantFrom(
+    "vless",
+    "trojan",
+    "anytls",
+    "ss",
+    "vmess",
+    "socks",
+    "http",
+    "hysteria2",
+    "tuic",
+  );
+  const secret = "s3cr3t";
+  fc.assert(
+    fc.property(
+      scheme,
+      fc.string({ unit: "binary", maxLength: 80 }),
+      fc.string({ maxLength: 20 }),
+      (name, rest, before) => {
+        try {
+          parseLink(`${name}://${before}${secret}${rest}`);
+        } catch (error) {
+          assert.ok(error instanceof ConfigError, String(error));
+          assert.ok(!error.message.includes(secret), error.message);
+        }
+      },
+    ),
+    { numRuns: 3000 },
+  );
+  for (const [link] of EXAMPLES)
+    for (let length = 0; length < link.length; length++)
+      try {
+        parseLink(link.slice(0, length));
+      } catch (error) {
+        assert.ok(error instanceof ConfigError, String(error));
+      }
+});
