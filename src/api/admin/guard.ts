@@ -1,0 +1,69 @@
+/** Who may call the admin API: checks in the order of its manual, before anything of the request is used. */
+import { isIPv4 } from "node:net";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Transport } from "#api/app.ts";
+import { Secret } from "#api/auth.ts";
+import { forbidden, unauthorized } from "#api/errors.ts";
+import type { Guard } from "#api/route.ts";
+import type { UserAdmin, UsersControl } from "#core/users.ts";
+
+/** 404 without a manager, 403 for another origin, 401 without the manager's own secret. */
+export function adminGuard(users: UsersControl, transport: Transport): Guard {
+  const secretOf = rememberingSecret();
+  return (request: FastifyRequest, reply: FastifyReply): void => {
+    reply.header("cache-control", "no-store");
+    const { admin } = users;
+    if (admin === null) return void reply.callNotFound();
+    if (!isSameOrigin(request, transport)) throw forbidden();
+    if (secretOf(admin).opens(request.headers.authorization)) return;
+    reply.header("www-authenticate", "Bearer");
+    throw unauthorized();
+  };
+}
+
+/** Hashing the secret once is enough, as long as it stays. */
+function rememberingSecret(): (admin: UserAdmin) => Secret {
+  let known = "";
+  let secret = new Secret("");
+  return (admin) => {
+    if (admin.secret !== known) {
+      known = admin.secret;
+      secret = new Secret(known);
+    }
+    return secret;
+  };
+}
+
+/**
+ * No page of another origin gets through. Programs send no Origin. `X-Forwarded-Host` does not count, so a reverse proxy
+ * has to keep `Host`.
+ */
+export function isSameOrigin(request: FastifyRequest, transport: Transport): boolean {
+  const { origin, host } = request.headers;
+  if (request.headers["sec-fetch-site"] === "cross-site") return false;
+  if (origin === undefined) return true;
+  const match = /^([a-z][a-z0-9+.-]*):\/\/([^/?#@]+)$/i.exec(origin);
+  if (match === null) return false;
+  const scheme = (match[1] as string).toLowerCase();
+  if (scheme !== expectedScheme(request, transport)) return false;
+  return withPort(match[2] as string, scheme) === withPort(request.host || (host ?? ""), scheme);
+}
+
+function expectedScheme(request: FastifyRequest, { kind }: Transport): string {
+  if (kind === "https") return "https";
+  const forwarded = String(request.headers["x-forwarded-proto"] ?? "").split(",", 1)[0] as string;
+  const isNear = kind === "unix" || kind === "pipe" || isLoopback(request.raw.socket.remoteAddress ?? "");
+  return isNear && (forwarded === "http" || forwarded === "https") ? forwarded : "http";
+}
+
+function isLoopback(address: string): boolean {
+  const plain = address.replace(/^::ffff:/i, "");
+  return plain === "::1" || (isIPv4(plain) && plain.startsWith("127."));
+}
+
+/** An omitted port is the scheme's own. */
+function withPort(host: string, scheme: string): string {
+  const lower = host.toLowerCase();
+  if (/:\d+$/.test(lower) && !/^\[[^\]]*$/.test(lower)) return lower;
+  return `${lower}:${scheme === "https" ? 443 : 80}`;
+}

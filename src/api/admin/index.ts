@@ -1,0 +1,145 @@
+/** The API that manages users: `/api/admin/…`, with a secret of its own. */
+import type { Transport } from "#api/app.ts";
+import { notFound } from "#api/errors.ts";
+import { DONE, route, type Answer, type Route } from "#api/route.ts";
+import type { Control } from "#core/control.ts";
+import type { UserAdmin, UsersControl } from "#core/users.ts";
+import { adminGuard } from "./guard.ts";
+import { overviewJson, protocolsJson } from "./overview.ts";
+import {
+  changeOf,
+  createBody,
+  detailJson,
+  inboundJson,
+  revisionBody,
+  revisionOf,
+  revisionQuery,
+  updateBody,
+  userJson,
+  usersQuery,
+} from "./shapes.ts";
+
+const ok = (description: string): Answer => ({ status: 200, description });
+
+/** None on a plain TCP port that other machines reach: there the secret would travel in the clear. */
+export function adminRoutes(users: UsersControl, control: Control, transport: Transport): readonly Route[] {
+  if (transport.kind === "http" && !transport.isLocal) return [];
+  const access = adminGuard(users, transport);
+  const admin = (): UserAdmin => {
+    if (users.admin === null) throw notFound(); // went while the body arrived
+    return users.admin;
+  };
+  const routes = [...readRoutes(admin, control), ...userRoutes(admin)];
+  return routes.map((each) => ({ ...each, access }));
+}
+
+function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] {
+  const overviews = ["overview", "status"].map((name) =>
+    route({
+      method: "GET",
+      path: `/api/admin/${name}`,
+      summary: "Version, uptime, traffic and numbers of managed users",
+      answer: ok("The overview"),
+      handle: () => overviewJson(control, admin()),
+    }),
+  );
+  const inbounds = ["inbounds", "listeners"].map((name) =>
+    route({
+      method: "GET",
+      path: `/api/admin/${name}`,
+      summary: "The managed listeners with their revisions",
+      answer: ok("The same list under `inbounds` and `listeners`"),
+      handle() {
+        const list = admin().inbounds().map(inboundJson);
+        return { inbounds: list, listeners: list };
+      },
+    }),
+  );
+  const protocols = route({
+    method: "GET",
+    path: "/api/admin/protocols",
+    summary: "Listener types whose users can be managed",
+    answer: ok("The types"),
+    handle: () => protocolsJson(admin()),
+  });
+  return [...overviews, ...inbounds, protocols];
+}
+
+function userRoutes(admin: () => UserAdmin): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/api/admin/users",
+      summary: "All managed users, or those of one listener; without credentials",
+      query: usersQuery,
+      answer: ok("Users, and all managed listeners"),
+      handle({ query }) {
+        const users = admin().users(query.inbound ?? null);
+        return { users: users.map(userJson), inbounds: admin().inbounds().map(inboundJson) };
+      },
+    }),
+    route({
+      method: "POST",
+      path: "/api/admin/users",
+      summary: "Create a user; a credential that is not given is made up",
+      body: createBody,
+      answer: { status: 201, description: "The user, with credential and subscription link" },
+      handle({ body }) {
+        const draft = { ...changeOf(body), inbound: body.inbound, name: body.name ?? "" };
+        return detailJson(admin().create(draft));
+      },
+    }),
+    route({
+      method: "GET",
+      path: "/api/admin/users/:id",
+      summary: "One user with credential and subscription link",
+      answer: ok("The user"),
+      handle({ params }) {
+        const user = admin().user(params.id as string);
+        if (user === null) throw notFound();
+        return detailJson(user);
+      },
+    }),
+    route({
+      method: "PUT",
+      path: "/api/admin/users/:id",
+      summary: "Change what is named; the rest stays",
+      body: updateBody,
+      answer: ok("The user"),
+      handle: ({ params, body }) => detailJson(admin().update(params.id as string, changeOf(body))),
+    }),
+    route({
+      method: "DELETE",
+      path: "/api/admin/users/:id",
+      summary: "Delete a user; live sessions end",
+      query: revisionQuery,
+      answer: DONE,
+      handle: ({ params, query }) => admin().remove(params.id as string, revisionOf(query.revision)),
+    }),
+    ...actionRoutes(admin),
+  ];
+}
+
+function actionRoutes(admin: () => UserAdmin): readonly Route[] {
+  return [
+    route({
+      method: "POST",
+      path: "/api/admin/users/:id/reset-traffic",
+      summary: "Set the counters to zero",
+      body: revisionBody,
+      answer: ok("The user"),
+      handle: ({ params, body }) => detailJson(admin().resetTraffic(params.id as string, body.revision)),
+    }),
+    route({
+      method: "POST",
+      path: "/api/admin/users/:id/rotate-subscription",
+      summary: "A new subscription link; the old one is dead at once",
+      body: revisionBody,
+      answer: ok("The listener's new revision and the link"),
+      handle({ params, body }) {
+        const { revision, subscriptionUrl } = admin().rotateSubscription(params.id as string, body.revision);
+        return { revision, subscription_url: subscriptionUrl };
+      },
+    }),
+  ];
+}

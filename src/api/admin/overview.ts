@@ -1,0 +1,56 @@
+import { availableParallelism } from "node:os";
+import type { Control } from "#core/control.ts";
+import type { UserAdmin } from "#core/users.ts";
+import { inboundJson } from "./shapes.ts";
+
+const API_VERSION = 1;
+const OS_NAMES: Readonly<Record<string, string>> = { win32: "windows" };
+const ARCH_NAMES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
+
+export function overviewJson(control: Control, admin: UserAdmin) {
+  const { uploadBytes, downloadBytes } = control.connections.totals();
+  const inbounds = admin.inbounds();
+  const sum = (key: "userCount" | "enabledUserCount") => inbounds.reduce((total, one) => total + one[key], 0);
+  const total = sum("userCount");
+  const enabled = sum("enabledUserCount");
+  return {
+    version: control.build.version,
+    api_version: API_VERSION,
+    status: "running",
+    started_at: Math.trunc(performance.timeOrigin),
+    uptime_seconds: Math.trunc(performance.now() / 1000),
+    platform: {
+      os: OS_NAMES[process.platform] ?? process.platform,
+      arch: ARCH_NAMES[process.arch] ?? process.arch,
+      cpu_cores: availableParallelism(),
+      memory_bytes: control.memoryBytes(),
+      // What keeps this runtime busy at the moment: the nearest thing to a task count that it has.
+      goroutines: Math.max(1, process.getActiveResourcesInfo().length),
+    },
+    traffic: {
+      uplink_total: uploadBytes,
+      downlink_total: downloadBytes,
+      active_connections: [...control.connections.entries()].length,
+    },
+    users: { total, enabled, disabled: total - enabled },
+    capabilities: { quota: false, expiration: false },
+    authentication_enabled: true,
+    inbounds: inbounds.map(inboundJson),
+  };
+}
+
+export function protocolsJson(admin: UserAdmin) {
+  return {
+    schema_version: 1,
+    protocols: admin.protocols().map(({ type, label, credential }) => ({
+      kind: "inbound",
+      type,
+      name: label,
+      category: "proxy",
+      network: "tcp",
+      tls: true,
+      credential,
+      update_policy: "live",
+    })),
+  };
+}

@@ -1,0 +1,88 @@
+/** Between the names of the admin API and ours. */
+import { z } from "zod";
+import { ApiError } from "#core/errors.ts";
+import type { ManagedInboundView, UserChange, UserDetailView, UserView } from "#core/users.ts";
+
+const optionalText = () => z.string().nullish();
+
+/** Unknown keys are ignored, null is "not said"; rules of content come later, after the revision. */
+const changeFields = {
+  name: optionalText(),
+  uuid: optionalText(),
+  password: optionalText(),
+  flow: optionalText(),
+  enabled: z.boolean().nullish(),
+};
+const revision = () => z.int().positive();
+
+export const createBody = z.object({ inbound: z.string().min(1), ...changeFields, revision: revision() });
+export const updateBody = z.object({ ...changeFields, revision: revision() });
+export const revisionBody = z.object({ revision: revision() });
+export const revisionQuery = z.object({ revision: z.string().regex(/^[1-9]\d{0,15}$/) });
+export const usersQuery = z.object({ inbound: z.string().optional() });
+
+type ChangeFields = z.output<typeof updateBody>;
+
+export function changeOf(body: ChangeFields): UserChange {
+  return {
+    revision: body.revision,
+    name: body.name ?? undefined,
+    uuid: body.uuid ?? undefined,
+    password: body.password ?? undefined,
+    flow: body.flow ?? undefined,
+    enabled: body.enabled ?? undefined,
+  };
+}
+
+/** Throws `ApiError` 400 where it is no revision. */
+export function revisionOf(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new ApiError(400, "revision: expected a positive integer");
+  return value;
+}
+
+export function inboundJson(view: ManagedInboundView) {
+  const { revision: current, appliedRevision } = view;
+  return {
+    tag: view.tag,
+    type: view.type,
+    managed: true,
+    credential: view.credential,
+    flow: view.hasFlow,
+    traffic: true,
+    user_count: view.userCount,
+    enabled_user_count: view.enabledUserCount,
+    revision: current,
+    applied_revision: appliedRevision,
+    ...(current === appliedRevision ? {} : { pending: true }),
+  };
+}
+
+/** Without credential and link. */
+export function userJson(view: UserView) {
+  return {
+    id: view.id,
+    inbound: view.inbound,
+    type: view.type,
+    name: view.name,
+    flow: view.flow,
+    enabled: view.enabled,
+    upload_bytes: view.uploadBytes,
+    download_bytes: view.downloadBytes,
+    traffic_generation: view.trafficGeneration,
+    created_at: view.createdAtMs,
+    updated_at: view.updatedAtMs,
+    active_connections: view.activeConnections,
+    revision: view.revision,
+    applied_revision: view.appliedRevision,
+  };
+}
+
+/** Sensitive. */
+export function detailJson(view: UserDetailView) {
+  return {
+    ...userJson(view),
+    [view.credentialKind]: view.credential,
+    ...(view.subscriptionUrl === null ? {} : { subscription_url: view.subscriptionUrl }),
+  };
+}

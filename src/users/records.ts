@@ -1,0 +1,135 @@
+/** Books as the state file has them: a record a listener, a record a user with its counters. */
+import { StoreError } from "#core/errors.ts";
+import type { Traffic } from "./counters.ts";
+import type { UserBook, UserRecord } from "./user-book.ts";
+
+export const LISTENERS = "listeners";
+export const USERS = "users";
+export const PARTS = [LISTENERS, USERS] as const;
+
+interface StoredListener {
+  readonly id: string;
+  readonly name: string;
+  readonly protocol: string;
+  readonly revision: number;
+  readonly applied_revision: number;
+}
+
+interface StoredUser {
+  readonly id: string;
+  readonly inbound: string;
+  readonly protocol: string;
+  readonly name: string;
+  readonly credential: string;
+  readonly flow: string;
+  readonly enabled: boolean;
+  readonly upload_bytes: number;
+  readonly download_bytes: number;
+  readonly traffic_generation: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly token: string;
+}
+
+export function encodeListener({ id, listener, protocol, revision, appliedRevision }: UserBook): Buffer {
+  const stored: StoredListener = {
+    id,
+    name: listener,
+    protocol,
+    revision,
+    applied_revision: appliedRevision,
+  };
+  return Buffer.from(JSON.stringify(stored));
+}
+
+export function encodeUser({ listener, protocol }: UserBook, user: UserRecord, traffic: Traffic): Buffer {
+  const stored: StoredUser = {
+    id: user.id,
+    inbound: listener,
+    protocol,
+    name: user.name,
+    credential: user.credential,
+    flow: user.flow,
+    enabled: user.enabled,
+    upload_bytes: traffic.uploadBytes,
+    download_bytes: traffic.downloadBytes,
+    traffic_generation: user.trafficGeneration,
+    created_at: user.createdAtMs,
+    updated_at: user.updatedAtMs,
+    token: user.token,
+  };
+  return Buffer.from(JSON.stringify(stored));
+}
+
+export interface StoredState {
+  readonly books: ReadonlyMap<string, UserBook>;
+  readonly traffic: ReadonlyMap<string, Traffic>;
+}
+
+type Records = Iterable<readonly [key: string, value: Buffer]>;
+
+/** Throws `StoreError` where the records contradict each other: then something wrote them that did not know the rules. */
+export function decodeState(listeners: Records, users: Records): StoredState {
+  const books = new Map<string, UserBook & { users: Map<string, UserRecord> }>();
+  const traffic = new Map<string, Traffic>();
+  const tokens = new Set<string>();
+  for (const [key, value] of listeners) {
+    const { id, name, protocol, revision, applied_revision } = JSON.parse(value.toString()) as StoredListener;
+    const sound = name === key && id !== "" && protocol !== "" && isCount(revision) && revision > 0;
+    if (!sound || !isCount(applied_revision) || applied_revision > revision)
+      throw new StoreError(`state of listener ${key}: the record contradicts itself`);
+    books.set(key, {
+      id,
+      listener: name,
+      protocol,
+      revision,
+      appliedRevision: applied_revision,
+      users: new Map(),
+    });
+  }
+  for (const [key, value] of users) {
+    const stored = JSON.parse(value.toString()) as StoredUser;
+    const book = books.get(stored.inbound);
+    if (book === undefined || stored.id !== key || stored.protocol !== book.protocol || !isSound(stored))
+      throw new StoreError(`state of user ${key}: the record contradicts itself`);
+    if (tokens.has(stored.token)) throw new StoreError(`state of user ${key}: the token of another user`);
+    tokens.add(stored.token);
+    book.users.set(key, recordOf(stored));
+    traffic.set(key, { uploadBytes: stored.upload_bytes, downloadBytes: stored.download_bytes });
+  }
+  return { books, traffic };
+}
+
+function recordOf(stored: StoredUser): UserRecord {
+  const { id, name, credential, flow, enabled, token } = stored;
+  return {
+    id,
+    name,
+    credential,
+    flow,
+    enabled,
+    trafficGeneration: stored.traffic_generation,
+    createdAtMs: stored.created_at,
+    updatedAtMs: stored.updated_at,
+    token,
+  };
+}
+
+function isSound(stored: StoredUser): boolean {
+  const { upload_bytes, download_bytes, traffic_generation, created_at, updated_at, token } = stored;
+  const counts = [upload_bytes, download_bytes, traffic_generation, created_at, updated_at];
+  const named = stored.name !== "" && stored.name === stored.name.trim() && stored.credential !== "";
+  const tokened = Buffer.from(token, "base64url").length === 32 && token.length === 43;
+  return (
+    counts.every(isCount) &&
+    traffic_generation > 0 &&
+    created_at > 0 &&
+    updated_at >= created_at &&
+    named &&
+    tokened
+  );
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}

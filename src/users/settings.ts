@@ -1,0 +1,22 @@
+import type { UserSupport } from "#core/protocol.ts";
+
+/** A listener whose users are managed, as the file has it. */
+export interface ManagedListener {
+  readonly name: string;
+  /** Its type in files. */
+  readonly protocol: string;
+  readonly support: UserSupport;
+  readonly options: object;
+  /** As configured; 0: chosen by the system. */
+  readonly ports: readonly number[];
+}
+
+/** The `svc` block with what it refers to. */
+export interface UsersSettings {
+  readonly secret: string;
+  /** Without a slash at the end; "": no subscriptions. */
+  readonly publicBaseUrl: string;
+  /** Absolute path. */
+  readonly store: string;
+  readonly listeners: readonly ManagedListener[];
+}

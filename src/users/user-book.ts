@@ -1,0 +1,156 @@
+/** The users of one listener at one revision. Immutable: a change is a new book, checked whole before anybody sees it. */
+import { ApiError } from "#core/errors.ts";
+import type { User } from "#core/inbound.ts";
+import type { UserSupport } from "#core/protocol.ts";
+import type { UserChange, UserDraft } from "#core/users.ts";
+
+export interface UserRecord {
+  /** UUID; never changes. The listener knows the user by it, so renaming touches nobody. */
+  readonly id: string;
+  readonly name: string;
+  readonly credential: string;
+  readonly flow: string;
+  readonly enabled: boolean;
+  /** Grows when the counters are set back. */
+  readonly trafficGeneration: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** 32 random bytes in unpadded base64url. */
+  readonly token: string;
+}
+
+export interface UserBook {
+  /** Stays when the listener is managed again later. */
+  readonly id: string;
+  readonly listener: string;
+  /** Type of the listener. */
+  readonly protocol: string;
+  readonly revision: number;
+  readonly appliedRevision: number;
+  readonly users: ReadonlyMap<string, UserRecord>;
+}
+
+const MAX_NAME_BYTES = 256;
+
+/** Milliseconds since 1970, and always more than before. */
+export function nextRevision(before: number, nowMs: number): number {
+  return Math.max(Math.trunc(nowMs), before + 1);
+}
+
+/** Throws `ApiError` 409 unless the caller looked at the present revision. */
+export function checkRevision({ listener, revision }: UserBook, given: number): void {
+  if (given !== revision)
+    throw new ApiError(
+      409,
+      `listener ${listener}: expected revision ${given}, the current revision is ${revision}`,
+    );
+}
+
+/** Throws `ApiError` 400. */
+export function recordOf(
+  draft: UserDraft,
+  support: UserSupport,
+  fresh: Pick<UserRecord, "id" | "token" | "createdAtMs">,
+): UserRecord {
+  refuseForeign(draft, support);
+  const given = draft[support.credential] ?? "";
+  return {
+    ...fresh,
+    name: checkedName(draft.name),
+    credential: given === "" ? support.makeCredential() : checkedCredential(given, support),
+    flow: checkedFlow(draft.flow ?? "", support),
+    enabled: draft.enabled ?? true,
+    trafficGeneration: 1,
+    updatedAtMs: fresh.createdAtMs,
+  };
+}
+
+/** Throws `ApiError` 400. What the change does not name stays. */
+export function changedRecord(
+  record: UserRecord,
+  change: UserChange,
+  support: UserSupport,
+  nowMs: number,
+): UserRecord {
+  refuseForeign(change, support);
+  const { name, enabled, flow } = change;
+  const credential = change[support.credential];
+  return {
+    ...record,
+    ...(name === undefined ? {} : { name: checkedName(name) }),
+    ...(enabled === undefined ? {} : { enabled }),
+    ...(credential === undefined ? {} : { credential: checkedCredential(credential, support) }),
+    ...(flow === undefined ? {} : { flow: checkedFlow(flow, support) }),
+    updatedAtMs: Math.max(nowMs, record.createdAtMs),
+  };
+}
+
+/** The book with one user put in or, with null, taken out. Throws `ApiError` 400 where two could not be told apart. */
+export function withUser(
+  book: UserBook,
+  id: string,
+  record: UserRecord | null,
+  support: UserSupport,
+  nowMs: number,
+): UserBook {
+  const users = new Map(book.users);
+  if (record === null) users.delete(id);
+  else {
+    refuseDoubles(book, record, support);
+    users.set(id, record);
+  }
+  return { ...book, users, revision: nextRevision(book.revision, nowMs) };
+}
+
+/** What the listener is to know. */
+export function activeUsers({ users }: UserBook): readonly User[] {
+  return [...users.values()]
+    .filter(({ enabled }) => enabled)
+    .map(({ id, credential, flow }) => ({ id, credential, flow: flow === "" ? null : flow }));
+}
+
+/** Does the listener have to hear of it? */
+export function changesListener(before: UserRecord | null, after: UserRecord | null): boolean {
+  const was = before?.enabled === true;
+  const is = after?.enabled === true;
+  if (!was || !is) return was !== is;
+  return before?.credential !== after?.credential || before?.flow !== after?.flow;
+}
+
+function refuseForeign(change: UserChange | UserDraft, { credential, flows, label }: UserSupport): void {
+  const foreign = credential === "uuid" ? "password" : "uuid";
+  if ((change[foreign] ?? "") !== "")
+    throw new ApiError(400, `${foreign}: users of ${label} have a ${credential}`);
+  if (flows.length === 0 && (change.flow ?? "") !== "")
+    throw new ApiError(400, `flow: users of ${label} have none`);
+}
+
+function checkedName(text: string): string {
+  const name = text.trim();
+  if (name === "") throw new ApiError(400, "name: must not be blank");
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+    throw new ApiError(400, `name: must have at most ${MAX_NAME_BYTES} bytes`);
+  return name;
+}
+
+function checkedCredential(text: string, support: UserSupport): string {
+  if (support.identify(text) !== null) return text;
+  throw new ApiError(400, `${support.credential}: ${text === "" ? "must not be empty" : "is not valid"}`);
+}
+
+function checkedFlow(flow: string, { flows }: UserSupport): string {
+  if (flow === "" || flows.includes(flow)) return flow;
+  throw new ApiError(400, `flow: expected ${flows.join(" or ")} or nothing`);
+}
+
+function refuseDoubles({ listener, users }: UserBook, record: UserRecord, support: UserSupport): void {
+  const name = record.name.toLowerCase();
+  const identity = support.identify(record.credential);
+  for (const other of users.values()) {
+    if (other.id === record.id) continue;
+    if (other.name.toLowerCase() === name)
+      throw new ApiError(400, `name: listener ${listener} has a user of this name`);
+    if (support.identify(other.credential) === identity)
+      throw new ApiError(400, `${support.credential}: another user of listener ${listener} has the same`);
+  }
+}

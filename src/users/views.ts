@@ -1,0 +1,74 @@
+/** Books and counters as the admin API shows them. */
+import type { Endpoint } from "#core/session.ts";
+import type { ManagedInboundView, UserDetailView, UserView } from "#core/users.ts";
+import type { Traffic } from "./counters.ts";
+import type { ManagedListener, UsersSettings } from "./settings.ts";
+import type { UserBook, UserRecord } from "./user-book.ts";
+
+export function inboundView(book: UserBook, { support }: ManagedListener): ManagedInboundView {
+  const users = [...book.users.values()];
+  return {
+    tag: book.listener,
+    type: book.protocol,
+    credential: support.credential,
+    hasFlow: support.flows.length > 0,
+    userCount: users.length,
+    enabledUserCount: users.filter(({ enabled }) => enabled).length,
+    revision: book.revision,
+    appliedRevision: book.appliedRevision,
+  };
+}
+
+export function userView(
+  book: UserBook,
+  user: UserRecord,
+  { uploadBytes, downloadBytes }: Traffic,
+  activeConnections: number,
+): UserView {
+  return {
+    id: user.id,
+    inbound: book.listener,
+    type: book.protocol,
+    name: user.name,
+    flow: user.flow,
+    enabled: user.enabled,
+    uploadBytes,
+    downloadBytes,
+    trafficGeneration: user.trafficGeneration,
+    createdAtMs: user.createdAtMs,
+    updatedAtMs: user.updatedAtMs,
+    activeConnections,
+    revision: book.revision,
+    appliedRevision: book.appliedRevision,
+  };
+}
+
+export function detailView(
+  view: UserView,
+  { credential }: UserRecord,
+  { support }: ManagedListener,
+  subscriptionUrl: string | null,
+): UserDetailView {
+  return { ...view, credentialKind: support.credential, credential, subscriptionUrl };
+}
+
+/** The link that the user's client imports; null where the user may have none or no link would work. */
+export function shareLinkOf(
+  { listener: tag }: UserBook,
+  user: UserRecord,
+  listener: ManagedListener,
+  { publicBaseUrl }: UsersSettings,
+  endpoints: readonly Endpoint[],
+): string | null {
+  const bound = endpoints.find(({ port }) => port !== 0)?.port;
+  const port = bound ?? listener.ports.find((one) => one !== 0);
+  if (publicBaseUrl === "" || !user.enabled || port === undefined) return null;
+  const host = new URL(publicBaseUrl).hostname.replace(/^\[(.*)\]$/, "$1");
+  const { credential, flow } = user;
+  const shown = { name: `${tag} - ${user.name}`, credential, flow };
+  return listener.support.shareLink(listener.options, { host, port }, shown);
+}
+
+export function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
