@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import fc from "fast-check";
+import { ProtocolError } from "#core/errors.ts";
+import { SILENT } from "#core/log.ts";
+import type { Ip } from "#core/session.ts";
+import { readNetworks, readSites } from "./categories.ts";
+import { DatFile } from "./dat-file.ts";
+import { Geodata } from "./geodata.ts";
+
+// A protocol buffer by hand: field number and wire type in one byte, then the length.
+const field = (number: number, body: Uint8Array | string) => {
+  const bytes = Buffer.from(body);
+  return Buffer.concat([Buffer.of((number << 3) | 2), varint(bytes.length), bytes]);
+};
+const number = (at: number, value: number) => Buffer.concat([Buffer.of(at << 3), varint(value)]);
+function varint(value: number): Buffer {
+  return value < 128
+    ? Buffer.of(value)
+    : Buffer.concat([Buffer.of((value % 128) | 128), varint(Math.floor(value / 128))]);
+}
+
+const domain = (kind: number, value: string, ...attributes: readonly string[]) =>
+  field(
+    2,
+    Buffer.concat([
+      number(1, kind),
+      field(2, value),
+      ...attributes.map((key) => field(3, Buffer.concat([field(1, key), number(2, 1)]))),
+    ]),
+  );
+const site = (name: string, ...domains: readonly Buffer[]) =>
+  field(1, Buffer.concat([field(1, name), ...domains]));
+const network = (bytes: readonly number[], bits: number) =>
+  field(2, Buffer.concat([field(1, Uint8Array.from(bytes)), number(2, bits)]));
+
+const SITES = Buffer.concat([
+  site(
+    "GOOGLE",
+    domain(2, "Google.com"),
+    domain(3, "exact.example", "cn"),
+    domain(0, "keyword"),
+    domain(1, "^re[0-9]+\\.example$"),
+    domain(2, "ads.example", "ads", "cn"),
+    domain(1, "(broken"),
+  ),
+  site("EMPTY"),
+  site("CN", domain(2, "cn")),
+]);
+const compile = (source: string) => new RegExp(source);
+
+async function withFolder(use: (folder: string) => void | Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "weir-geo-"));
+  try {
+    await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test("GeoSite.dat: four kinds of entries, attributes wanted and unwanted, one category at a time", () =>
+  withFolder((folder) => {
+    writeFileSync(join(folder, "x.dat"), SITES);
+    const file = DatFile.open(join(folder, "x.dat"));
+    assert.deepEqual([...file.categories], ["google", "empty", "cn"]);
+    const google = (...attributes: string[]) => readSites(file.read("google"), attributes, compile);
+    const holds = (data: ReturnType<typeof google>) =>
+      [
+        "www.google.com",
+        "exact.example",
+        "x.exact.example",
+        "a-keyword.b",
+        "re12.example",
+        "x.ads.example",
+        "z",
+      ].map((host) => data.match({ host }));
+    assert.deepEqual(holds(google()), [true, true, false, true, true, true, false]);
+    assert.deepEqual(holds(google("cn")), [false, true, false, false, false, true, false]);
+    assert.deepEqual(holds(google("cn", "ads")), [false, false, false, false, false, true, false]);
+    assert.deepEqual(holds(google("!cn")), [true, false, false, true, true, false, false]);
+    assert.equal(google().size, 5, "the expression that cannot be compiled is left out");
+    assert.equal(google().match({}), undefined);
+    assert.deepEqual(file.read("nothing"), []);
+  }));
+
+test("GeoIP.dat: networks of both families; reverse_match turns the answer around", () => {
+  const message = Buffer.concat([
+    field(1, "XX"),
+    network([10, 0, 0, 0], 8),
+    network([0x20, 1, 0x0d, 0xb8, ...Array.from({ length: 12 }, () => 0)], 32),
+  ]);
+  const data = readNetworks([message]);
+  assert.equal(data.match({ ip: "10.1.1.1" as Ip }), true);
+  assert.equal(data.match({ ip: "2001:db8::1" as Ip }), true);
+  assert.equal(data.match({ ip: "11.1.1.1" as Ip }), false);
+  assert.equal(readNetworks([Buffer.concat([message, number(3, 1)])]).match({ ip: "11.1.1.1" as Ip }), true);
+  assert.throws(
+    () => readNetworks([Buffer.concat([field(1, "XX"), network([10, 0, 0, 0], 33)])]),
+    ProtocolError,
+  );
+});
+
+test("damaged dat files are an error or another list, never a hang", () =>
+  withFolder((folder) => {
+    const path = join(folder, "x.dat");
+    const look = (bytes: Buffer) => {
+      writeFileSync(path, bytes);
+      try {
+        const file = DatFile.open(path);
+        for (const name of file.categories) {
+          readSites(file.read(name), [], compile);
+          readNetworks(file.read(name));
+        }
+      } catch (error) {
+        assert.ok(error instanceof ProtocolError, String(error));
+      }
+    };
+    for (let length = 0; length < SITES.length; length++) look(SITES.subarray(0, length));
+    fc.assert(
+      fc.property(fc.nat(SITES.length - 1), fc.integer({ min: 0, max: 255 }), (at, byte) => {
+        const changed = Buffer.from(SITES);
+        changed[at] = byte;
+        look(changed);
+      }),
+      { numRuns: 500 },
+    );
+  }));
+
+test("files are found in any case; a missing one is said once; a replaced one is used after a reload, a bad one is not", () =>
+  withFolder((folder) => {
+    const warnings: string[] = [];
+    const log = { ...SILENT, warning: (text: string | (() => string)) => void warnings.push(String(text)) };
+    const urls = { geosite: "https://e.example/site", geoip: "https://e.example/ip", mmdb: "m", asn: "a" };
+    const open = (previous: Geodata | null) =>
+      new Geodata({ home: folder, geodataMode: true, urls, compile, log }, previous);
+    const missing = open(null);
+    assert.equal(missing.geosite("google").match({ host: "google.com" }), false);
+    missing.geosite("cn");
+    assert.equal(warnings.length, 1);
+    assert.match(
+      warnings[0] as string,
+      /GeoSite\.dat is not in .*geox-url\.geosite \(https:\/\/e\.example\/site\)/,
+    );
+
+    writeFileSync(join(folder, "geoSITE.dat"), SITES);
+    const geodata = open(missing);
+    const google = geodata.geosite("Google");
+    assert.equal(google.match({ host: "google.com" }), true);
+    assert.equal(geodata.geosite("unknown").match({ host: "google.com" }), false);
+    assert.match(warnings.at(-1) as string, /no category unknown/);
+
+    writeFileSync(join(folder, "next"), site("GOOGLE", domain(2, "other.example")));
+    geodata.verify("geosite", join(folder, "next"));
+    renameSync(join(folder, "next"), join(folder, "geoSITE.dat"));
+    assert.equal(google.match({ host: "google.com" }), true, "until it is told");
+    geodata.reload("geosite");
+    assert.equal(google.match({ host: "google.com" }), false);
+    assert.equal(google.match({ host: "a.other.example" }), true);
+
+    writeFileSync(join(folder, "next"), "<html>");
+    assert.throws(() => geodata.verify("geosite", join(folder, "next")), ProtocolError);
+    writeFileSync(join(folder, "next"), site("ELSE", domain(2, "x")));
+    assert.throws(() => geodata.verify("geosite", join(folder, "next")), /lacks a category/);
+    writeFileSync(join(folder, "geoSITE.dat"), "<html>");
+    geodata.reload("geosite");
+    assert.equal(google.match({ host: "a.other.example" }), true, "the old stays in use");
+  }));
