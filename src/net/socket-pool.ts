@@ -1,5 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
+import { setImmediate } from "node:timers/promises";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Endpoint, Ip } from "#core/session.ts";
 import { allowOverlap } from "#platform/portable.ts";
@@ -86,10 +87,18 @@ async function lease<Handler>(
       if (at < 0) return;
       shared.holders.splice(at, 1);
       if (shared.holders.length > 0) return shared.deliver();
+      await queueTaken();
+      if (shared.holders.length > 0 || pool.get(key) !== opening) return; // somebody has it again, or closed it
       pool.delete(key);
       await shared.close();
     },
   };
+}
+
+/** A close resets the connections that the kernel has accepted and we have not: two turns of the event loop let them in. */
+async function queueTaken(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }
 
 /**

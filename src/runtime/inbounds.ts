@@ -94,8 +94,8 @@ function heldBy(inbounds: Inbounds | null): ReadonlyMap<string, Held> {
 }
 
 async function closeHeld({ inbound, leases }: Held): Promise<void> {
+  await leases[Symbol.asyncDispose](); // lets those in who are at the door
   await inbound[Symbol.asyncDispose]();
-  await leases[Symbol.asyncDispose]();
 }
 
 function listenerKey({
