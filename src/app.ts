@@ -14,8 +14,10 @@ import { keepPorts } from "#control/change.ts";
 import type { Host } from "#host.ts";
 import { DelayBook } from "#net/delay-book.ts";
 import { openHealth } from "#runtime/health.ts";
+import type { Inbounds } from "#runtime/inbounds.ts";
 import { Runtime } from "#runtime/runtime.ts";
 import { unbuilt } from "#runtime/unbuilt.ts";
+import { userSettings } from "#runtime/user-settings.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 
 /** Where configurations come from. `file` is what messages call it. */
@@ -26,6 +28,11 @@ export interface Loader {
   text(text: string): Loaded;
   /** The configuration with the settings of a fragment. Throws `ConfigError`. */
   patched(config: Config, fragment: ConfigsPatch): Config;
+  /**
+   * Writes the text of the source anew, if the result is a good configuration. Throws `ApiError` 400 where the source is
+   * no file, `ConfigError` with the file as it was.
+   */
+  rewrite(edit: (text: string) => string): void;
 }
 
 export interface Loaded {
@@ -51,6 +58,8 @@ export class App implements AsyncDisposable {
   readonly control: Control;
   readonly #retiring = new Set<Promise<void>>();
   #runtime!: Runtime;
+  /** The present one last, before it those that still have sessions. */
+  readonly #alive = new Set<Runtime>();
   #mode: Config["mode"] = "rule";
   #unifiedDelay = false;
   /** Changes run one after the other. */
@@ -63,6 +72,8 @@ export class App implements AsyncDisposable {
     this.#health = openHealth(this.#delays, () => this.#unifiedDelay);
     this.control = openControl({
       host: env.host,
+      loader: env.loader,
+      exclusively: (work) => this.#exclusively(work),
       health: this.#health,
       configs: this.#configs(),
       runtime: () => this.#runtime,
@@ -118,6 +129,7 @@ export class App implements AsyncDisposable {
       await retired;
       clearTimeout(timer);
       cutOff();
+      this.#env.host.users.close(); // the last byte has been counted
     });
     this.#closing = true;
     await closed;
@@ -129,22 +141,44 @@ export class App implements AsyncDisposable {
 
   readonly #accept = (session: Session): void => this.#runtime.serve(session);
 
-  /** Builds beside, then swaps in one turn of the event loop. Throws with nothing changed. */
-  async #swap(config: Config, tolerant: boolean): Promise<void> {
+  /**
+   * Builds beside, then swaps in one turn of the event loop. Throws with nothing changed. `keepPolicies`: the change is
+   * about something else, and the policies may have come by the API.
+   */
+  async #swap(config: Config, tolerant: boolean, keepPolicies = false): Promise<void> {
     const { host } = this.#env;
+    using undo = new DisposableStack();
+    const policies = keepPolicies ? null : host.governance.prepare(config.trafficControl, { tolerant });
+    undo.defer(() => policies?.abandon());
     const fresh = await Runtime.open(config, this.#runtime ?? null, {
       host,
       health: this.#health,
       mode: () => this.#mode,
       accept: this.#accept,
+      adopt: (next, inbounds) => this.#adoptUsers(next, inbounds, tolerant),
       tolerant,
     });
     const old: Runtime | undefined = this.#runtime;
     this.#runtime = fresh;
+    this.#alive.add(fresh);
     this.#takeChoices(config);
+    undo.move();
+    policies?.activate();
     fresh.activate();
     for (const text of unbuilt(config)) host.log.warning(text);
     if (old !== undefined) this.#retire(old, fresh);
+  }
+
+  /** At the start, users that cannot be loaded leave their listeners closed to everybody, and the rest runs. */
+  #adoptUsers(config: Config, inbounds: Inbounds, tolerant: boolean): void {
+    const { files, log, users } = this.#env.host;
+    const everywhere = () => [...this.#alive].flatMap((runtime) => runtime.inbounds.managed);
+    try {
+      users.adopt(userSettings(config, files), inbounds.managed, everywhere);
+    } catch (error) {
+      if (!tolerant) throw error;
+      log.error(`svc: nobody can use the managed listeners: ${messageOf(error)}`);
+    }
   }
 
   #takeChoices(config: Config): void {
@@ -160,7 +194,10 @@ export class App implements AsyncDisposable {
       this.#env.host.log.error(`closing the old configuration: ${messageOf(error)}`);
     });
     this.#retiring.add(retired);
-    void retired.finally(() => this.#retiring.delete(retired));
+    void retired.finally(() => {
+      this.#retiring.delete(retired);
+      this.#alive.delete(old);
+    });
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
@@ -211,14 +248,14 @@ export class App implements AsyncDisposable {
     } = fragment;
     const base: Config = { ...this.#runtime.config, mode, logLevel };
     const config = { ...base, general: { ...base.general, unifiedDelay } };
-    if (Object.keys(rest).length > 0) await this.#apply(this.#env.loader.patched(config, rest));
+    if (Object.keys(rest).length > 0) await this.#apply(this.#env.loader.patched(config, rest), true);
     else this.#takeChoices(config);
   }
 
   /** Throws `ApiError` 500 where the configuration is good but could not be put in force. */
-  async #apply(config: Config): Promise<void> {
+  async #apply(config: Config, keepPolicies = false): Promise<void> {
     try {
-      await this.#swap(config, false);
+      await this.#swap(config, false, keepPolicies);
     } catch (error) {
       throw new ApiError(500, messageOf(error), { cause: error });
     }

@@ -2,13 +2,19 @@ import { join } from "node:path";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
 import type { Ledger } from "#core/meter.ts";
+import { SYSTEM_CLOCK } from "#governance/clock.ts";
+import { Governance } from "#governance/governance.ts";
+import { GovernedLedger } from "#governance/ledger.ts";
 import { SocketPool } from "#net/socket-pool.ts";
-import { countingLedger } from "#relay/counting-ledger.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
+import { countUsers } from "#users/counters.ts";
+import { Users } from "#users/users.ts";
+import { governanceStore } from "./governance-store.ts";
 import type { LogHub } from "./log.ts";
 
 /** What outlives a reload: listening sockets, the table of connections, the ledger, choices, the log. */
@@ -19,7 +25,12 @@ export interface Host extends Disposable {
   readonly files: SafeFiles;
   readonly sockets: SocketPool;
   readonly live: LiveTable;
-  readonly ledger: Ledger;
+  /** Every session has a meter of it, so that policies can be switched on at any time. */
+  readonly ledger: GovernedLedger;
+  readonly governance: Governance;
+  /** What sessions are metered by: the ledger, with every byte of a managed user counted, too. */
+  readonly metering: Ledger;
+  readonly users: Users;
   readonly cache: ProfileCache;
   /** Takes the place of the cache's where `profile.store-selected` is false. */
   readonly choices: Choices;
@@ -29,17 +40,28 @@ export interface Host extends Disposable {
 
 export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const cache = new ProfileCache(join(home, "cache.db"), log);
+  const ledger = new GovernedLedger(SYSTEM_CLOCK);
+  const storeFile = (store: string) => governanceStore(files.resolve(store), log);
+  const governance = new Governance({ ledger, log, storeFile });
+  const live = new LiveTable();
+  const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS });
   return {
     home,
     log,
     files,
     sockets: new SocketPool(),
-    live: new LiveTable(),
-    ledger: countingLedger(),
+    live,
+    ledger,
+    metering: countUsers(ledger, users.counterOf),
+    users,
+    governance,
     cache,
     choices: new MemoryChoices(),
     sweep: new Sweep(),
     datagrams: new DatagramBudget(),
-    [Symbol.dispose]: () => cache[Symbol.dispose](),
+    [Symbol.dispose]() {
+      governance[Symbol.dispose]();
+      cache[Symbol.dispose]();
+    },
   };
 }

@@ -1,9 +1,21 @@
 /** From flags to a configuration: what `run`, `-t` and `explain` have in common. */
+import {
+  closeSync,
+  fchownSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { formatDiagnostic } from "#config/report.ts";
 import { patchConfig } from "#config/patch.ts";
 import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
 import { openSafeFiles, safePathEnvironment } from "#config/safe-path.ts";
 import type { Config, Diagnostic } from "#config/config.ts";
+import { ApiError, ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
@@ -40,8 +52,32 @@ export function setUp(flags: ParsedFlags, env: NodeJS.ProcessEnv, log: Log): Set
     path: (path) => ({ file: path, result: parse(readConfigFile(files.resolve(path))) }),
     text: (text) => ({ file: "payload", result: parse(text) }),
     patched: (config, fragment) => patchConfig(config, fragment, parseEnv),
+    rewrite(edit) {
+      if (source.file === null) throw new ApiError(400, "the configuration is no file that could be written");
+      const next = edit(source.read());
+      const { errors } = parse(next);
+      if (errors !== undefined) throw new ConfigError(linesOf(source.file, errors).join("\n"));
+      replaceFile(source.file, next);
+    },
   };
   return { home, source, files, loader };
+}
+
+/** Never half written; owner and mode stay, and a link goes on leading to its file. */
+function replaceFile(file: string, text: string): void {
+  const real = realpathSync(file);
+  const { mode, uid, gid } = statSync(real);
+  const made = `${real}.weir-new`;
+  rmSync(made, { force: true });
+  const descriptor = openSync(made, "wx", mode & 0o777);
+  try {
+    writeFileSync(descriptor, text);
+    if (process.getuid?.() === 0) fchownSync(descriptor, uid, gid);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  renameSync(made, real);
 }
 
 /** One line each, `file:line:column key: message`. */

@@ -1,11 +1,13 @@
 /** Joins the parts into the one object that the Controller API reads and commands. */
 import type { Control, ConfigsControl } from "#core/control.ts";
 import type { Health } from "#core/group.ts";
+import type { Loader } from "#app.ts";
 import type { Host } from "#host.ts";
 import type { Runtime } from "#runtime/runtime.ts";
 import { VERSION } from "#version.ts";
 import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
+import { governanceControl } from "./governance.ts";
 import { proxiesControl } from "./proxies.ts";
 import { proxyProvidersControl } from "./proxy-providers.ts";
 import { ruleProvidersControl } from "./rule-providers.ts";
@@ -15,6 +17,9 @@ import { upkeepControl } from "./upkeep.ts";
 
 export interface ControlEnv {
   readonly host: Host;
+  readonly loader: Pick<Loader, "rewrite">;
+  /** Runs a change when the one before has ended. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
   readonly health: Health;
   readonly configs: ConfigsControl;
   /** The one in force. */
@@ -52,6 +57,7 @@ export function openControl(env: ControlEnv): Control {
       updateGeo: () => runtime().lists.geoUpdater.update(),
       upgradeUi: () => env.upgradeUi(),
     }),
+    governance: governanceControl(env),
     memoryBytes: () => process.memoryUsage.rss(),
   };
 }

@@ -8,6 +8,7 @@
  */
 import type { ConfigsControl } from "./control-configs.ts";
 import type { DelayState } from "./delays.ts";
+import type { GovernanceControl } from "./governance.ts";
 import type { LogEvent, LogLevel } from "./log.ts";
 import type { DnsMode } from "./router.ts";
 import type { ProcessInfo } from "./rule.ts";
@@ -26,6 +27,7 @@ export interface Control {
   readonly caches: CachesControl;
   readonly storage: StorageControl;
   readonly upkeep: UpkeepControl;
+  readonly governance: GovernanceControl;
   /** Resident set of the process in bytes. */
   memoryBytes(): number;
 }

@@ -27,6 +27,7 @@ export interface Prepared {
 export class Governance implements Disposable {
   readonly #env: GovernanceEnv;
   #running: Running | null = null;
+  #settings: GovernanceSettings | null = null;
   #revision = 0;
 
   constructor(env: GovernanceEnv) {
@@ -38,8 +39,9 @@ export class Governance implements Disposable {
     return this.#revision;
   }
 
+  /** Those applied last, switched off or not; null: there is no such block. */
   get settings(): GovernanceSettings | null {
-    return this.#running?.parts.settings ?? null;
+    return this.#settings;
   }
 
   get enabled(): boolean {
@@ -62,7 +64,11 @@ export class Governance implements Disposable {
       abandon();
       throw error;
     }
-    return { abandon, activate: () => this.#activate(next) };
+    const activate = (): void => {
+      this.#settings = settings;
+      this.#activate(next);
+    };
+    return { abandon, activate };
   }
 
   #open(settings: GovernanceSettings, tolerant: boolean): RunningParts {

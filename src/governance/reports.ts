@@ -108,7 +108,7 @@ export class Reports {
       monthlySeconds: settings.monthlyRetentionMs / 1000,
     };
     const orphanBorder = nowSeconds - settings.orphanRetentionMs / 1000;
-    for (const series of [...this.#series.values()]) {
+    for (const series of this.#series.values()) {
       series.rollUp(nowSeconds, this.#calendar);
       series.age(nowSeconds, retention);
       const orphan = !series.key.split("|").every((member) => configured.has(member));

@@ -121,7 +121,7 @@ export class StateBook {
 
   /** Drops states of policies that are gone and quiet since `border`; those that are configured stay, however idle. */
   dropOrphans(configured: ReadonlySet<string>, borderSeconds: number): void {
-    for (const state of [...this.#states.values()]) {
+    for (const state of this.#states.values()) {
       if (configured.has(state.key)) continue;
       if (Math.max(state.lastSeen, state.lastUpdated) < borderSeconds) this.#remove(state.key);
     }

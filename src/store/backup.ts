@@ -101,6 +101,12 @@ export class Store implements Disposable {
     this.#generation = generation;
   }
 
+  /** Makes both files as small as their contents. Throws `StoreError` with the contents as they were. */
+  compact(): void {
+    this.#primary.compact();
+    this.#backup.compact();
+  }
+
   [Symbol.dispose](): void {
     this.#backup[Symbol.dispose]();
     this.#primary[Symbol.dispose]();

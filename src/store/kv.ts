@@ -131,6 +131,11 @@ export class KeyValueFile implements Disposable {
     writeFileSync(this.path + SUM_SUFFIX, digestOf(this.path), { mode: 0o600 });
   }
 
+  /** Gives the space of deleted records back; as large as the file is, so long it takes. Throws `StoreError`. */
+  compact(): void {
+    orDamaged(this.path, () => this.#database.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"));
+  }
+
   /** Closes it without the last word; harmless when it is closed. */
   abandon(): void {
     if (this.#database.isOpen) this.#database.close();

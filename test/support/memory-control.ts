@@ -2,6 +2,8 @@
 import type { DelaySample, DelayState } from "#core/delays.ts";
 import type * as c from "#core/control.ts";
 import { ApiError, ConfigError, DialError, ProtocolError } from "#core/errors.ts";
+import type { GovernanceControl } from "#core/governance.ts";
+import { MemoryGovernance } from "./memory-governance.ts";
 import { LOG_LEVELS, type LogEvent, type LogEventLevel, type LogLevel } from "#core/log.ts";
 import { connection } from "./connection-view.ts";
 
@@ -394,4 +396,6 @@ export class MemoryControl implements c.Control {
       this.flushed.push("geo");
     },
   };
+
+  readonly governance: GovernanceControl = new MemoryGovernance();
 }

@@ -5,6 +5,7 @@ import { openApiRoutes } from "#api/openapi.ts";
 import type { Route } from "#api/route.ts";
 import { uiRoutes } from "#api/ui.ts";
 import { cacheRoutes } from "./caches.ts";
+import { capabilityRoutes } from "./capabilities.ts";
 import { configRoutes } from "./configs.ts";
 import { connectionRoutes } from "./connections.ts";
 import { dnsRoutes } from "./dns.ts";
@@ -16,6 +17,7 @@ import { proxyRoutes } from "./proxies.ts";
 import { ruleProviderRoutes } from "./rule-providers.ts";
 import { ruleRoutes } from "./rules.ts";
 import { storageRoutes } from "./storage.ts";
+import { trafficControlRoutes } from "./traffic-control.ts";
 import { trafficRoutes } from "./traffic.ts";
 import { upkeepRoutes } from "./upkeep.ts";
 
@@ -36,6 +38,8 @@ export function controllerRoutes(env: AppEnv): readonly Route[] {
     ...cacheRoutes(control.caches),
     ...storageRoutes(control.storage),
     ...upkeepRoutes(control.upkeep),
+    ...capabilityRoutes(control.governance),
+    ...trafficControlRoutes(control.governance),
     ...env.metrics.routes(),
     ...uiRoutes(options.uiFolder, options.uiIsOurs === true),
     ...(options.mounts?.(transport) ?? []),

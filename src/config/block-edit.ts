@@ -1,0 +1,47 @@
+/** Puts a new value under a top-level key of a file's text. */
+import { isMap, isScalar, isSeq, parseDocument, type Document, type YAMLMap, type YAMLSeq } from "yaml";
+import { ConfigError } from "#core/errors.ts";
+
+/** Comments stay, also inside the block where what they belong to stays. Throws `ConfigError` where the text is no map. */
+export function withBlock(text: string, key: string, value: object): string {
+  const document = parseDocument(text, { keepSourceTokens: false });
+  if (document.errors.length > 0 || !isMap(document.contents))
+    throw new ConfigError("the configuration file cannot be edited: it is no YAML map");
+  mergeKey(document, document.contents, key, value);
+  return document.toString({ lineWidth: 0 });
+}
+
+function mergeKey(document: Document, map: YAMLMap, key: string, value: unknown): void {
+  const there = map.get(key, true);
+  if (isPlainMap(value) && isMap(there)) return mergeMap(document, there, value);
+  if (Array.isArray(value) && isSeq(there)) return mergeList(document, there, value);
+  if (isScalar(there) && String(there.value) === String(value)) return; // written in another way, but the same
+  if (isScalar(there) && !isPlainMap(value) && !Array.isArray(value)) there.value = value;
+  else map.set(key, document.createNode(value));
+}
+
+function mergeMap(document: Document, map: YAMLMap, value: Readonly<Record<string, unknown>>): void {
+  const stale = map.items.filter(({ key }) => !Object.hasOwn(value, keyText(key)));
+  for (const { key } of stale) map.delete(key);
+  for (const [key, member] of Object.entries(value)) mergeKey(document, map, key, member);
+}
+
+/** An item with the same id keeps its comments; the order is that of the value. */
+function mergeList(document: Document, list: YAMLSeq, value: readonly unknown[]): void {
+  const known = new Map<unknown, YAMLMap>();
+  for (const item of list.items) if (isMap(item) && item.has("id")) known.set(item.get("id"), item);
+  list.items = value.map((member) => {
+    const there = isPlainMap(member) ? known.get(member["id"]) : undefined;
+    if (there === undefined || !isPlainMap(member)) return document.createNode(member);
+    mergeMap(document, there, member);
+    return there;
+  });
+}
+
+function keyText(key: unknown): string {
+  return String(isScalar(key) ? key.value : key);
+}
+
+function isPlainMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

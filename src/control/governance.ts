@@ -1,0 +1,93 @@
+/** Traffic control for the API: joins the running policies with the rules, the file and the queue of changes. */
+import { withBlock } from "#config/block-edit.ts";
+import { parseTrafficControl } from "#config/traffic-control.ts";
+import type { GovernanceControl, PoliciesChange, PoliciesView } from "#core/governance.ts";
+import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
+import { documentOf } from "#governance/document.ts";
+import type { Prepared } from "#governance/governance.ts";
+import type { GovernanceSettings } from "#governance/settings.ts";
+import { ruleSignature } from "#governance/signature.ts";
+import type { ControlEnv } from "./index.ts";
+
+const BLOCK = "traffic-control";
+
+export function governanceControl({ host, runtime, loader, exclusively }: GovernanceEnv): GovernanceControl {
+  const { governance, files } = host;
+  const policies = (): PoliciesView => ({
+    revision: governance.revision,
+    config: documentOf(governance.settings),
+  });
+  const checkRevision = (revision: number): void => {
+    if (revision !== governance.revision)
+      throw new ApiError(409, `revision ${revision} is stale, the current one is ${governance.revision}`);
+  };
+  const replace = async ({ revision, config, persist }: PoliciesChange): Promise<PoliciesView> => {
+    checkRevision(revision);
+    const settings = settingsOf(config, files, governance.settings);
+    return exclusively(async () => {
+      checkRevision(revision);
+      const prepared = await prepareOr500(() => governance.prepare(settings, { tolerant: false }));
+      if (persist)
+        save(prepared, () => loader.rewrite((text) => withBlock(text, BLOCK, documentOf(settings))));
+      prepared.activate();
+      return policies();
+    });
+  };
+  return {
+    get enabled() {
+      return governance.enabled;
+    },
+    nowSeconds: () => Math.floor(host.ledger.clock.wallMs() / 1000),
+    status: () => governance.status(),
+    policies,
+    replace,
+    rules: () =>
+      runtime()
+        .router.views()
+        .map(({ rule }) => ({
+          index: rule.index,
+          type: rule.apiType,
+          payload: rule.payload,
+          target: rule.target,
+          fingerprint: ruleSignature(rule),
+        })),
+    reset: (id) => governance.reset(id),
+    report: (query) => governance.report(query),
+  };
+}
+
+type GovernanceEnv = Pick<ControlEnv, "host" | "runtime" | "loader" | "exclusively">;
+
+/** Throws `ConfigError`. The store that is in use is accepted as it is. */
+function settingsOf(
+  config: unknown,
+  files: GovernanceEnv["host"]["files"],
+  current: GovernanceSettings | null,
+): GovernanceSettings {
+  if (typeof config !== "object" || config === null || Array.isArray(config))
+    throw new ConfigError("config: expected a traffic-control document");
+  const resolve = (path: string) => (path === current?.store ? path : files.resolve(path));
+  const parsed = parseTrafficControl(config, { resolve });
+  if ("config" in parsed) return parsed.config;
+  throw new ConfigError(parsed.errors.map(({ path, message }) => `${path}: ${message}`).join("\n"));
+}
+
+/** A document that is good but cannot be put in force is our trouble, not the client's. */
+async function prepareOr500(prepare: () => Prepared | Promise<Prepared>): Promise<Prepared> {
+  try {
+    return await prepare();
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ApiError(500, messageOf(error), { cause: error });
+  }
+}
+
+function save(prepared: Prepared, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    prepared.abandon();
+    if (error instanceof ApiError || error instanceof ConfigError) throw error;
+    throw new ApiError(500, `the configuration file: ${messageOf(error)}`, { cause: error });
+  }
+}
