@@ -2,7 +2,7 @@ import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
-import type { DatagramSocket, StreamSocket } from "./sockets.ts";
+import type { DatagramSocket, StreamSocket, TransparentSocket } from "./sockets.ts";
 
 /** Takes the session over; never throws. */
 export type Accept = (session: Session) => void;
@@ -30,6 +30,11 @@ export interface Access {
   admits(source: Ip): boolean;
 }
 
+export interface ListenOptions {
+  /** The socket accepts what belongs to other addresses (tproxy). */
+  readonly transparent?: boolean;
+}
+
 /** What an inbound is given. */
 export interface InboundEnv {
   readonly name: string;
@@ -44,11 +49,17 @@ export interface InboundEnv {
   readonly target: string | null;
   /**
    * Opens one listening TCP socket per configured endpoint. The sockets belong to the host and survive a reload that
-   * asks for the same endpoint; a connection is handed over with `allowHalfOpen` and `noDelay`.
+   * asks for the same endpoint; a connection is handed over with `allowHalfOpen` and `noDelay`, and with the endpoint
+   * that took it, which a captured connection does not show.
    */
-  listenTcp(on: (socket: StreamSocket) => void): Promise<readonly Endpoint[]>;
+  listenTcp(
+    on: (socket: StreamSocket, listener: Endpoint) => void,
+    options?: ListenOptions,
+  ): Promise<readonly Endpoint[]>;
   /** Opens one UDP socket per configured endpoint. */
   listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]>;
+  /** The same for what is on its way to others. Throws `ConfigError` where this system cannot. */
+  listenTransparentUdp(on: (socket: TransparentSocket) => void): Promise<readonly Endpoint[]>;
 }
 
 export interface User {

@@ -1,7 +1,32 @@
 import type { Socket as UdpSocket } from "node:dgram";
 import type { Socket } from "node:net";
+import type { Datagram, Endpoint } from "./session.ts";
 
 /** A kernel TCP socket. Named here so that `core` says which concrete class the fast path can take over. */
 export type StreamSocket = Socket;
 /** A kernel UDP socket. */
 export type DatagramSocket = UdpSocket;
+
+/** What a transparent socket took off the wire; `destination` is where it was going. */
+export interface CapturedDatagram extends Datagram {
+  readonly source: Endpoint;
+  /** DSCP code point, 0–63. */
+  readonly dscp: number | null;
+}
+
+/** A UDP socket that receives what was on its way to others (tproxy). */
+export interface TransparentSocket {
+  readonly local: Endpoint;
+  /** Begins to read; a later call replaces the receiver, which must not throw. */
+  receive(on: (item: CapturedDatagram) => void): void;
+  /** A socket that sends as if it were `from`. Throws where the system refuses the address; the caller closes it. */
+  replyAs(from: Endpoint): ReplySocket;
+  /** Settles when the socket is closed. */
+  readonly closed: Promise<void>;
+}
+
+export interface ReplySocket {
+  /** Never waits; what the kernel does not take, or an address of the other family, is lost. */
+  send(payload: Uint8Array, to: Endpoint): void;
+  close(): void;
+}

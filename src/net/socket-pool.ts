@@ -3,8 +3,10 @@ import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Endpoint, Ip } from "#core/session.ts";
+import type { TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
 import { ANY_V4, ANY_V6, familyOf, socketIp } from "./ip.ts";
+import { openTransparentUdp } from "./transparent-udp.ts";
 
 /** What to listen on. Two asks with the same `key` get the same kernel socket. */
 export interface ListenAsk {
@@ -40,6 +42,7 @@ const BACKLOG = 4096;
 export class SocketPool {
   readonly #tcp = new Map<string, Promise<Shared<(socket: Socket) => void>>>();
   readonly #udp = new Map<string, Promise<Shared<(socket: UdpSocket) => void>>>();
+  readonly #transparent = new Map<string, Promise<Shared<(socket: TransparentSocket) => void>>>();
   readonly #accepted = new Set<Socket>();
 
   leaseTcp(ask: ListenAsk, on: (socket: Socket) => void): Promise<Lease> {
@@ -49,6 +52,11 @@ export class SocketPool {
   /** `on` gets the socket once, at activation, and adds its `message` listener; it must never close the socket. */
   leaseUdp(ask: ListenAsk, on: (socket: UdpSocket) => void): Promise<Lease> {
     return lease(this.#udp, ask, on, openUdp);
+  }
+
+  /** For datagrams on their way to others. `on` gets the socket once, at activation. */
+  leaseTransparentUdp(ask: ListenAsk, on: (socket: TransparentSocket) => void): Promise<Lease> {
+    return lease(this.#transparent, ask, on, openTransparent);
   }
 
   /** Destroys every connection that was ever accepted and is still open, whatever it is doing: the end of the program. */
@@ -68,12 +76,14 @@ async function lease<Handler>(
 ): Promise<Lease> {
   const key = `${ask.ip}|${ask.port}|${ask.port === 0 ? ask.owner : ""}`;
   let opening = pool.get(key);
+  const found = opening !== undefined;
   if (opening === undefined) {
     opening = openBeside([...pool.values()], ask, open);
     pool.set(key, opening);
     opening.catch(() => pool.delete(key));
   }
   const shared = await opening;
+  if (found && shared.fd >= 0) ask.configure?.(shared.fd); // it was opened for another configuration
   const holder = { on, active: false };
   shared.holders.push(holder);
   return {
@@ -247,5 +257,27 @@ async function openUdp(ask: ListenAsk, reusePort: boolean): Promise<Shared<(sock
       next?.(socket);
     },
     close: async () => void socket.close(),
+  };
+}
+
+async function openTransparent(
+  ask: ListenAsk,
+  overlap: boolean,
+): Promise<Shared<(socket: TransparentSocket) => void>> {
+  const holders: { on: (socket: TransparentSocket) => void; active: boolean }[] = [];
+  const { socket, fd, close } = openTransparentUdp(ask, overlap);
+  configure(ask, fd, close);
+  let receiver: ((socket: TransparentSocket) => void) | null = null;
+  return {
+    endpoint: socket.local,
+    fd,
+    holders,
+    deliver() {
+      const next = newestActive(holders);
+      if (next === receiver) return;
+      receiver = next;
+      next?.(socket);
+    },
+    close: async () => close(),
   };
 }

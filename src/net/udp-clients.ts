@@ -14,10 +14,10 @@ export interface ClientFlow {
  * Full cone: all datagrams of one source share a flow. Idle flows are disposed of by whoever took them; at the bound a
  * datagram of a new source is dropped.
  */
-export class UdpClients {
+export class UdpClients<Item extends Datagram = Datagram> {
   readonly #flows = new Map<string, ClientFlow>();
   readonly #maxSources: number;
-  readonly #open: (source: Endpoint, flow: DatagramFlow, first: Datagram) => void;
+  readonly #open: (source: Endpoint, flow: DatagramFlow, first: Item) => void;
   readonly #send: (item: Datagram, source: Endpoint) => void;
 
   /**
@@ -26,7 +26,7 @@ export class UdpClients {
    */
   constructor(
     maxSources: number,
-    open: (source: Endpoint, flow: DatagramFlow, first: Datagram) => void,
+    open: (source: Endpoint, flow: DatagramFlow, first: Item) => void,
     send: (item: Datagram, source: Endpoint) => void,
   ) {
     this.#maxSources = maxSources;
@@ -38,7 +38,7 @@ export class UdpClients {
     return this.#flows.size;
   }
 
-  deliver(source: Endpoint, item: Datagram): void {
+  deliver(source: Endpoint, item: Item): void {
     const key = endpointText(source);
     const known = this.#flows.get(key);
     if (known !== undefined) return known.arrived(item);

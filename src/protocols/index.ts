@@ -5,9 +5,11 @@ import { direct } from "./direct/index.ts";
 import { dns } from "./dns/index.ts";
 import { http } from "./http/index.ts";
 import { mixed } from "./mixed/index.ts";
+import { redir } from "./redir/index.ts";
 import { reject } from "./reject/index.ts";
 import { shadowsocks, ss } from "./shadowsocks/index.ts";
 import { socks, socks5 } from "./socks/index.ts";
+import { tproxy } from "./tproxy/index.ts";
 import { trojan } from "./trojan/index.ts";
 import { tunnel } from "./tunnel/index.ts";
 import { vless } from "./vless/index.ts";
@@ -22,6 +24,8 @@ export const PROTOCOLS: readonly Protocol[] = [
   socks5,
   mixed,
   tunnel,
+  redir,
+  tproxy,
   ss,
   shadowsocks,
   anytls,

@@ -154,12 +154,13 @@ async function openListener(
     dialer,
     ruleList,
     target,
-    listenTcp: (on) =>
-      leases.listenTcp((socket) => {
+    listenTcp: (on, how) =>
+      leases.listenTcp((socket, at) => {
         applyKeepAlive(socket, keepAlive); // a client that vanished without a word must not stay for ever
-        on(socket);
-      }),
+        on(socket, at);
+      }, how),
     listenUdp: (on) => leases.listenUdp(on),
+    listenTransparentUdp: (on) => leases.listenTransparentUdp(on),
   };
   try {
     if (protocol.inbound === undefined) throw new Error(`${protocol.type} is no listener type`);

@@ -1,7 +1,9 @@
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
-import type { DatagramSocket, StreamSocket } from "#core/sockets.ts";
-import type { Lease, SocketPool } from "#net/socket-pool.ts";
+import type { ListenOptions } from "#core/inbound.ts";
+import type { DatagramSocket, StreamSocket, TransparentSocket } from "#core/sockets.ts";
+import type { Lease, ListenAsk, SocketPool } from "#net/socket-pool.ts";
+import { makeTransparent } from "#platform/transparent.ts";
 
 export interface LeaseAsk {
   readonly owner: string;
@@ -24,12 +26,27 @@ export class LeaseBook implements AsyncDisposable {
     this.#ask = ask;
   }
 
-  listenTcp(on: (socket: StreamSocket) => void): Promise<readonly Endpoint[]> {
-    return this.#all("tcp", (ask) => this.#pool.leaseTcp(ask, on));
+  listenTcp(
+    on: (socket: StreamSocket, listener: Endpoint) => void,
+    { transparent = false }: ListenOptions = {},
+  ): Promise<readonly Endpoint[]> {
+    return this.#all("tcp", async (ask) => {
+      const configure = (fd: number): void => {
+        ask.configure?.(fd);
+        if (transparent) makeTransparent(fd);
+      };
+      // Nothing arrives before `activate`, and so before the lease is there.
+      const lease = await this.#pool.leaseTcp({ ...ask, configure }, (socket) => on(socket, lease.endpoint));
+      return lease;
+    });
   }
 
   listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]> {
     return this.#all("udp", (ask) => this.#pool.leaseUdp(ask, on));
+  }
+
+  listenTransparentUdp(on: (socket: TransparentSocket) => void): Promise<readonly Endpoint[]> {
+    return this.#all("udp", (ask) => this.#pool.leaseTransparentUdp(ask, on));
   }
 
   /** For the next configuration, where this listener stays. Throws `ConfigError` where another has the address already. */
@@ -45,10 +62,7 @@ export class LeaseBook implements AsyncDisposable {
     await Promise.all(this.#leases.splice(0).map((lease) => lease[Symbol.asyncDispose]()));
   }
 
-  async #all(
-    network: "tcp" | "udp",
-    open: (ask: { ip: Ip; port: number; owner: string; configure?: (fd: number) => void }) => Promise<Lease>,
-  ): Promise<readonly Endpoint[]> {
+  async #all(network: "tcp" | "udp", open: (ask: ListenAsk) => Promise<Lease>): Promise<readonly Endpoint[]> {
     const { owner, hosts, ports, configure, claims } = this.#ask;
     const endpoints: Endpoint[] = [];
     for (const ip of hosts)

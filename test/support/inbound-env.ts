@@ -8,7 +8,7 @@ import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
 import { SILENT } from "#core/log.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
-import type { Ip } from "#core/session.ts";
+import type { Endpoint, Ip } from "#core/session.ts";
 import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
 import { literalsOnly } from "./resolvers.ts";
 
@@ -46,7 +46,11 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     ruleList: null,
     target: null,
     async listenTcp(on) {
-      const server = createServer({ allowHalfOpen: true, noDelay: true }, on);
+      const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => on(socket, listener()));
+      const listener = (): Endpoint => {
+        const { address, port } = server.address() as AddressInfo;
+        return { ip: socketIp(address), port };
+      };
       const sockets = new Set<{ destroy(): unknown }>();
       server.on("connection", (socket) => {
         sockets.add(socket);
@@ -59,9 +63,9 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
         for (const socket of sockets) socket.destroy();
         await once(server, "close");
       });
-      const { address, port } = server.address() as AddressInfo;
-      return [{ ip: socketIp(address), port }];
+      return [listener()];
     },
+    listenTransparentUdp: () => Promise.reject(new Error("captured datagrams need a namespace of their own")),
     async listenUdp(on) {
       const socket = createSocket(ip.includes(":") ? "udp6" : "udp4");
       socket.bind(0, ip);

@@ -1,0 +1,56 @@
+/** What recvmsg tells beside the payload of a datagram (cmsg(3), ip(7), ipv6(7)); 64-bit layouts. */
+import { decodeSockaddr, nativeUint16, type RawEndpoint } from "./sockaddr.ts";
+
+export const SOL_IP = 0;
+export const SOL_IPV6 = 41;
+/** The same number asks for the message and marks it. */
+export const IP_ORIGDSTADDR = 20;
+export const IPV6_ORIGDSTADDR = 74;
+const IP_TOS = 1;
+const IPV6_TCLASS = 67;
+
+export interface Control {
+  /** Where the datagram was going before it was captured. */
+  readonly original: RawEndpoint | null;
+  /** DSCP code point, 0–63. */
+  readonly dscp: number | null;
+}
+
+const HEADER_BYTES = 16;
+const ALIGNMENT = 8;
+
+// cmsghdr: LEN(8, header included) LEVEL(4) TYPE(4), then data; the next one begins at a multiple of 8. All native.
+/** Unknown messages are passed over; a length that does not fit ends the reading. */
+export function readControl(bytes: Uint8Array): Control {
+  let original: RawEndpoint | null = null;
+  let dscp: number | null = null;
+  for (let at = 0; at + HEADER_BYTES <= bytes.length;) {
+    const length = nativeLength(bytes, at);
+    if (length < HEADER_BYTES || at + length > bytes.length) break;
+    const level = nativeInt32(bytes, at + 8);
+    const type = nativeInt32(bytes, at + 12);
+    const data = bytes.subarray(at + HEADER_BYTES, at + length);
+    if ((level === SOL_IP && type === IP_ORIGDSTADDR) || (level === SOL_IPV6 && type === IPV6_ORIGDSTADDR))
+      original = decodeSockaddr(data);
+    else if (level === SOL_IP && type === IP_TOS && data.length > 0) dscp = (data[0] as number) >> 2;
+    else if (level === SOL_IPV6 && type === IPV6_TCLASS && data.length >= 4)
+      dscp = (nativeInt32(data, 0) & 0xff) >> 2;
+    at += Math.ceil(length / ALIGNMENT) * ALIGNMENT;
+  }
+  return { original, dscp };
+}
+
+const LITTLE_ENDIAN = nativeUint16(Uint8Array.of(1, 0), 0) === 1;
+
+function nativeInt32(bytes: Uint8Array, at: number): number {
+  const [low, high] = LITTLE_ENDIAN ? [at, at + 2] : [at + 2, at];
+  return nativeUint16(bytes, low) | (nativeUint16(bytes, high) << 16);
+}
+
+/** Control buffers are far below 64 KiB, so a length that needs more than 16 bits is no length. */
+function nativeLength(bytes: Uint8Array, at: number): number {
+  const words = [0, 2, 4, 6].map((offset) => nativeUint16(bytes, at + offset));
+  if (!LITTLE_ENDIAN) words.reverse();
+  const [low = 0, ...rest] = words;
+  return rest.every((word) => word === 0) ? low : 0;
+}

@@ -1,0 +1,207 @@
+/** Sockets that take and send what belongs to other addresses: tproxy (ip(7), ipv6(7), Documentation/networking/tproxy). */
+import type * as Ffi from "node:ffi";
+import { SystemError, type Libc } from "./libc.ts";
+import { IP_ORIGDSTADDR, IPV6_ORIGDSTADDR, SOL_IP, SOL_IPV6 } from "./control-message.ts";
+import { ReceiveBatch, type OnReceived } from "./receive-batch.ts";
+import {
+  AF_INET,
+  AF_INET6,
+  decodeSockaddr,
+  encodeSockaddr,
+  SOCKADDR_BYTES,
+  type RawEndpoint,
+} from "./sockaddr.ts";
+import type { Poller, Watch } from "./uv-poll.ts";
+
+const SOCK_DGRAM = 2;
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+const SO_RCVBUF = 8;
+const SO_RCVBUFFORCE = 33;
+const SO_DOMAIN = 39;
+const IP_TRANSPARENT = 19;
+const IP_RECVTOS = 13;
+const IPV6_TRANSPARENT = 75;
+const IPV6_RECVTCLASS = 66;
+const IPV6_V6ONLY = 26;
+const SO_ORIGINAL_DST = 80; // the same number in both families (linux/netfilter_ipv4.h, ip6_tables.h)
+const MSG_NOSIGNAL = 0x4000;
+const MSG_DONTWAIT = 0x40;
+
+const RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
+
+const SIGNATURES = {
+  bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },
+  getsockname: { arguments: ["i32", "pointer", "pointer"], return: "i32" },
+  sendto: { arguments: ["i32", "pointer", "i32", "i32", "pointer", "i32"], return: "i64" },
+  __errno_location: { arguments: [], return: "pointer" },
+} as const;
+
+/** An unconnected socket at an address that is not this machine's. */
+export interface RawReplySocket {
+  /** Never waits; a datagram that the kernel does not take is lost. */
+  send(payload: Uint8Array, to: RawEndpoint): void;
+  close(): void;
+}
+
+export interface RawTransparentSocket {
+  readonly fd: number;
+  readonly local: RawEndpoint;
+  /** Begins to read; a later call replaces the receiver. */
+  receive(on: OnReceived): void;
+  close(): void;
+}
+
+/** Where a redirected connection was going, from the kernel's connection tracking. Null: it was not redirected. */
+export function originalDestination(libc: Libc, fd: number, family: 4 | 6): RawEndpoint | null {
+  const value = new Uint8Array(SOCKADDR_BYTES);
+  try {
+    const length = libc.getsockopt(fd, family === 4 ? SOL_IP : SOL_IPV6, SO_ORIGINAL_DST, value);
+    return decodeSockaddr(value.subarray(0, length));
+  } catch {
+    return null; // ENOENT: connection tracking does not know it; EOPNOTSUPP, ENOPROTOOPT: there is none
+  }
+}
+
+/** Throws where the process may not: CAP_NET_ADMIN is needed. */
+export function setTransparent(libc: Libc, fd: number): void {
+  set(libc, fd, SOL_IP, IP_TRANSPARENT, "IP_TRANSPARENT (needs CAP_NET_ADMIN)");
+  if (domainOf(libc, fd) === AF_INET6)
+    set(libc, fd, SOL_IPV6, IPV6_TRANSPARENT, "IPV6_TRANSPARENT (needs CAP_NET_ADMIN)");
+}
+
+function domainOf(libc: Libc, fd: number): number {
+  const value = new Int32Array(1);
+  libc.getsockopt(fd, SOL_SOCKET, SO_DOMAIN, new Uint8Array(value.buffer));
+  return value[0] as number;
+}
+
+function set(libc: Libc, fd: number, level: number, option: number, what: string, value = 1): void {
+  libc.setsockopt(fd, level, option, new Uint8Array(Int32Array.of(value).buffer), what);
+}
+
+export class TransparentSockets {
+  readonly #ffi: typeof Ffi;
+  readonly #libc: Libc;
+  readonly #poller: Poller;
+  readonly #library;
+  readonly #errno: Int32Array;
+  /** Lent to the kernel for the length of a call. */
+  readonly #address = new Uint8Array(new ArrayBuffer(SOCKADDR_BYTES));
+  readonly #addressPointer: bigint;
+
+  constructor(ffi: typeof Ffi, libc: Libc, poller: Poller) {
+    this.#ffi = ffi;
+    this.#libc = libc;
+    this.#poller = poller;
+    this.#library = ffi.dlopen(null, SIGNATURES);
+    this.#errno = new Int32Array(ffi.toArrayBuffer(this.#library.functions.__errno_location(), 4, false));
+    this.#addressPointer = ffi.getRawPointer(this.#address);
+  }
+
+  /** `overlap`: another socket of ours has the port already. `::` takes both families. Throws `SystemError`. */
+  listen(at: RawEndpoint, overlap: boolean): RawTransparentSocket {
+    const fd = this.#open(at, false);
+    const libc = this.#libc;
+    try {
+      const reuse = () => set(libc, fd, SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
+      if (overlap) reuse();
+      set(libc, fd, SOL_IP, IP_ORIGDSTADDR, "IP_RECVORIGDSTADDR");
+      set(libc, fd, SOL_IP, IP_RECVTOS, "IP_RECVTOS");
+      if (at.address.length === 16) {
+        set(libc, fd, SOL_IPV6, IPV6_ORIGDSTADDR, "IPV6_RECVORIGDSTADDR");
+        set(libc, fd, SOL_IPV6, IPV6_RECVTCLASS, "IPV6_RECVTCLASS");
+      }
+      this.#widen(fd);
+      this.#bind(fd, at);
+      // From now on replies may be sent from the same port of other addresses. Not before: a second program that
+      // listens here by mistake must fail.
+      reuse();
+      return this.#listening(fd, this.#localOf(fd));
+    } catch (error) {
+      libc.close(fd);
+      throw error;
+    }
+  }
+
+  /** A socket that sends as if it were `from`. Throws `SystemError`: EADDRINUSE where a local service has the port. */
+  replyAs(from: RawEndpoint): RawReplySocket {
+    const fd = this.#open(from, true);
+    const libc = this.#libc;
+    try {
+      set(libc, fd, SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
+      this.#bind(fd, from);
+    } catch (error) {
+      libc.close(fd);
+      throw error;
+    }
+    return {
+      send: (payload, to) => {
+        const length = encodeSockaddr(this.#address, to);
+        const flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+        this.#library.functions.sendto(fd, payload, payload.length, flags, this.#addressPointer, length);
+      },
+      close: () => libc.close(fd),
+    };
+  }
+
+  #open({ address }: RawEndpoint, v6only: boolean): number {
+    const v4 = address.length === 4;
+    const fd = this.#libc.socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM);
+    try {
+      if (!v4) set(this.#libc, fd, SOL_IPV6, IPV6_V6ONLY, "IPV6_V6ONLY", v6only ? 1 : 0);
+      setTransparent(this.#libc, fd);
+      return fd;
+    } catch (error) {
+      this.#libc.close(fd);
+      throw error;
+    }
+  }
+
+  #widen(fd: number): void {
+    try {
+      set(this.#libc, fd, SOL_SOCKET, SO_RCVBUFFORCE, "SO_RCVBUFFORCE", RECEIVE_BUFFER_BYTES);
+    } catch {
+      // With CAP_NET_RAW alone: as much as net.core.rmem_max allows.
+      set(this.#libc, fd, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", RECEIVE_BUFFER_BYTES);
+    }
+  }
+
+  #bind(fd: number, to: RawEndpoint): void {
+    const length = encodeSockaddr(this.#address, to);
+    const result = this.#library.functions.bind(fd, this.#addressPointer, length);
+    if (result < 0) throw new SystemError("bind", this.#errno[0] as number);
+  }
+
+  #localOf(fd: number): RawEndpoint {
+    const length = Uint32Array.of(SOCKADDR_BYTES);
+    this.#library.functions.getsockname(fd, this.#addressPointer, length);
+    return decodeSockaddr(this.#address) as RawEndpoint;
+  }
+
+  #listening(fd: number, local: RawEndpoint): RawTransparentSocket {
+    const batch = new ReceiveBatch(this.#ffi);
+    let on: OnReceived | null = null;
+    let watch: Watch | null = null;
+    let open = true;
+    // One batch a turn of the event loop: the promises of new sessions go on in between, so that what waits for their
+    // decision is never more than a batch.
+    const read = (): void => {
+      if (on !== null) batch.read(fd, on);
+    };
+    return {
+      fd,
+      local,
+      receive: (receiver) => {
+        on = receiver;
+        if (open) watch ??= this.#poller.watch(fd, read);
+      },
+      close: () => {
+        if (!open) return;
+        open = false;
+        watch?.close();
+        this.#libc.close(fd);
+      },
+    };
+  }
+}

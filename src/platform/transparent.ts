@@ -1,0 +1,54 @@
+/** The doors to redirected and transparent sockets. Where a system cannot, the error names the configuration keys. */
+import { ConfigError } from "#core/errors.ts";
+import { openLibc } from "./linux/libc.ts";
+import type { RawEndpoint } from "./linux/sockaddr.ts";
+import { originalDestination, setTransparent, TransparentSockets } from "./linux/transparent.ts";
+import { openPoller } from "./linux/uv-poll.ts";
+
+export type { RawEndpoint } from "./linux/sockaddr.ts";
+export type { RawReplySocket, RawTransparentSocket } from "./linux/transparent.ts";
+export type { TransparentSockets } from "./linux/transparent.ts";
+
+const REDIR = "redir-port and listeners of type redir";
+const TPROXY = "tproxy-port and listeners of type tproxy";
+
+/**
+ * Asks the kernel where an accepted connection was going before it was redirected; null where it was not. `family` is
+ * that of the client's address, 4 for an IPv4-mapped one. Throws `ConfigError` where this system cannot tell.
+ */
+export function openOriginalDestinations(
+  system: string = process.platform,
+): (fd: number, family: 4 | 6) => RawEndpoint | null {
+  const libc = libcFor(REDIR, system);
+  return (fd, family) => originalDestination(libc, fd, family);
+}
+
+/** Lets a listening socket accept what belongs to other addresses. Throws `ConfigError` where this system cannot. */
+export function makeTransparent(fd: number, system: string = process.platform): void {
+  setTransparent(libcFor(TPROXY, system), fd);
+}
+
+/** Throws `ConfigError` where this system has none. */
+export function openTransparentSockets(system: string = process.platform): TransparentSockets {
+  const libc = libcFor(TPROXY, system);
+  const ffi = process.getBuiltinModule("node:ffi");
+  const poller = openPoller();
+  if (poller === null) throw lacking(TPROXY);
+  if (NARROW.has(process.arch))
+    throw new ConfigError(`${TPROXY}: UDP needs a 64-bit system, this one is ${process.arch}`);
+  return new TransparentSockets(ffi, libc, poller);
+}
+
+/** The structures of recvmmsg differ there. */
+const NARROW: ReadonlySet<string> = new Set(["arm", "ia32", "mipsel"]);
+
+function libcFor(keys: string, system: string) {
+  if (system !== "linux") throw new ConfigError(`${keys}: only Linux can do this, this system is ${system}`);
+  const libc = openLibc();
+  if (libc === null) throw lacking(keys);
+  return libc;
+}
+
+function lacking(keys: string): ConfigError {
+  return new ConfigError(`${keys}: needs a runtime with node:ffi, ${process.version} has none`);
+}

@@ -1,0 +1,95 @@
+import { endpointText, type Endpoint } from "#core/session.ts";
+import type { ReplySocket } from "#core/sockets.ts";
+
+/** Descriptors of one listener; the one that was opened first is closed for one more, and reopened when needed. */
+const MAX_SOCKETS = 1024;
+/** An address that the system refuses is not tried again for this long, and its replies are dropped. */
+const REFUSED_MS = 5_000;
+
+interface Entry {
+  /** Null: the system refused it. */
+  readonly socket: ReplySocket | null;
+  readonly refusedAtMs: number;
+  /** The sessions that sent by it. */
+  readonly users: Set<string>;
+}
+
+/** Sockets by the address that they send from, shared by the sessions that talk to it. */
+export class ReplySockets {
+  readonly #open: (from: Endpoint) => ReplySocket;
+  readonly #onRefused: (from: Endpoint, error: unknown) => void;
+  readonly #now: () => number;
+  readonly #max: number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #used = new Map<string, Set<string>>();
+
+  /** `open` may throw; `onRefused` hears of it once in a while. */
+  constructor(
+    open: (from: Endpoint) => ReplySocket,
+    onRefused: (from: Endpoint, error: unknown) => void,
+    { now = () => performance.now(), max = MAX_SOCKETS }: { now?: () => number; max?: number } = {},
+  ) {
+    this.#open = open;
+    this.#onRefused = onRefused;
+    this.#now = now;
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Null where the system refuses the address. `user` holds it until `release`. */
+  get(from: Endpoint, user: string): ReplySocket | null {
+    const key = endpointText(from);
+    const entry = this.#current(key) ?? this.#make(key, from);
+    if (!entry.users.has(user)) {
+      entry.users.add(user);
+      const keys = this.#used.get(user);
+      if (keys === undefined) this.#used.set(user, new Set([key]));
+      else keys.add(key);
+    }
+    return entry.socket;
+  }
+
+  /** The session is over; what nobody else uses is closed. */
+  release(user: string): void {
+    for (const key of this.#used.get(user) ?? []) {
+      const entry = this.#entries.get(key);
+      entry?.users.delete(user);
+      if (entry?.users.size === 0) this.#close(key, entry);
+    }
+    this.#used.delete(user);
+  }
+
+  #current(key: string): Entry | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined || entry.socket !== null) return entry;
+    if (this.#now() - entry.refusedAtMs < REFUSED_MS) return entry;
+    this.#close(key, entry);
+    return undefined;
+  }
+
+  #make(key: string, from: Endpoint): Entry {
+    const [oldest] = this.#entries;
+    if (oldest !== undefined && this.#entries.size >= this.#max) this.#close(...oldest);
+    const entry: Entry = { socket: this.#tryOpen(from), refusedAtMs: this.#now(), users: new Set() };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  #tryOpen(from: Endpoint): ReplySocket | null {
+    try {
+      return this.#open(from);
+    } catch (error) {
+      this.#onRefused(from, error);
+      return null;
+    }
+  }
+
+  #close(key: string, entry: Entry): void {
+    for (const user of entry.users) this.#used.get(user)?.delete(key);
+    this.#entries.delete(key);
+    entry.socket?.close();
+  }
+}

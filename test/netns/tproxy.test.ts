@@ -1,0 +1,128 @@
+/** Client – router – origin: TCP and UDP that the router's nftables gives to weir; replies come from where clients wrote to. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { skipNetns } from "../support/netns.ts";
+import { FAMILIES, leftovers, openRow } from "../support/netns-row.ts";
+import { startCore } from "../support/start-core.ts";
+
+const skip = skipNetns("tproxy", "nft", "curl");
+
+const ROUTES = [
+  "rule add fwmark 1 lookup 100",
+  "route add local default dev lo table 100",
+  "-6 rule add fwmark 1 lookup 100",
+  "-6 route add local default dev lo table 100",
+];
+
+/** As the manual has it: clients, and the router's own programs except weir, which marks what it sends. */
+const RULES = `
+table inet weir_test {
+  chain prerouting {
+    type filter hook prerouting priority mangle;
+    fib daddr type { local, broadcast, multicast } return
+    meta l4proto { tcp, udp } meta mark set 1 tproxy to :7893 accept
+  }
+  chain output {
+    type route hook output priority mangle;
+    meta mark 6666 return
+    fib daddr type { local, broadcast, multicast } return
+    ct direction reply return
+    meta l4proto { tcp, udp } meta mark set 1
+  }
+}
+`;
+
+/** Code point 46, which RFC 3246 calls expedited forwarding. */
+const EXPEDITED = `
+table inet weir_test {
+  chain output {
+    type filter hook output priority filter;
+    udp dport 9999 ip dscp set ef
+    udp dport 9999 ip6 dscp set ef
+  }
+}
+`;
+
+const config = (rules: string) => `
+tproxy-port: 7893
+mixed-port: 7890
+allow-lan: true
+routing-mark: 6666
+interface-name: up0
+log-level: debug
+dns: { enable: true, ipv6: false, nameserver: ["${FAMILIES[0].origin}", "tcp://${FAMILIES[0].origin}"] }
+rules: ["DSCP,46,REJECT", ${rules}]
+`;
+
+test("captured TCP and UDP reaches where it was going", { skip, timeout: 120_000 }, async (t) => {
+  await using row = await openRow("tproxy");
+  const { client, router } = row;
+  await router.ip(...ROUTES);
+  await router.nft(RULES);
+  await client.nft(EXPEDITED);
+  await using core = await startCore(config('"MATCH,DIRECT"'), { prefix: router.prefix });
+  const curl = (from: typeof client, ...args: readonly string[]) =>
+    from.run("curl", "-sS", "--max-time", "15", ...args);
+  const sessions = (network: string) =>
+    core.output().match(new RegExp(`\\[${network}\\] .*-->`, "g"))?.length ?? 0;
+
+  for (const { name, router: own, origin, url } of FAMILIES) {
+    await t.test(`${name}: a client's request`, async () => {
+      assert.match(await curl(client, url), new RegExp(`^hello to (::ffff:)?${origin}$`));
+    });
+    await t.test(`${name}: 200 connections at once`, async () => {
+      assert.equal(await row.near("many", origin, 7, 200), "200 echoed");
+    });
+    await t.test(`${name}: datagrams of every size come back from where they went`, async () => {
+      for (const bytes of [0, 1, 1400, 9_000, 60_000])
+        assert.equal(await row.near("udp", origin, 7, bytes), `echo of ${bytes}`);
+    });
+    await t.test(`${name}: a DNS question`, async () => {
+      assert.equal(await row.near("dns", origin), "198.51.100.2");
+    });
+    await t.test(`${name}: one client socket, two destinations, one session`, async () => {
+      assert.equal(await row.near("cone", origin, 50, 7, 9), "7:50 9:50");
+    });
+    await t.test(`${name}: a code point that a rule reads`, async () => {
+      assert.equal(await row.near("silence", origin, 9999), "silence");
+      assert.match(core.output(), new RegExp(`\\[UDP\\] .*${origin}.*9999.*DSCP`));
+    });
+    await t.test(`${name}: the listener's own address is reset`, async () => {
+      assert.equal(await row.near("end", own, 7893), "ECONNRESET");
+      assert.equal(await row.near("silence", own, 7893), "silence"); // and nothing goes round
+    });
+    await t.test(`${name}: the router's own programs are captured once, weir never`, async () => {
+      const before = [sessions("TCP"), sessions("UDP")] as const;
+      assert.match(await curl(router, url), /^hello to /);
+      assert.equal(await row.nearIn(router, "udp", origin, 7, 100), "echo of 100");
+      assert.deepEqual([sessions("TCP") - before[0], sessions("UDP") - before[1]], [1, 1]);
+    });
+  }
+
+  await t.test("questions to DNS upstreams are not captured", async () => {
+    const before = [sessions("TCP"), sessions("UDP")] as const;
+    const page = await curl(router, "-x", "http://127.0.0.1:7890", "http://www.origin.test/");
+    assert.match(page, /^hello to /);
+    assert.deepEqual([sessions("TCP") - before[0], sessions("UDP") - before[1]], [1, 0]);
+  });
+
+  await t.test("a reload keeps sessions, new ones obey the new rules", async () => {
+    const [v4] = FAMILIES;
+    const held = row.talk("hold", v4.origin, 7);
+    const round = async (line: string) => {
+      held.say(line);
+      assert.deepEqual([await held.hear(), await held.hear()].toSorted(), [`tcp ${line}`, `udp 7:${line}`]);
+    };
+    await round("one");
+    core.write(config('"MATCH,REJECT"'));
+    process.kill(core.pid, "SIGHUP");
+    await core.shows(/reload/i);
+    await round("two");
+    await assert.rejects(curl(client, v4.url));
+    await round("three");
+  });
+  assert.doesNotMatch(core.output(), /level=(error|fatal)/);
+  assert.equal(await core.stop(), 0);
+});
+
+test("nothing is left behind", { skip }, () => assert.deepEqual(leftovers("tproxy"), []));

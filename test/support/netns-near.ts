@@ -1,0 +1,113 @@
+/** Runs in the client's namespace: `node netns-near.ts <what> <host> …` prints one line for each answer. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { createInterface } from "node:readline";
+import { decode, encode } from "dns-packet";
+
+const [what, host = "", ...rest] = process.argv.slice(2);
+const numbers = rest.map(Number);
+
+/** Connected, so that a reply from any other address would not be seen. */
+async function askUdp(port: number, payload: Uint8Array): Promise<Buffer> {
+  const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+  socket.connect(port, host);
+  await once(socket, "connect");
+  socket.send(payload);
+  const [answer] = (await once(socket, "message", { signal: AbortSignal.timeout(5_000) })) as [Buffer];
+  socket.close();
+  return answer;
+}
+
+/** Sends `bytes` and reads them back. */
+async function echoTcp(port: number, bytes: number, seed: number): Promise<void> {
+  const sent = Buffer.alloc(bytes, `connection ${seed} `);
+  const socket = connect(port, host);
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  socket.end(sent);
+  await once(socket, "end");
+  if (!Buffer.concat(chunks).equals(sent)) throw new Error(`connection ${seed}: other bytes came back`);
+}
+
+const commands: Readonly<Record<string, () => Promise<void>>> = {
+  /** udp host port bytes */
+  async udp() {
+    const [port = 0, bytes = 0] = numbers;
+    const sent = Buffer.alloc(bytes, "weir");
+    const answer = await askUdp(port, sent);
+    const prefix = `${port}:`;
+    const good = answer.equals(Buffer.concat([Buffer.from(prefix), sent]));
+    console.log(good ? `echo of ${bytes}` : `other bytes: ${answer.length}`);
+  },
+  /** silence host port: says so where no answer comes. */
+  async silence() {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    socket.on("message", () => console.log("an answer"));
+    socket.send("anybody?", numbers[0] ?? 0, host);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    socket.close();
+    console.log("silence");
+  },
+  /** cone host count port port: one socket, two destinations; prints how many answers came from each. */
+  async cone() {
+    const [count = 0, ...ports] = numbers;
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    const seen = new Map(ports.map((port) => [port, 0]));
+    const all = async (wanted: number): Promise<void> => {
+      const signal = AbortSignal.timeout(5_000);
+      while (![...seen.values()].every((got) => got >= wanted)) {
+        const [, from] = (await once(socket, "message", { signal })) as [
+          Buffer,
+          { address: string; port: number },
+        ];
+        if (from.address === host) seen.set(from.port, (seen.get(from.port) ?? 0) + 1);
+      }
+    };
+    for (const port of ports) socket.send("first", port, host);
+    await all(1);
+    for (let at = 1; at < count; at++) for (const port of ports) socket.send(`datagram ${at}`, port, host);
+    await all(count).catch(() => {}); // the counts tell
+    console.log([...seen].map(([port, got]) => `${port}:${got}`).join(" "));
+    socket.close();
+  },
+  /** dns host: one question to port 53; prints the answer. */
+  async dns() {
+    const question = { type: "A", name: "www.origin.test" } as const;
+    const { answers = [] } = decode(
+      await askUdp(53, encode({ type: "query", id: 7, questions: [question] })),
+    );
+    console.log(answers.map((answer) => (answer.type === "A" ? answer.data : answer.type)).join());
+  },
+  /** many host port count */
+  async many() {
+    const [port = 0, count = 0] = numbers;
+    await Promise.all(Array.from({ length: count }, (_, seed) => echoTcp(port, 20_000, seed)));
+    console.log(`${count} echoed`);
+  },
+  /** Connects and says how that ended. */
+  async end() {
+    const socket = connect(numbers[0] ?? 0, host);
+    socket.on("error", ({ code }: NodeJS.ErrnoException) => console.log(code));
+    socket.on("end", () => console.log("end"));
+    socket.resume();
+    await new Promise((resolve) => socket.on("close", resolve));
+  },
+  /** hold host port: one TCP connection and one UDP socket; each line of input is sent by both. */
+  async hold() {
+    const [port = 0] = numbers;
+    const tcp = connect(port, host);
+    const udp = createSocket(host.includes(":") ? "udp6" : "udp4");
+    udp.connect(port, host);
+    await Promise.all([once(tcp, "connect"), once(udp, "connect")]);
+    tcp.on("data", (data: Buffer) => console.log(`tcp ${data}`));
+    tcp.on("error", ({ code }: NodeJS.ErrnoException) => console.log(`tcp ${code}`)); // the test is over
+    udp.on("message", (data) => console.log(`udp ${data}`));
+    udp.on("error", () => {}); // nobody there: for tests of TCP alone
+    for await (const line of createInterface(process.stdin)) {
+      tcp.write(line);
+      udp.send(line);
+    }
+  },
+};
+await commands[what ?? ""]?.();
