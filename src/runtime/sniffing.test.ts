@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { duplexPair } from "node:stream";
+import { test } from "node:test";
+import type { SnifferOptions } from "#config/sniffer-build.ts";
+import { SILENT } from "#core/log.ts";
+import type { RuleData } from "#core/rule.ts";
+import type { Ip } from "#core/session.ts";
+import type { Prepared } from "#dns/prepare.ts";
+import { parseCidr, type Cidr } from "#net/cidr.ts";
+import { tlsClientHello } from "../../test/support/client-hello.ts";
+import { metadataOf } from "../../test/support/metadata.ts";
+import { EMPTY_SCOPE } from "../../test/support/routing.ts";
+import { openSniffer, routable } from "./sniffing.ts";
+
+const ADDRESS = "203.0.113.9" as Ip;
+const at = (host: string | null, ip: Ip | null) => ({ host, ip, port: 443 });
+const plain = (host: string | null, ip: Ip | null): Prepared => ({
+  destination: at(host, ip),
+  dnsMode: "redir-host",
+  refusal: null,
+});
+const name = (overridesDestination: boolean) => ({ host: "sniffed.example", overridesDestination });
+
+test("without a name nothing changes, and a fake address that nobody knows is refused", () => {
+  assert.deepEqual(routable(plain("a.example", ADDRESS), null), {
+    destination: at("a.example", ADDRESS),
+    dnsMode: "redir-host",
+  });
+  const lost: Prepared = {
+    ...plain(null, "198.18.9.9" as Ip),
+    refusal: "fake DNS record 198.18.9.9 missing",
+  };
+  assert.throws(() => routable(lost, null), { code: "DIAL", reason: "resolve", message: /fake DNS record/ });
+  for (const overrides of [true, false])
+    assert.deepEqual(routable(lost, name(overrides)), {
+      destination: at("sniffed.example", null),
+      dnsMode: "normal",
+      sniffedHost: "sniffed.example",
+      host: "sniffed.example",
+    });
+});
+
+test("rules read the name and the address that was asked for; the dial takes the name where it overrides", () => {
+  const rulesSee = {
+    dnsMode: "normal",
+    sniffedHost: "sniffed.example",
+    host: "sniffed.example",
+    ip: ADDRESS,
+  };
+  assert.deepEqual(routable(plain("a.example", ADDRESS), name(true)), {
+    destination: at("sniffed.example", null),
+    ...rulesSee,
+  });
+  for (const asked of [plain("a.example", ADDRESS), plain(null, ADDRESS)])
+    assert.deepEqual(routable(asked, name(false)), { destination: asked.destination, ...rulesSee });
+});
+
+const OPTIONS: SnifferOptions = {
+  enable: true,
+  sniff: [{ protocol: "TLS", ports: [{ from: 443, to: 443 }], overrideDestination: true }],
+  forceDnsMapping: true,
+  parsePureIp: true,
+  forceDomain: [],
+  skipDomain: [],
+  skipSrcAddress: [],
+  skipDstAddress: [],
+};
+
+test("off, or with nothing listed, there is no sniffer at all", () => {
+  const env = { names: { prepare: () => plain(null, ADDRESS), dns: null }, scope: EMPTY_SCOPE, log: SILENT };
+  assert.equal(openSniffer({ ...OPTIONS, enable: false }, env), null);
+  assert.equal(openSniffer({ ...OPTIONS, sniff: [] }, env), null);
+});
+
+test("skip lists: networks, countries, rule sets, private addresses; private ones teach nothing", async () => {
+  const hello = await tlsClientHello("sniffed.example");
+  const holding = (ip: string): RuleData => ({ size: 1, reads: ["ip"], match: (facts) => facts.ip === ip });
+  const learnt: string[] = [];
+  const sniffer = openSniffer(
+    {
+      ...OPTIONS,
+      skipDstAddress: [
+        { kind: "cidr", cidr: parseCidr("198.51.100.0/24") as Cidr },
+        { kind: "geoip", code: "cn" },
+        { kind: "rule-set", name: "mine" },
+      ],
+      skipSrcAddress: [{ kind: "geoip", code: "lan" }],
+    },
+    {
+      names: {
+        prepare: (destination) => ({ destination, dnsMode: "normal", refusal: null }),
+        dns: { learnName: (ip: Ip, host: string) => learnt.push(`${ip} ${host}`) } as never,
+      },
+      scope: {
+        ...EMPTY_SCOPE,
+        geoip: (code) => (code === "cn" ? holding("192.0.2.1") : null),
+        ruleSet: (set) => (set === "mine" ? holding("192.0.2.2") : null),
+      },
+      log: SILENT,
+    },
+  );
+  const look = (ip: string, source = "192.0.2.200") => {
+    const [client, stream] = duplexPair();
+    client.write(hello);
+    const metadata = { ...metadataOf(at(null, ip as Ip)), source: { ip: source as Ip, port: 1 } };
+    return sniffer?.readStream(
+      { network: "tcp", metadata, stream, reply() {} },
+      new AbortController().signal,
+    );
+  };
+  for (const ip of ["198.51.100.7", "192.0.2.1", "192.0.2.2"]) assert.equal(look(ip), null, ip);
+  assert.equal(look(ADDRESS, "10.0.0.3"), null);
+  for (const ip of [ADDRESS, "10.1.1.1"]) assert.deepEqual(await look(ip), name(true));
+  assert.deepEqual(learnt, [`${ADDRESS} sniffed.example`]);
+});
