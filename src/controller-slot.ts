@@ -3,6 +3,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { isAbsolute, join } from "node:path";
+import { adminRoutes } from "#api/admin/index.ts";
+import { subscriptionRoutes } from "#api/subscription.ts";
 import { openController, type Controller, type ControllerOptions } from "#api/open-controller.ts";
 import { isLoopbackHost } from "#api/hosts.ts";
 import type { Config } from "#config/config.ts";
@@ -35,7 +37,7 @@ export class ControllerSlot implements AsyncDisposable {
     if (settings === this.#settings) return;
     const before = { options: this.#options, settings: this.#settings };
     try {
-      const options = controllerOptions(config, this.#host);
+      const options = controllerOptions(config, this.#host, this.#control);
       if ((await this.#replace(options, settings)) || before.options === null) return;
       this.#host.log.error("controller: it goes on with the earlier settings");
     } catch (error) {
@@ -61,7 +63,7 @@ export class ControllerSlot implements AsyncDisposable {
   }
 }
 
-function controllerOptions(config: Config, host: Host): ControllerOptions {
+function controllerOptions(config: Config, host: Host, control: Control): ControllerOptions {
   const { controller, tls } = config;
   const mark = controller.externalControllerRoutingMark;
   const marked = mark === 0 ? {} : { listen: markedListen(mark) };
@@ -80,6 +82,10 @@ function controllerOptions(config: Config, host: Host): ControllerOptions {
     secret: controller.secret === "" && reachable ? keptSecret(host) : controller.secret,
     cors: controller.externalControllerCors,
     hosts: [],
+    mounts: (transport) => [
+      ...adminRoutes(host.users, control, transport),
+      ...subscriptionRoutes(host.users),
+    ],
     uiFolder: externalUiFolder(config, host.home) ?? builtInUiFolder(),
     uiIsOurs: controller.externalUi === "",
     dohPath: controller.externalDohServer.startsWith("/") ? controller.externalDohServer : null,

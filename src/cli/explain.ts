@@ -80,6 +80,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
     health: openHealth(new DelayBook(), () => false),
     mode: () => config.mode,
     accept() {},
+    adopt() {},
     tolerant: false,
   });
   return {

@@ -1,7 +1,7 @@
 import type { Config, ListenerConfig, TunnelConfig } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
+import type { Accept, Access, Inbound, InboundEnv, ManagedInbound } from "#core/inbound.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
@@ -26,6 +26,8 @@ interface Held {
   readonly key: string;
   readonly inbound: Inbound;
   readonly leases: LeaseBook;
+  /** Opened without users: they come from elsewhere, and change. */
+  readonly isManaged: boolean;
 }
 
 /** The listeners of one runtime. What a reload did not change is taken over from the runtime before, running. */
@@ -50,8 +52,11 @@ export class Inbounds {
     const held = new Map<string, Held>();
     const fresh = new Set<Held>();
     const claims = new Set<string>();
-    for (const listener of [...config.listeners, ...config.tunnels.map(tunnelListener)]) {
-      const key = JSON.stringify([listenerKey(listener), guard]);
+    const managed = new Set(config.svc?.managedListeners);
+    for (const written of [...config.listeners, ...config.tunnels.map(tunnelListener)]) {
+      const isManaged = managed.has(written.name);
+      const listener = isManaged ? withoutUsers(written) : written;
+      const key = JSON.stringify([listenerKey(listener), guard, isManaged]);
       const kept = heldBy(previous).get(key);
       if (kept !== undefined && !held.has(key)) {
         kept.leases.claimFor(claims);
@@ -60,8 +65,9 @@ export class Inbounds {
         const made = await openListener(listener, key, { access, claims, keepAlive }, env);
         if (made === null) continue;
         undo.defer(() => closeHeld(made));
-        held.set(key, made);
-        fresh.add(made);
+        const own = { ...made, isManaged };
+        held.set(key, own);
+        fresh.add(own);
       }
     }
     undo.move();
@@ -70,6 +76,12 @@ export class Inbounds {
 
   get all(): readonly Inbound[] {
     return [...this.held.values()].map(({ inbound }) => inbound);
+  }
+
+  /** Those whose users are managed. */
+  get managed(): readonly ManagedInbound[] {
+    const own = [...this.held.values()].filter(({ isManaged }) => isManaged);
+    return own.map(({ inbound }) => inbound as ManagedInbound);
   }
 
   /** New connections arrive here from now on. Synchronous: one turn of the event loop swaps everything. */
@@ -93,9 +105,15 @@ function heldBy(inbounds: Inbounds | null): ReadonlyMap<string, Held> {
   return inbounds?.held ?? new Map();
 }
 
-async function closeHeld({ inbound, leases }: Held): Promise<void> {
+async function closeHeld({ inbound, leases }: Pick<Held, "inbound" | "leases">): Promise<void> {
   await leases[Symbol.asyncDispose](); // lets those in who are at the door
   await inbound[Symbol.asyncDispose]();
+}
+
+/** A credential of the file must not be valid even for a moment. */
+function withoutUsers(listener: ListenerConfig): ListenerConfig {
+  const { protocol, options } = listener;
+  return { ...listener, options: protocol.users?.emptied(options) ?? options };
 }
 
 function listenerKey({
@@ -141,7 +159,7 @@ async function openListener(
   key: string,
   { access, claims, keepAlive }: Common,
   { sockets, accept, files, dialer, log, tolerant }: InboundsEnv,
-): Promise<Held | null> {
+): Promise<Omit<Held, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
   const leases = new LeaseBook(sockets, { owner: name, hosts, ports, claims, ...configure });

@@ -32,6 +32,8 @@ export interface RuntimeEnv {
   readonly mode: () => Mode;
   /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
   readonly accept: (session: Session) => void;
+  /** The last step of opening, in the turn of the event loop that ends with the swap; a throw closes everything again. */
+  readonly adopt: (config: Config, inbounds: Inbounds) => void;
   /** True at the start: a port that cannot be bound is logged and the rest runs. */
   readonly tolerant: boolean;
 }
@@ -59,7 +61,7 @@ export class Runtime {
     this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
     this.#owned = owned;
-    const { ledger, live, log, sweep, datagrams } = host;
+    const { metering: ledger, live, log, sweep, datagrams } = host;
     this.#env = {
       router: parts.router,
       sniffer: openSniffer(parts.config.sniffer, { names: parts.names, scope: parts.lists.scope, log }),
@@ -129,7 +131,7 @@ interface Parts {
 async function openParts(
   config: Config,
   previous: Runtime | null,
-  { host, health, mode, accept, tolerant }: RuntimeEnv,
+  { host, health, mode, accept, adopt, tolerant }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<Parts> {
   const { log, files, cache, sockets } = host;
@@ -183,6 +185,8 @@ async function openParts(
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());
   const dnsLeases = await openDnsListener(config, names, inbounds.claims, { host, tolerant });
+  opened.use(dnsLeases);
+  adopt(config, inbounds);
   opened.move();
   return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases };
 }

@@ -13,7 +13,7 @@ export function adminGuard(users: UsersControl, transport: Transport): Guard {
   return (request: FastifyRequest, reply: FastifyReply): void => {
     reply.header("cache-control", "no-store");
     const { admin } = users;
-    if (admin === null) return void reply.callNotFound();
+    if (admin === null) return reply.callNotFound();
     if (!isSameOrigin(request, transport)) throw forbidden();
     if (secretOf(admin).opens(request.headers.authorization)) return;
     reply.header("www-authenticate", "Bearer");
