@@ -17,6 +17,8 @@ import { answerKey, expandKey, kdf16 } from "./kdf.ts";
 
 /** Peers read chunks of at least this size, whatever their own limits. */
 const MAX_CHUNK = 8192;
+/** Of a client's first chunk: mihomo's server (1.10) loses what its first read of 4096 bytes does not take. */
+const MAX_FIRST_CHUNK = 2048;
 const MAX_PADDING = 64;
 
 /** Numbers that mask sizes and choose paddings: one stream for both, from the IV. */
@@ -110,21 +112,28 @@ class Direction {
 export class BodySealer {
   readonly #direction: Direction;
   readonly #maxBytes: number;
+  /** Of the chunk that comes next. */
+  #nextBytes: number;
 
   constructor(request: RequestHeader, side: "request" | "answer", whole: boolean) {
     this.#direction = new Direction(request, side);
     const { tagBytes } = this.#direction;
     this.#maxBytes = (whole ? 0xffff : MAX_CHUNK) - tagBytes - MAX_PADDING;
+    this.#nextBytes = side === "request" && !whole ? MAX_FIRST_CHUNK : this.#maxBytes;
   }
 
   seal(plain: Buffer): Buffer {
     const { chunked, sizeBytes, tagBytes } = this.#direction;
     if (!chunked || plain.length === 0) return plain;
-    const chunks = Math.ceil(plain.length / this.#maxBytes);
+    const chunks = 1 + Math.ceil(plain.length / this.#maxBytes);
     const out = Buffer.alloc(plain.length + chunks * (sizeBytes + tagBytes + MAX_PADDING));
     let end = 0;
-    for (let from = 0; from < plain.length; from += this.#maxBytes)
-      end = this.#chunkInto(out, end, plain.subarray(from, from + this.#maxBytes));
+    for (let from = 0; from < plain.length;) {
+      const piece = plain.subarray(from, from + this.#nextBytes);
+      end = this.#chunkInto(out, end, piece);
+      from += piece.length;
+      this.#nextBytes = this.#maxBytes;
+    }
     return out.subarray(0, end);
   }
 

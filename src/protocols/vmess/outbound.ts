@@ -90,9 +90,10 @@ class Client {
 
   #optionsFor(command: number): number {
     const { cipher, "global-padding": padding, "authenticated-length": authenticated } = this.#options;
-    if (cipher === "zero") return command === COMMAND_TCP ? 0 : OPTION_CHUNKS;
-    const padded = padding && cipher !== "none" ? OPTION_PADDING : 0;
-    const sealedSizes = authenticated && cipher !== "none" ? OPTION_AUTHENTICATED_LENGTH : 0;
+    // Chunks without a cipher are a form that sing-box's server cannot read in a stream; bare bytes everybody can.
+    if (cipher === "zero" || cipher === "none") return command === COMMAND_TCP ? 0 : OPTION_CHUNKS;
+    const padded = padding ? OPTION_PADDING : 0;
+    const sealedSizes = authenticated ? OPTION_AUTHENTICATED_LENGTH : 0;
     return OPTION_CHUNKS | OPTION_MASKING | padded | sealedSizes;
   }
 
