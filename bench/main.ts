@@ -2,6 +2,7 @@
 import { cpus } from "node:os";
 import * as config from "./config.ts";
 import * as dns from "./dns.ts";
+import * as lists from "./lists.ts";
 import * as match from "./match.ts";
 import * as relay from "./relay.ts";
 
@@ -10,7 +11,7 @@ interface Benchmark {
   run(out: (line: string) => void): Promise<void>;
 }
 
-const BENCHMARKS: readonly Benchmark[] = [config, match, dns, relay];
+const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay];
 
 const wanted = process.argv.slice(2);
 console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}`);

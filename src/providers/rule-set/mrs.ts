@@ -46,7 +46,7 @@ export function decodeMrsBody(bytes: Buffer): MrsList {
       bitmap: at.take(at.long() * 8),
       labels: at.take(at.long()),
     };
-    return { behavior: "domain", count, items: withoutApexes(decodeTree(tree)) };
+    return { behavior: "domain", count, items: decodeTree(tree) };
   }
   if (behavior === 1) return { behavior: "ipcidr", count, items: decodeRanges(at) };
   throw new ProtocolError(`this MRS file holds an unknown kind of list (${behavior})`);
@@ -62,13 +62,7 @@ function decodeRanges(at: Cursor): Cidr[] {
   return networks;
 }
 
-/** Readers look for `+` only behind a dot, so `+.a.com` stands in the tree twice: as itself and as `a.com`. */
-function withoutApexes(items: readonly string[]): string[] {
-  const suffixes = new Set(items.filter((item) => item.startsWith("+.")));
-  return items.filter((item) => !suffixes.has(`+.${item}`));
-}
-
-/** `items` are patterns in ASCII. */
+/** `items` are patterns in ASCII; the names of `+.` patterns go in beside them (`decodeTree`). */
 export function encodeDomainMrs(items: readonly string[]): Promise<Buffer> {
   const apexes = items.filter((item) => item.startsWith("+.")).map((item) => item.slice(2));
   const { leaves, bitmap, labels } = encodeTree([...items, ...apexes]);

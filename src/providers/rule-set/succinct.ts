@@ -15,17 +15,21 @@ const LONGEST_KEY = 255;
 /** All patterns together: a small file must not unfold into gigabytes. At the bound the file is refused. */
 const MOST_CHARACTERS = 64 * 1024 * 1024;
 
-/** The patterns, in the order of the tree. Throws `ProtocolError`. */
+/**
+ * The patterns, in the order of the tree. Readers look for `+` only behind a dot, so `+.a.com` stands in a tree twice, as
+ * itself and as `a.com`: the second is left out. Throws `ProtocolError`.
+ */
 export function decodeTree({ leaves, bitmap, labels }: SuccinctTree): string[] {
   const nodes = labels.length + 1;
   if (leaves.length * 8 < nodes || bitmap.length * 8 < 2 * nodes - 1)
     throw new ProtocolError("the tree of names is cut short");
   const parents = parentsOf(bitmap, nodes);
+  const covered = coveredLeaves(leaves, labels, parents);
   const key = Buffer.alloc(LONGEST_KEY);
   const patterns: string[] = [];
   let characters = 0;
   for (let leaf = 0; leaf < nodes; leaf++) {
-    if (!bitAt(leaves, leaf)) continue;
+    if (!bitAt(leaves, leaf) || covered[leaf] === 1) continue;
     let length = 0;
     let ascii = true;
     for (let node = leaf; node !== 0; node = parents[node] as number) {
@@ -39,6 +43,21 @@ export function decodeTree({ leaves, bitmap, labels }: SuccinctTree): string[] {
     patterns.push(ascii ? key.toString("latin1", 0, length) : fromReversedRunes(key.subarray(0, length)));
   }
   return patterns;
+}
+
+const PLUS = 43;
+const DOT = 46;
+
+/** 1 for every node below which `.+` ends a pattern. */
+function coveredLeaves(leaves: Uint8Array, labels: Uint8Array, parents: Uint32Array): Uint8Array {
+  const covered = new Uint8Array(parents.length);
+  for (let node = 1; node < parents.length; node++) {
+    const parent = parents[node] as number;
+    if (labels[node - 1] !== PLUS || parent === 0 || labels[parent - 1] !== DOT || !bitAt(leaves, node))
+      continue;
+    covered[parents[parent] as number] = 1;
+  }
+  return covered;
 }
 
 /** Characters were reversed as a whole, so the bytes of each stand in order within the reversed text. */
