@@ -114,6 +114,9 @@ function carrier(cell: Cell, network: Cell["network"]): object {
 }
 
 const anywhere = ({ mux }: Cell): boolean => mux !== "cool"; // the ray family's own client
+/** mihomo's servers do not know packetaddr, and its vless client wraps every packet twice. */
+const mihomoCan = (cell: Cell): boolean =>
+  anywhere(cell) && cell.udp !== "packetaddr" && cell.network !== "xhttp";
 
 export const weir = (program: string): Speaker =>
   speaker({
@@ -129,10 +132,6 @@ export const mihomo: Speaker = speaker({
   version: ["-v"],
   command: (file) => ["mihomo", "-d", "{}/", "-f", file],
   serves: (cell) =>
-    anywhere(cell) &&
-    cell.keys === null &&
-    cell.network !== "h2" &&
-    cell.network !== "xhttp" &&
-    (cell.tls || cell.protocol !== "vless"),
-  dials: (cell) => anywhere(cell) && cell.network !== "xhttp",
+    mihomoCan(cell) && cell.keys === null && cell.network !== "h2" && (cell.tls || cell.protocol !== "vless"),
+  dials: mihomoCan,
 });

@@ -7,6 +7,7 @@ interface Dialect {
   readonly version: readonly string[];
   readonly command: readonly string[];
   knows(cell: Cell): boolean;
+  serves(cell: Cell): boolean;
   /** How a client trusts the certificate. */
   readonly trust: object;
   /** Of `freedom`: private addresses are allowed. */
@@ -22,7 +23,7 @@ function speaker(dialect: Dialect): Speaker {
     program: dialect.program,
     version: dialect.version,
     server(cell, port) {
-      if (!dialect.knows(cell) || cell.mux === "cool") return null; // we have no client for it
+      if (!dialect.knows(cell) || !dialect.serves(cell) || cell.mux === "cool") return null; // we have no client for it
       return launch({
         inbounds: [{ listen: "127.0.0.1", port, ...serving(cell), streamSettings: stream(cell, serverTls) }],
         outbounds: [{ protocol: "freedom", settings: dialect.direct }],
@@ -110,8 +111,9 @@ export const xray: Speaker = speaker({
   program: "xray",
   version: ["version"],
   command: ["xray", "run", "-c", "{}/config.json"],
-  // HTTP/2 as such has gone into xhttp, "none" and "zero" from VMess.
+  // HTTP/2 as such has gone into xhttp, and its VMess server no longer takes "none" and "zero".
   knows: (cell) => anywhere(cell) && cell.network !== "h2",
+  serves: ({ cipher }) => cipher !== "none" && cipher !== "zero",
   trust: { pinnedPeerCertSha256: certificate.fingerprint },
   direct: { finalRules: [{ action: "allow" }] },
 });
@@ -127,6 +129,7 @@ export const v2ray: Speaker = speaker({
     cell.keys === null &&
     !cell.cipher.startsWith("2022") &&
     ["tcp", "ws", "h2"].includes(cell.network),
+  serves: () => true,
   trust: { allowInsecure: true },
   direct: {},
 });
