@@ -47,6 +47,8 @@ export interface InboundEnv {
   /** Fields that go into `Metadata.inbound` unchanged. */
   readonly ruleList: string | null;
   readonly target: string | null;
+  /** SO_MARK of sockets that the inbound opens towards its clients; 0: none. */
+  readonly routingMark: number;
   /**
    * Opens one listening TCP socket per configured endpoint. The sockets belong to the host and survive a reload that
    * asks for the same endpoint; a connection is handed over with `allowHalfOpen` and `noDelay`, and with the endpoint

@@ -19,8 +19,11 @@ export interface TransparentSocket {
   readonly local: Endpoint;
   /** Begins to read; a later call replaces the receiver, which must not throw. */
   receive(on: (item: CapturedDatagram) => void): void;
-  /** A socket that sends as if it were `from`. Throws where the system refuses the address; the caller closes it. */
-  replyAs(from: Endpoint): ReplySocket;
+  /**
+   * A socket that sends as if it were `from`, with a mark (SO_MARK) that is not 0. Throws where the system refuses the
+   * address; the caller closes it.
+   */
+  replyAs(from: Endpoint, mark: number): ReplySocket;
   /** Settles when the socket is closed. */
   readonly closed: Promise<void>;
 }

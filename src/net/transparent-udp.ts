@@ -25,7 +25,7 @@ export function openTransparentUdp(at: Endpoint, overlap: boolean): OpenedTransp
         on({ payload, source: endpointOf(source), destination: { host: null, ip, port }, dscp });
       });
     },
-    replyAs: (from) => replySocket(from, sockets.replyAs(rawOf(from))),
+    replyAs: (from, mark) => replySocket(from, sockets.replyAs(rawOf(from), mark)),
   };
   return {
     socket,

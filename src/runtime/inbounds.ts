@@ -47,8 +47,8 @@ export class Inbounds {
   static async open(config: Config, previous: Inbounds | null, env: InboundsEnv): Promise<Inbounds> {
     await using undo = new AsyncDisposableStack();
     const access = openAccess(config);
-    const { keepAlive } = config.general;
-    const guard = [accessKey(config), keepAlive];
+    const { keepAlive, routingMark } = config.general;
+    const guard = [accessKey(config), keepAlive, routingMark];
     const held = new Map<string, Held>();
     const fresh = new Set<Held>();
     const claims = new Set<string>();
@@ -62,7 +62,7 @@ export class Inbounds {
         kept.leases.claimFor(claims);
         held.set(key, kept);
       } else {
-        const made = await openListener(listener, key, { access, claims, keepAlive }, env);
+        const made = await openListener(listener, key, { access, claims, keepAlive, routingMark }, env);
         if (made === null) continue;
         undo.defer(() => closeHeld(made));
         const own = { ...made, isManaged };
@@ -152,12 +152,13 @@ interface Common {
   readonly access: Access;
   readonly claims: Set<string>;
   readonly keepAlive: KeepAlive;
+  readonly routingMark: number;
 }
 
 async function openListener(
   listener: ListenerConfig,
   key: string,
-  { access, claims, keepAlive }: Common,
+  { access, claims, keepAlive, routingMark: commonMark }: Common,
   { sockets, accept, files, dialer, log, tolerant }: InboundsEnv,
 ): Promise<Omit<Held, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
@@ -172,6 +173,7 @@ async function openListener(
     dialer,
     ruleList,
     target,
+    routingMark: routingMark || commonMark,
     listenTcp: (on, how) =>
       leases.listenTcp((socket, at) => {
         applyKeepAlive(socket, keepAlive); // a client that vanished without a word must not stay for ever

@@ -74,7 +74,7 @@ async function exchange(ip: Ip): Promise<void> {
     assert.deepEqual(places, { source, destination: { host: null, ...local } });
     if (at % 50 === 0) globalThis.gc?.();
   }
-  const reply = listener.socket.replyAs(local);
+  const reply = listener.socket.replyAs(local, 0x2a);
   reply.send(Buffer.from("back"), { ip: "192.0.2.1" as Ip, port: 9 }); // lost, whatever the family
   reply.send(Buffer.from("back"), source);
   const [message, from] = (await once(client, "message")) as [Buffer, { port: number }];

@@ -83,6 +83,11 @@ test("captured TCP and UDP reaches where it was going", { skip, timeout: 120_000
     await t.test(`${name}: one client socket, two destinations, one session`, async () => {
       assert.equal(await row.near("cone", origin, 50, 7, 9), "7:50 9:50");
     });
+    await t.test(`${name}: a stranger may answer, and is not captured on the way`, async () => {
+      const before = sessions("UDP");
+      assert.equal(await row.near("stranger", origin, 11), `${origin} 12`);
+      assert.equal(sessions("UDP") - before, 1);
+    });
     await t.test(`${name}: a code point that a rule reads`, async () => {
       assert.equal(await row.near("silence", origin, 9999), "silence");
       assert.match(core.output(), new RegExp(`\\[UDP\\] .*${origin}.*9999.*DSCP`));

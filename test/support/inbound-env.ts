@@ -45,6 +45,7 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     dialer: { connect: nowhere, associate: nowhere },
     ruleList: null,
     target: null,
+    routingMark: 0,
     async listenTcp(on) {
       const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => on(socket, listener()));
       const listener = (): Endpoint => {

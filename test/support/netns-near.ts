@@ -71,6 +71,18 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     console.log([...seen].map(([port, got]) => `${port}:${got}`).join(" "));
     socket.close();
   },
+  /** stranger host port: asks one port and prints which port answers. */
+  async stranger() {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    socket.send("who?", numbers[0] ?? 0, host);
+    const signal = AbortSignal.timeout(5_000);
+    const [, from] = (await once(socket, "message", { signal })) as [
+      Buffer,
+      { address: string; port: number },
+    ];
+    console.log(`${from.address} ${from.port}`);
+    socket.close();
+  },
   /** dns host: one question to port 53; prints the answer. */
   async dns() {
     const question = { type: "A", name: "www.origin.test" } as const;

@@ -11,6 +11,7 @@ import {
   SOCKADDR_BYTES,
   type RawEndpoint,
 } from "./sockaddr.ts";
+import { setMark } from "./sockopt.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
 
 const SOCK_DGRAM = 2;
@@ -125,10 +126,11 @@ export class TransparentSockets {
   }
 
   /** A socket that sends as if it were `from`. Throws `SystemError`: EADDRINUSE where a local service has the port. */
-  replyAs(from: RawEndpoint): RawReplySocket {
+  replyAs(from: RawEndpoint, mark: number): RawReplySocket {
     const fd = this.#open(from, true);
     const libc = this.#libc;
     try {
+      if (mark !== 0) setMark(libc, fd, mark);
       set(libc, fd, SOL_SOCKET, SO_REUSEADDR, "SO_REUSEADDR");
       this.#bind(fd, from);
     } catch (error) {

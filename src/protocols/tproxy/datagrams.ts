@@ -13,7 +13,7 @@ const MAX_SOURCES = 4096;
 /** One session per client socket, whatever it writes to; replies carry the address that the client wrote to. */
 export function serveCaptured(socket: TransparentSocket, env: InboundEnv): void {
   const replies = new ReplySockets(
-    (from) => socket.replyAs(from),
+    (from) => socket.replyAs(from, env.routingMark),
     (from, error) => env.log.error(`${env.name}: cannot reply as ${endpointText(from)}: ${messageOf(error)}`),
   );
   const clients = new UdpClients<CapturedDatagram>(
