@@ -118,6 +118,11 @@ export class Governance implements Disposable {
     else this.#running.start();
   }
 
+  /** What happens each second; the timer does it, and whoever cannot wait. */
+  tick(): void {
+    this.#running?.tick();
+  }
+
   status(): GovernanceView {
     const running = this.#running;
     if (running === null) {

@@ -153,7 +153,10 @@ test("§11.5 §11.7 §11.8 changes: stale revisions, round trips, new generation
   const first = (await get()).body;
   assert.equal(first.revision, 1);
   const both = await Promise.all([put(first), put(first)]);
-  assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409]);
+  assert.deepEqual(
+    both.map(({ status }) => status).sort((a, b) => a - b),
+    [200, 409],
+  );
   assert.equal(
     (await put({ ...first, config: { enabled: true, "unknown-key": 1 } })).status,
     409,

@@ -1,0 +1,350 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cidr, governed, policy, settings, type Governed } from "../../test/support/governed-ledger.ts";
+import { keysOf, MOST_KEYS } from "./reports.ts";
+import type { RuleSettings } from "./settings.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY = 86_400;
+
+const quota = (totalBytes: number, windowMs = HOUR_MS) => ({
+  totalBytes,
+  uploadBytes: 0,
+  downloadBytes: 0,
+  windowMs,
+  overageUploadBps: 0,
+  overageDownloadBps: 8000,
+});
+
+const rule = (id: string, payload = "example.video"): RuleSettings => ({
+  ...policy({ id }),
+  type: "DOMAIN-SUFFIX",
+  payload,
+  target: "Proxy",
+});
+
+const VIDEO = { type: "DOMAIN-SUFFIX", payload: "example.video", target: "Proxy" };
+
+function statusOf({ governance }: Governed, id: string) {
+  const found = governance.status().policies.find((one) => one.id === id);
+  assert.ok(found, `policy ${id}`);
+  return found;
+}
+
+const total = ({ governance, clock }: Governed, key: string) =>
+  governance
+    .report({ key, granularity: "hour", from: 0, to: clock.wall / 1000 + 1 })
+    .reduce((sum, { counters }) => sum + counters.upload + counters.download, 0);
+
+test("§11.1 one flow of all four kinds counts in four policies and ten series", () => {
+  const core = governed();
+  core.apply(
+    settings({
+      global: policy(),
+      devices: [{ ...policy({ id: "phone" }), mac: null, sourceCidrs: [cidr("192.0.2.0/24")] }],
+      rules: [rule("video")],
+      targets: [{ ...policy({ id: "group" }), kind: "group", target: "Proxy" }],
+    }),
+  );
+  using meter = core.session({ rule: VIDEO, chain: ["Proxy", "node"] });
+  meter.charge("upload", 100);
+  meter.charge("download", 23);
+  for (const id of ["global", "phone", "video", "group"])
+    assert.equal(statusOf(core, id).counters.upload, 100);
+  const keys = keysOf([
+    { dimension: "global", id: "global" },
+    { dimension: "device", id: "phone" },
+    { dimension: "rule", id: "video" },
+    { dimension: "target", id: "group" },
+  ]);
+  assert.equal(keys.length, 10);
+  assert.ok(keys.includes("device:phone|rule:video"));
+  for (const key of keys) assert.equal(total(core, key), 123, key);
+});
+
+test("a target is the node for kind proxy and an enclosing group for kind group", () => {
+  const core = governed();
+  const target = (id: string, kind: "proxy" | "group", name: string) => ({
+    ...policy({ id }),
+    kind,
+    target: name,
+  });
+  core.apply(
+    settings({
+      targets: [target("a", "proxy", "node"), target("b", "group", "node"), target("c", "group", "inner")],
+    }),
+  );
+  using meter = core.session({ chain: ["outer", "inner", "node"] });
+  meter.charge("upload", 1);
+  assert.deepEqual(
+    ["a", "b", "c"].map((id) => statusOf(core, id).counters.upload),
+    [1, 0, 1],
+  );
+});
+
+test("several devices may hold one source; a mapped or foreign address does not confuse them", () => {
+  const core = governed();
+  const device = (id: string, ...networks: string[]) => ({
+    ...policy({ id }),
+    mac: null,
+    sourceCidrs: networks.map(cidr),
+  });
+  core.apply(
+    settings({ devices: [device("lan", "192.0.2.0/24", "2001:db8::/32"), device("tv", "192.0.2.7/32")] }),
+  );
+  for (const ip of ["192.0.2.7", "192.0.2.8", "2001:db8::1", "198.51.100.1"])
+    core.session({ ip }).charge("upload", 1);
+  assert.deepEqual([statusOf(core, "lan").counters.upload, statusOf(core, "tv").counters.upload], [3, 1]);
+});
+
+test("at most 128 keys a session, single ones first", () => {
+  const policies = Array.from({ length: 40 }, (_, at) => ({ dimension: "device" as const, id: `d${at}` }));
+  const keys = keysOf(policies);
+  assert.equal(keys.length, MOST_KEYS);
+  assert.ok(keys.slice(0, 40).every((key) => !key.includes("|")));
+});
+
+test("§11.4 a quota: over with the transfer that reaches it, then the overage rate; free after window and width", async () => {
+  const core = governed();
+  core.apply(settings({ global: policy({ quota: quota(1000) }) }));
+  using meter = core.session();
+  assert.equal(meter.charge("download", 999), 0);
+  assert.equal(statusOf(core, "global").overQuota, false);
+  const { commits } = core.store;
+  assert.equal(meter.charge("download", 1), 0, "the transfer that reaches it still goes as before");
+  assert.equal(statusOf(core, "global").overQuota, true);
+  await new Promise(setImmediate);
+  assert.ok(core.store.commits > commits, "committed before the next tick");
+  assert.equal(meter.charge("download", 1500), 0, "the burst");
+  assert.ok(meter.charge("download", 1000) > 900, "1,000 bytes a second");
+  assert.equal(statusOf(core, "global").counters.exceeded, 1);
+  core.clock.pass(3600 + 60);
+  assert.equal(statusOf(core, "global").overQuota, false);
+  assert.equal(meter.charge("download", 10), 0);
+  core.apply(null);
+});
+
+test("a quota overshoots by the piece that reaches it and no more", () => {
+  const core = governed();
+  core.apply(settings({ global: policy({ quota: quota(1_000_000) }) }));
+  const meters = Array.from({ length: 16 }, () => core.session());
+  let moved = 0;
+  for (let at = 0; !statusOf(core, "global").overQuota; at++) {
+    meters[at % meters.length]?.charge("download", 65_536);
+    moved += 65_536;
+  }
+  assert.ok(moved - 1_000_000 <= 65_536);
+  assert.ok((meters[3]?.charge("download", 65_536) ?? 0) > 0, "every other session feels it at once");
+  core.apply(null);
+});
+
+test("§11.3 a datagram that one of two policies refuses costs the other nothing and is not counted", () => {
+  const core = governed();
+  core.apply(
+    settings({
+      global: policy({ uploadBps: 8e6 }),
+      devices: [
+        { ...policy({ id: "slow", uploadBps: 8000 }), mac: null, sourceCidrs: [cidr("192.0.2.0/24")] },
+      ],
+    }),
+  );
+  using slow = core.session();
+  using free = core.session({ ip: "198.51.100.1" });
+  assert.ok(slow.admit("upload", 1500));
+  for (let at = 0; at < 1000; at++) assert.equal(slow.admit("upload", 1500), false);
+  assert.ok(free.admit("upload", 38_000), "the burst of 40,000 is there but for the one that passed");
+  assert.equal(statusOf(core, "slow").counters.upload, 1500);
+  core.apply(null);
+});
+
+test("a piece that was held back when its session ended is neither counted nor paid for", () => {
+  const core = governed();
+  core.apply(settings({ global: policy({ uploadBps: 80_000, quota: quota(1e6) }) }));
+  const meter = core.session();
+  meter.charge("upload", 1500);
+  assert.ok(meter.charge("upload", 1500) > 0);
+  meter[Symbol.dispose]();
+  const { counters, rolling, activeConnections } = statusOf(core, "global");
+  assert.deepEqual([counters.upload, rolling.upload, activeConnections], [1500, 1500, 0]);
+  core.apply(null);
+});
+
+test("live sessions are bound anew; a connection counts once; no byte is counted twice", () => {
+  const core = governed();
+  using meter = core.session({ rule: VIDEO });
+  meter.charge("upload", 5);
+  core.apply(settings({ global: policy({ id: "all" }) }));
+  assert.equal(
+    statusOf(core, "all").activeConnections,
+    1,
+    "picked up although nothing matched when it opened",
+  );
+  meter.charge("upload", 7);
+  core.apply(settings({ global: policy({ id: "all", uploadBps: 8e6 }), rules: [rule("video")] }));
+  meter.charge("upload", 11);
+  const { counters } = statusOf(core, "all");
+  assert.deepEqual([counters.upload, counters.connections], [18, 1]);
+  assert.deepEqual(statusOf(core, "video").counters, {
+    upload: 11,
+    download: 0,
+    connections: 1,
+    exceeded: 0,
+  });
+  assert.equal(core.governance.revision, 2);
+  core.apply(null);
+  assert.equal(meter.charge("upload", 1e9), 0);
+});
+
+test("§11.5 reordered rules keep counters; another id keeps history; another content is a new generation", () => {
+  const core = governed();
+  const at = (...rules: RuleSettings[]) => core.apply(settings({ global: policy({ id: "g" }), rules }));
+  at(rule("a"), rule("b", "other.example"));
+  using meter = core.session({ rule: VIDEO });
+  meter.charge("upload", 10);
+  at(rule("b", "other.example"), rule("a"));
+  assert.equal(statusOf(core, "a").counters.upload, 10);
+  at(rule("renamed"), rule("b", "other.example"));
+  assert.equal(statusOf(core, "renamed").counters.upload, 10);
+  assert.equal(total(core, "rule:renamed"), 10);
+  assert.equal(total(core, "global:g|rule:renamed"), 10);
+  at(rule("renamed", "third.example"));
+  assert.deepEqual([statusOf(core, "renamed").counters.upload, statusOf(core, "renamed").generation], [0, 2]);
+  assert.equal(total(core, "rule:renamed@1"), 10);
+  assert.equal(total(core, "global:g|rule:renamed@1"), 10);
+  at(rule("b", "example.video"), rule("x", "other.example"));
+  assert.equal(statusOf(core, "b").generation, 2, "the id was another rule's");
+  core.apply(null);
+});
+
+test("two rules change places in one step: each history goes with its content", () => {
+  const core = governed();
+  core.apply(settings({ rules: [rule("a"), rule("b", "other.example")] }));
+  using meter = core.session({ rule: VIDEO });
+  meter.charge("upload", 10);
+  core.apply(settings({ rules: [rule("b"), rule("a", "other.example")] }));
+  assert.deepEqual([statusOf(core, "a").counters.upload, statusOf(core, "b").counters.upload], [0, 10]);
+  assert.equal(total(core, "rule:b"), 10);
+  core.apply(null);
+});
+
+test("a device goes on under new addresses; a policy that is away comes back as it was", () => {
+  const core = governed();
+  const phone = (network: string) => ({
+    ...policy({ id: "phone" }),
+    mac: null,
+    sourceCidrs: [cidr(network)],
+  });
+  core.apply(settings({ devices: [phone("192.0.2.1/32")] }));
+  core.session().charge("upload", 9);
+  core.apply(settings({ devices: [phone("192.0.2.0/24")] }));
+  assert.deepEqual([statusOf(core, "phone").counters.upload, statusOf(core, "phone").generation], [9, 1]);
+  core.apply(settings());
+  core.apply(settings({ devices: [phone("192.0.2.0/24")] }));
+  assert.equal(statusOf(core, "phone").counters.upload, 9);
+  core.apply(null);
+});
+
+test("§11.9 an hour that is finished and committed twice is in its day once; the clock may even go back into it", () => {
+  const core = governed();
+  const day = Math.floor(core.clock.wall / 1000 / DAY) * DAY;
+  core.clock.wall = (day + 1800) * 1000;
+  core.apply(settings({ global: policy() }));
+  using meter = core.session();
+  const commit = (): void => core.apply(settings({ global: policy() }));
+  const ofDay = (granularity: "day" | "month") =>
+    core.governance
+      .report({ key: "global:global", granularity, from: day - 40 * DAY, to: day + DAY })
+      .reduce((sum, { counters }) => sum + counters.upload, 0);
+  meter.charge("upload", 5);
+  core.clock.pass(3600);
+  meter.charge("upload", 7);
+  commit();
+  commit();
+  assert.deepEqual([ofDay("day"), ofDay("month")], [12, 12]);
+  core.clock.pass(-3600);
+  meter.charge("upload", 1);
+  commit();
+  core.clock.pass(2 * 3600);
+  commit();
+  assert.deepEqual([ofDay("day"), ofDay("month")], [13, 13]);
+  core.apply(null);
+});
+
+test("what was counted is there after a restart, from commits and from the journal alone", () => {
+  for (const ends of ["closed", "killed"]) {
+    const first = governed();
+    const used = settings({ global: policy({ quota: quota(1e6) }) });
+    first.apply(used);
+    first.session().charge("upload", 100);
+    first.governance.prepare(used, { tolerant: false }).abandon(); // commits
+    first.session().charge("upload", 23);
+    if (ends === "closed") first.governance[Symbol.dispose]();
+    else first.governance.tick();
+    const second = governed(first.clock, first.store);
+    second.apply(used);
+    const { counters, rolling } = statusOf(second, "global");
+    assert.deepEqual([counters.upload, counters.connections, rolling.upload], [123, 2, 123], ends);
+    assert.equal(total(second, "global:global"), 123);
+    first.governance[Symbol.dispose]();
+    second.governance[Symbol.dispose]();
+  }
+});
+
+test("a commit that fails changes nothing: the old policies go on, and the next try has everything", () => {
+  const core = governed();
+  core.apply(settings({ global: policy({ id: "old" }) }));
+  using meter = core.session();
+  meter.charge("upload", 4);
+  core.store.failure = new Error("no space");
+  assert.throws(() => core.apply(settings({ global: policy({ id: "new" }) })), /no space/);
+  assert.equal(statusOf(core, "old").counters.upload, 4);
+  assert.equal(core.governance.revision, 1);
+  core.store.failure = null;
+  core.apply(settings({ global: policy({ id: "new" }) }));
+  assert.ok(core.store.parts.get("policies")?.has("old"));
+  core.apply(null);
+});
+
+test("a full store drops the oldest report series only, a tenth at a time", () => {
+  const sizeOf = (bytes: Map<string, Uint8Array> | undefined) => (bytes?.size ?? 0) * 1000;
+  const core = governed(undefined, undefined, (store) => sizeOf(store.parts.get("reports")));
+  const devices = Array.from({ length: 30 }, (_, at) => ({
+    ...policy({ id: `d${at}` }),
+    mac: null,
+    sourceCidrs: [cidr(`192.0.2.${at}`)],
+  }));
+  core.apply(settings({ devices }));
+  for (let at = 0; at < 30; at++) {
+    core.session({ ip: `192.0.2.${at}` }).charge("upload", 1);
+    core.governance.status();
+    core.clock.pass(1);
+  }
+  core.apply(settings({ devices, maxStoreSizeBytes: 100_000 }));
+  assert.equal(core.store.parts.get("reports")?.size, 30);
+  assert.throws(() => core.apply(settings({ devices, maxStoreSizeBytes: 20_000 })), /max-store-size/);
+  core.apply(settings({ devices, maxStoreSizeBytes: 30_000 }));
+  core.session({ ip: "192.0.2.29" });
+  const more = { ...policy({ id: "more" }), mac: null, sourceCidrs: [cidr("198.51.100.1")] };
+  core.apply(settings({ devices: [...devices, more], maxStoreSizeBytes: 30_000 }));
+  core.session({ ip: "198.51.100.1" }).charge("upload", 1);
+  core.governance.prepare(settings(), { tolerant: false }).abandon(); // commits
+  assert.equal(core.store.parts.get("reports")?.size, 27, "31 would not fit; a tenth went");
+  assert.equal(total(core, "device:d29"), 1);
+  assert.equal(total(core, "device:d0"), 0);
+  assert.equal(statusOf(core, "d0").counters.upload, 1);
+  core.apply(null);
+});
+
+test("orphans go after their retention, configured policies never", () => {
+  const core = governed();
+  const a = { ...policy({ id: "a" }), mac: null, sourceCidrs: [cidr("192.0.2.0/24")] };
+  core.apply(settings({ global: policy(), devices: [a] }));
+  core.session().charge("upload", 1);
+  core.apply(settings({ global: policy() }));
+  core.clock.pass(91 * DAY);
+  core.apply(settings({ global: policy() }));
+  assert.deepEqual([...(core.store.parts.get("policies")?.keys() ?? [])], ["global"]);
+  core.apply(settings({ global: policy(), devices: [a] }));
+  assert.deepEqual([statusOf(core, "a").counters.upload, statusOf(core, "global").counters.upload], [0, 1]);
+  core.apply(null);
+});

@@ -1,0 +1,108 @@
+/** A governed ledger without sockets: a clock that a test turns, policies as settings, sessions as facts. */
+import { SILENT } from "#core/log.ts";
+import type { Meter } from "#core/meter.ts";
+import type { Outbound } from "#core/outbound.ts";
+import type { Rule } from "#core/rule.ts";
+import type { Ip } from "#core/session.ts";
+import type { GovernanceClock } from "#governance/clock.ts";
+import { Governance } from "#governance/governance.ts";
+import { GovernedLedger } from "#governance/ledger.ts";
+import type { GovernanceSettings, PolicySettings } from "#governance/settings.ts";
+import { MemoryStore } from "#governance/store.ts";
+import { parseCidr, type Cidr } from "#net/cidr.ts";
+import { decisionOf, metadataOf } from "./metadata.ts";
+
+export class TurnedClock implements GovernanceClock {
+  monotonic = 0;
+  wall: number;
+  constructor(wallSeconds = 1_785_312_000) {
+    this.wall = wallSeconds * 1000;
+  }
+  monotonicMs(): number {
+    return this.monotonic;
+  }
+  wallMs(): number {
+    return this.wall;
+  }
+  pass(seconds: number): void {
+    this.monotonic += seconds * 1000;
+    this.wall += seconds * 1000;
+  }
+}
+
+export const policy = (values: Partial<PolicySettings> = {}): PolicySettings => ({
+  id: null,
+  name: "",
+  enabled: true,
+  uploadBps: 0,
+  downloadBps: 0,
+  quota: null,
+  portal: true,
+  ...values,
+});
+
+export const cidr = (text: string): Cidr => parseCidr(text) as Cidr;
+
+const DAY_MS = 86_400_000;
+
+export const settings = (values: Partial<GovernanceSettings> = {}): GovernanceSettings => ({
+  enabled: true,
+  store: "traffic-control.db",
+  checkpointIntervalMs: 300_000,
+  maxStoreSizeBytes: 64 * 1024 * 1024,
+  portal: { listen: null, url: null },
+  reports: {
+    enabled: true,
+    hourlyRetentionMs: 31 * DAY_MS,
+    dailyRetentionMs: 397 * DAY_MS,
+    monthlyRetentionMs: 397 * DAY_MS,
+    orphanRetentionMs: 90 * DAY_MS,
+    timeZone: null,
+  },
+  global: null,
+  devices: [],
+  rules: [],
+  targets: [],
+  ...values,
+});
+
+export interface Governed {
+  readonly clock: TurnedClock;
+  readonly ledger: GovernedLedger;
+  readonly governance: Governance;
+  readonly store: MemoryStore;
+  apply(next: GovernanceSettings | null): void;
+  session(facts?: SessionFacts): Meter;
+}
+
+export interface SessionFacts {
+  readonly ip?: string;
+  readonly rule?: Pick<Rule, "type" | "payload" | "target"> | null;
+  readonly chain?: readonly string[];
+}
+
+/** `store` as another one left it: what a restart finds. `sizeBytes` is what the file is said to have. */
+export function governed(
+  clock = new TurnedClock(),
+  store = new MemoryStore(),
+  sizeBytes: (store: MemoryStore) => number = () => 0,
+): Governed {
+  const ledger = new GovernedLedger(clock);
+  const file = { open: () => store, sizeBytes: () => sizeBytes(store), compact() {} };
+  const storeFile = (key: string) => ({ key, file });
+  const governance = new Governance({ ledger, log: SILENT, storeFile });
+  return {
+    clock,
+    ledger,
+    governance,
+    store,
+    apply: (next) => governance.prepare(next, { tolerant: false }).activate(),
+    session({ ip = "192.0.2.1", rule = null, chain = ["DIRECT"] } = {}) {
+      const to = { host: "origin.example", ip: null, port: 443 };
+      const metadata = { ...metadataOf(to), source: { ip: ip as Ip, port: 1 } };
+      const matcher = { reads: [], match: () => true };
+      const full = rule === null ? null : { index: 0, apiType: "", matcher, ...rule };
+      return ledger.open(metadata, { ...decisionOf({ name: "DIRECT" } as Outbound, to, full), chain });
+    },
+  };
+}
