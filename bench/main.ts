@@ -3,6 +3,7 @@ import { cpus } from "node:os";
 import * as config from "./config.ts";
 import * as dns from "./dns.ts";
 import * as lists from "./lists.ts";
+import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as relay from "./relay.ts";
 
@@ -11,7 +12,7 @@ interface Benchmark {
   run(out: (line: string) => void): Promise<void>;
 }
 
-const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay];
+const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay, governance];
 
 const wanted = process.argv.slice(2);
 console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}`);
