@@ -74,7 +74,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       query: usersQuery,
       answer: ok("Users, and all managed listeners"),
       handle({ query }) {
-        const users = admin().users(query.inbound ?? null);
+        const users = admin().users(query.inbound || null);
         return { users: users.map(userJson), inbounds: admin().inbounds().map(inboundJson) };
       },
     }),
@@ -85,7 +85,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       body: createBody,
       answer: { status: 201, description: "The user, with credential and subscription link" },
       handle({ body }) {
-        const draft = { ...changeOf(body), inbound: body.inbound, name: body.name ?? "" };
+        const draft = { ...changeOf(body), inbound: body.inbound ?? "", name: body.name ?? "" };
         return detailJson(admin().create(draft));
       },
     }),

@@ -15,7 +15,7 @@ const changeFields = {
 };
 const revision = () => z.int().positive();
 
-export const createBody = z.object({ inbound: z.string().min(1), ...changeFields, revision: revision() });
+export const createBody = z.object({ inbound: optionalText(), ...changeFields, revision: revision() });
 export const updateBody = z.object({ ...changeFields, revision: revision() });
 export const revisionBody = z.object({ revision: revision() });
 export const revisionQuery = z.object({ revision: z.string().regex(/^[1-9]\d{0,15}$/) });

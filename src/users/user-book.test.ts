@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ApiError } from "#core/errors.ts";
+import type { UserSupport } from "#core/protocol.ts";
+import {
+  activeUsers,
+  changedRecord,
+  changesListener,
+  checkRevision,
+  nextRevision,
+  recordOf,
+  type UserBook,
+  type UserRecord,
+  withUser,
+} from "./user-book.ts";
+
+const SUPPORT: UserSupport = {
+  label: "Test",
+  credential: "uuid",
+  flows: ["fast"],
+  makeCredential: () => "made",
+  identify: (text) => (text === "" || text === "bad" ? null : text.toLowerCase()),
+  written: () => [],
+  emptied: (options) => options,
+  shareLink: () => null,
+};
+const PASSWORDS: UserSupport = { ...SUPPORT, credential: "password", flows: [] };
+const EMPTY: UserBook = {
+  id: "b",
+  listener: "edge",
+  protocol: "test",
+  revision: 10,
+  appliedRevision: 10,
+  users: new Map(),
+};
+
+function user(name: string, credential: string, id = name): UserRecord {
+  const fresh = { id, token: `token of ${id}`, createdAtMs: 1000 };
+  return recordOf({ inbound: "edge", revision: 10, name, uuid: credential }, SUPPORT, fresh);
+}
+
+const refused = (status: number, pattern: RegExp) => (error: unknown) =>
+  error instanceof ApiError && error.status === status && pattern.test(error.message);
+
+test("revisions follow the clock and never stand still", () => {
+  assert.equal(nextRevision(10, 5000.7), 5000);
+  assert.equal(nextRevision(5000, 5000), 5001);
+  assert.equal(nextRevision(5000, 1), 5001);
+  checkRevision(EMPTY, 10);
+  assert.throws(
+    () => checkRevision(EMPTY, 9),
+    refused(409, /expected revision 9, the current revision is 10/),
+  );
+});
+
+test("a new user gets what is left out", () => {
+  const record = user(" alice ", "");
+  assert.deepEqual(
+    [record.name, record.credential, record.flow, record.enabled, record.trafficGeneration],
+    ["alice", "made", "", true, 1],
+  );
+});
+
+test("fields are refused with their names", () => {
+  const fresh = { id: "i", token: "t", createdAtMs: 1 };
+  const draft = { inbound: "edge", revision: 10, name: "a" };
+  const wrong: readonly (readonly [object, UserSupport, RegExp])[] = [
+    [{ name: "  " }, SUPPORT, /^name/],
+    [{ name: "ä".repeat(129) }, SUPPORT, /^name/],
+    [{ uuid: "bad" }, SUPPORT, /^uuid: is not valid/],
+    [{ password: "x" }, SUPPORT, /^password/],
+    [{ flow: "slow" }, SUPPORT, /^flow/],
+    [{ uuid: "x" }, PASSWORDS, /^uuid/],
+    [{ flow: "fast" }, PASSWORDS, /^flow/],
+  ];
+  for (const [extra, support, pattern] of wrong)
+    assert.throws(() => recordOf({ ...draft, ...extra }, support, fresh), refused(400, pattern));
+  const record = user("a", "x");
+  const empty = { revision: 10, uuid: "" };
+  assert.throws(() => changedRecord(record, empty, SUPPORT, 2000), refused(400, /must not be empty/));
+});
+
+test("names are one in any case, credentials as the listener sees them", () => {
+  const book = withUser(EMPTY, "a", user("Alice", "X", "a"), SUPPORT, 2000);
+  const put = (record: UserRecord) => withUser(book, record.id, record, SUPPORT, 3000);
+  assert.throws(() => put(user("ALICE", "Y", "b")), refused(400, /^name/));
+  assert.throws(() => put(user("Bob", "x", "b")), refused(400, /^uuid/));
+  assert.equal(put(user("alice", "x", "a")).users.size, 1); // with itself nobody collides
+  assert.equal(book.users.size, 1);
+  assert.deepEqual([EMPTY.users.size, book.revision, put(user("Bob", "Y", "b")).revision], [0, 2000, 3000]);
+});
+
+test("a change keeps what it does not name, and tells whether the listener must hear of it", () => {
+  const before = user("alice", "x");
+  const change = (part: object) => changedRecord(before, { revision: 10, ...part }, SUPPORT, 2000);
+  assert.deepEqual(change({}), { ...before, updatedAtMs: 2000 });
+  assert.equal(changesListener(before, change({ name: "bob" })), false);
+  assert.equal(changesListener(before, change({ uuid: "y" })), true);
+  assert.equal(changesListener(before, change({ flow: "fast" })), true);
+  assert.equal(changesListener(before, change({ enabled: false })), true);
+  const off = change({ enabled: false });
+  assert.equal(changesListener(off, { ...off, credential: "z" }), false);
+  assert.equal(changesListener(null, off), false);
+  assert.equal(changesListener(null, before), true);
+  assert.equal(changesListener(before, null), true);
+});
+
+test("the listener hears of enabled users only", () => {
+  const book = withUser(EMPTY, "a", user("a", "x"), SUPPORT, 2000);
+  const both = withUser(book, "b", { ...user("b", "y"), enabled: false }, SUPPORT, 2000);
+  assert.deepEqual(activeUsers(both), [{ id: "a", credential: "x", flow: null }]);
+});

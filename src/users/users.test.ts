@@ -1,0 +1,275 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ApiError, ConfigError, StoreError } from "#core/errors.ts";
+import type { ManagedInbound, User } from "#core/inbound.ts";
+import { SILENT } from "#core/log.ts";
+import type { Meter } from "#core/meter.ts";
+import type { Protocol, UserSupport } from "#core/protocol.ts";
+import type { Decision } from "#core/router.ts";
+import type { Metadata } from "#core/session.ts";
+import type { UserAdmin } from "#core/users.ts";
+import { countUsers } from "./counters.ts";
+import type { ManagedListener, UsersSettings } from "./settings.ts";
+import { Users } from "./users.ts";
+
+let made = 0;
+const SUPPORT: UserSupport = {
+  label: "Test",
+  credential: "uuid",
+  flows: [],
+  makeCredential: () => `made ${made++}`,
+  identify: (text) => (text === "" ? null : text),
+  written: (options) => (options as { users: { name: string; credential: string; flow: string }[] }).users,
+  emptied: (options) => ({ ...options, users: [] }),
+  shareLink: (_, { host, port }, { name, credential }) => `test://${credential}@${host}:${port}#${name}`,
+};
+const TEST: Protocol = { type: "test", users: SUPPORT };
+
+class FakeInbound implements ManagedInbound {
+  readonly name: string;
+  readonly type = "Test";
+  readonly endpoints = [];
+  users: readonly User[] = [];
+  calls = 0;
+  failures = 0;
+  constructor(name: string) {
+    this.name = name;
+  }
+  replaceUsers(users: readonly User[]): void {
+    this.calls++;
+    if (this.failures-- > 0) throw new Error("no");
+    this.users = users;
+  }
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+const listener = (name: string, ...names: string[]): ManagedListener => ({
+  name,
+  protocol: "test",
+  support: SUPPORT,
+  options: {
+    users: names.map((one) => ({ name: one, credential: `secret of ${one || "nobody"}`, flow: "" })),
+  },
+  ports: [0, 8443],
+});
+
+class Bench implements Disposable {
+  readonly home = mkdtempSync(join(tmpdir(), "weir-users-"));
+  nowMs = 1_785_312_000_000;
+  readonly live: { readonly metadata: Metadata }[] = [];
+  users = this.#open();
+  readonly inbounds: FakeInbound[] = [];
+
+  #open(): Users {
+    const live = this.live as never;
+    return new Users({ log: SILENT, nowMs: () => this.nowMs, live, protocols: [TEST] });
+  }
+
+  settings(listeners: readonly ManagedListener[], store = "state.db"): UsersSettings {
+    const secret = "x".repeat(32);
+    return { secret, publicBaseUrl: "https://p.example/x", store: join(this.home, store), listeners };
+  }
+
+  /** As a start or a reload does it, with fresh listeners. */
+  adopt(listeners: readonly ManagedListener[] | null, store?: string): readonly FakeInbound[] {
+    const fresh = (listeners ?? []).map(({ name }) => new FakeInbound(name));
+    const settings = listeners === null ? null : this.settings(listeners, store);
+    this.users.adopt(settings, fresh, () => this.inbounds);
+    this.inbounds.push(...fresh);
+    return fresh;
+  }
+
+  restart(): void {
+    this.users.close();
+    this.users = this.#open();
+  }
+
+  get admin(): UserAdmin {
+    assert.ok(this.users.admin !== null);
+    return this.users.admin;
+  }
+
+  revision(tag: string): number {
+    return this.admin.inbounds().find((one) => one.tag === tag)?.revision as number;
+  }
+
+  [Symbol.dispose](): void {
+    this.users.close();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+const METER: Meter = { pieceBytes: 1, charge: () => 5, admit: () => false, [Symbol.dispose]() {} };
+const metadataOf = (name: string, user: string) => ({ inbound: { name, user } }) as unknown as Metadata;
+const refused = (status: number) => (error: unknown) => error instanceof ApiError && error.status === status;
+
+test("users of the file are taken over once, named and in order", () => {
+  using bench = new Bench();
+  const [edge] = bench.adopt([listener("edge", "alice", "", "ALICE")]);
+  const users = bench.admin.users(null);
+  assert.deepEqual(users.map(({ name }) => name).sort(), ["ALICE-2", "alice", "user-2"]);
+  assert.deepEqual(edge?.users.map(({ id }) => id).sort(), users.map(({ id }) => id).sort());
+  const [view] = bench.admin.inbounds();
+  assert.equal(view?.appliedRevision, view?.revision);
+  bench.restart();
+  bench.adopt([listener("edge", "somebody else")]);
+  assert.equal(bench.admin.users(null).length, 3);
+});
+
+test("a change goes to the file and to the listener, and only where the listener must hear of it", () => {
+  using bench = new Bench();
+  const [edge] = bench.adopt([listener("edge")]) as [FakeInbound];
+  const alice = bench.admin.create({ inbound: "edge", name: "alice", revision: bench.revision("edge") });
+  assert.deepEqual(edge.users, [{ id: alice.id, credential: alice.credential, flow: null }]);
+  const calls = edge.calls;
+  bench.nowMs += 5;
+  const renamed = bench.admin.update(alice.id, { revision: alice.revision, name: "Alice B." });
+  const reset = bench.admin.resetTraffic(alice.id, renamed.revision);
+  const rotated = bench.admin.rotateSubscription(alice.id, reset.revision);
+  assert.equal(edge.calls, calls);
+  assert.deepEqual(
+    [renamed.revision, reset.trafficGeneration, rotated.revision],
+    [bench.nowMs, 2, bench.nowMs + 2],
+  );
+  const off = bench.admin.update(alice.id, { revision: rotated.revision, enabled: false });
+  assert.deepEqual([edge.users, off.subscriptionUrl], [[], null]);
+  bench.restart();
+  bench.adopt([listener("edge")]);
+  assert.deepEqual({ ...bench.admin.user(alice.id) }, off);
+});
+
+test("the order of refusals: unknown, then stale, then a field", () => {
+  using bench = new Bench();
+  bench.adopt([listener("edge", "alice")]);
+  const { admin } = bench;
+  const [alice] = admin.users(null);
+  const { id, revision } = alice as { id: string; revision: number };
+  assert.throws(() => admin.create({ inbound: "other", name: "", revision: 1 }), refused(404));
+  assert.throws(() => admin.update("nobody", { revision: 1 }), refused(404));
+  assert.throws(() => admin.remove("nobody", 1), refused(404));
+  assert.throws(() => admin.create({ inbound: "edge", name: "", revision: 1 }), refused(409));
+  assert.throws(() => admin.update(id, { revision: revision + 1, name: "" }), refused(409));
+  assert.throws(() => admin.resetTraffic(id, 1), refused(409));
+  assert.throws(() => admin.rotateSubscription(id, 1), refused(409));
+  assert.throws(() => admin.create({ inbound: "edge", name: "ALICE", revision }), refused(400));
+  assert.equal(bench.revision("edge"), revision);
+});
+
+test("a listener that refuses its users gets the old ones back, and the file, too", () => {
+  using bench = new Bench();
+  const [edge] = bench.adopt([listener("edge", "alice")]) as [FakeInbound];
+  const [before] = bench.admin.users(null);
+  edge.failures = 1;
+  assert.throws(() =>
+    bench.admin.create({ inbound: "edge", name: "bob", revision: before?.revision as number }),
+  );
+  assert.deepEqual(bench.admin.users(null), [before]);
+  assert.equal(edge.users.length, 1);
+  bench.restart();
+  bench.adopt([listener("edge")]);
+  assert.equal(bench.admin.users(null).length, 1);
+});
+
+test("a listener that cannot be put back either closes everything", () => {
+  using bench = new Bench();
+  const [edge] = bench.adopt([listener("edge", "alice")]) as [FakeInbound];
+  edge.failures = 2;
+  assert.throws(() => bench.admin.create({ inbound: "edge", name: "bob", revision: bench.revision("edge") }));
+  assert.equal(bench.users.admin, null);
+  assert.deepEqual(edge.users, []);
+});
+
+test("a state file that cannot be written changes nothing", () => {
+  using bench = new Bench();
+  const [edge] = bench.adopt([listener("edge", "alice")]) as [FakeInbound];
+  const [before] = bench.admin.users(null);
+  rmSync(join(bench.home, "state.db.bak"));
+  writeFileSync(join(bench.home, "state.db.bak"), "another file", { mode: 0o600 });
+  const revision = before?.revision as number;
+  assert.throws(() => bench.admin.create({ inbound: "edge", name: "bob", revision }), refused(409));
+  assert.deepEqual([bench.admin.users(null), edge.users.length], [[before], 1]);
+});
+
+test("bytes are counted for the user and come back with the file", () => {
+  using bench = new Bench();
+  bench.adopt([listener("edge", "alice")]);
+  const [alice] = bench.admin.users(null) as readonly [{ id: string; revision: number }];
+  const ledger = countUsers({ open: () => METER }, (name, id) => bench.users.counterOf(name, id));
+  const meter = ledger.open(metadataOf("edge", alice.id), {} as Decision);
+  assert.equal(ledger.open(metadataOf("edge", "nobody"), {} as Decision), METER);
+  assert.equal(meter.charge("upload", 100), 5);
+  meter.charge("download", 7);
+  assert.equal(meter.admit("upload", 1000), false); // dropped, so not counted
+  const counted = () => {
+    const { uploadBytes, downloadBytes } = bench.admin.user(alice.id) ?? assert.fail();
+    return [uploadBytes, downloadBytes];
+  };
+  assert.deepEqual(counted(), [100, 7]);
+  bench.users.checkpoint();
+  bench.restart();
+  bench.adopt([listener("edge")]);
+  assert.deepEqual(counted(), [100, 7]);
+  bench.admin.resetTraffic(alice.id, bench.revision("edge"));
+  assert.deepEqual(counted(), [0, 0]);
+  meter.charge("upload", 3); // a session that goes on counts into the new generation
+  bench.adopt([listener("edge")]); // and a reload changes nothing about that
+  assert.deepEqual(counted(), [3, 0]);
+});
+
+test("a listener that is taken out of the list and put back has its users and counters", () => {
+  using bench = new Bench();
+  const [edge] = bench.adopt([listener("edge", "alice"), listener("other")]) as [FakeInbound];
+  const [alice] = bench.admin.users("edge") as readonly [{ id: string }];
+  bench.users.counterOf("edge", alice.id)?.count("upload", 9);
+  const link = bench.admin.user(alice.id)?.subscriptionUrl as string;
+  const token = link.slice(link.lastIndexOf("/") + 1);
+  assert.equal(bench.admin.shareLink(token), "test://secret of alice@p.example:8443#edge - alice");
+  bench.adopt([listener("other")]);
+  assert.deepEqual([edge.users, bench.admin.user(alice.id), bench.admin.shareLink(token)], [[], null, null]);
+  bench.adopt([listener("edge"), listener("other")]);
+  assert.equal(bench.admin.user(alice.id)?.uploadBytes, 9);
+  assert.notEqual(bench.admin.shareLink(token), null);
+});
+
+test("tokens die with rotation, disabling and deletion, and come back with enabling", () => {
+  using bench = new Bench();
+  bench.adopt([listener("edge", "alice")]);
+  const { admin } = bench;
+  const [alice] = admin.users(null) as readonly [{ id: string }];
+  const tokenNow = () => admin.user(alice.id)?.subscriptionUrl?.split("/").at(-1) as string;
+  const first = tokenNow();
+  assert.match(first, /^[A-Za-z0-9_-]{43}$/);
+  admin.update(alice.id, { revision: bench.revision("edge"), enabled: false });
+  assert.equal(admin.shareLink(first), null);
+  assert.equal(admin.rotateSubscription(alice.id, bench.revision("edge")).subscriptionUrl, "");
+  admin.update(alice.id, { revision: bench.revision("edge"), enabled: true });
+  assert.equal(admin.shareLink(first), null);
+  const second = tokenNow();
+  assert.notEqual(admin.shareLink(second), null);
+  admin.remove(alice.id, bench.revision("edge"));
+  assert.equal(admin.shareLink(second), null);
+});
+
+test("what cannot be put in force is refused with everything as it was", () => {
+  using bench = new Bench();
+  bench.adopt([listener("edge", "alice")]);
+  const before = bench.admin.users(null);
+  const other = { ...listener("edge"), protocol: "another" };
+  assert.throws(() => bench.adopt([other]), ConfigError);
+  const doubled = {
+    ...listener("new", "a"),
+    options: { users: [1, 2].map(() => ({ name: "", credential: "c", flow: "" })) },
+  };
+  assert.throws(() => bench.adopt([listener("edge"), doubled]), ConfigError);
+  writeFileSync(join(bench.home, "foreign"), "{}", { mode: 0o600 });
+  assert.throws(() => bench.adopt([listener("edge")], "foreign"), StoreError);
+  assert.deepEqual(bench.admin.users(null), before);
+  chmodSync(join(bench.home, "foreign"), 0o600);
+  bench.adopt([listener("edge")], "elsewhere.db");
+  assert.deepEqual(bench.admin.users(null), []);
+  bench.adopt(null);
+  assert.equal(bench.users.admin, null);
+});
