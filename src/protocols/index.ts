@@ -28,8 +28,8 @@ export const PROTOCOLS: readonly Protocol[] = [
   tproxy,
   ss,
   shadowsocks,
-  anytls,
   vless,
+  anytls,
   vmess,
   trojan,
 ];

@@ -10,7 +10,7 @@ import type { Meter } from "#core/meter.ts";
 import type { Protocol, UserSupport } from "#core/protocol.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
-import type { UserAdmin } from "#core/users.ts";
+import type { UserAdmin, UserView } from "#core/users.ts";
 import { countUsers } from "./counters.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import { Users } from "./users.ts";
@@ -90,6 +90,10 @@ class Bench implements Disposable {
   get admin(): UserAdmin {
     assert.ok(this.users.admin !== null);
     return this.users.admin;
+  }
+
+  first(): UserView {
+    return this.admin.users(null)[0] ?? assert.fail("no user");
   }
 
   revision(tag: string): number {
@@ -196,7 +200,7 @@ test("a state file that cannot be written changes nothing", () => {
 test("bytes are counted for the user and come back with the file", () => {
   using bench = new Bench();
   bench.adopt([listener("edge", "alice")]);
-  const [alice] = bench.admin.users(null) as readonly [{ id: string; revision: number }];
+  const alice = bench.first();
   const ledger = countUsers({ open: () => METER }, (name, id) => bench.users.counterOf(name, id));
   const meter = ledger.open(metadataOf("edge", alice.id), {} as Decision);
   assert.equal(ledger.open(metadataOf("edge", "nobody"), {} as Decision), METER);
@@ -222,7 +226,7 @@ test("bytes are counted for the user and come back with the file", () => {
 test("a listener that is taken out of the list and put back has its users and counters", () => {
   using bench = new Bench();
   const [edge] = bench.adopt([listener("edge", "alice"), listener("other")]) as [FakeInbound];
-  const [alice] = bench.admin.users("edge") as readonly [{ id: string }];
+  const alice = bench.first();
   bench.users.counterOf("edge", alice.id)?.count("upload", 9);
   const link = bench.admin.user(alice.id)?.subscriptionUrl as string;
   const token = link.slice(link.lastIndexOf("/") + 1);
@@ -238,7 +242,7 @@ test("tokens die with rotation, disabling and deletion, and come back with enabl
   using bench = new Bench();
   bench.adopt([listener("edge", "alice")]);
   const { admin } = bench;
-  const [alice] = admin.users(null) as readonly [{ id: string }];
+  const alice = bench.first();
   const tokenNow = () => admin.user(alice.id)?.subscriptionUrl?.split("/").at(-1) as string;
   const first = tokenNow();
   assert.match(first, /^[A-Za-z0-9_-]{43}$/);
