@@ -2,27 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { skipNetns } from "../support/netns.ts";
-import { FAMILIES, leftovers, openRow } from "../support/netns-row.ts";
+import { FAMILIES, leftovers, manual, openRow } from "../support/netns-row.ts";
 import { startCore } from "../support/start-core.ts";
 
 const skip = skipNetns("redir", "nft", "curl");
-
-/** As the manual has it: clients, and the router's own programs except weir, which marks what it sends. */
-const RULES = `
-table inet weir_test {
-  chain prerouting {
-    type nat hook prerouting priority dstnat;
-    fib daddr type local return
-    meta l4proto tcp redirect to :7892
-  }
-  chain output {
-    type nat hook output priority -100;
-    meta mark 6666 return
-    fib daddr type local return
-    meta l4proto tcp redirect to :7892
-  }
-}
-`;
 
 const config = (rules: string) => `
 redir-port: 7892
@@ -36,7 +19,7 @@ rules: [${rules}]
 test("redirected TCP reaches where it was going", { skip, timeout: 120_000 }, async (t) => {
   await using row = await openRow("redir");
   const { client, router } = row;
-  await router.nft(RULES);
+  await router.nft(manual("redir", "nft"));
   await using core = await startCore(config('"MATCH,DIRECT"'), { prefix: router.prefix });
   const curl = (from: typeof client, url: string) => from.run("curl", "-sS", "--max-time", "15", url);
   const sessions = () => core.output().match(/\[TCP\] .*-->/g)?.length ?? 0;

@@ -2,35 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { skipNetns } from "../support/netns.ts";
-import { FAMILIES, leftovers, openRow } from "../support/netns-row.ts";
+import { FAMILIES, leftovers, manual, openRow } from "../support/netns-row.ts";
 import { startCore } from "../support/start-core.ts";
 
 const skip = skipNetns("tproxy", "nft", "curl");
-
-const ROUTES = [
-  "rule add fwmark 1 lookup 100",
-  "route add local default dev lo table 100",
-  "-6 rule add fwmark 1 lookup 100",
-  "-6 route add local default dev lo table 100",
-];
-
-/** As the manual has it: clients, and the router's own programs except weir, which marks what it sends. */
-const RULES = `
-table inet weir_test {
-  chain prerouting {
-    type filter hook prerouting priority mangle;
-    fib daddr type { local, broadcast, multicast } return
-    meta l4proto { tcp, udp } meta mark set 1 tproxy to :7893 accept
-  }
-  chain output {
-    type route hook output priority mangle;
-    meta mark 6666 return
-    fib daddr type { local, broadcast, multicast } return
-    ct direction reply return
-    meta l4proto { tcp, udp } meta mark set 1
-  }
-}
-`;
 
 /** Code point 46, which RFC 3246 calls expedited forwarding. */
 const EXPEDITED = `
@@ -57,8 +32,9 @@ rules: ["DSCP,46,REJECT", ${rules}]
 test("captured TCP and UDP reaches where it was going", { skip, timeout: 120_000 }, async (t) => {
   await using row = await openRow("tproxy");
   const { client, router } = row;
-  await router.ip(...ROUTES);
-  await router.nft(RULES);
+  const routes = manual("tproxy", "sh").trimEnd().split("\n");
+  await router.ip(...routes.map((line) => line.replace(/^ip /, "")));
+  await router.nft(manual("tproxy", "nft"));
   await client.nft(EXPEDITED);
   await using core = await startCore(config('"MATCH,DIRECT"'), { prefix: router.prefix });
   const curl = (from: typeof client, ...args: readonly string[]) =>

@@ -1,6 +1,7 @@
 /** Client – router – origin in namespaces. The router forwards nothing: what arrives went through a program on it. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -13,6 +14,14 @@ export const FAMILIES = [
   { name: "IPv4", router: ROUTER[0], origin: ORIGIN[0], url: `http://${ORIGIN[0]}/` },
   { name: "IPv6", router: ROUTER[1], origin: ORIGIN[1], url: `http://[${ORIGIN[1]}]/` },
 ] as const;
+
+/** What a page of the manual shows between ```language and ```: the first such block. */
+export function manual(page: string, language: string): string {
+  const text = readFileSync(join(here, "..", "..", "docs", "protocols", `${page}.md`), "utf8");
+  const block = text.split(`\n\`\`\`${language}\n`)[1]?.split("```")[0];
+  if (block === undefined) throw new Error(`docs/protocols/${page}.md has no ${language} block`);
+  return block;
+}
 
 const here = dirname(fileURLToPath(import.meta.url));
 const node = [process.execPath, "--disable-warning=ExperimentalWarning"];
@@ -91,7 +100,7 @@ function talkTo(netns: Netns, command: readonly string[], undo: AsyncDisposableS
 /** What the machine itself still shows of this process's rows: namespaces, tables, rules, routes. */
 export function leftovers(label: string): readonly string[] {
   const ours = new RegExp(
-    `weir-${label}-\\w+-${process.pid}-|weir_test|203\\.0\\.113\\.|fd00:[12]::|lookup 100$`,
+    `weir-${label}-\\w+-${process.pid}-|weir_(?:redir|tproxy|test)|203\\.0\\.113\\.|fd00:[12]::|lookup 100$`,
   );
   const looks = ["ip netns list", "nft list tables", "ip rule", "ip -6 rule", "ip route show table all"];
   return [...looks, "ip -6 route show table all", "ip link"].flatMap((look) => {
