@@ -101,6 +101,13 @@ test("captured TCP and UDP reaches where it was going", { skip, timeout: 120_000
     await round("two");
     await assert.rejects(curl(client, v4.url));
     await round("three");
+    // A listener that changes hands its sockets to its successor.
+    core.write(`keep-alive-idle: 20\n${config('"MATCH,DIRECT"')}`);
+    process.kill(core.pid, "SIGHUP");
+    await core.shows(/reload[^]*reload/i);
+    assert.equal(await row.near("udp", v4.origin, 7, 100), "echo of 100");
+    assert.match(await curl(client, v4.url), /^hello to /);
+    await round("four");
   });
   assert.doesNotMatch(core.output(), /level=(error|fatal)/);
   assert.equal(await core.stop(), 0);
