@@ -133,7 +133,10 @@ function ask(
     },
     signal,
   });
-  sent.on("response", resolve);
+  sent.on("response", (response) => {
+    response.on("error", () => {}); // an answer that nobody reads to its end, such as a redirect's
+    resolve(response);
+  });
   sent.on("error", reject);
   sent.on("close", () =>
     reject(new DialError("failed", `${url.host} closed the connection without an answer`)),
