@@ -1,6 +1,7 @@
 /** `npm run bench`: all benchmarks, or those whose name holds one of the arguments. Ratios count; absolute figures are this machine's. */
 import { cpus } from "node:os";
 import * as config from "./config.ts";
+import * as controller from "./controller.ts";
 import * as dns from "./dns.ts";
 import * as lists from "./lists.ts";
 import * as governance from "./governance.ts";
@@ -12,7 +13,7 @@ interface Benchmark {
   run(out: (line: string) => void): Promise<void>;
 }
 
-const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay, governance];
+const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay, governance, controller];
 
 const wanted = process.argv.slice(2);
 console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}`);

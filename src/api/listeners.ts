@@ -34,8 +34,8 @@ export const SERVER_LIMITS = {
   shouldUpgradeCallback: isWebSocketRequest,
 } as const;
 
-/** Beyond, new connections are closed at once. */
-export const MAX_CONNECTIONS = 1024;
+/** Beyond, new connections are closed at once. Thousands of slow clients leave room for honest ones; heads take 16 KiB at most. */
+export const MAX_CONNECTIONS = 4096;
 
 export type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 
