@@ -2,7 +2,6 @@
  * How well limits are kept in the real program: rate over ten seconds, shares of the flows, and what a quota overshoots.
  * Client and origin share the cores with the core that is measured.
  */
-import { once } from "node:events";
 import type { Socket } from "node:net";
 import { startGoverned, statusOf, type GovernedCore } from "../test/support/governed-core.ts";
 
@@ -51,14 +50,17 @@ async function openFlow(governed: GovernedCore, direction: "upload" | "download"
   let arrived = 0;
   socket.on("error", () => {}); // the end of the measurement
   socket.on("data", (chunk: Buffer) => (arrived += chunk.length));
-  if (direction === "upload") void keepWriting(socket);
+  if (direction === "upload") keepWriting(socket);
   return { socket, bytes: () => arrived };
 }
 
-async function keepWriting(socket: Socket): Promise<void> {
+function keepWriting(socket: Socket): void {
   const block = Buffer.alloc(64 * 1024, 1);
-  while (!socket.destroyed)
-    if (!socket.write(block)) await Promise.race([once(socket, "drain"), once(socket, "close")]);
+  const write = (): void => {
+    while (!socket.destroyed && socket.write(block));
+  };
+  socket.on("drain", write);
+  write();
 }
 
 async function counted(governed: GovernedCore, direction: "upload" | "download"): Promise<number> {

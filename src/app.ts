@@ -11,6 +11,7 @@ import { configsView } from "#control/configs.ts";
 import { openControl } from "#control/index.ts";
 import { ExternalUi } from "#control/external-ui.ts";
 import { keepPorts } from "#control/change.ts";
+import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import type { Host } from "#host.ts";
 import { DelayBook } from "#net/delay-book.ts";
 import { openHealth } from "#runtime/health.ts";
@@ -148,7 +149,9 @@ export class App implements AsyncDisposable {
   async #swap(config: Config, tolerant: boolean, keepPolicies = false): Promise<void> {
     const { host } = this.#env;
     using undo = new DisposableStack();
-    const policies = keepPolicies ? null : host.governance.prepare(config.trafficControl, { tolerant });
+    const policies = keepPolicies
+      ? null
+      : await prepareTrafficControl(host, config.trafficControl, { tolerant });
     undo.defer(() => policies?.abandon());
     const fresh = await Runtime.open(config, this.#runtime ?? null, {
       host,

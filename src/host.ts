@@ -4,6 +4,7 @@ import type { Choices } from "#core/group.ts";
 import type { Ledger } from "#core/meter.ts";
 import { SYSTEM_CLOCK } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
+import { PortalSlot } from "#governance/portal-slot.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
 import { SocketPool } from "#net/socket-pool.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
@@ -28,6 +29,7 @@ export interface Host extends Disposable {
   /** Every session has a meter of it, so that policies can be switched on at any time. */
   readonly ledger: GovernedLedger;
   readonly governance: Governance;
+  readonly portals: PortalSlot;
   /** What sessions are metered by: the ledger, with every byte of a managed user counted, too. */
   readonly metering: Ledger;
   readonly users: Users;
@@ -45,6 +47,17 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const governance = new Governance({ ledger, log, storeFile });
   const live = new LiveTable();
   const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS });
+  const portals = new PortalSlot(
+    {
+      log,
+      nowSeconds: () => Math.floor(Date.now() / 1000),
+      policies: () => governance.status().policies,
+      policiesOf: (address) => governance.statusOf(address),
+    },
+    (link) => {
+      ledger.portalLink = link ?? (() => null);
+    },
+  );
   return {
     home,
     log,
@@ -55,11 +68,13 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     metering: countUsers(ledger, users.counterOf),
     users,
     governance,
+    portals,
     cache,
     choices: new MemoryChoices(),
     sweep: new Sweep(),
     datagrams: new DatagramBudget(),
     [Symbol.dispose]() {
+      portals[Symbol.dispose]();
       governance[Symbol.dispose]();
       cache[Symbol.dispose]();
     },

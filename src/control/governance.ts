@@ -6,6 +6,7 @@ import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
 import { documentOf } from "#governance/document.ts";
 import type { Prepared } from "#governance/governance.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
+import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import { ruleSignature } from "#governance/signature.ts";
 import type { ControlEnv } from "./index.ts";
 
@@ -26,7 +27,7 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
     const settings = settingsOf(config, files, governance.settings);
     return exclusively(async () => {
       checkRevision(revision);
-      const prepared = await prepareOr500(() => governance.prepare(settings, { tolerant: false }));
+      const prepared = await prepareOr500(() => prepareTrafficControl(host, settings, { tolerant: false }));
       if (persist)
         save(prepared, () => loader.rewrite((text) => withBlock(text, BLOCK, documentOf(settings))));
       prepared.activate();
@@ -73,7 +74,7 @@ function settingsOf(
 }
 
 /** A document that is good but cannot be put in force is our trouble, not the client's. */
-async function prepareOr500(prepare: () => Prepared | Promise<Prepared>): Promise<Prepared> {
+async function prepareOr500(prepare: () => Promise<Prepared>): Promise<Prepared> {
   try {
     return await prepare();
   } catch (error) {

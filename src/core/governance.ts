@@ -79,6 +79,8 @@ export interface PolicyStatusView {
   readonly rolling: { readonly upload: number; readonly download: number };
   readonly activeConnections: number;
   readonly overQuota: boolean;
+  /** When a quota that is used up will be free again if nothing more is used; 0: not used up. */
+  readonly freeAt: number;
   readonly lastUpdated: number;
   readonly lastReset: number;
   readonly generation: number;

@@ -11,6 +11,8 @@ export interface Meter extends Disposable {
   charge(direction: Direction, bytes: number): number;
   /** A datagram: counted and paid for only if every bucket grants it now; false: drop it. */
   admit(direction: Direction, bytes: number): boolean;
+  /** Where a new plain-HTTP conversation is sent instead of being served; null or absent: nowhere. Asked once. */
+  readonly redirect?: string | null;
 }
 
 /** Opens a meter for every session that reached its destination. Never throws; a failed dial is no session. */

@@ -2,6 +2,8 @@
 import { ConfigError, messageOf, StoreError } from "#core/errors.ts";
 import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
+import { cidrHolds } from "#net/cidr.ts";
+import { parseIpBytes } from "#net/ip.ts";
 import { Checkpoint, loadBooks } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
@@ -141,6 +143,21 @@ export class Governance implements Disposable {
         .map((entry) => statusView(entry, running.stateOf(entry)))
         .sort((a, b) => (a.id < b.id ? -1 : 1)),
     };
+  }
+
+  /** Enabled policies about the device with this address, and the one about all. */
+  statusOf(address: string): readonly PolicyStatusView[] {
+    const bytes = parseIpBytes(address);
+    const own = this.#running?.parts.entries.filter(
+      (entry) =>
+        entry.enabled &&
+        (entry.dimension === "global" ||
+          (entry.dimension === "device" &&
+            bytes !== null &&
+            entry.settings.sourceCidrs.some((cidr) => cidrHolds(cidr, bytes)))),
+    );
+    const ids = new Set(own?.map(({ policy }) => policy.id));
+    return this.status().policies.filter(({ id }) => ids.has(id));
   }
 
   /** Null: no such policy. Throws `StoreError` where the reset could not be committed. */

@@ -48,6 +48,11 @@ export class GovernedMeter implements Meter {
     return Math.min(pieceOf(this.#upload), pieceOf(this.#download));
   }
 
+  get redirect(): string | null {
+    const over = this.#account?.forces.filter(({ policy, state }) => policy.portal && state.overQuota) ?? [];
+    return over.length === 0 ? null : this.#ledger.portalLink(over.map(({ policy }) => policy.id));
+  }
+
   charge(direction: Direction, bytes: number): number {
     const account = this.#account;
     if (account === null) return 0;

@@ -34,6 +34,9 @@ export class GovernedLedger implements Ledger {
     this.clock = clock;
   }
 
+  /** How links to the portal are made; null for none. */
+  portalLink: (ids: readonly string[]) => string | null = () => null;
+
   open(metadata: Metadata, decision: Decision): Meter {
     const meter = new GovernedMeter(this, metadata, decision);
     this.#meters.add(meter);

@@ -119,3 +119,16 @@ export function isOver(
     (downloadBytes > 0 && download >= downloadBytes)
   );
 }
+
+/** When the buckets that leave have brought usage below the caps, in Unix seconds; 0 where it is below. */
+export function freeAt(limits: QuotaLimits, window: RollingWindow): number {
+  let { upload, download } = window;
+  let at = 0;
+  for (const row of window.store()) {
+    if (!isOver(limits, { upload, download })) break;
+    upload -= row[1];
+    download -= row[2];
+    at = row[0] + window.widthSeconds + window.windowSeconds;
+  }
+  return at;
+}

@@ -1,6 +1,7 @@
 import type { PolicyStatusView } from "#core/governance.ts";
 import { cidrText } from "#net/cidr.ts";
 import type { BookEntry } from "./policy-book.ts";
+import { freeAt } from "./quota.ts";
 import type { PolicyState } from "./policy-state.ts";
 import { normalType } from "./signature.ts";
 
@@ -29,6 +30,7 @@ export function statusView(entry: BookEntry, state: PolicyState): PolicyStatusVi
     rolling: policy.quota === null || window === null ? NOTHING : rollingOf(window),
     activeConnections: active,
     overQuota,
+    freeAt: overQuota && policy.quota !== null && window !== null ? freeAt(policy.quota, window) : 0,
     lastUpdated,
     lastReset,
     generation,

@@ -9,6 +9,7 @@ import type { Carrier } from "./carrier.ts";
 import type { LiveTable } from "./live-table.ts";
 import { relay } from "./pump.ts";
 import { dialFailed, matched } from "./session-log.ts";
+import { HTTP_PORT, redirect } from "./redirect.ts";
 import type { Sweep } from "./sweep.ts";
 
 export interface ServeEnv {
@@ -46,6 +47,11 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     using meter = ledger.open(metadata, decision); // never throws; a failed dial is no session
     session.reply(null);
     const onBytes = entry.count.bind(entry);
+    const instead = decision.destination.port === HTTP_PORT ? (meter.redirect ?? null) : null;
+    if (instead !== null) {
+      remote.destroy();
+      return await redirect(stream, instead);
+    }
     stream.off("close", onGone); // from here the relay knows better: an end both ways is no fault
     await relay(stream, remote, meter, { ...env, signal, onBytes });
   } catch (error) {

@@ -1,17 +1,12 @@
 import type { Config } from "#config/config.ts";
 
 /** What the file asks for and this build does not do yet: one sentence a key. The rest of the file is in force. */
-export function unbuilt({ tun, trafficControl, ntp }: Config): readonly string[] {
+export function unbuilt({ tun, ntp }: Config): readonly string[] {
   const asked: readonly (readonly [boolean, string, string])[] = [
     [tun.enable, "tun.enable", "TUN devices"],
-    [portalOf(trafficControl), "traffic-control.portal.listen", "portals"],
     [ntp.enable, "ntp.enable", "the NTP client"],
   ];
   return asked
     .filter(([wanted]) => wanted)
     .map(([, key, what]) => `${key}: ${what} are not in this build yet; it is ignored`);
-}
-
-function portalOf(trafficControl: Config["trafficControl"]): boolean {
-  return trafficControl?.enabled === true && trafficControl.portal.listen !== null;
 }

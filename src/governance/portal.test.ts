@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { governed, policy, settings } from "../../test/support/governed-ledger.ts";
+import { PortalSigner } from "./portal-link.ts";
+import { languageOf, overPage, ownPage } from "./portal-page.ts";
+
+const NOW = 1_785_312_000;
+
+test("a link verifies for five minutes, with its own key, as it was made", () => {
+  const signer = new PortalSigner();
+  const query = new URLSearchParams(signer.query(["b", "a"], NOW));
+  assert.deepEqual(signer.verify(query, NOW + 300), ["a", "b"]);
+  assert.equal(signer.verify(query, NOW + 301), null);
+  assert.equal(signer.verify(query, NOW - 301), null, "too far ahead");
+  assert.equal(new PortalSigner().verify(query, NOW), null);
+  for (const name of ["p", "e", "s"]) {
+    const changed = new URLSearchParams(query);
+    changed.set(name, `${changed.get(name)}1`);
+    assert.equal(signer.verify(changed, NOW), null, name);
+    changed.delete(name);
+    assert.equal(signer.verify(changed, NOW), null, `no ${name}`);
+  }
+  assert.equal(signer.verify(new URLSearchParams(signer.query(["a"], NOW).replaceAll("a", "z")), NOW), null);
+});
+
+test("of more than eight policies the link names eight and still verifies", () => {
+  const signer = new PortalSigner();
+  const ids = Array.from({ length: 12 }, (_, at) => `p${at}`);
+  assert.equal(signer.verify(new URLSearchParams(signer.query(ids, NOW)), NOW)?.length, 8);
+});
+
+test("the pages escape names, say when the quota frees, and speak two languages", () => {
+  const quota = {
+    totalBytes: 1000,
+    uploadBytes: 0,
+    downloadBytes: 0,
+    windowMs: 3_600_000,
+    overageUploadBps: 64_000,
+    overageDownloadBps: 2_000_000,
+  };
+  const core = governed();
+  core.apply(settings({ global: policy({ name: `<b>"x"`, quota }) }));
+  core.session().charge("download", 2048);
+  const { policies } = core.governance.status();
+  assert.equal(policies[0]?.freeAt, NOW + 3600 + 60);
+  const english = overPage(languageOf("de, en;q=0.8, zh;q=0.1"), policies);
+  assert.match(english, /&#60;b&#62;&#34;x&#34;.*2\.0 KiB.*64 Kbit\/s.*2 Mbit\/s.*2026-07-29 09:01 UTC/s);
+  assert.match(overPage(languageOf("zh-CN,zh;q=0.9"), policies), /lang="zh".*流量配额已用完/s);
+  assert.match(ownPage("en", core.governance.statusOf("192.0.2.1")), /Left<\/dt><dd>0 B/);
+  assert.match(ownPage("en", []), /No policy/);
+  core.apply(null);
+});

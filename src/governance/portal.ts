@@ -1,0 +1,102 @@
+/** The portal: a plain HTTP server of its own that tells people why they are slow. It has no secret and no commands. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { messageOf } from "#core/errors.ts";
+import type { PolicyStatusView } from "#core/governance.ts";
+import type { Log } from "#core/log.ts";
+import { PortalSigner } from "./portal-link.ts";
+import { languageOf, overPage, ownPage, shortText } from "./portal-page.ts";
+import type { GovernanceSettings } from "./settings.ts";
+
+const HEADERS_TIMEOUT_MS = 5_000;
+const IDLE_TIMEOUT_MS = 30_000;
+const MAX_HEAD_BYTES = 16 * 1024;
+/** More wait in the kernel's queue; nobody stays longer than the idle time. */
+const MOST_CONNECTIONS = 256;
+
+const PAGE_HEADERS = {
+  "Cache-Control": "no-store, max-age=0",
+  Pragma: "no-cache",
+  "X-Content-Type-Options": "nosniff",
+  "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+  "Content-Type": "text/html; charset=utf-8",
+};
+
+export interface PortalEnv {
+  readonly log: Log;
+  nowSeconds(): number;
+  /** Policies by id, as they are now. */
+  policies(): readonly PolicyStatusView[];
+  /** Policies that are about the device with this address. */
+  policiesOf(address: string): readonly PolicyStatusView[];
+}
+
+type Listen = NonNullable<GovernanceSettings["portal"]["listen"]>;
+
+/** A portal that listens. Its key lives as long as it does. */
+export class Portal implements Disposable {
+  readonly key: string;
+  readonly #server: Server;
+  readonly #signer = new PortalSigner();
+  readonly #env: PortalEnv;
+  /** Without a slash at the end. */
+  url: string;
+
+  private constructor(listen: Listen, env: PortalEnv) {
+    this.key = `${listen.host}:${listen.port}`;
+    this.url = "";
+    this.#env = env;
+    this.#server = createServer(
+      { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: IDLE_TIMEOUT_MS, maxHeaderSize: MAX_HEAD_BYTES },
+      (request, response) => this.#answer(request, response),
+    );
+    this.#server.maxConnections = MOST_CONNECTIONS;
+    this.#server.keepAliveTimeout = IDLE_TIMEOUT_MS;
+    this.#server.setTimeout(IDLE_TIMEOUT_MS);
+    this.#server.on("clientError", (_, socket) => socket.destroy());
+  }
+
+  /** Rejects where the address cannot be bound. */
+  static async open(listen: Listen, env: PortalEnv): Promise<Portal> {
+    const portal = new Portal(listen, env);
+    const server = portal.#server;
+    server.listen({ port: listen.port, host: listen.host === "" ? "::" : listen.host });
+    await once(server, "listening");
+    server.on("error", (error) => env.log.error(`portal: ${messageOf(error)}`));
+    return portal;
+  }
+
+  /** Where it really listens. */
+  get boundUrl(): string {
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `http://${address.includes(":") ? `[${address}]` : address}:${port}`;
+  }
+
+  link(ids: readonly string[]): string {
+    return `${this.url}/${this.#signer.query(ids, this.#env.nowSeconds())}`;
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const url = URL.parse(request.url ?? "/", "http://portal");
+    const language = languageOf(request.headers["accept-language"]);
+    const send = (status: number, body: string): void => {
+      response.writeHead(status, { ...PAGE_HEADERS, "Content-Language": language }).end(body);
+    };
+    request.resume(); // a body means nothing here
+    if (url?.pathname === "/me") {
+      const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, "");
+      return send(200, ownPage(language, this.#env.policiesOf(address)));
+    }
+    const ids = url === null ? null : this.#signer.verify(url.searchParams, this.#env.nowSeconds());
+    if (ids === null) return send(403, shortText(language, "denied"));
+    const over = this.#env.policies().filter(({ id, overQuota }) => overQuota && ids.includes(id));
+    if (over.length === 0) return send(410, shortText(language, "gone"));
+    send(200, overPage(language, over));
+  }
+
+  [Symbol.dispose](): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
