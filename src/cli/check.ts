@@ -2,20 +2,24 @@ import { messageOf } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { formatLine } from "#log.ts";
 import type { ParsedFlags } from "./flags.ts";
+import { nodeFaults } from "#runtime/inert.ts";
 import { linesOf, setUp } from "./load.ts";
 
 /** `-t`: reads everything, binds nothing, asks nobody. The closing lines are a contract with other tools. */
-export function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): number {
+export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise<number> {
   const say = (level: "error" | "warning", text: string) =>
     process.stdout.write(formatLine({ level, text, atMs: Date.now() }));
   let file: string | null = null;
   try {
-    const { source, loader } = setUp(flags, env, SILENT);
+    const { source, loader, files } = setUp(flags, env, SILENT);
     file = source.file;
     const { file: named, result } = loader.current();
     for (const line of linesOf(named, result.warnings)) say("warning", line);
     for (const line of linesOf(named, result.errors ?? [])) say("error", line);
-    if (result.errors === undefined) return close(file, "is successful", 0);
+    if (result.errors === undefined) {
+      for (const text of await nodeFaults(result.config, files)) say("warning", text);
+      return close(file, "is successful", 0);
+    }
   } catch (error) {
     say("error", messageOf(error));
     file ??= flags.text("config") === null && flags.text("f") !== "-" ? flags.text("f") : null;

@@ -58,7 +58,10 @@ async function runWith(
   });
   announce(app, log);
   runHook(flags, "post-up");
+  // Where nothing could be listened on there is nothing to keep the process alive but the wish of its user.
+  const alive = setInterval(() => {}, 0x7fff_ffff);
   const why = await signals.ended(app);
+  clearInterval(alive);
   log.info(why === "restart" ? "restarting" : "shutting down");
   endWithin(DEADLINE_MS, log);
   await app.close(DRAIN_MS);

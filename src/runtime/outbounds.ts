@@ -1,18 +1,19 @@
 import { DEFAULT_GROUP_SETTINGS, type Config, type GroupConfig, type ProxyConfig } from "#config/config.ts";
-import { DialError, messageOf } from "#core/errors.ts";
+import { DialError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices, Health } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer, DnsAnswers, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
-import { BOTH_NETWORKS, unwrap } from "#core/outbound.ts";
+import { isGroup } from "#core/outbound.ts";
 import type { Dns } from "#dns/dns.ts";
 import { serveDnsStream } from "#dns/server.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
+import { hopelessGroups, InertOutbound, reasonOf } from "./inert.ts";
 import { liveSettings, memberList, type MemberSources } from "./members.ts";
 
 export interface OutboundsEnv {
@@ -62,6 +63,7 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
   const groups = [...config.groups];
   if (!groups.some(({ name }) => name === "GLOBAL")) groups.push(globalGroup(config));
   const opened = await openGroups(groups, all, undo, env);
+  for (const text of hopelessGroups(opened.filter(isGroup))) env.log.warning(text);
 
   const owned = undo.move();
   return {
@@ -130,12 +132,14 @@ class Dialers {
   }
 }
 
+/** A node that cannot be opened costs itself and nobody else: it becomes inert, with a warning. */
 async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv): Promise<Outbound> {
-  const side = proxy.protocol?.outbound;
-  if (side === undefined) return inertOutbound(proxy.name, proxy.type);
+  const { name, type, protocol, options } = proxy;
+  const side = protocol?.outbound;
+  if (side === undefined) return new InertOutbound(name, type, `the type ${type} is not in this build`);
   try {
-    return await side.open(proxy.options as never, {
-      name: proxy.name,
+    return await side.open(options as never, {
+      name,
       dialer: dialers.for(proxy),
       resolver: env.proxyResolver,
       files: env.files,
@@ -143,7 +147,9 @@ async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv
       ...(env.dns === null ? {} : { dns: dnsAnswers(env.dns, env.log) }),
     });
   } catch (error) {
-    throw new Error(`proxy ${proxy.name}: ${messageOf(error)}`, { cause: error });
+    const why = reasonOf(error, name);
+    env.log.warning(`proxy ${name}: ${why}; the node stays and cannot be dialled`);
+    return new InertOutbound(name, side.apiType, why);
   }
 }
 
@@ -154,20 +160,6 @@ function dnsAnswers(dns: Pick<Dns, "handle">, log: Log): DnsAnswers {
   return {
     answer: (message) => dns.handle(message, { network: "udp", maxBytes: MAX_ANSWER_BYTES }),
     serve: (stream) => serveDnsStream(stream, (message, by) => dns.handle(message, by), log),
-  };
-}
-
-/** Stands for a node that this build cannot speak: it keeps its place in groups, and every dial says why it fails. */
-function inertOutbound(name: string, type: string): Outbound {
-  const refuse = (): Promise<never> =>
-    Promise.reject(new DialError("unsupported", `proxy ${name}: the type ${type} is not in this build`));
-  return {
-    name,
-    type,
-    networks: BOTH_NETWORKS,
-    connect: refuse,
-    associate: refuse,
-    async [Symbol.asyncDispose]() {}, // holds nothing
   };
 }
 
@@ -248,9 +240,4 @@ function providedBy(
     }
     return joined;
   };
-}
-
-/** The names from an outbound down to the leaf that it picks now. */
-export function chainOf(outbound: Outbound): readonly string[] {
-  return unwrap(outbound, null).map(({ name }) => name);
 }
