@@ -14,6 +14,7 @@ export function dohRoutes(path: string | null, dns: DnsControl): readonly Route[
     path: path.replaceAll(":", "::"), // the router would take a colon for a parameter
     access: "open",
     answer: { status: 200, type: MEDIA_TYPE, description: "The answer" },
+    faults: { 500: "No DNS message, no resolver, or no answer" },
   } as const;
   return [
     route({

@@ -20,6 +20,13 @@ function memoise<T>(make: () => T): () => T {
   return () => (made ??= { value: make() }).value;
 }
 
+/** What `errors.ts` writes: both texts are the same; `details` where a body or query has the wrong shape. */
+const errorShape = z.object({
+  message: z.string(),
+  error: z.string(),
+  details: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+});
+
 export function openApi(routes: readonly Route[], version: string) {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const each of routes) {
@@ -31,8 +38,11 @@ export function openApi(routes: readonly Route[], version: string) {
     info: { title: "weir Controller API", version },
     paths,
     components: {
-      securitySchemes: { secret: { type: "http", scheme: "bearer" } },
-      schemas: { Error: z.toJSONSchema(z.object({ message: z.string(), error: z.string() })) },
+      securitySchemes: {
+        secret: { type: "http", scheme: "bearer", description: "The Controller secret" },
+        own: { type: "http", scheme: "bearer", description: "The secret of the resource itself" },
+      },
+      schemas: { Error: schemaOf(errorShape) },
     },
   };
 }
@@ -41,7 +51,7 @@ function operation(each: Route, path: string) {
   const { summary, access = "secret", answer, body, maxBodyBytes = MAX_BODY_BYTES } = each;
   return {
     summary,
-    ...(access === "open" ? { security: [] } : { security: [{ secret: [] }] }),
+    security: access === "open" ? [] : [access === "secret" ? { secret: [] } : { own: [] }],
     parameters: [...pathParameters(path), ...queryParameters(each)],
     ...(body === undefined
       ? {}
@@ -59,9 +69,22 @@ function operation(each: Route, path: string) {
           ? { content: { [answer.type ?? "application/json"]: {} } }
           : {}),
       },
+      ...faultsOf(each),
       default: { description: "What went wrong", content: json({ $ref: "#/components/schemas/Error" }) },
     },
   };
+}
+
+/** A fault of what speaks no JSON is a line of text. */
+function faultsOf({ answer, faults = {}, stream }: Route) {
+  const all = stream === true ? { 503: "Too many open streams", ...faults } : faults;
+  const error =
+    answer.type === undefined ? json({ $ref: "#/components/schemas/Error" }) : { "text/plain": {} };
+  const entries = Object.entries(all).map(([status, description]) => [
+    status,
+    { description, content: error },
+  ]);
+  return Object.fromEntries(entries) as Record<string, unknown>;
 }
 
 function pathParameters(path: string) {

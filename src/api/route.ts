@@ -39,6 +39,8 @@ export interface Answer {
   readonly description: string;
 }
 
+export type Faults = Readonly<Partial<Record<500 | 503 | 504, string>>>;
+
 export interface Route {
   readonly method: Method;
   /** A pattern: `/proxies/:name`. */
@@ -57,6 +59,8 @@ export interface Route {
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   readonly answer: Answer;
+  /** Besides the mistakes of callers: what can go wrong on our side or behind us, with its reason. */
+  readonly faults?: Faults;
   /** Runs before query and body are looked at: an unknown name is 404, whatever else is wrong. */
   prepare?(params: Readonly<Record<string, string>>): void;
   /** Answers with what becomes JSON, `JsonText`, undefined (no content), or has sent by itself. */

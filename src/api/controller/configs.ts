@@ -24,6 +24,7 @@ export function configRoutes({ configs }: Control): readonly Route[] {
       summary: "Change live settings; the file stays as it is",
       body: configsPatch,
       answer: DONE,
+      faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
       handle: ({ body }) => configs.patch(body),
     }),
     route({
@@ -33,6 +34,7 @@ export function configRoutes({ configs }: Control): readonly Route[] {
       query: queryOf({ force: z.string().optional() }),
       body: replacement,
       answer: DONE,
+      faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
       handle: ({ body, query }) => configs.replace(sourceOf(body), { force: query.force === "true" }),
     }),
   ];

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { DelayTest } from "#core/control.ts";
 import { ApiError, DialError } from "#core/errors.ts";
+import type { Faults } from "#api/route.ts";
 import { queryInt, queryOf, statusRanges } from "#api/shapes.ts";
 
 /** The reference keeps the time-out of a node test in 16 bits, that of a group test in 32. */
@@ -15,6 +16,8 @@ function delayQuery(maximumMs: number) {
     expected: statusRanges().prefault(""),
   });
 }
+
+export const DELAY_FAULTS: Faults = { 503: "The node does not work", 504: "No answer in time" };
 
 export function delayTest(query: z.output<typeof nodeQuery>, signal: AbortSignal): DelayTest {
   const url = query.url === "" ? null : query.url;

@@ -30,6 +30,7 @@ export function dnsRoutes(dns: DnsControl): readonly Route[] {
       summary: "Ask the resolver, past hosts and fake-IP",
       query,
       answer: { status: 200, description: "The answer in the JSON form of public resolvers" },
+      faults: { 500: "The resolver is off, or nobody answered" },
       async handle({ query: { name, type }, signal }) {
         if (!dns.enabled) throw new ApiError(500, "DNS section is disabled");
         const number = TYPES.get(type);

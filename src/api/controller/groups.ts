@@ -38,6 +38,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
       summary: "Measure the delay of all members; clears the pin",
       query: groupQuery,
       answer: { status: 200, description: "Delay in ms by member, successful ones only" },
+      faults: { 504: "No member answered" },
       prepare(params) {
         const { name, group } = find(params);
         if (group?.fixed) proxies.unfix(name); // even where the query turns out to be bad

@@ -4,7 +4,7 @@ import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { jsonObject } from "#api/shapes.ts";
-import { delayJson, delayTest, nodeQuery } from "./delay.ts";
+import { DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
 import { proxyJson } from "./proxy-json.ts";
 
 export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
@@ -60,6 +60,7 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
       summary: "Measure the delay of a node, or of the current member of a group",
       query: nodeQuery,
       answer: { status: 200, description: "`delay` in ms" },
+      faults: DELAY_FAULTS,
       prepare: (params) => void find(params),
       handle: ({ params, query, signal }) =>
         delayJson(proxies.test(params.name as string, delayTest(query, signal))),

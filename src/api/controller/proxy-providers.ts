@@ -1,7 +1,7 @@
 import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
-import { delayJson, delayTest, nodeQuery } from "./delay.ts";
+import { DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
 import { proxyJson } from "./proxy-json.ts";
 import { updatedAtJson } from "./time-json.ts";
 
@@ -42,6 +42,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       path,
       summary: "Load the provider anew",
       answer: DONE,
+      faults: { 503: "The provider could not be loaded; the earlier content stays" },
       handle: ({ params }) => providers.update(find(params).name),
     }),
     route({
@@ -64,6 +65,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       summary: "Measure the delay of a node",
       query: nodeQuery,
       answer: { status: 200, description: "`delay` in ms" },
+      faults: DELAY_FAULTS,
       prepare: (params) => void findNode(params),
       handle: ({ params, query, signal }) =>
         delayJson(providers.test(params.provider as string, params.node as string, delayTest(query, signal))),

@@ -20,6 +20,7 @@ export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Ro
       path: "/providers/rules/:name",
       summary: "Load the provider anew",
       answer: DONE,
+      faults: { 503: "The provider could not be loaded; the earlier content stays" },
       async handle({ params }) {
         const name = params.name as string;
         if (providers.get(name) === null) throw notFound();

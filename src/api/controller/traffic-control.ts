@@ -49,6 +49,7 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
       query: queryOf({ persist: z.enum(["true", "false"]).default("false") }),
       body: change,
       answer: { status: 200, description: "The new envelope" },
+      faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
       handle: ({ body, query }) =>
         governance.replace({
           revision: body.revision,

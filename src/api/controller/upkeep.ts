@@ -21,6 +21,7 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
       ...common,
       path: "/upgrade",
       summary: "Fetch another build, answer, then start it",
+      faults: { 500: "There is none, or it could not be put in place" },
       query: queryOf({ channel: z.string().default(""), force: z.string().default("") }),
       async handle({ query, reply }) {
         const { channel, force } = query;
@@ -32,6 +33,7 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
       ...common,
       path: "/upgrade/ui",
       summary: "Download the dashboard anew",
+      faults: { 500: "Nothing is configured, or the download failed; the earlier one stays" },
       async handle() {
         await upkeep.upgradeUi();
         return OK;
@@ -43,6 +45,7 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
         path,
         summary: "Download the geodata files in use",
         answer: { status: 204, description: "Downloaded, verified and in force" },
+        faults: { 500: "One runs already, or it failed; the earlier files stay" },
         handle: () => upkeep.updateGeo(),
       }),
     ),

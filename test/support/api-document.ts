@@ -1,0 +1,57 @@
+/** The API's own description as tests and tools read it, with every route that the program can serve. */
+import { adminRoutes } from "#api/admin/index.ts";
+import type { AppOptions } from "#api/app.ts";
+import { subscriptionRoutes } from "#api/subscription.ts";
+import type { UsersControl } from "#core/users.ts";
+import type { MemoryControl } from "./memory-control.ts";
+
+export interface JsonSchema {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: JsonSchema | boolean;
+  readonly items?: JsonSchema;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly description?: string;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: "path" | "query";
+  readonly required: boolean;
+  readonly description?: string;
+  readonly schema: JsonSchema;
+}
+
+type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>;
+
+export interface Operation {
+  readonly summary: string;
+  readonly security: readonly Readonly<Record<string, unknown>>[];
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: { readonly description: string; readonly content: Content };
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
+}
+
+export interface ApiDocument {
+  readonly info: { readonly title: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: { readonly Error: JsonSchema } };
+}
+
+/** Options that leave no route out. */
+export function everyRoute(
+  control: MemoryControl,
+  users: UsersControl,
+): Pick<AppOptions, "dohPath" | "mounts" | "uiFolder"> {
+  return {
+    uiFolder: "/nonexistent",
+    dohPath: "/dns-query",
+    mounts: (transport) => [...adminRoutes(users, control, transport), ...subscriptionRoutes(users)],
+  };
+}
