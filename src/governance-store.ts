@@ -1,16 +1,29 @@
 /** The sealed store as traffic control uses it. */
-import { mkdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { PARTS, type StoreFile } from "#governance/store.ts";
 import { Store } from "#store/backup.ts";
+import { DamageError } from "#store/sealed-blob.ts";
 
 /** `path` is absolute; its folder is made where it is missing. */
 export function governanceStore(path: string, log: Log): { readonly key: string; readonly file: StoreFile } {
   const file: StoreFile = {
     open() {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      return Store.open({ path, parts: PARTS, nowMs: Date.now, log });
+      const options = { path, parts: PARTS, nowMs: Date.now, log };
+      try {
+        return Store.open(options);
+      } catch (error) {
+        if (!(error instanceof DamageError)) throw error;
+        // Losing statistics is milder than losing the limits: begin anew, and keep what is left for whoever can read it.
+        log.error(
+          `${messageOf(error)}; traffic control begins anew, the files are kept as ${path}.corrupt-…`,
+        );
+        for (const file of [path, `${path}.bak`]) setAside(file);
+        return Store.open(options);
+      }
     },
     sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),
     compact: (store) => {
@@ -18,6 +31,12 @@ export function governanceStore(path: string, log: Log): { readonly key: string;
     },
   };
   return { key: path, file };
+}
+
+function setAside(file: string): void {
+  const aside = `${file}.corrupt-${Math.trunc(Date.now() / 1000)}`;
+  for (const suffix of ["", "-wal"]) if (existsSync(file + suffix)) renameSync(file + suffix, aside + suffix);
+  rmSync(`${file}.sum`, { force: true });
 }
 
 function sizeOf(path: string): number {

@@ -167,7 +167,7 @@ function openBoth(options: StoreOptions, undo: DisposableStack): readonly [KeyVa
   }
   let source = newest(primary, backup);
   if (source === null)
-    throw new StoreError(`${path}: damaged, and no backup can be read: ${why(primary)}; ${why(backup)}`);
+    throw new DamageError(`${path}: damaged, and no backup can be read: ${why(primary)}; ${why(backup)}`);
   // The backup may be behind, that is its nature; the primary may not.
   if (!(backup instanceof KeyValueFile) || backup.wasTouched) {
     const wasSource: boolean = backup === source;
