@@ -187,9 +187,7 @@ function licenceNotices() {
 function archive(platform, folder) {
   const base = `weir-${version}-${platform}`;
   const file = `${base}.tar.gz`;
-  execFileSync("tar", ["-czf", join(options.out, file), "-C", dirname(folder), base], {
-    env: { ...process.env, GZIP: "-6" },
-  });
+  execFileSync("tar", ["-czf", join(options.out, file), "-C", dirname(folder), base]);
   return file;
 }
 
