@@ -1,14 +1,39 @@
 /** Puts a new value under a top-level key of a file's text. */
-import { isMap, isScalar, isSeq, parseDocument, type Document, type YAMLMap, type YAMLSeq } from "yaml";
+import {
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  parseDocument,
+  type Document,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
 import { ConfigError } from "#core/errors.ts";
 
 /** Comments stay, also inside the block where what they belong to stays. Throws `ConfigError` where the text is no map. */
 export function withBlock(text: string, key: string, value: object): string {
-  const document = parseDocument(text, { keepSourceTokens: false });
+  const document = parseDocument(text);
   if (document.errors.length > 0 || !isMap(document.contents))
     throw new ConfigError("the configuration file cannot be edited: it is no YAML map");
+  const there = placeOf(document.contents, key);
   mergeKey(document, document.contents, key, value);
-  return document.toString({ lineWidth: 0 });
+  const edited = document.toString({ lineWidth: 0 });
+  const made = placeOf(parseDocument(edited).contents, key);
+  if (made === null || document.contents.flow === true) return edited;
+  // Written anew as a whole, the rest of the file would lose its author's spacing.
+  const block = `${edited.slice(...made).trimEnd()}\n`;
+  if (there !== null) return text.slice(0, there[0]) + block + text.slice(there[1]);
+  return text.endsWith("\n") ? text + block : `${text}\n${block}`;
+}
+
+/** From the key to the end of its value, comments that follow in the same line included. */
+function placeOf(map: unknown, key: string): readonly [start: number, end: number] | null {
+  if (!isMap(map)) return null;
+  const pair = map.items.find((item) => keyText(item.key) === key);
+  const from = isNode(pair?.key) ? pair.key.range : null;
+  const to = isNode(pair?.value) ? pair.value.range : null;
+  return from && to ? [from[0], to[2]] : null;
 }
 
 function mergeKey(document: Document, map: YAMLMap, key: string, value: unknown): void {
@@ -16,8 +41,10 @@ function mergeKey(document: Document, map: YAMLMap, key: string, value: unknown)
   if (isPlainMap(value) && isMap(there)) return mergeMap(document, there, value);
   if (Array.isArray(value) && isSeq(there)) return mergeList(document, there, value);
   if (isScalar(there) && String(there.value) === String(value)) return; // written in another way, but the same
-  if (isScalar(there) && !isPlainMap(value) && !Array.isArray(value)) there.value = value;
-  else map.set(key, document.createNode(value));
+  if (isScalar(there) && !isPlainMap(value) && !Array.isArray(value)) {
+    there.value = value;
+    delete there.format; // hexadecimal, say: that was about the value before
+  } else map.set(key, document.createNode(value));
 }
 
 function mergeMap(document: Document, map: YAMLMap, value: Readonly<Record<string, unknown>>): void {
