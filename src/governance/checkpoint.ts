@@ -118,13 +118,33 @@ export class Checkpoint implements Disposable {
     for (const { part, key, value } of changes)
       if (value === null) this.#lengths.delete(`${part}/${key}`);
       else this.#lengths.set(`${part}/${key}`, value.length);
-    for (const one of [...dirtyStates, ...dirtySeries]) {
-      one.dirty = one.journalDirty = false;
-      one.journalFrom = Infinity;
-    }
+    for (const one of [...dirtyStates, ...dirtySeries]) settled(one);
     states.forgetGone(gone.policies);
     reports.forgetGone(gone.reports);
     this.#journalKeys.clear();
+    this.lastSeconds = nowSeconds;
+  }
+
+  /**
+   * What cannot wait for the next commit: the policies whole, of the reports only what is new, so that a quota reached
+   * in the middle of traffic does not hold the traffic up. Throws `StoreError`.
+   */
+  urgent({ states, reports }: Books, nowSeconds: number): void {
+    const written = [...states.all()].filter(({ dirty }) => dirty);
+    const recent = [...reports.all()].filter(({ journalDirty }) => journalDirty);
+    const stale = [...this.#journalKeys].filter((key) => key.startsWith(POLICY));
+    const changes = [
+      ...written.map((state) => put("policies", state.key, state.encode())),
+      ...recent.map((series) => put("journal", SERIES + series.key, series.encodeRecent())),
+      ...stale.map((key) => ({ part: "journal" as const, key, value: null })),
+    ];
+    if (changes.length > 0) this.#store.commit(changes, { backup: true });
+    for (const state of written) settled(state);
+    for (const series of recent) {
+      series.journalDirty = false;
+      this.#journalKeys.add(SERIES + series.key);
+    }
+    for (const key of stale) this.#journalKeys.delete(key);
     this.lastSeconds = nowSeconds;
   }
 
@@ -167,6 +187,12 @@ export class Checkpoint implements Disposable {
   [Symbol.dispose](): void {
     this.#store[Symbol.dispose]();
   }
+}
+
+/** The store has all of it. */
+function settled(one: { dirty: boolean; journalDirty: boolean; journalFrom: number }): void {
+  one.dirty = one.journalDirty = false;
+  one.journalFrom = Infinity;
 }
 
 function put(part: Part, key: string, text: string): RecordChange {

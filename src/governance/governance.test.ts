@@ -290,6 +290,25 @@ test("what was counted is there after a restart, from commits and from the journ
   }
 });
 
+test("a quota that is reached is stored at once, with what the reports have of it, and survives a crash", async () => {
+  const first = governed();
+  const used = settings({ global: policy({ quota: quota(1000) }) });
+  first.apply(used);
+  await new Promise(setImmediate);
+  using meter = first.session();
+  meter.charge("upload", 10);
+  first.governance.tick(); // a journal record that the urgent commit overtakes
+  meter.charge("upload", 1000);
+  await new Promise(setImmediate);
+  const second = governed(first.clock, first.store);
+  second.apply(used);
+  const { counters, overQuota, rolling } = statusOf(second, "global");
+  assert.deepEqual([counters.upload, counters.exceeded, overQuota, rolling.upload], [1010, 1, true, 1010]);
+  assert.equal(total(second, "global:global"), 1010);
+  first.governance[Symbol.dispose]();
+  second.governance[Symbol.dispose]();
+});
+
 test("a commit that fails changes nothing: the old policies go on, and the next try has everything", () => {
   const core = governed();
   core.apply(settings({ global: policy({ id: "old" }) }));

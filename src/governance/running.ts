@@ -44,9 +44,10 @@ export class Running {
     reports.configure(settings.reports);
     reports.rename(states.reconcile(entries, this.nowSeconds()));
     const book = openPolicyBook(entries);
-    this.#ledger.install({ book, states, reports, onExceeded: () => this.#commitSoon() });
+    const onExceeded = () => this.#soonAfter(() => this.#commitUrgent());
+    this.#ledger.install({ book, states, reports, onExceeded });
     this.#timer = setInterval(() => this.tick(), TICK_MS).unref();
-    this.#commitSoon();
+    this.#soonAfter(() => this.commit());
   }
 
   /** The timers end; what was counted stays in the books. */
@@ -88,11 +89,16 @@ export class Running {
     this.#committedAtMs = this.#ledger.clock.monotonicMs();
   }
 
+  #commitUrgent(): void {
+    this.#ledger.settle();
+    this.parts.checkpoint.urgent(this.parts.books, this.nowSeconds());
+  }
+
   /** Many quotas that are reached in one turn of the loop make one commit. */
-  #commitSoon(): void {
+  #soonAfter(work: () => void): void {
     this.#soon ??= setImmediate(() => {
       this.#soon = null;
-      this.#guarded(() => this.commit());
+      this.#guarded(work);
     });
   }
 
