@@ -2,6 +2,7 @@
 import {
   type ClientHttp2Session,
   connect,
+  type Http2Session,
   type IncomingHttpHeaders,
   performServerHandshake,
   type ServerHttp2Stream,
@@ -37,9 +38,8 @@ export class H2Client implements MuxSession {
     session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
     session.on("error", (error) => log.debug(() => `mux session: ${messageOf(error)}`)); // 'close' follows
     session.on("goaway", () => (this.#retiring = true));
-    session.on("close", () => {
+    followEnd(session, wire, () => {
       clearInterval(this.#timer);
-      wire.destroy();
       onClosed();
     });
   }
@@ -76,8 +76,7 @@ export class H2Client implements MuxSession {
   }
 
   close(error: Error | null): void {
-    if (error === null) this.#session.destroy();
-    else this.#session.destroy(error);
+    this.#session.destroy(error ?? wireEnded()); // without an error it would wait for a peer that may not read
   }
 
   #tick(): void {
@@ -91,6 +90,23 @@ export class H2Client implements MuxSession {
   }
 }
 
+function wireEnded(): Error {
+  return new Error("the connection below has ended");
+}
+
+/** Session and connection end together: on what is no socket, the library looks for neither its end nor its close. */
+function followEnd(session: Http2Session, wire: Duplex, onClosed: () => void): void {
+  wire.on("end", () => {
+    session.destroy(wireEnded());
+    wire.destroy();
+  });
+  wire.on("close", () => {
+    session.destroy();
+    onClosed();
+  });
+  session.on("close", () => wire.destroy());
+}
+
 /** Serves the connection until its end. Throws nothing. */
 export function serveH2(wire: Duplex, { onStream, onClosed, log }: MuxEvents): void {
   const session = performServerHandshake(wire, {
@@ -99,10 +115,7 @@ export function serveH2(wire: Duplex, { onStream, onClosed, log }: MuxEvents): v
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
   session.setTimeout(SERVER_IDLE_MS, () => session.close()); // waits for conversations that are open
   session.on("error", (error) => log.debug(() => `mux session: ${messageOf(error)}`)); // 'close' follows
-  session.on("close", () => {
-    wire.destroy();
-    onClosed();
-  });
+  followEnd(session, wire, onClosed);
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     stream.on("error", () => stream.destroy()); // its user has a listener of its own
     if (headers[":method"] !== "CONNECT") return stream.respond({ ":status": 405 }, { endStream: true });

@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type Duplex, duplexPair } from "node:stream";
+import { describe, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import fc from "fast-check";
+import { SILENT } from "#core/log.ts";
+import { openMuxClient, serveMux } from "./open.ts";
+import { MUX_PROTOCOLS } from "./preface.ts";
+import { MAX_STREAMS, type MuxSession } from "./session.ts";
+import { SmuxSession } from "./smux.ts";
+import { YamuxSession } from "./yamux.ts";
+
+const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
+const noop = (): void => {};
+
+async function until(what: () => boolean): Promise<void> {
+  for (let turns = 0; !what(); turns++) {
+    assert.ok(turns < 100_000, "it never came");
+    await turn();
+  }
+}
+
+interface Pair {
+  readonly client: MuxSession;
+  readonly near: Duplex;
+  readonly far: Duplex;
+  readonly closed: { client: boolean; server: boolean };
+}
+
+function pair(protocol: (typeof MUX_PROTOCOLS)[number], onStream: (stream: Duplex) => void): Pair {
+  const [near, far] = duplexPair();
+  far.on("error", noop);
+  const closed = { client: false, server: false };
+  void serveMux(far, {
+    onStream,
+    needsPadding: false,
+    onClosed: () => (closed.server = true),
+    log: SILENT,
+  }).catch(noop);
+  const client = openMuxClient(
+    near,
+    { protocol, padding: false },
+    { onStream: null, onClosed: () => (closed.client = true), log: SILENT },
+  );
+  return { client, near, far, closed };
+}
+
+for (const protocol of MUX_PROTOCOLS)
+  describe(protocol, () => {
+    test("streams side by side, each with its own bytes", { timeout: 20_000 }, async () => {
+      const { client } = pair(protocol, (stream) => void stream.pipe(stream));
+      const one = async (fill: number): Promise<void> => {
+        const stream = client.open();
+        const sent = Buffer.alloc(300_000, fill);
+        let got = 0;
+        stream.on("data", (data: Buffer) => {
+          assert.ok(data.every((byte) => byte === fill));
+          if ((got += data.length) === sent.length) stream.destroy();
+        });
+        stream.write(sent);
+        await once(stream, "close");
+        assert.equal(got, sent.length);
+      };
+      await Promise.all(Array.from({ length: 10 }, (_, index) => one(index)));
+      client.close(null);
+    });
+
+    test(
+      "a reader that does not read holds its writer up, and nobody else",
+      { timeout: 20_000 },
+      async () => {
+        const { client } = pair(protocol, (stream) => {
+          stream.once("data", (first: Buffer) => {
+            if (first[0] === 1) stream.pause();
+            else stream.write(first);
+          });
+        });
+        const stuck = client.open();
+        stuck.on("error", noop);
+        let taken = 0;
+        const block = Buffer.alloc(64 * 1024, 1);
+        while (taken < 40 << 20 && stuck.write(block)) taken += block.length;
+        for (let turns = 0; turns < 200; turns++) await turn();
+        while (taken < 40 << 20 && !stuck.writableNeedDrain && stuck.write(block)) taken += block.length;
+        assert.ok(taken < 40 << 20, `${taken} bytes were taken for nobody`);
+        if (protocol !== "smux") {
+          const other = client.open().on("error", noop);
+          other.write(Buffer.from([2]));
+          await once(other, "data");
+        }
+        client.close(null);
+      },
+    );
+
+    test("the connection's end is every stream's end", { timeout: 20_000 }, async () => {
+      const accepted: Duplex[] = [];
+      const { client, far, closed } = pair(protocol, (stream) => {
+        accepted.push(stream);
+        stream.resume();
+      });
+      const streams = [client.open(), client.open()];
+      for (const stream of streams) stream.on("error", noop).write("x");
+      await until(() => accepted.length === 2);
+      far.destroy(); // what a user who is taken away meets
+      await until(() => [...streams, ...accepted].every((stream) => stream.closed));
+      await until(() => closed.client && closed.server);
+      assert.equal(client.usable, false);
+    });
+
+    test("retired: no more streams, and the end comes with the last", { timeout: 20_000 }, async () => {
+      const { client, closed } = pair(protocol, (stream) => void stream.pipe(stream));
+      const stream = client.open();
+      stream.write("still");
+      client.retire();
+      assert.equal(client.usable, false);
+      assert.equal(String((await once(stream, "data"))[0]), "still");
+      assert.equal(closed.client, false);
+      stream.destroy();
+      await until(() => closed.client && closed.server);
+    });
+
+    test("random bytes cost the session and nothing else", { timeout: 60_000 }, async () => {
+      const property = fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
+        const [near, far] = duplexPair();
+        near.on("error", noop);
+        far.on("error", noop);
+        const onStream = (stream: Duplex): void => void stream.resume();
+        const serving = serveMux(far, { onStream, needsPadding: false, onClosed: noop, log: SILENT });
+        near.write(Buffer.from([0, MUX_PROTOCOLS.indexOf(protocol)]));
+        near.end(Buffer.from(bytes));
+        near.resume();
+        await serving;
+        far.destroy();
+      });
+      await fc.assert(property, { numRuns: 100 });
+    });
+  });
+
+/** A server's session and what it writes. */
+function serverOf(
+  Session: typeof SmuxSession | typeof YamuxSession,
+  onStream: (stream: Duplex) => void = noop,
+) {
+  const [near, far] = duplexPair();
+  near.on("error", noop);
+  let closed = false;
+  const session = new Session(far, { onStream, onClosed: () => (closed = true), log: SILENT });
+  const written: Buffer[] = [];
+  near.on("data", (data: Buffer) => written.push(data));
+  const settle = async (): Promise<Buffer> => {
+    for (let turns = 0; turns < 20; turns++) await turn();
+    return Buffer.concat(written.splice(0));
+  };
+  return { near, session, settle, isClosed: () => closed };
+}
+
+describe("yamux frames", () => {
+  const SYN_1 = "00 01 0001 00000001 00000000";
+
+  test("a stream is accepted at once, with our window on top of the usual one", async () => {
+    const { near, session, settle } = serverOf(YamuxSession);
+    near.write(hex(SYN_1));
+    assert.deepEqual(await settle(), hex("00 01 0002 00000001 000c0000"));
+    session.close(null);
+  });
+
+  test("a ping is answered with its own value", async () => {
+    const { near, session, settle } = serverOf(YamuxSession);
+    near.write(hex("00 02 0001 00000000 0000002a"));
+    assert.deepEqual(await settle(), hex("00 02 0002 00000000 0000002a"));
+    session.close(null);
+  });
+
+  for (const [what, bytes] of Object.entries({
+    "another version": "01 00 0000 00000001 00000000",
+    "an unknown type": "00 04 0000 00000001 00000000",
+    "data beyond the window": `${SYN_1} 00 00 0000 00000001 00100001`,
+    "a stream that is open already": `${SYN_1} ${SYN_1}`,
+    "a number that is not a client's": "00 01 0001 00000002 00000000",
+    "windows beyond 32 bits": `${SYN_1} 00 01 0000 00000001 ffffffff`,
+  }))
+    test(`${what} ends the session with a word`, async () => {
+      const { near, settle, isClosed } = serverOf(YamuxSession);
+      near.write(hex(bytes));
+      const written = await settle();
+      assert.ok(isClosed());
+      assert.deepEqual(written.subarray(-12), hex("00 03 0000 00000000 00000001"));
+    });
+
+  test("data for a stream that is gone is passed over", async () => {
+    const { near, session, settle, isClosed } = serverOf(YamuxSession);
+    near.write(hex("00 00 0000 00000007 00000003 616263 00 02 0001 00000000 00000001"));
+    assert.deepEqual(await settle(), hex("00 02 0002 00000000 00000001"));
+    assert.ok(!isClosed());
+    session.close(null);
+  });
+
+  test("one stream too many is reset, the others stay", async () => {
+    const { near, session, settle } = serverOf(YamuxSession);
+    for (let at = 0; at <= MAX_STREAMS; at++) {
+      const frame = hex(SYN_1);
+      frame.writeUInt32BE(1 + 2 * at, 4);
+      near.write(frame);
+    }
+    await settle();
+    assert.equal(session.streams, MAX_STREAMS);
+    session.close(null);
+  });
+
+  test("a peer that pings without reading loses its session, not our memory", async () => {
+    const [near, far] = duplexPair();
+    near.on("error", noop);
+    let closed = false;
+    new YamuxSession(far, { onStream: noop, onClosed: () => (closed = true), log: SILENT });
+    const pings = Buffer.concat(Array.from({ length: 5000 }, () => hex("00 02 0001 00000000 00000001")));
+    for (let sent = 0; !closed && sent < 64 << 20; sent += pings.length) {
+      near.write(pings);
+      await turn();
+    }
+    assert.ok(closed);
+  });
+});
+
+describe("smux frames", () => {
+  test("an end, and data behind it for nobody", async () => {
+    let got = "";
+    const { near, session, settle, isClosed } = serverOf(SmuxSession, (stream) =>
+      stream.on("data", (data: Buffer) => (got += data)),
+    );
+    near.write(
+      hex("01 00 0000 03000000  01 02 0200 03000000 6869  01 01 0000 03000000  01 02 0100 03000000 7a"),
+    );
+    await settle();
+    assert.equal(got, "hi");
+    assert.ok(!isClosed());
+    session.close(null);
+  });
+
+  for (const [what, bytes] of Object.entries({
+    "another version": "02 00 0000 03000000",
+    "an unknown command": "01 04 0000 03000000",
+    "an opening with data": "01 00 0100 03000000 00",
+  }))
+    test(`${what} ends the session`, async () => {
+      const { near, settle, isClosed } = serverOf(SmuxSession);
+      near.write(hex(bytes));
+      await settle();
+      assert.ok(isClosed());
+    });
+});
