@@ -3,6 +3,7 @@ import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.t
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination, Network } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
+import { abortStream } from "#core/stream.ts";
 import { type Arrival, arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
 import { ByteReader } from "#net/byte-reader.ts";
 import { CodecStream } from "#net/codec-stream.ts";
@@ -128,7 +129,10 @@ class VlessServer {
       throw new AuthError("taken away while it shook hands");
     const stream = this.#open(carried, user, request);
     guardErrors(stream);
-    const tracked = this.#live.add(user.name, () => stream.destroy());
+    const tracked = this.#live.add(user.name, () => {
+      abortStream(carried.stream); // a fault, not an end: what was cut off must not look complete
+      stream.destroy();
+    });
     stream.once("close", () => tracked[Symbol.dispose]());
     const about = (network: Network, to: Destination) =>
       describe(this.#env, arrival, { network, type: API_TYPE, user: user.name, destination: to });
