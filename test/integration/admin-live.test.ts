@@ -1,0 +1,336 @@
+/** Managed users of the real program while they move bytes: who is cut off, who is not, and what is counted. */
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { DatagramFlow, Destination } from "#core/session.ts";
+import type { Outbound } from "#core/outbound.ts";
+import { anytls } from "#protocols/anytls/index.ts";
+import { vless } from "#protocols/vless/index.ts";
+import { inbox } from "../support/client.ts";
+import { type AnyJson, ManagedCore, stateFolder } from "../support/managed-core.ts";
+import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
+import { openClient } from "../support/protocol-pair.ts";
+
+const USERS = 50;
+const CHUNK_BYTES = 4096;
+const FOREVER = new AbortController().signal;
+
+interface Kind {
+  readonly tag: string;
+  open(port: number, user: Pick<AnyJson, "uuid" | "password">): Promise<Outbound>;
+  /** A change of what the user proves itself with. */
+  readonly another: () => object;
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    tag: "edge",
+    open: (port, { uuid }) => openClient(vless, { server: "127.0.0.1", port, uuid, udp: true }),
+    another: () => ({ uuid: crypto.randomUUID() }),
+  },
+  {
+    tag: "side",
+    open: (port, { password }) =>
+      openClient(anytls, { server: "127.0.0.1", port, password, udp: true, "skip-cert-verify": true }),
+    another: () => ({ password: randomBytes(8).toString("hex") }),
+  },
+];
+
+/** Sends chunk after chunk to an echo, each when the one before has come back; every byte goes into two hashes. */
+class Transfer {
+  readonly stream: Duplex;
+  readonly closed: Promise<number>;
+  rounds = 0;
+  #sent = createHash("sha256");
+  #got = createHash("sha256");
+  #waiting = 0;
+  #stopping = false;
+  readonly #stopped = Promise.withResolvers<void>();
+
+  constructor(stream: Duplex) {
+    this.stream = stream;
+    stream.on("error", () => {}); // an end by force is what some tests want
+    this.closed = new Promise((resolve) => stream.once("close", () => resolve(performance.now())));
+    stream.on("data", (bytes: Buffer) => this.#onData(bytes));
+    this.#send();
+  }
+
+  /** Bytes of finished rounds, per direction. */
+  get bytes(): number {
+    return this.rounds * CHUNK_BYTES;
+  }
+
+  #send(): void {
+    const chunk = randomBytes(CHUNK_BYTES);
+    this.#sent.update(chunk);
+    this.#waiting = CHUNK_BYTES;
+    this.stream.write(chunk);
+  }
+
+  #onData(bytes: Buffer): void {
+    this.#got.update(bytes);
+    this.#waiting -= bytes.length;
+    if (this.#waiting > 0) return;
+    this.rounds++;
+    if (this.#stopping) this.#stopped.resolve();
+    else setTimeout(() => this.#send(), 20);
+  }
+
+  /** Settles when all that was sent has come back; false where a byte was changed or the stream was cut. */
+  async finish(): Promise<boolean> {
+    this.#stopping = true;
+    await Promise.race([this.#stopped.promise, this.closed]);
+    const intact = !this.stream.destroyed && this.#sent.digest("hex") === this.#got.digest("hex");
+    this.stream.destroy();
+    return intact;
+  }
+}
+
+interface Client extends AsyncDisposable {
+  readonly user: AnyJson;
+  readonly outbound: Outbound;
+  connect(destination: Destination): Promise<Transfer>;
+}
+
+async function clientOf(core: ManagedCore, kind: Kind, name: string): Promise<Client> {
+  const user = await core.create(kind.tag, name);
+  const outbound = await kind.open(await core.core.port(kind.tag), user);
+  return {
+    user,
+    outbound,
+    connect: async (to) => new Transfer(await outbound.connect(to, { signal: FOREVER, metadata: null })),
+    [Symbol.asyncDispose]: () => outbound[Symbol.asyncDispose](),
+  };
+}
+
+/** Does the user get anything through? */
+async function isServed({ outbound }: Client, to: Destination): Promise<boolean> {
+  try {
+    const stream = await outbound.connect(to, { signal: AbortSignal.timeout(5000), metadata: null });
+    stream.on("error", () => {}); // the answer is that it closes
+    const answer = new Promise<boolean>((resolve) => {
+      stream.once("data", () => resolve(true));
+      for (const event of ["end", "close"]) stream.once(event, () => resolve(false));
+    });
+    stream.write("?");
+    const served = await answer;
+    stream.destroy();
+    return served;
+  } catch {
+    return false; // refused while it dialled
+  }
+}
+
+/** Waits for a state that must come; the deadline is only there to end a failing test. */
+async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!(await holds())) {
+    assert.ok(performance.now() < deadline, `in vain: ${what}`);
+    await sleep(20);
+  }
+}
+
+const allRunning = (transfers: readonly Transfer[]) => {
+  const before = transfers.map(({ rounds }) => rounds);
+  return until(
+    () => transfers.every(({ rounds }, at) => rounds > (before[at] as number)),
+    "every transfer goes on",
+  );
+};
+
+for (const kind of KINDS)
+  test(`${kind.tag}: of ${USERS} users one is disabled, and only that one is cut off, at once`, async (context) => {
+    await using core = await ManagedCore.start();
+    await using origin = await openTcpOrigin(echo);
+    await using datagrams = await openUdpEcho();
+    await using stack = new AsyncDisposableStack();
+    const clients: Client[] = [];
+    for (let at = 0; at < USERS; at++) clients.push(stack.use(await clientOf(core, kind, `user ${at}`)));
+    const transfers = await Promise.all(clients.map((client) => client.connect(origin.destination)));
+    const victim = clients[17] as Client;
+    const second = await victim.connect(origin.destination); // with AnyTLS a second stream of the same session
+    const flow = await victim.outbound.associate(datagrams.destination, { signal: FOREVER, metadata: null });
+    await echoed(flow, datagrams.destination);
+    await allRunning([...transfers, second]);
+    const { active_connections } = await core.user(victim.user.id);
+    assert.equal(active_connections, 3);
+
+    await core.change(kind.tag, "PUT", `/${victim.user.id}`, { name: "renamed" });
+    await core.change(kind.tag, "POST", `/${victim.user.id}/reset-traffic`);
+    await core.change(kind.tag, "POST", `/${victim.user.id}/rotate-subscription`);
+    await allRunning([...transfers, second]);
+
+    const body = { enabled: false, revision: await core.revision(kind.tag) };
+    const atMs = performance.now();
+    await core.ask("PUT", `/api/admin/users/${victim.user.id}`, { body });
+    const ends = await Promise.all([
+      (transfers[17] as Transfer).closed,
+      second.closed,
+      flow.closed.then(now),
+    ]);
+    context.diagnostic(
+      `${kind.tag}: the last of three sessions ended ${Math.round(Math.max(...ends) - atMs)} ms after the request`,
+    );
+    assert.ok(Math.max(...ends) - atMs < 2000);
+    assert.equal(await isServed(victim, origin.destination), false);
+    const others = transfers.filter((_, at) => at !== 17);
+    await allRunning(others);
+    const intact = await Promise.all(others.map((transfer) => transfer.finish()));
+    assert.equal(intact.filter(Boolean).length, USERS - 1);
+
+    await core.change(kind.tag, "PUT", `/${victim.user.id}`, { enabled: true });
+    assert.equal(await isServed(victim, origin.destination), true);
+    await until(
+      async () => (await core.user(victim.user.id)).active_connections === 0,
+      "its sessions are gone",
+    );
+  });
+
+const now = () => performance.now();
+
+async function echoed(flow: DatagramFlow, destination: Destination): Promise<void> {
+  const box = inbox(flow);
+  flow.send({ payload: Buffer.from("ping"), destination });
+  assert.equal(Buffer.from((await box.next()).payload).toString(), "ping");
+}
+
+for (const kind of KINDS)
+  test(`${kind.tag}: another credential and deletion end the user's sessions, and the new credential works`, async () => {
+    await using core = await ManagedCore.start();
+    await using origin = await openTcpOrigin(echo);
+    await using alice = await clientOf(core, kind, "alice");
+    await using bob = await clientOf(core, kind, "bob");
+    const [first, other] = [await alice.connect(origin.destination), await bob.connect(origin.destination)];
+    await allRunning([first, other]);
+    const fields = kind.another();
+    await core.change(kind.tag, "PUT", `/${alice.user.id}`, fields);
+    await first.closed;
+    assert.equal(await isServed(alice, origin.destination), false);
+    await using again = await kind.open(await core.core.port(kind.tag), { ...alice.user, ...fields });
+    const stream = await again.connect(origin.destination, { signal: FOREVER, metadata: null });
+    const second = new Transfer(stream);
+    await allRunning([second, other]);
+    await core.change(kind.tag, "DELETE", `/${alice.user.id}`);
+    await second.closed;
+    assert.equal(await other.finish(), true);
+  });
+
+test("edge: another flow ends the user's sessions", async () => {
+  await using core = await ManagedCore.start();
+  await using origin = await openTcpOrigin(echo);
+  await using alice = await clientOf(core, KINDS[0] as Kind, "alice");
+  const transfer = await alice.connect(origin.destination);
+  await allRunning([transfer]);
+  await core.change("edge", "PUT", `/${alice.user.id}`, { flow: "xtls-rprx-vision" });
+  await transfer.closed;
+  assert.equal(await isServed(alice, origin.destination), false);
+});
+
+for (const kind of KINDS)
+  test(`${kind.tag}: while others change a hundred times, no handshake of a user is dropped`, async () => {
+    await using core = await ManagedCore.start();
+    await using origin = await openTcpOrigin(echo);
+    await using alice = await clientOf(core, kind, "alice");
+    const other = await core.create(kind.tag, "other");
+    let changing = true;
+    let handshakes = 0;
+    const shaking = async (): Promise<void> => {
+      while (changing) {
+        await using client = await kind.open(await core.core.port(kind.tag), alice.user);
+        assert.equal(
+          await isServed({ ...alice, outbound: client }, origin.destination),
+          true,
+          `handshake ${handshakes}`,
+        );
+        handshakes++;
+      }
+    };
+    const all = Promise.all([shaking(), shaking(), shaking()]);
+    for (let at = 0; at < 100; at++)
+      await core.change(kind.tag, "PUT", `/${other.id}`, { enabled: at % 2 === 1, ...kind.another() });
+    changing = false;
+    await all;
+    assert.ok(handshakes > 0);
+  });
+
+test("a reload with another listener keeps sessions, and a later change still finds them", async () => {
+  await using core = await ManagedCore.start();
+  await using origin = await openTcpOrigin(echo);
+  const [edge] = KINDS as [Kind];
+  await using alice = await clientOf(core, edge, "alice");
+  await using bob = await clientOf(core, edge, "bob");
+  const transfers = [await alice.connect(origin.destination), await bob.connect(origin.destination)] as const;
+  await allRunning(transfers);
+  const text = await core.ask("PUT", "/configs?force=true", {
+    secret: "controller secret",
+    body: {
+      payload: core.configText.replace(
+        "    allow-insecure: true",
+        "    allow-insecure: true\n    ws-path: /new",
+      ),
+    },
+  });
+  assert.equal(text.status, 204, text.text);
+  await allRunning(transfers);
+  await core.change("edge", "PUT", `/${alice.user.id}`, { enabled: false });
+  await transfers[0].closed;
+  assert.equal(await transfers[1].finish(), true);
+});
+
+async function countsOf(core: ManagedCore, id: string): Promise<readonly number[]> {
+  const { upload_bytes, download_bytes } = await core.user(id);
+  return [upload_bytes, download_bytes];
+}
+
+test("bytes are counted per user and direction, and survive a clean restart to the last one", async () => {
+  using state = stateFolder();
+  const options = { store: state.store, folder: state.path };
+  const wanted: { readonly id: string; readonly counts: readonly number[] }[] = [];
+  {
+    await using core = await ManagedCore.start(options);
+    await using origin = await openTcpOrigin(echo);
+    for (const kind of KINDS) {
+      await using client = await clientOf(core, kind, "alice");
+      const transfer = await client.connect(origin.destination);
+      await allRunning([transfer]);
+      assert.equal(await transfer.finish(), true);
+      const counts = [transfer.bytes, transfer.bytes];
+      assert.deepEqual(await countsOf(core, client.user.id), counts);
+      wanted.push({ id: client.user.id, counts });
+    }
+    assert.equal(await core.core.stop(), 0);
+  }
+  await using core = await ManagedCore.start(options);
+  for (const { id, counts } of wanted) assert.deepEqual(await countsOf(core, id), counts);
+  const [first] = wanted;
+  const reset = await core.change("edge", "POST", `/${first?.id}/reset-traffic`);
+  assert.deepEqual([reset.upload_bytes, reset.download_bytes, reset.traffic_generation], [0, 0, 2]);
+});
+
+test("kill -9 under load costs at most what the last second moved", async (context: TestContext) => {
+  using state = stateFolder();
+  const options = { store: state.store, folder: state.path };
+  const [edge] = KINDS as [Kind];
+  let id: string;
+  let before: readonly number[];
+  {
+    await using core = await ManagedCore.start(options);
+    await using origin = await openTcpOrigin(echo);
+    await using alice = await clientOf(core, edge, "alice");
+    id = alice.user.id;
+    const transfer = await alice.connect(origin.destination);
+    await allRunning([transfer]);
+    before = await countsOf(core, id);
+    await sleep(1500); // longer than the interval of the checkpoints: what was counted before is on the disk
+    await core.core.stop("SIGKILL");
+    transfer.stream.destroy();
+  }
+  await using core = await ManagedCore.start(options);
+  const after = await countsOf(core, id);
+  context.diagnostic(
+    `counted ${before.join("/")} a second and a half before the kill, ${after.join("/")} are left`,
+  );
+  assert.ok((after[0] as number) >= (before[0] as number) && (after[1] as number) >= (before[1] as number));
+});
