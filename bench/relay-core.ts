@@ -8,7 +8,7 @@ import type { Metadata } from "#core/session.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
-import { countingLedger } from "#relay/counting-ledger.ts";
+import { countingLedger } from "../test/support/counting-ledger.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { serve } from "#relay/serve.ts";
 import { Sweep } from "#relay/sweep.ts";

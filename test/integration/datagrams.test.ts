@@ -9,7 +9,7 @@ import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
-import { countingLedger } from "#relay/counting-ledger.ts";
+import { countingLedger } from "../support/counting-ledger.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
 import type { DatagramLimits } from "#relay/datagram-budget.ts";
 import { serveDatagrams } from "#relay/datagrams.ts";

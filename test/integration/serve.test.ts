@@ -12,7 +12,7 @@ import type { Destination } from "#core/session.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
-import { countingLedger } from "#relay/counting-ledger.ts";
+import { countingLedger } from "../support/counting-ledger.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { serve } from "#relay/serve.ts";
 import { Sweep } from "#relay/sweep.ts";
