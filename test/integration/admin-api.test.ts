@@ -153,6 +153,8 @@ test("every status of a change, the first failing check answering", async () => 
 });
 
 test("views have the members of the manual, and lists hold no credentials", async () => {
+  await using core = await ManagedCore.start();
+  await core.create("edge", "alice");
   const bob = await core.create("side", "bob");
   assert.match(bob.password, /^[A-Za-z0-9_-]{43}$/);
   assert.equal(bob.flow, "");
