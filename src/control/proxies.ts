@@ -142,7 +142,7 @@ export function viewOf(
     xudp: options["packetEncoding"] === "xudp" || options["xudp"] === true,
     tfo: false,
     mptcp: false,
-    smux: false,
+    smux: (options["smux"] as { enabled?: boolean } | undefined)?.enabled === true,
     interfaceName: proxy?.interfaceName ?? "",
     routingMark: proxy?.routingMark ?? 0,
     dialerProxy: proxy?.dialerProxy ?? "",
