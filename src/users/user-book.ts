@@ -143,14 +143,15 @@ function checkedFlow(flow: string, { flows }: UserSupport): string {
   throw new ApiError(400, `flow: expected ${flows.join(" or ")} or nothing`);
 }
 
+/** What did not change was looked at when it came: with thousands of users the walk is most of a change. */
 function refuseDoubles({ listener, users }: UserBook, record: UserRecord, support: UserSupport): void {
+  const before = users.get(record.id);
+  const others = [...users.values()].filter(({ id }) => id !== record.id);
   const name = record.name.toLowerCase();
+  if (record.name !== before?.name && others.some((other) => other.name.toLowerCase() === name))
+    throw new ApiError(400, `name: listener ${listener} has a user of this name`);
+  if (record.credential === before?.credential) return;
   const identity = support.identify(record.credential);
-  for (const other of users.values()) {
-    if (other.id === record.id) continue;
-    if (other.name.toLowerCase() === name)
-      throw new ApiError(400, `name: listener ${listener} has a user of this name`);
-    if (support.identify(other.credential) === identity)
-      throw new ApiError(400, `${support.credential}: another user of listener ${listener} has the same`);
-  }
+  if (others.some((other) => support.identify(other.credential) === identity))
+    throw new ApiError(400, `${support.credential}: another user of listener ${listener} has the same`);
 }
