@@ -7,6 +7,7 @@ import { generate } from "./generate.ts";
 import { link } from "./link.ts";
 import { run } from "./run.ts";
 import { schema } from "./schema.ts";
+import { users } from "./users.ts";
 import { versionLine } from "#version.ts";
 
 /** A subcommand is the first word; its own flags and words follow. It answers with the exit code. */
@@ -31,6 +32,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "convert-ruleset": {
     usage: "convert-ruleset …       turn a rule list (domain or ipcidr) into mrs, or mrs into text",
     run: convertRuleset,
+  },
+  users: {
+    usage: "users export|import …   a state file of managed users as one JSON document, and back",
+    run: users,
   },
   generate: { usage: "generate uuid           print fresh key material", run: generate },
 };

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { StoreError } from "#core/errors.ts";
+import { SILENT } from "#core/log.ts";
+import { Store } from "#store/backup.ts";
+import { exportState, importState } from "./exchange.ts";
+import { PARTS } from "./records.ts";
+
+const DOCUMENT = {
+  version: 1,
+  generation: 1,
+  listeners: {
+    edge: {
+      id: "5cb4a700-504d-46f3-91d1-e7d52689ca72",
+      name: "edge",
+      protocol: "vless",
+      revision: 1_785_312_000_000,
+      applied_revision: 1_785_312_000_000,
+      users: [
+        {
+          id: "eaa13dde-339f-437f-80a3-c14c83068959",
+          inbound: "edge",
+          protocol: "vless",
+          name: "alice",
+          uuid: "6d27a52f-4539-4ac1-9bd4-b8e05e53c197",
+          flow: "xtls-rprx-vision",
+          enabled: true,
+          upload_bytes: 5,
+          download_bytes: 6,
+          traffic_generation: 1,
+          created_at: 1_785_312_000_000,
+          updated_at: 1_785_312_000_001,
+        },
+      ],
+    },
+  },
+  subscriptions: { "eaa13dde-339f-437f-80a3-c14c83068959": Buffer.alloc(32, 7).toString("base64url") },
+};
+const VLESS = { type: "vless", users: { credential: "uuid" } } as never;
+
+function inStore<T>(work: (store: Store) => T): T {
+  const home = mkdtempSync(join(tmpdir(), "weir-exchange-"));
+  try {
+    using store = Store.open({ path: join(home, "s.db"), parts: PARTS, nowMs: () => 1000, log: SILENT });
+    return work(store);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+test("a document goes in and comes out as it was", () => {
+  inStore((store) => {
+    assert.equal(importState(store, JSON.stringify(DOCUMENT)), 1);
+    assert.deepEqual(JSON.parse(exportState(store, [VLESS])), DOCUMENT);
+    assert.throws(() => importState(store, JSON.stringify(DOCUMENT)), /not new/);
+  });
+});
+
+test("a document that contradicts itself is refused, and nothing of it is kept", () => {
+  const { edge } = DOCUMENT.listeners;
+  const wrong = [
+    { ...DOCUMENT, version: 2 },
+    { ...DOCUMENT, subscriptions: {} },
+    { ...DOCUMENT, listeners: { other: edge } },
+    { ...DOCUMENT, listeners: { edge: { ...edge, applied_revision: edge.revision + 1 } } },
+    { ...DOCUMENT, listeners: { edge: { ...edge, users: [{ ...edge.users[0], traffic_generation: 0 }] } } },
+  ];
+  for (const one of wrong)
+    inStore((store) => {
+      assert.throws(
+        () => importState(store, JSON.stringify(one)),
+        StoreError,
+        JSON.stringify(one).slice(0, 80),
+      );
+      assert.equal(store.generation, 0);
+    });
+});

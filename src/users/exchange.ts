@@ -1,0 +1,127 @@
+/** A state file as one JSON document: for moving users between machines and programs. It holds every credential. */
+import { z } from "zod";
+import { StoreError } from "#core/errors.ts";
+import type { Protocol } from "#core/protocol.ts";
+import type { Store } from "#store/backup.ts";
+import type { Change } from "#store/kv.ts";
+import { decodeState, encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
+import type { UserBook, UserRecord } from "./user-book.ts";
+
+const count = () => z.int().nonnegative();
+const storedUser = z.object({
+  id: z.string().min(1),
+  name: z.string(),
+  uuid: z.string().default(""),
+  password: z.string().default(""),
+  flow: z.string().default(""),
+  enabled: z.boolean(),
+  upload_bytes: count(),
+  download_bytes: count(),
+  traffic_generation: count(),
+  created_at: count(),
+  updated_at: count(),
+});
+const document = z.object({
+  version: z.literal(1),
+  listeners: z.record(
+    z.string(),
+    z.object({
+      id: z.string(),
+      name: z.string(),
+      protocol: z.string(),
+      revision: count(),
+      applied_revision: count(),
+      users: z.array(storedUser),
+    }),
+  ),
+  subscriptions: z.record(z.string(), z.string()),
+});
+
+/** With a line break at the end. Throws `StoreError`. */
+export function exportState(store: Store, protocols: readonly Protocol[]): string {
+  const { books, traffic } = decodeState(store.entries(LISTENERS), store.entries(USERS));
+  const subscriptions: Record<string, string> = {};
+  const listeners: Record<string, unknown> = {};
+  for (const [name, book] of books) {
+    const kind = protocols.find(({ type }) => type === book.protocol)?.users?.credential ?? "password";
+    const users = [...book.users.values()].map((user) => {
+      subscriptions[user.id] = user.token;
+      return userJson(book, user, kind, traffic.get(user.id) ?? { uploadBytes: 0, downloadBytes: 0 });
+    });
+    const { id, protocol, revision, appliedRevision } = book;
+    listeners[name] = { id, name, protocol, revision, applied_revision: appliedRevision, users };
+  }
+  return `${JSON.stringify({ version: 1, generation: store.generation, listeners, subscriptions })}\n`;
+}
+
+function userJson(
+  { listener, protocol }: UserBook,
+  user: UserRecord,
+  credentialKind: string,
+  { uploadBytes, downloadBytes }: { readonly uploadBytes: number; readonly downloadBytes: number },
+) {
+  return {
+    id: user.id,
+    inbound: listener,
+    protocol,
+    name: user.name,
+    [credentialKind]: user.credential,
+    ...(user.flow === "" ? {} : { flow: user.flow }),
+    enabled: user.enabled,
+    upload_bytes: uploadBytes,
+    download_bytes: downloadBytes,
+    traffic_generation: user.trafficGeneration,
+    created_at: user.createdAtMs,
+    updated_at: user.updatedAtMs,
+  };
+}
+
+/** Fills an empty store. Throws `StoreError` where the document contradicts itself or the store holds something. */
+export function importState(store: Store, text: string): number {
+  if (store.generation !== 0)
+    throw new StoreError("the state file is not new; users are imported into a new one only");
+  const read = document.safeParse(JSON.parse(text));
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    throw new StoreError(`not a state document: ${issue?.path.join(".")}: ${issue?.message}`);
+  }
+  const changes: Change[] = [];
+  let users = 0;
+  for (const [key, { name, users: stored, ...rest }] of Object.entries(read.data.listeners)) {
+    const book: UserBook = {
+      id: rest.id,
+      listener: name,
+      protocol: rest.protocol,
+      revision: rest.revision,
+      appliedRevision: rest.applied_revision,
+      users: new Map(),
+    };
+    changes.push({ part: LISTENERS, key, value: encodeListener(book) });
+    for (const user of stored) {
+      const record = recordOf(user, read.data.subscriptions[user.id] ?? "");
+      const traffic = { uploadBytes: user.upload_bytes, downloadBytes: user.download_bytes };
+      changes.push({ part: USERS, key: user.id, value: encodeUser(book, record, traffic) });
+      users++;
+    }
+  }
+  const of = (part: string) =>
+    changes.flatMap((one) => (one.part === part ? [[one.key, one.value as Buffer] as const] : []));
+  decodeState(of(LISTENERS), of(USERS)); // by the rules of every start, before anything is written
+  store.commit(changes, { backup: true });
+  return users;
+}
+
+function recordOf(user: z.output<typeof storedUser>, token: string): UserRecord {
+  const { id, name, flow, enabled } = user;
+  return {
+    id,
+    name,
+    credential: user.uuid === "" ? user.password : user.uuid,
+    flow,
+    enabled,
+    trafficGeneration: user.traffic_generation,
+    createdAtMs: user.created_at,
+    updatedAtMs: user.updated_at,
+    token,
+  };
+}
