@@ -293,7 +293,7 @@ rules:
   - GEOIP,cloudflare,REJECT-DROP
   - MATCH,DIRECT
 `);
-    assert.match(core.output(), /GeoSite\.dat is not in .*geox-url\.geosite/);
+    await core.shows(/GeoSite\.dat is not in .*geox-url\.geosite/);
     assert.equal(await chainOf(core, "www.google.com"), "DIRECT");
     const updated = await api(core, "/configs/geo", { method: "POST", body: "{}" });
     assert.equal(updated.status, 204, await updated.text());
