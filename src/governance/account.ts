@@ -1,7 +1,7 @@
 /** What the sessions of one set of policies share: their keys, made once, and sums that wait to be handed on. */
 import type { Direction } from "#core/meter.ts";
 import type { Policy } from "#core/policy.ts";
-import { Slot, TokenBucket } from "./bucket.ts";
+import { Slot, TokenBucket } from "#core/token-bucket.ts";
 import { isZero, zero, type Counters } from "./counters.ts";
 import type { PolicyState } from "./policy-state.ts";
 import { keysOf, type Reports } from "./reports.ts";

@@ -2,7 +2,7 @@ import type { Direction, Meter } from "#core/meter.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { Account } from "./account.ts";
-import type { Slot } from "./bucket.ts";
+import type { Slot } from "#core/token-bucket.ts";
 import type { GovernedLedger } from "./ledger.ts";
 
 /** A piece that was paid for and counted and is held back until its time. */
@@ -109,8 +109,9 @@ export class GovernedMeter implements Meter {
 
   /** What was still held back when the session ended never went out. */
   #takeBack(direction: Direction, { account, slots, bytes, untilMs }: Held): void {
-    if (account === null || untilMs <= this.#ledger.clock.monotonicMs()) return;
-    for (const { bucket } of slots.filter(({ applies }) => applies)) bucket.giveBack(bytes);
+    const nowMs = this.#ledger.clock.monotonicMs();
+    if (account === null || untilMs <= nowMs) return;
+    for (const { bucket } of slots.filter(({ applies }) => applies)) bucket.giveBack(bytes, nowMs);
     this.#ledger.record(account, direction, -bytes);
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Slot, TokenBucket } from "./bucket.ts";
+import { Slot, TokenBucket } from "./token-bucket.ts";
 
 const SECONDS = 10;
 
