@@ -23,6 +23,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   governance: ["core", "store", "net"], // knows sessions and decisions, not how they are moved
   users: ["core", "store"],
   "kernel-direct": ["core", "net", "platform"],
+  tun: ["core", "net", "platform"], // packets in, sessions out; routes and rules are made by capture
+  capture: ["core", "net", "platform"], // routes, rules and nftables around a TUN
   archive: ["core"], // bytes to files; where the bytes come from is none of its business
   config: ["core", "net"], // text to value; the registries are given to it
   api: ["core"], // reads views and gives commands through interfaces of core
