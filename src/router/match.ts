@@ -74,6 +74,21 @@ export class Walk {
     }
   }
 
+  /** After `wants`: the rules that cannot tell. More than one where they share a table. */
+  get pending(): readonly Rule[] {
+    const { list, step, after } = this.#frame;
+    const { first, last } = list.steps[step] as Step;
+    return list.rules
+      .slice(first + after + 1, last + 1)
+      .filter((_, at) => list.disabled?.[first + after + 1 + at] !== 1);
+  }
+
+  /** After `wants`: goes on as if those rules had said no. */
+  passOver(): void {
+    this.#frame.step++;
+    this.#frame.after = -1;
+  }
+
   /** Leaves the sub-rule list it is in; false: it is in none. */
   leave(): boolean {
     const { list, parent } = this.#frame;

@@ -247,20 +247,6 @@ test("disabled address rules do not make anybody look", async () => {
   assert.equal((await router.route(session("a.org"), signal)).outbound.name, "LAST");
 });
 
-test("what a destination alone proves", () => {
-  const rules = ["DOMAIN,tcp.org,TCP-ONLY", "DOMAIN,a.org,DIRECT", "SRC-PORT,1,X", "MATCH,DIRECT"];
-  const router = routing({ rules });
-  assert.equal(router.prove({ host: "a.org", ip: null })?.name, "DIRECT");
-  assert.equal(router.prove({ host: "b.org", ip: null }), undefined, "the source decides");
-  assert.equal(router.prove({ host: "tcp.org", ip: null }), undefined, "the network decides");
-  assert.equal(router.prove({ host: "tcp.org", ip: null, network: "tcp" })?.name, "TCP-ONLY");
-  assert.equal(routing({ rules: ["IP-CIDR,10.0.0.0/8,A"] }).prove({ host: "a.org" }), undefined);
-  assert.equal(
-    routing({ rules: ["IP-CIDR,10.0.0.0/8,A"] }).prove({ host: "a.org", ip: ip("9.9.9.9") })?.name,
-    "DIRECT",
-  );
-});
-
 test("targets and lists must exist, circles are named", () => {
   const bad =
     (rules: readonly string[], subRules = {}) =>

@@ -5,7 +5,7 @@ import type { Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Decision, Router } from "#core/router.ts";
 import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
-import type { Metadata } from "#core/session.ts";
+import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import type { ProcessLookup } from "#platform/process.ts";
 import { checkLists } from "./check-lists.ts";
@@ -15,6 +15,8 @@ import { Walk } from "./match.ts";
 import type { Observer } from "./match.ts";
 import { RuleCounters } from "./rule-counters.ts";
 import type { RuleCount } from "./rule-counters.ts";
+import { DirectProof } from "./direct-proof.ts";
+import type { DirectQuestion, Proof } from "./direct-proof.ts";
 import { factsOf, socketOf } from "./session-facts.ts";
 import type { FindProcessMode, Prepared } from "./session-facts.ts";
 
@@ -50,10 +52,10 @@ export interface RuleRouter extends Router {
   /** Routes as `route` does, tells the observer why rules did not match, and counts nothing. */
   trace(metadata: Metadata, signal: AbortSignal, observer: TraceObserver): Promise<Decision>;
   /**
-   * Where everything goes of which only these facts are known, looking nothing up; undefined: it depends on facts that
-   * are not there. The proof that kernel-direct needs, with `host` and `ip`.
+   * Does everything to this name and address leave by DIRECT, whoever asks and by whatever protocol? Looks nothing up.
+   * `isDirect` is asked of targets as the rules name them.
    */
-  prove(facts: Facts): Outbound | undefined;
+  proveDirect(question: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof;
 }
 
 export type PassReason = "skip" | "leave" | "udp";
@@ -137,7 +139,7 @@ class ListRouter implements RuleRouter {
     if (env.findProcessMode === "always") facts = await this.#discover("process", facts, metadata, signal);
     const fixed = this.#fixedTarget(metadata);
     if (fixed !== null) return { ...decisionOf(fixed, metadata, prepared, null, facts), unruled: true };
-    const root = this.#rootFor(metadata);
+    const root = this.#rootFor(metadata.inbound);
     const walk = new Walk(root, this.#lists, facts, observer);
     const counters = root === this.#main && observer === null ? this.#counters : null;
     return this.#follow({ walk, counters, observer, metadata, prepared, signal });
@@ -176,30 +178,27 @@ class ListRouter implements RuleRouter {
       if (target !== null) return target;
       throw new DialError("failed", `listener ${inbound.name}: its proxy "${inbound.target}" does not exist`);
     }
+    return this.#modeTarget();
+  }
+
+  #modeTarget(): Outbound | null {
     const mode = this.#env.mode();
     if (mode === "rule") return null;
     return mode === "global" ? this.#env.global : this.#env.direct;
   }
 
-  #rootFor({ inbound }: Metadata): RuleList {
+  #rootFor(inbound: Pick<InboundInfo, "ruleList">): RuleList {
     return (inbound.ruleList === null ? undefined : this.#lists.get(inbound.ruleList)) ?? this.#main;
   }
 
-  prove(facts: Facts): Outbound | undefined {
-    const mode = this.#env.mode();
-    if (mode !== "rule") return leafOf(mode === "global" ? this.#env.global : this.#env.direct);
-    const walk = new Walk(this.#main, this.#lists, facts);
-    for (;;) {
-      const stop = walk.next();
-      if (stop === "wants") return undefined;
-      if (stop === "end") return leafOf(this.#env.direct);
-      const leaf = leafOf(this.#targets.get((walk.rule as Rule).target) as Outbound);
-      if (leaf.passes === undefined && !leaf.networks.has("udp") && facts.network === undefined)
-        return undefined;
-      const reason = passReason(leaf, facts.network ?? "tcp");
-      if (reason === null) return leaf;
-      if (reason === "leave") walk.leave();
+  proveDirect({ host, ip, inbound }: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof {
+    const fixed = inbound.target === null ? this.#modeTarget() : this.#env.outbound(inbound.target);
+    if (fixed !== null) {
+      const by = inbound.target === null ? `mode ${this.#env.mode()}` : "the listener's proxy";
+      return { direct: isDirect(fixed), reason: `${by} leads to ${fixed.name}` };
     }
+    const proof = new DirectProof(this.#targets, isDirect);
+    return proof.walk(new Walk(this.#rootFor(inbound), this.#lists, { host, ip }));
   }
 
   /** The wanted fact as a value or null: then nobody looks again. */
@@ -244,10 +243,6 @@ class ListRouter implements RuleRouter {
       ...this.#counters.read(at),
     }));
   }
-}
-
-function leafOf(outbound: Outbound): Outbound {
-  return unwrap(outbound, null).at(-1) as Outbound;
 }
 
 /** Why a rule that matched does not decide; null: it does. */
