@@ -27,6 +27,13 @@ export interface TransportServer extends Disposable {
   serve(wire: Duplex, on: (carried: Secured) => void): void;
 }
 
+/** Nothing below the protocol but TCP. */
+export const BARE_SERVER: TransportServer = {
+  security: "none",
+  serve: (wire, on) => on({ stream: wire, alpn: null, serverName: null, bypass: null }),
+  [Symbol.dispose]() {},
+};
+
 const HTTP2_PREFACE = Buffer.from("PRI * HTTP/2.0");
 const PREFACE_TIMEOUT_MS = 10_000;
 

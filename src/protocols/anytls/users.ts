@@ -1,11 +1,10 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
+import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
 import { passwordHash } from "./wire.ts";
 
-export interface UserTable {
-  /** Credential hashes by user, to see who changed. */
-  readonly hashes: ReadonlyMap<string, Buffer>;
+export interface UserTable extends ManagedTable {
   /** The user whose password has this SHA-256; null where there is none. */
   find(hash: Buffer): string | null;
 }
@@ -16,7 +15,7 @@ export function userTable(users: readonly User[], where: string): UserTable {
   const key = randomBytes(32);
   const digest = (hash: Buffer) => createHmac("sha256", key).update(hash).digest("latin1");
   const byDigest = new Map<string, string>();
-  const hashes = new Map<string, Buffer>();
+  const identities = new Map<string, string>();
   for (const { id, credential } of users) {
     if (credential === "") throw new ConfigError(`${where}: user ${id}: the password is empty`);
     const hash = passwordHash(credential);
@@ -24,7 +23,7 @@ export function userTable(users: readonly User[], where: string): UserTable {
     if (other !== undefined)
       throw new ConfigError(`${where}: users ${other} and ${id} have the same password`);
     byDigest.set(digest(hash), id);
-    hashes.set(id, hash);
+    identities.set(id, hash.toString("hex"));
   }
-  return { hashes, find: (hash) => byDigest.get(digest(hash)) ?? null };
+  return { identities, find: (hash) => byDigest.get(digest(hash)) ?? null };
 }

@@ -2,12 +2,11 @@
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Datagram, Endpoint } from "#core/session.ts";
 import type { DatagramSocket } from "#core/sockets.ts";
-import { describe } from "#net/accept.ts";
 import { socketIp } from "#net/ip.ts";
 import { type ClientFlow, clientFlow } from "#net/udp-clients.ts";
-import type { LiveUsers } from "#protocols/live-users.ts";
+import type { ManagedShell } from "#protocols/managed/shell.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
-import type { ServerKeys } from "./server-keys.ts";
+import type { ServerUsers } from "./server-keys.ts";
 
 /** Sessions of one listening socket. At the bound a new one replaces the one that was silent longest. */
 const MAX_SESSIONS = 4096;
@@ -24,16 +23,15 @@ interface Entry {
 /** Serves the socket until it closes. Idle sessions are disposed of by whoever took them. */
 export function serveDatagrams(
   socket: DatagramSocket,
-  env: InboundEnv,
-  keys: () => ServerKeys,
-  users: LiveUsers,
+  shell: ManagedShell<ServerUsers>,
+  env: Pick<InboundEnv, "name" | "log">,
 ): void {
   const entries = new Map<string, Entry>();
   const find = (key: string) => entries.get(key)?.session;
 
   function onMessage(packet: Buffer, from: { address: string; port: number }): void {
     const source = { ip: socketIp(from.address), port: from.port };
-    const opened = openRequest(keys(), packet, source, find);
+    const opened = openRequest(shell.users, packet, source, find);
     if (opened === null) return; // nobody of ours, or a replay: silence
     const { session, item } = opened;
     const known = entries.get(session.key);
@@ -49,22 +47,17 @@ export function serveDatagrams(
     if (entries.size >= MAX_SESSIONS) (entries.values().next().value as Entry).flow.close();
     const forget = () => {
       entries.delete(session.key);
-      tracked[Symbol.dispose]();
+      held[Symbol.dispose]();
     };
     const flow = clientFlow((item) => reply(entry, item), forget);
     const entry: Entry = { session, flow, source };
-    const tracked = users.add(session.user, () => flow.close());
-    entries.set(session.key, entry);
-    flow.arrived(first);
     const { address, port } = socket.address();
     const arrival = { source, local: { ip: socketIp(address), port } };
-    const asked = {
-      network: "udp",
-      type: "ShadowSocks",
-      user: session.user,
-      destination: first.destination,
-    } as const;
-    env.accept({ network: "udp", metadata: describe(env, arrival, asked), flow: flow.flow });
+    const entrance = shell.admit(session.user, shell.users, arrival);
+    const held = entrance.hold(() => flow.close());
+    entries.set(session.key, entry);
+    flow.arrived(first);
+    entrance.onFlow(flow.flow, first.destination);
   }
 
   function reply({ session, source }: Entry, item: Datagram): void {

@@ -1,6 +1,7 @@
 /** Whom a server knows, and by what key. Immutable: other users are another value. */
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
+import type { UserTable } from "#protocols/managed/shell.ts";
 import { keyName, masterKey, type Method, preSharedKey, preSharedKeys } from "./methods.ts";
 
 export interface UserKey {
@@ -17,6 +18,16 @@ export interface ServerKeys {
   readonly identity: Buffer | null;
   /** With `identity`: by the name that an identity header holds, in latin1. */
   readonly byName: ReadonlyMap<string, UserKey>;
+}
+
+export type ServerUsers = ServerKeys & UserTable;
+
+/** As `serverKeys`, with what tells one user's key from the next. */
+export function serverUsers(method: Method, password: string, users: readonly User[] | null): ServerUsers {
+  const keys = serverKeys(method, password, users);
+  const identities = new Map<string, string>();
+  for (const { user, key } of keys.candidates) if (user !== null) identities.set(user, key.toString("hex"));
+  return { ...keys, identities };
 }
 
 /** `users` null: one key for everybody. Throws `ConfigError`. */

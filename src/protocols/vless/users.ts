@@ -1,5 +1,6 @@
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
+import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
 import { parseUserId } from "./user-id.ts";
 import { VISION } from "./wire.ts";
 
@@ -10,9 +11,8 @@ export interface VlessUser {
 }
 
 /** Users by the 16 bytes of their ids. Looked up as a whole, so time tells nothing about single bytes. */
-export interface UserTable {
+export interface UserTable extends ManagedTable {
   readonly usesVision: boolean;
-  readonly all: readonly VlessUser[];
   find(id: Buffer): VlessUser | null;
 }
 
@@ -33,7 +33,7 @@ export function userTable(users: readonly User[], where: string): UserTable {
   }
   const all = [...byId.values()];
   return {
-    all,
+    identities: new Map(all.map((user) => [user.name, `${user.id.toString("hex")} ${user.flow}`])),
     usesVision: all.some(({ flow }) => flow === VISION),
     find: (id) => byId.get(id.toString("latin1")) ?? null,
   };

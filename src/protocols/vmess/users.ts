@@ -1,5 +1,6 @@
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
+import type { UserTable } from "#protocols/managed/shell.ts";
 import { parseUserId } from "#protocols/vless/user-id.ts";
 import { AUTH_ID_BYTES, authIdKey, openAuthId } from "./header.ts";
 import { commandKey } from "./kdf.ts";
@@ -11,10 +12,14 @@ export interface VmessUser {
   readonly authIdKey: Buffer;
 }
 
+export interface VmessUsers extends UserTable {
+  readonly all: readonly VmessUser[];
+}
+
 /** Throws `ConfigError` where an id is none or appears twice. */
-export function vmessUsers(users: readonly User[], where: string): readonly VmessUser[] {
+export function vmessUsers(users: readonly User[], where: string): VmessUsers {
   const owners = new Map<string, string>();
-  return users.map(({ id: name, credential }) => {
+  const all = users.map(({ id: name, credential }) => {
     const id = parseUserId(credential);
     if (id === null)
       throw new ConfigError(`${where}: user ${name}: the uuid is neither a UUID nor a text of 1 to 30 bytes`);
@@ -24,6 +29,7 @@ export function vmessUsers(users: readonly User[], where: string): readonly Vmes
     const key = commandKey(id);
     return { name, id, commandKey: key, authIdKey: authIdKey(key) };
   });
+  return { all, identities: new Map(all.map((user) => [user.name, user.id.toString("hex")])) };
 }
 
 /** Tries every user's key: one block of AES each. */

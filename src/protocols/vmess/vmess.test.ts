@@ -43,7 +43,7 @@ const WIRE =
 function greet(wire: Buffer, guard = new RequestGuard(() => TIME * 1000)): Greeting | null {
   const arrived = new ByteQueue();
   arrived.push(wire);
-  return serverHandshake(USERS, guard)(arrived);
+  return serverHandshake(USERS.all, guard)(arrived);
 }
 
 function collect(codec: StreamCodec, wire: Buffer): { text: string; ended: boolean } {
@@ -122,7 +122,7 @@ for (const [security, options] of FORMS)
     const wire = Buffer.concat([client.seal(EMPTY), client.seal(sent), client.sealEnd() ?? EMPTY]);
     const arrived = new ByteQueue();
     arrived.push(wire);
-    const greeting = serverHandshake(USERS, new RequestGuard(() => TIME * 1000))(arrived) as Greeting;
+    const greeting = serverHandshake(USERS.all, new RequestGuard(() => TIME * 1000))(arrived) as Greeting;
     const server = new VmessCodec(greeting.request, null);
     const got = collect(server, arrived.takeAll());
     assert.equal(got.text, sent.toString());

@@ -1,0 +1,77 @@
+import type { Duplex } from "node:stream";
+import type { InboundEnv } from "#core/inbound.ts";
+import type { DatagramFlow, Destination, Metadata, Network, Session } from "#core/session.ts";
+import { abortStream } from "#core/stream.ts";
+import { type Arrival, describe, guardErrors, streamSession } from "#net/accept.ts";
+import type { LiveUsers } from "#protocols/live-users.ts";
+import { acceptMux } from "#protocols/mux/inbound.ts";
+import { acceptUdpOverTcp } from "#protocols/udp-over-tcp/index.ts";
+import type { MuxServerOptions } from "#transport/mux/fields.ts";
+
+export interface EntrancePlace {
+  readonly env: InboundEnv;
+  readonly live: LiveUsers;
+  /** API spelling. */
+  readonly type: string;
+  readonly user: string | null;
+  readonly arrival: Arrival;
+}
+
+/** `tell` answers the client; the first call counts. */
+type Tell = (failure: Error | null) => void;
+
+/** One connection of a user who was let in: every session of managed users is made here. The methods may be handed on. */
+export class Entrance {
+  readonly #place: EntrancePlace;
+
+  constructor(place: EntrancePlace) {
+    this.#place = place;
+  }
+
+  /** `end` runs when the user is taken away. Dispose when the conversation ended by itself. */
+  hold(end: () => void): Disposable {
+    return this.#place.live.add(this.#place.user, end);
+  }
+
+  /** Both end with the user, and as a fault: what was cut off must not look complete. `wire` lies below the stream. */
+  holdStream(stream: Duplex, wire: Duplex): void {
+    guardErrors(stream);
+    const held = this.hold(() => {
+      abortStream(wire);
+      stream.destroy();
+    });
+    stream.once("close", () => held[Symbol.dispose]());
+  }
+
+  readonly onStream = (stream: Duplex, to: Destination, tell: Tell): void => {
+    guardErrors(stream);
+    this.#accept(streamSession(this.#about("tcp", to), stream, tell));
+  };
+
+  /** For protocols without an answer to a dial: success is the first byte, failure the end. */
+  readonly onSilentStream = (stream: Duplex, to: Destination): void => {
+    this.onStream(stream, to, (failure) => void (failure !== null && stream.destroy()));
+  };
+
+  readonly onFlow = (flow: DatagramFlow, first: Destination): void => {
+    this.#accept({ network: "udp", metadata: this.#about("udp", first), flow });
+  };
+
+  /** For a stream whose destination was the name of `mux`. */
+  serveMux(stream: Duplex, options: MuxServerOptions | undefined, onStream: Entrance["onStream"]): void {
+    acceptMux(stream, { options, onStream, onFlow: this.onFlow, log: this.#place.env.log });
+  }
+
+  /** For a stream whose destination was a name of UDP over TCP. */
+  serveUdpOverTcp(stream: Duplex, version: 1 | 2): void {
+    void acceptUdpOverTcp(stream, version, (to) => this.#about("udp", to), this.#accept);
+  }
+
+  /** All that this connection starts passes here. */
+  readonly #accept = (session: Session): void => this.#place.env.accept(session);
+
+  #about(network: Network, destination: Destination): Metadata {
+    const { env, arrival, type, user } = this.#place;
+    return describe(env, arrival, { network, type, user, destination });
+  }
+}

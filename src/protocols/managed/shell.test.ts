@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { AuthError, ConfigError } from "#core/errors.ts";
+import type { User } from "#core/inbound.ts";
+import type { Session } from "#core/session.ts";
+import { LOOPBACK_V4, toDestination } from "#net/ip.ts";
+import type { TransportServer } from "#transport/server.ts";
+import { openInboundEnv } from "../../../test/support/inbound-env.ts";
+import { ManagedShell, type UserTable } from "./shell.ts";
+
+const ARRIVAL = { source: { ip: LOOPBACK_V4, port: 1 }, local: { ip: LOOPBACK_V4, port: 2 } };
+
+function tableOf(users: readonly User[]): UserTable {
+  if (users.some(({ credential }) => credential === "")) throw new ConfigError("an empty password");
+  return { identities: new Map(users.map(({ id, credential }) => [id, credential])) };
+}
+
+const user = (id: string, credential: string): User => ({ id, credential, flow: null });
+
+function layer(security: "none" | "tls"): TransportServer & { disposed: number } {
+  return {
+    security,
+    disposed: 0,
+    serve() {},
+    [Symbol.dispose]() {
+      this.disposed++;
+    },
+  };
+}
+
+async function openShell(users: readonly User[], accept: (session: Session) => void = () => {}) {
+  const env = openInboundEnv({ accept });
+  const shell = new ManagedShell(env, { type: "Made", users: tableOf(users), tableOf });
+  const listenOptions = { mayBeBare: false, silenceMs: null, greet: async () => {} };
+  const cover = layer("tls");
+  const inbound = await shell.listen(cover, listenOptions);
+  return { env, shell, inbound, cover, listenOptions };
+}
+
+test("who changes or goes loses what is open, who stays keeps it, and a bad list changes nothing", async () => {
+  const { env, shell, inbound } = await openShell([user("ada", "1"), user("bob", "2"), user("eve", "3")]);
+  await using _ = env;
+  const ended: string[] = [];
+  for (const name of ["ada", "bob", "eve"])
+    shell.admit(name, shell.users, ARRIVAL).hold(() => ended.push(name));
+  assert.throws(() => inbound.replaceUsers([user("ada", "")]), ConfigError);
+  assert.deepEqual(ended, []);
+  inbound.replaceUsers([user("ada", "1"), user("bob", "other")]);
+  assert.deepEqual(ended.sort(), ["bob", "eve"]);
+});
+
+test("one who was taken away during the handshake is not let in", async () => {
+  const { env, shell, inbound } = await openShell([user("ada", "1")]);
+  await using _ = env;
+  const before = shell.users;
+  inbound.replaceUsers([user("ada", "2")]);
+  assert.throws(() => shell.admit("ada", before, ARRIVAL), AuthError);
+  inbound.replaceUsers([user("ada", "1")]);
+  shell.admit("ada", before, ARRIVAL);
+  shell.admit(null, before, ARRIVAL);
+});
+
+test("a session carries its user, and a failed dial ends a stream that has no answer", async () => {
+  const sessions: Session[] = [];
+  const { env, shell, inbound } = await openShell(
+    [user("ada", "1")],
+    (session) => void sessions.push(session),
+  );
+  await using _ = env;
+  const entrance = shell.admit("ada", shell.users, ARRIVAL);
+  const [first, second] = [new PassThrough(), new PassThrough()];
+  entrance.holdStream(first, first);
+  entrance.onSilentStream(first, toDestination("one.test", 1));
+  entrance.onSilentStream(second, toDestination("two.test", 2));
+  assert.deepEqual(
+    sessions.map(({ metadata }) => [metadata.inbound.user, metadata.inbound.type, metadata.destination.host]),
+    [
+      ["ada", "Made", "one.test"],
+      ["ada", "Made", "two.test"],
+    ],
+  );
+  const [, other] = sessions;
+  if (other?.network === "tcp") other.reply(new Error("refused"));
+  assert.deepEqual([first.destroyed, second.destroyed], [false, true]);
+  inbound.replaceUsers([]);
+  assert.ok(first.destroyed);
+});
+
+test("nothing that hides the traffic: refused, and the layer is disposed of", async () => {
+  const { env, shell, listenOptions, inbound, cover } = await openShell([]);
+  await using _ = env;
+  const bare = layer("none");
+  await assert.rejects(shell.listen(bare, listenOptions), /made hides nothing by itself/);
+  assert.equal(bare.disposed, 1);
+  await inbound[Symbol.asyncDispose]();
+  assert.equal(cover.disposed, 1);
+});

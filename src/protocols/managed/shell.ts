@@ -1,0 +1,108 @@
+/** What listeners with users have in common: the table in force, who is let in by it, who loses what when it changes. */
+import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
+import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import type { StreamSocket } from "#core/sockets.ts";
+import { type Arrival, arrivalOf, guardErrors } from "#net/accept.ts";
+import { discardInput } from "#net/read-handshake.ts";
+import { LiveUsers } from "#protocols/live-users.ts";
+import type { Secured } from "#transport/security.ts";
+import type { TransportServer } from "#transport/server.ts";
+import { Entrance } from "./entrance.ts";
+
+/** Users as a protocol looks them up. Immutable: other users are another table. */
+export interface UserTable {
+  /** A text a user. Where it differs in the next table, or is missing, what the user has open ends. */
+  readonly identities: ReadonlyMap<string, string>;
+}
+
+export interface ShellOptions<Table> {
+  /** API spelling. */
+  readonly type: string;
+  readonly users: Table;
+  /** Throws `ConfigError`. */
+  readonly tableOf: (users: readonly User[]) => Table;
+}
+
+export interface ListenOptions {
+  /** False: refuses to open where nothing hides the traffic. */
+  readonly mayBeBare: boolean;
+  /** How long one that did not shake hands is read on in silence; null: it is cut off at once. */
+  readonly silenceMs: number | null;
+  /** Owns the stream, which has an 'error' handler; what it throws ends the connection. */
+  readonly greet: (carried: Secured, arrival: Arrival) => Promise<void>;
+}
+
+export class ManagedShell<Table extends UserTable> {
+  readonly #env: InboundEnv;
+  readonly #options: ShellOptions<Table>;
+  readonly #live = new LiveUsers();
+  #users: Table;
+
+  constructor(env: InboundEnv, options: ShellOptions<Table>) {
+    this.#env = env;
+    this.#options = options;
+    this.#users = options.users;
+  }
+
+  /** A handshake keeps the table that it began with, and hands it to `admit`. */
+  get users(): Table {
+    return this.#users;
+  }
+
+  /** Takes the layer over. Throws `ConfigError`; the layer is disposed of then. */
+  async listen(layer: TransportServer, options: ListenOptions): Promise<ManagedInbound> {
+    using undo = new DisposableStack();
+    undo.use(layer);
+    const { type } = this.#options;
+    const { name } = this.#env;
+    if (layer.security === "none" && !options.mayBeBare)
+      throw new ConfigError(
+        `listener ${name}: ${type.toLowerCase()} hides nothing by itself: set certificate and private-key, or allow-insecure: true`,
+      );
+    const endpoints = await this.#env.listenTcp((socket) => this.#serve(socket, layer, options));
+    const life = undo.move();
+    return {
+      name,
+      type,
+      endpoints,
+      replaceUsers: (users) => this.#replaceUsers(users),
+      [Symbol.asyncDispose]: async () => life.dispose(),
+    };
+  }
+
+  /**
+   * What one who is known may open. `user` null: the listener's one key, which has no users. Throws `AuthError` for
+   * one who was taken away, or is another now, since `greetedBy` was in force.
+   */
+  admit(user: string | null, greetedBy: Table, arrival: Arrival): Entrance {
+    if (user !== null && !isSame(user, greetedBy, this.#users))
+      throw new AuthError("taken away while it shook hands");
+    return new Entrance({ env: this.#env, live: this.#live, type: this.#options.type, user, arrival });
+  }
+
+  #replaceUsers(users: readonly User[]): void {
+    const next = this.#options.tableOf(users); // throws: nothing has changed
+    const before = this.#users;
+    this.#users = next;
+    this.#live.retain((user) => isSame(user, before, next));
+  }
+
+  #serve(socket: StreamSocket, layer: TransportServer, { greet, silenceMs }: ListenOptions): void {
+    guardErrors(socket);
+    const arrival = arrivalOf(socket);
+    if (arrival === null) return void socket.destroy();
+    layer.serve(socket, (carried) => {
+      guardErrors(carried.stream);
+      greet(carried, arrival).catch((error) => {
+        this.#env.log.debug(() => `listener ${this.#env.name}: ${arrival.source.ip}: ${messageOf(error)}`);
+        if (silenceMs !== null && error instanceof ProtocolError) discardInput(carried.stream, silenceMs);
+        else carried.stream.destroy();
+      });
+    });
+  }
+}
+
+function isSame(user: string, before: UserTable, after: UserTable): boolean {
+  const identity = before.identities.get(user);
+  return identity !== undefined && identity === after.identities.get(user);
+}
