@@ -1,7 +1,8 @@
 /** What a policy has counted: one generation of it. Outlives books, and with the store the process. */
 import type { Dimension, Policy, QuotaLimits } from "#core/policy.ts";
+import { RollingWindow, type StoredWindow } from "#core/rolling-window.ts";
 import { loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
-import { isOver, RollingWindow, type StoredWindow } from "./quota.ts";
+import { isOver } from "./quota.ts";
 
 export class PolicyState {
   /** `<id>`; of an old generation `<id>@<generation>`. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { RollingWindow, widthOf } from "./quota.ts";
+import { RollingWindow, widthOf } from "./rolling-window.ts";
 
 const HOUR = 3600;
 const DAY = 86_400;

@@ -1,0 +1,107 @@
+/** Usage inside a rolling window: sums that run along with the buckets that enter and leave. */
+
+const MIN_WIDTH_SECONDS = 60;
+const PARTS = 1024;
+
+/** What is stored: start, upload and download of each bucket, oldest first. */
+export type StoredWindow = readonly (readonly [start: number, upload: number, download: number])[];
+
+/** Width of a bucket: a 1024th of the window (or another part of it), at least a minute, in whole seconds. */
+export function widthOf(windowSeconds: number, parts = PARTS): number {
+  return Math.round(Math.max(MIN_WIDTH_SECONDS, windowSeconds / parts));
+}
+
+/**
+ * Bytes of the last `windowSeconds`, at most one bucket's width too many. Adding is O(1): a ring of buckets aligned to
+ * the Unix epoch, and running sums. A clock that is set back a little counts on in the newest bucket; one that is set
+ * back further takes its history along, so nothing is forgotten and nothing is kept for ever.
+ */
+export class RollingWindow {
+  readonly windowSeconds: number;
+  readonly widthSeconds: number;
+  upload = 0;
+  download = 0;
+  readonly #capacity: number;
+  readonly #starts: Float64Array;
+  readonly #uploads: Float64Array;
+  readonly #downloads: Float64Array;
+  #first = 0;
+  #count = 0;
+
+  constructor(windowSeconds: number, stored: StoredWindow = [], parts = PARTS) {
+    this.windowSeconds = windowSeconds;
+    this.widthSeconds = widthOf(windowSeconds, parts);
+    this.#capacity = Math.ceil(windowSeconds / this.widthSeconds) + 2;
+    this.#starts = new Float64Array(this.#capacity);
+    this.#uploads = new Float64Array(this.#capacity);
+    this.#downloads = new Float64Array(this.#capacity);
+    for (const [start, upload, download] of stored) this.add(start, upload, download);
+  }
+
+  /** Number of buckets held. */
+  get size(): number {
+    return this.#count;
+  }
+
+  add(nowSeconds: number, upload: number, download: number): void {
+    this.expire(nowSeconds);
+    const at = this.#newest(Math.floor(nowSeconds / this.widthSeconds) * this.widthSeconds);
+    this.#uploads[at] = (this.#uploads[at] as number) + upload;
+    this.#downloads[at] = (this.#downloads[at] as number) + download;
+    this.upload += upload;
+    this.download += download;
+  }
+
+  /** Drops what has left the window. */
+  expire(nowSeconds: number): void {
+    this.#followBack(nowSeconds);
+    const border = nowSeconds - this.windowSeconds - this.widthSeconds;
+    while (this.#count > 0 && (this.#starts[this.#first] as number) <= border) this.#dropFirst();
+  }
+
+  clear(): void {
+    this.#count = this.upload = this.download = 0;
+  }
+
+  /** Oldest first; from a bucket start on. */
+  store(fromSeconds = -Infinity): StoredWindow {
+    const rows: [number, number, number][] = [];
+    for (let nth = 0; nth < this.#count; nth++) {
+      const at = (this.#first + nth) % this.#capacity;
+      const start = this.#starts[at] as number;
+      if (start >= fromSeconds)
+        rows.push([start, this.#uploads[at] as number, this.#downloads[at] as number]);
+    }
+    return rows;
+  }
+
+  /** Index of the bucket that counts for this start. */
+  #newest(start: number): number {
+    const last = (this.#first + this.#count - 1) % this.#capacity;
+    if (this.#count > 0 && (this.#starts[last] as number) >= start) return last;
+    if (this.#count === this.#capacity) this.#dropFirst(); // cannot be: the ring holds more than a window has
+    const at = (this.#first + this.#count) % this.#capacity;
+    this.#starts[at] = start;
+    this.#uploads[at] = this.#downloads[at] = 0;
+    this.#count++;
+    return at;
+  }
+
+  #dropFirst(): void {
+    this.upload -= this.#uploads[this.#first] as number;
+    this.download -= this.#downloads[this.#first] as number;
+    this.#first = (this.#first + 1) % this.#capacity;
+    this.#count--;
+  }
+
+  #followBack(nowSeconds: number): void {
+    if (this.#count === 0) return;
+    const last = this.#starts[(this.#first + this.#count - 1) % this.#capacity] as number;
+    const steps = Math.floor((last - nowSeconds) / this.widthSeconds);
+    if (steps < 1) return;
+    for (let nth = 0; nth < this.#count; nth++) {
+      const at = (this.#first + nth) % this.#capacity;
+      this.#starts[at] = (this.#starts[at] as number) - steps * this.widthSeconds;
+    }
+  }
+}
