@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SILENT } from "#core/log.ts";
+import type { Ip } from "#core/session.ts";
+import { ip, named, session } from "../../test/support/routing.ts";
+import type { Decision } from "#core/router.ts";
+import { KernelDirect, type Judge } from "./kernel-direct.ts";
+import type { Changes, Plane } from "./plane.ts";
+
+/** A kernel that remembers; `hold` keeps it from answering. */
+class MemoryPlane implements Plane {
+  readonly direct = new Set<Ip>();
+  readonly proxy = new Set<Ip>();
+  writes = 0;
+  fails = false;
+  hold: Promise<void> = Promise.resolve();
+
+  async apply({ direct, proxy }: Changes): Promise<void> {
+    await this.#begin();
+    for (const [set, { add, remove }] of [
+      [this.direct, direct],
+      [this.proxy, proxy],
+    ] as const) {
+      for (const address of remove) assert.ok(set.delete(address), `${address} is not there`);
+      for (const address of add)
+        assert.ok(!set.has(address) && set.add(address), `${address} is there already`);
+    }
+  }
+
+  async replace(direct: readonly Ip[], proxy: readonly Ip[]): Promise<void> {
+    await this.#begin();
+    for (const [set, all] of [
+      [this.direct, direct],
+      [this.proxy, proxy],
+    ] as const) {
+      set.clear();
+      for (const address of all) set.add(address);
+    }
+  }
+
+  async #begin(): Promise<void> {
+    this.writes++;
+    await this.hold;
+    if (this.fails) throw new Error("the kernel refuses");
+  }
+}
+
+function world(maxEntries = 100) {
+  const plane = new MemoryPlane();
+  const state = { nowMs: 0, signature: "1", proxied: new Set<string>(["p.org"]) };
+  const judge: Judge = {
+    prove: (host) => ({ direct: !state.proxied.has(host ?? ""), reason: "" }),
+    isLearnable: (address) => !address.startsWith("10."),
+    isDirect: ({ outbound }) => outbound.name === "DIRECT",
+    signature: () => state.signature,
+  };
+  const direct = new KernelDirect(SILENT, () => state.nowMs);
+  direct.use(judge);
+  const consumer = direct.attach({ maxEntries, inbound: { ruleList: null, target: null }, planes: [plane] });
+  const answered = async (host: string, ...addresses: string[]) =>
+    direct.answered({ host, addresses: addresses.map((text) => ({ ip: ip(text), ttlMs: 60_000 })) });
+  return { direct, plane, consumer, state, judge, answered };
+}
+
+function decisionOf(outbound: string, host: string, address: string | null): Decision {
+  const destination = { host, ip: address === null ? null : ip(address), port: 443 };
+  return {
+    outbound: named(outbound),
+    chain: [outbound],
+    groups: [],
+    destination,
+    dnsMode: "normal",
+    rule: null,
+    unruled: false,
+    facts: {},
+  };
+}
+
+test("kernel-direct.md §8.1: the kernel has the address before the answer goes out; the end of its TTL takes it out", async () => {
+  const { direct, plane, consumer, answered, state } = world();
+  using _ = direct;
+  await answered("a.org", "9.9.9.9", "2001:db8::1", "10.1.1.1");
+  assert.deepEqual([...plane.direct], ["9.9.9.9", "2001:db8::1"]);
+  await answered("a.org", "9.9.9.9");
+  assert.equal(plane.writes, 1, "an equal answer writes nothing");
+  state.nowMs = 62_000;
+  consumer.sweep(state.nowMs);
+  await consumer.learn([], state.nowMs);
+  assert.equal(plane.direct.size, 0);
+});
+
+test("proxy wins, at once", async () => {
+  const { direct, plane, answered } = world();
+  using _ = direct;
+  await answered("a.org", "9.9.9.9");
+  await answered("p.org", "9.9.9.9");
+  assert.deepEqual([[...plane.direct], [...plane.proxy]], [[], ["9.9.9.9"]]);
+  await answered("a.org", "9.9.9.9");
+  assert.equal(plane.direct.size, 0);
+});
+
+test("kernel-direct.md §2.3: DIRECT flows teach, before the dial and after it; others do not", async () => {
+  const { direct, plane, consumer } = world();
+  using _ = direct;
+  const metadata = session("a.org");
+  direct.decided(metadata, decisionOf("PROXY", "a.org", "9.9.9.1"));
+  direct.decided(metadata, decisionOf("DIRECT", "a.org", "9.9.9.2"));
+  direct.decided(metadata, decisionOf("DIRECT", "b.org", null));
+  direct.connected(metadata, decisionOf("DIRECT", "b.org", null), () => ip("9.9.9.3"));
+  direct.decided(metadata, decisionOf("DIRECT", "p.org", "9.9.9.4"));
+  await consumer.learn([], 0);
+  assert.deepEqual([[...plane.direct], [...plane.proxy]], [["9.9.9.2", "9.9.9.3"], ["9.9.9.4"]]);
+});
+
+test("kernel-direct.md §8.5: a group that changes sides empties the set at the next look", async () => {
+  const { direct, plane, answered, state } = world();
+  using _ = direct;
+  await answered("a.org", "9.9.9.9");
+  state.signature = "0";
+  state.proxied.add("b.org");
+  await answered("b.org", "9.9.9.8");
+  assert.deepEqual([[...plane.direct], [...plane.proxy]], [[], ["9.9.9.8"]]);
+});
+
+test("suspended: the sets are empty when it settles, and nothing is learnt until there is a judge again", async () => {
+  const { direct, plane, answered, judge } = world();
+  using _ = direct;
+  await answered("a.org", "9.9.9.9");
+  await direct.suspend();
+  assert.equal(plane.direct.size, 0);
+  await answered("a.org", "9.9.9.9");
+  assert.equal(plane.direct.size, 0);
+  direct.use(judge);
+  await answered("a.org", "9.9.9.9");
+  assert.equal(plane.direct.size, 1);
+});
+
+test("publications run one at a time and the newest state wins", async () => {
+  const { direct, plane, answered } = world();
+  using _ = direct;
+  const gate = Promise.withResolvers<void>();
+  plane.hold = gate.promise;
+  const first = answered("a.org", "9.9.9.1");
+  const later = Array.from({ length: 50 }, (_, at) => answered(`${at}.org`, `9.9.8.${at}`));
+  const proxied = answered("p.org", "9.9.9.1");
+  gate.resolve();
+  await Promise.all([first, ...later, proxied]);
+  assert.equal(plane.direct.size, 50);
+  assert.deepEqual([...plane.proxy], ["9.9.9.1"]);
+  assert.ok(plane.writes <= 3, `${plane.writes} writes`);
+});
+
+test("a write that failed is repaired by the next one", async () => {
+  const { direct, plane, answered, consumer } = world();
+  using _ = direct;
+  plane.fails = true;
+  await answered("a.org", "9.9.9.1");
+  plane.fails = false;
+  await answered("b.org", "9.9.9.2");
+  assert.deepEqual([...plane.direct], ["9.9.9.1", "9.9.9.2"]);
+  plane.direct.clear();
+  await consumer.rewrite();
+  assert.equal(plane.direct.size, 2);
+});
+
+test("a consumer that leaves empties its planes", async () => {
+  const { direct, plane, answered, consumer } = world();
+  await answered("a.org", "9.9.9.9");
+  await direct.detach(consumer);
+  assert.equal(plane.direct.size, 0);
+  await answered("a.org", "9.9.9.9");
+  assert.equal(plane.direct.size, 0);
+});

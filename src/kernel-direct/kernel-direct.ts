@@ -1,0 +1,170 @@
+/**
+ * Learns from the answers that clients get and from the flows that they make which destinations are certainly DIRECT,
+ * and keeps the kernel's sets in step (kernel-direct.md §2). It outlives reloads: a new runtime brings a new judge.
+ */
+import type { FlowWatch } from "#core/flow-watch.ts";
+import type { Log } from "#core/log.ts";
+import type { Decision } from "#core/router.ts";
+import type { InboundInfo, Ip, Metadata } from "#core/session.ts";
+import { Consumer, type ConsumerOptions, type Sighting } from "./consumer.ts";
+
+/** What one runtime thinks of destinations. */
+export interface Judge {
+  /** Is everything to it DIRECT? `reason` is for people. */
+  prove(host: string | null, ip: Ip, inbound: Pick<InboundInfo, "ruleList" | "target">): Verdict;
+  /** False for addresses that are nobody's business: private, made up, reserved. */
+  isLearnable(ip: Ip): boolean;
+  /** Was this flow sent out by the plain DIRECT, whose path the kernel would take, too? */
+  isDirect(decision: Decision): boolean;
+  /** Changes when a group changes sides, the mode is switched, or rules are switched off. */
+  signature(): string;
+}
+
+/** What an answer of the DNS service says, once it is found fit to learn from. */
+export interface AnswerSeen {
+  readonly host: string;
+  readonly addresses: readonly { readonly ip: Ip; readonly ttlMs: number }[];
+}
+
+export interface Verdict {
+  readonly direct: boolean;
+  readonly reason: string;
+}
+
+/** How long a flow proves its address. */
+const FLOW_TTL_MS = 10 * 60_000;
+const SWEEP_MS = 1000;
+/** How soon a group that changed sides by itself is noticed. */
+const WATCH_MS = 50;
+
+export class KernelDirect implements FlowWatch, Disposable {
+  /** Whole addresses forgotten for want of room, since the process started. */
+  evictions = 0;
+  readonly #log: Log;
+  readonly #nowMs: () => number;
+  readonly #consumers = new Set<Consumer>();
+  #judge: Judge | null = null;
+  #signature = "";
+  #sweep: NodeJS.Timeout | undefined;
+  #watch: NodeJS.Timeout | undefined;
+
+  constructor(log: Log, nowMs: () => number = () => performance.now()) {
+    this.#log = log;
+    this.#nowMs = nowMs;
+  }
+
+  get consumers(): Iterable<Consumer> {
+    return this.#consumers;
+  }
+
+  /** Starts with nothing learnt. Disposing ends it and empties its planes' books, not the planes. */
+  attach(options: Omit<ConsumerOptions, "log" | "onEvicted">): Consumer {
+    const consumer = new Consumer({ ...options, log: this.#log, onEvicted: () => void this.evictions++ });
+    this.#consumers.add(consumer);
+    this.#sweep ??= setInterval(() => this.#sweepAll(), SWEEP_MS).unref();
+    this.#watch ??= setInterval(() => this.#clearIfStale(), WATCH_MS).unref();
+    return consumer;
+  }
+
+  async detach(consumer: Consumer): Promise<void> {
+    if (!this.#consumers.delete(consumer)) return;
+    if (this.#consumers.size === 0) this[Symbol.dispose]();
+    await consumer.clear();
+  }
+
+  /** Nothing is learnt until `use`, and the kernel holds nothing when it settles. */
+  async suspend(): Promise<void> {
+    this.#judge = null;
+    await this.clear();
+  }
+
+  /** Learning goes on, by this judge. What was learnt by the one before is forgotten. */
+  use(judge: Judge): void {
+    this.#judge = judge;
+    this.#signature = judge.signature();
+    void this.clear();
+  }
+
+  /** Rules, providers, geodata or nodes have changed. Settles when the kernel's sets are empty. */
+  async clear(): Promise<void> {
+    await Promise.all(Array.from(this.#consumers, (consumer) => consumer.clear()));
+  }
+
+  /** An answer for a client: it is held until this settles. Undefined: nothing to wait for. */
+  answered({ host, addresses }: AnswerSeen): Promise<void> | undefined {
+    const judge = this.#current();
+    if (judge === null) return;
+    const nowMs = this.#nowMs();
+    const known = addresses.filter(({ ip }) => judge.isLearnable(ip));
+    if (known.length > 0)
+      return this.#learn(
+        judge,
+        known.map(({ ip, ttlMs }) => ({ ip, host, name: host, expiresAtMs: nowMs + ttlMs })),
+      );
+    return;
+  }
+
+  decided(_: Metadata, decision: Decision): void {
+    const judge = this.#current();
+    if (judge === null || !judge.isDirect(decision)) return;
+    const ip = decision.destination.ip;
+    if (ip !== null) this.#flow(judge, decision, ip);
+  }
+
+  connected(_: Metadata, decision: Decision, peer: () => Ip | null): void {
+    const judge = this.#current();
+    if (judge === null || !judge.isDirect(decision)) return;
+    const ip = peer();
+    if (ip !== null) this.#flow(judge, decision, ip);
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#sweep);
+    clearInterval(this.#watch);
+    this.#sweep = this.#watch = undefined;
+  }
+
+  /** Null: nobody is there to learn, or nobody to judge. */
+  #current(): Judge | null {
+    if (this.#consumers.size === 0 || this.#judge === null) return null;
+    this.#clearIfStale();
+    return this.#judge;
+  }
+
+  #clearIfStale(): void {
+    const signature = this.#judge?.signature() ?? "";
+    if (signature === this.#signature) return;
+    this.#signature = signature;
+    void this.clear();
+  }
+
+  #flow(judge: Judge, { destination, sniffedHost }: Decision, ip: Ip): void {
+    if (!judge.isLearnable(ip)) return;
+    const name = sniffedHost ?? destination.host;
+    const expiresAtMs = this.#nowMs() + FLOW_TTL_MS;
+    void this.#learn(judge, [{ ip, host: name ?? ip, name, expiresAtMs }]);
+  }
+
+  #learn(
+    judge: Judge,
+    found: readonly (Omit<Sighting, "direct"> & { name: string | null })[],
+  ): Promise<void> {
+    const nowMs = this.#nowMs();
+    const learnt = Array.from(this.#consumers, (consumer) =>
+      consumer.learn(
+        found.map(({ ip, host, name, expiresAtMs }) => ({
+          ip,
+          host,
+          direct: judge.prove(name, ip, consumer.inbound).direct,
+          expiresAtMs,
+        })),
+        nowMs,
+      ),
+    );
+    return Promise.all(learnt).then(() => {});
+  }
+
+  #sweepAll(): void {
+    for (const consumer of this.#consumers) consumer.sweep(this.#nowMs());
+  }
+}

@@ -1,0 +1,13 @@
+/** Addresses that are never learnt, whatever the rules say (kernel-direct.md §2.5). */
+import type { Ip } from "#core/session.ts";
+import { bytesOfIp } from "#net/ip.ts";
+import { CidrTable } from "#net/cidr-trie.ts";
+import { isLanIp, parseCidr, type Cidr } from "#net/cidr.ts";
+
+const BENCHMARKS = parseCidr("198.18.0.0/15") as Cidr;
+
+/** `fakeRanges`: pools of made-up addresses. True for addresses that anybody may reach from anywhere. */
+export function openLearnable(fakeRanges: readonly Cidr[]): (ip: Ip) => boolean {
+  const never = new CidrTable([BENCHMARKS, ...fakeRanges]);
+  return (ip) => !isLanIp(ip) && !never.holds(bytesOfIp(ip));
+}

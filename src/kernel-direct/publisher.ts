@@ -1,0 +1,79 @@
+/** Brings what a book says into the planes: one publication at a time, only what changed, the newest state always. */
+import type { Log } from "#core/log.ts";
+import { messageOf } from "#core/errors.ts";
+import type { Ip } from "#core/session.ts";
+import type { LearnedBook, Verdict } from "./learned-book.ts";
+import type { Changes, Plane } from "./plane.ts";
+
+export class Publisher {
+  readonly #book: LearnedBook;
+  /** In this order: an address is out of the first before the second hears of it. */
+  readonly #planes: readonly Plane[];
+  readonly #log: Log;
+  readonly #published = new Map<Ip, Verdict>();
+  /** The end of the last publication that was begun or waits. */
+  #tail: Promise<void> = Promise.resolve();
+  /** The one that waits for its turn and will take everything with it. */
+  #next: Promise<void> | null = null;
+  #broken = false;
+
+  constructor(book: LearnedBook, planes: readonly Plane[], log: Log) {
+    this.#book = book;
+    this.#planes = planes;
+    this.#log = log;
+  }
+
+  /** Settles when the kernel has what the book says now; never rejects, a failure is logged and repaired by the next. */
+  publish(): Promise<void> {
+    this.#next ??= this.#tail = this.#tail.then(() => {
+      this.#next = null;
+      return this.#push();
+    });
+    return this.#next;
+  }
+
+  /** Something outside changed the planes: the next publication writes everything. */
+  distrust(): void {
+    this.#broken = true;
+  }
+
+  async #push(): Promise<void> {
+    const changes = this.#takeChanges();
+    if (changes === null && !this.#broken) return;
+    try {
+      for (const plane of this.#planes) {
+        if (this.#broken) await plane.replace(this.#all("direct"), this.#all("proxy"));
+        else await plane.apply(changes as Changes);
+      }
+      this.#broken = false;
+    } catch (error) {
+      this.#broken = true;
+      this.#log.warning(`kernel-direct: the kernel's sets could not be written: ${messageOf(error)}`);
+    }
+  }
+
+  /** Null: what was published is still true. */
+  #takeChanges(): Changes | null {
+    const changes = { direct: { add: [], remove: [] }, proxy: { add: [], remove: [] } } as {
+      readonly [side in Verdict]: { readonly add: Ip[]; readonly remove: Ip[] };
+    };
+    let any = false;
+    for (const ip of this.#book.takeTouched()) {
+      const was = this.#published.get(ip) ?? null;
+      const is = this.#book.verdict(ip);
+      if (was === is) continue;
+      any = true;
+      if (was !== null) changes[was].remove.push(ip);
+      if (is === null) this.#published.delete(ip);
+      else {
+        changes[is].add.push(ip);
+        this.#published.set(ip, is);
+      }
+    }
+    return any ? changes : null;
+  }
+
+  #all(verdict: Verdict): readonly Ip[] {
+    return [...this.#published].filter(([, is]) => is === verdict).map(([ip]) => ip);
+  }
+}
