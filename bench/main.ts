@@ -7,13 +7,14 @@ import * as lists from "./lists.ts";
 import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as relay from "./relay.ts";
+import * as users from "./users.ts";
 
 interface Benchmark {
   readonly NAME: string;
   run(out: (line: string) => void): Promise<void>;
 }
 
-const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay, governance, controller];
+const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay, governance, controller, users];
 
 const wanted = process.argv.slice(2);
 console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}`);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeCertificate } from "./certificate.ts";
-import { startCore, type Core } from "./start-core.ts";
+import { startCore, type Core, type StartOptions } from "./start-core.ts";
 
 export const ADMIN_SECRET = "admin secret with more than 32 bytes";
 export const CONTROLLER_SECRET = "controller secret";
@@ -22,14 +22,36 @@ export interface ManagedOptions {
   readonly controller?: string;
   /** Without the `svc` block. */
   readonly off?: boolean;
+  /** In place of `edge` and `side`: YAML without indentation of its own. */
+  readonly listeners?: string;
+  readonly logLevel?: string;
 }
 
 const { cert, key } = makeCertificate();
 const indent = (pem: string) => pem.trim().replaceAll("\n", "\n      ");
+/** The keys of a listener that speaks TLS, as they stand under its name. */
+export const TLS_KEYS = `    certificate: |
+      ${indent(cert)}
+    private-key: |
+      ${indent(key)}
+`;
+const EDGE_AND_SIDE = `  - name: edge
+    type: vless
+    listen: 127.0.0.1
+    port: 0
+    allow-insecure: true
+    users: []
+  - name: side
+    type: anytls
+    listen: 127.0.0.1
+    port: 0
+    users: {}
+${TLS_KEYS}`;
 
 /** `edge` is vless, `side` is anytls; both on loopback, both managed unless said otherwise. */
 export function managedConfig(options: ManagedOptions = {}): string {
   const { store = "users.db", managed = ["edge", "side"], off = false } = options;
+  const { listeners = EDGE_AND_SIDE, logLevel = "info" } = options;
   const { baseUrl = "https://proxy.example.com", controller = "127.0.0.1:0" } = options;
   const svc = `
 svc:
@@ -42,24 +64,9 @@ svc:
 external-controller: "${controller}"
 external-controller-unix: api.sock
 secret: ${CONTROLLER_SECRET}
-log-level: info
+log-level: ${logLevel}
 listeners:
-  - name: edge
-    type: vless
-    listen: 127.0.0.1
-    port: 0
-    allow-insecure: true
-    users: []
-  - name: side
-    type: anytls
-    listen: 127.0.0.1
-    port: 0
-    users: {}
-    certificate: |
-      ${indent(cert)}
-    private-key: |
-      ${indent(key)}
-rules:
+${listeners}rules:
   - MATCH,DIRECT
 `;
 }
@@ -107,6 +114,12 @@ export interface Ask {
   readonly secret?: string | null;
 }
 
+interface StartedWith {
+  /** Where the state file may lie. */
+  readonly folder?: string;
+  readonly start?: Omit<StartOptions, "env">;
+}
+
 export class ManagedCore implements AsyncDisposable {
   readonly core: Core;
   readonly configText: string;
@@ -118,9 +131,10 @@ export class ManagedCore implements AsyncDisposable {
     this.url = `http://127.0.0.1:${controllerPort}`;
   }
 
-  static async start(options: ManagedOptions & { readonly folder?: string } = {}): Promise<ManagedCore> {
+  static async start(options: ManagedOptions & StartedWith = {}): Promise<ManagedCore> {
     const configText = managedConfig(options);
-    const core = await startCore(configText, { env: { SAFE_PATHS: options.folder ?? "" } });
+    const { folder = "", start = {} } = options;
+    const core = await startCore(configText, { ...start, env: { SAFE_PATHS: folder } });
     const [, port] = await core.shows(/controller: http on \S*:(\d+)/);
     return new ManagedCore(core, configText, Number(port));
   }

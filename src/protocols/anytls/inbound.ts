@@ -22,7 +22,12 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const { name, files, log } = env;
   const tableOf = (users: readonly User[]) => userTable(users, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
-  const shell = new ManagedShell(env, { type: "AnyTLS", users: tableOf(users), tableOf });
+  const shell = new ManagedShell(env, {
+    type: "AnyTLS",
+    users: tableOf(users),
+    tableOf,
+    changeTable: (table, change) => table.changed(change, `listener ${name}`),
+  });
   const text = options["padding-scheme"];
   const scheme = text === "" ? DEFAULT_SCHEME : parseScheme(Buffer.from(text));
   return await shell.listen(await openTransportServer(options, { name, files, log }), {

@@ -8,6 +8,7 @@ import { LiveUsers } from "#protocols/live-users.ts";
 import type { Secured } from "#transport/security.ts";
 import type { TransportServer } from "#transport/server.ts";
 import { Entrance } from "./entrance.ts";
+import { type ListChange, UserList } from "./user-list.ts";
 
 /** Users as a protocol looks them up. Immutable: other users are another table. */
 export interface UserTable {
@@ -21,6 +22,8 @@ export interface ShellOptions<Table> {
   readonly users: Table;
   /** Throws `ConfigError`. */
   readonly tableOf: (users: readonly User[]) => Table;
+  /** The same table as `tableOf` would make, from the one in force; for thousands of users of whom one changes. */
+  readonly changeTable?: (table: Table, change: ListChange) => Table;
 }
 
 export interface ListenOptions {
@@ -37,6 +40,8 @@ export class ManagedShell<Table extends UserTable> {
   readonly #options: ShellOptions<Table>;
   readonly #live = new LiveUsers();
   #users: Table;
+  /** Null until users were handed in: those of the file are in no list. */
+  #list: UserList | null = null;
 
   constructor(env: InboundEnv, options: ShellOptions<Table>) {
     this.#env = env;
@@ -81,10 +86,23 @@ export class ManagedShell<Table extends UserTable> {
   }
 
   #replaceUsers(users: readonly User[]): void {
-    const next = this.#options.tableOf(users); // throws: nothing has changed
     const before = this.#users;
-    this.#users = next;
+    this.#users = this.#tableOf(users); // throws: nothing has changed
+    const next = this.#users;
     this.#live.retain((user) => isSame(user, before, next));
+  }
+
+  #tableOf(users: readonly User[]): Table {
+    const { tableOf, changeTable } = this.#options;
+    if (changeTable === undefined || this.#list === null) {
+      const table = tableOf(users);
+      this.#list = new UserList(users);
+      return table;
+    }
+    const change = this.#list.changeTo(users);
+    const table = changeTable(this.#users, change);
+    this.#list.take(change);
+    return table;
   }
 
   #serve(socket: StreamSocket, layer: TransportServer, { greet, silenceMs }: ListenOptions): void {

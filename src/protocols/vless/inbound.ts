@@ -41,7 +41,12 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: uuid,
     flow,
   }));
-  const shell = new ManagedShell(env, { type: "Vless", users: tableOf(users), tableOf });
+  const shell = new ManagedShell(env, {
+    type: "Vless",
+    users: tableOf(users),
+    tableOf,
+    changeTable: (table, change) => table.changed(change, `listener ${name}`),
+  });
   const bypassable = () => shell.users.usesVision;
   return await shell.listen(await openTransportServer(options, { name, bypassable, files, log }), {
     mayBeBare: options["allow-insecure"],

@@ -1,8 +1,10 @@
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
+import { PersistentMap } from "#core/persistent-map.ts";
 import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
+import type { ListChange } from "#protocols/managed/user-list.ts";
 import { parseUserId } from "./user-id.ts";
-import { VISION } from "./wire.ts";
+import { ID_BYTES, VISION } from "./wire.ts";
 
 export interface VlessUser {
   readonly name: string;
@@ -17,24 +19,64 @@ export interface UserTable extends ManagedTable {
 }
 
 /** Throws `ConfigError` where an id is none, appears twice, or the flow is unknown. */
-export function userTable(users: readonly User[], where: string): UserTable {
-  const byId = new Map<string, VlessUser>();
-  for (const { id: name, credential, flow } of users) {
-    const id = parseUserId(credential);
-    if (id === null)
-      throw new ConfigError(`${where}: user ${name}: the uuid is neither a UUID nor a text of 1 to 30 bytes`);
-    if (flow !== null && flow !== "" && flow !== VISION)
-      throw new ConfigError(`${where}: user ${name}: flow ${flow}, expected ${VISION} or nothing`);
-    const key = id.toString("latin1");
-    const other = byId.get(key);
-    if (other !== undefined)
-      throw new ConfigError(`${where}: users ${other.name} and ${name} have the same uuid`);
-    byId.set(key, { name, id, flow: flow ?? "" });
+export function userTable(users: readonly User[], where: string): VlessTable {
+  return VlessTable.EMPTY.changed({ gone: [], come: users }, where);
+}
+
+export class VlessTable implements UserTable {
+  static readonly EMPTY = new VlessTable(PersistentMap.from([]), PersistentMap.from([]), 0);
+  readonly identities: PersistentMap<string>;
+  /** By the bytes of the id as latin1. */
+  readonly #byId: PersistentMap<VlessUser>;
+  readonly #visions: number;
+
+  private constructor(identities: PersistentMap<string>, byId: PersistentMap<VlessUser>, visions: number) {
+    this.identities = identities;
+    this.#byId = byId;
+    this.#visions = visions;
   }
-  const all = [...byId.values()];
-  return {
-    identities: new Map(all.map((user) => [user.name, `${user.id.toString("hex")} ${user.flow}`])),
-    usesVision: all.some(({ flow }) => flow === VISION),
-    find: (id) => byId.get(id.toString("latin1")) ?? null,
-  };
+
+  get usesVision(): boolean {
+    return this.#visions > 0;
+  }
+
+  find(id: Buffer): VlessUser | null {
+    return this.#byId.get(id.toString("latin1")) ?? null;
+  }
+
+  /** Throws `ConfigError` as above. */
+  changed({ gone, come }: ListChange, where: string): VlessTable {
+    const byId = new Map<string, VlessUser | null>();
+    const identities = new Map<string, string | null>(gone.map((name) => [name, null]));
+    let visions = this.#visions;
+    for (const name of [...gone, ...come.map(({ id }) => id)]) {
+      const [key, flow] = partsOf(this.identities.get(name));
+      if (key !== "") byId.set(key, null);
+      if (flow === VISION) visions--;
+    }
+    for (const user of come.map((one) => vlessUser(one, where))) {
+      const key = user.id.toString("latin1");
+      const other = byId.has(key) ? byId.get(key) : this.#byId.get(key);
+      if (other !== undefined && other !== null)
+        throw new ConfigError(`${where}: users ${other.name} and ${user.name} have the same uuid`);
+      byId.set(key, user);
+      identities.set(user.name, `${key}${user.flow}`);
+      if (user.flow === VISION) visions++;
+    }
+    return new VlessTable(this.identities.with(identities), this.#byId.with(byId), visions);
+  }
+}
+
+/** Of an identity: the key of the user and the flow. */
+function partsOf(identity = ""): readonly [key: string, flow: string] {
+  return [identity.slice(0, ID_BYTES), identity.slice(ID_BYTES)];
+}
+
+function vlessUser({ id: name, credential, flow }: User, where: string): VlessUser {
+  const id = parseUserId(credential);
+  if (id === null)
+    throw new ConfigError(`${where}: user ${name}: the uuid is neither a UUID nor a text of 1 to 30 bytes`);
+  if (flow !== null && flow !== "" && flow !== VISION)
+    throw new ConfigError(`${where}: user ${name}: flow ${flow}, expected ${VISION} or nothing`);
+  return { name, id, flow: flow ?? "" };
 }

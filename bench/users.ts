@@ -1,0 +1,182 @@
+/** Ten thousand managed users: what a change, a list and a subscription cost, beside what the disk takes for one fsync. */
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { join } from "node:path";
+import { ADMIN_SECRET, ManagedCore, stateFolder } from "../test/support/managed-core.ts";
+import { makeState, type MadeUser } from "../test/support/many-users.ts";
+import { quantile } from "../test/support/slow-clients.ts";
+
+export const NAME = "users";
+
+const USERS = 10_000;
+const CHANGES = 1_000;
+const LISTS = 20;
+
+export async function run(out: (line: string) => void): Promise<void> {
+  using state = stateFolder();
+  const made = makeState(state.store, { edge: "vless", side: "anytls" }, USERS / 2);
+  const startedMs = performance.now();
+  await using core = await ManagedCore.start({ store: state.store, folder: state.path });
+  out(`start with ${USERS} users: ${Math.round(performance.now() - startedMs)} ms`);
+  const client = new Client(core.url, core.core.pid);
+  for (const tag of ["edge", "side"]) out(await changes(client, core, made, tag, state.path));
+  out(await lists(client));
+  out(await subscriptions(client, core, made));
+  client.agent.destroy();
+}
+
+type Change = readonly [method: string, path: string, fields: object];
+
+/** One of each kind in turn, each on a user of its own; the next names the revision that the one before answered with. */
+function nth(at: number, tag: string, user: MadeUser, prefix = "renamed"): Change {
+  const path = `/api/admin/users/${user.id}`;
+  const kinds: readonly Change[] = [
+    ["PUT", path, { name: `${prefix} ${user.name}` }],
+    ["PUT", path, { enabled: false }],
+    ["PUT", path, { enabled: true }],
+    ["PUT", path, tag === "edge" ? { uuid: crypto.randomUUID() } : { password: crypto.randomUUID() }],
+    ["POST", `${path}/reset-traffic`, {}],
+    ["POST", `${path}/rotate-subscription`, {}],
+    ["POST", "/api/admin/users", { inbound: tag, name: `new ${at}` }],
+    ["DELETE", path, {}],
+  ];
+  return kinds[at % kinds.length] as Change;
+}
+
+async function changes(
+  client: Client,
+  core: ManagedCore,
+  made: readonly MadeUser[],
+  tag: string,
+  folder: string,
+): Promise<string> {
+  const users = made.filter(({ listener }) => listener === tag);
+  const disk = new Disk(join(folder, "bare"));
+  const took: number[] = [];
+  let cpuMs = 0;
+  let revision = await core.revision(tag);
+  for (let at = 0; at < CHANGES; at++) {
+    disk.sync();
+    const before = client.cpuMs();
+    const startMs = performance.now();
+    revision = await client.change(nth(at, tag, users[at] as MadeUser), revision, core, tag);
+    took.push(performance.now() - startMs);
+    cpuMs += client.cpuMs() - before;
+  }
+  disk.close();
+  const cpu = (cpuMs / CHANGES).toFixed(1);
+  return `${tag}: a change ${shown(took)}, ${cpu} ms of CPU; a bare fsync beside it ${shown(disk.took)}`;
+}
+
+async function lists(client: Client): Promise<string> {
+  const took: number[] = [];
+  let sizeBytes = 0;
+  for (let at = 0; at < LISTS; at++) {
+    const startMs = performance.now();
+    sizeBytes = (await client.ask("GET", "/api/admin/users")).length;
+    took.push(performance.now() - startMs);
+  }
+  return `list of ${USERS} users, ${(sizeBytes / 1e6).toFixed(1)} MB: ${shown(took)}`;
+}
+
+async function subscriptions(client: Client, core: ManagedCore, made: readonly MadeUser[]): Promise<string> {
+  let changing = true;
+  let changed = 0;
+  const changer = async () => {
+    const users = made.filter(({ listener }) => listener === "edge").slice(CHANGES);
+    let revision = await core.revision("edge");
+    for (; changing; changed++) {
+      const user = users[changed % users.length] as MadeUser;
+      revision = await client.change(
+        nth(changed % 6, "edge", user, `again ${changed}`),
+        revision,
+        core,
+        "edge",
+      );
+    }
+  };
+  const running = changer();
+  const took: number[] = [];
+  const { token } = made[USERS - 1] as MadeUser;
+  for (let at = 0; at < 2 * CHANGES; at++) {
+    const startMs = performance.now();
+    await client.ask("GET", `/sub/svc/${token}`);
+    took.push(performance.now() - startMs);
+  }
+  changing = false;
+  await running;
+  return `a subscription while ${changed} changes run: ${shown(took)}`;
+}
+
+function shown(took: readonly number[]): string {
+  const sorted = took.toSorted((a, b) => a - b);
+  const [p50, p99] = [0.5, 0.99].map((share) => quantile(sorted, share).toFixed(1));
+  return `p50 ${p50}, p99 ${p99}, worst ${Math.max(...took).toFixed(1)} ms`;
+}
+
+/** A page at a time at the end of a file, as a log grows. */
+class Disk {
+  readonly took: number[] = [];
+  readonly #page = Buffer.alloc(4096, 1);
+  readonly #file: number;
+  constructor(path: string) {
+    this.#file = openSync(path, "w");
+  }
+  sync(): void {
+    writeSync(this.#file, this.#page);
+    const startMs = performance.now();
+    fsyncSync(this.#file);
+    this.took.push(performance.now() - startMs);
+  }
+  close(): void {
+    closeSync(this.#file);
+  }
+}
+
+class Client {
+  readonly agent = new Agent({ keepAlive: true });
+  readonly #url: string;
+  readonly #pid: number;
+
+  constructor(url: string, pid: number) {
+    this.#url = url;
+    this.#pid = pid;
+  }
+
+  /** Of the program, so far. */
+  cpuMs(): number {
+    const fields = readFileSync(`/proc/${this.#pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+    return (Number(fields[11]) + Number(fields[12])) * 10; // ticks of 10 ms
+  }
+
+  async change(
+    [method, path, fields]: Change,
+    revision: number,
+    core: ManagedCore,
+    tag: string,
+  ): Promise<number> {
+    if (method !== "DELETE")
+      return (JSON.parse(await this.ask(method, path, { ...fields, revision })) as { revision: number })
+        .revision;
+    await this.ask(method, `${path}?revision=${revision}`);
+    return await core.revision(tag);
+  }
+
+  ask(method: string, path: string, body?: object): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const text = body === undefined ? "" : JSON.stringify(body);
+    const headers = { authorization: `Bearer ${ADMIN_SECRET}`, "content-length": Buffer.byteLength(text) };
+    request(this.#url + path, { method, agent: this.agent, headers }, (response) => {
+      const pieces: Buffer[] = [];
+      response.on("data", (piece: Buffer) => void pieces.push(piece));
+      response.on("end", () => {
+        const said = Buffer.concat(pieces).toString();
+        if ((response.statusCode ?? 500) < 300) resolve(said);
+        else reject(new Error(`${method} ${path}: ${response.statusCode} ${said}`));
+      });
+    })
+      .on("error", reject)
+      .end(text);
+    return promise;
+  }
+}
