@@ -30,6 +30,7 @@ const NLM_F_CAPPED = 0x100;
 const NLMSGERR_ATTR_MSG = 1;
 const EAGAIN = 11;
 const EBADMSG = 74;
+const MOST_ERRNO = 4095;
 
 /** More than the kernel puts into one datagram of a dump. */
 const BUFFER_BYTES = 64 * 1024;
@@ -146,6 +147,7 @@ export function check(what: string, { flags, payload }: NetlinkMessage): void {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
   const errno = -view.getInt32(0, LITTLE_ENDIAN);
   if (errno === 0) return;
+  if (errno < 0 || errno > MOST_ERRNO) throw new ProtocolError(`netlink: ${errno} is no error number`);
   const reason = reasonIn(flags, payload, view);
   throw new SystemError(reason === "" ? what : `${what} (${reason})`, errno);
 }
