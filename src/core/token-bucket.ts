@@ -7,6 +7,8 @@
 import { fullAt, grantsNow, holdMsOf, paidUntil, rateOf, type Rate } from "./rate.ts";
 
 const MIN_PIECE_BYTES = 1500;
+/** How long all who wait take for a turn: short, so that late timers bring no two turns together. */
+const TURN_MS = 20;
 /** Pieces of flows in company: no read is much smaller, so a turn costs everybody the same. */
 const SHARED_PIECE_BYTES = 16 * 1024;
 /** Who took something within this time, or the time before, counts as a flow. */
@@ -38,6 +40,8 @@ export class Slot {
 export class TokenBucket {
   readonly rate: Rate;
   #untilMs: number;
+  /** In the bucket after the last piece. */
+  #leftBytes = 0;
   #epoch = 0;
   #flowsNow = 0;
   #flowsBefore = 0;
@@ -47,18 +51,22 @@ export class TokenBucket {
     this.#untilMs = fullAt(this.rate, nowMs);
   }
 
-  /** What one turn may carry at present, in bytes. */
+  /**
+   * What a flow may take at once at present, in bytes. A bucket that has something left does not cut: nobody waits for
+   * it, and flows that another bucket has kept waiting catch up.
+   */
   get pieceBytes(): number {
-    const { burstBytes } = this.rate;
     const flows = this.#flows;
-    if (flows <= 1) return Math.ceil(burstBytes);
-    return Math.max(MIN_PIECE_BYTES, Math.min(SHARED_PIECE_BYTES, Math.ceil(burstBytes / flows)));
+    const turnBytes = this.rate.bytesPerMs * TURN_MS;
+    const shared = flows <= 1 ? turnBytes : Math.min(SHARED_PIECE_BYTES, turnBytes / flows);
+    return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, this.#leftBytes));
   }
 
   /** Pays for a piece; answers for how many ms it has to wait. */
   take(slot: Slot, bytes: number, nowMs: number): number {
     this.#see(slot, nowMs);
     this.#untilMs = paidUntil(this.rate, this.#untilMs, nowMs, bytes);
+    this.#leftBytes = (nowMs - this.#untilMs) * this.rate.bytesPerMs;
     return holdMsOf(this.#untilMs, nowMs);
   }
 

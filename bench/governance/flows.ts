@@ -1,0 +1,129 @@
+/** A core under limits between clients that never have enough and an origin that gives and takes without end. */
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Direction } from "#core/meter.ts";
+import { freePorts } from "../../test/support/free-ports.ts";
+import { startCore, type Core } from "../../test/support/start-core.ts";
+
+const BLOCK = Buffer.alloc(256 * 1024, 1);
+const shared = Buffer.allocUnsafe(256 * 1024);
+
+export interface FlowKind {
+  readonly direction: Direction;
+  /** Where the client comes from and where it wants to go, inside 127.0.0.0/8. */
+  readonly source: string;
+  readonly target: string;
+  readonly onBytes: (bytes: number) => void;
+}
+
+export interface LimitedCore extends AsyncDisposable {
+  readonly core: Core;
+  readonly controller: number;
+  readonly mixed: number;
+  open(kind: FlowKind): Promise<Socket>;
+  /** Ends it; what its sockets were given in the fullest 100 ms, as a rate; null where its relay keeps that to itself. */
+  end(): Promise<number | null>;
+}
+
+/** `block`: the value of `traffic-control`; targets 127.0.0.<n> are decided by the rule of that address. */
+export async function startLimited(block: string): Promise<LimitedCore> {
+  const [mixed, controller] = (await freePorts(2)) as [number, number];
+  const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
+  const probe = join(folder, "writes.json");
+  const arrivals = new Map<string, (bytes: number) => void>();
+  const origin = createServer({ noDelay: true }, (socket) => serve(socket, arrivals));
+  origin.listen({ port: 0, host: "0.0.0.0", backlog: 1024 });
+  await once(origin, "listening");
+  const { port } = origin.address() as AddressInfo;
+  const core = await startCore(
+    `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\nlog-level: info\nrules:\n` +
+      `  - IP-CIDR,127.0.0.5/32,DIRECT\n  - MATCH,DIRECT\ntraffic-control:\n${block}\n`,
+    {
+      env: {
+        NODE_OPTIONS: `--import=${new URL("write-probe.mjs", import.meta.url).pathname}`,
+        WEIR_WRITE_PROBE: probe,
+      },
+    },
+  );
+  const sockets: Socket[] = [];
+  let names = 0;
+  return {
+    core,
+    controller,
+    mixed,
+    async open({ direction, source, target, onBytes }) {
+      const name = `${direction} ${++names}`;
+      if (direction === "upload") arrivals.set(name, onBytes);
+      const socket = await tunnel(mixed, source, `${target}:${port}`, direction === "download" ? onBytes : () => {});
+      sockets.push(socket);
+      socket.write(`${name}\n`);
+      if (direction === "upload") pour(socket);
+      return socket;
+    },
+    async end() {
+      await core.stop("SIGTERM");
+      try {
+        const { most } = JSON.parse(readFileSync(probe, "utf8")) as { readonly most: number };
+        return most * 80;
+      } catch {
+        return null; // not written: no socket of the runtime was given anything
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await core[Symbol.asyncDispose]();
+      for (const socket of sockets) socket.destroy();
+      origin.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function serve(socket: Socket, arrivals: ReadonlyMap<string, (bytes: number) => void>): void {
+  socket.on("error", () => {}); // the end of a measurement
+  socket.once("data", (first: Buffer) => {
+    const end = first.indexOf(10);
+    const name = first.toString("latin1", 0, end);
+    const onBytes = arrivals.get(name);
+    if (onBytes === undefined) return pour(socket);
+    if (first.length > end + 1) onBytes(first.length - end - 1);
+    socket.on("data", (chunk: Buffer) => onBytes(chunk.length));
+  });
+}
+
+function pour(socket: Socket): void {
+  const more = (): void => {
+    while (!socket.destroyed && socket.write(BLOCK));
+  };
+  socket.on("drain", more);
+  more();
+}
+
+/** One static buffer: the ends must cost less than what is measured. */
+async function tunnel(
+  proxyPort: number,
+  localAddress: string,
+  target: string,
+  onBytes: (bytes: number) => void,
+): Promise<Socket> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let open = false;
+  const onread = {
+    buffer: shared,
+    callback(bytes: number) {
+      if (open) onBytes(bytes);
+      else {
+        open = true; // the answer to CONNECT: the origin says nothing before it is asked
+        resolve();
+      }
+      return true;
+    },
+  };
+  const socket = connect({ port: proxyPort, host: "127.0.0.1", localAddress, noDelay: true, onread });
+  socket.on("error", () => {}); // the end of a measurement
+  socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+  await promise;
+  return socket;
+}

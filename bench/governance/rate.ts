@@ -1,0 +1,137 @@
+/**
+ * How well limits are kept: the mean at the receiving ends from the first byte on, the fullest 100 ms of what the relay
+ * writes, and the shares of the flows. The ends share the machine with the core, so each rate stands beside what the
+ * same flows move without a limit.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Direction } from "#core/meter.ts";
+import { startLimited } from "./flows.ts";
+import { jain, Receiver } from "./receiver.ts";
+
+export interface RateResult {
+  readonly bitsPerSecond: number;
+  /** The fullest 100 ms of the relay's writes against the limit; null: not to be seen. */
+  readonly peak: number | null;
+  readonly arrivedPeak: number;
+  readonly jain: number;
+}
+
+const MOST_WAIT_MS = 5_000;
+
+/** `bitsPerSecond` 0: no limit. */
+export async function measureRate(
+  bitsPerSecond: number,
+  flows: number,
+  direction: Direction,
+  spanMs: number,
+): Promise<RateResult> {
+  const limit = bitsPerSecond === 0 ? "" : `, ${direction}-bps: ${bitsPerSecond}`;
+  await using limited = await startLimited(`  enabled: true\n  global: { id: all${limit} }`);
+  const all = new Receiver(spanMs);
+  const shares = Array.from({ length: flows }, () => 0);
+  const opened = shares.map((_, at) =>
+    limited.open({
+      direction,
+      source: "127.0.0.1",
+      target: "127.0.0.1",
+      onBytes(bytes) {
+        all.add(bytes);
+        shares[at] = (shares[at] as number) + bytes;
+      },
+    }),
+  );
+  await Promise.all(opened);
+  await firstByte(all);
+  await delay(spanMs);
+  const arrived = [...shares];
+  const peak = await limited.end();
+  const limitOr = bitsPerSecond === 0 ? all.bitsPerSecond : bitsPerSecond;
+  return {
+    bitsPerSecond: all.bitsPerSecond,
+    peak: peak === null ? null : peak / limitOr,
+    arrivedPeak: all.peakBitsPerSecond / limitOr,
+    jain: jain(arrived),
+  };
+}
+
+async function firstByte(receiver: Receiver): Promise<void> {
+  const startedMs = performance.now();
+  while (!receiver.started && performance.now() - startedMs < MOST_WAIT_MS) await delay(1);
+}
+
+export interface NestedResult {
+  readonly global: number;
+  readonly device: number;
+  readonly rule: number;
+}
+
+/** 100 Mbit/s for all, 20 for a device, 10 for what one rule of that device decides; in bit/s as they arrived. */
+export async function measureNested(spanMs: number, flowsEach: number): Promise<NestedResult> {
+  await using limited = await startLimited(`  enabled: true
+  global: { download-bps: 100000000 }
+  devices: [{ id: device, source-cidrs: [127.0.0.3/32], download-bps: 20000000 }]
+  rules: [{ id: rule, type: IP-CIDR, payload: 127.0.0.5/32, target: DIRECT, download-bps: 10000000 }]`);
+  const kinds = [
+    { source: "127.0.0.2", target: "127.0.0.1" },
+    { source: "127.0.0.3", target: "127.0.0.1" },
+    { source: "127.0.0.3", target: "127.0.0.5" },
+  ];
+  const arrived = kinds.map(() => new Receiver(spanMs));
+  const all = new Receiver(spanMs);
+  const device = new Receiver(spanMs);
+  const opening = kinds.flatMap((kind, at) =>
+    Array.from({ length: flowsEach }, () =>
+      limited.open({
+        ...kind,
+        direction: "download",
+        onBytes(bytes) {
+          all.add(bytes);
+          if (at > 0) device.add(bytes);
+          arrived[at]?.add(bytes);
+        },
+      }),
+    ),
+  );
+  await Promise.all(opening);
+  await firstByte(all);
+  await delay(spanMs + 500);
+  return {
+    global: all.bitsPerSecond,
+    device: device.bitsPerSecond,
+    rule: arrived[2]?.bitsPerSecond ?? 0,
+  };
+}
+
+const MBIT = 1e6;
+
+/** `budget`: seconds a measurement. */
+export async function run(out: (line: string) => void, budget: number): Promise<void> {
+  const spanMs = budget * 1000;
+  for (const mbit of [1, 10, 100, 1000])
+    for (const flows of [1, 64])
+      for (const direction of ["upload", "download"] as const) {
+        const result = await measureRate(mbit * MBIT, flows, direction, spanMs);
+        const free =
+          mbit < 1000
+            ? ""
+            : `; without a limit ${((await measureRate(0, flows, direction, 3000)).bitsPerSecond / MBIT).toFixed(0)} Mbit/s`;
+        out(
+          `${mbit} Mbit/s, ${flows} flows, ${direction}: ${percent(result.bitsPerSecond / (mbit * MBIT))}, ` +
+            `fullest 100 ms written ${result.peak?.toFixed(2) ?? "–"}×, arrived ${result.arrivedPeak.toFixed(2)}×, ` +
+            `Jain ${result.jain.toFixed(3)}${free}`,
+        );
+      }
+  for (const flows of [1, 8]) {
+    const { global, device, rule } = await measureNested(spanMs, flows);
+    out(
+      `nested 100/20/10, ${flows} flows each: global ${percent(global / 100e6)}, device ${percent(device / 20e6)}, rule ${percent(rule / 10e6)}`,
+    );
+  }
+}
+
+function percent(ratio: number): string {
+  const off = (ratio - 1) * 100;
+  return `${off < 0 ? "" : "+"}${off.toFixed(2)} %`;
+}
+
+if (import.meta.main) await run((line) => console.log(line), Number(process.argv[2] ?? 10));
