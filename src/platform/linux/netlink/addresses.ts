@@ -71,5 +71,5 @@ export function decodeAddress({ payload }: NetlinkMessage): LinkAddress | null {
   const length = family === AF_INET ? 4 : family === AF_INET6 ? 16 : 0;
   const bits = payload[1] as number;
   if (length === 0 || address?.length !== length || bits > length * 8) return null;
-  return { link: uint32At(payload, 4), address: address.slice(), bits, scope: payload[3] as number };
+  return { link: uint32At(payload, 4), address: Uint8Array.from(address), bits, scope: payload[3] as number };
 }

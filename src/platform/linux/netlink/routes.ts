@@ -127,7 +127,7 @@ export function decodeRoute({ payload }: NetlinkMessage): Route | null {
   if (bits > length * 8 || (bytes.length !== length && bits > 0)) return null;
   return {
     family,
-    destination: { bytes: bytes.slice(), bits },
+    destination: { bytes: Uint8Array.from(bytes), bits },
     table: uint32Of(attributes.get(RTA_TABLE)) ?? (payload[4] as number),
     link: uint32Of(attributes.get(RTA_OIF)) ?? firstHop(attributes.get(RTA_MULTIPATH)),
     metric: uint32Of(attributes.get(RTA_PRIORITY)) ?? 0,
