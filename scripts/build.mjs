@@ -87,9 +87,14 @@ function defaultVersion() {
 }
 
 async function bundleTo(outfile) {
+  // Threads have files of their own; who starts one looks for it beside the program under this name.
   await build({
-    entryPoints: [join(root, "src/main.ts")],
-    outfile,
+    entryPoints: {
+      [basename(outfile, ".mjs")]: join(root, "src/main.ts"),
+      "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
+    },
+    outdir: dirname(outfile),
+    outExtension: { ".js": ".mjs" },
     bundle: true,
     platform: "node",
     format: "esm",
@@ -133,6 +138,7 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
   cpSync(bundle, join(folder, "lib", "weir.mjs"));
+  cpSync(join(dirname(bundle), "nft-worker.mjs"), join(folder, "lib", "nft-worker.mjs"));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,
     filter: (path) => !basename(path).startsWith("."),

@@ -1,8 +1,11 @@
 /** The door to devices, addresses, routes and rules. Where a system cannot, the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
 import { openLibc } from "./linux/libc.ts";
 import { Monitor, type MonitorOptions } from "./linux/netlink/monitor.ts";
-import { NetlinkSocket } from "./linux/netlink/socket.ts";
+import type { NetlinkMessage } from "./linux/netlink/message.ts";
+import { isRouteNews, isTableNews, NFTABLES_GROUP, ROUTE_GROUPS } from "./linux/netlink/news.ts";
+import { NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from "./linux/netlink/socket.ts";
 import { openPoller } from "./linux/uv-poll.ts";
 
 export { SystemError } from "./linux/libc.ts";
@@ -14,22 +17,48 @@ export { addRule, deleteRules, listRules, type IpRule, type ShownRule } from "./
 
 /** A socket for requests; the caller owns it. `key` is the configuration key that needs it. Throws `ConfigError`. */
 export function openNetlink(key: string, system: string = process.platform): NetlinkSocket {
-  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
-  const libc = openLibc();
-  if (libc === null)
-    throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
-  return new NetlinkSocket(process.getBuiltinModule("node:ffi"), libc);
+  return open(key, NETLINK_ROUTE, system);
+}
+
+export interface NetworkWatch {
+  readonly parts: readonly (keyof typeof ROUTE_GROUPS)[];
+  /** Beside default routes, which routes are news. */
+  readonly tables: readonly number[];
+  readonly log: Log;
 }
 
 /** Calls `on` soon after a change, at most once a second, until it is disposed. Throws `ConfigError`. */
-export function watchNetwork(key: string, options: MonitorOptions, on: () => void): Disposable {
-  const socket = openNetlink(key);
+export function watchNetwork(key: string, { parts, tables, log }: NetworkWatch, on: () => void): Disposable {
+  const groups = parts.flatMap((part) => ROUTE_GROUPS[part]);
+  const wanted = new Set(tables);
+  const isNews = (message: NetlinkMessage) => isRouteNews(message, wanted);
+  return watch(key, NETLINK_ROUTE, { groups, isNews, log }, on);
+}
+
+/** The same for tables, chains and rules of nftables, whoever changes them. Throws `ConfigError`. */
+export function watchNftables(key: string, log: Log, on: () => void): Disposable {
+  return watch(key, NETLINK_NETFILTER, { groups: [NFTABLES_GROUP], isNews: isTableNews, log }, on);
+}
+
+function watch(key: string, protocol: number, options: MonitorOptions, on: () => void): Disposable {
   const poller = openPoller();
+  if (poller === null) throw lacking(key);
+  const socket = open(key, protocol, process.platform);
   try {
-    if (poller === null) throw new ConfigError(`${key}: needs a runtime with node:ffi`);
     return new Monitor(socket, poller, options, on);
   } catch (error) {
     socket[Symbol.dispose]();
     throw error;
   }
+}
+
+function open(key: string, protocol: number, system: string): NetlinkSocket {
+  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
+  const libc = openLibc();
+  if (libc === null) throw lacking(key);
+  return new NetlinkSocket(process.getBuiltinModule("node:ffi"), libc, protocol);
+}
+
+function lacking(key: string): ConfigError {
+  return new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
 }

@@ -16,8 +16,8 @@ export class SystemError extends Error {
 }
 
 export interface Libc {
-  /** A non-blocking, close-on-exec socket; the caller owns the descriptor. */
-  socket(family: number, type: number): number;
+  /** A non-blocking, close-on-exec socket; the caller owns the descriptor. `protocol` 0 is the family's usual one. */
+  socket(family: number, type: number, protocol?: number): number;
   /** `what` names the option in the error. */
   setsockopt(fd: number, level: number, option: number, value: Uint8Array, what: string): void;
   /** Fills `value` and answers with how many bytes the kernel wrote. */
@@ -49,8 +49,8 @@ export function openLibc(): Libc | null {
   };
   const libc: Libc & { readonly keepsLoaded: unknown } = {
     keepsLoaded: lib,
-    socket: (family, type) =>
-      check("socket", functions.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
+    socket: (family, type, protocol = 0) =>
+      check("socket", functions.socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol)),
     setsockopt: (fd, level, option, value, what) =>
       void check(what, functions.setsockopt(fd, level, option, value, value.byteLength)),
     getsockopt(fd, level, option, value) {

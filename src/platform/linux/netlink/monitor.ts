@@ -1,19 +1,10 @@
-/** Tells that devices, addresses, routes or rules have changed: the multicast groups of rtnetlink(7), coalesced. */
+/** Tells that something in the kernel has changed: the multicast groups of netlink(7), coalesced. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Poller, Watch } from "../uv-poll.ts";
 import { SystemError } from "../libc.ts";
 import type { NetlinkMessage } from "./message.ts";
-import { decodeRoute, RTM_DELROUTE, RTM_NEWROUTE } from "./routes.ts";
 import type { NetlinkSocket } from "./socket.ts";
-
-const GROUPS = {
-  link: [1],
-  address: [5, 9],
-  route: [7, 11],
-  rule: [8, 19],
-} as const;
-export type NetlinkGroup = keyof typeof GROUPS;
 
 /** Datagrams read in one turn; the rest wakes the next one. */
 const MOST_A_TURN = 64;
@@ -23,9 +14,9 @@ const SETTLE_MS = 20;
 const EVERY_MS = 1000;
 
 export interface MonitorOptions {
-  readonly groups: readonly NetlinkGroup[];
-  /** Routes of other tables, other than default routes, are no news: a full Internet table never rests. */
-  readonly tables: ReadonlySet<number>;
+  readonly groups: readonly number[];
+  /** May throw `ProtocolError`. */
+  readonly isNews: (message: NetlinkMessage) => boolean;
   readonly log: Log;
 }
 
@@ -42,7 +33,7 @@ export class Monitor implements Disposable {
     this.#socket = socket;
     this.#options = options;
     this.#on = on;
-    for (const group of options.groups) for (const number of GROUPS[group]) socket.join(number);
+    for (const group of options.groups) socket.join(group);
     this.#watch = poller.watch(socket.fd, () => this.#read());
   }
 
@@ -58,7 +49,7 @@ export class Monitor implements Disposable {
       for (let count = 0; count < MOST_A_TURN; count++) {
         const messages = this.#socket.poll();
         if (messages === null) break;
-        changed ||= messages.some((message) => isNews(message, this.#options.tables));
+        changed ||= messages.some(this.#options.isNews);
       }
     } catch (error) {
       changed = true; // ENOBUFS: the kernel dropped some of them
@@ -76,11 +67,4 @@ export class Monitor implements Disposable {
       this.#on();
     }, waitMs).unref();
   }
-}
-
-/** Throws `ProtocolError`. */
-export function isNews(message: NetlinkMessage, tables: ReadonlySet<number>): boolean {
-  if (message.type !== RTM_NEWROUTE && message.type !== RTM_DELROUTE) return true;
-  const route = decodeRoute(message);
-  return route !== null && (route.destination.bits === 0 || tables.has(route.table));
 }

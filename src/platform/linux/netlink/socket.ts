@@ -19,6 +19,8 @@ import {
   type NetlinkMessage,
 } from "./message.ts";
 
+export const NETLINK_ROUTE = 0;
+export const NETLINK_NETFILTER = 12;
 const AF_NETLINK = 16;
 const SOCK_RAW = 3;
 const SOL_NETLINK = 270;
@@ -52,12 +54,12 @@ export class NetlinkSocket implements Disposable {
   #sequence = 0;
   #open = true;
 
-  /** A socket of NETLINK_ROUTE. Throws `SystemError`. */
-  constructor(ffi: typeof Ffi, libc: Libc) {
+  /** Throws `SystemError`. */
+  constructor(ffi: typeof Ffi, libc: Libc, protocol: number) {
     this.#libc = libc;
     this.#library = ffi.dlopen(null, SIGNATURES);
     this.#errno = new Int32Array(ffi.toArrayBuffer(this.#library.functions.__errno_location(), 4, false));
-    this.fd = libc.socket(AF_NETLINK, SOCK_RAW);
+    this.fd = libc.socket(AF_NETLINK, SOCK_RAW, protocol);
     for (const option of [NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK]) this.#try(option);
   }
 

@@ -1,0 +1,28 @@
+/** The doors to TUN devices and what they need. Where a system cannot, the error names the configuration key. */
+import { ConfigError } from "#core/errors.ts";
+import { TunDevices } from "./linux/tun.ts";
+import { openPoller } from "./linux/uv-poll.ts";
+
+export {
+  CHECKSUM_VALID,
+  isNameTaken,
+  MOST_PACKET_BYTES,
+  NEEDS_CHECKSUM,
+  PACKET_AT,
+  VNET_BYTES,
+} from "./linux/tun.ts";
+export type { PacketBuffer, TunAsk, TunDevice, TunDevices } from "./linux/tun.ts";
+
+/** Throws `ConfigError` where this system has no TUN that this program can use. */
+export function openTunDevices(key: string, system: string = process.platform): TunDevices {
+  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
+  const poller = openPoller();
+  if (poller === null)
+    throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
+  if (NARROW.has(process.arch))
+    throw new ConfigError(`${key}: needs a 64-bit system, this one is ${process.arch}`);
+  return new TunDevices(process.getBuiltinModule("node:ffi"), poller);
+}
+
+/** The structures that the kernel reads differ there. */
+const NARROW: ReadonlySet<string> = new Set(["arm", "ia32", "mipsel"]);
