@@ -1,0 +1,63 @@
+/** Who has a name or a credential already; with thousands of users a walk through all would be most of a change. */
+import { ApiError } from "#core/errors.ts";
+import { PersistentMap } from "#core/persistent-map.ts";
+import type { UserSupport } from "#core/protocol.ts";
+import type { UserRecord } from "./user-book.ts";
+
+type Named = Pick<UserRecord, "id" | "name" | "credential">;
+
+/** Of the users of one book. Immutable, as the book is. */
+export class BookIndex {
+  readonly #support: UserSupport;
+  /** Ids by what two users may not have in common. */
+  readonly #names: PersistentMap<string>;
+  readonly #identities: PersistentMap<string>;
+
+  private constructor(support: UserSupport, names: PersistentMap<string>, identities: PersistentMap<string>) {
+    this.#support = support;
+    this.#names = names;
+    this.#identities = identities;
+  }
+
+  static of(users: Iterable<Named>, support: UserSupport): BookIndex {
+    const all = [...users];
+    return new BookIndex(
+      support,
+      PersistentMap.from(all.map((user) => [nameKey(user), user.id])),
+      PersistentMap.from(all.map((user) => [identityOf(user, support), user.id])),
+    );
+  }
+
+  /** Throws `ApiError` 400 where another user of the listener has the name or the credential. */
+  refuseDoubles(listener: string, user: Named): void {
+    const isOther = (id: string | undefined) => id !== undefined && id !== user.id;
+    if (isOther(this.#names.get(nameKey(user))))
+      throw new ApiError(400, `name: listener ${listener} has a user of this name`);
+    if (isOther(this.#identities.get(identityOf(user, this.#support))))
+      throw new ApiError(
+        400,
+        `${this.#support.credential}: another user of listener ${listener} has the same`,
+      );
+  }
+
+  with(before: Named | null, after: Named | null): BookIndex {
+    const ofBoth = (keyOf: (user: Named) => string) => [
+      ...(before === null ? [] : [[keyOf(before), null] as const]),
+      ...(after === null ? [] : [[keyOf(after), after.id] as const]),
+    ];
+    return new BookIndex(
+      this.#support,
+      this.#names.with(ofBoth(nameKey)),
+      this.#identities.with(ofBoth((user) => identityOf(user, this.#support))),
+    );
+  }
+}
+
+/** Names that differ in case only are one name. */
+function nameKey({ name }: Named): string {
+  return name.toLowerCase();
+}
+
+function identityOf({ credential }: Named, support: UserSupport): string {
+  return support.identify(credential) ?? credential;
+}
