@@ -2,36 +2,69 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { openController, type Controller } from "#api/open-controller.ts";
-import { connectionsControl } from "#control/connections.ts";
+import { Agent, get } from "node:http";
 import { SILENT } from "#core/log.ts";
-import type { Decision } from "#core/router.ts";
-import type { Ip } from "#core/session.ts";
-import { LiveTable } from "#relay/live-table.ts";
 import { OPEN_OPTIONS } from "../test/support/api-app.ts";
-import { connection } from "../test/support/connection-view.ts";
 import { MemoryControl } from "../test/support/memory-control.ts";
 import { latencies, quantile, slowClients } from "../test/support/slow-clients.ts";
+import { fullTable } from "./controller-table.ts";
 
 export const NAME = "controller";
 
 const ENTRIES = 5000;
 const FRAMES = 15;
+const FRESH = 7;
+const ANSWERS = 8;
 const CROWD = 2000;
 
-/** The table and the views of the real program; the rest is in memory. */
-class TableControl extends MemoryControl {
-  readonly table = new LiveTable();
-  override readonly connections = connectionsControl(this.table, () => "");
-}
-
 export async function run(out: (line: string) => void): Promise<void> {
+  out(await firstAnswers());
   out(await watching());
   out(await crowded());
 }
 
+/** CPU time of a fresh process for its first answers, all its threads together: compilers and collectors work beside. */
+async function firstAnswers(): Promise<string> {
+  const costs: number[][] = [];
+  for (let run = 0; run < FRESH; run++) costs.push(await answersOfAFreshOne());
+  const median = (at: number) =>
+    quantile(
+      costs.map((list) => list[at] as number).sort((a, b) => a - b),
+      0.5,
+    ).toFixed(0);
+  const shown = Array.from({ length: ANSWERS }, (_, at) => median(at)).join(", ");
+  return `GET /connections, ${ENTRIES} entries, ms of CPU for the first ${ANSWERS} answers of a process: ${shown}`;
+}
+
+async function answersOfAFreshOne(): Promise<number[]> {
+  const server = fork(new URL("./controller-first.ts", import.meta.url), [String(ENTRIES)]);
+  const agent = new Agent({ keepAlive: true });
+  try {
+    const [port] = (await once(server, "message")) as [number];
+    const tell = async (what: string): Promise<number> => {
+      server.send(what);
+      return ((await once(server, "message")) as [number])[0];
+    };
+    const ask = async (path: string): Promise<void> => {
+      const [response] = await once(get({ host: "127.0.0.1", port, path, agent }), "response");
+      await once((response as NodeJS.ReadableStream).resume(), "end");
+    };
+    await ask("/version"); // what the first request of all costs is another matter
+    const costs: number[] = [];
+    for (let answer = 0; answer < ANSWERS; answer++) {
+      await tell("begin");
+      await ask("/connections");
+      costs.push(await tell("end"));
+    }
+    return costs;
+  } finally {
+    agent.destroy();
+    server.kill();
+  }
+}
+
 async function watching(): Promise<string> {
-  const control = new TableControl();
-  for (let at = 0; at < ENTRIES; at++) openOne(control.table, at);
+  const control = fullTable(ENTRIES);
   await using controller = await openPlain(control);
   const reader = fork(new URL("./controller-reader.ts", import.meta.url), [String(portOf(controller))]);
   try {
@@ -49,22 +82,6 @@ async function watching(): Promise<string> {
   } finally {
     reader.kill();
   }
-}
-
-function openOne(table: LiveTable, at: number): void {
-  const host = `host${at}.example.com`;
-  const { metadata, chain, process } = connection(host);
-  const entry = table.open(metadata);
-  entry.decision = {
-    outbound: null as never, // views ask it for nothing but its provider
-    chain,
-    groups: [],
-    destination: { host, ip: "203.0.113.9" as Ip, port: 443 },
-    dnsMode: "normal",
-    rule: null,
-    unruled: false,
-    facts: { ip: null, process } as Decision["facts"],
-  };
 }
 
 async function crowded(): Promise<string> {

@@ -18,7 +18,7 @@ export class Metrics {
 
   constructor(control: Control) {
     const { connections } = control;
-    this.#gauge("weir_connections", "Live sessions", () => count(connections.entries()));
+    this.#gauge("weir_connections", "Live sessions", () => connections.size);
     this.#gauge("process_resident_memory_bytes", "Resident set", () => control.memoryBytes());
     this.#gauge(
       "weir_event_loop_utilization",
@@ -71,10 +71,4 @@ export class Metrics {
     };
     const counter: Counter = new Counter({ name, help, registers: [this.#registry], collect });
   }
-}
-
-function count(items: Iterable<unknown>): number {
-  let total = 0;
-  for (const _ of items) total++;
-  return total;
 }

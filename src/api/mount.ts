@@ -78,7 +78,7 @@ async function serve(
   reply.code(route.answer.status);
   return reply
     .type("application/json")
-    .send(result instanceof JsonText ? result.text : JSON.stringify(result));
+    .send(result instanceof JsonText ? Buffer.from(result.text) : JSON.stringify(result));
 }
 
 function bodyOf(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<Uint8Array> {

@@ -6,7 +6,7 @@ import { connection } from "../../test/support/connection-view.ts";
 import { connectionsControl } from "./connections.ts";
 
 const decision = (host: string): Decision => ({
-  outbound: null as never, // nobody asks it for anything
+  outbound: { name: "Node 1" } as never, // nobody asks it for more
   chain: ["Proxy", "Node 1"],
   groups: [],
   destination: { host, ip: null, port: 443 },
@@ -16,18 +16,23 @@ const decision = (host: string): Decision => ({
   facts: { ip: null } as Decision["facts"],
 });
 
-test("the metadata of a view is the same object as long as the decision is", () => {
+test("a view is settled by the decision, which names the destination from then on", () => {
   const table = new LiveTable();
-  const control = connectionsControl(table, () => "");
-  const shown = () => [...control.entries()].map(({ metadata }) => metadata);
+  const control = connectionsControl(table, ({ name }) => `provider of ${name}`);
+  const shown = () => [...control.entries()][0];
   const entry = table.open(connection("a.example").metadata);
-  assert.equal(shown()[0], entry.metadata);
+  assert.equal(shown()?.settled, null);
+  assert.equal(shown()?.destination.host, "a.example");
+  assert.deepEqual([shown()?.chain, shown()?.providerChain], [[], []]);
   entry.decision = decision("b.example");
-  const [first] = shown();
-  assert.equal(first?.destination.host, "b.example");
-  assert.equal(shown()[0], first);
+  assert.equal(shown()?.settled, shown()?.settled);
+  assert.equal(shown()?.destination.host, "b.example");
+  assert.deepEqual(shown()?.providerChain, ["", "provider of Node 1"]);
+  const before = shown()?.settled;
   entry.decision = decision("c.example");
-  assert.equal(shown()[0]?.destination.host, "c.example");
+  assert.notEqual(shown()?.settled, before);
+  assert.equal(shown()?.destination.host, "c.example");
+  assert.equal(shown()?.metadata, entry.metadata);
 });
 
 test("sessions that share a decision keep their own metadata", () => {
@@ -36,10 +41,9 @@ test("sessions that share a decision keep their own metadata", () => {
   const shared = decision("b.example");
   const entries = [1, 2].map(() => table.open(connection("a.example").metadata));
   for (const entry of entries) entry.decision = shared;
-  const ids = entries.map(({ metadata }) => metadata.id);
-  for (const _ of [1, 2])
-    assert.deepEqual(
-      [...control.entries()].map(({ metadata }) => metadata.id),
-      ids,
-    );
+  assert.equal(control.size, 2);
+  assert.deepEqual(
+    [...control.entries()].map(({ metadata }) => metadata),
+    entries.map(({ metadata }) => metadata),
+  );
 });

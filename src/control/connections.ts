@@ -9,10 +9,12 @@ type ProviderOf = (outbound: Outbound) => string;
 
 /** The live table as the API shows it. Views are made one at a time while somebody iterates. */
 export function connectionsControl(live: LiveConnections, providerOf: ProviderOf): ConnectionsControl {
-  const shown = new ShownMetadata();
   return {
+    get size() {
+      return live.size;
+    },
     *entries() {
-      for (const connection of live) yield viewOf(connection, shown, providerOf);
+      for (const connection of live) yield new View(connection, providerOf);
     },
     totals: () => ({ uploadBytes: live.uploadTotalBytes, downloadBytes: live.downloadTotalBytes }),
     close: (id) => live.close(id),
@@ -20,48 +22,81 @@ export function connectionsControl(live: LiveConnections, providerOf: ProviderOf
   };
 }
 
-/**
- * The metadata with the destination that was decided on. As long as a decision stands it is the same object: what the
- * API has written about a session is kept by it.
- */
-class ShownMetadata {
-  /** By the session and not by the decision, which several sessions may share. */
-  readonly #shown = new WeakMap<Metadata, { readonly decision: Decision; readonly metadata: Metadata }>();
+/** Works out only what is asked for: of most sessions that is two counters a second. */
+class View implements ConnectionView {
+  readonly #live: LiveConnection;
+  readonly #providerOf: ProviderOf;
+  readonly metadata: Metadata;
+  readonly settled: Decision | null;
 
-  of(metadata: Metadata, decision: Decision | null): Metadata {
-    if (decision === null) return metadata;
-    const known = this.#shown.get(metadata);
-    if (known?.decision === decision) return known.metadata;
-    const fresh = { ...metadata, destination: decision.destination };
-    this.#shown.set(metadata, { decision, metadata: fresh });
-    return fresh;
+  constructor(live: LiveConnection, providerOf: ProviderOf) {
+    this.#live = live;
+    this.#providerOf = providerOf;
+    this.metadata = live.metadata;
+    this.settled = live.decision;
   }
-}
 
-function viewOf(
-  { metadata, decision, uploadBytes, downloadBytes, remoteAddress }: LiveConnection,
-  shown: ShownMetadata,
-  providerOf: ProviderOf,
-): ConnectionView {
-  const facts = decision?.facts;
-  return {
-    metadata: shown.of(metadata, decision),
-    sniffedHost: decision?.sniffedHost ?? "",
-    // Before the decision the address may be a fake one, which is not for people to see.
-    destinationIp: decision?.destination.ip ?? facts?.ip ?? null,
-    dnsMode: decision?.dnsMode ?? "normal",
-    process: facts?.process ?? null,
-    remoteHost: remoteAddress,
-    sourceGeoIp: null,
-    destinationGeoIp: null,
-    sourceAsn: "",
-    destinationAsn: "",
-    chain: decision?.chain ?? [],
-    providerChain:
-      decision?.chain.map((_, at, chain) => (at === chain.length - 1 ? providerOf(decision.outbound) : "")) ??
-      [],
-    rule: decision?.rule ?? null,
-    uploadBytes,
-    downloadBytes,
-  };
+  get destination() {
+    return this.settled?.destination ?? this.metadata.destination;
+  }
+
+  get sniffedHost() {
+    return this.settled?.sniffedHost ?? "";
+  }
+
+  /** Before the decision the address may be a fake one, which is not for people to see. */
+  get destinationIp() {
+    return this.settled?.destination.ip ?? this.settled?.facts.ip ?? null;
+  }
+
+  get dnsMode() {
+    return this.settled?.dnsMode ?? "normal";
+  }
+
+  get process() {
+    return this.settled?.facts.process ?? null;
+  }
+
+  get remoteHost() {
+    return this.#live.remoteAddress;
+  }
+
+  get sourceGeoIp() {
+    return null;
+  }
+
+  get destinationGeoIp() {
+    return null;
+  }
+
+  get sourceAsn() {
+    return "";
+  }
+
+  get destinationAsn() {
+    return "";
+  }
+
+  get chain() {
+    return this.settled?.chain ?? [];
+  }
+
+  get providerChain() {
+    const { settled } = this;
+    if (settled === null) return [];
+    const last = settled.chain.length - 1;
+    return settled.chain.map((_, at) => (at === last ? this.#providerOf(settled.outbound) : ""));
+  }
+
+  get rule() {
+    return this.settled?.rule ?? null;
+  }
+
+  get uploadBytes() {
+    return this.#live.uploadBytes;
+  }
+
+  get downloadBytes() {
+    return this.#live.downloadBytes;
+  }
 }

@@ -12,7 +12,7 @@ import type { GovernanceControl } from "./governance.ts";
 import type { LogEvent, LogLevel } from "./log.ts";
 import type { DnsMode } from "./router.ts";
 import type { ProcessInfo } from "./rule.ts";
-import type { Ip, Metadata } from "./session.ts";
+import type { Destination, Ip, Metadata } from "./session.ts";
 
 export interface Control {
   readonly build: BuildView;
@@ -211,9 +211,13 @@ export interface RuleProvidersControl {
 
 // --- connections and traffic -----------------------------------------------------------------------------------
 
-/** A live session, read at once. `metadata` is the same object as long as the session lives; the view itself need not be. */
+/** A live session, read at once: a view may change with the session. `metadata` is the same object as long as it lives. */
 export interface ConnectionView {
   readonly metadata: Metadata;
+  /** As long as this is the same object, `remoteHost` and the counters alone may change; null: everything may. */
+  readonly settled: object | null;
+  /** What was decided on; before that, what the client asked for. */
+  readonly destination: Destination;
   /** "" unless sniffing found a name. */
   readonly sniffedHost: string;
   /** Resolved or literal; null when unknown. */
@@ -238,6 +242,7 @@ export interface ConnectionView {
 }
 
 export interface ConnectionsControl {
+  readonly size: number;
   /** Iterates the live table in any order; nothing is copied. */
   entries(): Iterable<ConnectionView>;
   /** Bytes of all sessions since start; never decrease. */

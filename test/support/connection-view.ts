@@ -16,6 +16,8 @@ export function connection(host: string, id: string = randomUUID()): ConnectionV
       dscp: null,
       acceptedAtMs: 1_767_323_045_678,
     },
+    settled: null,
+    destination: { host, ip: null, port: 443 },
     sniffedHost: "",
     destinationIp: null,
     dnsMode: "normal",

@@ -324,12 +324,20 @@ export class MemoryControl implements c.Control {
     return { name: "ads", ...kind, ruleCount: 1, updatedAtMs: null, payload: ["ads.example"] };
   }
 
-  readonly connections: c.ConnectionsControl = {
-    entries: () => this.live.values(),
-    totals: () => ({ uploadBytes: this.uploadTotal, downloadBytes: this.downloadTotal }),
-    close: (id) => this.live.delete(id),
-    closeAll: () => this.live.clear(),
-  };
+  readonly connections: c.ConnectionsControl = this.#connections();
+
+  #connections(): c.ConnectionsControl {
+    const { live } = this;
+    return {
+      get size() {
+        return live.size;
+      },
+      entries: () => live.values(),
+      totals: () => ({ uploadBytes: this.uploadTotal, downloadBytes: this.downloadTotal }),
+      close: (id) => live.delete(id),
+      closeAll: () => live.clear(),
+    };
+  }
 
   /** Adds a live session to look at. */
   connect(host: string): c.ConnectionView {

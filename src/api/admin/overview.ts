@@ -30,7 +30,7 @@ export function overviewJson(control: Control, admin: UserAdmin) {
     traffic: {
       uplink_total: uploadBytes,
       downlink_total: downloadBytes,
-      active_connections: [...control.connections.entries()].length,
+      active_connections: control.connections.size,
     },
     users: { total, enabled, disabled: total - enabled },
     capabilities: { quota: false, expiration: false },

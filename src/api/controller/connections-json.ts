@@ -1,37 +1,28 @@
 /**
- * GET /connections is read every second by every open dashboard, so what does not change any more once a session
- * is under way is written once, and only its counters are put in between.
+ * GET /connections is read every second by every open dashboard, so the text of a session that is under way is kept and
+ * only its counters are written anew. Keeping costs several times what writing it once does: the first documents would
+ * pay for all sessions at once, so each pays for some and writes the others in one go.
  */
 import type { ConnectionView, Control } from "#core/control.ts";
 import type { Metadata } from "#core/session.ts";
 
-/** The JSON of one session around its two counters, and the values that it was made from. */
-interface Written extends Changing {
+/** The JSON of one session up to its counters, and what has to be the same for it to stay true. */
+interface Kept {
+  readonly settled: object;
+  readonly remoteHost: string;
   readonly head: string;
-  readonly tail: string;
 }
 
-/** What routing, sniffing and look-ups fill in while a session is young. */
-type Changing = Pick<
-  ConnectionView,
-  | "sniffedHost"
-  | "destinationIp"
-  | "dnsMode"
-  | "process"
-  | "remoteHost"
-  | "sourceGeoIp"
-  | "destinationGeoIp"
-  | "sourceAsn"
-  | "destinationAsn"
-  | "chain"
-  | "providerChain"
-  | "rule"
->;
+/** How many texts one document makes to keep. */
+const NEWLY_KEPT = 300;
+/** Stands before the first counter; text in between cannot hold it, its quotes would be escaped. */
+const UPLOAD = ',"upload":';
 
 export class ConnectionsWriter {
   readonly #control: Control;
   /** By the one thing of a session that stays the same object from accept to close. */
-  readonly #written = new WeakMap<Metadata, Written>();
+  readonly #kept = new WeakMap<Metadata, Kept>();
+  readonly #times = new TimeTexts();
 
   constructor(control: Control) {
     this.#control = control;
@@ -41,120 +32,91 @@ export class ConnectionsWriter {
     const { connections } = this.#control;
     const { uploadBytes, downloadBytes } = connections.totals();
     const memory = this.#control.memoryBytes();
-    const parts = [
-      `{"downloadTotal":${downloadBytes},"uploadTotal":${uploadBytes},"memory":${memory},"connections":[`,
-    ];
-    let separator = "";
+    const once: object[] = [];
+    let newlyKept = 0;
+    let text = "";
     for (const entry of connections.entries()) {
-      const { head, tail } = this.#around(entry);
-      parts.push(
-        separator,
-        head,
-        String(entry.uploadBytes),
-        `,"download":`,
-        String(entry.downloadBytes),
-        tail,
-      );
-      separator = ",";
+      let head = this.#headOf(entry);
+      if (head === null && entry.settled !== null && newlyKept < NEWLY_KEPT) {
+        newlyKept++;
+        head = this.#keep(entry, entry.settled);
+      }
+      if (head === null) once.push(shownOf(entry, this.#times));
+      else text += `${head}${entry.uploadBytes},"download":${entry.downloadBytes}},`;
     }
-    parts.push("]}");
-    return parts.join("");
+    const list = once.length === 0 ? text.slice(0, -1) : text + JSON.stringify(once).slice(1, -1);
+    return `{"downloadTotal":${downloadBytes},"uploadTotal":${uploadBytes},"memory":${memory},"connections":[${list}]}`;
   }
 
-  #around(entry: ConnectionView): Written {
-    const known = this.#written.get(entry.metadata);
-    if (known !== undefined && isSame(known, entry)) return known;
-    const fresh = written(entry);
-    this.#written.set(entry.metadata, fresh);
-    return fresh;
+  #headOf({ metadata, settled, remoteHost }: ConnectionView): string | null {
+    const kept = this.#kept.get(metadata);
+    return kept !== undefined && kept.settled === settled && kept.remoteHost === remoteHost
+      ? kept.head
+      : null;
+  }
+
+  #keep(entry: ConnectionView, settled: object): string {
+    const text = JSON.stringify(shownOf(entry, this.#times));
+    const head = text.slice(0, text.lastIndexOf(UPLOAD) + UPLOAD.length);
+    this.#kept.set(entry.metadata, { settled, remoteHost: entry.remoteHost, head });
+    return head;
   }
 }
 
-/** Spelled out: a loop over names costs five times as much. */
-function isSame(before: Changing, now: Changing): boolean {
-  return (
-    isSameList(before.chain, now.chain) &&
-    before.rule === now.rule &&
-    before.remoteHost === now.remoteHost &&
-    before.destinationIp === now.destinationIp &&
-    before.sniffedHost === now.sniffedHost &&
-    before.process === now.process &&
-    before.dnsMode === now.dnsMode &&
-    isSameList(before.providerChain, now.providerChain) &&
-    isSameList(before.sourceGeoIp, now.sourceGeoIp) &&
-    isSameList(before.destinationGeoIp, now.destinationGeoIp) &&
-    before.sourceAsn === now.sourceAsn &&
-    before.destinationAsn === now.destinationAsn
-  );
+/** RFC 3339 with milliseconds and an offset; sessions of one second share what the calendar says of it. */
+class TimeTexts {
+  #second = Number.NaN;
+  #text = "";
+
+  of(atMs: number): string {
+    const second = Math.floor(atMs / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#text = new Date(second * 1000).toISOString().slice(0, -4);
+    }
+    return `${this.#text}${String(atMs - second * 1000).padStart(3, "0")}+00:00`;
+  }
 }
 
-function isSameList(before: readonly string[] | null, now: readonly string[] | null): boolean {
-  if (before === now) return true;
-  if (before === null || now === null || before.length !== now.length) return false;
-  return before.every((item, at) => item === now[at]);
-}
-
-function written(entry: ConnectionView): Written {
+/** The counters come last. */
+function shownOf(entry: ConnectionView, times: TimeTexts) {
+  const { metadata, destination, process, chain, providerChain, rule } = entry;
+  const { id, network, inbound, source, dscp, acceptedAtMs } = metadata;
   return {
-    sniffedHost: entry.sniffedHost,
-    destinationIp: entry.destinationIp,
-    dnsMode: entry.dnsMode,
-    process: entry.process,
-    remoteHost: entry.remoteHost,
-    sourceGeoIp: entry.sourceGeoIp,
-    destinationGeoIp: entry.destinationGeoIp,
-    sourceAsn: entry.sourceAsn,
-    destinationAsn: entry.destinationAsn,
-    chain: entry.chain,
-    providerChain: entry.providerChain,
-    rule: entry.rule,
-    head: headJson(entry),
-    tail: tailJson(entry),
-  };
-}
-
-/** `{"id":…,"metadata":{…},"upload":` */
-function headJson(entry: ConnectionView): string {
-  const { metadata, process } = entry;
-  const { id, network, inbound, source, destination, dscp } = metadata;
-  const shown = {
-    network,
-    type: inbound.type,
-    sourceIP: source.ip,
-    destinationIP: entry.destinationIp ?? destination.ip ?? "",
-    sourceGeoIP: entry.sourceGeoIp,
-    destinationGeoIP: entry.destinationGeoIp,
-    sourceIPASN: entry.sourceAsn,
-    destinationIPASN: entry.destinationAsn,
-    sourcePort: String(source.port), // ports are text: dashboards compare them with "443"
-    destinationPort: String(destination.port),
-    inboundIP: inbound.local.ip,
-    inboundPort: String(inbound.local.port),
-    inboundName: inbound.name,
-    inboundUser: inbound.user ?? "",
-    rematchName: "",
-    host: destination.host ?? "",
-    dnsMode: entry.dnsMode,
-    uid: process?.uid ?? 0,
-    process: process?.name ?? "",
-    processPath: process?.path ?? "",
-    specialProxy: inbound.target ?? "",
-    specialRules: inbound.ruleList ?? "",
-    remoteDestination: entry.remoteHost,
-    dscp: dscp ?? 0,
-    sniffHost: entry.sniffedHost,
-  };
-  return `${JSON.stringify({ id, metadata: shown }).slice(0, -1)},"upload":`;
-}
-
-/** `,"start":…}` */
-function tailJson({ metadata, chain, providerChain, rule }: ConnectionView): string {
-  const shown = {
-    start: `${new Date(metadata.acceptedAtMs).toISOString().slice(0, -1)}+00:00`,
+    id,
+    metadata: {
+      network,
+      type: inbound.type,
+      sourceIP: source.ip,
+      destinationIP: entry.destinationIp ?? destination.ip ?? "",
+      sourceGeoIP: entry.sourceGeoIp,
+      destinationGeoIP: entry.destinationGeoIp,
+      sourceIPASN: entry.sourceAsn,
+      destinationIPASN: entry.destinationAsn,
+      sourcePort: String(source.port), // ports are text: dashboards compare them with "443"
+      destinationPort: String(destination.port),
+      inboundIP: inbound.local.ip,
+      inboundPort: String(inbound.local.port),
+      inboundName: inbound.name,
+      inboundUser: inbound.user ?? "",
+      rematchName: "",
+      host: destination.host ?? "",
+      dnsMode: entry.dnsMode,
+      uid: process?.uid ?? 0,
+      process: process?.name ?? "",
+      processPath: process?.path ?? "",
+      specialProxy: inbound.target ?? "",
+      specialRules: inbound.ruleList ?? "",
+      remoteDestination: entry.remoteHost,
+      dscp: dscp ?? 0,
+      sniffHost: entry.sniffedHost,
+    },
+    start: times.of(acceptedAtMs),
     chains: chain.toReversed(), // the leaf comes first here
     providerChains: providerChain.toReversed(),
     rule: rule?.apiType ?? "",
     rulePayload: rule?.payload ?? "",
+    upload: entry.uploadBytes,
+    download: entry.downloadBytes,
   };
-  return `,${JSON.stringify(shown).slice(1)}`;
 }

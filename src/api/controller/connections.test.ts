@@ -6,6 +6,8 @@ import { connection } from "../../../test/support/connection-view.ts";
 import { MemoryControl } from "../../../test/support/memory-control.ts";
 import { ConnectionsWriter } from "./connections-json.ts";
 
+const byText = (a: string, b: string): number => (a < b ? -1 : 1);
+
 interface Snapshot {
   readonly downloadTotal: number;
   readonly uploadTotal: number;
@@ -95,17 +97,41 @@ test("what changes while a session lives is shown, though most of its text is ke
   const live = {
     ...connection("a.example", "1"),
     chain: [] as readonly string[],
+    settled: null as object | null,
     uploadBytes: 0,
     remoteHost: "",
   };
   control.live.set("1", live);
   const shown = () => (JSON.parse(writer.write()) as Snapshot).connections[0];
   assert.deepEqual(shown()?.chains, []);
-  Object.assign(live, { chain: ["Proxy", "Node 1"], remoteHost: "203.0.113.1", uploadBytes: 7 });
-  assert.deepEqual(shown()?.chains, ["Node 1", "Proxy"]);
+  Object.assign(live, { chain: ["Proxy", "Node 1"], settled: {}, uploadBytes: 7 });
+  assert.deepEqual([shown()?.chains, shown()?.upload], [["Node 1", "Proxy"], 7]);
+  Object.assign(live, { remoteHost: "203.0.113.1", uploadBytes: 8 });
   assert.equal(shown()?.metadata.remoteDestination, "203.0.113.1");
-  assert.equal(shown()?.upload, 7);
-  control.live.set("1", { ...live, chain: ["Proxy", "Node 2"], providerChain: ["", "remote"] }); // a fresh view
+  assert.equal(shown()?.upload, 8);
+  live.uploadBytes = 9;
+  assert.equal(shown()?.upload, 9);
+  // a fresh view of the same session that goes elsewhere
+  control.live.set("1", { ...live, settled: {}, chain: ["Proxy", "Node 2"], providerChain: ["", "remote"] });
   assert.deepEqual(shown()?.chains, ["Node 2", "Proxy"]);
   assert.deepEqual(shown()?.providerChains, ["remote", ""]);
+});
+
+test("sessions with and without a kept text, old and new ones, say the same in every document", () => {
+  const control = new MemoryControl();
+  const writer = new ConnectionsWriter(control);
+  const bait = ',"upload":1,"download":2}';
+  const names = Array.from({ length: 1_200 }, (_, at) => `host-${at}${bait}.example`);
+  for (const name of names) control.live.set(name, { ...connection(name), settled: {} });
+  for (let documents = 0; documents < 4; documents++) {
+    const { connections } = JSON.parse(writer.write()) as Snapshot;
+    assert.deepEqual(
+      connections.map(({ metadata }) => String(metadata["host"])).toSorted(byText),
+      names.toSorted(byText),
+    );
+    assert.ok(connections.every(({ upload, download }) => upload === 1024 && download === 20_480));
+    const name = `late-${documents}${bait}`;
+    control.live.set(name, { ...connection(name), rule: { apiType: "Domain", payload: bait } });
+    names.push(name);
+  }
 });
