@@ -32,6 +32,8 @@ export interface InboundInfo {
   readonly type: string;
   /** The authenticated user, if the inbound knows users. */
   readonly user: string | null;
+  /** Of a managed user: the id, which stays when the name changes. */
+  readonly userId?: string;
   /** The listening side's own address for this conversation. */
   readonly local: Endpoint;
   /** Name of a sub-rule list that replaces `rules` for this listener. */
@@ -88,6 +90,8 @@ export interface DatagramSession {
   /** `destination` is that of the first datagram. */
   readonly metadata: Metadata;
   readonly flow: DatagramFlow;
+  /** Silence after which a path of it ends; absent: as for every other inbound. */
+  readonly idleMs?: number;
 }
 
 export type Session = StreamSession | DatagramSession;

@@ -100,7 +100,7 @@ export class Runtime {
     const served =
       session.network === "tcp"
         ? serve(session, this.#env)
-        : serveDatagrams(session, { ...this.#env, idleMs: UDP_IDLE_MS });
+        : serveDatagrams(session, { ...this.#env, idleMs: session.idleMs ?? UDP_IDLE_MS });
     void served.finally(() => this.#sessions.leave());
   }
 

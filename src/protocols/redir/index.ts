@@ -1,11 +1,9 @@
-import type { Socket } from "node:net";
 import { z } from "zod";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Destination } from "#core/session.ts";
-import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
-import { arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
+import { arrivalOf, describe, descriptorOf, guardErrors, streamSession } from "#net/accept.ts";
 import { familyOf, ipFromBytes } from "#net/ip.ts";
 import { loopsBack } from "#net/own-address.ts";
 import { openOriginalDestinations } from "#platform/transparent.ts";
@@ -37,9 +35,4 @@ async function open(_: object, env: InboundEnv): Promise<Inbound> {
     env.accept(streamSession(metadata, socket, () => {})); // a failed dial shows as a close
   });
   return { name: env.name, type: "redir", endpoints, async [Symbol.asyncDispose]() {} };
-}
-
-/** -1, which the kernel refuses, where the socket has closed meanwhile. */
-function descriptorOf(socket: StreamSocket): number {
-  return (socket as Socket & { _handle: { fd: number } | null })._handle?.fd ?? -1;
 }

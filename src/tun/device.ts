@@ -1,0 +1,98 @@
+/** The device under a TUN inbound: opened under a free name, with its addresses, up. */
+import { readFileSync, writeFileSync } from "node:fs";
+import type { Log } from "#core/log.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import { bytesOfIp } from "#net/ip.ts";
+import { addAddress, openNetlink, setLink, type NetlinkSocket } from "#platform/netlink.ts";
+import { isNameTaken, openTunDevices, type TunDevice, type TunDevices } from "#platform/tun.ts";
+import type { TunSettings } from "./settings.ts";
+
+const DEFAULT_NAME = "Meta";
+/** The kernel's limit without the closing zero (IFNAMSIZ). */
+const MOST_NAME_BYTES = 15;
+const DEFAULT_MTU = 9000;
+/** The least that IPv6 works with, and the most that a header can say. */
+const MTU_RANGE = [1280, 65_535] as const;
+/** At 1,000 packets a pause of the collector loses traffic. */
+const QUEUE_PACKETS = 10_000;
+
+export function mtuOf({ mtu }: Pick<TunSettings, "mtu">): number {
+  return mtu === 0 ? DEFAULT_MTU : Math.max(MTU_RANGE[0], mtu);
+}
+
+/** Throws `ConfigError` naming the key. The device goes when it is closed. */
+export function openDevice(settings: TunSettings, log: Log): TunDevice {
+  const devices = openTunDevices("tun.enable");
+  if (Buffer.byteLength(settings.device) > MOST_NAME_BYTES)
+    throw new ConfigError(`tun.device ${settings.device}: a name has at most ${MOST_NAME_BYTES} bytes`);
+  const device = openNamed(devices, settings);
+  try {
+    if (settings.fileDescriptor === 0) setUp(device, settings, log);
+    return device;
+  } catch (error) {
+    device.close();
+    throw error instanceof ConfigError
+      ? error
+      : new ConfigError(`tun: cannot set up ${device.name}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function openNamed(devices: TunDevices, { device, gso, fileDescriptor }: TunSettings): TunDevice {
+  const open = (name: string) => devices.open({ name, offload: gso, fileDescriptor });
+  try {
+    if (device !== "" || fileDescriptor > 0) return open(device);
+    try {
+      return open(DEFAULT_NAME);
+    } catch (error) {
+      if (!isNameTaken(error)) throw error;
+      return open(`${DEFAULT_NAME}%d`);
+    }
+  } catch (error) {
+    const key = fileDescriptor > 0 ? `tun.file-descriptor ${fileDescriptor}` : "tun.enable";
+    const taken = isNameTaken(error) && device !== "" ? `; is there a device ${device} already?` : "";
+    const text = `${key}: ${messageOf(error)}${taken} (needs /dev/net/tun and CAP_NET_ADMIN)`;
+    throw new ConfigError(text, { cause: error });
+  }
+}
+
+function setUp(device: TunDevice, settings: TunSettings, log: Log): void {
+  using socket = openNetlink("tun.enable");
+  const { index, name } = device;
+  quietly(() => setLink(socket, index, { generateAddresses: false }));
+  setLink(socket, index, { mtuBytes: mtuOf(settings), transmitQueue: QUEUE_PACKETS });
+  letForeignSourcesIn(name, log);
+  for (const address of settings.addresses) add(socket, index, address);
+  setLink(socket, index, { up: true });
+}
+
+function add(socket: NetlinkSocket, index: number, { ip, bits }: TunSettings["addresses"][number]): void {
+  try {
+    addAddress(socket, index, bytesOfIp(ip), bits);
+  } catch (error) {
+    const key = ip.includes(":") ? "inet6-address" : "inet4-address";
+    throw new ConfigError(`tun.${key} ${ip}/${bits}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Replies come out of the TUN with the addresses of the world: a strict check of the way back would drop them. */
+function letForeignSourcesIn(name: string, log: Log): void {
+  const file = (device: string) => `/proc/sys/net/ipv4/conf/${device}/rp_filter`;
+  try {
+    writeFileSync(file(name), "0");
+    if (readFileSync(file("all"), "latin1").trim() === "1")
+      log.warning(
+        "[TUN] net.ipv4.conf.all.rp_filter is 1: the kernel drops replies of the TUN; set it to 0 or 2",
+      );
+  } catch (error) {
+    log.warning(() => `[TUN] rp_filter of ${name} cannot be switched off: ${messageOf(error)}`);
+  }
+}
+
+/** For what some kernels refuse and nothing depends on. */
+function quietly(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // Without IPv6 there are no addresses to generate.
+  }
+}

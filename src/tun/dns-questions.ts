@@ -1,0 +1,45 @@
+/** Questions over UDP that were meant for somebody else: answered by our service, as if whoever was asked had. */
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { DnsAnswers } from "#core/outbound.ts";
+import type { Packet } from "./packet.ts";
+import type { PacketWriter } from "./packet-writer.ts";
+
+/** At the bound further questions are dropped: clients ask again. */
+const MOST_RUNNING = 4096;
+
+export interface DnsQuestionsEnv {
+  /** Asked at every question; null: the `dns` section is off. */
+  readonly dns: () => DnsAnswers | null;
+  readonly log: Log;
+}
+
+export class DnsQuestions {
+  readonly #env: DnsQuestionsEnv;
+  readonly #writer: PacketWriter;
+  #running = 0;
+
+  constructor(env: DnsQuestionsEnv, writer: PacketWriter) {
+    this.#env = env;
+    this.#writer = writer;
+  }
+
+  /** False: nobody answers questions here. No session is kept. The payload belongs to this. */
+  ask(payload: Uint8Array, packet: Packet): boolean {
+    const dns = this.#env.dns();
+    if (dns === null) return false;
+    if (this.#running >= MOST_RUNNING) return true;
+    this.#running++;
+    const { bytes, sourceAt, destinationAt, addressBytes, sourcePort, destinationPort } = packet;
+    const client = bytes.slice(sourceAt, sourceAt + addressBytes);
+    const asked = bytes.slice(destinationAt, destinationAt + addressBytes);
+    dns
+      .answer(payload)
+      .then(
+        (answer) => void this.#writer.udp(asked, destinationPort, client, sourcePort, answer),
+        (error: unknown) => this.#env.log.debug(() => `[TUN] no DNS question: ${messageOf(error)}`),
+      )
+      .finally(() => this.#running--);
+    return true;
+  }
+}

@@ -1,0 +1,140 @@
+/** The NAT of the system stack: a port for every TCP flow, which nobody else gets while a socket uses it. */
+import type { Endpoint, Ip } from "#core/session.ts";
+import { ipFromBytes } from "#net/ip.ts";
+import { FlowTable } from "./flow-table.ts";
+
+export const FIRST_NAT_PORT = 10_000;
+const NAT_PORTS = 65_536 - FIRST_NAT_PORT;
+/** A flow without a socket, before the accept or after the close, is forgotten after this long without a packet. */
+const REST_MS = 60_000;
+const NONE = -1;
+
+export interface NatFlow {
+  readonly slot: number;
+  readonly source: Endpoint;
+  readonly destination: Endpoint;
+}
+
+/**
+ * Flows by source, destination and their ports, one table a family. A flow that a socket holds stays; the others stand in a
+ * line by the time of their last packet, from whose head they are forgotten. With all ports taken, the head of the
+ * line gives its port to a new flow; with all of them held, a new flow is refused.
+ */
+export class NatTable {
+  /** A key: source address, destination address, the two ports in one word. */
+  readonly flows: FlowTable;
+  readonly #addressWords: number;
+  readonly #held = new Uint8Array(NAT_PORTS);
+  readonly #seenAtMs = new Float64Array(NAT_PORTS);
+  /** The line, doubly linked. */
+  readonly #before = new Int32Array(NAT_PORTS).fill(NONE);
+  readonly #behind = new Int32Array(NAT_PORTS).fill(NONE);
+  #head = NONE;
+  #tail = NONE;
+
+  constructor(family: 4 | 6) {
+    this.#addressWords = family === 4 ? 1 : 4;
+    this.flows = new FlowTable(NAT_PORTS, this.#addressWords * 2 + 1);
+  }
+
+  get size(): number {
+    return this.flows.size;
+  }
+
+  /** The NAT port of `flows.key`; 0 where it has none. Counts as a packet. */
+  find(nowMs: number): number {
+    const slot = this.flows.find();
+    if (slot === NONE) return 0;
+    this.#touch(slot, nowMs);
+    return slot + FIRST_NAT_PORT;
+  }
+
+  /** A port for `flows.key`, which has none; 0: all are held. */
+  add(nowMs: number): number {
+    if (this.flows.size === NAT_PORTS) this.#forgetHead();
+    const slot = this.flows.insert();
+    if (slot === NONE) return 0;
+    this.#seenAtMs[slot] = nowMs;
+    this.#append(slot);
+    return slot + FIRST_NAT_PORT;
+  }
+
+  /** The slot of a NAT port whose flow is known, else -1. Counts as a packet. */
+  slotOf(port: number, nowMs: number): number {
+    const slot = port - FIRST_NAT_PORT;
+    if (slot < 0 || !this.flows.isLive(slot)) return NONE;
+    this.#touch(slot, nowMs);
+    return slot;
+  }
+
+  /** Whose flow a NAT port is; null: nobody's. */
+  endpointsOf(port: number): NatFlow | null {
+    const slot = port - FIRST_NAT_PORT;
+    if (slot < 0 || !this.flows.isLive(slot)) return null;
+    const words = this.#addressWords;
+    const ports = this.flows.word(slot, words * 2);
+    return {
+      slot,
+      source: { ip: this.#address(slot, 0), port: ports >>> 16 },
+      destination: { ip: this.#address(slot, words), port: ports & 0xffff },
+    };
+  }
+
+  #address(slot: number, from: number): Ip {
+    const bytes = new Uint8Array(this.#addressWords * 4);
+    const view = new DataView(bytes.buffer);
+    for (let index = 0; index < this.#addressWords; index++)
+      view.setInt32(index * 4, this.flows.word(slot, from + index));
+    return ipFromBytes(bytes);
+  }
+
+  /** A socket has the flow: it stays until `release`, which comes once for each call. */
+  hold(slot: number): void {
+    if (this.#held[slot] === 0) this.#remove(slot);
+    this.#held[slot] = (this.#held[slot] as number) + 1;
+  }
+
+  release(slot: number, nowMs: number): void {
+    this.#held[slot] = (this.#held[slot] as number) - 1;
+    if (this.#held[slot] !== 0) return;
+    this.#seenAtMs[slot] = nowMs;
+    this.#append(slot);
+  }
+
+  /** Forgets who has rested for long enough. */
+  sweep(nowMs: number): void {
+    while (this.#head !== NONE && nowMs - (this.#seenAtMs[this.#head] as number) >= REST_MS)
+      this.#forgetHead();
+  }
+
+  #touch(slot: number, nowMs: number): void {
+    if (this.#held[slot] !== 0 || this.#seenAtMs[slot] === nowMs) return;
+    this.#seenAtMs[slot] = nowMs;
+    this.#remove(slot);
+    this.#append(slot);
+  }
+
+  #forgetHead(): void {
+    const slot = this.#head;
+    if (slot === NONE) return;
+    this.#remove(slot);
+    this.flows.delete(slot);
+  }
+
+  #append(slot: number): void {
+    this.#before[slot] = this.#tail;
+    this.#behind[slot] = NONE;
+    if (this.#tail === NONE) this.#head = slot;
+    else this.#behind[this.#tail] = slot;
+    this.#tail = slot;
+  }
+
+  #remove(slot: number): void {
+    const before = this.#before[slot] as number;
+    const behind = this.#behind[slot] as number;
+    if (before === NONE) this.#head = behind;
+    else this.#behind[before] = behind;
+    if (behind === NONE) this.#tail = before;
+    else this.#before[behind] = before;
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * TCP of the system stack: packets of clients are turned towards a listener of the kernel, and its packets back, by
+ * changing addresses and ports where they lie. What is TCP about TCP stays with the kernel.
+ */
+import { NEEDS_CHECKSUM, PACKET_AT, type TunDevice } from "#platform/tun.ts";
+import { adjust, adjustPartial, sumOf, takenFrom } from "./checksum.ts";
+import type { NatTable } from "./nat-table.ts";
+import type { Packet } from "./packet.ts";
+import type { PacketWriter } from "./packet-writer.ts";
+
+const FIN = 0x01;
+const SYN = 0x02;
+const RST = 0x04;
+const ACK = 0x10;
+const FLAGS_AT = 13;
+const CHECKSUM_AT = 16;
+const V4_CHECKSUM_AT = PACKET_AT + 10;
+
+export interface SystemTcpEnv {
+  /** The TUN's own address, where the listener is, and the next one, which clients seem to come from. */
+  readonly address: Uint8Array;
+  readonly next: Uint8Array;
+  readonly listenPort: number;
+  readonly nat: NatTable;
+  readonly device: TunDevice;
+  readonly writer: PacketWriter;
+  /** May this packet's flow be opened? False: it is refused with a reset. */
+  readonly admits: (packet: Packet) => boolean;
+}
+
+/** One family. */
+export class SystemTcp {
+  readonly #env: SystemTcpEnv;
+  /** The sum of what every packet to the listener carries. */
+  readonly #addressSum: number;
+
+  constructor(env: SystemTcpEnv) {
+    this.#env = env;
+    const both = Uint8Array.from([...env.next, ...env.address]);
+    this.#addressSum = sumOf(new DataView(both.buffer), 0, both.length);
+  }
+
+  handle(packet: Packet, nowMs: number): void {
+    const { address, next, listenPort } = this.#env;
+    const ofListener = packet.sourcePort === listenPort && packet.hasAt(packet.sourceAt, address);
+    if (ofListener && packet.hasAt(packet.destinationAt, next)) this.#toClient(packet, nowMs);
+    else this.#toListener(packet, nowMs);
+  }
+
+  #toListener(packet: Packet, nowMs: number): void {
+    const { nat, writer, device, address, next, listenPort } = this.#env;
+    const port = this.#portOf(packet, nat, nowMs);
+    if (port === 0) {
+      const flags = packet.bytes[packet.transportAt + FLAGS_AT] as number;
+      if ((flags & RST) === 0) writer.reset(packet, flags);
+      return;
+    }
+    const { view, bytes, sourceAt, destinationAt, addressBytes, transportAt } = packet;
+    const addresses = takenFrom(view, sourceAt, sourceAt + addressBytes * 2) + this.#addressSum;
+    const ports = takenFrom(view, transportAt, transportAt + 4) + port + listenPort;
+    bytes.set(next, sourceAt);
+    bytes.set(address, destinationAt);
+    view.setUint16(transportAt, port);
+    view.setUint16(transportAt + 2, listenPort);
+    mend(packet, addresses, ports);
+    device.write(device.incoming, packet.length);
+  }
+
+  #portOf(packet: Packet, nat: NatTable, nowMs: number): number {
+    writeKey(packet, nat.flows.key);
+    const known = nat.find(nowMs);
+    if (known !== 0) return known;
+    const flags = packet.bytes[packet.transportAt + FLAGS_AT] as number;
+    if ((flags & (SYN | ACK | RST | FIN)) !== SYN || !this.#env.admits(packet)) return 0;
+    return nat.add(nowMs);
+  }
+
+  #toClient(packet: Packet, nowMs: number): void {
+    const { nat, device } = this.#env;
+    const slot = nat.slotOf(packet.destinationPort, nowMs);
+    if (slot < 0) return;
+    const { view, sourceAt, destinationAt, addressBytes, transportAt } = packet;
+    const words = addressBytes / 4;
+    let addresses = takenFrom(view, sourceAt, sourceAt + addressBytes * 2);
+    let ports = takenFrom(view, transportAt, transportAt + 4);
+    for (let index = 0; index < words; index++) {
+      view.setInt32(destinationAt + index * 4, nat.flows.word(slot, index));
+      view.setInt32(sourceAt + index * 4, nat.flows.word(slot, words + index));
+    }
+    const both = nat.flows.word(slot, words * 2);
+    view.setUint16(transportAt, both & 0xffff);
+    view.setUint16(transportAt + 2, both >>> 16);
+    addresses += sumOf(view, sourceAt, sourceAt + addressBytes * 2);
+    ports += sumOf(view, transportAt, transportAt + 4);
+    mend(packet, addresses, ports);
+    device.write(device.incoming, packet.length);
+  }
+}
+
+/** See `NatTable.flows`. */
+function writeKey({ view, sourceAt, addressBytes, transportAt }: Packet, key: Int32Array): void {
+  const words = addressBytes / 2;
+  for (let index = 0; index < words; index++) key[index] = view.getInt32(sourceAt + index * 4);
+  key[words] = view.getInt32(transportAt);
+}
+
+/** Where the kernel has left the sum to the device, the field holds that of the pseudo-header only: no ports in it. */
+function mend(packet: Packet, addresses: number, ports: number): void {
+  const { view, bytes, family, transportAt } = packet;
+  if (family === 4) adjust(view, V4_CHECKSUM_AT, addresses);
+  if (((bytes[0] as number) & NEEDS_CHECKSUM) !== 0)
+    adjustPartial(view, transportAt + CHECKSUM_AT, addresses);
+  else adjust(view, transportAt + CHECKSUM_AT, addresses + ports);
+}

@@ -1,0 +1,117 @@
+/** UDP of a TUN: one session per client socket, whatever it writes to; replies are packets from whoever replied. */
+import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
+import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
+import { clientFlow, type ClientFlow } from "#net/udp-clients.ts";
+import { FlowTable } from "./flow-table.ts";
+import { type Packet, UDP_HEADER_BYTES } from "./packet.ts";
+import type { PacketWriter } from "./packet-writer.ts";
+
+/** Sessions of one family; at the bound a datagram of one more source is refused. */
+const MOST_SESSIONS = 16_384;
+const NONE = -1;
+
+export interface UdpSessionsEnv {
+  readonly writer: PacketWriter;
+  /** Takes a new session over. */
+  readonly open: (source: Endpoint, destination: Destination, flow: DatagramFlow) => void;
+  /** A reply that is longer than a packet may be. */
+  readonly tooLong: (bytes: number, destination: Endpoint) => void;
+}
+
+interface Session {
+  readonly client: ClientFlow;
+  readonly source: Endpoint;
+  readonly sourceBytes: Uint8Array;
+  /** The destination of the last datagram: most of them have the same. */
+  destination: Destination;
+  readonly destinationBytes: Uint8Array;
+  /** Where the last reply came from. */
+  replyIp: Ip | null;
+  replyBytes: Uint8Array;
+}
+
+/** One family. */
+export class UdpSessions {
+  readonly #env: UdpSessionsEnv;
+  readonly #table: FlowTable;
+  readonly #sessions: (Session | null)[] = [];
+
+  constructor(family: 4 | 6, env: UdpSessionsEnv) {
+    this.#env = env;
+    this.#table = new FlowTable(MOST_SESSIONS, family === 4 ? 2 : 5);
+  }
+
+  get size(): number {
+    return this.#table.size;
+  }
+
+  /** False: there are too many sessions. */
+  deliver(packet: Packet): boolean {
+    const { view, sourceAt, addressBytes, transportAt } = packet;
+    const { key } = this.#table;
+    const words = addressBytes / 4;
+    for (let index = 0; index < words; index++) key[index] = view.getInt32(sourceAt + index * 4);
+    key[words] = view.getUint16(transportAt);
+    const slot = this.#table.find();
+    const session = slot === NONE ? this.#open(packet) : (this.#sessions[slot] as Session);
+    if (session === null) return false;
+    const destination = destinationOf(packet, session);
+    const from = transportAt + UDP_HEADER_BYTES;
+    // A copy: the packet's memory is used again for the next one.
+    session.client.arrived({ payload: Buffer.from(packet.bytes.subarray(from, packet.end)), destination });
+    if (slot === NONE) this.#env.open(session.source, destination, session.client.flow);
+    return true;
+  }
+
+  close(): void {
+    for (const session of this.#sessions) session?.client.close();
+  }
+
+  #open(packet: Packet): Session | null {
+    const slot = this.#table.insert();
+    if (slot === NONE) return null;
+    const { bytes, sourceAt, destinationAt, addressBytes } = packet;
+    const sourceBytes = bytes.slice(sourceAt, sourceAt + addressBytes);
+    const destinationBytes = bytes.slice(destinationAt, destinationAt + addressBytes);
+    const session: Session = {
+      client: clientFlow(
+        (item) => this.#reply(session, item),
+        () => {
+          this.#table.delete(slot);
+          this.#sessions[slot] = null;
+        },
+      ),
+      source: { ip: ipFromBytes(sourceBytes), port: packet.sourcePort },
+      sourceBytes,
+      destination: { host: null, ip: ipFromBytes(destinationBytes), port: packet.destinationPort },
+      destinationBytes,
+      replyIp: null,
+      replyBytes: sourceBytes,
+    };
+    this.#sessions[slot] = session;
+    return session;
+  }
+
+  #reply(session: Session, { payload, destination: { ip, port } }: Datagram): void {
+    if (ip === null) return; // a name cannot be a sender; sessions that began with an address never see one
+    if (ip !== session.replyIp) {
+      session.replyIp = ip;
+      session.replyBytes = bytesOfIp(ip);
+    }
+    const { replyBytes, sourceBytes, source } = session;
+    if (replyBytes.length !== sourceBytes.length) return; // a stranger of the other family: no packet can say so
+    if (!this.#env.writer.udp(replyBytes, port, sourceBytes, source.port, payload))
+      this.#env.tooLong(payload.length, source);
+  }
+}
+
+function destinationOf(packet: Packet, session: Session): Destination {
+  const { destination, destinationBytes } = session;
+  const port = packet.destinationPort;
+  if (destination.port === port && packet.hasAt(packet.destinationAt, destinationBytes)) return destination;
+  destinationBytes.set(
+    packet.bytes.subarray(packet.destinationAt, packet.destinationAt + packet.addressBytes),
+  );
+  session.destination = { host: null, ip: ipFromBytes(destinationBytes), port };
+  return session.destination;
+}
