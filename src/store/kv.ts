@@ -1,7 +1,7 @@
 /** One SQLite file of sealed records. What keeps two of them alike is backup.ts. */
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { checkFile, createFile, identityOf } from "./file-safety.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
@@ -41,7 +41,11 @@ export class KeyValueFile implements Disposable {
   readonly #parts: readonly string[];
   readonly #database: DatabaseSync;
   readonly #identity: string;
+  /** Compiled once: a commit takes a dozen, each thousands of times. */
+  readonly #statements = new Map<string, StatementSync>();
   #root: Root;
+  /** As it was read or written last. */
+  #rootBlob: Uint8Array = new Uint8Array();
 
   private constructor(path: string, parts: readonly string[], wasTouched: boolean) {
     this.path = path;
@@ -76,10 +80,10 @@ export class KeyValueFile implements Disposable {
     rmSync(path + SUM_SUFFIX, { force: true });
     createFile(path);
     const file = orDamaged(path, () => new KeyValueFile(path, parts, false));
-    file.#root = { generation: 0, rows: Object.fromEntries(parts.map((part) => [part, 0])) };
+    const root = { generation: 0, rows: Object.fromEntries(parts.map((part) => [part, 0])) };
     file.#transaction(() => {
       file.#putMeta("schema", uint64(SCHEMA_VERSION));
-      file.#putRoot(file.#root, nowMs);
+      return { root, blob: file.#putRoot(root, nowMs) };
     });
     return file;
   }
@@ -97,7 +101,7 @@ export class KeyValueFile implements Disposable {
 
   blob(part: string, key: string): Uint8Array | null {
     return orDamaged(this.path, () => {
-      const row = this.#database.prepare(`SELECT value FROM "${part}" WHERE key = ?`).get(key);
+      const row = this.#statement(`SELECT value FROM "${part}" WHERE key = ?`).get(key);
       return row === undefined ? null : (row["value"] as Uint8Array);
     });
   }
@@ -115,13 +119,12 @@ export class KeyValueFile implements Disposable {
     if (identityOf(this.path) !== this.#identity)
       throw new ConflictError(`${this.path}: the file was replaced or removed while in use`);
     this.#transaction(() => {
-      if (this.#storedRoot().generation !== this.#root.generation)
+      if (!Buffer.from(this.#rootBlob).equals(this.#metaBlob("root")))
         throw new ConflictError(`${this.path}: somebody else has written to it`);
       const rows = { ...this.#root.rows };
       for (const change of changes) rows[change.part] = (rows[change.part] ?? 0) + this.#apply(change);
       const next: Root = { generation, rows };
-      this.#putRoot(next, nowMs);
-      return next;
+      return { root: next, blob: this.#putRoot(next, nowMs) };
     });
   }
 
@@ -144,20 +147,27 @@ export class KeyValueFile implements Disposable {
   /** By how many the rows of its part have grown. */
   #apply({ part, key, blob }: SealedChange): number {
     if (blob === null)
-      return -Number(this.#database.prepare(`DELETE FROM "${part}" WHERE key = ?`).run(key).changes);
-    const updated = this.#database.prepare(`UPDATE "${part}" SET value = ? WHERE key = ?`).run(blob, key);
+      return -Number(this.#statement(`DELETE FROM "${part}" WHERE key = ?`).run(key).changes);
+    const updated = this.#statement(`UPDATE "${part}" SET value = ? WHERE key = ?`).run(blob, key);
     if (Number(updated.changes) === 1) return 0;
-    this.#database.prepare(`INSERT INTO "${part}" (key, value) VALUES (?, ?)`).run(key, blob);
+    this.#statement(`INSERT INTO "${part}" (key, value) VALUES (?, ?)`).run(key, blob);
     return 1;
   }
 
-  #transaction(work: () => Root | void): void {
+  #statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) this.#statements.set(sql, (statement = this.#database.prepare(sql)));
+    return statement;
+  }
+
+  #transaction(work: () => { readonly root: Root; readonly blob: Uint8Array }): void {
     const database = this.#database;
     try {
       database.exec("BEGIN IMMEDIATE");
-      const root = work();
+      const { root, blob } = work();
       database.exec("COMMIT");
-      if (root !== undefined) this.#root = root;
+      this.#root = root;
+      this.#rootBlob = blob;
     } catch (error) {
       if (database.isTransaction) database.exec("ROLLBACK");
       if (error instanceof StoreError) throw error;
@@ -173,7 +183,8 @@ export class KeyValueFile implements Disposable {
     const schema = this.#meta("schema").readBigUInt64BE();
     if (schema !== SCHEMA_VERSION)
       throw new ForeignFileError(`${this.path}: schema ${schema}, this version knows ${SCHEMA_VERSION}`);
-    const root = this.#storedRoot();
+    this.#rootBlob = this.#metaBlob("root");
+    const root = JSON.parse(this.#meta("root").toString()) as Root;
     for (const part of this.#parts) {
       let found = 0;
       for (const [key, blob] of this.blobs(part)) {
@@ -186,27 +197,28 @@ export class KeyValueFile implements Disposable {
     this.#root = root;
   }
 
-  #storedRoot(): Root {
-    return JSON.parse(this.#meta("root").toString()) as Root;
-  }
-
   #meta(key: string): Buffer {
-    const row = this.#database.prepare("SELECT value FROM meta WHERE key = ?").get(key);
+    return unseal(key, this.#metaBlob(key));
+  }
+
+  #metaBlob(key: string): Uint8Array {
+    const row = this.#statement("SELECT value FROM meta WHERE key = ?").get(key);
     if (row === undefined) throw new DamageError(`${this.path}: no record ${key}`);
-    return unseal(key, row["value"] as Uint8Array);
+    return row["value"] as Uint8Array;
   }
 
-  #putRoot(root: Root, nowMs: number): void {
-    this.#putMeta("root", Buffer.from(JSON.stringify(root)));
+  /** Answers with what it wrote. */
+  #putRoot(root: Root, nowMs: number): Uint8Array {
     this.#putMeta("checkpoint", uint64(BigInt(Math.trunc(nowMs))));
+    return this.#putMeta("root", Buffer.from(JSON.stringify(root)));
   }
 
-  #putMeta(key: string, original: Uint8Array): void {
-    this.#database
-      .prepare(
-        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-      )
-      .run(key, seal(key, original));
+  #putMeta(key: string, original: Uint8Array): Uint8Array {
+    const blob = seal(key, original);
+    this.#statement(
+      "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    ).run(key, blob);
+    return blob;
   }
 }
 
