@@ -2,18 +2,20 @@ import { join } from "node:path";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
 import type { Ledger } from "#core/meter.ts";
+import { RelayPath } from "#engine/relay-path.ts";
 import { SYSTEM_CLOCK } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
 import { PortalSlot } from "#governance/portal-slot.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
+import { Egress } from "#net/egress.ts";
 import { SocketPool } from "#net/socket-pool.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
+import { parseLink } from "#protocols/share-links/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
-import { countUsers } from "#users/counters.ts";
 import { Users } from "#users/users.ts";
 import { governanceStore } from "./governance-store.ts";
 import type { LogHub } from "./log.ts";
@@ -25,6 +27,8 @@ export interface Host extends Disposable {
   readonly log: LogHub;
   readonly files: SafeFiles;
   readonly sockets: SocketPool;
+  /** What a running TUN demands of every socket that leaves. */
+  readonly egress: Egress;
   readonly live: LiveTable;
   /** Every session has a meter of it, so that policies can be switched on at any time. */
   readonly ledger: GovernedLedger;
@@ -37,6 +41,8 @@ export interface Host extends Disposable {
   /** Takes the place of the cache's where `profile.store-selected` is false. */
   readonly choices: Choices;
   readonly sweep: Sweep;
+  /** Threads that move plain conversations, if the configuration and the system want it so. */
+  readonly relayPath: RelayPath;
   readonly datagrams: DatagramBudget;
 }
 
@@ -46,7 +52,9 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
   const governance = new Governance({ ledger, log, storeFile });
   const live = new LiveTable();
-  const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS });
+  const relayPath = new RelayPath(log);
+  live.look = () => relayPath.look();
+  const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
   const portals = new PortalSlot(
     {
       log,
@@ -63,15 +71,17 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     log,
     files,
     sockets: new SocketPool(),
+    egress: new Egress(),
     live,
     ledger,
-    metering: countUsers(ledger, users.counterOf),
+    metering: users.metering(ledger),
     users,
     governance,
     portals,
     cache,
     choices: new MemoryChoices(),
     sweep: new Sweep(),
+    relayPath,
     datagrams: new DatagramBudget(),
     [Symbol.dispose]() {
       portals[Symbol.dispose]();

@@ -5,10 +5,10 @@ import type { DialContext, Dialer } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { destinationText } from "#core/session.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import { openSockets } from "#platform/portable.ts";
 import { addressesOf } from "./addresses.ts";
 import type { Families, IpVersion } from "./addresses.ts";
 import { dialTcp } from "./dial.ts";
+import { EgressSockets, type Egress } from "./egress.ts";
 import { DirectFlow } from "./direct-flow.ts";
 import { applyKeepAlive, DEFAULT_KEEP_ALIVE } from "./keep-alive.ts";
 import type { KeepAlive } from "./keep-alive.ts";
@@ -20,6 +20,8 @@ export interface DirectDialerOptions {
   readonly interfaceName?: string;
   /** SO_MARK; 0 or absent: none. */
   readonly routingMark?: number;
+  /** What a TUN demands of sockets now; absent: nobody demands anything. */
+  readonly egress?: Egress;
   readonly ipVersion?: IpVersion;
   /** All addresses at once, the first handshake wins. */
   readonly tcpConcurrent?: boolean;
@@ -44,8 +46,8 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
   } = options;
   const families: Families = { ipVersion: options.ipVersion ?? "dual", ipv6: options.ipv6 ?? true };
   const staggerMs = options.tcpConcurrent === true ? 0 : STAGGER_MS;
-  const { interfaceName = "", routingMark = 0 } = options;
-  const sockets = openSockets({ interfaceName, routingMark });
+  const { interfaceName = "", routingMark = 0, egress = null } = options;
+  const sockets = new EgressSockets({ interfaceName, routingMark }, egress);
 
   return {
     async connect(destination: Destination, { signal }: DialContext): Promise<Duplex> {
@@ -53,7 +55,7 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
       const { port } = destination;
       const socket = await race(
         addresses.slice(0, MAX_ADDRESSES),
-        (ip: Ip, stop) => dialTcp({ ip, port }, { signal: stop, timeoutMs, sockets }),
+        async (ip: Ip, stop) => dialTcp({ ip, port }, { signal: stop, timeoutMs, sockets: sockets.for(ip) }),
         (loser) => loser.destroy(),
         { signal, staggerMs },
       );
@@ -64,7 +66,7 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
     associate(destination: Destination, { signal }: DialContext) {
       if (signal.aborted)
         return Promise.reject(new DialError("aborted", `udp ${destinationText(destination)}: aborted`));
-      return Promise.resolve(new DirectFlow({ resolver, families, sockets }));
+      return Promise.try(() => new DirectFlow({ resolver, families, sockets: sockets.for(destination.ip) }));
     },
   };
 }

@@ -10,6 +10,7 @@ import { isGroup } from "#core/outbound.ts";
 import type { Dns } from "#dns/dns.ts";
 import { serveDnsStream } from "#dns/server.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
+import type { Egress } from "#net/egress.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
@@ -27,6 +28,7 @@ export interface OutboundsEnv {
   readonly choices: Choices;
   readonly providers: ReadonlyMap<string, ProxyProvider>;
   readonly files: SafeFiles;
+  readonly egress: Egress;
   readonly log: Log;
 }
 
@@ -111,6 +113,7 @@ class Dialers {
       resolver,
       interfaceName: general.interfaceName,
       routingMark: general.routingMark,
+      egress: this.#env.egress,
       tcpConcurrent: general.tcpConcurrent,
       ipv6: general.ipv6,
       keepAlive: general.keepAlive,
@@ -156,7 +159,7 @@ async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv
 /** As for hijacked questions: a datagram is no longer than this. */
 const MAX_ANSWER_BYTES = 2048;
 
-function dnsAnswers(dns: Pick<Dns, "handle">, log: Log): DnsAnswers {
+export function dnsAnswers(dns: Pick<Dns, "handle">, log: Log): DnsAnswers {
   return {
     answer: (message) => dns.handle(message, { network: "udp", maxBytes: MAX_ANSWER_BYTES }),
     serve: (stream) => serveDnsStream(stream, (message, by) => dns.handle(message, by), log),

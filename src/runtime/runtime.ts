@@ -9,10 +9,14 @@ import type { Host } from "#host.ts";
 import { ANY_V6, bytesOfIp, parseIp } from "#net/ip.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { openProcessLookup } from "#platform/process.ts";
+import type { Carrier } from "#relay/carrier.ts";
 import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
+import { refuse } from "#relay/refuse.ts";
 import { serve, type ServeEnv } from "#relay/serve.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
 import { openRouter, type RuleRouter } from "#router/router.ts";
+import type { Passed } from "#users/gate.ts";
+import type { Users } from "#users/users.ts";
 import { Exits } from "./exits.ts";
 import { carryOver, FakeIpStore } from "./fake-ip-store.ts";
 import { Inbounds } from "./inbounds.ts";
@@ -50,6 +54,7 @@ export class Runtime {
   readonly #owned: AsyncDisposableStack;
   readonly #env: ServeEnv & DatagramEnv;
   readonly #sessions = new Tickets();
+  readonly #users: Users;
 
   private constructor(parts: Parts, owned: AsyncDisposableStack, { host }: RuntimeEnv) {
     this.config = parts.config;
@@ -61,6 +66,7 @@ export class Runtime {
     this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
     this.#owned = owned;
+    this.#users = host.users;
     const { metering: ledger, live, log, sweep, datagrams } = host;
     this.#env = {
       router: parts.router,
@@ -69,7 +75,7 @@ export class Runtime {
       live,
       log,
       sweep,
-      carrier: null,
+      carrier: parts.carrier,
       budget: datagrams,
       idleMs: TCP_IDLE_MS,
       halfClosedIdleMs: HALF_CLOSED_IDLE_MS,
@@ -80,8 +86,9 @@ export class Runtime {
   /** Throws with nothing left open and nothing changed; `previous` goes on. */
   static async open(config: Config, previous: Runtime | null, env: RuntimeEnv): Promise<Runtime> {
     await using undo = new AsyncDisposableStack();
+    const carrying = env.host.relayPath.choose(config.general.relay); // its threads start meanwhile
     const parts = await openParts(config, previous, env, undo);
-    const runtime = new Runtime(parts, undo.move(), env);
+    const runtime = new Runtime({ ...parts, carrier: await carrying }, undo.move(), env);
     if (runtime.names.dns !== null)
       carryOver(runtime.names.dns, previous?.names.dns?.exportState() ?? null, parts.fakeIps);
     return runtime;
@@ -95,13 +102,21 @@ export class Runtime {
   }
 
   /** Never throws; the session belongs to this runtime until it ends. */
-  serve(session: Session): void {
+  serve(arrived: Session): void {
     this.#sessions.enter();
+    const passed = this.#users.enter(arrived);
     const served =
-      session.network === "tcp"
-        ? serve(session, this.#env)
-        : serveDatagrams(session, { ...this.#env, idleMs: session.idleMs ?? UDP_IDLE_MS });
+      typeof passed === "string" ? refuse(arrived, passed, this.#env.log) : this.#servePassed(passed);
     void served.finally(() => this.#sessions.leave());
+  }
+
+  async #servePassed({ session, leave }: Passed): Promise<void> {
+    try {
+      if (session.network === "tcp") await serve(session, this.#env);
+      else await serveDatagrams(session, { ...this.#env, idleMs: session.idleMs ?? UDP_IDLE_MS });
+    } finally {
+      leave();
+    }
   }
 
   /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
@@ -126,6 +141,8 @@ interface Parts {
   readonly fakeIps: FakeIpStore | null;
   readonly lists: Lists;
   readonly dnsLeases: LeaseBook;
+  /** Null: the portable pump moves everything. */
+  readonly carrier: Carrier | null;
 }
 
 async function openParts(
@@ -133,10 +150,10 @@ async function openParts(
   previous: Runtime | null,
   { host, health, mode, accept, adopt, tolerant }: RuntimeEnv,
   undo: AsyncDisposableStack,
-): Promise<Parts> {
-  const { log, files, cache, sockets } = host;
+): Promise<Omit<Parts, "carrier">> {
+  const { log, files, cache, sockets, egress } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
-  const exits = new Exits({ interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive });
+  const exits = new Exits({ interfaceName, routingMark, egress, tcpConcurrent, ipv6, keepAlive });
   const lists = undo.use(await Lists.open(config, previous?.lists ?? null, { host, health, exits }));
   const { scope, countryOf } = lists;
   const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
@@ -150,6 +167,7 @@ async function openParts(
       health,
       providers: lists.proxyProviders.all,
       files,
+      egress,
       log,
     }),
   );
@@ -171,6 +189,7 @@ async function openParts(
     resolver: names.directResolver,
     interfaceName,
     routingMark,
+    egress,
     ipv6,
     keepAlive,
   });
