@@ -1,3 +1,5 @@
+import type { Ip } from "./session.ts";
+
 /**
  * Managed users as the admin API sees and commands them. Views are snapshots. Every listener has one revision that
  * grows with every change of its users; whoever changes something names the revision that was looked at.
@@ -29,8 +31,24 @@ export interface UserAdmin {
     id: string,
     revision: number,
   ): { readonly revision: number; readonly subscriptionUrl: string };
-  /** The share link behind a subscription token; null for a token of nobody who may have one. */
-  shareLink(token: string): string | null;
+  /** What is behind a subscription token; null for a token of nobody who may have a link. */
+  subscription(token: string): SubscriptionView | null;
+}
+
+/** Sensitive. */
+export interface SubscriptionView {
+  readonly link: string;
+  /** The same as a node of a configuration; null where there is no such node. */
+  readonly node: Readonly<Record<string, unknown>> | null;
+  /** What clients call it. */
+  readonly title: string;
+  /** Of the quota's present period; without a quota, of the counters. */
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+  /** 0: no quota. */
+  readonly totalBytes: number;
+  /** Null: never. */
+  readonly expiresAtMs: number | null;
 }
 
 export interface ManagedProtocolView {
@@ -51,6 +69,51 @@ export interface ManagedInboundView {
   readonly appliedRevision: number;
 }
 
+/** When what was used of a quota counts no more: in UTC, at midnight, on Monday, on the first. */
+export const QUOTA_CYCLES = ["day", "week", "month"] as const;
+export type QuotaCycle = (typeof QUOTA_CYCLES)[number];
+
+export interface UserQuota {
+  /** Upload and download together; above 0. */
+  readonly totalBytes: number;
+  /** `never`: the counters of the user are what is used. `window`: what the last `windowSeconds` have seen. */
+  readonly reset: "never" | QuotaCycle | "window";
+  /** An hour to 365 days; 0 unless there is a window. */
+  readonly windowSeconds: number;
+}
+
+/** What a user may have. Who is past a limit is nobody to the listener, or has sessions refused; others never notice. */
+export interface UserLimits {
+  readonly quota: UserQuota | null;
+  /** Null: never. */
+  readonly expiresAtMs: number | null;
+  /** Of all sessions together; 0: no limit. */
+  readonly uploadBitsPerSecond: number;
+  readonly downloadBitsPerSecond: number;
+  /** TCP streams and UDP associations at once; 0: no limit. */
+  readonly connections: number;
+  /** Source addresses with sessions at once; 0: no limit. */
+  readonly ips: number;
+}
+
+export interface QuotaView {
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+  /** When the present cycle ends; null where the quota has none. */
+  readonly resetsAtMs: number | null;
+}
+
+/** `limited`: the quota is used up. The first that holds of disabled, expired, limited. */
+export type UserStanding = "active" | "disabled" | "expired" | "limited";
+
+export interface OnlineIp {
+  readonly ip: Ip;
+  /** Sessions open now. */
+  readonly connections: number;
+  /** When one of them began or last moved bytes. */
+  readonly lastSeenMs: number;
+}
+
 export interface UserView {
   readonly id: string;
   readonly inbound: string;
@@ -66,6 +129,10 @@ export interface UserView {
   readonly activeConnections: number;
   readonly revision: number;
   readonly appliedRevision: number;
+  readonly standing: UserStanding;
+  readonly limits: UserLimits;
+  /** Null without a quota. */
+  readonly quota: QuotaView | null;
 }
 
 /** Sensitive. */
@@ -74,6 +141,8 @@ export interface UserDetailView extends UserView {
   readonly credential: string;
   /** Null: not eligible. */
   readonly subscriptionUrl: string | null;
+  /** Where the user's sessions come from, the longest known first. */
+  readonly online: readonly OnlineIp[];
 }
 
 /** Absent: not said. An empty credential counts as absent here. */
@@ -90,4 +159,22 @@ export interface UserChange {
   readonly password?: string | undefined;
   readonly flow?: string | undefined;
   readonly enabled?: boolean | undefined;
+  readonly limits?: LimitsChange | undefined;
+}
+
+/** As they were written, unchecked; 0 takes a limit away. */
+export interface LimitsChange {
+  readonly quota?:
+    | {
+        readonly totalBytes: number;
+        readonly reset?: string | undefined;
+        /** `30d`; suffixes m, h, d, w. */
+        readonly window?: string | undefined;
+      }
+    | undefined;
+  readonly expiresAtMs?: number | undefined;
+  readonly uploadBitsPerSecond?: number | undefined;
+  readonly downloadBitsPerSecond?: number | undefined;
+  readonly connections?: number | undefined;
+  readonly ips?: number | undefined;
 }

@@ -31,6 +31,11 @@ export function matched(metadata: Metadata, decision: Decision): string {
   return `${line} match ${rule.apiType}${payload} using ${using(chain)}`;
 }
 
+/** `[TCP] src --> dst refused`. */
+export function refused(metadata: Metadata): string {
+  return `${tag(metadata)} ${ends(metadata, null)} refused`;
+}
+
 /** `[TCP] dial Auto (match DomainSuffix/example.com) src --> dst error: reason`. */
 function failed(metadata: Metadata, decision: Decision | null, error: DialError): string {
   if (decision === null) return `${tag(metadata)} ${ends(metadata, null)} error: ${error.message}`;

@@ -1,10 +1,16 @@
-/** Bytes of managed users, counted where they are relayed. */
-import type { Direction, Ledger, Meter } from "#core/meter.ts";
+/** Bytes of managed users, as they are counted where they are relayed. */
+import type { Direction } from "#core/meter.ts";
+import { canBar } from "./limits.ts";
+import type { Allowance, StoredUsage } from "./allowance.ts";
 
 export interface Traffic {
   readonly uploadBytes: number;
   readonly downloadBytes: number;
+  /** Null: there is no quota with periods. */
+  readonly usage: StoredUsage | null;
 }
+
+export const NO_TRAFFIC: Traffic = { uploadBytes: 0, downloadBytes: 0, usage: null };
 
 /** What one user has moved since the counters were set back. */
 export class UserCounter implements Traffic {
@@ -14,47 +20,91 @@ export class UserCounter implements Traffic {
   downloadBytes: number;
   /** There is more than the state file has. */
   isChanged = false;
+  /** The quota was used up when last looked at. */
+  isOver = false;
+  /** Null: the user has no limits. */
+  allowance: Allowance | null;
   readonly #changed: Set<UserCounter>;
 
   constructor(
     listener: string,
     id: string,
-    { uploadBytes, downloadBytes }: Traffic,
+    { uploadBytes, downloadBytes, allowance }: Counted,
     changed: Set<UserCounter>,
   ) {
     this.listener = listener;
     this.id = id;
     this.uploadBytes = uploadBytes;
     this.downloadBytes = downloadBytes;
+    this.allowance = allowance;
     this.#changed = changed;
   }
 
-  /** Allocates nothing. Stops at 2^53-1, where numbers stop being exact. */
-  count(direction: Direction, bytes: number): void {
-    if (direction === "upload")
-      this.uploadBytes = Math.min(this.uploadBytes + bytes, Number.MAX_SAFE_INTEGER);
-    else this.downloadBytes = Math.min(this.downloadBytes + bytes, Number.MAX_SAFE_INTEGER);
+  get usage(): StoredUsage | null {
+    return this.allowance?.store() ?? null;
+  }
+
+  /** Is there anything left of the quota? */
+  look(wallMs: number): void {
+    this.isOver = this.allowance?.isOver(this, wallMs) === true;
+  }
+
+  /**
+   * Allocates nothing. `bytes` is negative for what was counted and never went out. Stops at 2^53-1, where numbers stop
+   * being exact.
+   */
+  count(direction: Direction, bytes: number, wallMs: number): void {
+    if (direction === "upload") this.uploadBytes = sumOf(this.uploadBytes, bytes);
+    else this.downloadBytes = sumOf(this.downloadBytes, bytes);
+    const { allowance } = this;
+    if (allowance !== null && allowance.limits.quota !== null) {
+      allowance.count(direction, bytes, wallMs);
+      this.look(wallMs);
+    }
     if (this.isChanged) return;
     this.isChanged = true;
     this.#changed.add(this);
   }
 }
 
+function sumOf(count: number, bytes: number): number {
+  return Math.max(0, Math.min(count + bytes, Number.MAX_SAFE_INTEGER));
+}
+
+/** What a counter begins with. */
+export interface Counted extends Omit<Traffic, "usage"> {
+  readonly allowance: Allowance | null;
+}
+
 /** The counters of the users that are managed at the moment, by listener and user. */
 export class UserCounters {
   readonly #byListener = new Map<string, Map<string, UserCounter>>();
   readonly #changed = new Set<UserCounter>();
+  readonly #limited = new Set<UserCounter>();
 
   get(listener: string, id: string): UserCounter | null {
     return this.#byListener.get(listener)?.get(id) ?? null;
   }
 
   /** A new counter; what is still counted for an earlier one of this user is lost, and meant to be. */
-  set(listener: string, id: string, traffic: Traffic): void {
+  set(listener: string, id: string, counted: Counted, wallMs: number): void {
     const ofListener = this.#byListener.get(listener) ?? new Map<string, UserCounter>();
     this.#byListener.set(listener, ofListener);
     this.#forget(ofListener.get(id));
-    ofListener.set(id, new UserCounter(listener, id, traffic, this.#changed));
+    const counter = new UserCounter(listener, id, counted, this.#changed);
+    ofListener.set(id, counter);
+    counter.look(wallMs);
+    this.#keepIfLimited(counter);
+  }
+
+  /** Other limits; what was counted stays. */
+  limit(listener: string, id: string, allowance: Allowance | null, wallMs: number): void {
+    const counter = this.get(listener, id);
+    if (counter === null) return;
+    counter.allowance = allowance;
+    counter.look(wallMs);
+    this.#limited.delete(counter);
+    this.#keepIfLimited(counter);
   }
 
   delete(listener: string, id: string): void {
@@ -70,72 +120,30 @@ export class UserCounters {
     return dropped;
   }
 
+  /** Those whose limits may bar them from their listener. */
+  get limited(): ReadonlySet<UserCounter> {
+    return this.#limited;
+  }
+
   /** Those that moved bytes since they were last said to be saved. */
   get changed(): ReadonlySet<UserCounter> {
     return this.#changed;
   }
 
   saved(counters: Iterable<UserCounter>): void {
-    for (const counter of counters) this.#forget(counter);
+    for (const counter of counters) {
+      counter.isChanged = false;
+      this.#changed.delete(counter);
+    }
   }
 
   #forget(counter: UserCounter | undefined): void {
     if (counter === undefined) return;
-    counter.isChanged = false;
-    this.#changed.delete(counter);
-  }
-}
-
-/** Who counts for a user now; null: nobody. */
-export type CounterOf = (listener: string, user: string) => UserCounter | null;
-
-/** The same ledger, with every byte of a managed user counted as well. */
-export function countUsers(inner: Ledger, counterOf: CounterOf): Ledger {
-  return {
-    open(metadata, decision) {
-      const meter = inner.open(metadata, decision);
-      const { name, user } = metadata.inbound;
-      return user === null || counterOf(name, user) === null
-        ? meter
-        : new UserMeter(meter, counterOf, name, user);
-    },
-  };
-}
-
-class UserMeter implements Meter {
-  readonly #inner: Meter;
-  readonly #counterOf: CounterOf;
-  readonly #listener: string;
-  readonly #user: string;
-
-  constructor(inner: Meter, counterOf: CounterOf, listener: string, user: string) {
-    this.#inner = inner;
-    this.#counterOf = counterOf;
-    this.#listener = listener;
-    this.#user = user;
+    this.saved([counter]);
+    this.#limited.delete(counter);
   }
 
-  get pieceBytes(): number {
-    return this.#inner.pieceBytes;
-  }
-
-  charge(direction: Direction, bytes: number): number {
-    this.#count(direction, bytes);
-    return this.#inner.charge(direction, bytes);
-  }
-
-  admit(direction: Direction, bytes: number): boolean {
-    const granted = this.#inner.admit(direction, bytes);
-    if (granted) this.#count(direction, bytes);
-    return granted;
-  }
-
-  [Symbol.dispose](): void {
-    this.#inner[Symbol.dispose]();
-  }
-
-  /** Looked up each time: a reset replaces the counter, and the listener may stop being managed. */
-  #count(direction: Direction, bytes: number): void {
-    this.#counterOf(this.#listener, this.#user)?.count(direction, bytes);
+  #keepIfLimited(counter: UserCounter): void {
+    if (counter.allowance !== null && canBar(counter.allowance.limits)) this.#limited.add(counter);
   }
 }

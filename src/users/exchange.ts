@@ -2,9 +2,12 @@
 import { z } from "zod";
 import { StoreError } from "#core/errors.ts";
 import type { Protocol } from "#core/protocol.ts";
+import type { UserLimits } from "#core/users.ts";
 import type { Store } from "#store/backup.ts";
 import type { Change } from "#store/kv.ts";
+import { NO_TRAFFIC, type Traffic } from "./counters.ts";
 import { decodeState, encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
+import { limitsJson, limitsOf, storedLimits, type StoredLimits } from "./stored-limits.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 const count = () => z.int().nonnegative();
@@ -20,6 +23,7 @@ const storedUser = z.object({
   traffic_generation: count(),
   created_at: count(),
   updated_at: count(),
+  ...storedLimits.shape,
 });
 const document = z.object({
   version: z.literal(1),
@@ -46,7 +50,7 @@ export function exportState(store: Store, protocols: readonly Protocol[]): strin
     const kind = protocols.find(({ type }) => type === book.protocol)?.users?.credential ?? "password";
     const users = [...book.users.values()].map((user) => {
       subscriptions[user.id] = user.token;
-      return userJson(book, user, kind, traffic.get(user.id) ?? { uploadBytes: 0, downloadBytes: 0 });
+      return userJson(book, user, kind, traffic.get(user.id) ?? NO_TRAFFIC);
     });
     const { id, protocol, revision, appliedRevision } = book;
     listeners[name] = { id, name, protocol, revision, applied_revision: appliedRevision, users };
@@ -58,7 +62,7 @@ function userJson(
   { listener, protocol }: UserBook,
   user: UserRecord,
   credentialKind: string,
-  { uploadBytes, downloadBytes }: { readonly uploadBytes: number; readonly downloadBytes: number },
+  { uploadBytes, downloadBytes, usage }: Traffic,
 ) {
   return {
     id: user.id,
@@ -73,6 +77,7 @@ function userJson(
     traffic_generation: user.trafficGeneration,
     created_at: user.createdAtMs,
     updated_at: user.updatedAtMs,
+    ...limitsJson(user.limits, usage),
   };
 }
 
@@ -98,8 +103,9 @@ export function importState(store: Store, text: string): number {
     };
     changes.push({ part: LISTENERS, key, value: encodeListener(book) });
     for (const user of stored) {
-      const record = recordOf(user, read.data.subscriptions[user.id] ?? "");
-      const traffic = { uploadBytes: user.upload_bytes, downloadBytes: user.download_bytes };
+      const { limits, usage } = limitsOf(pickLimits(user));
+      const record = recordOf(user, read.data.subscriptions[user.id] ?? "", limits);
+      const traffic = { uploadBytes: user.upload_bytes, downloadBytes: user.download_bytes, usage };
       changes.push({ part: USERS, key: user.id, value: encodeUser(book, record, traffic) });
       users++;
     }
@@ -111,7 +117,13 @@ export function importState(store: Store, text: string): number {
   return users;
 }
 
-function recordOf(user: z.output<typeof storedUser>, token: string): UserRecord {
+/** Other members are none of its business, and an empty object means no limits. */
+function pickLimits(user: z.output<typeof storedUser>): StoredLimits {
+  const keys = Object.keys(storedLimits.shape) as (keyof StoredLimits)[];
+  return Object.fromEntries(keys.flatMap((key) => (user[key] === undefined ? [] : [[key, user[key]]])));
+}
+
+function recordOf(user: z.output<typeof storedUser>, token: string, limits: UserLimits): UserRecord {
   const { id, name, flow, enabled } = user;
   return {
     id,
@@ -123,5 +135,6 @@ function recordOf(user: z.output<typeof storedUser>, token: string): UserRecord 
     createdAtMs: user.created_at,
     updatedAtMs: user.updated_at,
     token,
+    limits,
   };
 }

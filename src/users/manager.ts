@@ -5,11 +5,11 @@
 import { randomUUID } from "node:crypto";
 import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
-import type { LiveConnection } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type {
   ManagedProtocolView,
+  SubscriptionView,
   UserAdmin,
   UserChange,
   UserDetailView,
@@ -19,61 +19,47 @@ import type {
 import type { ManagedInboundView } from "#core/users.ts";
 import { Store } from "#store/backup.ts";
 import { type Change, ConflictError } from "#store/kv.ts";
-import { UserCounters, type Traffic } from "./counters.ts";
+import { Allowance } from "./allowance.ts";
+import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter } from "./counters.ts";
+import { NO_LIMITS } from "./limits.ts";
 import { decodeState, encodeListener, encodeUser, LISTENERS, PARTS, USERS } from "./records.ts";
+import { barOf, type Found, Roster, type RosterEnv } from "./roster.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
-import { newToken, TokenIndex } from "./tokens.ts";
+import { newToken } from "./tokens.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
-import { compareBytes, detailView, inboundView, shareLinkOf, userView } from "./views.ts";
 
-export interface ManagerEnv {
+export interface ManagerEnv extends RosterEnv {
   readonly log: Log;
-  readonly nowMs: () => number;
-  readonly live: Iterable<LiveConnection>;
   readonly protocols: readonly Protocol[];
-  /** Every listener that was opened for managed users and may still carry sessions; the present ones last. */
-  readonly inbounds: () => Iterable<ManagedInbound>;
   /** A listener could be neither changed nor put back: nobody must be let in any more. */
   readonly onFailure: (error: unknown) => void;
 }
 
-const NO_TRAFFIC: Traffic = { uploadBytes: 0, downloadBytes: 0 };
 /** Users written in one go by a checkpoint, so that the event loop is not held up: some 15 ms. */
 const BATCH = 200;
 /** How long the backup may lack counters; it never lacks a change. */
 const BACKUP_MS = 5 * 60_000;
 
-interface Found {
-  readonly book: UserBook;
-  readonly user: UserRecord;
-  readonly listener: ManagedListener;
+/** One user's change: what was, what will be, and counters that replace the user's. */
+interface Step {
+  readonly before: UserRecord | null;
+  readonly after: UserRecord | null;
+  readonly traffic?: Traffic;
 }
 
 export class Manager implements UserAdmin {
-  readonly counters = new UserCounters();
+  readonly roster: Roster;
   readonly #env: ManagerEnv;
   readonly #store: Store;
-  /** Also of listeners that are not managed now: they may come back. */
-  readonly #books: Map<string, UserBook>;
-  /** Counters of users whose listener is not managed now. */
-  readonly #resting: Map<string, Traffic>;
-  readonly #tokens = new TokenIndex();
-  #settings: UsersSettings;
-  #listeners = new Map<string, ManagedListener>();
   #backedUpAtMs: number;
 
   private constructor(env: ManagerEnv, settings: UsersSettings, store: Store) {
-    const state = decodeState(store.entries(LISTENERS), store.entries(USERS));
     this.#env = env;
-    this.#settings = settings;
     this.#store = store;
-    this.#books = new Map(state.books);
-    this.#resting = new Map(state.traffic);
+    this.roster = new Roster(env, settings, decodeState(store.entries(LISTENERS), store.entries(USERS)));
     this.#backedUpAtMs = env.nowMs();
-    for (const book of this.#books.values())
-      for (const { id, token } of book.users.values()) this.#tokens.add(book, id, token);
   }
 
   /** Throws `StoreError`. Nothing is managed before `configure`. */
@@ -88,11 +74,11 @@ export class Manager implements UserAdmin {
   }
 
   get secret(): string {
-    return this.#settings.secret;
+    return this.roster.settings.secret;
   }
 
   get store(): string {
-    return this.#settings.store;
+    return this.roster.settings.store;
   }
 
   /**
@@ -101,17 +87,22 @@ export class Manager implements UserAdmin {
    */
   configure(settings: UsersSettings, running: readonly ManagedInbound[]): void {
     const nowMs = this.#env.nowMs();
+    const { roster } = this;
     const changes: Change[] = [];
     const next = new Map<string, UserBook>();
+    const barred = new Set<string>();
     for (const listener of settings.listeners) {
-      const known = this.#books.get(listener.name);
+      const known = roster.books.get(listener.name);
       if (known !== undefined && known.protocol !== listener.protocol)
         throw new ConfigError(
           `svc: the state file has listener ${listener.name} as ${known.protocol}, the configuration as ${listener.protocol}`,
         );
       const seeded = known ?? seedBook(listener, nowMs);
+      for (const user of seeded.users.values())
+        if (user.limits !== NO_LIMITS && barOf(user, this.#counted(listener.name, user), nowMs) !== null)
+          barred.add(user.id);
       const inbound = running.find(({ name }) => name === listener.name);
-      inbound?.replaceUsers(books.activeUsers(seeded));
+      inbound?.replaceUsers(books.activeUsers(seeded, barred));
       const book = inbound === undefined ? seeded : { ...seeded, appliedRevision: seeded.revision };
       next.set(listener.name, book);
       changes.push({ part: LISTENERS, key: listener.name, value: encodeListener(book) });
@@ -119,24 +110,34 @@ export class Manager implements UserAdmin {
         for (const user of book.users.values())
           changes.push({ part: USERS, key: user.id, value: encodeUser(book, user, NO_TRAFFIC) });
     }
-    this.#store.commit([...changes, ...this.#unsaved(this.counters.changed)], { backup: true });
-    this.counters.saved([...this.counters.changed]);
-    this.#settings = settings;
+    const { counters } = roster;
+    this.#store.commit([...changes, ...this.#unsaved(counters.changed)], { backup: true });
+    counters.saved([...counters.changed]);
+    roster.settings = settings;
+    roster.barred = barred;
     this.#take(settings, next);
   }
 
   #take(settings: UsersSettings, next: ReadonlyMap<string, UserBook>): void {
-    for (const name of this.#listeners.keys())
+    const { roster } = this;
+    for (const name of roster.listeners.keys())
       if (!next.has(name))
-        for (const [id, traffic] of this.counters.drop(name)) this.#resting.set(id, traffic);
+        for (const [id, traffic] of roster.counters.drop(name)) roster.resting.set(id, traffic);
     for (const [name, book] of next) {
-      if (!this.#books.has(name))
-        for (const { id, token } of book.users.values()) this.#tokens.add(book, id, token);
-      this.#books.set(name, book);
-      if (this.#listeners.has(name)) continue;
-      for (const id of book.users.keys()) this.counters.set(name, id, this.#resting.get(id) ?? NO_TRAFFIC);
+      if (!roster.books.has(name))
+        for (const { id, token } of book.users.values()) roster.tokens.add(book, id, token);
+      roster.books.set(name, book);
+      if (roster.listeners.has(name)) continue;
+      for (const user of book.users.values())
+        roster.counters.set(name, user.id, this.#counted(name, user), this.#env.nowMs());
     }
-    this.#listeners = new Map(settings.listeners.map((listener) => [listener.name, listener]));
+    roster.listeners = new Map(settings.listeners.map((listener) => [listener.name, listener]));
+  }
+
+  /** What is counted of a user, or rested while the listener was not managed. */
+  #counted(listener: string, user: UserRecord): Counted {
+    const { counters, resting } = this.roster;
+    return counters.get(listener, user.id) ?? this.roster.countedOf(user, resting.get(user.id) ?? NO_TRAFFIC);
   }
 
   // --- what the API reads ---
@@ -148,48 +149,42 @@ export class Manager implements UserAdmin {
   }
 
   inbounds(): readonly ManagedInboundView[] {
-    return this.#managed().map(({ book, listener }) => inboundView(book, listener));
+    return this.roster.inboundViews();
   }
 
   users(inbound: string | null): readonly UserView[] {
-    const active = this.#activeConnections();
-    return this.#managed()
-      .filter(({ book }) => inbound === null || book.listener === inbound)
-      .flatMap(({ book }) =>
-        [...book.users.values()]
-          .sort((a, b) => compareBytes(a.name, b.name) || compareBytes(a.id, b.id))
-          .map((user) => userView(book, user, this.#traffic(book, user), active.get(keyOf(book, user)) ?? 0)),
-      );
+    return this.roster.userViews(inbound);
   }
 
   user(id: string): UserDetailView | null {
-    const found = this.#find(id);
-    return found === null ? null : this.#detail(found);
+    const found = this.roster.find(id);
+    return found === null ? null : this.roster.detail(found);
   }
 
-  shareLink(token: string): string | null {
-    const owner = this.#tokens.find(token);
-    const found = owner === null ? null : this.#find(owner.userId);
-    return found === null ? null : this.#link(found);
+  subscription(token: string): SubscriptionView | null {
+    return this.roster.subscription(token);
   }
 
   // --- what it commands ---
 
   create(draft: UserDraft): UserDetailView {
-    const listener = this.#listeners.get(draft.inbound);
-    const book = this.#books.get(draft.inbound);
-    if (listener === undefined || book === undefined) throw unknownListener();
+    const listener = this.roster.listeners.get(draft.inbound);
+    const book = this.roster.books.get(draft.inbound);
+    if (listener === undefined || book === undefined)
+      throw new ApiError(404, "inbound not found or not managed");
     books.checkRevision(book, draft.revision);
     const fresh = { id: randomUUID(), token: newToken(), createdAtMs: Math.trunc(this.#env.nowMs()) };
     const user = books.recordOf(draft, listener.support, fresh);
-    return this.#detail(this.#change(book, listener, { before: null, after: user, traffic: NO_TRAFFIC }));
+    return this.roster.detail(
+      this.#change(book, listener, { before: null, after: user, traffic: NO_TRAFFIC }),
+    );
   }
 
   update(id: string, change: UserChange): UserDetailView {
     const { book, user, listener } = this.#demand(id);
     books.checkRevision(book, change.revision);
     const after = books.changedRecord(user, change, listener.support, Math.trunc(this.#env.nowMs()));
-    return this.#detail(this.#change(book, listener, { before: user, after }));
+    return this.roster.detail(this.#change(book, listener, { before: user, after }));
   }
 
   remove(id: string, revision: number): void {
@@ -202,40 +197,48 @@ export class Manager implements UserAdmin {
     const { book, user, listener } = this.#demand(id);
     books.checkRevision(book, revision);
     const after = { ...user, trafficGeneration: user.trafficGeneration + 1 };
-    return this.#detail(this.#change(book, listener, { before: user, after, traffic: NO_TRAFFIC }));
+    return this.roster.detail(this.#change(book, listener, { before: user, after, traffic: NO_TRAFFIC }));
   }
 
   rotateSubscription(id: string, revision: number): { revision: number; subscriptionUrl: string } {
     const { book, user, listener } = this.#demand(id);
     books.checkRevision(book, revision);
     const found = this.#change(book, listener, { before: user, after: { ...user, token: newToken() } });
-    return { revision: found.book.revision, subscriptionUrl: this.#subscriptionUrl(found) ?? "" };
+    return { revision: found.book.revision, subscriptionUrl: this.roster.subscriptionUrl(found) ?? "" };
   }
 
   // --- keeping ---
 
   /** Writes counters that have moved. Batches follow each other in turns of their own. Never throws. */
   checkpoint(): void {
-    const batch = [...this.counters.changed].slice(0, BATCH);
+    const { changed } = this.roster.counters;
+    const batch = [...changed].slice(0, BATCH);
     if (batch.length === 0) return;
     const nowMs = this.#env.nowMs();
     const backup = nowMs - this.#backedUpAtMs >= BACKUP_MS;
+    if (!this.#save(batch, backup)) return;
+    if (backup) this.#backedUpAtMs = nowMs;
+    if (changed.size > 0 && batch.length === BATCH) setImmediate(() => this.checkpoint());
+  }
+
+  /** False: not written, the counters stay changed. */
+  #save(counters: readonly UserCounter[], backup: boolean): boolean {
     try {
-      this.#store.commit(this.#unsaved(batch), { backup });
-      this.counters.saved(batch);
+      this.#store.commit(this.#unsaved(counters), { backup });
+      this.roster.counters.saved(counters);
+      return true;
     } catch (error) {
       this.#env.log.warning(`traffic of users is not saved, it is tried again: ${messageOf(error)}`);
-      return;
+      return false;
     }
-    if (backup) this.#backedUpAtMs = nowMs;
-    if (this.counters.changed.size > 0 && batch.length === BATCH) setImmediate(() => this.checkpoint());
   }
 
   /** Writes everything and lets go of the file. Never throws. */
   close(): void {
+    const { counters } = this.roster;
     try {
-      this.#store.commit(this.#unsaved(this.counters.changed), { backup: true });
-      this.counters.saved([...this.counters.changed]);
+      this.#store.commit(this.#unsaved(counters.changed), { backup: true });
+      counters.saved([...counters.changed]);
     } catch (error) {
       this.#env.log.error(`the last traffic of users is lost: ${messageOf(error)}`);
     }
@@ -244,15 +247,15 @@ export class Manager implements UserAdmin {
     } catch (error) {
       this.#env.log.error(`closing ${this.store}: ${messageOf(error)}`);
     }
-    this.#listeners.clear(); // a checkpoint that was put off finds nothing to do
-    this.counters.saved([...this.counters.changed]);
+    this.roster.listeners = new Map(); // a checkpoint that was put off finds nothing to do
+    counters.saved([...counters.changed]);
   }
 
   #unsaved(
     counters: Iterable<{ readonly listener: string; readonly id: string } & Traffic>,
   ): readonly Change[] {
     return Array.from(counters).flatMap((counter) => {
-      const book = this.#books.get(counter.listener);
+      const book = this.roster.books.get(counter.listener);
       const user = book?.users.get(counter.id);
       if (book === undefined || user === undefined) return [];
       return [{ part: USERS, key: user.id, value: encodeUser(book, user, counter) }];
@@ -261,33 +264,47 @@ export class Manager implements UserAdmin {
 
   // --- the way of a change ---
 
-  /** `traffic` replaces the user's counters. */
-  #change(
-    book: UserBook,
-    listener: ManagedListener,
-    change: {
-      readonly before: UserRecord | null;
-      readonly after: UserRecord | null;
-      readonly traffic?: Traffic;
-    },
-  ): Found {
-    const { before, after, traffic } = change;
+  #change(book: UserBook, listener: ManagedListener, step: Step): Found {
+    const { before, after } = step;
+    const { roster } = this;
     const user = (after ?? before) as UserRecord;
-    const counted = traffic ?? this.#traffic(book, user);
+    const counted = this.#countedAfter(book, user, step);
+    const traffic = { ...counted, usage: counted.allowance?.store() ?? null };
+    const isBarred = barOf(user, counted, this.#env.nowMs()) !== null;
+    const barred =
+      isBarred === roster.barred.has(user.id) ? roster.barred : toggled(roster.barred, [user.id]);
     const checked = books.withUser(book, user.id, after, listener.support, this.#env.nowMs());
-    const targets = [...this.#env.inbounds()].filter(({ name }) => name === book.listener);
+    const targets = this.#targets(book);
     const next = targets.length === 0 ? checked : { ...checked, appliedRevision: checked.revision };
-    this.#persist(next, user.id, after, counted);
-    if (books.changesListener(before, after)) {
+    this.#persist(next, user.id, after, traffic);
+    const knew = before?.enabled === true && !roster.barred.has(user.id) ? before : null;
+    if (books.changesListener(knew, after?.enabled === true && !isBarred ? after : null)) {
       try {
-        for (const target of targets) target.replaceUsers(books.activeUsers(next));
+        for (const target of targets) target.replaceUsers(books.activeUsers(next, barred));
       } catch (error) {
-        this.#takeBack(book, targets, user.id, before, counted);
+        this.#takeBack(book, targets, user.id, before, traffic);
         throw error;
       }
     }
-    this.#publish(next, before, after, traffic);
+    roster.barred = barred;
+    this.#publish(next, step, counted);
     return { book: next, user, listener };
+  }
+
+  /** What will have been counted for the user, and by which limits. */
+  #countedAfter({ listener }: UserBook, user: UserRecord, { before, traffic }: Step): Counted {
+    if (traffic !== undefined) return this.roster.countedOf(user, traffic);
+    const counter = this.roster.counters.get(listener, user.id);
+    if (counter === null || before?.limits === user.limits)
+      return counter ?? { ...NO_TRAFFIC, allowance: null };
+    const { uploadBytes, downloadBytes, usage, allowance } = counter;
+    if (user.limits === NO_LIMITS) return { uploadBytes, downloadBytes, allowance: null };
+    const nowMs = this.#env.monotonicMs();
+    return { uploadBytes, downloadBytes, allowance: new Allowance(user.limits, nowMs, usage, allowance) };
+  }
+
+  #targets({ listener }: UserBook): readonly ManagedInbound[] {
+    return [...this.#env.inbounds()].filter(({ name }) => name === listener);
   }
 
   #persist(book: UserBook, id: string, user: UserRecord | null, traffic: Traffic): void {
@@ -315,86 +332,74 @@ export class Manager implements UserAdmin {
     traffic: Traffic,
   ): void {
     try {
-      for (const target of targets) target.replaceUsers(books.activeUsers(book));
+      for (const target of targets) target.replaceUsers(books.activeUsers(book, this.roster.barred));
       this.#persist(book, id, before, traffic);
     } catch (error) {
       this.#env.onFailure(error);
     }
   }
 
-  #publish(
-    book: UserBook,
-    before: UserRecord | null,
-    after: UserRecord | null,
-    traffic: Traffic | undefined,
-  ): void {
-    this.#books.set(book.listener, book);
-    if (before !== null && before.token !== after?.token) this.#tokens.delete(before.token);
-    if (after !== null && before?.token !== after.token) this.#tokens.add(book, after.id, after.token);
-    if (after === null && before !== null) this.counters.delete(book.listener, before.id);
-    else if (after !== null && traffic !== undefined) this.counters.set(book.listener, after.id, traffic);
-  }
-
-  // --- looking things up ---
-
-  #managed(): readonly { readonly book: UserBook; readonly listener: ManagedListener }[] {
-    return [...this.#listeners.values()]
-      .map((listener) => ({ listener, book: this.#books.get(listener.name) as UserBook }))
-      .sort((a, b) => compareBytes(a.book.listener, b.book.listener));
-  }
-
-  #find(id: string): Found | null {
-    for (const [name, listener] of this.#listeners) {
-      const book = this.#books.get(name) as UserBook;
-      const user = book.users.get(id);
-      if (user !== undefined) return { book, user, listener };
+  #publish(book: UserBook, { before, after, traffic }: Step, counted: Counted): void {
+    const { books: all, counters, presences, tokens } = this.roster;
+    const nowMs = this.#env.nowMs();
+    all.set(book.listener, book);
+    if (before !== null && before.token !== after?.token) tokens.delete(before.token);
+    if (after !== null && before?.token !== after.token) tokens.add(book, after.id, after.token);
+    if (after === null) {
+      if (before !== null) counters.delete(book.listener, before.id);
+      return;
     }
-    return null;
+    if (traffic !== undefined) counters.set(book.listener, after.id, counted, nowMs);
+    if (before === null || before.limits === after.limits) return;
+    counters.limit(book.listener, after.id, counted.allowance, nowMs);
+    presences.get(book.listener, after.id)?.enforce(after.limits);
+  }
+
+  // --- limits as time goes by ---
+
+  /** Bars users whose quota is used up or whose time is over, and lets those in who have room again. Never throws. */
+  watchLimits(): void {
+    const { roster } = this;
+    const nowMs = this.#env.nowMs();
+    const turned = new Map<string, UserCounter[]>();
+    for (const counter of roster.counters.limited) {
+      const found = roster.findAt(counter.listener, counter.id);
+      if (found === null) continue;
+      counter.look(nowMs);
+      const bar = barOf(found.user, counter, nowMs);
+      if ((bar !== null) === roster.barred.has(counter.id)) continue;
+      this.#env.log.info(() => `user ${found.user.name} of ${counter.listener}: ${bar ?? "active again"}`);
+      turned.set(counter.listener, [...(turned.get(counter.listener) ?? []), counter]);
+    }
+    for (const [listener, counters] of turned) this.#turn(listener, counters);
+  }
+
+  #turn(listener: string, counters: readonly UserCounter[]): void {
+    const { roster } = this;
+    const book = roster.books.get(listener) as UserBook;
+    const barred = toggled(
+      roster.barred,
+      counters.map(({ id }) => id),
+    );
+    try {
+      for (const target of this.#targets(book)) target.replaceUsers(books.activeUsers(book, barred));
+    } catch (error) {
+      return this.#env.onFailure(error); // who has nothing left must not go on
+    }
+    roster.barred = barred;
+    this.#save(
+      counters.filter(({ isChanged }) => isChanged),
+      false,
+    );
   }
 
   #demand(id: string): Found {
-    const found = this.#find(id);
+    const found = this.roster.find(id);
     if (found === null) throw new ApiError(404, "user not found");
     return found;
   }
-
-  #traffic({ listener }: UserBook, { id }: UserRecord): Traffic {
-    return this.counters.get(listener, id) ?? NO_TRAFFIC;
-  }
-
-  #detail(found: Found): UserDetailView {
-    const { book, user, listener } = found;
-    const active = this.#activeConnections().get(keyOf(book, user)) ?? 0;
-    const view = userView(book, user, this.#traffic(book, user), active);
-    return detailView(view, user, listener, this.#subscriptionUrl(found));
-  }
-
-  #subscriptionUrl(found: Found): string | null {
-    if (this.#link(found) === null) return null;
-    return `${this.#settings.publicBaseUrl}/sub/svc/${found.user.token}`;
-  }
-
-  #link({ book, user, listener }: Found): string | null {
-    const present = [...this.#env.inbounds()].findLast(({ name }) => name === book.listener);
-    return shareLinkOf(book, user, listener, this.#settings, present?.endpoints ?? []);
-  }
-
-  #activeConnections(): ReadonlyMap<string, number> {
-    const counts = new Map<string, number>();
-    for (const { metadata } of this.#env.live) {
-      const { name, user } = metadata.inbound;
-      if (user === null || !this.#listeners.has(name)) continue;
-      const key = `${name}\n${user}`;
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
-    return counts;
-  }
 }
 
-function keyOf({ listener }: UserBook, { id }: UserRecord): string {
-  return `${listener}\n${id}`;
-}
-
-function unknownListener(): ApiError {
-  return new ApiError(404, "inbound not found or not managed");
+function toggled(ids: ReadonlySet<string>, some: readonly string[]): ReadonlySet<string> {
+  return ids.symmetricDifference(new Set(some));
 }

@@ -1,6 +1,9 @@
 /** Books as the state file has them: a record a listener, a record a user with its counters. */
 import { StoreError } from "#core/errors.ts";
+import type { UserLimits } from "#core/users.ts";
 import type { Traffic } from "./counters.ts";
+import { NO_LIMITS } from "./limits.ts";
+import { limitsJson, limitsOf, type StoredLimits } from "./stored-limits.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 export const LISTENERS = "listeners";
@@ -29,6 +32,8 @@ interface StoredUser {
   readonly created_at: number;
   readonly updated_at: number;
   readonly token: string;
+  /** Absent: none. */
+  readonly limits?: StoredLimits;
 }
 
 export function encodeListener({ id, listener, protocol, revision, appliedRevision }: UserBook): Buffer {
@@ -57,6 +62,7 @@ export function encodeUser({ listener, protocol }: UserBook, user: UserRecord, t
     created_at: user.createdAtMs,
     updated_at: user.updatedAtMs,
     token: user.token,
+    ...(user.limits === NO_LIMITS ? {} : { limits: limitsJson(user.limits, traffic.usage) }),
   };
   return Buffer.from(JSON.stringify(stored));
 }
@@ -94,13 +100,14 @@ export function decodeState(listeners: Records, users: Records): StoredState {
       throw new StoreError(`state of user ${key}: the record contradicts itself`);
     if (tokens.has(stored.token)) throw new StoreError(`state of user ${key}: the token of another user`);
     tokens.add(stored.token);
-    book.users.set(key, recordOf(stored));
-    traffic.set(key, { uploadBytes: stored.upload_bytes, downloadBytes: stored.download_bytes });
+    const { limits, usage } = limitsOf(stored.limits);
+    book.users.set(key, recordOf(stored, limits));
+    traffic.set(key, { uploadBytes: stored.upload_bytes, downloadBytes: stored.download_bytes, usage });
   }
   return { books, traffic };
 }
 
-function recordOf(stored: StoredUser): UserRecord {
+function recordOf(stored: StoredUser, limits: UserLimits): UserRecord {
   const { id, name, credential, flow, enabled, token } = stored;
   return {
     id,
@@ -112,6 +119,7 @@ function recordOf(stored: StoredUser): UserRecord {
     createdAtMs: stored.created_at,
     updatedAtMs: stored.updated_at,
     token,
+    limits,
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
+import { NO_LIMITS } from "./limits.ts";
 import type { ManagedListener } from "./settings.ts";
 import { newToken } from "./tokens.ts";
 import { nextRevision, type UserBook, type UserRecord } from "./user-book.ts";
@@ -25,6 +26,7 @@ export function seedBook({ name, protocol, support, options }: ManagedListener, 
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       token: newToken(),
+      limits: NO_LIMITS,
     });
   }
   const revision = nextRevision(0, nowMs);

@@ -97,16 +97,14 @@ test("a change keeps what it does not name, and tells whether the listener must 
   assert.equal(changesListener(before, change({ name: "bob" })), false);
   assert.equal(changesListener(before, change({ uuid: "y" })), true);
   assert.equal(changesListener(before, change({ flow: "fast" })), true);
-  assert.equal(changesListener(before, change({ enabled: false })), true);
-  const off = change({ enabled: false });
-  assert.equal(changesListener(off, { ...off, credential: "z" }), false);
-  assert.equal(changesListener(null, off), false);
+  assert.equal(changesListener(null, null), false);
   assert.equal(changesListener(null, before), true);
   assert.equal(changesListener(before, null), true);
 });
 
-test("the listener hears of enabled users only", () => {
+test("the listener hears of users who are enabled and not barred", () => {
   const book = withUser(EMPTY, "a", user("a", "x"), SUPPORT, 2000);
   const both = withUser(book, "b", { ...user("b", "y"), enabled: false }, SUPPORT, 2000);
-  assert.deepEqual(activeUsers(both), [{ id: "a", credential: "x", flow: null }]);
+  assert.deepEqual(activeUsers(both, new Set(["c"])), [{ id: "a", credential: "x", flow: null }]);
+  assert.deepEqual(activeUsers(both, new Set(["a"])), []);
 });

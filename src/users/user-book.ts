@@ -1,8 +1,11 @@
 /** The users of one listener at one revision. Immutable: a change is a new book, checked whole before anybody sees it. */
 import { ApiError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
+import { PersistentMap } from "#core/persistent-map.ts";
 import type { UserSupport } from "#core/protocol.ts";
-import type { UserChange, UserDraft } from "#core/users.ts";
+import type { UserChange, UserDraft, UserLimits } from "#core/users.ts";
+import { changedLimits, NO_LIMITS } from "./limits.ts";
+import { BookIndex } from "./book-index.ts";
 
 export interface UserRecord {
   /** UUID; never changes. The listener knows the user by it, so renaming touches nobody. */
@@ -17,6 +20,7 @@ export interface UserRecord {
   readonly updatedAtMs: number;
   /** 32 random bytes in unpadded base64url. */
   readonly token: string;
+  readonly limits: UserLimits;
 }
 
 export interface UserBook {
@@ -28,6 +32,8 @@ export interface UserBook {
   readonly revision: number;
   readonly appliedRevision: number;
   readonly users: ReadonlyMap<string, UserRecord>;
+  /** Made at the first change. */
+  readonly index?: BookIndex;
 }
 
 const MAX_NAME_BYTES = 256;
@@ -62,6 +68,7 @@ export function recordOf(
     enabled: draft.enabled ?? true,
     trafficGeneration: 1,
     updatedAtMs: fresh.createdAtMs,
+    limits: changedLimits(NO_LIMITS, draft.limits),
   };
 }
 
@@ -82,6 +89,7 @@ export function changedRecord(
     ...(credential === undefined ? {} : { credential: checkedCredential(credential, support) }),
     ...(flow === undefined ? {} : { flow: checkedFlow(flow, support) }),
     updatedAtMs: Math.max(nowMs, record.createdAtMs),
+    limits: changedLimits(record.limits, change.limits),
   };
 }
 
@@ -93,28 +101,27 @@ export function withUser(
   support: UserSupport,
   nowMs: number,
 ): UserBook {
-  const users = new Map(book.users);
-  if (record === null) users.delete(id);
-  else {
-    refuseDoubles(book, record, support);
-    users.set(id, record);
-  }
-  return { ...book, users, revision: nextRevision(book.revision, nowMs) };
+  const index = book.index ?? BookIndex.of(book.users.values(), support);
+  if (record !== null) index.refuseDoubles(book.listener, record);
+  return {
+    ...book,
+    users: PersistentMap.from(book.users).with([[id, record]]),
+    index: index.with(book.users.get(id) ?? null, record),
+    revision: nextRevision(book.revision, nowMs),
+  };
 }
 
-/** What the listener is to know. */
-export function activeUsers({ users }: UserBook): readonly User[] {
+/** What the listener is to know: to it, `barred` users are nobody. */
+export function activeUsers({ users }: UserBook, barred: ReadonlySet<string>): readonly User[] {
   return [...users.values()]
-    .filter(({ enabled }) => enabled)
+    .filter(({ id, enabled }) => enabled && !barred.has(id))
     .map(({ id, credential, flow }) => ({ id, credential, flow: flow === "" ? null : flow }));
 }
 
-/** Does the listener have to hear of it? */
+/** Does the listener have to hear of it? A user whom it does not know is null. */
 export function changesListener(before: UserRecord | null, after: UserRecord | null): boolean {
-  const was = before?.enabled === true;
-  const is = after?.enabled === true;
-  if (!was || !is) return was !== is;
-  return before?.credential !== after?.credential || before?.flow !== after?.flow;
+  if (before === null || after === null) return before !== after;
+  return before.credential !== after.credential || before.flow !== after.flow;
 }
 
 function refuseForeign(change: UserChange | UserDraft, { credential, flows, label }: UserSupport): void {
@@ -141,17 +148,4 @@ function checkedCredential(text: string, support: UserSupport): string {
 function checkedFlow(flow: string, { flows }: UserSupport): string {
   if (flow === "" || flows.includes(flow)) return flow;
   throw new ApiError(400, `flow: expected ${flows.join(" or ")} or nothing`);
-}
-
-/** What did not change was looked at when it came: with thousands of users the walk is most of a change. */
-function refuseDoubles({ listener, users }: UserBook, record: UserRecord, support: UserSupport): void {
-  const before = users.get(record.id);
-  const others = [...users.values()].filter(({ id }) => id !== record.id);
-  const name = record.name.toLowerCase();
-  if (record.name !== before?.name && others.some((other) => other.name.toLowerCase() === name))
-    throw new ApiError(400, `name: listener ${listener} has a user of this name`);
-  if (record.credential === before?.credential) return;
-  const identity = support.identify(record.credential);
-  if (others.some((other) => support.identify(other.credential) === identity))
-    throw new ApiError(400, `${support.credential}: another user of listener ${listener} has the same`);
 }

@@ -11,7 +11,6 @@ import type { Protocol, UserSupport } from "#core/protocol.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { UserAdmin, UserView } from "#core/users.ts";
-import { countUsers } from "./counters.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import { Users } from "./users.ts";
 
@@ -92,6 +91,10 @@ class Bench implements Disposable {
     return this.users.admin;
   }
 
+  meterOf(id: string): Meter {
+    return this.users.metering({ open: () => METER }).open(metadataOf("edge", id), {} as Decision);
+  }
+
   first(): UserView {
     return this.admin.users(null)[0] ?? assert.fail("no user");
   }
@@ -107,7 +110,8 @@ class Bench implements Disposable {
 }
 
 const METER: Meter = { pieceBytes: 1, charge: () => 5, admit: () => false, [Symbol.dispose]() {} };
-const metadataOf = (name: string, user: string) => ({ inbound: { name, user } }) as unknown as Metadata;
+const metadataOf = (name: string, user: string) =>
+  ({ inbound: { name, user, userId: user }, source: { ip: "10.0.0.1" } }) as unknown as Metadata;
 const refused = (status: number) => (error: unknown) => error instanceof ApiError && error.status === status;
 
 test("users of the file are taken over once, named and in order", () => {
@@ -201,7 +205,7 @@ test("bytes are counted for the user and come back with the file", () => {
   using bench = new Bench();
   bench.adopt([listener("edge", "alice")]);
   const alice = bench.first();
-  const ledger = countUsers({ open: () => METER }, (name, id) => bench.users.counterOf(name, id));
+  const ledger = bench.users.metering({ open: () => METER });
   const meter = ledger.open(metadataOf("edge", alice.id), {} as Decision);
   assert.equal(ledger.open(metadataOf("edge", "nobody"), {} as Decision), METER);
   assert.equal(meter.charge("upload", 100), 5);
@@ -216,9 +220,10 @@ test("bytes are counted for the user and come back with the file", () => {
   bench.restart();
   bench.adopt([listener("edge")]);
   assert.deepEqual(counted(), [100, 7]);
+  const open = bench.meterOf(alice.id);
   bench.admin.resetTraffic(alice.id, bench.revision("edge"));
   assert.deepEqual(counted(), [0, 0]);
-  meter.charge("upload", 3); // a session that goes on counts into the new generation
+  open.charge("upload", 3); // a session that goes on counts into the new generation
   bench.adopt([listener("edge")]); // and a reload changes nothing about that
   assert.deepEqual(counted(), [3, 0]);
 });
@@ -227,15 +232,18 @@ test("a listener that is taken out of the list and put back has its users and co
   using bench = new Bench();
   const [edge] = bench.adopt([listener("edge", "alice"), listener("other")]) as [FakeInbound];
   const alice = bench.first();
-  bench.users.counterOf("edge", alice.id)?.count("upload", 9);
+  bench.meterOf(alice.id).charge("upload", 9);
   const link = bench.admin.user(alice.id)?.subscriptionUrl as string;
   const token = link.slice(link.lastIndexOf("/") + 1);
-  assert.equal(bench.admin.shareLink(token), "test://secret of alice@p.example:8443#edge - alice");
+  assert.equal(bench.admin.subscription(token)?.link, "test://secret of alice@p.example:8443#edge - alice");
   bench.adopt([listener("other")]);
-  assert.deepEqual([edge.users, bench.admin.user(alice.id), bench.admin.shareLink(token)], [[], null, null]);
+  assert.deepEqual(
+    [edge.users, bench.admin.user(alice.id), bench.admin.subscription(token)],
+    [[], null, null],
+  );
   bench.adopt([listener("edge"), listener("other")]);
   assert.equal(bench.admin.user(alice.id)?.uploadBytes, 9);
-  assert.notEqual(bench.admin.shareLink(token), null);
+  assert.notEqual(bench.admin.subscription(token), null);
 });
 
 test("tokens die with rotation, disabling and deletion, and come back with enabling", () => {
@@ -247,14 +255,14 @@ test("tokens die with rotation, disabling and deletion, and come back with enabl
   const first = tokenNow();
   assert.match(first, /^[A-Za-z0-9_-]{43}$/);
   admin.update(alice.id, { revision: bench.revision("edge"), enabled: false });
-  assert.equal(admin.shareLink(first), null);
+  assert.equal(admin.subscription(first), null);
   assert.equal(admin.rotateSubscription(alice.id, bench.revision("edge")).subscriptionUrl, "");
   admin.update(alice.id, { revision: bench.revision("edge"), enabled: true });
-  assert.equal(admin.shareLink(first), null);
+  assert.equal(admin.subscription(first), null);
   const second = tokenNow();
-  assert.notEqual(admin.shareLink(second), null);
+  assert.notEqual(admin.subscription(second), null);
   admin.remove(alice.id, bench.revision("edge"));
-  assert.equal(admin.shareLink(second), null);
+  assert.equal(admin.subscription(second), null);
 });
 
 test("what cannot be put in force is refused with everything as it was", () => {

@@ -2,40 +2,64 @@ import { messageOf } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { LiveConnection } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
+import type { Ledger } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
+import type { Session } from "#core/session.ts";
 import type { UserAdmin, UsersControl } from "#core/users.ts";
-import type { CounterOf } from "./counters.ts";
+import { type Passed, passGate } from "./gate.ts";
 import { Manager } from "./manager.ts";
 import type { UsersSettings } from "./settings.ts";
+import { meterUsers } from "./user-meter.ts";
 
 export interface UsersEnv {
   readonly log: Log;
+  /** Unix time. */
   readonly nowMs: () => number;
+  /** Never goes back. Absent: the clock of the process. */
+  readonly monotonicMs?: () => number;
   readonly live: Iterable<LiveConnection>;
   /** All that this build speaks. */
   readonly protocols: readonly Protocol[];
+  /** A share link as a node of a configuration; null where it stands for none. Absent: no link does. */
+  readonly nodeOf?: (link: string) => Readonly<Record<string, unknown>> | null;
 }
 
 /** What a crash may cost of the counters. */
 const CHECKPOINT_MS = 1_000;
+/** How late somebody past a limit is cut off, besides the time that it takes. */
+const WATCH_MS = 200;
 
 /** Managed users for the life of the program; what is managed, and in which file, changes with the configuration. */
 export class Users implements UsersControl {
   readonly #env: UsersEnv;
   #manager: Manager | null = null;
   #inbounds: () => Iterable<ManagedInbound> = () => [];
-  #timer: NodeJS.Timeout | undefined;
+  #timers: readonly NodeJS.Timeout[] = [];
+  readonly #monotonicMs: () => number;
 
   constructor(env: UsersEnv) {
     this.#env = env;
+    this.#monotonicMs = env.monotonicMs ?? (() => performance.now());
   }
 
   get admin(): UserAdmin | null {
     return this.#manager;
   }
 
-  /** For the ledger. */
-  readonly counterOf: CounterOf = (listener, user) => this.#manager?.counters.get(listener, user) ?? null;
+  /** The same ledger, with the sessions of managed users metered for their users, too. */
+  metering(inner: Ledger): Ledger {
+    return meterUsers(inner, {
+      counterOf: (listener, user) => this.#manager?.roster.counters.get(listener, user) ?? null,
+      originOf: (metadata) => this.#manager?.roster.originOf(metadata) ?? null,
+      nowMs: this.#env.nowMs,
+      monotonicMs: this.#monotonicMs,
+    });
+  }
+
+  /** Every session passes here before it is served. A text says why it may not begin. */
+  enter(session: Session): Passed | string {
+    return passGate(this.#manager?.roster ?? null, session, this.#monotonicMs());
+  }
 
   /**
    * Puts settings in force, null: none. `running` are the listeners, opened without users, that are to serve them;
@@ -60,6 +84,11 @@ export class Users implements UsersControl {
     this.#manager?.checkpoint();
   }
 
+  /** Looks whose quota or time is over by now, and who has room again. */
+  watchLimits(): void {
+    this.#manager?.watchLimits();
+  }
+
   /** The end of the program, after its last session. */
   close(): void {
     this.#leave();
@@ -69,7 +98,9 @@ export class Users implements UsersControl {
     if (this.#manager?.store === settings.store) return this.#manager.configure(settings, running);
     this.#manager?.checkpoint();
     const fresh = Manager.open(settings, {
+      nodeOf: () => null,
       ...this.#env,
+      monotonicMs: this.#monotonicMs,
       inbounds: () => this.#inbounds(),
       onFailure: (error) => this.#failClosed(error),
     });
@@ -81,11 +112,14 @@ export class Users implements UsersControl {
     }
     this.#leave();
     this.#manager = fresh;
-    this.#timer = setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref();
+    this.#timers = [
+      setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref(),
+      setInterval(() => this.watchLimits(), WATCH_MS).unref(),
+    ];
   }
 
   #leave(): void {
-    clearInterval(this.#timer);
+    for (const timer of this.#timers) clearInterval(timer);
     this.#manager?.close();
     this.#manager = null;
   }

@@ -1,7 +1,13 @@
 /** Books and counters as the admin API shows them. */
 import type { Endpoint } from "#core/session.ts";
-import type { ManagedInboundView, UserDetailView, UserView } from "#core/users.ts";
-import type { Traffic } from "./counters.ts";
+import type {
+  ManagedInboundView,
+  OnlineIp,
+  QuotaView,
+  UserDetailView,
+  UserStanding,
+  UserView,
+} from "#core/users.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
@@ -19,11 +25,18 @@ export function inboundView(book: UserBook, { support }: ManagedListener): Manag
   };
 }
 
+/** What is measured of a user. */
+export interface State {
+  readonly traffic: { readonly uploadBytes: number; readonly downloadBytes: number };
+  readonly quota: QuotaView | null;
+  readonly activeConnections: number;
+  readonly standing: UserStanding;
+}
+
 export function userView(
   book: UserBook,
   user: UserRecord,
-  { uploadBytes, downloadBytes }: Traffic,
-  activeConnections: number,
+  { traffic, quota, activeConnections, standing }: State,
 ): UserView {
   return {
     id: user.id,
@@ -32,14 +45,17 @@ export function userView(
     name: user.name,
     flow: user.flow,
     enabled: user.enabled,
-    uploadBytes,
-    downloadBytes,
+    uploadBytes: traffic.uploadBytes,
+    downloadBytes: traffic.downloadBytes,
     trafficGeneration: user.trafficGeneration,
     createdAtMs: user.createdAtMs,
     updatedAtMs: user.updatedAtMs,
     activeConnections,
     revision: book.revision,
     appliedRevision: book.appliedRevision,
+    standing,
+    limits: user.limits,
+    quota,
   };
 }
 
@@ -48,8 +64,9 @@ export function detailView(
   { credential }: UserRecord,
   { support }: ManagedListener,
   subscriptionUrl: string | null,
+  online: readonly OnlineIp[],
 ): UserDetailView {
-  return { ...view, credentialKind: support.credential, credential, subscriptionUrl };
+  return { ...view, credentialKind: support.credential, credential, subscriptionUrl, online };
 }
 
 /** The link that the user's client imports; null where the user may have none or no link would work. */

@@ -1,5 +1,6 @@
 /** Managed users in memory, one listener: for tests of the API alone. */
 import { ApiError } from "#core/errors.ts";
+import { NO_LIMITS } from "#users/limits.ts";
 import type { UserAdmin, UserChange, UserDetailView, UserDraft, UsersControl } from "#core/users.ts";
 
 export const ADMIN_SECRET = "a secret of at least thirty-two bytes";
@@ -46,7 +47,18 @@ export class MemoryUsers implements UsersControl {
       this.#changed(id, revision);
       return { revision: this.#revision, subscriptionUrl: `/sub/svc/${id}-${this.#revision}` };
     },
-    shareLink: (token) => (token === "1" ? "vless://x@127.0.0.1:443" : null),
+    subscription: (token) =>
+      token === "1"
+        ? {
+            link: "vless://x@127.0.0.1:443",
+            node: { name: "edge - alice", type: "vless", server: "127.0.0.1", port: 443, uuid: "x" },
+            title: "edge - alice",
+            uploadBytes: 1,
+            downloadBytes: 2,
+            totalBytes: 0,
+            expiresAtMs: null,
+          }
+        : null,
   };
 
   #add({ inbound, name, flow = "", enabled = true }: UserDraft): UserDetailView {
@@ -66,6 +78,10 @@ export class MemoryUsers implements UsersControl {
       credentialKind: "uuid",
       credential: "11111111-2222-4333-8444-555555555555",
       subscriptionUrl: null,
+      standing: "active",
+      limits: NO_LIMITS,
+      quota: null,
+      online: [],
     });
   }
 

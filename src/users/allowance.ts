@@ -1,0 +1,109 @@
+/** The limits of one user at work: the buckets that all sessions share, and what was used of the quota. */
+import type { Direction } from "#core/meter.ts";
+import { RollingWindow, type StoredWindow } from "#core/rolling-window.ts";
+import { TokenBucket } from "#core/token-bucket.ts";
+import type { QuotaView, UserLimits, UserQuota } from "#core/users.ts";
+import { CycleUsage } from "./cycle.ts";
+
+/** What is stored of a quota. `period` says what the rows are; of another period they are not taken over. */
+export interface StoredUsage {
+  readonly period: string;
+  /** Start in Unix seconds, upload and download bytes. */
+  readonly rows: StoredWindow;
+}
+
+/** Steps of a user's window: coarser than a policy's, because there may be thousands. */
+const WINDOW_PARTS = 128;
+
+interface Used {
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+}
+
+export class Allowance {
+  readonly limits: UserLimits;
+  readonly upload: TokenBucket | null;
+  readonly download: TokenBucket | null;
+  readonly #usage: CycleUsage | RollingWindow | null;
+
+  /** `nowMs` never goes back. Buckets of `before` are taken over where they stay the same. */
+  constructor(
+    limits: UserLimits,
+    nowMs: number,
+    stored: StoredUsage | null,
+    before: Allowance | null = null,
+  ) {
+    this.limits = limits;
+    const { uploadBitsPerSecond, downloadBitsPerSecond, quota } = limits;
+    const old = before?.limits;
+    this.upload =
+      uploadBitsPerSecond === old?.uploadBitsPerSecond
+        ? (before?.upload ?? null)
+        : bucketOf(uploadBitsPerSecond, nowMs);
+    this.download =
+      downloadBitsPerSecond === old?.downloadBitsPerSecond
+        ? (before?.download ?? null)
+        : bucketOf(downloadBitsPerSecond, nowMs);
+    this.#usage = quota === null ? null : usageOf(quota, stored);
+  }
+
+  /** `bytes` is negative for what was counted and never went out. */
+  count(direction: Direction, bytes: number, wallMs: number): void {
+    const nowSeconds = Math.floor(wallMs / 1000);
+    const usage = this.#usage;
+    if (usage instanceof CycleUsage) usage.add(direction, bytes, nowSeconds);
+    else usage?.add(nowSeconds, direction === "upload" ? bytes : 0, direction === "upload" ? 0 : bytes);
+  }
+
+  /** Null without a quota. `counters` are the user's own, which a quota without periods goes by. */
+  used(counters: Used, wallMs: number): QuotaView | null {
+    if (this.limits.quota === null) return null;
+    const usage = this.#usage;
+    if (usage === null) return { ...counters, resetsAtMs: null };
+    const nowSeconds = Math.floor(wallMs / 1000);
+    if (usage instanceof CycleUsage) {
+      const { upload, download } = usage.at(nowSeconds);
+      return {
+        uploadBytes: upload,
+        downloadBytes: download,
+        resetsAtMs: usage.endAt(nowSeconds) * 1000,
+      };
+    }
+    usage.expire(nowSeconds);
+    return { uploadBytes: usage.upload, downloadBytes: usage.download, resetsAtMs: null };
+  }
+
+  /** Is the quota used up? Allocates nothing. */
+  isOver({ uploadBytes, downloadBytes }: Used, wallMs: number): boolean {
+    const { quota } = this.limits;
+    if (quota === null) return false;
+    const usage = this.#usage;
+    if (usage === null) return uploadBytes + downloadBytes >= quota.totalBytes;
+    const nowSeconds = Math.floor(wallMs / 1000);
+    if (usage instanceof RollingWindow) usage.expire(nowSeconds);
+    const { upload, download } = usage instanceof RollingWindow ? usage : usage.at(nowSeconds);
+    return upload + download >= quota.totalBytes;
+  }
+
+  store(): StoredUsage | null {
+    const { quota } = this.limits;
+    return quota === null || this.#usage === null
+      ? null
+      : { period: periodOf(quota), rows: this.#usage.store() };
+  }
+}
+
+function bucketOf(bitsPerSecond: number, nowMs: number): TokenBucket | null {
+  return bitsPerSecond > 0 ? new TokenBucket(bitsPerSecond, nowMs) : null;
+}
+
+function periodOf({ reset, windowSeconds }: UserQuota): string {
+  return reset === "window" ? `${windowSeconds}s` : reset;
+}
+
+function usageOf(quota: UserQuota, stored: StoredUsage | null): CycleUsage | RollingWindow | null {
+  const rows = stored?.period === periodOf(quota) ? stored.rows : [];
+  if (quota.reset === "never") return null;
+  if (quota.reset === "window") return new RollingWindow(quota.windowSeconds, rows, WINDOW_PARTS);
+  return new CycleUsage(quota.reset, rows);
+}

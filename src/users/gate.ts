@@ -1,0 +1,38 @@
+/** Where the sessions of managed users pass: they get their user's name, and those beyond a limit are refused. */
+import type { Session } from "#core/session.ts";
+import { abortStream } from "#core/stream.ts";
+import type { Found, Roster } from "./roster.ts";
+
+export interface Passed {
+  readonly session: Session;
+  /** To be called once, when the session has ended. */
+  leave(): void;
+}
+
+const NOTHING = (): void => {};
+
+/** A text says why the session may not begin. Who is no managed user passes as they are. */
+export function passGate(roster: Roster | null, session: Session, nowMs: number): Passed | string {
+  const { inbound, source } = session.metadata;
+  const found = inbound.user === null ? null : (roster?.findAt(inbound.name, inbound.user) ?? null);
+  if (roster === null || found === null) return { session, leave: NOTHING };
+  const standing = roster.standingOf(found);
+  if (standing !== "active") return `the user is ${standing}`;
+  const { user } = found;
+  const who = { listener: inbound.name, id: user.id };
+  const from = { ip: source.ip, close: () => endSession(session) };
+  const leave = roster.presences.enter(who, from, user.limits, nowMs);
+  return typeof leave === "string" ? leave : { session: named(session, found), leave };
+}
+
+/** Rules and people know the user by name, counters by id. */
+function named(session: Session, { user }: Found): Session {
+  const { metadata } = session;
+  const inbound = { ...metadata.inbound, user: user.name, userId: user.id };
+  return { ...session, metadata: { ...metadata, inbound } };
+}
+
+function endSession(session: Session): void {
+  if (session.network === "tcp") return abortStream(session.stream);
+  session.flow[Symbol.asyncDispose]().then(NOTHING, NOTHING); // a path that cannot be closed is nobody's to repair
+}

@@ -1,0 +1,136 @@
+/** The meter of a managed user's session: counts for the user, and keeps to the user's limits besides everybody's. */
+import type { Direction, Ledger, Meter } from "#core/meter.ts";
+import type { Metadata } from "#core/session.ts";
+import { Slot, type TokenBucket } from "#core/token-bucket.ts";
+import type { UserCounter } from "./counters.ts";
+import type { Origin } from "./presence.ts";
+
+export interface MeterEnv {
+  /** Who counts for a user now; null: nobody. A reset makes another one, and a listener may stop being managed. */
+  readonly counterOf: (listener: string, user: string) => UserCounter | null;
+  /** Where the session comes from. */
+  readonly originOf: (metadata: Metadata) => Origin | null;
+  /** Unix time. */
+  readonly nowMs: () => number;
+  /** Never goes back. */
+  readonly monotonicMs: () => number;
+}
+
+/** The user is taken from the listener long before this. */
+const OVER_HOLD_MS = 5_000;
+
+/** The same ledger, with the sessions of managed users metered for their users, too. */
+export function meterUsers(inner: Ledger, env: MeterEnv): Ledger {
+  return {
+    open(metadata, decision) {
+      const meter = inner.open(metadata, decision);
+      const { name, userId } = metadata.inbound;
+      return userId === undefined || env.counterOf(name, userId) === null
+        ? meter
+        : new UserMeter(meter, env, metadata, userId);
+    },
+  };
+}
+
+/** One direction: the place at the bucket in force, and the piece that it holds back. */
+class Lane {
+  slot: Slot | null = null;
+  heldFor: UserCounter | null = null;
+  heldBytes = 0;
+  heldUntilMs = 0;
+
+  /** Takes the bucket in force. */
+  turnTo(bucket: TokenBucket | null): Slot | null {
+    if (bucket !== (this.slot?.bucket ?? null)) this.slot = bucket === null ? null : new Slot(bucket, null);
+    return this.slot;
+  }
+}
+
+class UserMeter implements Meter {
+  readonly #inner: Meter;
+  readonly #env: MeterEnv;
+  readonly #listener: string;
+  readonly #user: string;
+  readonly #origin: Origin | null;
+  readonly #lanes = { upload: new Lane(), download: new Lane() };
+
+  constructor(inner: Meter, env: MeterEnv, metadata: Metadata, user: string) {
+    this.#inner = inner;
+    this.#env = env;
+    this.#listener = metadata.inbound.name;
+    this.#user = user;
+    this.#origin = env.originOf(metadata);
+  }
+
+  get redirect(): string | null {
+    return this.#inner.redirect ?? null;
+  }
+
+  get pieceBytes(): number {
+    const { upload, download } = this.#counter?.allowance ?? NO_BUCKETS;
+    const own = Math.min(
+      upload?.pieceBytes ?? Number.MAX_SAFE_INTEGER,
+      download?.pieceBytes ?? Number.MAX_SAFE_INTEGER,
+    );
+    return Math.min(own, this.#inner.pieceBytes);
+  }
+
+  charge(direction: Direction, bytes: number): number {
+    const counter = this.#counter;
+    let holdMs = this.#inner.charge(direction, bytes);
+    if (counter === null) return holdMs;
+    const nowMs = this.#seen();
+    if (counter.isOver) holdMs = Math.max(holdMs, OVER_HOLD_MS);
+    counter.count(direction, bytes, this.#env.nowMs());
+    const lane = this.#lanes[direction];
+    const slot = lane.turnTo(counter.allowance?.[direction] ?? null);
+    if (slot !== null) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
+    if (holdMs > 0) {
+      lane.heldFor = counter;
+      lane.heldBytes = bytes;
+      lane.heldUntilMs = nowMs + holdMs;
+    }
+    return holdMs;
+  }
+
+  admit(direction: Direction, bytes: number): boolean {
+    const counter = this.#counter;
+    if (counter === null) return this.#inner.admit(direction, bytes);
+    const nowMs = this.#seen();
+    if (counter.isOver) return false;
+    const slot = this.#lanes[direction].turnTo(counter.allowance?.[direction] ?? null);
+    if (slot !== null && !slot.bucket.grants(slot, bytes, nowMs)) return false;
+    if (!this.#inner.admit(direction, bytes)) return false;
+    slot?.bucket.spend(slot, bytes, nowMs);
+    counter.count(direction, bytes, this.#env.nowMs());
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    this.#takeBack("upload");
+    this.#takeBack("download");
+    this.#inner[Symbol.dispose]();
+  }
+
+  /** What was still held back when the session ended never went out. */
+  #takeBack(direction: Direction): void {
+    const lane = this.#lanes[direction];
+    const nowMs = this.#env.monotonicMs();
+    if (lane.heldUntilMs <= nowMs) return;
+    lane.heldUntilMs = 0;
+    lane.slot?.bucket.giveBack(lane.heldBytes, nowMs);
+    if (lane.heldFor === this.#counter) lane.heldFor?.count(direction, -lane.heldBytes, this.#env.nowMs());
+  }
+
+  get #counter(): UserCounter | null {
+    return this.#env.counterOf(this.#listener, this.#user);
+  }
+
+  #seen(): number {
+    const nowMs = this.#env.monotonicMs();
+    if (this.#origin !== null) this.#origin.seenAtMs = nowMs;
+    return nowMs;
+  }
+}
+
+const NO_BUCKETS = { upload: null, download: null };
