@@ -12,7 +12,7 @@ export function subscriptionRoutes(users: UsersControl): readonly Route[] {
       summary: "One proxy share link in base64",
       answer: { status: 200, type: "text/plain", description: "The link; 404 for whoever may have none" },
       handle({ params, reply }) {
-        const link = users.admin?.shareLink(params.token as string) ?? null;
+        const link = users.admin?.subscription(params.token as string)?.link ?? null;
         return link === null
           ? sendText(reply, 404, "404 page not found\n")
           : sendText(reply, 200, Buffer.from(link).toString("base64"));
