@@ -188,9 +188,11 @@ function act(asm: Assembler, { maps, directMark, proxyMark, redirectTo }: Progra
   // The tag would end up inside of the IP header (transparent-proxy.md §10).
   if (redirectTo !== null) asm.load(8, 1, STACK, TAGGED).jumpIf(1, "!=", 0, "pass");
   count(asm, maps.counters, COUNTER.proxy, "proxied");
-  if (redirectTo === null) mark(asm, directMark | proxyMark, proxyMark);
-  else asm.set(1, redirectTo).set(2, 0).call(HELPER.redirect).exit();
-  asm.jump("pass").label("direct");
+  if (redirectTo === null) {
+    mark(asm, directMark | proxyMark, proxyMark);
+    asm.jump("pass");
+  } else asm.set(1, redirectTo).set(2, 0).call(HELPER.redirect).exit();
+  asm.label("direct");
   count(asm, maps.counters, COUNTER.direct, "directed");
   mark(asm, directMark | proxyMark, directMark);
   asm.label("pass").set32(0, PASS).exit();
