@@ -1,0 +1,95 @@
+/** The classifier on the ports of a bridge, in a namespace: where it sits, what it counts, what a failure leaves. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { openNetns, skipNetns, type Netns } from "../support/netns.ts";
+
+const NEAR = fileURLToPath(new URL("../support/classifier-near.ts", import.meta.url));
+const skip = skipNetns("the classifier", "tc");
+
+async function bridge(): Promise<Netns> {
+  const router = await openNetns("classifier");
+  await router.ip(
+    "link add lan type bridge",
+    "link add p1 type veth peer name c1",
+    "link add p2 type veth peer name c2",
+    "link set p1 master lan",
+    "link set p2 master lan",
+    ...["lan", "p1", "p2", "c1", "c2"].map((name) => `link set ${name} up`),
+    "addr add 203.0.113.1/24 dev lan",
+  );
+  return router;
+}
+
+function near({ prefix }: Netns, scenario: string) {
+  const [program, ...args] = [
+    ...prefix,
+    process.execPath,
+    "--disable-warning=ExperimentalWarning",
+    NEAR,
+    scenario,
+  ];
+  const child = spawn(program as string, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return { child, next: async () => JSON.parse((await lines.next()).value ?? "null") };
+}
+
+const PROGRAMS = ["tc", "filter", "show", "dev", "p1", "ingress"];
+
+test("each bpf() call refused in turn: nothing is left on any port", { skip }, async () => {
+  await using router = await bridge();
+  const { child, next } = near(router, "fail-each");
+  const { creations, updates, failures } = await next();
+  await once(child, "exit");
+  assert.ok(creations >= 10 && updates >= 4, `${creations} ${updates}`);
+  assert.equal(failures.length, updates, "every failed update is told, once");
+  assert.equal(await router.run(...PROGRAMS), "");
+});
+
+for (const older of [false, true]) {
+  const way = older ? "clsact" : "tcx";
+  test(`${way}: a bridge stands for its ports, new ports join, kill -9`, { skip }, async () => {
+    await using router = await bridge();
+    const { child, next } = near(router, way);
+    const first = await next();
+    assert.deepEqual(first.ports, ["p1", "p2"]);
+    const { direct, proxy } = first.prefixes;
+    assert.deepEqual([direct, proxy], [2, 2]);
+    assert.equal((await router.run(...PROGRAMS)).includes("svc-kernel-direct"), older);
+    await router.ip(
+      "link add p3 type veth peer name c3",
+      "link set p3 master lan",
+      "addr add 203.0.113.2/24 dev lan",
+    );
+    child.stdin.write("go on\n");
+    const second = await next();
+    assert.deepEqual(second.ports, ["p1", "p2", "p3"]);
+    assert.equal(second.prefixes.bypass, first.prefixes.bypass + 1);
+    assert.deepEqual(second.failures, []);
+    await once(child, "exit");
+    // It ended without closing anything, as a killed one does.
+    assert.equal((await router.run(...PROGRAMS)).includes("svc-kernel-direct"), older);
+    const again = near(router, "surplus");
+    await again.next();
+    await once(again.child, "exit");
+    assert.equal(await router.run(...PROGRAMS), "", "the next start cleans up");
+  });
+}
+
+test(
+  "kernel-direct.md §4.2: PROXY first, what finds no room is left out and comes back",
+  { skip },
+  async () => {
+    await using router = await bridge();
+    const { child, next } = near(router, "surplus");
+    const { full, both, few } = await next();
+    await once(child, "exit");
+    assert.equal(full.ipv4, 10);
+    assert.equal(both.ipv4, 10);
+    assert.equal(both.proxy, full.proxy + 3);
+    assert.deepEqual([few.direct, few.proxy], [2, both.proxy]);
+  },
+);

@@ -1,0 +1,138 @@
+/** Runs inside a namespace with a bridge `lan` of the ports `p1` and `p2`: what happens to a classifier. Prints JSON. */
+import { networkInterfaces } from "node:os";
+import type { Ip } from "#core/session.ts";
+import { Classifier, type ClassifierOptions } from "#kernel-direct/ebpf/classifier.ts";
+import { parseIp } from "#net/ip.ts";
+import { Bpf } from "#platform/linux/bpf.ts";
+import { openLibc, SystemError, type Libc } from "#platform/linux/libc.ts";
+import { NETLINK_ROUTE, NetlinkSocket } from "#platform/linux/netlink/socket.ts";
+import { ip } from "./routing.ts";
+
+const ffi = process.getBuiltinModule("node:ffi");
+const libc = openLibc() as Libc;
+const netlink = new NetlinkSocket(ffi, libc, NETLINK_ROUTE);
+
+const OPTIONS: ClassifierOptions = {
+  interfaces: ["lan", "lan"],
+  maxEntries: 64,
+  flowEntries: 64,
+  directMark: 0x4000_0000,
+  proxyMark: 0x2000_0000,
+  proxyMode: true,
+  redirectTo: null,
+  directPrefixes: [],
+  proxyPrefixes: [],
+  fakeRanges: [],
+};
+
+/** The kernel's bpf() with the call number `fails` refused; `older`: one without TCX. */
+class FailingBpf extends Bpf {
+  calls = 0;
+  fails = 0;
+  older = false;
+
+  #next(): void {
+    if (++this.calls === this.fails) throw new SystemError("bpf", 12); // ENOMEM
+  }
+  override createMap(...args: Parameters<Bpf["createMap"]>) {
+    this.#next();
+    return super.createMap(...args);
+  }
+  override update(...args: Parameters<Bpf["update"]>) {
+    this.#next();
+    super.update(...args);
+  }
+  override updateAll(...args: Parameters<Bpf["updateAll"]>) {
+    this.#next();
+    return super.updateAll(...args);
+  }
+  override delete(...args: Parameters<Bpf["delete"]>) {
+    this.#next();
+    return super.delete(...args);
+  }
+  override loadClassifier(...args: Parameters<Bpf["loadClassifier"]>) {
+    this.#next();
+    return super.loadClassifier(...args);
+  }
+  override attachIngress(...args: Parameters<Bpf["attachIngress"]>) {
+    this.#next();
+    if (this.older) throw new SystemError("attach", 22); // EINVAL
+    return super.attachIngress(...args);
+  }
+}
+
+function ownAddresses(): readonly Ip[] {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  return all.flatMap(({ address }) => parseIp(address) ?? []);
+}
+
+function open(bpf: Bpf, options: Partial<ClassifierOptions> = {}, failures: string[] = []): Classifier {
+  const onFailed = (error: unknown) => void failures.push(String(error));
+  const env = { bpf, netlink, possibleCpus: 64, ownAddresses, nowMs: Date.now, onFailed };
+  return new Classifier({ ...OPTIONS, ...options }, env);
+}
+
+const NOTHING = { add: [], remove: [] };
+
+async function tell(classifier: Classifier, ...addresses: readonly string[]): Promise<void> {
+  await classifier.apply({ direct: { add: addresses.map(ip), remove: [] }, proxy: NOTHING });
+}
+
+/** Refuses each call in turn until none is left; answers with how often creating failed, and updating. */
+async function failEach(): Promise<unknown> {
+  const seen = { creations: 0, updates: 0, failures: [] as string[] };
+  for (let fails = 1; ; fails++) {
+    const bpf = new FailingBpf(ffi, libc);
+    bpf.fails = fails;
+    let classifier: Classifier;
+    try {
+      classifier = open(bpf, {}, seen.failures);
+    } catch {
+      seen.creations++;
+      continue;
+    }
+    await tell(classifier, "9.9.9.9", "2001:db8::1");
+    await classifier.replace([], []);
+    if (bpf.calls < fails) {
+      classifier[Symbol.dispose]();
+      return seen;
+    }
+    seen.updates++;
+  }
+}
+
+async function show(older: boolean): Promise<unknown> {
+  const bpf = new FailingBpf(ffi, libc);
+  bpf.older = older;
+  const failures: string[] = [];
+  const classifier = open(bpf, {}, failures);
+  await tell(classifier, "9.9.9.9", "2001:db8::1");
+  console.log(JSON.stringify({ ports: classifier.ports, prefixes: classifier.prefixes }));
+  await new Promise((resolve) => process.stdin.once("data", resolve));
+  classifier.refresh();
+  return { ports: classifier.ports, prefixes: classifier.prefixes, counts: classifier.counts, failures };
+}
+
+async function surplus(): Promise<unknown> {
+  const classifier = open(new Bpf(ffi, libc), { maxEntries: 10 });
+  const addresses = Array.from({ length: 30 }, (_, at) => ip(`9.9.9.${at}`));
+  await classifier.apply({ direct: { add: addresses, remove: [] }, proxy: NOTHING });
+  const full = classifier.prefixes;
+  const proxied = { add: addresses.slice(0, 3), remove: [] };
+  await classifier.apply({ direct: { add: [], remove: addresses.slice(0, 3) }, proxy: proxied });
+  const both = classifier.prefixes;
+  await classifier.apply({ direct: { add: [], remove: addresses.slice(3, 28) }, proxy: NOTHING });
+  const few = classifier.prefixes;
+  classifier[Symbol.dispose]();
+  return { full, both, few };
+}
+
+const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
+  "fail-each": failEach,
+  tcx: () => show(false),
+  clsact: () => show(true),
+  surplus,
+};
+
+console.log(JSON.stringify(await scenarios[process.argv[2] ?? ""]?.()));
+process.exit(0);
