@@ -22,6 +22,8 @@ export interface UserAdmin {
   /** Sorted by listener, name, id; of one listener or of all. */
   users(inbound: string | null): readonly UserView[];
   user(id: string): UserDetailView | null;
+  /** Does anybody have a limit of the kind? */
+  limitKinds(): { readonly quota: boolean; readonly expiration: boolean };
   create(draft: UserDraft): UserDetailView;
   update(id: string, change: UserChange): UserDetailView;
   remove(id: string, revision: number): void;

@@ -24,7 +24,7 @@ export function canBar({ quota, expiresAtMs }: UserLimits): boolean {
 
 /** What the change does not name stays. Throws `ApiError` 400. */
 export function changedLimits(before: UserLimits, change: LimitsChange | undefined): UserLimits {
-  if (change === undefined) return before;
+  if (change === undefined || Object.values(change).every((one) => one === undefined)) return before;
   const { quota, expiresAtMs } = change;
   const next = {
     quota: quota === undefined ? before.quota : checkedQuota(quota),

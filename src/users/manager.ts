@@ -161,6 +161,10 @@ export class Manager implements UserAdmin {
     return found === null ? null : this.roster.detail(found);
   }
 
+  limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
+    return this.roster.limitKinds();
+  }
+
   subscription(token: string): SubscriptionView | null {
     return this.roster.subscription(token);
   }

@@ -126,6 +126,14 @@ export class Roster {
     return detailView(view, user, listener, this.subscriptionUrl(found), this.#online(book, user));
   }
 
+  limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
+    const limits = [...this.counters.limited].map(({ allowance }) => allowance?.limits);
+    return {
+      quota: limits.some((one) => one?.quota != null),
+      expiration: limits.some((one) => one?.expiresAtMs != null),
+    };
+  }
+
   standingOf({ book, user }: Pick<Found, "book" | "user">): UserStanding {
     if (!user.enabled) return "disabled";
     const counter = this.counters.get(book.listener, user.id);

@@ -27,6 +27,7 @@ export class MemoryUsers implements UsersControl {
     users: (inbound) =>
       [...this.#users.values()].filter((user) => inbound === null || user.inbound === inbound),
     user: (id) => this.#users.get(id) ?? null,
+    limitKinds: () => ({ quota: false, expiration: false }),
     create: (draft) => {
       if (draft.inbound !== LISTENER) throw new ApiError(404, "no such listener");
       this.#next(draft.revision);

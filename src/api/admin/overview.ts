@@ -33,7 +33,7 @@ export function overviewJson(control: Control, admin: UserAdmin) {
       active_connections: control.connections.size,
     },
     users: { total, enabled, disabled: total - enabled },
-    capabilities: { quota: false, expiration: false },
+    capabilities: admin.limitKinds(),
     authentication_enabled: true,
     inbounds: inbounds.map(inboundJson),
   };

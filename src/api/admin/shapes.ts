@@ -1,6 +1,7 @@
 /** Between the names of the admin API and ours. */
 import { z } from "zod";
 import { ApiError } from "#core/errors.ts";
+import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
 import type { ManagedInboundView, UserChange, UserDetailView, UserView } from "#core/users.ts";
 
 const optionalText = () => z.string().nullish();
@@ -12,6 +13,7 @@ const changeFields = {
   password: optionalText(),
   flow: optionalText(),
   enabled: z.boolean().nullish(),
+  ...limitFields,
 };
 const revision = () => z.int().positive();
 
@@ -19,6 +21,7 @@ export const createBody = z.object({ inbound: optionalText(), ...changeFields, r
 export const updateBody = z.object({ ...changeFields, revision: revision() });
 export const revisionBody = z.object({ revision: revision() });
 export const revisionQuery = z.object({ revision: z.string().regex(/^[1-9]\d{0,15}$/) });
+export const userQuery = z.object({ online: z.enum(["true", "false"]).optional() });
 export const usersQuery = z.object({ inbound: z.string().optional() });
 
 type ChangeFields = z.output<typeof updateBody>;
@@ -31,6 +34,7 @@ export function changeOf(body: ChangeFields): UserChange {
     password: body.password ?? undefined,
     flow: body.flow ?? undefined,
     enabled: body.enabled ?? undefined,
+    limits: limitsChangeOf(body),
   };
 }
 
@@ -75,14 +79,16 @@ export function userJson(view: UserView) {
     active_connections: view.activeConnections,
     revision: view.revision,
     applied_revision: view.appliedRevision,
+    ...limitsJson(view),
   };
 }
 
 /** Sensitive. */
-export function detailJson(view: UserDetailView) {
+export function detailJson(view: UserDetailView, withOnline = false) {
   return {
     ...userJson(view),
     [view.credentialKind]: view.credential,
     ...(view.subscriptionUrl === null ? {} : { subscription_url: view.subscriptionUrl }),
+    ...onlineJson(view, withOnline),
   };
 }

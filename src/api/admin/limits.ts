@@ -1,0 +1,143 @@
+/** Limits of users, between the names of the admin API and ours. */
+import { z } from "zod";
+import { amount, unixMs } from "#api/answer-shapes.ts";
+import {
+  QUOTA_CYCLES,
+  type LimitsChange,
+  type UserDetailView,
+  type UserLimits,
+  type UserQuota,
+  type UserView,
+} from "#core/users.ts";
+
+const limit = (description: string) => z.int().nullish().meta({ description, minimum: 0 });
+
+/** 0 takes a limit away. What is no limit (negative, another reset) is refused after the revision was looked at. */
+export const limitFields = {
+  quota: z
+    .object({
+      total_bytes: z.int().meta({ description: "Upload and download together; 0: no quota", minimum: 0 }),
+      reset: z
+        .string()
+        .nullish()
+        .meta({ description: "In UTC; absent: never", enum: ["never", ...QUOTA_CYCLES] }),
+      window: z
+        .string()
+        .nullish()
+        .meta({
+          description: "Instead of `reset`: what the last `30d` have seen; `1h` to `365d`, m, h, d, w",
+        }),
+    })
+    .nullish(),
+  expires_at: limit("Unix ms; 0: never"),
+  upload_bps: limit("bit/s of all sessions together; 0: no limit"),
+  download_bps: limit("bit/s of all sessions together; 0: no limit"),
+  connection_limit: limit("TCP streams and UDP associations at once; 0: no limit"),
+  ip_limit: limit("Source addresses at once; 0: no limit"),
+};
+
+const fields = z.object(limitFields);
+
+export function limitsChangeOf(body: z.output<typeof fields>): LimitsChange {
+  const { quota } = body;
+  return {
+    quota:
+      quota === null || quota === undefined
+        ? undefined
+        : {
+            totalBytes: quota.total_bytes,
+            reset: quota.reset ?? undefined,
+            window: quota.window ?? undefined,
+          },
+    expiresAtMs: body.expires_at ?? undefined,
+    uploadBitsPerSecond: body.upload_bps ?? undefined,
+    downloadBitsPerSecond: body.download_bps ?? undefined,
+    connections: body.connection_limit ?? undefined,
+    ips: body.ip_limit ?? undefined,
+  };
+}
+
+/** For the document. All are left out where there is no such limit, `status` where there is none at all. */
+export const limitAnswers = {
+  status: z.enum(["active", "disabled", "expired", "limited"]).optional(),
+  quota: z
+    .object({
+      total_bytes: z.int().positive(),
+      reset: z.enum(["never", ...QUOTA_CYCLES]).optional(),
+      window: z.string().optional(),
+      upload_bytes: amount(),
+      download_bytes: amount(),
+      used_bytes: amount(),
+      resets_at: unixMs().optional(),
+    })
+    .optional(),
+  expires_at: unixMs().optional(),
+  upload_bps: amount().optional(),
+  download_bps: amount().optional(),
+  connection_limit: amount().optional(),
+  ip_limit: amount().optional(),
+};
+
+export const onlineAnswers = {
+  online_ips: z
+    .array(z.object({ ip: z.string().min(1), connections: amount(), last_seen: unixMs() }))
+    .optional(),
+};
+
+/** Empty for a user without limits. */
+export function limitsJson(view: UserView): z.output<z.ZodObject<typeof limitAnswers>> {
+  const { limits, standing } = view;
+  if (!isLimited(limits)) return {};
+  const { expiresAtMs, uploadBitsPerSecond, downloadBitsPerSecond, connections, ips } = limits;
+  return {
+    status: standing,
+    ...quotaJson(view),
+    ...(expiresAtMs === null ? {} : { expires_at: expiresAtMs }),
+    ...(uploadBitsPerSecond === 0 ? {} : { upload_bps: uploadBitsPerSecond }),
+    ...(downloadBitsPerSecond === 0 ? {} : { download_bps: downloadBitsPerSecond }),
+    ...(connections === 0 ? {} : { connection_limit: connections }),
+    ...(ips === 0 ? {} : { ip_limit: ips }),
+  };
+}
+
+function quotaJson({ limits: { quota: limit }, quota: used }: UserView) {
+  if (limit === null || used === null) return {};
+  const { uploadBytes, downloadBytes, resetsAtMs } = used;
+  const period = limit.reset === "window" ? { window: windowText(limit) } : { reset: limit.reset };
+  return {
+    quota: {
+      total_bytes: limit.totalBytes,
+      ...period,
+      upload_bytes: uploadBytes,
+      download_bytes: downloadBytes,
+      used_bytes: uploadBytes + downloadBytes,
+      ...(resetsAtMs === null ? {} : { resets_at: resetsAtMs }),
+    },
+  };
+}
+
+/** Where somebody keeps an eye on the user, for a limit's sake or because it was asked for. */
+export function onlineJson({ limits, online }: UserDetailView, isWanted: boolean) {
+  if (!isWanted && !isLimited(limits)) return {};
+  return {
+    online_ips: online.map(({ ip, connections, lastSeenMs }) => ({
+      ip,
+      connections,
+      last_seen: lastSeenMs,
+    })),
+  };
+}
+
+function isLimited({ quota, expiresAtMs, ...counts }: UserLimits): boolean {
+  return quota !== null || expiresAtMs !== null || Object.values(counts).some((count) => count > 0);
+}
+
+function windowText({ windowSeconds }: UserQuota): string {
+  const units = [
+    [86_400, "d"],
+    [3600, "h"],
+    [60, "m"],
+  ] as const;
+  const [seconds, unit] = units.find(([size]) => windowSeconds % size === 0) ?? [60, "m"];
+  return `${windowSeconds / seconds}${unit}`;
+}
