@@ -5,9 +5,8 @@ import type { ConfigsControl, ConfigsPatch, ConfigSource, Control } from "#core/
 import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
 import type { Health } from "#core/group.ts";
 import type { Inbound } from "#core/inbound.ts";
-import type { LogLevel } from "#core/log.ts";
 import type { Session } from "#core/session.ts";
-import { configsView } from "#control/configs.ts";
+import { configsView, type LiveSettings } from "#control/configs.ts";
 import { openControl } from "#control/index.ts";
 import { ExternalUi } from "#control/external-ui.ts";
 import { keepPorts } from "#control/change.ts";
@@ -17,6 +16,8 @@ import { DelayBook } from "#net/delay-book.ts";
 import { openHealth } from "#runtime/health.ts";
 import type { Inbounds } from "#runtime/inbounds.ts";
 import { Runtime } from "#runtime/runtime.ts";
+import { TUN_NAME } from "#runtime/tun-settings.ts";
+import { Tuns } from "#runtime/tuns.ts";
 import { unbuilt } from "#runtime/unbuilt.ts";
 import { userSettings } from "#runtime/user-settings.ts";
 import { ControllerSlot } from "./controller-slot.ts";
@@ -57,6 +58,7 @@ export class App implements AsyncDisposable {
   readonly #controller: ControllerSlot;
   readonly #externalUi: ExternalUi;
   readonly control: Control;
+  readonly #tuns: Tuns;
   readonly #retiring = new Set<Promise<void>>();
   #runtime!: Runtime;
   /** The present one last, before it those that still have sessions. */
@@ -87,6 +89,12 @@ export class App implements AsyncDisposable {
       dialer: () => this.#runtime.outbounds.direct,
     });
     this.#controller = new ControllerSlot(this.control, env.host);
+    this.#tuns = new Tuns({
+      runtime: () => this.#runtime ?? null,
+      accept: this.#accept,
+      egress: env.host.egress,
+      log: env.host.log,
+    });
   }
 
   /** Starts with a configuration that was found good. Ports that cannot be bound are logged; the rest runs. */
@@ -119,6 +127,7 @@ export class App implements AsyncDisposable {
   async close(drainMs: number): Promise<void> {
     const closed = this.#exclusively(async () => {
       const { live, sockets } = this.#env.host;
+      await this.#tuns[Symbol.asyncDispose](); // traffic goes its own way again before nobody takes it
       const retired = Promise.all([this.#runtime.retire(null), ...this.#retiring]);
       const cutOff = (): void => {
         live.closeAll();
@@ -130,6 +139,7 @@ export class App implements AsyncDisposable {
       await retired;
       clearTimeout(timer);
       cutOff();
+      await this.#env.host.relayPath[Symbol.asyncDispose]();
       this.#env.host.users.close(); // the last byte has been counted
     });
     this.#closing = true;
@@ -158,6 +168,7 @@ export class App implements AsyncDisposable {
       health: this.#health,
       mode: () => this.#mode,
       accept: this.#accept,
+      changeTuns: (next) => this.#tuns.change(next, tolerant),
       adopt: (next, inbounds) => this.#adoptUsers(next, inbounds, tolerant),
       tolerant,
     });
@@ -237,8 +248,13 @@ export class App implements AsyncDisposable {
     };
   }
 
-  #live(): { mode: Config["mode"]; logLevel: LogLevel; unifiedDelay: boolean } {
-    return { mode: this.#mode, logLevel: this.#env.host.log.level, unifiedDelay: this.#unifiedDelay };
+  #live(): LiveSettings {
+    return {
+      mode: this.#mode,
+      logLevel: this.#env.host.log.level,
+      unifiedDelay: this.#unifiedDelay,
+      tunDevice: this.#tuns.get(TUN_NAME)?.device ?? null,
+    };
   }
 
   /** Switches take effect at once; everything else is a configuration like the present one, built and swapped. */

@@ -8,6 +8,7 @@ import { DelayBook } from "#net/delay-book.ts";
 import { explain, parseQuestion, renderExplanation } from "#router/explain.ts";
 import { openHealth } from "#runtime/health.ts";
 import { Runtime } from "#runtime/runtime.ts";
+import { NO_CHANGE } from "#runtime/tuns.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
 import { linesOf, setUp } from "./load.ts";
 
@@ -80,6 +81,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
     health: openHealth(new DelayBook(), () => false),
     mode: () => config.mode,
     accept() {},
+    changeTuns: async () => NO_CHANGE,
     adopt() {},
     tolerant: false,
   });

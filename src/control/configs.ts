@@ -13,14 +13,20 @@ export interface LiveSettings {
   readonly mode: Config["mode"];
   readonly logLevel: LogLevel;
   readonly unifiedDelay: boolean;
+  /** The name of the running TUN's device; null: there is none. */
+  readonly tunDevice: string | null;
 }
 
 /** The running settings: those of the configuration in force, with what a person switched and where ports really are. */
-export function configsView(config: Config, live: LiveSettings, inbounds: readonly Inbound[]): ConfigsView {
+export function configsView(
+  config: Config,
+  { tunDevice, ...live }: LiveSettings,
+  inbounds: readonly Inbound[],
+): ConfigsView {
   const { general, geodata } = config;
   return {
     ...realPorts(inbounds),
-    tun: tunView(config.tun),
+    tun: tunView(config.tun, tunDevice),
     authentication: listOrNull(config.accounts.map(({ username }) => username)),
     skipAuthPrefixes: cidrsOrNull(config.skipAuthPrefixes),
     lanAllowedIps: cidrsOrNull(config.lanAllowedIps),
@@ -82,14 +88,13 @@ const OWN_MEMBERS = new Set([
   "file-descriptor",
 ]);
 
-function tunView(tun: Config["tun"]): TunView {
+function tunView(tun: Config["tun"], running: string | null): TunView {
   const { device, stack, dnsHijack, autoRoute, autoDetectInterface, fileDescriptor } = tun;
   const values = tun as unknown as Readonly<Record<string, unknown>>;
   const others = [...Object.keys(TUN), "inet4-address"].filter((key) => !OWN_MEMBERS.has(key));
   return {
-    // There are no TUN devices in this build, and a dashboard shows what runs, not what was asked for.
-    enable: false,
-    device,
+    enable: running !== null, // what runs, not what was asked for
+    device: running ?? device,
     stack: STACK_NAMES[stack],
     dnsHijack: dnsHijack.map(({ host, port }) => `${host}:${port}`),
     autoRoute,

@@ -4,15 +4,40 @@ import type { Ip } from "#core/session.ts";
 import { openSockets } from "#platform/portable.ts";
 import type { SocketMaker, SocketOptions } from "#platform/socket-maker.ts";
 
-/** Belongs to the host; whoever runs a TUN sets it, and every dial reads it. */
-export class Egress {
+export interface Demand {
   /** SO_MARK, over whatever else is configured; 0: none is demanded. */
-  routingMark = 0;
+  readonly routingMark: number;
   /**
    * SO_BINDTODEVICE where nothing else is configured; empty: none is demanded; null: one is, and there is none. Asked at
    * every dial: the default route may move.
    */
-  interfaceName: () => string | null = () => "";
+  interfaceName(): string | null;
+}
+
+/** Belongs to the host; whoever runs a TUN demands, and every dial obeys. */
+export class Egress {
+  readonly #demands = new Set<Demand>();
+
+  /** Until it is disposed of. */
+  demand(demand: Demand): Disposable {
+    this.#demands.add(demand);
+    return { [Symbol.dispose]: () => void this.#demands.delete(demand) };
+  }
+
+  /** 0: none. */
+  get routingMark(): number {
+    for (const { routingMark } of this.#demands) if (routingMark !== 0) return routingMark;
+    return 0;
+  }
+
+  /** See `Demand.interfaceName`. */
+  get interfaceName(): string | null {
+    for (const demand of this.#demands) {
+      const name = demand.interfaceName();
+      if (name !== "") return name;
+    }
+    return "";
+  }
 }
 
 /** Makes sockets with the configured options and what the egress demands at that moment. */
@@ -35,14 +60,13 @@ export class EgressSockets {
   /** For one destination, or for many of which none is known. Null: ordinary sockets do. Throws `DialError`. */
   for(destination: Ip | null): SocketMaker | null {
     if (this.#egress === null || (destination !== null && isLoopback(destination))) return this.#plain;
-    const { routingMark } = this.#egress;
-    const interfaceName = this.#options.interfaceName || this.#egress.interfaceName();
+    const routingMark = this.#egress.routingMark || this.#options.routingMark;
+    const interfaceName = this.#options.interfaceName || this.#egress.interfaceName;
     if (interfaceName === null)
       throw new DialError("unreachable", "auto-detect-interface: there is no default route now");
-    const wanted = { routingMark: routingMark || this.#options.routingMark, interfaceName };
-    if (wanted.routingMark !== this.#last.routingMark || interfaceName !== this.#last.interfaceName) {
-      this.#made = openSockets(wanted);
-      this.#last = wanted;
+    if (routingMark !== this.#last.routingMark || interfaceName !== this.#last.interfaceName) {
+      this.#last = { routingMark, interfaceName };
+      this.#made = openSockets(this.#last);
     }
     return this.#made;
   }

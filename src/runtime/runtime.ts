@@ -28,6 +28,7 @@ import { openRules } from "./rules.ts";
 import { nameSets } from "./scope.ts";
 import { openSniffer, routable } from "./sniffing.ts";
 import { Tickets } from "./tickets.ts";
+import type { TunChange } from "./tuns.ts";
 
 export interface RuntimeEnv {
   readonly host: Host;
@@ -36,6 +37,8 @@ export interface RuntimeEnv {
   readonly mode: () => Mode;
   /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
   readonly accept: (session: Session) => void;
+  /** Changes the TUNs for this configuration; the last thing that may take time. */
+  readonly changeTuns: (config: Config) => Promise<TunChange>;
   /** The last step of opening, in the turn of the event loop that ends with the swap; a throw closes everything again. */
   readonly adopt: (config: Config, inbounds: Inbounds) => void;
   /** True at the start: a port that cannot be bound is logged and the rest runs. */
@@ -51,6 +54,7 @@ export class Runtime {
   readonly lists: Lists;
   readonly #fakeIps: FakeIpStore | null;
   readonly #dnsLeases: LeaseBook;
+  readonly #tuns: TunChange;
   readonly #owned: AsyncDisposableStack;
   readonly #env: ServeEnv & DatagramEnv;
   readonly #sessions = new Tickets();
@@ -65,6 +69,7 @@ export class Runtime {
     this.lists = parts.lists;
     this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
+    this.#tuns = parts.tuns;
     this.#owned = owned;
     this.#users = host.users;
     const { metering: ledger, live, log, sweep, datagrams } = host;
@@ -99,6 +104,7 @@ export class Runtime {
     this.inbounds.activate();
     this.#dnsLeases.activate();
     this.lists.activate();
+    this.#tuns.activate();
   }
 
   /** Never throws; the session belongs to this runtime until it ends. */
@@ -141,6 +147,7 @@ interface Parts {
   readonly fakeIps: FakeIpStore | null;
   readonly lists: Lists;
   readonly dnsLeases: LeaseBook;
+  readonly tuns: TunChange;
   /** Null: the portable pump moves everything. */
   readonly carrier: Carrier | null;
 }
@@ -148,7 +155,7 @@ interface Parts {
 async function openParts(
   config: Config,
   previous: Runtime | null,
-  { host, health, mode, accept, adopt, tolerant }: RuntimeEnv,
+  { host, health, mode, accept, changeTuns, adopt, tolerant }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<Omit<Parts, "carrier">> {
   const { log, files, cache, sockets, egress } = host;
@@ -205,9 +212,10 @@ async function openParts(
   opened.defer(() => inbounds.abandon());
   const dnsLeases = await openDnsListener(config, names, inbounds.claims, { host, tolerant });
   opened.use(dnsLeases);
+  const tuns = opened.use(await changeTuns(config));
   adopt(config, inbounds);
   opened.move();
-  return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases };
+  return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases, tuns };
 }
 
 /** The server of `dns.listen`; a book without leases where there is none. */

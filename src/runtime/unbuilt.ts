@@ -1,9 +1,8 @@
 import type { Config } from "#config/config.ts";
 
 /** What the file asks for and this build does not do yet: one sentence a key. The rest of the file is in force. */
-export function unbuilt({ tun, ntp }: Config): readonly string[] {
+export function unbuilt({ ntp }: Config): readonly string[] {
   const asked: readonly (readonly [boolean, string, string])[] = [
-    [tun.enable, "tun.enable", "TUN devices"],
     [ntp.enable, "ntp.enable", "the NTP client"],
   ];
   return asked

@@ -28,6 +28,8 @@ export interface TunSettings {
   readonly forwardsIcmp: boolean;
   readonly loopbackAddresses: readonly Ip[];
   readonly capture: CaptureOptions;
+  /** Sockets that leave are bound to the device of the default route. */
+  readonly detectsInterface: boolean;
   /** Names of rule providers; null: the key is not used. */
   readonly routeSets: readonly string[] | null;
   readonly routeExcludeSets: readonly string[] | null;

@@ -19,6 +19,8 @@ import { Stack, type StackAddress } from "./stack.ts";
 
 export interface TunEnv extends IntakeEnv, Pick<EchoEnv, "decide"> {
   readonly log: Log;
+  /** What sockets that leave must have while traffic is captured; in force before it is, until after. */
+  readonly openEgress: (settings: TunSettings, device: string) => AsyncDisposable;
   readonly openCapture: (plan: CapturePlan) => Promise<Capture>;
   /** What these rule providers hold now, all in one list. */
   readonly prefixesOf: (providers: readonly string[]) => readonly Prefix[];
@@ -187,6 +189,7 @@ async function openParts(settings: TunSettings, env: TunEnv): Promise<Parts> {
     listeners.push(listener);
     redirectPort = listener.port;
   }
+  undo.use(env.openEgress(settings, device.name));
   const capture =
     settings.fileDescriptor > 0 || !autoRoute
       ? null

@@ -1,0 +1,91 @@
+/** From the keys of `tun` to what the TUN and the capture of traffic are told. */
+import type { Config } from "#config/config.ts";
+import type { TunConfig } from "#config/sections/index.ts";
+import type { CaptureOptions } from "#core/capture.ts";
+import type { Range } from "#core/fields.ts";
+import { ConfigError } from "#core/errors.ts";
+import type { TunSettings } from "#tun/settings.ts";
+import { networkInterfaces } from "node:os";
+
+export const TUN_NAME = "DEFAULT-TUN";
+/** Set, it keeps IPv6 on the TUN where no other interface has any. */
+const SKIP_IPV6_CHECK = "SKIP_SYSTEM_IPV6_CHECK";
+
+/** Every TUN that the configuration asks for, the block `tun` first. Throws `ConfigError`. */
+export function tunSettings(config: Config): readonly TunSettings[] {
+  const { tun, general } = config;
+  if (!tun.enable) return [];
+  return [settingsOf(tun, { name: TUN_NAME, ruleList: null, target: null }, general)];
+}
+
+function settingsOf(
+  tun: TunConfig,
+  place: Pick<TunSettings, "name" | "ruleList" | "target">,
+  { ipv6, routingMark }: Config["general"],
+): TunSettings {
+  if (tun.autoRedirect && routingMark !== 0)
+    throw new ConfigError(
+      "routing-mark: tun.auto-redirect marks every socket itself (auto-redirect-output-mark); take routing-mark out",
+    );
+  return {
+    ...place,
+    stack: tun.stack,
+    device: tun.device,
+    mtu: tun.mtu,
+    gso: tun.gso,
+    fileDescriptor: tun.fileDescriptor,
+    addresses: [...tun.inet4Address, ...(hasIpv6() ? tun.inet6Address : [])],
+    dnsHijack: tun.dnsHijack,
+    udpTimeoutMs: tun.udpTimeout * 1000,
+    icmpTimeoutMs: tun.icmpTimeout * 1000,
+    forwardsIcmp: !tun.disableIcmpForwarding,
+    loopbackAddresses: tun.loopbackAddress,
+    capture: captureOptions(tun),
+    detectsInterface: tun.autoRoute && tun.autoDetectInterface,
+    routeSets: tun.routeAddressSet.length === 0 ? null : tun.routeAddressSet,
+    routeExcludeSets: tun.routeExcludeAddressSet.length === 0 ? null : tun.routeExcludeAddressSet,
+    ipv6,
+  };
+}
+
+function captureOptions(tun: TunConfig): CaptureOptions {
+  return {
+    autoRoute: tun.autoRoute,
+    autoRedirect: tun.autoRedirect,
+    strictRoute: tun.strictRoute,
+    routeAddress: [...tun.routeAddress, ...tun.inet4RouteAddress, ...tun.inet6RouteAddress],
+    routeExcludeAddress: [
+      ...tun.routeExcludeAddress,
+      ...tun.inet4RouteExcludeAddress,
+      ...tun.inet6RouteExcludeAddress,
+    ],
+    includeInterface: tun.includeInterface,
+    excludeInterface: tun.excludeInterface,
+    includeUid: ranges(tun.includeUid, tun.includeUidRange),
+    excludeUid: ranges(tun.excludeUid, tun.excludeUidRange),
+    excludeSourcePort: ranges(tun.excludeSrcPort, tun.excludeSrcPortRange),
+    excludeDestinationPort: ranges(tun.excludeDstPort, tun.excludeDstPortRange),
+    includeMac: tun.includeMacAddress,
+    excludeMac: tun.excludeMacAddress,
+    tableIndex: tun.iproute2TableIndex,
+    ruleIndex: tun.iproute2RuleIndex,
+    inputMark: tun.autoRedirectInputMark,
+    outputMark: tun.autoRedirectOutputMark,
+    fallbackRuleIndex: tun.autoRedirectIproute2FallbackRuleIndex,
+    kernelDirect: tun.kernelDirect,
+  };
+}
+
+function ranges(numbers: readonly number[], written: readonly Range[]): readonly Range[] {
+  return [...numbers.map((number) => ({ from: number, to: number })), ...written];
+}
+
+/** Has any interface an address of IPv6 that reaches further than its link? */
+function hasIpv6(): boolean {
+  if ((process.env[SKIP_IPV6_CHECK] ?? "") !== "") return true;
+  return Object.values(networkInterfaces()).some((all) =>
+    all?.some(
+      ({ family, internal, address }) => family === "IPv6" && !internal && !/^fe[89ab]/i.test(address),
+    ),
+  );
+}

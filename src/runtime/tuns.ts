@@ -1,0 +1,167 @@
+/**
+ * The TUNs of the program. They outlive a reload that leaves their settings alone: nothing is torn down, and no packet goes
+ * unproxied. One whose settings change is stopped before its successor starts, because both want the same device and routes.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { Config } from "#config/config.ts";
+import { openCapture, watchDefaultInterface } from "#capture/index.ts";
+import type { DefaultInterface } from "#core/capture.ts";
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { Session } from "#core/session.ts";
+import type { Egress } from "#net/egress.ts";
+import { DEFAULT_KEEP_ALIVE } from "#net/keep-alive.ts";
+import type { TunSettings } from "#tun/settings.ts";
+import { Tun, type TunEnv } from "#tun/tun.ts";
+import { dnsAnswers } from "./outbounds.ts";
+import type { Runtime } from "./runtime.ts";
+import { tunSettings } from "./tun-settings.ts";
+
+export interface TunsEnv {
+  /** The one in force. */
+  readonly runtime: () => Runtime | null;
+  readonly accept: (session: Session) => void;
+  readonly egress: Egress;
+  readonly log: Log;
+}
+
+/** TUNs made ready for the next configuration. Disposing before `activate` puts back what was there before. */
+export interface TunChange extends AsyncDisposable {
+  /** Synchronous, with the swap of runtimes. */
+  activate(): void;
+}
+
+export const NO_CHANGE: TunChange = { activate() {}, async [Symbol.asyncDispose]() {} };
+
+export class Tuns implements AsyncDisposable {
+  readonly #env: TunsEnv;
+  #running: readonly Tun[] = [];
+
+  constructor(env: TunsEnv) {
+    this.#env = env;
+  }
+
+  /** By the inbound's name. */
+  get(name: string): Tun | null {
+    return this.#running.find(({ settings }) => settings.name === name) ?? null;
+  }
+
+  /**
+   * Throws with the TUNs of before running again. `tolerant`: what cannot be opened is logged, and the rest runs.
+   */
+  async change(config: Config, tolerant: boolean): Promise<TunChange> {
+    const { log } = this.#env;
+    const before = this.#running;
+    try {
+      const wanted = tunSettings(config);
+      const kept = before.filter(({ settings }) => wanted.some((next) => isDeepStrictEqual(next, settings)));
+      const leaving = before.filter((tun) => !kept.includes(tun));
+      await this.#stop(leaving);
+      const fresh: Tun[] = [];
+      for (const settings of wanted) {
+        if (kept.some((tun) => isDeepStrictEqual(tun.settings, settings))) continue;
+        try {
+          fresh.push(await Tun.open(settings, this.#tunEnv()));
+        } catch (error) {
+          if (!tolerant) {
+            await this.#stop(fresh);
+            await this.#restore(kept, leaving);
+            throw error;
+          }
+          log.error(messageOf(error));
+        }
+      }
+      return this.#ready(kept, leaving, fresh);
+    } catch (error) {
+      if (!tolerant) throw error;
+      log.error(messageOf(error));
+      return NO_CHANGE;
+    }
+  }
+
+  /** Rule providers have changed. */
+  async updateSets(): Promise<void> {
+    await Promise.all(this.#running.map((tun) => tun.updateSets()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const running = this.#running;
+    this.#running = [];
+    await this.#stop(running);
+  }
+
+  #ready(kept: readonly Tun[], leaving: readonly Tun[], fresh: readonly Tun[]): TunChange {
+    let active = false;
+    return {
+      activate: () => {
+        active = true;
+        this.#running = [...kept, ...fresh];
+        for (const tun of fresh) tun.activate();
+        void this.updateSets();
+      },
+      [Symbol.asyncDispose]: async () => {
+        if (active) return;
+        await this.#stop(fresh);
+        await this.#restore(kept, leaving);
+      },
+    };
+  }
+
+  /** What was stopped for a change that failed starts again. */
+  async #restore(kept: readonly Tun[], stopped: readonly Tun[]): Promise<void> {
+    const again: Tun[] = [];
+    for (const { settings } of stopped) {
+      try {
+        const tun = await Tun.open(settings, this.#tunEnv());
+        tun.activate();
+        again.push(tun);
+      } catch (error) {
+        this.#env.log.error(`the TUN of before cannot be put back: ${messageOf(error)}`);
+      }
+    }
+    this.#running = [...kept, ...again];
+  }
+
+  async #stop(tuns: readonly Tun[]): Promise<void> {
+    for (const tun of tuns)
+      try {
+        await tun[Symbol.asyncDispose]();
+      } catch (error) {
+        this.#env.log.error(`closing the TUN ${tun.settings.name}: ${messageOf(error)}`);
+      }
+  }
+
+  #openEgress({ capture, detectsInterface }: TunSettings, device: string): AsyncDisposable {
+    const { egress, log } = this.#env;
+    const undo = new AsyncDisposableStack();
+    const onChange = (now: DefaultInterface | null): void => {
+      log.info(`auto-detect-interface: ${now?.name ?? "there is no default route"}`);
+      this.#env.runtime()?.names.flushCache(); // servers of the old network may not be reached from the new one
+    };
+    const watch = detectsInterface ? undo.use(watchDefaultInterface(device, onChange, { log })) : null;
+    undo.use(
+      egress.demand({
+        routingMark: capture.autoRedirect ? capture.outputMark : 0,
+        interfaceName: () => (watch === null ? "" : (watch.current?.name ?? null)),
+      }),
+    );
+    return undo;
+  }
+
+  #tunEnv(): TunEnv {
+    const { runtime, accept, log } = this.#env;
+    return {
+      accept,
+      log,
+      dns: () => {
+        const dns = runtime()?.names.dns ?? null;
+        return dns === null ? null : dnsAnswers(dns, log);
+      },
+      keepAlive: () => runtime()?.config.general.keepAlive ?? DEFAULT_KEEP_ALIVE,
+      decide: () => {},
+      openEgress: (settings, device) => this.#openEgress(settings, device),
+      openCapture: (plan) => openCapture(plan, { log }),
+      prefixesOf: () => [],
+    };
+  }
+}
