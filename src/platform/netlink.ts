@@ -9,6 +9,7 @@ import { NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from "./linux/netlink
 import { openPoller } from "./linux/uv-poll.ts";
 
 export { SystemError } from "./linux/libc.ts";
+export { loosenReversePath } from "./linux/reverse-path.ts";
 export { addAddress, deleteAddress, listAddresses, type LinkAddress } from "./linux/netlink/addresses.ts";
 export { findLink, listLinks, setLink, type Link, type LinkChange } from "./linux/netlink/links.ts";
 export type { NetlinkSocket } from "./linux/netlink/socket.ts";

@@ -1,0 +1,108 @@
+/** The parts of a capture in the order of their start; their end is the reverse, nftables first. */
+import type { Capture, CapturePlan, DirectSet, Prefix } from "#core/capture.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import {
+  loosenReversePath,
+  openNetlink,
+  watchNetwork,
+  watchNftables,
+  type NetlinkSocket,
+} from "#platform/netlink.ts";
+import { FirewallOpenings } from "./firewall.ts";
+import { localNetworks } from "./local-networks.ts";
+import { quoted } from "./nft/exclusions.ts";
+import { RedirectTable } from "./nft/table.ts";
+import { Routing } from "./routing.ts";
+
+export interface CaptureEnv {
+  readonly log: Log;
+}
+
+const KEY = "auto-route";
+
+/**
+ * Brings traffic to the TUN of the plan. The device is up and the listeners listen. Cleans up what a crash left behind.
+ * Throws `ConfigError` or `SystemError` with nothing left in force.
+ */
+export async function openCapture(plan: CapturePlan, { log }: CaptureEnv): Promise<Capture> {
+  const { options } = plan;
+  if (options.autoRedirect && !options.autoRoute) throw new ConfigError("auto-redirect requires auto-route");
+  await using undo = new AsyncDisposableStack();
+  if (!options.autoRoute) return new RunningCapture(undo.move(), null);
+  const socket = undo.use(openNetlink(KEY));
+  loosen(plan.device.name, log);
+  const routing = undo.use(new Routing(socket, plan, log));
+  const table = options.autoRedirect ? await openTable(undo, socket, plan, log) : null;
+  const parts = ["link", "route", "rule", "address"] as const;
+  const onChange = (): void => {
+    routing.keep();
+    if (table !== null) void refreshLocal(table, socket, log);
+  };
+  undo.use(watchNetwork(KEY, { parts, tables: [options.tableIndex], log }, onChange));
+  return new RunningCapture(undo.move(), table);
+}
+
+function loosen(device: string, log: Log): void {
+  try {
+    loosenReversePath(device);
+  } catch (error) {
+    const name = `net.ipv4.conf.${device}.rp_filter`;
+    log.warning(
+      `auto-route: ${name} could not be set to loose, a strict one drops answers: ${messageOf(error)}`,
+    );
+  }
+}
+
+async function openTable(
+  undo: AsyncDisposableStack,
+  socket: NetlinkSocket,
+  plan: CapturePlan,
+  log: Log,
+): Promise<RedirectTable> {
+  if (plan.redirectPort === null) throw new ConfigError("auto-redirect needs the port of its listener");
+  const table = undo.use(await RedirectTable.open(plan, localNetworks(socket), log));
+  const openings = new FirewallOpenings(() => table.session, quoted(plan.device.name), log);
+  undo.defer(() => openings.remove());
+  await openings.keep();
+  const onChange = async (): Promise<void> => {
+    await table.keep();
+    await openings.keep();
+  };
+  undo.use(watchNftables("auto-redirect", log, () => void onChange()));
+  return table;
+}
+
+async function refreshLocal(table: RedirectTable, socket: NetlinkSocket, log: Log): Promise<void> {
+  try {
+    await table.updateLocal(localNetworks(socket));
+  } catch (error) {
+    log.warning(`auto-redirect: the networks around this machine: ${messageOf(error)}`);
+  }
+}
+
+class RunningCapture implements Capture {
+  readonly directSet: DirectSet | null;
+  readonly #parts: AsyncDisposableStack;
+  readonly #table: RedirectTable | null;
+
+  constructor(parts: AsyncDisposableStack, table: RedirectTable | null) {
+    this.#parts = parts;
+    this.#table = table;
+    this.directSet = table?.learned ?? null;
+  }
+
+  async updateSets({
+    route,
+    routeExclude,
+  }: {
+    readonly route: readonly Prefix[];
+    readonly routeExclude: readonly Prefix[];
+  }): Promise<void> {
+    await this.#table?.updateRoutes(route, routeExclude);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#parts.disposeAsync();
+  }
+}

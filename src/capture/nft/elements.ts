@@ -1,0 +1,25 @@
+/** Contents of sets as text. */
+import type { Prefix } from "#core/capture.ts";
+import type { Range } from "#core/fields.ts";
+import { TABLE } from "./names.ts";
+import { rangesOf, rangeText } from "#capture/ranges.ts";
+
+/** Of one family, merged: an interval set refuses what overlaps. */
+export function prefixElements(prefixes: readonly Prefix[], family: 4 | 6): readonly string[] {
+  return rangesOf(prefixes, family).map((range) => rangeText(range, family));
+}
+
+/** `{ 80, 1000-2000 }` */
+export function numberSet(ranges: readonly Range[]): string {
+  return braced(ranges.map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`)));
+}
+
+export function braced(items: readonly string[]): string {
+  return `{ ${items.join(", ")} }`;
+}
+
+/** Replaces the contents of a set; part of a transaction. */
+export function refill(set: string, elements: readonly string[]): string {
+  const flush = `flush set ${TABLE} ${set}\n`;
+  return elements.length === 0 ? flush : `${flush}add element ${TABLE} ${set} ${braced(elements)}\n`;
+}

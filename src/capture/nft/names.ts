@@ -1,0 +1,24 @@
+/** What stands in nftables, by name. One table holds all of it, so that one deletion takes all of it away. */
+export const TABLE = "inet svc";
+
+export interface SetNames {
+  readonly local: string;
+  readonly route: string;
+  readonly routeExclude: string;
+  /** Learned DIRECT addresses: a hash of single addresses, so that one comes and goes at little cost. */
+  readonly direct: string;
+}
+
+export function setNames(family: 4 | 6): SetNames {
+  return {
+    local: `inet${family}_local_address_set`,
+    route: `inet${family}_route_address_set`,
+    routeExclude: `inet${family}_route_exclude_address_set`,
+    direct: `inet${family}_kernel_direct_set`,
+  };
+}
+
+/** Empty chains that a classifier fills with rules on the marks it sets; `accept` there means: not captured. */
+export const DIRECT_MARK_CHAIN = "kernel_direct_mark";
+/** The same for marks that mean: captured. It stands directly before the redirect. */
+export const PROXY_MARK_CHAIN = "kernel_direct_proxy";

@@ -1,0 +1,147 @@
+/** The whole table as text: pure, from the plan and the networks around us. */
+import type { CapturePlan, Prefix } from "#core/capture.ts";
+import type { Ip } from "#core/session.ts";
+import { familyOf } from "#net/ip.ts";
+import { braced, prefixElements } from "./elements.ts";
+import { exclusions, quoted, type ChainKind } from "./exclusions.ts";
+import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, setNames, TABLE } from "./names.ts";
+
+/** What the sets hold besides what the plan says. */
+export interface SetContents {
+  readonly local: readonly Prefix[];
+  readonly route: readonly Prefix[] | null;
+  readonly routeExclude: readonly Prefix[] | null;
+  readonly direct: Iterable<Ip>;
+}
+
+const FAMILIES = [4, 6] as const;
+const CARRIED = "{ udp, icmp, ipv6-icmp }";
+
+// Numbers, for the names of priorities are not known in every hook. The kernel runs all NAT chains at -100; the number
+// orders them among each other, so the port forwardings of others (-100) are decided before ours (-99).
+const PRIORITY = { output: -150, prerouting: -99, restore: -98 } as const;
+
+/** `owned`: the table ends with the session that makes it, and nobody else can change it (Linux 5.12). */
+export function tableText(plan: CapturePlan, contents: SetContents, owned: boolean): string {
+  const lines = [
+    ...(owned ? ["flags owner"] : []),
+    ...FAMILIES.flatMap((family) => sets(plan, contents, family)),
+    ...(plan.options.kernelDirect
+      ? [chain(DIRECT_MARK_CHAIN, null, []), chain(PROXY_MARK_CHAIN, null, [])]
+      : []),
+    ...(capturesOwn(plan) ? [output(plan), outputUdp(plan)] : []),
+    prerouting(plan),
+    preroutingUdp(plan),
+  ];
+  return `table ${TABLE} {\n${lines.join("\n")}\n}\n`;
+}
+
+function sets(plan: CapturePlan, contents: SetContents, family: 4 | 6): readonly string[] {
+  const names = setNames(family);
+  const interval = (name: string, prefixes: readonly Prefix[] | null): readonly string[] =>
+    prefixes === null ? [] : [set(name, family, "flags interval; ", prefixElements(prefixes, family))];
+  const direct = plan.options.kernelDirect
+    ? [
+        set(
+          names.direct,
+          family,
+          "",
+          [...contents.direct].filter((ip) => familyOf(ip) === family),
+        ),
+      ]
+    : [];
+  return [
+    ...interval(names.local, contents.local),
+    ...interval(names.route, contents.route),
+    ...interval(names.routeExclude, contents.routeExclude),
+    ...direct,
+  ];
+}
+
+function set(name: string, family: 4 | 6, flags: string, elements: readonly string[]): string {
+  const filled = elements.length === 0 ? "" : `elements = ${braced(elements)}; `;
+  return `set ${name} { type ipv${family}_addr; ${flags}${filled}}`;
+}
+
+function chain(name: string, hook: string | null, rules: readonly string[]): string {
+  const head = hook === null ? "" : `type ${hook}; policy accept;\n`;
+  return `chain ${name} {\n${head}${rules.join("\n")}\n}`;
+}
+
+/** Are the programs of this machine captured, too? */
+export function capturesOwn({ options: { includeInterface, excludeInterface } }: CapturePlan): boolean {
+  return (
+    (includeInterface.length === 0 || includeInterface.includes("lo")) && !excludeInterface.includes("lo")
+  );
+}
+
+function output(plan: CapturePlan): string {
+  const kind: ChainKind = { side: "output", nat: true };
+  return chain("output", `nat hook output priority ${PRIORITY.output}`, [
+    `meta mark ${plan.options.outputMark} counter return`,
+    ...exclusions(plan, kind),
+    ...refusal(plan),
+    redirect(plan),
+  ]);
+}
+
+function outputUdp(plan: CapturePlan): string {
+  const { outputMark } = plan.options;
+  return chain("output_udp_icmp", `route hook output priority ${PRIORITY.output}`, [
+    `meta l4proto != ${CARRIED} return`,
+    `meta mark ${outputMark} return`,
+    `ct mark ${outputMark} return`, // answers to those who asked this machine
+    ...exclusions(plan, { side: "output", nat: false }),
+    ...refusal(plan),
+    toTun(plan),
+  ]);
+}
+
+function prerouting(plan: CapturePlan): string {
+  return chain("prerouting", `nat hook prerouting priority ${PRIORITY.prerouting}`, [
+    ...hook(plan, DIRECT_MARK_CHAIN),
+    `iifname ${quoted(plan.device.name)} return`,
+    ...exclusions(plan, { side: "prerouting", nat: true }),
+    ...refusal(plan),
+    ...hook(plan, PROXY_MARK_CHAIN),
+    redirect(plan),
+    toTun(plan),
+  ]);
+}
+
+/** A flow's later packets pass NAT by: connection tracking knows what became of the first. */
+function preroutingUdp(plan: CapturePlan): string {
+  const { inputMark, outputMark } = plan.options;
+  return chain("prerouting_udp_icmp", `filter hook prerouting priority ${PRIORITY.restore}`, [
+    `meta l4proto != ${CARRIED} return`,
+    ...hook(plan, DIRECT_MARK_CHAIN),
+    `iifname ${quoted(plan.device.name)} return`,
+    `ct mark ${inputMark} counter meta mark set ct mark return`,
+    `ct mark != ${inputMark} counter meta mark set ${outputMark} ct mark set ${outputMark}`,
+  ]);
+}
+
+function hook({ options }: CapturePlan, name: string): readonly string[] {
+  return options.kernelDirect ? [`jump ${name}`] : [];
+}
+
+/** `strict-route`: a family that the TUN cannot carry is told so at once, instead of leaving past it. */
+function refusal({ options, inet4, inet6 }: CapturePlan): readonly string[] {
+  if (!options.strictRoute || (inet4 !== null) === (inet6 !== null)) return [];
+  return [`meta nfproto ipv${inet4 === null ? 4 : 6} counter reject with icmpx no-route`];
+}
+
+/** Where the TUN has one family alone, only that one is captured. */
+function family({ inet4, inet6 }: CapturePlan): string {
+  if (inet4 !== null && inet6 !== null) return "";
+  return `meta nfproto ipv${inet4 === null ? 6 : 4} `;
+}
+
+function redirect(plan: CapturePlan): string {
+  return `${family(plan)}meta l4proto tcp counter redirect to :${plan.redirectPort}`;
+}
+
+function toTun(plan: CapturePlan): string {
+  const { inputMark } = plan.options;
+  return `${family(plan)}meta l4proto ${CARRIED} counter meta mark set ${inputMark} ct mark set ${inputMark}`;
+}

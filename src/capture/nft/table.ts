@@ -1,0 +1,192 @@
+/** The table in the kernel: made in one transaction, changed through the session that owns it, made anew where it was lost. */
+import type { CapturePlan, DirectSet, Prefix } from "#core/capture.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { Ip } from "#core/session.ts";
+import { familyOf } from "#net/ip.ts";
+import { NftError, openNftables, type NftSession } from "#platform/nftables.ts";
+import { braced, prefixElements, refill } from "./elements.ts";
+import { setNames, TABLE } from "./names.ts";
+import { tableText } from "./ruleset.ts";
+
+const KEY = "auto-redirect";
+const FAMILIES = [4, 6] as const;
+/** What a table of ours with another flag, or of another session, is told from. */
+const NOT_OURS = /Operation not permitted/;
+const PRESENT = new RegExp(`^table ${TABLE}\\b`, "m");
+const NO_OWNER = /Operation not supported|unknown flag|unexpected|Invalid argument/;
+
+export class RedirectTable implements AsyncDisposable {
+  #session: NftSession;
+  readonly #plan: CapturePlan;
+  readonly #log: Log;
+  #owned = true;
+  #closed = false;
+  #local: readonly Prefix[];
+  #route: readonly Prefix[] | null;
+  #routeExclude: readonly Prefix[] | null;
+  readonly #direct = new Set<Ip>();
+
+  private constructor(session: NftSession, plan: CapturePlan, local: readonly Prefix[], log: Log) {
+    this.#session = session;
+    this.#plan = plan;
+    this.#log = log;
+    this.#local = local;
+    this.#route = plan.routeSet;
+    this.#routeExclude = plan.routeExcludeSet;
+    this.learned = plan.options.kernelDirect ? this.#learned : null;
+  }
+
+  /** In force when it settles. Throws `ConfigError` where nftables cannot be used or somebody else owns the table. */
+  static async open(plan: CapturePlan, local: readonly Prefix[], log: Log): Promise<RedirectTable> {
+    await using undo = new AsyncDisposableStack();
+    const session = undo.use(await openNftables(KEY));
+    const table = new RedirectTable(session, plan, local, log);
+    await table.#create();
+    undo.move();
+    table.#watchLoss(session);
+    return table;
+  }
+
+  get session(): NftSession {
+    return this.#session;
+  }
+
+  /** Does the kernel take the table away when this process dies? */
+  get owned(): boolean {
+    return this.#owned;
+  }
+
+  /** Networks around us after a change of addresses. */
+  async updateLocal(local: readonly Prefix[]): Promise<void> {
+    const elements = (prefixes: readonly Prefix[], family: 4 | 6) => prefixElements(prefixes, family);
+    const changed = FAMILIES.filter(
+      (family) => elements(local, family).join() !== elements(this.#local, family).join(),
+    );
+    this.#local = local;
+    if (changed.length === 0) return;
+    this.#log.debug("auto-redirect: the networks around this machine have changed");
+    await this.#session.run(
+      changed.map((family) => refill(setNames(family).local, elements(local, family))).join(""),
+    );
+  }
+
+  /** The whole new contents; a set that was not configured is ignored. One transaction. */
+  async updateRoutes(route: readonly Prefix[], routeExclude: readonly Prefix[]): Promise<void> {
+    const commands: string[] = [];
+    if (this.#route !== null) this.#route = route;
+    if (this.#routeExclude !== null) this.#routeExclude = routeExclude;
+    for (const family of FAMILIES) {
+      const names = setNames(family);
+      if (this.#route !== null) commands.push(refill(names.route, prefixElements(route, family)));
+      if (this.#routeExclude !== null)
+        commands.push(refill(names.routeExclude, prefixElements(routeExclude, family)));
+    }
+    if (commands.length > 0) await this.#session.run(commands.join(""));
+  }
+
+  /** Learned addresses (kernel-direct); null where the plan has no set for them. */
+  readonly learned: DirectSet | null;
+
+  readonly #learned: DirectSet = {
+    add: (addresses) =>
+      this.#change(
+        "add",
+        addresses.filter((ip) => !this.#direct.has(ip)),
+      ),
+    delete: (addresses) =>
+      this.#change(
+        "delete",
+        addresses.filter((ip) => this.#direct.has(ip)),
+      ),
+    replace: async (addresses) => {
+      const wanted = new Set(addresses);
+      this.#direct.clear();
+      for (const ip of wanted) this.#direct.add(ip);
+      await this.#session.run(
+        FAMILIES.map((family) => refill(setNames(family).direct, ofFamily(wanted, family))).join(""),
+      );
+    },
+  };
+
+  /** Makes the table anew where it has gone. Never throws. */
+  async keep(): Promise<void> {
+    try {
+      if (this.#closed || PRESENT.test(await this.#session.run("list tables inet"))) return;
+      this.#log.warning(`auto-redirect: the table ${TABLE} was deleted from outside, it is made anew`);
+      await this.#create();
+    } catch (error) {
+      if (!this.#closed)
+        this.#log.error(`auto-redirect: the table ${TABLE} could not be made anew: ${messageOf(error)}`);
+    }
+  }
+
+  /** Traffic takes its ordinary ways from here on. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    await this.#session.run(`delete table ${TABLE}`).catch(() => {}); // it has gone already, or goes with its owner
+    await this.#session[Symbol.asyncDispose]();
+  }
+
+  async #change(verb: "add" | "delete", addresses: readonly Ip[]): Promise<void> {
+    const unique = new Set(addresses);
+    if (unique.size === 0) return;
+    for (const ip of unique) {
+      if (verb === "add") this.#direct.add(ip);
+      else this.#direct.delete(ip);
+    }
+    await this.#session.run(
+      FAMILIES.map((family) => {
+        const elements = ofFamily(unique, family);
+        return elements.length === 0
+          ? ""
+          : `${verb} element ${TABLE} ${setNames(family).direct} ${braced(elements)}\n`;
+      }).join(""),
+    );
+  }
+
+  /** Stale state goes and the new comes in one step. */
+  async #create(): Promise<void> {
+    const contents = {
+      local: this.#local,
+      route: this.#route,
+      routeExclude: this.#routeExclude,
+      direct: this.#direct,
+    };
+    const text = (owned: boolean) =>
+      `add table ${TABLE}\ndelete table ${TABLE}\n${tableText(this.#plan, contents, owned)}`;
+    try {
+      await this.#session.run(text(this.#owned));
+    } catch (error) {
+      if (!(error instanceof NftError)) throw error;
+      if (NOT_OURS.test(error.message))
+        throw new ConfigError(
+          `${KEY}: another program owns the table ${TABLE} of nftables, or CAP_NET_ADMIN is missing: ${error.message}`,
+        );
+      if (!this.#owned || !NO_OWNER.test(error.message)) throw error;
+      await this.#session.run(text(false));
+      this.#owned = false;
+      this.#log.warning(
+        `${KEY}: this kernel or nftables knows no owned tables; after a crash the table ${TABLE} stays until the next start`,
+      );
+    }
+  }
+
+  #watchLoss(session: NftSession): void {
+    void session.lost.then(async (error) => {
+      if (this.#closed) return;
+      this.#log.error(`auto-redirect: ${error.message}, another is opened`);
+      try {
+        this.#session = await openNftables(KEY);
+        this.#watchLoss(this.#session);
+        await this.#create();
+      } catch (failure) {
+        this.#log.error(`auto-redirect: TCP is not captured any more: ${messageOf(failure)}`);
+      }
+    });
+  }
+}
+
+function ofFamily(addresses: Iterable<Ip>, family: 4 | 6): readonly Ip[] {
+  return [...addresses].filter((ip) => familyOf(ip) === family);
+}

@@ -1,0 +1,108 @@
+/** Which ip rules bring traffic to the table of the TUN: pure, from the plan. */
+import type { CapturePlan, Prefix, TunAddress } from "#core/capture.ts";
+import type { Range } from "#core/fields.ts";
+import { parseIpBytes } from "#net/ip.ts";
+import { MAIN_TABLE, type IpRule } from "#platform/netlink.ts";
+import { maskedPrefix } from "./ranges.ts";
+
+/** Priorities from `ruleIndex` on that belong to a capture; the last one is where a jump ends. */
+export const RULE_SPAN = 10;
+const MOST_UID = 0xffff_fffe;
+const DNS_PORT = 53;
+
+type Conditions = Omit<IpRule, "family" | "priority">;
+
+export function policyRules(plan: CapturePlan): readonly IpRule[] {
+  if (!plan.options.autoRoute) return [];
+  return ([4, 6] as const).flatMap((family) => {
+    const address = family === 4 ? plan.inet4 : plan.inet6;
+    if (plan.options.autoRedirect) return address === null ? [] : markRules(plan, family);
+    if (address !== null) return routingRules(plan, family, address);
+    return plan.options.strictRoute ? closedFamily(plan, family) : [];
+  });
+}
+
+/** With auto-redirect, nftables marks what the TUN shall have, and what left this program. */
+function markRules({ options }: CapturePlan, family: 4 | 6): readonly IpRule[] {
+  const { ruleIndex: first, tableIndex: table } = options;
+  const after = first + 2;
+  return [
+    { family, priority: first, mark: options.outputMark, goto: after },
+    { family, priority: first + 1, mark: options.inputMark, table },
+    { family, priority: after, end: "nop" },
+    { family, priority: options.fallbackRuleIndex, table }, // reached where main has no default route
+  ];
+}
+
+/** Without nftables: who sent it and where to is all that a rule can see. */
+function routingRules(plan: CapturePlan, family: 4 | 6, address: TunAddress): readonly IpRule[] {
+  const { options, device } = plan;
+  const table = options.tableIndex;
+  const own = maskedPrefix(address.address);
+  const end = options.ruleIndex + RULE_SPAN;
+  const at = ruleMaker(options.ruleIndex, family);
+  return [
+    ...filters(plan, family),
+    at(4, { to: own, table }),
+    at(4, { table, suppress: 0 }), // its more specific routes go before those of main
+    at(5, { not: true, destinationPort: DNS_PORT, table: MAIN_TABLE, suppress: 0 }), // known networks stay direct
+    at(6, { inDevice: device.name, goto: end }), // out of the TUN: on its way already
+    ...(family === 4 ? capture4(own, table) : capture6(own, table, end)).map((rule) => at(7, rule)),
+    at(RULE_SPAN, { end: "nop" }),
+  ];
+}
+
+/** Of the packets made here only those without a source address yet, or with the TUN's. */
+function capture4(own: Prefix, table: number): readonly Conditions[] {
+  return [
+    { not: true, inDevice: "lo", table },
+    { inDevice: "lo", from: { bytes: new Uint8Array(4), bits: 32 }, table },
+    { inDevice: "lo", from: own, table },
+  ];
+}
+
+/** A rule with a source never matches a packet without one, so two halves mean: it has a source. */
+function capture6(own: Prefix, table: number, end: number): readonly Conditions[] {
+  const halves = ["::", "8000::"].map((text) => ({ bytes: parseIpBytes(text) as Uint8Array, bits: 1 }));
+  return [
+    { inDevice: "lo", from: own, table },
+    ...halves.map((from) => ({ inDevice: "lo", from, goto: end })),
+    { table },
+  ];
+}
+
+/** `strict-route`: nothing of a family that the TUN cannot carry leaves past it. */
+function closedFamily(plan: CapturePlan, family: 4 | 6): readonly IpRule[] {
+  const at = ruleMaker(plan.options.ruleIndex, family);
+  return [...filters(plan, family), at(3, { end: "unreachable" }), at(RULE_SPAN, { end: "nop" })];
+}
+
+/** Users and devices that are left out, at the first three priorities. */
+function filters({ options }: CapturePlan, family: 4 | 6): readonly IpRule[] {
+  const at = ruleMaker(options.ruleIndex, family);
+  const end = options.ruleIndex + RULE_SPAN;
+  const rules = leftOut(options.includeUid, options.excludeUid).map((uid) => at(0, { uid, goto: end }));
+  for (const inDevice of options.excludeInterface) rules.push(at(1, { inDevice, goto: end }));
+  if (options.includeInterface.length === 0) return rules;
+  for (const inDevice of options.includeInterface)
+    rules.push(at(1, { inDevice, goto: options.ruleIndex + 3 }));
+  return [...rules, at(2, { goto: end }), at(3, { end: "nop" })];
+}
+
+function ruleMaker(first: number, family: 4 | 6): (step: number, rule: Conditions) => IpRule {
+  return (step, rule) => ({ family, priority: first + step, ...rule });
+}
+
+/** User ids that are not captured. With a list of those that are, everybody else. */
+export function leftOut(include: readonly Range[], exclude: readonly Range[]): readonly Range[] {
+  const out = [...exclude];
+  if (include.length > 0) {
+    let from = 0;
+    for (const range of include.toSorted((a, b) => a.from - b.from)) {
+      if (range.from > from) out.push({ from, to: range.from - 1 });
+      from = Math.max(from, range.to + 1);
+    }
+    if (from <= MOST_UID) out.push({ from, to: MOST_UID });
+  }
+  return out;
+}
