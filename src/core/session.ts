@@ -66,6 +66,11 @@ export interface StreamSession {
    * ones do nothing; it never throws. With sniffing it comes early, before the dial.
    */
   reply(failure: Error | null): void;
+  /**
+   * Called when the conversation is over, whoever carried its bytes: an engine that takes the kernel socket over closes
+   * the stream long before. Never throws. Absent: nobody waits for it.
+   */
+  readonly ended?: () => void;
 }
 
 export interface Datagram {

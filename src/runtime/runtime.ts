@@ -113,7 +113,10 @@ export class Runtime {
     const passed = this.#users.enter(arrived);
     const served =
       typeof passed === "string" ? refuse(arrived, passed, this.#env.log) : this.#servePassed(passed);
-    void served.finally(() => this.#sessions.leave());
+    void served.finally(() => {
+      if (session.network === "tcp") session.ended?.();
+      this.#sessions.leave();
+    });
   }
 
   async #servePassed({ session, leave }: Passed): Promise<void> {

@@ -47,11 +47,10 @@ export class Intake {
     if (nat === undefined || flow === null || localAddress === "") return abortStream(socket);
     nat.hold(flow.slot);
     this.#natted.add(socket);
-    socket.once("close", () => {
+    this.#streams(socket, "Tun", flow.source, flow.destination, localPort, () => {
       this.#natted.delete(socket);
       nat.release(flow.slot, performance.now());
     });
-    this.#streams(socket, "Tun", flow.source, flow.destination, localPort);
   }
 
   /** A connection that auto-redirect sent here: the kernel knows where it was going. */
@@ -64,7 +63,7 @@ export class Intake {
     if (arrival === null || original === null) return abortStream(socket);
     const destination = { ip: ipFromBytes(original.address), port: original.port };
     if (loopsBack({ host: null, ...destination }, arrival.local)) return abortStream(socket);
-    this.#streams(socket, "Redir", arrival.source, destination, arrival.local.port);
+    this.#streams(socket, "Redir", arrival.source, destination, arrival.local.port, () => {});
   }
 
   /** A new client socket. */
@@ -85,15 +84,19 @@ export class Intake {
     source: Endpoint,
     to: Endpoint,
     localPort: number,
+    ended: () => void,
   ): void {
     const { accept, dns, keepAlive } = this.#env;
     const service = this.#hijack.takesEndpoint(to.ip, to.port) ? dns() : null;
-    if (service !== null) return service.serve(socket);
+    if (service !== null) {
+      socket.once("close", ended);
+      return service.serve(socket);
+    }
     applyKeepAlive(socket, keepAlive()); // a client that vanished without a word must not stay for ever
     const destination = { host: null, ...to };
     const place = { source, local: this.#local(source.ip, localPort) };
     const metadata = describe(this.#settings, place, { network: "tcp", type, user: null, destination });
-    accept(streamSession(metadata, socket, () => {})); // a failed dial shows as a close
+    accept({ ...streamSession(metadata, socket, () => {}), ended }); // a failed dial shows as a close
   }
 
   /** The TUN's own address of the client's family. */
