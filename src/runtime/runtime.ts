@@ -114,7 +114,7 @@ export class Runtime {
     const served =
       typeof passed === "string" ? refuse(arrived, passed, this.#env.log) : this.#servePassed(passed);
     void served.finally(() => {
-      if (session.network === "tcp") session.ended?.();
+      if (arrived.network === "tcp") arrived.ended?.();
       this.#sessions.leave();
     });
   }
