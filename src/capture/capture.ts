@@ -1,8 +1,9 @@
 /** The parts of a capture in the order of their start; their end is the reverse, nftables first. */
-import type { Capture, CapturePlan, DirectSet, Prefix } from "#core/capture.ts";
+import type { Capture, CapturePlan, DirectSet, Prefix, SteeringMarks } from "#core/capture.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import {
+  forgetMarkedFlows,
   loosenReversePath,
   openNetlink,
   watchNetwork,
@@ -61,6 +62,7 @@ async function openTable(
   log: Log,
 ): Promise<RedirectTable> {
   if (plan.redirectPort === null) throw new ConfigError("auto-redirect needs the port of its listener");
+  undo.defer(() => forget(plan.options.inputMark, log));
   const table = undo.use(await RedirectTable.open(plan, localNetworks(socket), log));
   const openings = new FirewallOpenings(() => table.session, quoted(plan.device.name), log);
   undo.defer(() => openings.remove());
@@ -71,6 +73,15 @@ async function openTable(
   };
   undo.use(watchNftables("auto-redirect", log, () => void onChange()));
   return table;
+}
+
+/** Flows that were on their way to the TUN begin anew, on their ordinary way. */
+function forget(mark: number, log: Log): void {
+  try {
+    forgetMarkedFlows(KEY, mark);
+  } catch (error) {
+    log.warning(`auto-redirect: flows that connection tracking remembers: ${messageOf(error)}`);
+  }
 }
 
 async function refreshLocal(table: RedirectTable, socket: NetlinkSocket, log: Log): Promise<void> {
@@ -100,6 +111,10 @@ class RunningCapture implements Capture {
     readonly routeExclude: readonly Prefix[];
   }): Promise<void> {
     await this.#table?.updateRoutes(route, routeExclude);
+  }
+
+  async steer(marks: SteeringMarks | null): Promise<void> {
+    await this.#table?.steer(marks);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -66,9 +66,19 @@ export interface CapturePlan {
 
 /** Learned DIRECT addresses in the kernel; each call is one transaction, settled when the kernel has confirmed it. */
 export interface DirectSet {
-  add(addresses: readonly Ip[]): Promise<void>;
-  delete(addresses: readonly Ip[]): Promise<void>;
+  /** Those that leave go first; what is there, or is not, already is no error. */
+  change(remove: readonly Ip[], add: readonly Ip[]): Promise<void>;
   replace(addresses: readonly Ip[]): Promise<void>;
+}
+
+/** Marks that a classifier sets on packets before nftables sees them: single bits, the rest of a mark is others'. */
+export interface SteeringMarks {
+  /** Not captured. */
+  readonly direct: number;
+  /** Captured; null: such packets are not marked. */
+  readonly proxy: number | null;
+  /** PROXY packets enter the TUN past nftables: connection tracking has not seen what the TUN answers. */
+  readonly untracked: boolean;
 }
 
 /** In force from the moment it exists; disposing gives traffic back to the ordinary routes, nftables first. */
@@ -78,8 +88,10 @@ export interface Capture extends AsyncDisposable {
     readonly route: readonly Prefix[];
     readonly routeExclude: readonly Prefix[];
   }): Promise<void>;
-  /** Null without auto-redirect. */
+  /** Null without auto-redirect, or where the plan has no set of learned addresses. */
   readonly directSet: DirectSet | null;
+  /** Rules on the marks of a classifier, in place of those before; null: none. One transaction. */
+  steer(marks: SteeringMarks | null): Promise<void>;
 }
 
 /** The interface of the first default route of the main table that is not the TUN. */

@@ -22,3 +22,5 @@ export function setNames(family: 4 | 6): SetNames {
 export const DIRECT_MARK_CHAIN = "kernel_direct_mark";
 /** The same for marks that mean: captured. It stands directly before the redirect. */
 export const PROXY_MARK_CHAIN = "kernel_direct_proxy";
+/** Before connection tracking looks at a packet. */
+export const UNTRACKED_CHAIN = "kernel_direct_untracked";

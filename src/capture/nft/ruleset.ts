@@ -1,10 +1,12 @@
 /** The whole table as text: pure, from the plan and the networks around us. */
-import type { CapturePlan, Prefix } from "#core/capture.ts";
+import type { CapturePlan, Prefix, SteeringMarks } from "#core/capture.ts";
 import type { Ip } from "#core/session.ts";
 import { familyOf } from "#net/ip.ts";
 import { braced, prefixElements } from "./elements.ts";
 import { exclusions, quoted, type ChainKind } from "./exclusions.ts";
-import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, setNames, TABLE } from "./names.ts";
+import { CARRIED, redirect, toTun } from "./captured.ts";
+import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, setNames, TABLE, UNTRACKED_CHAIN } from "./names.ts";
+import { steeringRules } from "./steering.ts";
 
 /** What the sets hold besides what the plan says. */
 export interface SetContents {
@@ -12,23 +14,21 @@ export interface SetContents {
   readonly route: readonly Prefix[] | null;
   readonly routeExclude: readonly Prefix[] | null;
   readonly direct: Iterable<Ip>;
+  readonly marks: SteeringMarks | null;
 }
 
 const FAMILIES = [4, 6] as const;
-const CARRIED = "{ udp, icmp, ipv6-icmp }";
 
 // Numbers, for the names of priorities are not known in every hook. The kernel runs all NAT chains at -100; the number
 // orders them among each other, so the port forwardings of others (-100) are decided before ours (-99).
-const PRIORITY = { output: -150, prerouting: -99, restore: -98 } as const;
+const PRIORITY = { output: -150, prerouting: -99, restore: -98, raw: -300 } as const;
 
 /** `owned`: the table ends with the session that makes it, and nobody else can change it (Linux 5.12). */
 export function tableText(plan: CapturePlan, contents: SetContents, owned: boolean): string {
   const lines = [
     ...(owned ? ["flags owner"] : []),
     ...FAMILIES.flatMap((family) => sets(plan, contents, family)),
-    ...(plan.options.kernelDirect
-      ? [chain(DIRECT_MARK_CHAIN, null, []), chain(PROXY_MARK_CHAIN, null, [])]
-      : []),
+    ...(plan.options.kernelDirect ? steering(plan, contents.marks) : []),
     ...(capturesOwn(plan) ? [output(plan), outputUdp(plan)] : []),
     prerouting(plan),
     preroutingUdp(plan),
@@ -66,6 +66,16 @@ function set(name: string, family: 4 | 6, flags: string, elements: readonly stri
 function chain(name: string, hook: string | null, rules: readonly string[]): string {
   const head = hook === null ? "" : `type ${hook}; policy accept;\n`;
   return `chain ${name} {\n${head}${rules.join("\n")}\n}`;
+}
+
+/** In every TUN with kernel-direct, empty while no classifier runs, so that one can come and go. */
+function steering(plan: CapturePlan, marks: SteeringMarks | null): readonly string[] {
+  const hooks: Record<string, string> = {
+    [UNTRACKED_CHAIN]: `filter hook prerouting priority ${PRIORITY.raw}`,
+  };
+  return Object.entries(steeringRules(plan, marks)).map(([name, rules]) =>
+    chain(name, hooks[name] ?? null, rules),
+  );
 }
 
 /** Are the programs of this machine captured, too? */
@@ -129,19 +139,4 @@ function hook({ options }: CapturePlan, name: string): readonly string[] {
 function refusal({ options, inet4, inet6 }: CapturePlan): readonly string[] {
   if (!options.strictRoute || (inet4 !== null) === (inet6 !== null)) return [];
   return [`meta nfproto ipv${inet4 === null ? 4 : 6} counter reject with icmpx no-route`];
-}
-
-/** Where the TUN has one family alone, only that one is captured. */
-function family({ inet4, inet6 }: CapturePlan): string {
-  if (inet4 !== null && inet6 !== null) return "";
-  return `meta nfproto ipv${inet4 === null ? 6 : 4} `;
-}
-
-function redirect(plan: CapturePlan): string {
-  return `${family(plan)}meta l4proto tcp counter redirect to :${plan.redirectPort}`;
-}
-
-function toTun(plan: CapturePlan): string {
-  const { inputMark } = plan.options;
-  return `${family(plan)}meta l4proto ${CARRIED} counter meta mark set ${inputMark} ct mark set ${inputMark}`;
 }

@@ -1,5 +1,5 @@
 /** The table in the kernel: made in one transaction, changed through the session that owns it, made anew where it was lost. */
-import type { CapturePlan, DirectSet, Prefix } from "#core/capture.ts";
+import type { CapturePlan, DirectSet, Prefix, SteeringMarks } from "#core/capture.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
@@ -8,6 +8,7 @@ import { NftError, openNftables, type NftSession } from "#platform/nftables.ts";
 import { braced, prefixElements, refill } from "./elements.ts";
 import { setNames, TABLE } from "./names.ts";
 import { tableText } from "./ruleset.ts";
+import { steeringChains } from "./steering.ts";
 
 const KEY = "auto-redirect";
 const FAMILIES = [4, 6] as const;
@@ -26,6 +27,7 @@ export class RedirectTable implements AsyncDisposable {
   #route: readonly Prefix[] | null;
   #routeExclude: readonly Prefix[] | null;
   readonly #direct = new Set<Ip>();
+  #marks: SteeringMarks | null = null;
 
   private constructor(session: NftSession, plan: CapturePlan, local: readonly Prefix[], log: Log) {
     this.#session = session;
@@ -89,16 +91,13 @@ export class RedirectTable implements AsyncDisposable {
   readonly learned: DirectSet | null;
 
   readonly #learned: DirectSet = {
-    add: (addresses) =>
-      this.#change(
-        "add",
-        addresses.filter((ip) => !this.#direct.has(ip)),
-      ),
-    delete: (addresses) =>
-      this.#change(
-        "delete",
-        addresses.filter((ip) => this.#direct.has(ip)),
-      ),
+    change: async (remove, add) => {
+      const leaving = [...new Set(remove)].filter((ip) => this.#direct.delete(ip));
+      const coming = [...new Set(add)].filter((ip) => !this.#direct.has(ip));
+      for (const ip of coming) this.#direct.add(ip);
+      const text = elementsText("delete", leaving) + elementsText("add", coming);
+      if (text !== "") await this.#session.run(text);
+    },
     replace: async (addresses) => {
       const wanted = new Set(addresses);
       this.#direct.clear();
@@ -108,6 +107,12 @@ export class RedirectTable implements AsyncDisposable {
       );
     },
   };
+
+  /** Rules on a classifier's marks, in place of those before. */
+  async steer(marks: SteeringMarks | null): Promise<void> {
+    this.#marks = marks;
+    if (this.learned !== null) await this.#session.run(steeringChains(this.#plan, marks));
+  }
 
   /** Makes the table anew where it has gone. Never throws. */
   async keep(): Promise<void> {
@@ -128,23 +133,6 @@ export class RedirectTable implements AsyncDisposable {
     await this.#session[Symbol.asyncDispose]();
   }
 
-  async #change(verb: "add" | "delete", addresses: readonly Ip[]): Promise<void> {
-    const unique = new Set(addresses);
-    if (unique.size === 0) return;
-    for (const ip of unique) {
-      if (verb === "add") this.#direct.add(ip);
-      else this.#direct.delete(ip);
-    }
-    await this.#session.run(
-      FAMILIES.map((family) => {
-        const elements = ofFamily(unique, family);
-        return elements.length === 0
-          ? ""
-          : `${verb} element ${TABLE} ${setNames(family).direct} ${braced(elements)}\n`;
-      }).join(""),
-    );
-  }
-
   /** Stale state goes and the new comes in one step. */
   async #create(): Promise<void> {
     const contents = {
@@ -152,6 +140,7 @@ export class RedirectTable implements AsyncDisposable {
       route: this.#route,
       routeExclude: this.#routeExclude,
       direct: this.#direct,
+      marks: this.#marks,
     };
     const text = (owned: boolean) =>
       `add table ${TABLE}\ndelete table ${TABLE}\n${tableText(this.#plan, contents, owned)}`;
@@ -185,6 +174,15 @@ export class RedirectTable implements AsyncDisposable {
       }
     });
   }
+}
+
+function elementsText(verb: "add" | "delete", addresses: readonly Ip[]): string {
+  return FAMILIES.map((family) => {
+    const elements = ofFamily(addresses, family);
+    return elements.length === 0
+      ? ""
+      : `${verb} element ${TABLE} ${setNames(family).direct} ${braced(elements)}\n`;
+  }).join("");
 }
 
 function ofFamily(addresses: Iterable<Ip>, family: 4 | 6): readonly Ip[] {

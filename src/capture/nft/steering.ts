@@ -1,0 +1,35 @@
+/** Rules on the marks of kernel-direct's classifier (kernel-direct.md §4.6), in chains that the others jump to. */
+import type { CapturePlan, SteeringMarks } from "#core/capture.ts";
+import { quoted } from "./exclusions.ts";
+import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, TABLE, UNTRACKED_CHAIN } from "./names.ts";
+import { redirect, toTun } from "./captured.ts";
+
+const COMMENT = 'comment "svc-kernel-direct"';
+
+/** Empties the chains and fills them anew; part of a transaction in which they exist. */
+export function steeringChains(plan: CapturePlan, marks: SteeringMarks | null): string {
+  return Object.entries(steeringRules(plan, marks))
+    .map(([chain, rules]) =>
+      [`flush chain ${TABLE} ${chain}`, ...rules.map((rule) => `add rule ${TABLE} ${chain} ${rule}`)].join(
+        "\n",
+      ),
+    )
+    .join("\n");
+}
+
+/** By chain. `accept` ends the chain that jumped here: the packet is left as it is. */
+export function steeringRules(
+  plan: CapturePlan,
+  marks: SteeringMarks | null,
+): Readonly<Record<string, readonly string[]>> {
+  const { direct = 0, proxy = null, untracked = false } = marks ?? {};
+  const has = (bit: number): string => `meta mark & ${bit} == ${bit}`;
+  return {
+    [DIRECT_MARK_CHAIN]: direct === 0 ? [] : [`${has(direct)} counter accept ${COMMENT}`],
+    [PROXY_MARK_CHAIN]:
+      proxy === null
+        ? []
+        : [`${has(proxy)} ${redirect(plan)} ${COMMENT}`, `${has(proxy)} ${toTun(plan)} accept ${COMMENT}`],
+    [UNTRACKED_CHAIN]: untracked ? [`iifname ${quoted(plan.device.name)} counter notrack ${COMMENT}`] : [],
+  };
+}
