@@ -2,6 +2,7 @@
 import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { openLibc } from "./linux/libc.ts";
+import { forgetFlows } from "./linux/netlink/conntrack.ts";
 import { Monitor, type MonitorOptions } from "./linux/netlink/monitor.ts";
 import type { NetlinkMessage } from "./linux/netlink/message.ts";
 import { isRouteNews, isTableNews, NFTABLES_GROUP, ROUTE_GROUPS } from "./linux/netlink/news.ts";
@@ -19,6 +20,12 @@ export { addRule, deleteRules, listRules, type IpRule, type ShownRule } from "./
 /** A socket for requests; the caller owns it. `key` is the configuration key that needs it. Throws `ConfigError`. */
 export function openNetlink(key: string, system: string = process.platform): NetlinkSocket {
   return open(key, NETLINK_ROUTE, system);
+}
+
+/** Connection tracking forgets every flow with this mark. Throws `ConfigError` or `SystemError`. */
+export function forgetMarkedFlows(key: string, mark: number): void {
+  using socket = open(key, NETLINK_NETFILTER, process.platform);
+  forgetFlows(socket, mark);
 }
 
 export interface NetworkWatch {

@@ -23,7 +23,8 @@ export function exclusions(plan: CapturePlan, kind: ChainKind): readonly string[
     ...localDestinations(),
     ...setDestinations(plan),
     ...(plan.options.kernelDirect ? learned() : []),
-    "tcp option mptcp exists counter drop", // a subflow that is redirected alone would break its connection
+    // A subflow that is redirected alone would break its connection; without an answer a client tries plain TCP.
+    ...(kind.nat ? ["tcp option mptcp exists counter drop"] : []),
   ];
 }
 
@@ -88,7 +89,7 @@ function ports({ options: { excludeSourcePort, excludeDestinationPort } }: Captu
 }
 
 /** Questions of the LAN, also those to the router itself; of the router's own programs those that leave it. */
-function hijack({ inet4, inet6 }: CapturePlan, side: ChainKind["side"]): readonly string[] {
+function hijack({ inet4, inet6, options }: CapturePlan, side: ChainKind["side"]): readonly string[] {
   return FAMILIES.flatMap((family) => {
     const next = (family === 4 ? inet4 : inet6)?.next;
     if (next === undefined) return [];
@@ -97,7 +98,9 @@ function hijack({ inet4, inet6 }: CapturePlan, side: ChainKind["side"]): readonl
       side === "prerouting"
         ? `${ip} saddr @${setNames(family).local}`
         : `meta nfproto ipv${family} oifname != "lo"`;
-    return [`${who} meta l4proto { tcp, udp } th dport 53 counter dnat ${ip} to ${next}`];
+    return [
+      `${who} meta l4proto { tcp, udp } th dport 53 counter ct mark set ${options.inputMark} dnat ${ip} to ${next}`,
+    ];
   });
 }
 
