@@ -57,7 +57,12 @@ export async function startLimited(block: string): Promise<LimitedCore> {
     async open({ direction, source, target, onBytes }) {
       const name = `${direction} ${++names}`;
       if (direction === "upload") arrivals.set(name, onBytes);
-      const socket = await tunnel(mixed, source, `${target}:${port}`, direction === "download" ? onBytes : () => {});
+      const socket = await tunnel(
+        mixed,
+        source,
+        `${target}:${port}`,
+        direction === "download" ? onBytes : () => {},
+      );
       sockets.push(socket);
       socket.write(`${name}\n`);
       if (direction === "upload") pour(socket);

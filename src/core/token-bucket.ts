@@ -13,9 +13,12 @@ const TURN_MS = 20;
 const SHARED_PIECE_BYTES = 16 * 1024;
 /** Who took something within this time, or the time before, counts as a flow. */
 const EPOCH_MS = 100;
-/** How far back a datagram's share may be saved up. */
+/** How far back a flow's share may be saved up while others keep the bucket busy. */
 const SAVED_MS = 40;
-/** Datagrams cannot wait in turn behind streams; they may pass ahead of their turn up to this debt. */
+/**
+ * Whoever has had less than a share (another limit held it back, its reads are small, a datagram cannot stand in line)
+ * may pass ahead of the line up to this debt. Above it there are more flows than were seen, and the line is all that counts.
+ */
 const MOST_DEBT_MS = 100;
 
 /** A session's place at a bucket. */
@@ -24,8 +27,8 @@ export class Slot {
   /** Null: counts always. Else only while this says so (the overage regime). */
   readonly regime: { readonly overQuota: boolean } | null;
   epoch = -1;
-  /** When the flow's own share is free again. */
-  shareAtMs = 0;
+  /** Until when the flow has had its share of the bucket. */
+  shareUntilMs = 0;
 
   constructor(bucket: TokenBucket, regime: { readonly overQuota: boolean } | null) {
     this.bucket = bucket;
@@ -42,6 +45,8 @@ export class TokenBucket {
   #untilMs: number;
   /** In the bucket after the last piece. */
   #leftBytes = 0;
+  /** When it was last full: nobody has missed a share before that. */
+  #fullAtMs: number;
   #epoch = 0;
   #flowsNow = 0;
   #flowsBefore = 0;
@@ -49,6 +54,7 @@ export class TokenBucket {
   constructor(bitsPerSecond: number, nowMs: number) {
     this.rate = rateOf(bitsPerSecond);
     this.#untilMs = fullAt(this.rate, nowMs);
+    this.#fullAtMs = nowMs;
   }
 
   /**
@@ -65,23 +71,32 @@ export class TokenBucket {
   /** Pays for a piece; answers for how many ms it has to wait. */
   take(slot: Slot, bytes: number, nowMs: number): number {
     this.#see(slot, nowMs);
-    this.#untilMs = paidUntil(this.rate, this.#untilMs, nowMs, bytes);
+    this.#pay(slot, bytes, nowMs);
     this.#leftBytes = (nowMs - this.#untilMs) * this.rate.bytesPerMs;
-    return holdMsOf(this.#untilMs, nowMs);
+    const inLine = this.#untilMs;
+    if (this.#flows <= 1 || inLine - nowMs >= MOST_DEBT_MS) return holdMsOf(inLine, nowMs);
+    return holdMsOf(Math.min(inLine, slot.shareUntilMs), nowMs);
   }
 
   /** Could a datagram pass now? Takes nothing. */
   grants(slot: Slot, bytes: number, nowMs: number): boolean {
     this.#see(slot, nowMs);
     if (grantsNow(this.rate, this.#untilMs, nowMs, bytes)) return true;
-    return this.#flows > 1 && slot.shareAtMs <= nowMs && this.#untilMs - nowMs < MOST_DEBT_MS;
+    return this.#flows > 1 && slot.shareUntilMs <= nowMs && this.#untilMs - nowMs < MOST_DEBT_MS;
   }
 
   /** Pays for a datagram that every bucket has granted. */
   spend(slot: Slot, bytes: number, nowMs: number): void {
-    const shareMs = (bytes * Math.max(1, this.#flows)) / this.rate.bytesPerMs;
-    this.#untilMs = paidUntil(this.rate, this.#untilMs, nowMs, bytes);
-    slot.shareAtMs = Math.max(slot.shareAtMs, nowMs - SAVED_MS) + shareMs;
+    this.#pay(slot, bytes, nowMs);
+  }
+
+  #pay(slot: Slot, bytes: number, nowMs: number): void {
+    const { rate } = this;
+    if (this.#untilMs <= fullAt(rate, nowMs)) this.#fullAtMs = nowMs;
+    this.#untilMs = paidUntil(rate, this.#untilMs, nowMs, bytes);
+    const from = Math.max(slot.shareUntilMs, nowMs - SAVED_MS, this.#fullAtMs);
+    const until = from + (bytes * Math.max(1, this.#flows)) / rate.bytesPerMs;
+    slot.shareUntilMs = Math.min(until, Math.max(this.#untilMs, nowMs));
   }
 
   /** For a piece that was paid for and never went out. */
@@ -101,6 +116,7 @@ export class TokenBucket {
       this.#epoch = epoch;
     }
     if (slot.epoch === epoch) return;
+    if (slot.epoch < 0) slot.shareUntilMs = nowMs; // a new flow has missed nothing
     slot.epoch = epoch;
     this.#flowsNow++;
   }
