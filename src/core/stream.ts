@@ -13,6 +13,8 @@ export function abortStream(stream: Duplex, error?: Error): void {
 }
 
 function resetOrDestroy(socket: Socket, error: Error | undefined): void {
+  // While its FIN is on the way the kernel handle takes no reset, and Node (26.10) would lose it without closing it.
+  if (socket.writableEnded && !socket.writableFinished) return void socket.destroy(error);
   try {
     socket.resetAndDestroy();
   } catch {
