@@ -59,7 +59,10 @@ export class Allowance {
   used(counters: Used, wallMs: number): QuotaView | null {
     if (this.limits.quota === null) return null;
     const usage = this.#usage;
-    if (usage === null) return { ...counters, resetsAtMs: null };
+    if (usage === null) {
+      const { uploadBytes, downloadBytes } = counters;
+      return { uploadBytes, downloadBytes, resetsAtMs: null };
+    }
     const nowSeconds = Math.floor(wallMs / 1000);
     if (usage instanceof CycleUsage) {
       const { upload, download } = usage.at(nowSeconds);

@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { ApiError } from "#core/errors.ts";
+import type { Meter } from "#core/meter.ts";
+import type { Session } from "#core/session.ts";
+import type { LimitsChange, UserDetailView } from "#core/users.ts";
+import { Bench, type FakeInbound, listener, metadataOf } from "../../test/support/users-bench.ts";
+import { changedLimits, NO_LIMITS } from "./limits.ts";
+
+const OPEN: Meter = {
+  pieceBytes: 1 << 20,
+  charge: () => 0,
+  admit: () => true,
+  [Symbol.dispose]() {},
+};
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** `edge` with one user, and `side` with another who must never notice. */
+class House extends Bench {
+  readonly #fresh = this.adopt([listener("edge", "alice"), listener("side", "bob")]);
+  readonly id = this.admin.users("edge")[0]?.id as string;
+
+  get edge(): FakeInbound {
+    return this.#fresh[0] as FakeInbound;
+  }
+  get side(): FakeInbound {
+    return this.#fresh[1] as FakeInbound;
+  }
+  limit(limits: LimitsChange): UserDetailView {
+    return this.admin.update(this.id, { revision: this.revision("edge"), limits });
+  }
+  get user(): UserDetailView {
+    return this.admin.user(this.id) as UserDetailView;
+  }
+  /** Later; what looks after the limits has had its turn. */
+  pass(ms: number): void {
+    this.nowMs += ms;
+    this.monotonicMs += Math.max(0, ms);
+    this.users.watchLimits();
+  }
+  /** What the listener and the view say: the two must agree. */
+  get standing(): string {
+    const { standing } = this.user;
+    assert.equal(this.edge.users.length, standing === "active" ? 1 : 0);
+    assert.equal(this.side.calls, 1, "the other listener hears nothing");
+    return standing;
+  }
+  meter(): Meter {
+    return this.meterOf(this.id, OPEN);
+  }
+  session(from = "10.0.0.1"): Session & { readonly stream: PassThrough } {
+    const stream = new PassThrough();
+    stream.on("error", () => {});
+    const metadata = { ...metadataOf("edge", this.id), source: { ip: from, port: 1 } } as never;
+    return { network: "tcp", metadata, stream, reply() {} };
+  }
+  enter(from?: string): (() => void) | string {
+    const passed = this.users.enter(this.session(from));
+    return typeof passed === "string" ? passed : passed.leave;
+  }
+}
+
+const refusal = (entry: (() => void) | string): string =>
+  typeof entry === "string" ? entry : assert.fail("it was let in");
+
+test("a quota: the piece that uses it up passes, what follows waits for the cut, datagrams are dropped", () => {
+  using house = new House();
+  house.limit({ quota: { totalBytes: 1000 } });
+  const meter = house.meter();
+  assert.equal(meter.charge("upload", 600), 0);
+  assert.equal(meter.charge("download", 600), 0);
+  assert.ok(meter.charge("upload", 10) >= 1000);
+  assert.equal(meter.admit("download", 10), false);
+  meter[Symbol.dispose](); // as the cut does: what was held never went out
+  house.pass(200);
+  assert.equal(house.standing, "limited");
+  const { quota, uploadBytes, downloadBytes } = house.user;
+  assert.deepEqual([uploadBytes, downloadBytes], [600, 600]);
+  assert.deepEqual(quota, { uploadBytes: 600, downloadBytes: 600, resetsAtMs: null });
+  assert.match(refusal(house.enter()), /limited/);
+  house.limit({ quota: { totalBytes: 2000 } });
+  assert.equal(house.standing, "active");
+  house.limit({ quota: { totalBytes: 1100 } });
+  assert.equal(house.standing, "limited", "at once, not at the next look");
+  house.admin.resetTraffic(house.id, house.revision("edge"));
+  assert.equal(house.standing, "active");
+  house.limit({ quota: { totalBytes: 0 } });
+  assert.deepEqual([house.standing, house.user.quota, house.user.limits], ["active", null, NO_LIMITS]);
+});
+
+test("a cycle ends the quota's usage, the counters go on, and both survive a restart", () => {
+  using house = new House();
+  house.nowMs = Date.parse("2026-11-29T12:00:00Z");
+  house.limit({ quota: { totalBytes: 1000, reset: "month" } });
+  house.meter().charge("upload", 1500);
+  house.pass(200);
+  assert.equal(house.standing, "limited");
+  house.pass(DAY_MS);
+  house.restart();
+  const [edge] = house.adopt([listener("edge"), listener("side")]) as [FakeInbound];
+  assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"], "no gap at the start");
+  assert.equal(house.user.quota?.resetsAtMs, Date.parse("2026-12-01T00:00:00Z"));
+  house.nowMs = Date.parse("2026-12-01T00:00:00Z") - 1;
+  house.users.watchLimits();
+  assert.equal(edge.users.length, 0);
+  house.nowMs++;
+  house.users.watchLimits();
+  assert.deepEqual([edge.users.length, house.user.quota?.uploadBytes, house.user.uploadBytes], [1, 0, 1500]);
+  house.nowMs = Date.parse("2026-11-30T12:00:00Z"); // the clock was wrong
+  house.users.watchLimits();
+  assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"]);
+});
+
+test("a window lets in again what has left it; another period begins anew, more bytes do not", () => {
+  using house = new House();
+  house.limit({ quota: { totalBytes: 1000, window: "24h" } });
+  house.meter().charge("upload", 700);
+  house.pass(12 * HOUR_MS);
+  house.meter().charge("upload", 700);
+  house.pass(200);
+  assert.equal(house.standing, "limited");
+  house.pass(13 * HOUR_MS);
+  assert.equal(house.standing, "active");
+  house.limit({ quota: { totalBytes: 500, window: "1d" } });
+  assert.equal(house.standing, "limited", "usage stays with the window's length, however it is written");
+  house.limit({ quota: { totalBytes: 500, reset: "day" } });
+  assert.deepEqual([house.standing, house.user.quota?.uploadBytes], ["active", 0]);
+});
+
+test("expiry follows the clock both ways", () => {
+  using house = new House();
+  house.limit({ expiresAtMs: house.nowMs + 1000 });
+  house.pass(999);
+  assert.equal(house.standing, "active");
+  house.pass(1);
+  assert.equal(house.standing, "expired");
+  assert.match(refusal(house.enter()), /expired/);
+  house.nowMs -= 500;
+  house.users.watchLimits();
+  assert.equal(house.standing, "active");
+  house.limit({ expiresAtMs: 1 });
+  assert.equal(house.standing, "expired");
+  house.limit({ expiresAtMs: 0 });
+  assert.equal(house.standing, "active");
+});
+
+test("a disabled user stays out whatever the limits say, and a link is for the enabled only", () => {
+  using house = new House();
+  house.limit({ expiresAtMs: house.nowMs - 1 });
+  const token = house.user.subscriptionUrl?.split("/").at(-1) as string;
+  assert.deepEqual(house.admin.subscription(token)?.expiresAtMs, house.nowMs - 1, "past, and still told");
+  house.admin.update(house.id, { revision: house.revision("edge"), enabled: false });
+  assert.deepEqual([house.standing, house.admin.subscription(token)], ["disabled", null]);
+  house.limit({ expiresAtMs: 0 });
+  assert.equal(house.standing, "disabled");
+  house.admin.update(house.id, { revision: house.revision("edge"), enabled: true });
+  assert.equal(house.standing, "active");
+});
+
+test("speed: the sessions of a user share one rate, others keep theirs, and a new rate holds at once", () => {
+  using house = new House();
+  house.limit({ downloadBitsPerSecond: 8e6 });
+  const [one, two] = [house.meter(), house.meter()];
+  assert.equal(one.charge("download", 40_000), 0);
+  const held = two.charge("download", 10_000);
+  assert.ok(Math.abs(held - 10) < 1, `${held}`);
+  assert.equal(two.charge("upload", 1e6), 0);
+  assert.equal(two.admit("download", 1000), false);
+  assert.ok(one.pieceBytes <= 40_000);
+  house.limit({ downloadBitsPerSecond: 80e6 });
+  assert.equal(one.charge("download", 100_000), 0);
+  house.limit({ downloadBitsPerSecond: 0 });
+  assert.deepEqual([one.charge("download", 1e9), one.pieceBytes], [0, OPEN.pieceBytes]);
+});
+
+test("connections and addresses beyond the limit are refused; a lower limit ends the latest", () => {
+  using house = new House();
+  house.limit({ connections: 2, ips: 1 });
+  const leave = house.enter();
+  assert.ok(typeof leave === "function");
+  assert.match(refusal(house.enter("10.0.0.2")), /1 addresses/);
+  assert.equal(typeof house.enter(), "function");
+  assert.match(refusal(house.enter()), /2 connections/);
+  leave();
+  assert.equal(typeof house.enter(), "function");
+  assert.deepEqual(house.user.online, [{ ip: "10.0.0.1", connections: 2, lastSeenMs: house.nowMs }]);
+});
+
+test("a session gets the user's name for people and rules, and keeps the id", () => {
+  using house = new House();
+  const passed = house.users.enter(house.session());
+  assert.ok(typeof passed !== "string");
+  const { user, userId } = passed.session.metadata.inbound;
+  assert.deepEqual([user, userId], ["alice", house.id]);
+  house.users.adopt(null, [], () => []);
+  const alone = house.session();
+  const unmanaged = house.users.enter(alone);
+  assert.ok(typeof unmanaged !== "string");
+  assert.equal(unmanaged.session, alone, "who is not managed passes as they are");
+});
+
+test("what is no limit is refused by name, with the old ones in force", () => {
+  const before = changedLimits(NO_LIMITS, { connections: 3 });
+  const wrong: readonly (readonly [LimitsChange, RegExp])[] = [
+    [{ quota: { totalBytes: -1 } }, /^quota.total_bytes/],
+    [{ quota: { totalBytes: 1, reset: "year" } }, /^quota.reset: expected never, day, week, month/],
+    [{ quota: { totalBytes: 1, reset: "day", window: "1d" } }, /^quota: reset and window/],
+    ...["59m", "366d", "1", "d", "-1d", "1.5d", "10000000h"].map(
+      (window) => [{ quota: { totalBytes: 1, window } }, /^quota.window/] as const,
+    ),
+    [{ expiresAtMs: -1 }, /^expires_at/],
+    [{ uploadBitsPerSecond: 2 ** 53 }, /^upload_bps/],
+    [{ downloadBitsPerSecond: -1 }, /^download_bps/],
+    [{ connections: -1 }, /^connection_limit/],
+    [{ ips: -1 }, /^ip_limit/],
+  ];
+  for (const [change, pattern] of wrong)
+    assert.throws(
+      () => changedLimits(before, change),
+      (error: unknown) => error instanceof ApiError && error.status === 400 && pattern.test(error.message),
+    );
+  assert.equal(changedLimits(before, {}), before);
+  assert.deepEqual(changedLimits(before, { quota: { totalBytes: 1, window: "2w" } }).quota, {
+    totalBytes: 1,
+    reset: "window",
+    windowSeconds: 14 * 86_400,
+  });
+  assert.equal(changedLimits(before, { connections: 0 }), NO_LIMITS);
+});

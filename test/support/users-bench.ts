@@ -1,0 +1,122 @@
+/** Managed users on fake listeners, with clocks that tests set. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ManagedInbound, User } from "#core/inbound.ts";
+import { SILENT } from "#core/log.ts";
+import type { Meter } from "#core/meter.ts";
+import type { Protocol, UserSupport } from "#core/protocol.ts";
+import type { Decision } from "#core/router.ts";
+import type { Metadata } from "#core/session.ts";
+import type { UserAdmin, UserView } from "#core/users.ts";
+import type { ManagedListener, UsersSettings } from "#users/settings.ts";
+import { Users } from "#users/users.ts";
+
+let made = 0;
+const SUPPORT: UserSupport = {
+  label: "Test",
+  credential: "uuid",
+  flows: [],
+  makeCredential: () => `made ${made++}`,
+  identify: (text) => (text === "" ? null : text),
+  written: (options) => (options as { users: { name: string; credential: string; flow: string }[] }).users,
+  emptied: (options) => ({ ...options, users: [] }),
+  shareLink: (_, { host, port }, { name, credential }) => `test://${credential}@${host}:${port}#${name}`,
+};
+const TEST: Protocol = { type: "test", users: SUPPORT };
+
+export class FakeInbound implements ManagedInbound {
+  readonly name: string;
+  readonly type = "Test";
+  readonly endpoints = [];
+  users: readonly User[] = [];
+  calls = 0;
+  failures = 0;
+  constructor(name: string) {
+    this.name = name;
+  }
+  replaceUsers(users: readonly User[]): void {
+    this.calls++;
+    if (this.failures-- > 0) throw new Error("no");
+    this.users = users;
+  }
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+export const listener = (name: string, ...names: string[]): ManagedListener => ({
+  name,
+  protocol: "test",
+  support: SUPPORT,
+  options: {
+    users: names.map((one) => ({ name: one, credential: `secret of ${one || "nobody"}`, flow: "" })),
+  },
+  ports: [0, 8443],
+});
+
+export class Bench implements Disposable {
+  readonly home = mkdtempSync(join(tmpdir(), "weir-users-"));
+  /** May jump. */
+  nowMs = 1_785_312_000_000;
+  monotonicMs = 0;
+  readonly live: { readonly metadata: Metadata }[] = [];
+  users = this.#open();
+  readonly inbounds: FakeInbound[] = [];
+
+  #open(): Users {
+    const live = this.live as never;
+    return new Users({
+      log: SILENT,
+      nowMs: () => this.nowMs,
+      monotonicMs: () => this.monotonicMs,
+      live,
+      protocols: [TEST],
+    });
+  }
+
+  settings(listeners: readonly ManagedListener[], store = "state.db"): UsersSettings {
+    const secret = "x".repeat(32);
+    return { secret, publicBaseUrl: "https://p.example/x", store: join(this.home, store), listeners };
+  }
+
+  /** As a start or a reload does it, with fresh listeners. */
+  adopt(listeners: readonly ManagedListener[] | null, store?: string): readonly FakeInbound[] {
+    const fresh = (listeners ?? []).map(({ name }) => new FakeInbound(name));
+    const settings = listeners === null ? null : this.settings(listeners, store);
+    this.users.adopt(settings, fresh, () => this.inbounds);
+    this.inbounds.push(...fresh);
+    return fresh;
+  }
+
+  restart(): void {
+    this.users.close();
+    this.users = this.#open();
+  }
+
+  get admin(): UserAdmin {
+    assert.ok(this.users.admin !== null);
+    return this.users.admin;
+  }
+
+  /** Of a new session of the user on `edge`. */
+  meterOf(id: string, inner: Meter = METER): Meter {
+    return this.users.metering({ open: () => inner }).open(metadataOf("edge", id), {} as Decision);
+  }
+
+  first(): UserView {
+    return this.admin.users(null)[0] ?? assert.fail("no user");
+  }
+
+  revision(tag: string): number {
+    return this.admin.inbounds().find((one) => one.tag === tag)?.revision as number;
+  }
+
+  [Symbol.dispose](): void {
+    this.users.close();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+export const METER: Meter = { pieceBytes: 1, charge: () => 5, admit: () => false, [Symbol.dispose]() {} };
+export const metadataOf = (name: string, user: string) =>
+  ({ inbound: { name, user, userId: user }, source: { ip: "10.0.0.1" } }) as unknown as Metadata;
