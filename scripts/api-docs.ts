@@ -20,6 +20,11 @@ Made from \`GET /openapi.json\` by \`npm run docs\`; a test fails where this pag
 Every operation may also answer with 400 (body or query), 401, 403, 404, 405, 413: \`{"message": "…", "error": "…"}\` with the same text twice, and \`details\` where a body or query has the wrong shape. \`?\` marks what may be left out. Operations marked *own secret* are mounted only while users are managed, and not on a plain port that other machines reach. \`/dns-query\` stands for the path of \`external-doh-server\`.
 `;
 
+const SHAPES = `## Shapes
+
+What several answers are made of. No answer has members that are not named.
+`;
+
 /** The page as it should be. */
 export async function apiReference(): Promise<string> {
   const { app } = await apiApp(everyRoute(new MemoryControl(), new MemoryUsers()));
@@ -27,7 +32,10 @@ export async function apiReference(): Promise<string> {
   const sections = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => section(method, path, operation)),
   );
-  return [HEAD, ...sections].join("\n");
+  const shapes = Object.entries(document.components.schemas).map(
+    ([name, schema]) => `### ${name}\n\n${shape(schema)}\n`,
+  );
+  return [HEAD, ...sections, SHAPES, ...shapes].join("\n");
 }
 
 function section(method: string, path: string, operation: Operation): string {
@@ -59,29 +67,43 @@ function parameters({ parameters: all }: Operation, place: "path" | "query"): re
 }
 
 function body({ requestBody }: Operation): readonly string[] {
-  const schema = requestBody?.content["application/json"]?.schema;
-  if (requestBody === undefined || schema === undefined) return [];
-  return [`${shape(schema)}. ${requestBody.description}`];
+  if (requestBody === undefined) return [];
+  return Object.entries(requestBody.content).map(([type, { schema }]) => {
+    const what = schema === undefined ? `\`${type}\`` : shape(schema);
+    return `${what}. ${requestBody.description}`;
+  });
 }
 
 function answers({ responses }: Operation): readonly string[] {
   return Object.entries(responses)
-    .filter(([status]) => status !== "default")
+    .filter(([status]) => status !== "4XX")
     .map(([status, { description, content = {} }]) => {
       const [type] = Object.keys(content);
-      const note = type === undefined || type === "application/json" ? "" : ` (\`${type}\`)`;
-      return `${status} ${description}${note}`;
+      if (type === undefined) return `${status} ${description}`;
+      if (type !== "application/json") return `${status} ${description} (\`${type}\`)`;
+      const schema = content[type]?.schema;
+      const isError = Number(status) >= 400 || schema === undefined;
+      return isError ? `${status} ${description}` : `${status} ${description}: ${shape(schema)}`;
     });
 }
 
 /** A schema in a few words. */
 function shape(schema: JsonSchema): string {
+  if (schema.$ref !== undefined) return referred(schema.$ref);
   if (schema.anyOf !== undefined) return schema.anyOf.map(shape).join(" or ");
   if (schema.enum !== undefined)
     return schema.enum.map((value) => `\`${JSON.stringify(value)}\``).join(" or ");
+  if ("const" in schema) return `\`${JSON.stringify(schema.const)}\``;
   if (schema.type === "array") return `list of ${shape(schema.items ?? {})}`;
   if (schema.type === "object") return objectShape(schema);
-  return `${schema.type ?? "anything"}${bounds(schema)}`;
+  const { type = "anything" } = schema;
+  return `${Array.isArray(type) ? type.join(" or ") : String(type)}${bounds(schema)}`;
+}
+
+/** A schema of its own has a section below. */
+function referred($ref: string): string {
+  const name = $ref.slice($ref.lastIndexOf("/") + 1);
+  return `[${name}](#${name.toLowerCase()})`;
 }
 
 function objectShape({ properties = {}, required = [], additionalProperties }: JsonSchema): string {

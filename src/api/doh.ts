@@ -1,9 +1,11 @@
 /** DNS over HTTPS (RFC 8484) on a path of the user's choice, open to everybody who reaches the server. */
 import type { FastifyReply } from "fastify";
+import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import type { DnsControl } from "#core/control.ts";
 import type { Ip } from "#core/session.ts";
 import { route, type Call, type Route } from "./route.ts";
+import { queryOf } from "./shapes.ts";
 
 const MEDIA_TYPE = "application/dns-message";
 const MAX_MESSAGE_BYTES = 65_535;
@@ -21,7 +23,8 @@ export function dohRoutes(path: string | null, dns: DnsControl): readonly Route[
       ...common,
       method: "GET",
       summary: "DNS query in the `dns` parameter, base64url without padding",
-      handle: (call) => exchange(dns, call, fromQuery(call)),
+      query: queryOf({ dns: z.string().optional() }),
+      handle: (call) => exchange(dns, call, decodeQuery(call.query.dns)),
     }),
     route({
       ...common,
@@ -29,14 +32,14 @@ export function dohRoutes(path: string | null, dns: DnsControl): readonly Route[
       maxBodyBytes: MAX_MESSAGE_BYTES,
       tooLarge: "a DNS message has at most 65535 bytes",
       summary: "DNS query in the body",
+      rawBody: { type: MEDIA_TYPE },
       handle: (call) => exchange(dns, call, call.mediaType === MEDIA_TYPE ? call.bytes : null),
     }),
   ];
 }
 
-function fromQuery({ request }: Call): Uint8Array | null {
-  const { dns } = request.query as Record<string, unknown>;
-  return typeof dns === "string" && /^[A-Za-z0-9_-]+$/.test(dns) ? Buffer.from(dns, "base64url") : null;
+function decodeQuery(dns: string | undefined): Uint8Array | null {
+  return dns !== undefined && /^[A-Za-z0-9_-]+$/.test(dns) ? Buffer.from(dns, "base64url") : null;
 }
 
 async function exchange(dns: DnsControl, call: Call, message: Uint8Array | null): Promise<FastifyReply> {

@@ -3,12 +3,19 @@ import { z } from "zod";
 import { MAX_BODY_BYTES } from "./body.ts";
 import { JsonText, route, type Route } from "./route.ts";
 
+const documentShape = z.object({
+  openapi: z.literal("3.1.0"),
+  info: z.object({ title: z.string(), version: z.string() }),
+  paths: z.record(z.string(), z.record(z.string(), z.looseObject({ responses: z.looseObject({}) }))),
+  components: z.looseObject({}),
+});
+
 export function openApiRoutes(routes: readonly Route[], version: string): readonly Route[] {
   const own: Route = route({
     method: "GET",
     path: "/openapi.json",
     summary: "This document",
-    answer: { status: 200, description: "OpenAPI 3.1" },
+    answer: { status: 200, description: "OpenAPI 3.1", schema: documentShape },
     handle: () => new JsonText(document()),
   });
   const document = memoise(() => JSON.stringify(openApi([...routes, own], version)));
@@ -22,16 +29,20 @@ function memoise<T>(make: () => T): () => T {
 
 /** What `errors.ts` writes: both texts are the same; `details` where a body or query has the wrong shape. */
 const errorShape = z.object({
-  message: z.string(),
-  error: z.string(),
+  message: z.string().min(1),
+  error: z.string().min(1),
   details: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
 });
 
+type Schema = Record<string, unknown>;
+type Schemas = Record<string, Schema>;
+
 export function openApi(routes: readonly Route[], version: string) {
   const paths: Record<string, Record<string, unknown>> = {};
+  const schemas: Schemas = { Error: answerSchema(errorShape, {}) };
   for (const each of routes) {
     const path = each.path.replaceAll(/:(\w+)/g, "{$1}").replace("*", "{path}");
-    (paths[path] ??= {})[each.method.toLowerCase()] = operation(each, path);
+    (paths[path] ??= {})[each.method.toLowerCase()] = operation(each, path, schemas);
   }
   return {
     openapi: "3.1.0",
@@ -42,35 +53,48 @@ export function openApi(routes: readonly Route[], version: string) {
         secret: { type: "http", scheme: "bearer", description: "The Controller secret" },
         own: { type: "http", scheme: "bearer", description: "The secret of the resource itself" },
       },
-      schemas: { Error: schemaOf(errorShape) },
+      schemas,
     },
   };
 }
 
-function operation(each: Route, path: string) {
-  const { summary, access = "secret", answer, body, maxBodyBytes = MAX_BODY_BYTES } = each;
+function operation(each: Route, path: string, schemas: Schemas) {
+  const { summary, access = "secret", answer } = each;
   return {
     summary,
     security: access === "open" ? [] : [access === "secret" ? { secret: [] } : { own: [] }],
     parameters: [...pathParameters(path), ...queryParameters(each)],
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            description: `At most ${maxBodyBytes} bytes`,
-            content: json(schemaOf(body)),
-          },
-        }),
+    ...requestBody(each),
     responses: {
-      [answer.status]: {
-        description: answer.description,
-        ...(answer.status === 200 || answer.status === 201
-          ? { content: { [answer.type ?? "application/json"]: {} } }
-          : {}),
-      },
+      [answer.status]: { description: answer.description, ...contentOf(each, schemas) },
       ...faultsOf(each),
-      default: { description: "What went wrong", content: json({ $ref: "#/components/schemas/Error" }) },
+      "4XX": { description: "A mistake of the caller", ...(each.method === "HEAD" ? {} : MISTAKE) },
+    },
+  };
+}
+
+const ERROR = { schema: { $ref: "#/components/schemas/Error" } };
+const TEXT = { schema: { type: "string" } };
+/** Text where no resource is: nothing has been found that speaks JSON. */
+const MISTAKE = { content: { "application/json": ERROR, "text/plain": TEXT } };
+
+function contentOf({ answer, method }: Route, schemas: Schemas): object {
+  const { status, type = "application/json", schema } = answer;
+  if (method === "HEAD" || status === 204 || status === 307) return {};
+  if (schema !== undefined) return { content: { [type]: { schema: answerSchema(schema, schemas) } } };
+  return { content: { [type]: type.startsWith("text/") ? TEXT : {} } };
+}
+
+function requestBody({ body, rawBody, maxBodyBytes = MAX_BODY_BYTES }: Route): object {
+  if (body === undefined && rawBody === undefined) return {};
+  const type = rawBody?.type ?? "application/json";
+  const schema = rawBody?.schema ?? body;
+  const described = schema === undefined ? {} : { schema: schemaOf(schema) };
+  return {
+    requestBody: {
+      required: true,
+      description: `At most ${maxBodyBytes} bytes`,
+      content: { [type]: described },
     },
   };
 }
@@ -78,11 +102,10 @@ function operation(each: Route, path: string) {
 /** A fault of what speaks no JSON is a line of text. */
 function faultsOf({ answer, faults = {}, stream }: Route) {
   const all = stream === true ? { 503: "Too many open streams", ...faults } : faults;
-  const error =
-    answer.type === undefined ? json({ $ref: "#/components/schemas/Error" }) : { "text/plain": {} };
+  const content = answer.type === undefined ? { "application/json": ERROR } : { "text/plain": TEXT };
   const entries = Object.entries(all).map(([status, description]) => [
     status,
-    { description, content: error },
+    { description, ...(Number(status) < 400 ? {} : { content }) },
   ]);
   return Object.fromEntries(entries) as Record<string, unknown>;
 }
@@ -116,11 +139,17 @@ function queryParameters({ query, stream }: Route) {
   return stream === true ? [...own, token] : own;
 }
 
-function schemaOf(schema: z.ZodType): Record<string, unknown> {
+/** What clients may send. */
+function schemaOf(schema: z.ZodType): Schema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   return rest;
 }
 
-function json(schema: unknown) {
-  return { "application/json": { schema } };
+/** What they get: nothing beyond what is named. Schemas with a name of their own go to `shared`. */
+function answerSchema(schema: z.ZodType, shared: Schemas): Schema {
+  const text = JSON.stringify(z.toJSONSchema(schema, { io: "output" }));
+  const moved = text.replaceAll('"$ref":"#/$defs/', '"$ref":"#/components/schemas/');
+  const { $schema: _, $defs = {}, ...own } = JSON.parse(moved) as Schema & { $defs?: Schemas };
+  Object.assign(shared, $defs);
+  return own;
 }

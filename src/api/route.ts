@@ -37,9 +37,18 @@ export interface Answer {
   /** Media type; absent: JSON (or nothing with 204). */
   readonly type?: string;
   readonly description: string;
+  /** What the JSON looks like; of a stream, a record of it. Only the document says so: answers are not written by it. */
+  readonly schema?: z.ZodType;
 }
 
-export type Faults = Readonly<Partial<Record<500 | 503 | 504, string>>>;
+/** A body that the route reads by itself. */
+export interface RawBody {
+  readonly type: string;
+  /** Absent where it is not JSON. */
+  readonly schema?: z.ZodType;
+}
+
+export type Faults = Readonly<Partial<Record<307 | 500 | 503 | 504, string>>>;
 
 export interface Route {
   readonly method: Method;
@@ -58,8 +67,10 @@ export interface Route {
   readonly summary: string;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
+  /** Instead of `body`, where the bytes count. */
+  readonly rawBody?: RawBody;
   readonly answer: Answer;
-  /** Besides the mistakes of callers: what can go wrong on our side or behind us, with its reason. */
+  /** Besides the mistakes of callers: another way to answer, or what can go wrong on our side or behind us. */
   readonly faults?: Faults;
   /** Runs before query and body are looked at: an unknown name is 404, whatever else is wrong. */
   prepare?(params: Readonly<Record<string, string>>): void;

@@ -83,6 +83,7 @@ export function uiRoutes(folder: string | null, ours: boolean): readonly Route[]
       access: "open",
       summary: "A file of the dashboard",
       answer: { status: 200, type: "*/*", description: "The file" },
+      faults: { 307: "It is a folder: see the same with a slash" },
       handle: ({ params, reply }) => serveFile(site, params["*"] ?? "", reply),
     }),
   ];

@@ -6,7 +6,8 @@ import type { UsersControl } from "#core/users.ts";
 import type { MemoryControl } from "./memory-control.ts";
 
 export interface JsonSchema {
-  readonly type?: string;
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly anyOf?: readonly JsonSchema[];
@@ -41,7 +42,7 @@ export interface Operation {
 export interface ApiDocument {
   readonly info: { readonly title: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: { readonly Error: JsonSchema } };
+  readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> };
 }
 
 /** Options that leave no route out. */

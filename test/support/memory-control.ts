@@ -92,6 +92,7 @@ const INITIAL: c.ConfigsView = {
 /** Everything a test wants to turn or look at. */
 export class MemoryControl implements c.Control {
   readonly build = { version: "v0.1.0" };
+  readonly governance: GovernanceControl;
   readonly nodes = new Map<string, Node>();
   readonly groups = new Map<string, GroupState>();
   readonly live = new Map<string, c.ConnectionView>();
@@ -108,7 +109,8 @@ export class MemoryControl implements c.Control {
   fault: Error | null = null;
   readonly #watchers = new Set<{ readonly level: LogLevel; readonly on: (event: LogEvent) => void }>();
 
-  constructor() {
+  constructor(governance: GovernanceControl = new MemoryGovernance()) {
+    this.governance = governance;
     for (const name of NODE_NAMES) this.#addNode(name, "Vless", { delayMs: 87 });
     this.#addNode("DIRECT", "Direct", { delayMs: 1 });
     this.#addNode("slow", "Vless", { fails: "timeout" });
@@ -404,6 +406,4 @@ export class MemoryControl implements c.Control {
       this.flushed.push("geo");
     },
   };
-
-  readonly governance: GovernanceControl = new MemoryGovernance();
 }

@@ -12,8 +12,8 @@ export class MemoryUsers implements UsersControl {
   #revision = 1;
   #made = 0;
 
-  constructor() {
-    this.#add({ inbound: LISTENER, name: "alice", revision: 1 });
+  constructor(names: readonly string[] = ["alice"]) {
+    for (const name of names) this.#add({ inbound: LISTENER, name, revision: 1 });
   }
 
   readonly admin: UserAdmin = {

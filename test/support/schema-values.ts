@@ -23,6 +23,7 @@ export const anyText: fc.Arbitrary<string> = fc.oneof(fc.constantFrom(...ODD_TEX
 
 export function valid(schema: JsonSchema): fc.Arbitrary<unknown> {
   if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map(valid));
+  if (Array.isArray(schema.type)) return fc.oneof(...schema.type.map((type) => valid({ ...schema, type })));
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
   if ("const" in schema) return fc.constant(schema.const);
   if (schema.pattern !== undefined) return fc.stringMatching(new RegExp(schema.pattern));

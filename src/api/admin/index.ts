@@ -1,9 +1,11 @@
 /** The API that manages users: `/api/admin/…`, with a secret of its own. */
+import type { z } from "zod";
 import type { Transport } from "#api/app.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Answer, type Route } from "#api/route.ts";
 import type { Control } from "#core/control.ts";
 import type { UserAdmin, UsersControl } from "#core/users.ts";
+import { inboundList, overview, protocolList, subscription, userDetail, userList } from "./answers.ts";
 import { adminGuard } from "./guard.ts";
 import { overviewJson, protocolsJson } from "./overview.ts";
 import {
@@ -16,10 +18,11 @@ import {
   revisionQuery,
   updateBody,
   userJson,
+  userQuery,
   usersQuery,
 } from "./shapes.ts";
 
-const ok = (description: string): Answer => ({ status: 200, description });
+const ok = (description: string, schema: z.ZodType): Answer => ({ status: 200, description, schema });
 
 /** None on a plain TCP port that other machines reach: there the secret would travel in the clear. */
 export function adminRoutes(users: UsersControl, control: Control, transport: Transport): readonly Route[] {
@@ -39,7 +42,7 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
       method: "GET",
       path: `/api/admin/${name}`,
       summary: "Version, uptime, traffic and numbers of managed users",
-      answer: ok("The overview"),
+      answer: ok("The overview", overview),
       handle: () => overviewJson(control, admin()),
     }),
   );
@@ -48,7 +51,7 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
       method: "GET",
       path: `/api/admin/${name}`,
       summary: "The managed listeners with their revisions",
-      answer: ok("The same list under `inbounds` and `listeners`"),
+      answer: ok("The same list under `inbounds` and `listeners`", inboundList),
       handle() {
         const list = admin().inbounds().map(inboundJson);
         return { inbounds: list, listeners: list };
@@ -59,7 +62,7 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
     method: "GET",
     path: "/api/admin/protocols",
     summary: "Listener types whose users can be managed",
-    answer: ok("The types"),
+    answer: ok("The types", protocolList),
     handle: () => protocolsJson(admin()),
   });
   return [...overviews, ...inbounds, protocols];
@@ -72,7 +75,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       path: "/api/admin/users",
       summary: "All managed users, or those of one listener; without credentials",
       query: usersQuery,
-      answer: ok("Users, and all managed listeners"),
+      answer: ok("Users, and all managed listeners", userList),
       handle({ query }) {
         const users = admin().users(query.inbound || null);
         return { users: users.map(userJson), inbounds: admin().inbounds().map(inboundJson) };
@@ -83,7 +86,11 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       path: "/api/admin/users",
       summary: "Create a user; a credential that is not given is made up",
       body: createBody,
-      answer: { status: 201, description: "The user, with credential and subscription link" },
+      answer: {
+        status: 201,
+        description: "The user, with credential and subscription link",
+        schema: userDetail,
+      },
       handle({ body }) {
         const draft = { ...changeOf(body), inbound: body.inbound ?? "", name: body.name ?? "" };
         return detailJson(admin().create(draft));
@@ -93,11 +100,12 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       method: "GET",
       path: "/api/admin/users/:id",
       summary: "One user with credential and subscription link",
-      answer: ok("The user"),
-      handle({ params }) {
+      answer: ok("The user", userDetail),
+      query: userQuery,
+      handle({ params, query }) {
         const user = admin().user(params.id as string);
         if (user === null) throw notFound();
-        return detailJson(user);
+        return detailJson(user, query.online === "true");
       },
     }),
     route({
@@ -105,7 +113,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       path: "/api/admin/users/:id",
       summary: "Change what is named; the rest stays",
       body: updateBody,
-      answer: ok("The user"),
+      answer: ok("The user", userDetail),
       handle: ({ params, body }) => detailJson(admin().update(params.id as string, changeOf(body))),
     }),
     route({
@@ -127,7 +135,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       path: "/api/admin/users/:id/reset-traffic",
       summary: "Set the counters to zero",
       body: revisionBody,
-      answer: ok("The user"),
+      answer: ok("The user", userDetail),
       handle: ({ params, body }) => detailJson(admin().resetTraffic(params.id as string, body.revision)),
     }),
     route({
@@ -135,7 +143,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       path: "/api/admin/users/:id/rotate-subscription",
       summary: "A new subscription link; the old one is dead at once",
       body: revisionBody,
-      answer: ok("The listener's new revision and the link"),
+      answer: ok("The listener's new revision and the link", subscription),
       handle({ params, body }) {
         const { revision, subscriptionUrl } = admin().rotateSubscription(params.id as string, body.revision);
         return { revision, subscription_url: subscriptionUrl };

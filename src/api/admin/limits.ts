@@ -21,12 +21,9 @@ export const limitFields = {
         .string()
         .nullish()
         .meta({ description: "In UTC; absent: never", enum: ["never", ...QUOTA_CYCLES] }),
-      window: z
-        .string()
-        .nullish()
-        .meta({
-          description: "Instead of `reset`: what the last `30d` have seen; `1h` to `365d`, m, h, d, w",
-        }),
+      window: z.string().nullish().meta({
+        description: "Instead of `reset`: what the last `30d` have seen; `1h` to `365d`, m, h, d, w",
+      }),
     })
     .nullish(),
   expires_at: limit("Unix ms; 0: never"),

@@ -1,9 +1,28 @@
+import { z } from "zod";
 import type { GovernanceControl } from "#core/governance.ts";
 import { DIMENSIONS } from "#core/policy.ts";
+import { texts } from "#api/answer-shapes.ts";
 import { route, type Route } from "#api/route.ts";
 
 /** What this build can do of the kernel's bypass: the schema is that of version 4, the lists name what is really there. */
 const KERNEL_DIRECT = { version: 4, backends: [], features: [], deprecated_fields: ["proxy_traffic"] };
+
+const capabilities = z.object({
+  traffic_control: z.object({
+    version: z.int().positive(),
+    enabled: z.boolean(),
+    dimensions: z.array(z.enum(DIMENSIONS)),
+    reports: z.array(z.enum(["hour", "day", "month"])),
+    compression: z.literal("zstd"),
+    persistence: z.boolean(),
+  }),
+  kernel_direct: z.object({
+    version: z.int().positive(),
+    backends: texts(),
+    features: texts(),
+    deprecated_fields: texts(),
+  }),
+});
 
 export function capabilityRoutes(governance: GovernanceControl): readonly Route[] {
   return [
@@ -11,7 +30,7 @@ export function capabilityRoutes(governance: GovernanceControl): readonly Route[
       method: "GET",
       path: "/api/svc/capabilities",
       summary: "What this build can do beyond the common Controller API",
-      answer: { status: 200, description: "One member a capability" },
+      answer: { status: 200, description: "One member a capability", schema: capabilities },
       handle: () => ({
         traffic_control: {
           version: 1,

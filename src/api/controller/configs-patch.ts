@@ -83,20 +83,25 @@ const TUN_NUMBERS = [
   "exclude-dst-port",
 ];
 
-const tunShape: z.ZodRawShape = {
+/** The members whose values are the same in a PATCH and in a GET. */
+export const TUN_MEMBERS: Readonly<Record<string, z.ZodType>> = {
   device: z.string(),
-  stack: word(["gVisor", "System", "Mixed"]),
-  "kernel-direct-max-entries": z
-    .int()
-    .min(0)
-    .max(MAX_LEARNED)
-    .transform((value) => (value === 0 ? DEFAULT_LEARNED : value)),
   ...all(TUN_BOOLEANS, z.boolean()),
   ...all(TUN_COUNTS, count()),
   ...all(TUN_MARKS, mark()),
   ...all(TUN_PREFIXES, z.array(cidr())),
   ...all(TUN_NAMES, names()),
   ...all(TUN_NUMBERS, z.array(count())),
+};
+
+const tunShape: z.ZodRawShape = {
+  ...TUN_MEMBERS,
+  stack: word(["gVisor", "System", "Mixed"]),
+  "kernel-direct-max-entries": z
+    .int()
+    .min(0)
+    .max(MAX_LEARNED)
+    .transform((value) => (value === 0 ? DEFAULT_LEARNED : value)),
 };
 
 const tun = jsonObject(
@@ -133,6 +138,6 @@ function camel(key: string): string {
   return key.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function all(keys: readonly string[], type: z.ZodType): z.ZodRawShape {
+function all(keys: readonly string[], type: z.ZodType): Record<string, z.ZodType> {
   return Object.fromEntries(keys.map((key) => [key, type]));
 }

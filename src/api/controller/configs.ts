@@ -5,6 +5,7 @@ import { ApiError } from "#core/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
 import { configsPatch } from "./configs-patch.ts";
+import { configsShape } from "./configs-shape.ts";
 
 const replacement = jsonObject({ path: z.string().default(""), payload: z.string().default("") });
 
@@ -15,7 +16,7 @@ export function configRoutes({ configs }: Control): readonly Route[] {
       ...common,
       method: "GET",
       summary: "Running settings, without secrets",
-      answer: { status: 200, description: "The settings" },
+      answer: { status: 200, description: "The settings", schema: configsShape },
       handle: () => configsJson(configs.view()),
     }),
     route({

@@ -5,6 +5,7 @@ import { DONE, JsonText, route, type Call, type Route } from "#api/route.ts";
 import { queryInt, queryOf } from "#api/shapes.ts";
 import { every, guarded, type Subscribers } from "#api/subscriber.ts";
 import { ConnectionsWriter } from "./connections-json.ts";
+import { connectionsShape } from "./connections-shape.ts";
 
 const DEFAULT_INTERVAL_MS = 1000;
 /** Faster than this nobody can read; shorter wishes get this. */
@@ -25,7 +26,11 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
       stream: true,
       summary: "Live sessions and totals",
       query: queryOf({ interval: z.string().optional() }),
-      answer: { status: 200, description: "One document; over a WebSocket one every `interval` ms" },
+      answer: {
+        status: 200,
+        description: "One document; over a WebSocket one every `interval` ms",
+        schema: connectionsShape,
+      },
       handle(call) {
         if (call.upgrade === null) return new JsonText(writer.write());
         stream(writer, call, call.query.interval, subscribers);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { DelayTest } from "#core/control.ts";
 import { ApiError, DialError } from "#core/errors.ts";
-import type { Faults } from "#api/route.ts";
+import type { Answer, Faults } from "#api/route.ts";
 import { queryInt, queryOf, statusRanges } from "#api/shapes.ts";
 
 /** The reference keeps the time-out of a node test in 16 bits, that of a group test in 32. */
@@ -17,6 +17,18 @@ function delayQuery(maximumMs: number) {
   });
 }
 
+const delay = () => z.int().min(1).max(65_535);
+
+export const DELAY: Answer = {
+  status: 200,
+  description: "`delay` in ms",
+  schema: z.object({ delay: delay() }),
+};
+export const DELAYS: Answer = {
+  status: 200,
+  description: "Delay in ms by member, successful ones only",
+  schema: z.record(z.string(), delay()),
+};
 export const DELAY_FAULTS: Faults = { 503: "The node does not work", 504: "No answer in time" };
 
 export function delayTest(query: z.output<typeof nodeQuery>, signal: AbortSignal): DelayTest {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { DnsAnswerView, DnsControl, DnsRecordView } from "#core/control.ts";
 import { ApiError, DialError, messageOf, ProtocolError } from "#core/errors.ts";
+import { amount } from "#api/answer-shapes.ts";
 import { route, type Route } from "#api/route.ts";
 import { queryOf } from "#api/shapes.ts";
 
@@ -22,6 +23,24 @@ const TYPES: ReadonlyMap<string, number> = new Map(
 
 const query = queryOf({ name: z.string().min(1).max(255), type: z.string().default("A") });
 
+const records = z
+  .array(z.object({ name: z.string(), type: amount(), TTL: amount(), data: z.string() }))
+  .nonempty()
+  .optional();
+
+const shape = z.object({
+  Status: amount(),
+  Question: z.array(z.object({ Name: z.string(), Qtype: amount(), Qclass: z.literal(1) })),
+  TC: z.boolean(),
+  RD: z.boolean(),
+  RA: z.boolean(),
+  AD: z.boolean(),
+  CD: z.boolean(),
+  Answer: records,
+  Authority: records,
+  Additional: records,
+});
+
 export function dnsRoutes(dns: DnsControl): readonly Route[] {
   return [
     route({
@@ -29,7 +48,7 @@ export function dnsRoutes(dns: DnsControl): readonly Route[] {
       path: "/dns/query",
       summary: "Ask the resolver, past hosts and fake-IP",
       query,
-      answer: { status: 200, description: "The answer in the JSON form of public resolvers" },
+      answer: { status: 200, description: "The answer in the JSON form of public resolvers", schema: shape },
       faults: { 500: "The resolver is off, or nobody answered" },
       async handle({ query: { name, type }, signal }) {
         if (!dns.enabled) throw new ApiError(500, "DNS section is disabled");

@@ -1,9 +1,10 @@
+import { z } from "zod";
 import type { ProxiesControl, ProxyView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
 import { route, type Route } from "#api/route.ts";
-import { delayTest, groupQuery } from "./delay.ts";
-import { proxyJson } from "./proxy-json.ts";
+import { DELAYS, delayTest, groupQuery } from "./delay.ts";
+import { proxyJson, proxyShape } from "./proxy-json.ts";
 
 export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
   const find = (params: Readonly<Record<string, string>>): ProxyView => {
@@ -17,7 +18,11 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
       path: "/group",
       slash: true,
       summary: "All groups",
-      answer: { status: 200, description: "A list, in file order" },
+      answer: {
+        status: 200,
+        description: "A list, in file order",
+        schema: z.object({ proxies: z.array(proxyShape) }),
+      },
       handle: () => ({
         proxies: proxies
           .list()
@@ -29,7 +34,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
       method: "GET",
       path: "/group/:name",
       summary: "One group",
-      answer: { status: 200, description: "The group" },
+      answer: { status: 200, description: "The group", schema: proxyShape },
       handle: ({ params }) => proxyJson(find(params)),
     }),
     route({
@@ -37,7 +42,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
       path: "/group/:name/delay",
       summary: "Measure the delay of all members; clears the pin",
       query: groupQuery,
-      answer: { status: 200, description: "Delay in ms by member, successful ones only" },
+      answer: DELAYS,
       faults: { 504: "No member answered" },
       prepare(params) {
         const { name, group } = find(params);

@@ -8,6 +8,16 @@ import type { Subscribers } from "#api/subscriber.ts";
 /** Longer texts are cut, so that a queue of records has a bound in bytes. */
 const MAX_TEXT_CHARACTERS = 16_384;
 
+const record = z.union([
+  z.object({ type: z.enum(LOG_LEVELS), payload: z.string() }),
+  z.object({
+    time: z.string().regex(/^\d\d:\d\d:\d\d$/),
+    level: z.enum(["debug", "info", "warn", "error"]),
+    message: z.string(),
+    fields: z.array(z.never()),
+  }),
+]);
+
 const query = queryOf({
   level: z.enum(LOG_LEVELS).default("info"),
   format: z.string().default(""),
@@ -21,13 +31,17 @@ export function logRoutes(logs: LogsControl, subscribers: Subscribers): readonly
       stream: true,
       summary: "Log events at a level and above, whatever level is configured",
       query,
-      answer: { status: 200, description: "A record an event; `format=structured` adds the time" },
+      answer: {
+        status: 200,
+        description: "A record an event; `format=structured` adds the time",
+        schema: record,
+      },
       handle(call) {
         const subscriber = subscribers.add(call);
         if (subscriber === null) return;
-        const record = call.query.format === "structured" ? structured : plain;
+        const write = call.query.format === "structured" ? structured : plain;
         const watch = logs.watch(call.query.level, (event) => {
-          subscriber.send(JSON.stringify(record(event)));
+          subscriber.send(JSON.stringify(write(event)));
         });
         subscriber.onClose(() => watch[Symbol.dispose]());
       },

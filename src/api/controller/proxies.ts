@@ -4,8 +4,8 @@ import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { jsonObject } from "#api/shapes.ts";
-import { DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
-import { proxyJson } from "./proxy-json.ts";
+import { DELAY, DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
+import { proxyJson, proxyShape } from "./proxy-json.ts";
 
 export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
   const path = "/proxies/:name";
@@ -20,14 +20,18 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
       path: "/proxies",
       slash: true,
       summary: "Proxies, groups and built-ins",
-      answer: { status: 200, description: "By name; nodes of providers are not among them" },
+      answer: {
+        status: 200,
+        description: "By name; nodes of providers are not among them",
+        schema: z.object({ proxies: z.record(z.string(), proxyShape) }),
+      },
       handle: () => ({ proxies: byName(proxies.list()) }),
     }),
     route({
       method: "GET",
       path,
       summary: "One proxy or group",
-      answer: { status: 200, description: "The proxy" },
+      answer: { status: 200, description: "The proxy", schema: proxyShape },
       handle: ({ params }) => proxyJson(find(params)),
     }),
     route({
@@ -59,7 +63,7 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
       path: `${path}/delay`,
       summary: "Measure the delay of a node, or of the current member of a group",
       query: nodeQuery,
-      answer: { status: 200, description: "`delay` in ms" },
+      answer: DELAY,
       faults: DELAY_FAULTS,
       prepare: (params) => void find(params),
       handle: ({ params, query, signal }) =>

@@ -1,11 +1,28 @@
+import { z } from "zod";
 import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
+import { amount, instant } from "#api/answer-shapes.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
-import { DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
-import { proxyJson } from "./proxy-json.ts";
+import { DELAY, DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
+import { proxyJson, proxyShape } from "./proxy-json.ts";
 import { updatedAtJson } from "./time-json.ts";
 
 type Params = Readonly<Record<string, string>>;
+
+const shape = z
+  .object({
+    name: z.string(),
+    type: z.literal("Proxy"),
+    vehicleType: z.enum(["HTTP", "File", "Inline", "Compatible"]),
+    proxies: z.array(proxyShape),
+    testUrl: z.string(),
+    expectedStatus: z.string(),
+    updatedAt: instant(),
+    subscriptionInfo: z
+      .object({ Upload: amount(), Download: amount(), Total: amount(), Expire: amount() })
+      .optional(),
+  })
+  .meta({ id: "ProxyProvider" });
 
 export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly Route[] {
   const path = "/providers/proxies/:provider";
@@ -25,7 +42,11 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       path: "/providers/proxies",
       slash: true,
       summary: "Providers of proxies",
-      answer: { status: 200, description: "By name, each with its nodes" },
+      answer: {
+        status: 200,
+        description: "By name, each with its nodes",
+        schema: z.object({ providers: z.record(z.string(), shape) }),
+      },
       handle: () => ({
         providers: Object.fromEntries(providers.list().map((it) => [it.name, providerJson(it)])),
       }),
@@ -34,7 +55,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       method: "GET",
       path,
       summary: "One provider",
-      answer: { status: 200, description: "The provider" },
+      answer: { status: 200, description: "The provider", schema: shape },
       handle: ({ params }) => providerJson(find(params)),
     }),
     route({
@@ -56,7 +77,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       method: "GET",
       path: `${path}/:node`,
       summary: "One node of a provider",
-      answer: { status: 200, description: "The node" },
+      answer: { status: 200, description: "The node", schema: proxyShape },
       handle: ({ params }) => proxyJson(findNode(params)),
     }),
     route({
@@ -64,7 +85,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       path: `${path}/:node/healthcheck`,
       summary: "Measure the delay of a node",
       query: nodeQuery,
-      answer: { status: 200, description: "`delay` in ms" },
+      answer: DELAY,
       faults: DELAY_FAULTS,
       prepare: (params) => void findNode(params),
       handle: ({ params, query, signal }) =>

@@ -1,7 +1,22 @@
+import { z } from "zod";
 import type { RuleProvidersControl, RuleProviderView } from "#core/control.ts";
 import { notFound } from "#api/errors.ts";
+import { amount, instant, texts } from "#api/answer-shapes.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { updatedAtJson } from "./time-json.ts";
+
+const shape = z
+  .object({
+    name: z.string(),
+    type: z.literal("Rule"),
+    behavior: z.enum(["Domain", "IPCIDR", "Classical"]),
+    format: z.enum(["YamlRule", "TextRule", "MrsRule", ""]),
+    vehicleType: z.enum(["HTTP", "File", "Inline"]),
+    ruleCount: amount(),
+    updatedAt: instant(),
+    payload: texts().optional(),
+  })
+  .meta({ id: "RuleProvider" });
 
 export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Route[] {
   return [
@@ -10,7 +25,11 @@ export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Ro
       path: "/providers/rules",
       slash: true,
       summary: "Providers of rules",
-      answer: { status: 200, description: "By name" },
+      answer: {
+        status: 200,
+        description: "By name",
+        schema: z.object({ providers: z.record(z.string(), shape) }),
+      },
       handle: () => ({
         providers: Object.fromEntries(providers.list().map((it) => [it.name, providerJson(it)])),
       }),

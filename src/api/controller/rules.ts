@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { RulesControl, RuleView } from "#core/control.ts";
+import { amount, instant, texts } from "#api/answer-shapes.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { queryInt, queryOf } from "#api/shapes.ts";
 import { timeJson } from "./time-json.ts";
@@ -16,6 +17,37 @@ const question = queryOf({
   process: z.string().optional(),
 });
 
+const ruleShape = z
+  .object({
+    index: amount(),
+    type: z.string().min(1),
+    payload: z.string(),
+    proxy: z.string(),
+    size: z.int().min(-1),
+    extra: z.object({
+      disabled: z.boolean(),
+      hitCount: amount(),
+      hitAt: instant(),
+      missCount: amount(),
+      missAt: instant(),
+    }),
+  })
+  .meta({ id: "Rule" });
+
+const explanation = z.object({
+  steps: z.array(
+    z.object({
+      index: amount(),
+      type: z.string(),
+      payload: z.string(),
+      target: z.string(),
+      verdict: z.enum(["yes", "no", "unknown"]),
+      note: z.string(),
+    }),
+  ),
+  chain: texts(),
+});
+
 export function ruleRoutes(rules: RulesControl): readonly Route[] {
   return [
     route({
@@ -23,7 +55,7 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
       path: "/rules",
       slash: true,
       summary: "Rules in file order with their counters",
-      answer: { status: 200, description: "A list" },
+      answer: { status: 200, description: "A list", schema: z.object({ rules: z.array(ruleShape) }) },
       handle: () => ({ rules: rules.list().map(ruleJson) }),
     }),
     route({
@@ -41,7 +73,11 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
       path: "/rules/explain",
       summary: "Why a session to this destination would go where it goes",
       query: question,
-      answer: { status: 200, description: "The rules that were looked at, and the chain" },
+      answer: {
+        status: 200,
+        description: "The rules that were looked at, and the chain",
+        schema: explanation,
+      },
       handle({ query }) {
         const { source = null, inbound = null, process = null, ...rest } = query;
         return rules.explain({ ...rest, source, inbound, process });

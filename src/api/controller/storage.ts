@@ -1,4 +1,5 @@
 import type { StorageControl } from "#core/control.ts";
+import { anyJson } from "#api/answer-shapes.ts";
 import { decodeText, parseJson } from "#api/body.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, JsonText, route, type Route } from "#api/route.ts";
@@ -15,7 +16,11 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
       ...common,
       method: "GET",
       summary: "What a dashboard has stored",
-      answer: { status: 200, description: "The JSON as it was stored; null where there is none" },
+      answer: {
+        status: 200,
+        description: "The JSON as it was stored; null where there is none",
+        schema: anyJson(),
+      },
       handle: ({ params }) => new JsonText(storage.get(params.key as string) ?? "null"),
     }),
     route({
@@ -23,6 +28,7 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
       method: "PUT",
       tooLarge: "payload exceeds 1MB limit",
       summary: "Store any JSON",
+      rawBody: { type: "application/json", schema: anyJson() },
       answer: DONE,
       async handle({ params, bytes }) {
         parseJson(bytes); // stored as written: numbers of any length and the order of keys survive

@@ -5,6 +5,14 @@ import { notFound } from "#api/errors.ts";
 import { route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
 import { countersJson, policyJson, reportCsv, statusJson } from "./traffic-control-json.ts";
+import {
+  policiesShape,
+  policyStatusShape,
+  reportShape,
+  rulesShape,
+  statusShape,
+  summaryShape,
+} from "./traffic-control-shapes.ts";
 
 const BASE = "/api/svc/traffic-control";
 const DAY_SECONDS = 86_400;
@@ -31,14 +39,14 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
       method: "GET",
       path: `${BASE}/status`,
       summary: "Policies with their counters and quotas",
-      answer: { status: 200, description: "One document" },
+      answer: { status: 200, description: "One document", schema: statusShape },
       handle: () => statusJson(governance.status()),
     }),
     route({
       method: "GET",
       path: `${BASE}/policies`,
       summary: "The running traffic-control configuration and its revision",
-      answer: { status: 200, description: "An envelope that can be sent back" },
+      answer: { status: 200, description: "An envelope that can be sent back", schema: policiesShape },
       handle: () => governance.policies(),
     }),
     route({
@@ -48,7 +56,7 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
         "Put another traffic-control configuration in force; persist=true also writes it into the file",
       query: queryOf({ persist: z.enum(["true", "false"]).default("false") }),
       body: change,
-      answer: { status: 200, description: "The new envelope" },
+      answer: { status: 200, description: "The new envelope", schema: policiesShape },
       faults: { 500: "It is good but cannot be put in force; everything stays as it was" },
       handle: ({ body, query }) =>
         governance.replace({
@@ -61,14 +69,14 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
       method: "GET",
       path: `${BASE}/rules`,
       summary: "Routing rules with the signatures that rule policies go by",
-      answer: { status: 200, description: "A list in the order of the file" },
+      answer: { status: 200, description: "A list in the order of the file", schema: rulesShape },
       handle: () => ({ rules: governance.rules() }),
     }),
     route({
       method: "POST",
       path: `${BASE}/policies/:id/reset`,
       summary: "Start a policy's counters and quota anew",
-      answer: { status: 200, description: "The status after the commit" },
+      answer: { status: 200, description: "The status after the commit", schema: policyStatusShape },
       handle({ params }) {
         const status = governance.reset(params.id as string);
         if (status === null) throw notFound();
@@ -87,7 +95,7 @@ function reportRoutes(governance: GovernanceControl): readonly Route[] {
       path: `${BASE}/reports`,
       summary: "One report series by hour, day or month",
       query: question,
-      answer: { status: 200, description: "Buckets by start; none for an unknown key" },
+      answer: { status: 200, description: "Buckets by start; none for an unknown key", schema: reportShape },
       handle({ query }) {
         const { shown, ...report } = asked(query);
         const buckets = governance.report(report).map(({ start, counters }) => ({
@@ -103,7 +111,7 @@ function reportRoutes(governance: GovernanceControl): readonly Route[] {
       path: `${BASE}/reports/summary`,
       summary: "The sum of one report series",
       query: question,
-      answer: { status: 200, description: "Sums" },
+      answer: { status: 200, description: "Sums", schema: summaryShape },
       handle({ query }) {
         const { shown: _, ...report } = asked(query);
         const { key, from, to } = report;

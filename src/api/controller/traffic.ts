@@ -1,5 +1,7 @@
 /** /traffic and /memory: one record a second. */
+import { z } from "zod";
 import type { ConnectionsControl, Control } from "#core/control.ts";
+import { amount } from "#api/answer-shapes.ts";
 import { route, type Route } from "#api/route.ts";
 import { every, type Subscribers } from "#api/subscriber.ts";
 
@@ -12,7 +14,11 @@ export function trafficRoutes(control: Control, subscribers: Subscribers): reado
       path: "/traffic",
       stream: true,
       summary: "Bytes of the last second and since start",
-      answer: { status: 200, description: "A record a second, the first after one second" },
+      answer: {
+        status: 200,
+        description: "A record a second, the first after one second",
+        schema: z.object({ up: amount(), down: amount(), upTotal: amount(), downTotal: amount() }),
+      },
       handle(call) {
         const subscriber = subscribers.add(call);
         if (subscriber === null) return;
@@ -25,7 +31,11 @@ export function trafficRoutes(control: Control, subscribers: Subscribers): reado
       path: "/memory",
       stream: true,
       summary: "Resident memory in bytes",
-      answer: { status: 200, description: "A record a second; the first says 0" },
+      answer: {
+        status: 200,
+        description: "A record a second; the first says 0",
+        schema: z.object({ inuse: amount(), oslimit: amount() }),
+      },
       handle(call) {
         const subscriber = subscribers.add(call);
         if (subscriber === null) return;

@@ -6,7 +6,10 @@ import { queryOf } from "#api/shapes.ts";
 const OK = { status: "ok" } as const;
 
 export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
-  const common = { method: "POST", answer: { status: 200, description: '`{"status":"ok"}`' } } as const;
+  const common = {
+    method: "POST",
+    answer: { status: 200, description: "It went well", schema: z.object({ status: z.literal("ok") }) },
+  } as const;
   return [
     route({
       ...common,

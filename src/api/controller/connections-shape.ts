@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { amount, instant, portText, texts } from "#api/answer-shapes.ts";
+
+const countries = () => texts().nullable().describe("null: never looked up");
+
+const metadata = z.object({
+  network: z.enum(["tcp", "udp"]),
+  type: z.string().min(1),
+  sourceIP: z.string(),
+  destinationIP: z.string(),
+  sourceGeoIP: countries(),
+  destinationGeoIP: countries(),
+  sourceIPASN: z.string(),
+  destinationIPASN: z.string(),
+  sourcePort: portText(),
+  destinationPort: portText(),
+  inboundIP: z.string(),
+  inboundPort: portText(),
+  inboundName: z.string(),
+  inboundUser: z.string(),
+  rematchName: z.string(),
+  host: z.string(),
+  dnsMode: z.enum(["normal", "fake-ip", "redir-host", "hosts"]),
+  uid: amount(),
+  process: z.string(),
+  processPath: z.string(),
+  specialProxy: z.string(),
+  specialRules: z.string(),
+  remoteDestination: z.string(),
+  dscp: amount(),
+  sniffHost: z.string(),
+});
+
+const connection = z
+  .object({
+    id: z.string().min(1),
+    metadata,
+    start: instant(),
+    chains: texts().describe("The leaf first"),
+    providerChains: texts(),
+    rule: z.string(),
+    rulePayload: z.string(),
+    upload: amount(),
+    download: amount(),
+  })
+  .meta({ id: "Connection" });
+
+export const connectionsShape = z.object({
+  downloadTotal: amount(),
+  uploadTotal: amount(),
+  memory: amount(),
+  connections: z.array(connection),
+});
