@@ -68,7 +68,7 @@ const h2ServerOptions = z.object({ host: list(name()).default([]), path: text().
 
 const xhttpServerOptions = z.object({
   path: text().default("/"),
-  mode: choice(["", "auto", "packet-up", "stream-one"]).default("auto"),
+  mode: choice(["", "auto", "packet-up", "stream-one", "stream-up"]).default("auto"),
 });
 
 /** Keys of the listeners that speak through a transport. All that are set are served on the one port. */

@@ -9,6 +9,8 @@ import type { TransportClientFields, TransportNetwork } from "./fields.ts";
 import { transportDefaults } from "./fields.ts";
 import { FakeHttpCodec } from "./fake-http.ts";
 import { openGrpcStream, openH2Stream } from "./http2/client.ts";
+import { Http1Pool } from "./http1/pool.ts";
+import { Http2Exchanges } from "./http2/exchanges.ts";
 import { Http2Pool } from "./http2/pool.ts";
 import { parseConfiguredPath, pathOf } from "./http-head.ts";
 import type { Secured, SecurityClientFields } from "./security.ts";
@@ -45,7 +47,10 @@ export async function openTransportClient(
   const network: TransportNetwork = options.network || "tcp";
   if (network === "h2" && !options.tls)
     throw new ConfigError(`proxy ${env.name}: network h2 needs tls: true`);
-  if (network === "xhttp") checkXhttp(options, env.name);
+  if (network === "xhttp" && options.alpn?.length === 1 && options.alpn[0] === "h3")
+    throw new ConfigError(
+      `proxy ${env.name}: network xhttp over HTTP/3 is not available: have h2 or http/1.1 in alpn`,
+    );
   const secure = await openSecured(options, network, env);
   if (network === "grpc" || network === "h2" || network === "xhttp")
     return openMultiplexed(options, network, secure, env);
@@ -76,7 +81,7 @@ async function openSecured(
 ): Promise<SecuredDialer> {
   const { "ws-opts": ws } = options;
   const wsHost = network === "ws" ? headerOf(ws?.headers, "host") : undefined;
-  const forced = FORCED_ALPN[network];
+  const forced = isXhttp1(options, network) ? ["http/1.1"] : FORCED_ALPN[network];
   const client = await chooseSecurityClient(
     forced === undefined ? options : { ...options, alpn: [...forced] },
     {
@@ -159,6 +164,10 @@ function openMultiplexed(
     maxStreams: network === "grpc" ? grpc["max-streams"] : 0,
     pingIntervalMs: network === "grpc" ? grpc["ping-interval"] * 1000 : 0,
   });
+  const isHttp1 = isXhttp1(options, network);
+  const http = isHttp1
+    ? new Http1Pool(({ signal, metadata }) => secure.dial(signal, metadata))
+    : new Http2Exchanges(pool);
   const grpcOptions = {
     scheme,
     authority: hostOf(options),
@@ -168,7 +177,7 @@ function openMultiplexed(
   const h2Options = { scheme, hosts: h2.host, path: h2.path, method: "PUT", headers: {} } as const;
   const xhttp = xhttpOf(options, scheme);
   const open = (context: DialContext): Promise<Duplex> => {
-    if (network === "xhttp") return openXhttpStream(pool, xhttp, context);
+    if (network === "xhttp") return openXhttpStream(http, xhttp, context);
     return network === "grpc"
       ? openGrpcStream(pool, grpcOptions, context)
       : openH2Stream(pool, h2Options, context);
@@ -178,20 +187,23 @@ function openMultiplexed(
     async connect(context) {
       if (context.signal.aborted) throw new DialError("aborted", `${env.name}: aborted`);
       const stream = await open(context);
-      return { stream, alpn: "h2", serverName: options.serverName ?? options.server, bypass: null };
+      return {
+        stream,
+        alpn: isHttp1 ? "http/1.1" : "h2",
+        serverName: options.serverName ?? options.server,
+        bypass: null,
+      };
     },
-    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await http[Symbol.asyncDispose]();
+      await pool[Symbol.asyncDispose]();
+    },
   };
 }
 
-/** Throws `ConfigError` for what is not spoken: the streamed upload beside a GET, HTTP/1.1 and HTTP/3 below it. */
-function checkXhttp({ alpn, "xhttp-opts": xhttp }: TransportClientOptions, node: string): void {
-  if (xhttp?.mode === "stream-up")
-    throw new ConfigError(
-      `proxy ${node}: xhttp-opts.mode stream-up is not available; use packet-up or stream-one`,
-    );
-  if (alpn !== undefined && !alpn.includes("h2"))
-    throw new ConfigError(`proxy ${node}: network xhttp needs HTTP/2: leave alpn out, or have h2 in it`);
+/** XHTTP speaks HTTP/1.1 where the node's `alpn` names nothing else, as its peers have it; else HTTP/2. */
+function isXhttp1({ alpn }: TransportClientOptions, network: TransportNetwork): boolean {
+  return network === "xhttp" && alpn?.length === 1 && alpn[0] === "http/1.1";
 }
 
 function xhttpOf(options: TransportClientOptions, scheme: "http" | "https"): XhttpClientOptions {
@@ -204,7 +216,7 @@ function xhttpOf(options: TransportClientOptions, scheme: "http" | "https"): Xht
     authority: xhttp.host || (headerOf(xhttp.headers, "host") ?? hostOf(options)),
     path: pathOf(path),
     query,
-    mode: xhttp.mode === "stream-one" ? "stream-one" : "packet-up",
+    mode: xhttp.mode === "auto" ? "packet-up" : xhttp.mode,
     headers: Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
     noGrpcHeader: xhttp["no-grpc-header"],
     maxPostBytes: xhttp["sc-max-each-post-bytes"],

@@ -5,8 +5,9 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import { ByteReader } from "#net/byte-reader.ts";
 import type { TransportServerFields } from "./fields.ts";
+import { http1Server } from "./http1/server.ts";
 import { serveHttp2 } from "./http2/server.ts";
-import { parseConfiguredPath, pathOf } from "./http-head.ts";
+import { decodeHead, parseConfiguredPath, pathOf } from "./http-head.ts";
 import type { Secured, SecurityServerFields } from "./security.ts";
 import { chooseSecurityServer } from "./security.ts";
 import { acceptUpgrade } from "./websocket/server.ts";
@@ -57,8 +58,11 @@ export async function openTransportServer(
     const { stream } = secured;
     const carry = (carried: Duplex): void => on({ ...secured, stream: carried, bypass: null });
     if (carriers.http2 !== null && (await isHttp2(secured))) return serveHttp2(stream, carriers.http2, carry);
-    if (carriers.upgrade === null) return void stream.destroy();
-    carry(await acceptUpgrade(stream, carriers.upgrade));
+    const { upgrade, http1 } = carriers;
+    if (http1 !== null && (upgrade === null || carriers.ownsPath(await peekPath(stream))))
+      return http1(stream, carry);
+    if (upgrade === null) return void stream.destroy();
+    carry(await acceptUpgrade(stream, upgrade));
   };
   return {
     security: security.kind,
@@ -89,11 +93,26 @@ function carriersOf(fields: TransportServerFields) {
     grpcServiceName === null && h2 === null && xhttp === null ? null : { grpcServiceName, h2, xhttp };
   const upgrade = wsPath === null ? null : { path: parseConfiguredPath(wsPath).path, host: null };
   const bare = http2 === null && upgrade === null;
+  const http1 = xhttp === null ? null : http1Server(xhttp);
   const alpn = [
     ...(http2 === null && !bare ? [] : ["h2"]),
-    ...(upgrade === null && !bare ? [] : ["http/1.1"]),
+    ...(upgrade === null && http1 === null && !bare ? [] : ["http/1.1"]),
   ];
-  return { bare, http2, upgrade, alpn };
+  return { bare, http2, http1, upgrade, alpn, ownsPath: (path: string) => xhttp?.owns(path) === true };
+}
+
+/** The path of an HTTP/1.1 request, which stays in the stream. */
+async function peekPath(stream: Duplex): Promise<string> {
+  using reader = new ByteReader(stream, { timeoutMs: PREFACE_TIMEOUT_MS });
+  try {
+    return await reader.take((bytes, seen) => {
+      const head = decodeHead(bytes, seen);
+      return head && { value: pathOf(head.value.start.split(" ")[1] ?? ""), size: 0 };
+    });
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
 }
 
 /** By what was agreed; where nothing was, by the first bytes. */

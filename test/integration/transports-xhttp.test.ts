@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { ClientHttp2Session } from "node:http2";
 import { connect } from "node:http2";
-import { createServer } from "node:net";
+import { connect as connectTcp, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
@@ -34,6 +34,7 @@ async function open() {
   const session = connect(`http://127.0.0.1:${port}`);
   session.on("error", () => {});
   return {
+    port,
     session,
     tunnels,
     async [Symbol.asyncDispose]() {
@@ -91,7 +92,6 @@ test("what does not fit is refused as a web server would", async () => {
   assert.equal(await ask(session, "GET", "/x/s", null, `${REFERER}${"X".repeat(1000)}`), 400);
   assert.equal(await ask(session, "PUT", "/x/s"), 405);
   assert.equal(await ask(session, "POST", "/x/s/one", ""), 400);
-  assert.equal(await ask(session, "POST", "/x/s", ""), 400);
   assert.equal(await ask(session, "GET", "/x/s/0/1"), 404);
   assert.equal(await ask(session, "GET", "/x/%00"), 404);
   assert.equal(await ask(session, "POST", "/x/s/0", Buffer.alloc(1_000_001)), 413);
@@ -107,6 +107,75 @@ test("a session whose posts never fit together is dropped", async () => {
   const posts = Array.from({ length: 31 }, (_, index) => ask(session, "POST", `/x/s2/${index + 5}`, "x"));
   await closed;
   await Promise.all(posts);
+});
+
+/** Says `text` on a fresh connection and answers with all that comes back, once `enough` has come or it is closed. */
+async function say(port: number, text: string, enough: RegExp): Promise<string> {
+  const socket = connectTcp({ port, host: "127.0.0.1" });
+  socket.on("error", () => {});
+  socket.write(text);
+  let got = "";
+  for await (const bytes of socket) if (enough.test((got += String(bytes)))) break;
+  return got;
+}
+
+const HEAD = `Host: x\r\nReferer: ${REFERER}\r\n`;
+
+test("over HTTP/1.1: requests that share a connection, whole or in single bytes", async () => {
+  await using xhttp = await open();
+  const { port, tunnels } = xhttp;
+  const down = say(port, `GET /x/s1 HTTP/1.1\r\n${HEAD}\r\n`, /0\r\n\r\n$/);
+  const post = (sequence: number, body: string) =>
+    `POST /x/s1/${sequence}?a=1 HTTP/1.1\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
+  const answers = await say(port, post(1, "b") + post(0, "a") + post(0, "again"), /(HTTP[^]*){3}/);
+  assert.equal(answers.match(/^HTTP\/1\.1 200/gm)?.length, 3);
+  const socket = connectTcp({ port, host: "127.0.0.1", noDelay: true }).on("error", () => {});
+  for (const byte of post(2, "c")) socket.write(byte);
+  await once(socket, "data");
+  socket.destroy();
+  while (tunnels.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  const [tunnel] = tunnels as [Duplex];
+  let got = "";
+  tunnel.on("data", (bytes: Buffer) => (got += String(bytes)));
+  while (got.length < 3) await once(tunnel, "data");
+  assert.equal(got, "abc");
+  tunnel.end("answer");
+  assert.match(await down, /^HTTP\/1\.1 200[^]*text\/event-stream[^]*answer/);
+});
+
+test("over HTTP/1.1 what does not fit is refused, and what is no HTTP closed", async () => {
+  await using xhttp = await open();
+  const { port, tunnels } = xhttp;
+  const status = async (request: string) =>
+    /^HTTP\/1\.1 (\d+)/.exec(await say(port, `${request}\r\n`, /\r\n\r\n/))?.[1];
+  assert.equal(await status(`GET /elsewhere HTTP/1.1\r\n${HEAD}`), "404");
+  assert.equal(await status("GET /x/s HTTP/1.1\r\nHost: x\r\n"), "400");
+  assert.equal(await status(`PUT /x/s HTTP/1.1\r\n${HEAD}Content-Length: 0\r\n`), "405");
+  assert.equal(await status(`POST /x/s/one HTTP/1.1\r\n${HEAD}Content-Length: 0\r\n`), "400");
+  assert.equal(
+    await status(`POST /x/s/0 HTTP/1.1\r\n${HEAD}Content-Length: 1000001\r\n\r\n${"x".repeat(1_000_001)}`),
+    "413",
+  );
+  assert.equal(await say(port, "\0\0nonsense\r\n\r\n", /./), "");
+  assert.equal(await say(port, `GET /x/${"y".repeat(20_000)} HTTP/1.1\r\n${HEAD}\r\n`, /./), "");
+  assert.equal(tunnels.length, 0);
+});
+
+test("a streamed upload beside a GET; a second one is refused", async () => {
+  await using xhttp = await open();
+  const { session, tunnels } = xhttp;
+  const up = session.request({ ":method": "POST", ":path": "/x/s9", referer: REFERER }, { endStream: false });
+  up.on("error", () => {}).resume();
+  up.write("first");
+  await once(up, "response");
+  assert.equal(await ask(session, "POST", "/x/s9", ""), 409);
+  assert.equal(await ask(session, "GET", "/x/s9"), 200);
+  const [tunnel] = tunnels as [Duplex];
+  up.end(" last");
+  let got = "";
+  for await (const bytes of tunnel) got += String(bytes);
+  assert.equal(got, "first last");
+  tunnel.destroy();
 });
 
 test("padding", () => {

@@ -98,6 +98,33 @@ const cases: readonly Case[] = [
     client: { network: "xhttp", "xhttp-opts": { path: "/x/", mode: "stream-one", host: "cdn.test" } },
     plain: true,
   },
+  {
+    name: "xhttp stream-one, tls",
+    server: { ...serverTls, "xhttp-config": { path: "/x/" } },
+    client: { ...clientTls, network: "xhttp", "xhttp-opts": { path: "/x/", mode: "stream-one" } },
+  },
+  {
+    name: "xhttp stream-up, tls",
+    server: { ...serverTls, "xhttp-config": { path: "/x/" } },
+    client: { ...clientTls, network: "xhttp", "xhttp-opts": { path: "/x/", mode: "stream-up" } },
+  },
+  ...(["packet-up", "stream-one", "stream-up"] as const).map((mode) => ({
+    name: `xhttp ${mode} over HTTP/1.1, tls, beside ws`,
+    server: { ...serverTls, "xhttp-config": { path: "/x" }, "ws-path": "/ws" },
+    client: {
+      ...clientTls,
+      alpn: ["http/1.1"],
+      network: "xhttp",
+      "xhttp-opts": { path: "/x?a=1", mode, "sc-min-posts-interval-ms": 1 },
+    },
+    ...(mode === "packet-up" ? ({ noHalfClose: true } as const) : {}),
+  })),
+  {
+    name: "xhttp over HTTP/1.1 without TLS",
+    server: { "allow-insecure": true, "xhttp-config": { path: "/x/" } },
+    client: { alpn: ["http/1.1"], network: "xhttp", "xhttp-opts": { path: "/x/", mode: "stream-one" } },
+    plain: true,
+  },
 ];
 
 for (const [protocol, credential, users] of [

@@ -1,11 +1,11 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
+import type { OutgoingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
-import { ProtocolError } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { PlainCodec } from "./plain-codec.ts";
+import { checkStatus } from "./exchanges.ts";
 import type { Http2Pool } from "./pool.ts";
 
 export interface GrpcClientOptions {
@@ -34,7 +34,7 @@ export async function openGrpcStream(
     signal,
     metadata,
   );
-  return new CodecStream(checked(stream), new GunCodec());
+  return new CodecStream(checkStatus(stream), new GunCodec());
 }
 
 export interface H2ClientOptions {
@@ -59,20 +59,5 @@ export async function openH2Stream(
     ":authority": hosts[Math.floor(Math.random() * hosts.length)] as string,
     ":path": options.path,
   };
-  return new CodecStream(checked(await pool.request(headers, signal, metadata)), new PlainCodec());
-}
-
-/** Anything but 200 is the server's refusal. */
-function checked(stream: ClientHttp2Stream): ClientHttp2Stream {
-  stream.on("error", () => stream.destroy());
-  stream.on("response", (headers: IncomingHttpHeaders) => {
-    const status = headers[":status"] as unknown as number;
-    const grpcStatus = headers["grpc-status"];
-    if (status !== 200) stream.destroy(new ProtocolError(`the server answered with status ${status}`));
-    else if (grpcStatus !== undefined && grpcStatus !== "0")
-      stream.destroy(
-        new ProtocolError(`the server answered with gRPC status ${String(grpcStatus).slice(0, 8)}`),
-      );
-  });
-  return stream;
+  return new CodecStream(checkStatus(await pool.request(headers, signal, metadata)), new PlainCodec());
 }

@@ -84,7 +84,8 @@ export class Http2Pool implements AsyncDisposable {
         createConnection: () => stream,
         settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
       });
-      stream.on("end", () => session.destroy()); // half open below: the session would not notice
+      // Half open below, or no socket at all: the session would not notice.
+      stream.on("end", () => session.destroy()).on("close", () => session.destroy());
       return this.#adopt(session);
     } finally {
       this.#dialing = null;

@@ -5,6 +5,7 @@ import { CodecStream } from "#net/codec-stream.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { pathOf } from "#transport/http-head.ts";
+import { http2Exchange } from "#transport/xhttp/exchange.ts";
 import type { XhttpServer } from "#transport/xhttp/server.ts";
 import { PlainCodec } from "./plain-codec.ts";
 import { CONNECTION_WINDOW_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
@@ -30,11 +31,13 @@ export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (strea
   session.on("error", () => session.destroy());
   // Sockets here may be half open; an HTTP/2 client that ends its side is gone, and the session would not notice.
   wire.on("end", () => session.destroy());
+  wire.on("close", () => session.destroy()); // a stream that is no socket may go without an end
   session.setTimeout(IDLE_MS, () => session.close());
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     stream.on("error", () => stream.destroy()); // a reset tunnel ends; its user has its own listener
     const path = pathOf(headers[":path"] ?? "");
-    if (options.xhttp?.owns(path) === true) return options.xhttp.serve(stream, path, headers, on);
+    if (options.xhttp?.owns(path) === true)
+      return options.xhttp.serve(http2Exchange(stream, headers), path, on);
     const tunnel = answer(stream, headers, options);
     if (tunnel !== null) on(tunnel);
   });

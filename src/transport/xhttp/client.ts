@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { ProtocolError } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
-import type { Http2Pool } from "#transport/http2/pool.ts";
+import type { HttpClient, HttpRequest } from "#transport/http-client.ts";
+import { MessagePair } from "#transport/message-pair.ts";
 import { basePath, padding } from "./padding.ts";
 
 export interface XhttpClientOptions {
@@ -14,7 +13,7 @@ export interface XhttpClientOptions {
   readonly authority: string;
   readonly path: string;
   readonly query: string;
-  readonly mode: "packet-up" | "stream-one";
+  readonly mode: "packet-up" | "stream-one" | "stream-up";
   readonly headers: Readonly<Record<string, string>>;
   /** Streamed requests are not labelled as gRPC. */
   readonly noGrpcHeader: boolean;
@@ -25,69 +24,72 @@ export interface XhttpClientOptions {
 /** Nobody listens after the dial: posts go on as long as the stream does. */
 const POST_TIMEOUT_MS = 60_000;
 
+/** Throws `DialError`. */
 export async function openXhttpStream(
-  pool: Http2Pool,
+  http: HttpClient,
   options: XhttpClientOptions,
-  { signal, metadata }: DialContext,
+  context: DialContext,
 ): Promise<Duplex> {
-  const request = (method: string, suffix: string, own: OutgoingHttpHeaders, until: AbortSignal) =>
-    pool.request({ ...headersOf(options, method, suffix), ...own }, until, metadata);
-  if (options.mode === "stream-one") {
-    const label = options.noGrpcHeader ? {} : { "content-type": "application/grpc" };
-    return new CodecStream(checked(await request("POST", "", label, signal)), new PlainCodec());
-  }
+  const { mode, noGrpcHeader } = options;
+  const label = noGrpcHeader ? {} : { "content-type": "application/grpc" };
+  const streamed = (suffix: string) =>
+    http.open(requestOf(options, { method: "POST", suffix, body: "stream", own: label }), context);
+  if (mode === "stream-one") return new CodecStream(await streamed(""), new PlainCodec());
   const session = randomUUID();
-  const down = checked(await request("GET", session, {}, signal));
-  down.end();
+  const down = await http.open(requestOf(options, { method: "GET", suffix: session, body: null }), context);
+  if (mode === "stream-up") {
+    const up = await streamed(session).catch((error) => {
+      down.destroy();
+      throw error;
+    });
+    up.resume(); // filler
+    return new MessagePair(up, down);
+  }
   let sequence = 0;
   const post = async (body: Buffer): Promise<void> => {
-    const until = AbortSignal.timeout(POST_TIMEOUT_MS);
-    await answered(await request("POST", `${session}/${sequence++}`, {}, until), body);
+    const until = { signal: AbortSignal.timeout(POST_TIMEOUT_MS), metadata: context.metadata };
+    const suffix = `${session}/${sequence++}`;
+    await answered(await http.open(requestOf(options, { method: "POST", suffix, body }), until));
   };
   return new PacketUpStream(down, post, options);
 }
 
-function headersOf(options: XhttpClientOptions, method: string, suffix: string): OutgoingHttpHeaders {
-  const { scheme, authority, query } = options;
+interface Asked extends Pick<HttpRequest, "method" | "body"> {
+  /** Behind the configured path. */
+  readonly suffix: string;
+  readonly own?: Readonly<Record<string, string>>;
+}
+
+function requestOf(options: XhttpClientOptions, { method, suffix, body, own = {} }: Asked): HttpRequest {
+  const { scheme, authority, query, headers } = options;
   const path = `${basePath(options.path)}${suffix}`;
   return {
-    ...options.headers,
-    ":method": method,
-    ":scheme": scheme,
-    ":authority": authority,
-    ":path": query === "" ? path : `${path}?${query}`,
-    referer: `${scheme}://${authority}${path}?x_padding=${padding()}`,
+    method,
+    scheme,
+    authority,
+    path: query === "" ? path : `${path}?${query}`,
+    headers: { ...headers, referer: `${scheme}://${authority}${path}?x_padding=${padding()}`, ...own },
+    body,
   };
 }
 
-/** Anything but 200 is the server's refusal. */
-function checked(stream: ClientHttp2Stream): ClientHttp2Stream {
-  stream.on("error", () => stream.destroy());
-  stream.on("response", (headers: IncomingHttpHeaders) => {
-    const status = headers[":status"] as unknown as number;
-    if (status !== 200) stream.destroy(new ProtocolError(`the server answered with status ${status}`));
-  });
-  return stream;
-}
-
-function answered(stream: ClientHttp2Stream, body: Buffer): Promise<void> {
+function answered(exchange: Duplex): Promise<void> {
   return new Promise((resolve, reject) => {
-    checked(stream).on("error", reject);
-    stream.on("close", () => reject(new Error("the server gave no answer to a post")));
-    stream.on("end", resolve);
-    stream.resume();
-    stream.end(body);
+    exchange.on("error", reject);
+    exchange.on("close", () => reject(new Error("the server gave no answer to a post")));
+    exchange.on("end", resolve);
+    exchange.resume();
   });
 }
 
 /** Down: the answer to one GET. Up: numbered posts, one at a time; what is written meanwhile shares the next one. */
 class PacketUpStream extends Duplex {
-  readonly #down: ClientHttp2Stream;
+  readonly #down: Duplex;
   readonly #post: (body: Buffer) => Promise<void>;
   readonly #options: XhttpClientOptions;
   readonly #stop = new AbortController();
 
-  constructor(down: ClientHttp2Stream, post: (body: Buffer) => Promise<void>, options: XhttpClientOptions) {
+  constructor(down: Duplex, post: (body: Buffer) => Promise<void>, options: XhttpClientOptions) {
     super({ allowHalfOpen: true, writableHighWaterMark: options.maxPostBytes });
     this.#down = down;
     this.#post = post;
