@@ -127,10 +127,10 @@ export class Roster {
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
-    const limits = [...this.counters.limited].map(({ allowance }) => allowance?.limits);
+    const limits = [...this.counters.limited].flatMap(({ allowance }) => allowance?.limits ?? []);
     return {
-      quota: limits.some((one) => one?.quota != null),
-      expiration: limits.some((one) => one?.expiresAtMs != null),
+      quota: limits.some(({ quota }) => quota !== null),
+      expiration: limits.some(({ expiresAtMs }) => expiresAtMs !== null),
     };
   }
 
