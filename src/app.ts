@@ -163,6 +163,8 @@ export class App implements AsyncDisposable {
       ? null
       : await prepareTrafficControl(host, config.trafficControl, { tolerant });
     undo.defer(() => policies?.abandon());
+    await host.kernelDirect.suspend(); // the kernel must not act on rules that are about to change
+    undo.defer(() => host.kernelDirect.use(this.#runtime?.judge ?? null));
     const fresh = await Runtime.open(config, this.#runtime ?? null, {
       host,
       health: this.#health,
@@ -179,6 +181,7 @@ export class App implements AsyncDisposable {
     undo.move();
     policies?.activate();
     fresh.activate();
+    host.kernelDirect.use(fresh.judge);
     for (const text of unbuilt(config)) host.log.warning(text);
     if (old !== undefined) this.#retire(old, fresh);
   }
@@ -199,6 +202,7 @@ export class App implements AsyncDisposable {
     this.#mode = config.mode;
     this.#unifiedDelay = config.general.unifiedDelay;
     this.#env.host.log.level = config.logLevel;
+    this.#env.host.kernelDirect.check();
     const { outbounds, lists } = this.#runtime;
     this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
   }

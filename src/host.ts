@@ -8,6 +8,7 @@ import { Governance } from "#governance/governance.ts";
 import { PortalSlot } from "#governance/portal-slot.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
 import { Egress } from "#net/egress.ts";
+import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { SocketPool } from "#net/socket-pool.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
@@ -44,6 +45,7 @@ export interface Host extends Disposable {
   /** Threads that move plain conversations, if the configuration and the system want it so. */
   readonly relayPath: RelayPath;
   readonly datagrams: DatagramBudget;
+  readonly kernelDirect: KernelDirect;
 }
 
 export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
@@ -52,6 +54,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
   const governance = new Governance({ ledger, log, storeFile });
   const live = new LiveTable();
+  const kernelDirect = new KernelDirect(log);
   const relayPath = new RelayPath(log);
   live.look = () => relayPath.look();
   const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
@@ -83,7 +86,9 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     sweep: new Sweep(),
     relayPath,
     datagrams: new DatagramBudget(),
+    kernelDirect,
     [Symbol.dispose]() {
+      kernelDirect[Symbol.dispose]();
       portals[Symbol.dispose]();
       governance[Symbol.dispose]();
       cache[Symbol.dispose]();

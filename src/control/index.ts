@@ -37,6 +37,7 @@ export function openControl(env: ControlEnv): Control {
     health,
     outbounds: () => runtime().outbounds,
     providers: () => runtime().lists.proxyProviders,
+    chosen: () => host.kernelDirect.check(),
   };
   return {
     build: { version: VERSION },

@@ -19,6 +19,8 @@ export interface ProxiesEnv {
   readonly health: Health;
   outbounds(): Outbounds;
   providers(): ProxyProviders;
+  /** Somebody has chosen a member of a group. */
+  chosen(): void;
 }
 
 /** Proxies, groups and built-ins: how they look, what is chosen, how long they take. */
@@ -37,11 +39,14 @@ export function proxiesControl(env: ProxiesEnv): ProxiesControl {
     },
     select(group, member) {
       const outbound = find(group);
-      return isSelectable(outbound) && outbound.select(member);
+      const chosen = isSelectable(outbound) && outbound.select(member);
+      env.chosen();
+      return chosen;
     },
     unfix(group) {
       const outbound = find(group);
       if (isSelectable(outbound)) outbound.unpin?.();
+      env.chosen();
     },
     test: (name, test) => testOne(find(name), test, health),
     async testGroup(name, test) {

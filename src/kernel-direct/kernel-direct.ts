@@ -43,6 +43,7 @@ export class KernelDirect implements FlowWatch, Disposable {
   readonly #log: Log;
   readonly #nowMs: () => number;
   readonly #consumers = new Set<Consumer>();
+  readonly #onAnswer = (answer: AnswerSeen): Promise<void> | undefined => this.answered(answer);
   #judge: Judge | null = null;
   #signature = "";
   #sweep: NodeJS.Timeout | undefined;
@@ -51,6 +52,11 @@ export class KernelDirect implements FlowWatch, Disposable {
   constructor(log: Log, nowMs: () => number = () => performance.now()) {
     this.#log = log;
     this.#nowMs = nowMs;
+  }
+
+  /** Null while nobody learns. */
+  get observer(): ((answer: AnswerSeen) => Promise<void> | undefined) | null {
+    return this.#consumers.size === 0 ? null : this.#onAnswer;
   }
 
   get consumers(): Iterable<Consumer> {
@@ -78,14 +84,29 @@ export class KernelDirect implements FlowWatch, Disposable {
     await this.clear();
   }
 
-  /** Learning goes on, by this judge. What was learnt by the one before is forgotten. */
-  use(judge: Judge): void {
+  /** Learning goes on, by this judge; null: it does not. What was learnt by the one before is forgotten. */
+  use(judge: Judge | null): void {
     this.#judge = judge;
-    this.#signature = judge.signature();
+    this.#signature = judge?.signature() ?? "";
     void this.clear();
   }
 
-  /** Rules, providers, geodata or nodes have changed. Settles when the kernel's sets are empty. */
+  /**
+   * To be awaited right before rules, lists, databases or nodes change, which must happen in the same turn: what is learnt
+   * between is forgotten in the next.
+   */
+  async changing(): Promise<void> {
+    if (this.#consumers.size === 0) return;
+    await this.clear();
+    setImmediate(() => void this.clear());
+  }
+
+  /** The mode or a group's member may have changed: at once, instead of at the next look. */
+  check(): void {
+    if (this.#consumers.size > 0) this.#clearIfStale();
+  }
+
+  /** Settles when the kernel's sets are empty. */
   async clear(): Promise<void> {
     await Promise.all(Array.from(this.#consumers, (consumer) => consumer.clear()));
   }

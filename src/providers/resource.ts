@@ -42,6 +42,8 @@ export interface ResourceEnv {
   readonly preparePayload: (() => Promise<Prepared>) | null;
   /** ETags that hold for a file with this SHA-256. Null: `etag-support` is off. */
   readonly etags: EtagBook | null;
+  /** Other contents are about to come into use, in the turn in which it settles. Never rejects. */
+  changing?(): Promise<void>;
   /** The header `subscription-userinfo` of a download that was used. */
   onUserInfo?(text: string): void;
 }
@@ -206,6 +208,7 @@ export class Resource implements AsyncDisposable {
       await prepared.abandon();
       throw error;
     }
+    await this.#env.changing?.();
     prepared.commit();
     this.#hash = hashOf(bytes);
   }

@@ -47,6 +47,8 @@ export interface RuleView extends RuleCount {
 export interface RuleRouter extends Router {
   /** The `rules` list in file order; nested lists are not shown. */
   views(): readonly RuleView[];
+  /** Grows when rules are switched off or on. */
+  readonly revision: number;
   /** Position → switched off? Positions that do not exist are ignored. Lasts until the router is replaced. */
   disable(changes: ReadonlyMap<number, boolean>): void;
   /** Routes as `route` does, tells the observer why rules did not match, and counts nothing. */
@@ -100,6 +102,7 @@ function resolveTargets(env: RouterEnv, lists: readonly RuleList[]): ReadonlyMap
 }
 
 class ListRouter implements RuleRouter {
+  revision = 0;
   readonly #env: RouterEnv;
   readonly #main: RuleList;
   readonly #lists: ReadonlyMap<string, RuleList>;
@@ -226,6 +229,7 @@ class ListRouter implements RuleRouter {
   }
 
   disable(changes: ReadonlyMap<number, boolean>): void {
+    this.revision++;
     const { rules, disabled } = this.#main;
     this.#counters.settle(disabled);
     const next = disabled === null ? new Uint8Array(rules.length) : Uint8Array.from(disabled);

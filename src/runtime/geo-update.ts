@@ -18,6 +18,8 @@ export interface GeoUpdaterEnv {
   readonly options: Config["geodata"];
   readonly fetch: Fetch;
   readonly log: Log;
+  /** Another file is about to come into use. Never rejects. */
+  changing(): Promise<void>;
 }
 
 export class GeoUpdater implements AsyncDisposable {
@@ -64,6 +66,7 @@ export class GeoUpdater implements AsyncDisposable {
     this.#stop.signal.throwIfAborted();
     const { path } = geodata.pathOf(kind);
     await replaceFile(path, body as Uint8Array, (temporary) => geodata.verify(kind, temporary));
+    await this.#env.changing();
     geodata.reload(kind);
     log.info(`${path}: updated, ${(body as Uint8Array).length} bytes`);
   }

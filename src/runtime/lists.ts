@@ -44,7 +44,13 @@ export class Lists implements AsyncDisposable {
     this.ruleProviders = new RuleProviders(config, host, fetch, () => this.scope);
     this.proxyProviders = new ProxyProviders(config, host, health, fetch);
     this.scope = openScope(this.ruleProviders.all, this.#geodata);
-    this.geoUpdater = new GeoUpdater({ geodata: this.#geodata, options, fetch, log });
+    this.geoUpdater = new GeoUpdater({
+      geodata: this.#geodata,
+      options,
+      fetch,
+      log,
+      changing: () => host.kernelDirect.changing(),
+    });
     const judges = dns.enable && dns.fallback.length > 0 && dns.fallbackFilter.geoip;
     this.countryOf = judges ? this.#geodata.countryOf(dns.fallbackFilter.geoipCode) : null;
   }

@@ -6,6 +6,7 @@ import type { Resolver } from "#core/resolver.ts";
 import type { Destination } from "#core/session.ts";
 import { openDns, type Dns } from "#dns/dns.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
+import type { Observer } from "#dns/observe.ts";
 import type { NameSets } from "#dns/policy.ts";
 import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
@@ -17,6 +18,8 @@ export interface NamesEnv {
   readonly sets: NameSets;
   readonly countryOf: CountryOf | null;
   readonly persist: PersistFakeIp | null;
+  /** Who learns from the answers that clients get; asked at each. */
+  readonly observer: () => Observer | null;
   readonly log: Log;
 }
 
@@ -36,7 +39,7 @@ const HOSTS_FILE = "/etc/hosts";
 /** Throws `ConfigError`; nothing stays open then. */
 export async function openNames(
   config: Config,
-  { exits, sets, countryOf, persist, log }: NamesEnv,
+  { exits, sets, countryOf, persist, observer, log }: NamesEnv,
 ): Promise<Names> {
   const system = {
     hosts: config.hosts,
@@ -48,7 +51,7 @@ export async function openNames(
     hostsFile: process.env["DISABLE_SYSTEM_HOSTS"] === "true" || !existsSync(HOSTS_FILE) ? null : HOSTS_FILE,
   };
   if (config.dns.enable) {
-    const dns = await openDns(config.dns, { ...system, sets, countryOf, observer: () => null, persist });
+    const dns = await openDns(config.dns, { ...system, sets, countryOf, observer, persist });
     return { ...pick(dns), dns, [Symbol.asyncDispose]: () => dns[Symbol.asyncDispose]() };
   }
   const plain = await openSystemDns({ ...system, ipv6: config.general.ipv6 });

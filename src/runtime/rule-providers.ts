@@ -70,7 +70,7 @@ export function sourceOf({ type, url, path, interval, sizeLimit }: ProviderConfi
 export function resourceEnv(
   { url, proxy, header }: ProviderConfig,
   { maxBytes }: Source,
-  { files, log }: Pick<Host, "files" | "log">,
+  { files, log, kernelDirect }: Pick<Host, "files" | "log" | "kernelDirect">,
   fetch: Fetch,
   etags: EtagBook | null,
 ): Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
@@ -78,6 +78,7 @@ export function resourceEnv(
     files,
     log,
     nowMs: Date.now,
+    changing: () => kernelDirect.changing(),
     fetch: (etag, signal) =>
       fetch({ url: url as string, proxy, headers: header, timeoutMs: TIMEOUT_MS, maxBytes, etag }, signal),
     etags,

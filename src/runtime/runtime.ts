@@ -7,6 +7,7 @@ import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import { openDnsServer } from "#dns/server.ts";
 import type { Host } from "#host.ts";
 import { ANY_V6, bytesOfIp, parseIp } from "#net/ip.ts";
+import type { Judge } from "#kernel-direct/kernel-direct.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { openProcessLookup } from "#platform/process.ts";
 import type { Carrier } from "#relay/carrier.ts";
@@ -21,6 +22,7 @@ import { Exits } from "./exits.ts";
 import { carryOver, FakeIpStore } from "./fake-ip-store.ts";
 import { Inbounds } from "./inbounds.ts";
 import { LeaseBook } from "./leases.ts";
+import { openJudge } from "./judge.ts";
 import { Lists } from "./lists.ts";
 import { openNames, type Names } from "./names.ts";
 import { openOutbounds, type Outbounds } from "./outbounds.ts";
@@ -52,6 +54,8 @@ export class Runtime {
   readonly inbounds: Inbounds;
   readonly names: Names;
   readonly lists: Lists;
+  /** What kernel-direct may learn while this runtime is in force. */
+  readonly judge: Judge;
   readonly #fakeIps: FakeIpStore | null;
   readonly #dnsLeases: LeaseBook;
   readonly #tuns: TunChange;
@@ -60,13 +64,14 @@ export class Runtime {
   readonly #sessions = new Tickets();
   readonly #users: Users;
 
-  private constructor(parts: Parts, owned: AsyncDisposableStack, { host }: RuntimeEnv) {
+  private constructor(parts: Parts, owned: AsyncDisposableStack, { host, mode }: RuntimeEnv) {
     this.config = parts.config;
     this.outbounds = parts.outbounds;
     this.router = parts.router;
     this.inbounds = parts.inbounds;
     this.names = parts.names;
     this.lists = parts.lists;
+    this.judge = openJudge({ ...parts, mode });
     this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
     this.#tuns = parts.tuns;
@@ -168,7 +173,16 @@ async function openParts(
   const { scope, countryOf } = lists;
   const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
   const persist: PersistFakeIp | null = fakeIps === null ? null : (batch) => fakeIps.add(batch);
-  const names = undo.use(await openNames(config, { exits, sets: nameSets(scope), countryOf, persist, log }));
+  const names = undo.use(
+    await openNames(config, {
+      exits,
+      sets: nameSets(scope),
+      countryOf,
+      persist,
+      observer: () => host.kernelDirect.observer,
+      log,
+    }),
+  );
   const choices = config.profile.storeSelected ? cache : host.choices;
   const outbounds = undo.use(
     await openOutbounds(config, {
