@@ -11,6 +11,8 @@ export interface Meter extends Disposable {
   charge(direction: Direction, bytes: number): number;
   /** A datagram: counted and paid for only if every bucket grants it now; false: drop it. */
   admit(direction: Direction, bytes: number): boolean;
+  /** True: no limit and no quota applies at present, so sums may be charged after they have moved. */
+  readonly free?: boolean;
   /** Where a new plain-HTTP conversation is sent instead of being served; null or absent: nowhere. Asked once. */
   readonly redirect?: string | null;
 }

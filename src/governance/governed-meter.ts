@@ -48,6 +48,12 @@ export class GovernedMeter implements Meter {
     return Math.min(pieceOf(this.#upload), pieceOf(this.#download));
   }
 
+  get free(): boolean {
+    return (
+      this.#upload.length === 0 && this.#download.length === 0 && (this.#account?.quotas.length ?? 0) === 0
+    );
+  }
+
   get redirect(): string | null {
     const over = this.#account?.forces.filter(({ policy, state }) => policy.portal && state.overQuota) ?? [];
     return over.length === 0 ? null : this.#ledger.portalLink(over.map(({ policy }) => policy.id));

@@ -12,8 +12,8 @@ export class LiveEntry implements LiveConnection, Disposable {
   decision: Decision | null = null;
   uploadBytes = 0;
   downloadBytes = 0;
-  /** The outbound's stream; its peer address is asked for only when somebody looks. */
-  remote: Duplex | null = null;
+  /** Of the outbound's stream. An engine may take the stream away, so it is asked for once, at the beginning. */
+  remoteAddress = "";
   readonly #table: LiveTable;
   readonly #abort = new AbortController();
 
@@ -26,8 +26,8 @@ export class LiveEntry implements LiveConnection, Disposable {
     return this.metadata.acceptedAtMs;
   }
 
-  get remoteAddress(): string {
-    return this.remote instanceof Socket ? (this.remote.remoteAddress ?? "") : "";
+  dialled(remote: Duplex): void {
+    if (remote instanceof Socket) this.remoteAddress = remote.remoteAddress ?? "";
   }
 
   /** Aborted by `close`: whoever works for this conversation stops. */
@@ -47,11 +47,12 @@ export class LiveEntry implements LiveConnection, Disposable {
 
   [Symbol.dispose](): void {
     this.#table.remove(this);
-    this.remote = null;
   }
 }
 
 export class LiveTable implements LiveConnections {
+  /** Called before rows or totals are read: an engine reports what it has moved. It must be cheap. */
+  look: () => void = () => {};
   readonly #entries = new Map<string, LiveEntry>();
   #uploadTotalBytes = 0;
   #downloadTotalBytes = 0;
@@ -67,14 +68,17 @@ export class LiveTable implements LiveConnections {
   }
 
   get uploadTotalBytes(): number {
+    this.look();
     return this.#uploadTotalBytes;
   }
 
   get downloadTotalBytes(): number {
+    this.look();
     return this.#downloadTotalBytes;
   }
 
   [Symbol.iterator](): Iterator<LiveEntry> {
+    this.look();
     return this.#entries.values();
   }
 

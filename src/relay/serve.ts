@@ -33,6 +33,7 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
   const { signal } = entry;
   const onGone = (): void => entry.close(); // a client that hangs up ends the dial
   let decision: Decision | null = null;
+  let isDialled = false;
   stream.on("error", onGone);
   stream.once("close", onGone);
   try {
@@ -42,7 +43,8 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     decision = entry.decision = await router.route(metadata, signal, sniffed);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
     reportDial(decision, null);
-    entry.remote = remote;
+    isDialled = true;
+    entry.dialled(remote);
     log.info(() => matched(metadata, entry.decision as Decision));
     using meter = ledger.open(metadata, decision); // never throws; a failed dial is no session
     session.reply(null);
@@ -55,7 +57,7 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     stream.off("close", onGone); // from here the relay knows better: an end both ways is no fault
     await relay(stream, remote, meter, { ...env, signal, onBytes });
   } catch (error) {
-    if (decision !== null && entry.remote === null) reportDial(decision, error);
+    if (decision !== null && !isDialled) reportDial(decision, error);
     session.reply(dialFailed(log, metadata, decision, error));
     await flush(stream);
   } finally {

@@ -4,6 +4,8 @@ export interface Idle {
   activeAtMs: number;
   /** Idle for longer than this: `expire` is called, once. Infinity: never. */
   idleMs: number;
+  /** Called before the two are compared, once a period: brings them up to date. */
+  look?(): void;
   expire(): void;
 }
 
@@ -55,6 +57,7 @@ export class Sweep {
   #sweep(): void {
     this.nowMs = this.#clock.now();
     for (const idle of this.#idles) {
+      idle.look?.();
       if (this.nowMs - idle.activeAtMs < idle.idleMs) continue;
       this.remove(idle);
       idle.expire();

@@ -13,7 +13,10 @@ import { Sweep } from "#relay/sweep.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin, source } from "../support/origin.ts";
+import { relayPaths } from "../support/carriers.ts";
 import { openRelayed, unlimited } from "../support/relayed.ts";
+
+const paths = await relayPaths();
 
 /** What one side does: writes, waits, and then ends or resets. */
 interface Script {
@@ -60,109 +63,6 @@ async function hashOf(socket: Socket): Promise<string> {
   return hash.digest("hex");
 }
 
-test("whatever both sides write arrives whole, with pauses, cuts, holds and half-closes", async () => {
-  const noLeaks = watchLeaks();
-  await fc.assert(
-    fc.asyncProperty(
-      script(fc.constant(false)),
-      script(fc.constant(false)),
-      fc.integer({ min: 500, max: 100_000 }),
-      fc.integer(),
-      async (fromClient, fromOrigin, pieceBytes, seed) => {
-        const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
-        await using origin = await openTcpOrigin(resolve);
-        await using relayed = await openRelayed(origin.port, { meter: capriciousMeter(pieceBytes, seed) });
-        const client = await relayed.dial();
-        const remote = await accepted;
-        const arrived = [hashOf(remote), hashOf(client)];
-        const sent = [play(client, fromClient), play(remote, fromOrigin)];
-        assert.deepEqual(await Promise.all(arrived), await Promise.all(sent));
-        const sizes = [fromClient, fromOrigin].map(({ steps }) =>
-          steps.reduce((sum, { bytes }) => sum + bytes, 0),
-        );
-        assert.deepEqual([relayed.bytes.upload, relayed.bytes.download], sizes);
-        while (relayed.settled === 0) await delay(1);
-      },
-    ),
-    { numRuns: 40 },
-  );
-  await noLeaks();
-});
-
-test("a reset of either side becomes a reset of the other", async () => {
-  const noLeaks = watchLeaks();
-  await fc.assert(
-    fc.asyncProperty(script(fc.constant(true)), fc.boolean(), async (resetting, byClient) => {
-      const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
-      await using origin = await openTcpOrigin(resolve);
-      await using relayed = await openRelayed(origin.port);
-      const client = await relayed.dial();
-      const remote = await accepted;
-      const [actor, witness] = byClient ? [client, remote] : [remote, client];
-      const ended = outcome(witness);
-      actor.on("error", () => {}); // its own writes may fail once it has reset
-      actor.resume();
-      witness.resume();
-      await play(actor, resetting);
-      assert.equal(await ended, "ECONNRESET");
-      while (relayed.settled === 0) await delay(1);
-    }),
-    { numRuns: 25 },
-  );
-  await noLeaks();
-});
-
-test("200 conversations at a time", async () => {
-  await using origin = await openTcpOrigin(echo);
-  await using relayed = await openRelayed(origin.port);
-  const one = async (): Promise<void> => {
-    const client = await relayed.dial();
-    const sent = randomBytes(20_000);
-    client.end(sent);
-    assert.ok(sent.equals(await readAll(client)));
-  };
-  await Promise.all(Array.from({ length: 200 }, one));
-  while (relayed.settled < 200) await delay(1);
-});
-
-test("a client that does not read holds up the origin, not the memory", async () => {
-  const size = 32 << 20;
-  const { on, sent } = source(size);
-  await using origin = await openTcpOrigin(on);
-  await using relayed = await openRelayed(origin.port);
-  const client = await relayed.dial();
-  client.pause();
-  for (let last = -1; last !== sent();) {
-    last = sent();
-    await delay(150); // until the origin is held up
-  }
-  // What the relay took and the kernel's buffers behind it have not: that much at most is in its memory.
-  assert.ok(sent() < size / 2, `${sent()} bytes went out to nobody`);
-  let received = 0;
-  client.on("data", (chunk: Buffer) => (received += chunk.length));
-  client.resume();
-  await once(client, "end");
-  assert.equal(received, size);
-  client.end();
-  while (relayed.settled === 0) await delay(1);
-});
-
-test("a kill ends both sides at once", async () => {
-  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
-  await using origin = await openTcpOrigin(resolve);
-  const kill = new AbortController();
-  await using relayed = await openRelayed(origin.port, { signal: kill.signal });
-  const client = await relayed.dial();
-  const remote = await accepted;
-  const outcomes = [outcome(client), outcome(remote)];
-  client.resume();
-  client.write("x");
-  await once(remote, "data"); // the relay is at work
-  kill.abort();
-  assert.deepEqual(await Promise.all(outcomes), ["ECONNRESET", "ECONNRESET"]);
-  while (relayed.settled === 0) await delay(1);
-});
-
 /** A sweep whose time the test moves. */
 function handSweep(): { sweep: Sweep; advance: (ms: number) => void } {
   let nowMs = 0;
@@ -183,37 +83,146 @@ function handSweep(): { sweep: Sweep; advance: (ms: number) => void } {
   };
 }
 
-test("silence ends a conversation; a half-closed one sooner", async () => {
-  for (const halfClosed of [false, true]) {
+for (const { name: way, carrier } of paths) {
+  test(`${way}: whatever both sides write arrives whole, with pauses, cuts, holds and half-closes`, async () => {
+    const noLeaks = watchLeaks();
+    await fc.assert(
+      fc.asyncProperty(
+        script(fc.constant(false)),
+        script(fc.constant(false)),
+        fc.integer({ min: 500, max: 100_000 }),
+        fc.integer(),
+        async (fromClient, fromOrigin, pieceBytes, seed) => {
+          const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+          await using origin = await openTcpOrigin(resolve);
+          await using relayed = await openRelayed(origin.port, {
+            carrier,
+            meter: carrier === null ? capriciousMeter(pieceBytes, seed) : unlimited,
+          });
+          const client = await relayed.dial();
+          const remote = await accepted;
+          const arrived = [hashOf(remote), hashOf(client)];
+          const sent = [play(client, fromClient), play(remote, fromOrigin)];
+          assert.deepEqual(await Promise.all(arrived), await Promise.all(sent));
+          const sizes = [fromClient, fromOrigin].map(({ steps }) =>
+            steps.reduce((sum, { bytes }) => sum + bytes, 0),
+          );
+          while (relayed.settled === 0) await delay(1);
+          assert.deepEqual([relayed.bytes.upload, relayed.bytes.download], sizes);
+        },
+      ),
+      { numRuns: 40 },
+    );
+    await noLeaks();
+  });
+
+  test(`${way}: a reset of either side becomes a reset of the other`, async () => {
+    const noLeaks = watchLeaks();
+    await fc.assert(
+      fc.asyncProperty(script(fc.constant(true)), fc.boolean(), async (resetting, byClient) => {
+        const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+        await using origin = await openTcpOrigin(resolve);
+        await using relayed = await openRelayed(origin.port, { carrier });
+        const client = await relayed.dial();
+        const remote = await accepted;
+        const [actor, witness] = byClient ? [client, remote] : [remote, client];
+        const ended = outcome(witness);
+        actor.on("error", () => {}); // its own writes may fail once it has reset
+        actor.resume();
+        witness.resume();
+        await play(actor, resetting);
+        assert.equal(await ended, "ECONNRESET");
+        while (relayed.settled === 0) await delay(1);
+      }),
+      { numRuns: 25 },
+    );
+    await noLeaks();
+  });
+
+  test(`${way}: 200 conversations at a time`, async () => {
+    await using origin = await openTcpOrigin(echo);
+    await using relayed = await openRelayed(origin.port, { carrier });
+    const one = async (): Promise<void> => {
+      const client = await relayed.dial();
+      const sent = randomBytes(20_000);
+      client.end(sent);
+      assert.ok(sent.equals(await readAll(client)));
+    };
+    await Promise.all(Array.from({ length: 200 }, one));
+    while (relayed.settled < 200) await delay(1);
+  });
+
+  test(`${way}: a client that does not read holds up the origin, not the memory`, async () => {
+    const size = 128 << 20; // the kernel may keep a third of it in its own buffers
+    const { on, sent } = source(size);
+    await using origin = await openTcpOrigin(on);
+    await using relayed = await openRelayed(origin.port, { carrier });
+    const client = await relayed.dial();
+    client.pause();
+    for (let last = -1; last !== sent();) {
+      last = sent();
+      await delay(150); // until the origin is held up
+    }
+    // What the relay took and the kernel's buffers behind it have not: that much at most is in its memory.
+    assert.ok(sent() < size / 2, `${sent()} bytes went out to nobody`);
+    let received = 0;
+    client.on("data", (chunk: Buffer) => (received += chunk.length));
+    client.resume();
+    await once(client, "end");
+    assert.equal(received, size);
+    client.end();
+    while (relayed.settled === 0) await delay(1);
+  });
+
+  test(`${way}: a kill ends both sides at once`, async () => {
     const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
     await using origin = await openTcpOrigin(resolve);
-    const { sweep, advance } = handSweep();
-    await using relayed = await openRelayed(origin.port, {
-      sweep,
-      idleMs: 100_000,
-      halfClosedIdleMs: 10_000,
-    });
+    const kill = new AbortController();
+    await using relayed = await openRelayed(origin.port, { carrier, signal: kill.signal });
     const client = await relayed.dial();
     const remote = await accepted;
-    remote.resume();
+    const outcomes = [outcome(client), outcome(remote)];
     client.resume();
-    if (halfClosed) {
-      client.end();
-      await once(remote, "end");
-    } else {
-      client.write("x");
-      await once(remote, "data");
-    }
-    advance(9_000);
-    assert.equal(relayed.settled, 0);
-    advance(2_000);
-    await delay(20);
-    assert.equal(relayed.settled, halfClosed ? 1 : 0);
-    advance(100_000);
+    client.write("x");
+    await once(remote, "data"); // the relay is at work
+    kill.abort();
+    assert.deepEqual(await Promise.all(outcomes), ["ECONNRESET", "ECONNRESET"]);
     while (relayed.settled === 0) await delay(1);
-    client.destroy();
-  }
-});
+  });
+
+  test(`${way}: silence ends a conversation; a half-closed one sooner`, async () => {
+    for (const halfClosed of [false, true]) {
+      const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+      await using origin = await openTcpOrigin(resolve);
+      const { sweep, advance } = handSweep();
+      await using relayed = await openRelayed(origin.port, {
+        carrier,
+        sweep,
+        idleMs: 100_000,
+        halfClosedIdleMs: 10_000,
+      });
+      const client = await relayed.dial();
+      const remote = await accepted;
+      remote.resume();
+      client.resume();
+      if (halfClosed) {
+        client.end();
+        await once(remote, "end");
+      } else {
+        client.write("x");
+        await once(remote, "data");
+      }
+      advance(9_000);
+      assert.equal(relayed.settled, 0);
+      advance(2_000);
+      while (halfClosed && relayed.settled === 0) await delay(1);
+      assert.equal(relayed.settled, halfClosed ? 1 : 0);
+      advance(100_000);
+      while (relayed.settled === 0) await delay(1);
+      client.destroy();
+    }
+  });
+}
 
 test("a stream that is already gone takes the other with it", async () => {
   const [client, clientPeer] = duplexPair();

@@ -2,6 +2,7 @@ import type { Ledger, Meter } from "#core/meter.ts";
 
 /** Never holds, never drops. What it is asked to count is counted by the live table. */
 const UNLIMITED: Meter = {
+  free: true,
   pieceBytes: Number.MAX_SAFE_INTEGER,
   charge: () => 0,
   admit: () => true,

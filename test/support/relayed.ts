@@ -18,6 +18,7 @@ export interface Relayed extends AsyncDisposable {
 }
 
 export const unlimited: Meter = {
+  free: true,
   pieceBytes: Number.MAX_SAFE_INTEGER,
   charge: () => 0,
   admit: () => true,

@@ -44,6 +44,7 @@ export const GENERAL = {
   "inbound-tfo": flag().default(false),
   "inbound-mptcp": flag().default(false),
   "global-ua": maybe(text()),
+  relay: choice(["auto", "portable"], { fold: true }).default("auto"),
   "etag-support": flag().default(true),
 };
 

@@ -1,0 +1,133 @@
+/** The life of a relay thread: one blocking epoll loop. */
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { CLIENT, type Conversation, type Side } from "./conversation.ts";
+import { Pipes } from "./pipes.ts";
+import { PlainConversation } from "./plain-conversation.ts";
+import { FAILED, MORE, WAITS, type Io } from "./plain-half.ts";
+import { ADD, COMMANDS, RESET, type SharedTable } from "./shared-table.ts";
+
+/** It is woken by its signal; this is for a process that ends without saying so. */
+const LONGEST_SLEEP_MS = 3_000;
+const SIGNAL = 0xffff_ffff;
+
+export interface LoopOptions {
+  readonly calls: RelayCalls;
+  readonly table: SharedTable;
+  /** Pipes that this thread may hold. */
+  readonly pipes: number;
+  /** Wakes the main thread: something has ended. */
+  readonly tell: () => void;
+}
+
+export class Loop {
+  readonly #calls: RelayCalls;
+  readonly #table: SharedTable;
+  readonly #tell: () => void;
+  readonly #io: Io;
+  readonly #epoll: number;
+  readonly #conversations: (Conversation | null)[] = [];
+  /** Slots of conversations with more to do than one turn allows. */
+  #queue: number[] = [];
+  #anyEnded = false;
+
+  constructor({ calls, table, pipes, tell }: LoopOptions) {
+    this.#calls = calls;
+    this.#table = table;
+    this.#tell = tell;
+    this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, strandedBytes: 0 };
+    this.#epoll = calls.openEpoll();
+    if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
+      throw new Error("a relay thread cannot watch its signal");
+  }
+
+  /** Blocks until the main thread says stop; every conversation left is reset. */
+  run(): void {
+    while (!this.#table.stopped) {
+      const mayWait = this.#queue.length === 0 && this.#table.fallAsleep();
+      const count = this.#calls.wait(this.#epoll, mayWait ? LONGEST_SLEEP_MS : 0);
+      this.#table.wakeUp();
+      if (count === 0 && mayWait) this.#io.pipes.closeIdle();
+      for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
+      this.#takeCommands();
+      this.#takeTurns();
+      if (this.#anyEnded && this.#table.mustTell()) this.#tell();
+      this.#anyEnded = false;
+    }
+    for (let slot = 0; slot < this.#conversations.length; slot++) this.#end(slot, true);
+    this.#io.pipes.closeIdle();
+    this.#calls.close(this.#epoll);
+    this.#tell();
+  }
+
+  #onEvent(data: number, events: number): void {
+    if (data === SIGNAL) return this.#calls.clearSignal(this.#table.signal);
+    const slot = data >>> 1;
+    const conversation = this.#conversations[slot] ?? null; // it may have ended earlier in this batch
+    if (conversation === null) return;
+    conversation.notice((data & 1) as Side, events);
+    if (!conversation.queued) this.#turn(slot, conversation);
+  }
+
+  #turn(slot: number, conversation: Conversation): void {
+    const outcome = conversation.run(this.#io);
+    if (conversation.halfClosed) this.#table.halfClosed[slot] = 1;
+    if (outcome === WAITS) return;
+    if (outcome !== MORE) return this.#end(slot, outcome === FAILED);
+    conversation.queued = true;
+    this.#queue.push(slot);
+  }
+
+  #takeTurns(): void {
+    if (this.#queue.length === 0) return;
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const slot of queue) {
+      const conversation = this.#conversations[slot] ?? null;
+      if (conversation === null || !conversation.queued) continue;
+      conversation.queued = false;
+      this.#turn(slot, conversation);
+    }
+  }
+
+  #takeCommands(): void {
+    for (let word = this.#table.nextCommand(); word >= 0; word = this.#table.nextCommand()) {
+      const slot = Math.floor(word / COMMANDS);
+      const command = word % COMMANDS;
+      if (command === ADD) this.#add(slot);
+      else this.#end(slot, command === RESET);
+    }
+  }
+
+  #add(slot: number): void {
+    const { descriptors } = this.#table;
+    const [client, remote] = [descriptors[slot * 2] as number, descriptors[slot * 2 + 1] as number];
+    this.#conversations[slot] = new PlainConversation(client, remote, slot);
+    // What is ready already is the first event of each.
+    const data = slot * 2 + CLIENT;
+    if (
+      this.#calls.watch(this.#epoll, client, data) < 0 ||
+      this.#calls.watch(this.#epoll, remote, data + 1) < 0
+    )
+      this.#end(slot, true);
+  }
+
+  /** A slot that has ended already is left alone: the command crossed the news. */
+  #end(slot: number, isFault: boolean): void {
+    const conversation = this.#conversations[slot] ?? null;
+    if (conversation === null) return;
+    this.#conversations[slot] = null;
+    conversation.drop(this.#io);
+    this.#release(slot * 2, isFault);
+    this.#release(slot * 2 + 1, isFault);
+    this.#table.pushEnded(slot);
+    this.#anyEnded = true;
+  }
+
+  #release(place: number, isFault: boolean): void {
+    const { descriptors } = this.#table;
+    const fd = descriptors[place] as number;
+    descriptors[place] = -1; // first: should this thread die, nobody closes a number that may be another's by then
+    if (isFault) this.#calls.reset(fd);
+    else this.#calls.close(fd);
+  }
+}

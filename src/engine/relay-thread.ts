@@ -1,0 +1,144 @@
+/** The main thread's end of one relay thread. */
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import { messageOf } from "#core/errors.ts";
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { ADD, CAPACITY, newTableMemory, SharedTable } from "./shared-table.ts";
+import type { ThreadData } from "./worker.ts";
+
+/** Who is told of the end of a conversation. */
+export interface Carried {
+  /** Nothing is read or written any more, and the counts are final. */
+  onEnded(): void;
+}
+
+export interface RelayThreadOptions {
+  readonly calls: RelayCalls;
+  readonly pipes: number;
+  /** It died; its conversations have been reset, and it takes no more. */
+  readonly onDeath: (why: string) => void;
+}
+
+/** The build puts the program of the thread beside its own file. */
+const PROGRAM = new URL(
+  import.meta.url.endsWith(".ts") ? "./worker.ts" : "./relay-thread.mjs",
+  import.meta.url,
+);
+/** It keeps some hundred bytes a conversation, and makes next to no garbage. */
+const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 256 };
+
+export class RelayThread implements AsyncDisposable {
+  readonly table: SharedTable;
+  readonly #options: RelayThreadOptions;
+  readonly #worker: Worker;
+  readonly #carried: (Carried | null)[] = [];
+  readonly #free: number[] = [];
+  readonly #onExit = (): void => this.#stop();
+  readonly #exited: Promise<unknown>;
+  #alive = false;
+  #size = 0;
+
+  private constructor(options: RelayThreadOptions) {
+    this.#options = options;
+    const memory = newTableMemory();
+    this.table = new SharedTable(memory);
+    this.table.signal = options.calls.openSignal();
+    if (this.table.signal < 0) throw new Error("no descriptor is left for a relay thread");
+    const workerData: ThreadData = { table: memory, pipes: options.pipes };
+    this.#worker = new Worker(PROGRAM, { workerData, resourceLimits: RESOURCE_LIMITS, name: "relay" });
+    this.#worker.unref();
+    this.#worker.on("message", () => this.#takeEnded());
+    this.#worker.on("error", (error) => this.#die(messageOf(error)));
+    this.#exited = once(this.#worker, "exit").catch(() => {}); // the error has been heard above
+    this.#worker.once("exit", () => this.#die("it ended by itself"));
+    process.once("exit", this.#onExit); // the process cannot end while a thread sits in a system call
+  }
+
+  /** Throws where the thread cannot be started. */
+  static async open(options: RelayThreadOptions): Promise<RelayThread> {
+    const thread = new RelayThread(options);
+    const ready = once(thread.#worker, "message").then(() => true);
+    thread.#worker.ref();
+    thread.#alive = await Promise.race([ready, thread.#exited.then(() => false)]);
+    thread.#worker.unref();
+    if (!thread.#alive) throw new Error("it does not start");
+    return thread;
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  /** Conversations that it has now. */
+  get size(): number {
+    return this.#size;
+  }
+
+  get hasRoom(): boolean {
+    return this.#alive && this.#size < CAPACITY;
+  }
+
+  /** Both descriptors are the thread's from now on. Only where it has room; answers with the slot. */
+  add(client: number, remote: number, carried: Carried): number {
+    const slot = this.#free.pop() ?? this.#carried.length;
+    const { descriptors, halfClosed, counts } = this.table;
+    descriptors[slot * 2] = client;
+    descriptors[slot * 2 + 1] = remote;
+    halfClosed[slot] = 0;
+    counts[slot * 2] = counts[slot * 2 + 1] = 0;
+    this.#carried[slot] = carried;
+    if (this.#size++ === 0) this.#worker.ref(); // conversations keep the process alive, as sockets do
+    this.command(slot, ADD);
+    return slot;
+  }
+
+  command(slot: number, command: number): void {
+    if (this.#alive && this.table.command(slot, command)) this.#options.calls.raiseSignal(this.table.signal);
+  }
+
+  #takeEnded(): void {
+    this.table.takeEnded((slot) => this.#ended(slot));
+  }
+
+  #ended(slot: number): void {
+    const carried = this.#carried[slot] ?? null;
+    this.#carried[slot] = null;
+    this.#free.push(slot);
+    if (--this.#size === 0) this.#worker.unref();
+    carried?.onEnded();
+  }
+
+  /** What it had is reset: nobody else knows what is in its pipes. */
+  #die(why: string): void {
+    if (!this.#alive) return;
+    this.#alive = false;
+    this.#takeEnded();
+    for (const [slot, carried] of this.#carried.entries()) {
+      if (carried === null) continue;
+      for (const place of [slot * 2, slot * 2 + 1]) {
+        const fd = this.table.descriptors[place] as number;
+        if (fd >= 0) this.#options.calls.reset(fd);
+      }
+      this.#ended(slot);
+    }
+    this.#options.onDeath(why);
+  }
+
+  #stop(): void {
+    this.table.stop();
+    this.#options.calls.raiseSignal(this.table.signal);
+  }
+
+  /** Resets what it still has. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.table.signal < 0) return;
+    process.off("exit", this.#onExit);
+    this.#alive = false;
+    this.#stop();
+    this.#worker.ref();
+    await this.#exited;
+    this.#takeEnded();
+    this.#options.calls.close(this.table.signal);
+    this.table.signal = -1;
+  }
+}

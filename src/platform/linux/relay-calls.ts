@@ -1,0 +1,188 @@
+/**
+ * The calls of a thread that moves bytes between sockets, by `node:ffi`. Each answers with a count, or with the errno as
+ * a negative number: an exception a would-block would cost more than the call. 64-bit layouts. Sizes are declared as
+ * 32-bit numbers, which keeps BigInt off the hot path; none here is larger.
+ */
+import type * as Ffi from "node:ffi";
+
+export const EAGAIN = -11;
+export const EINTR = -4;
+
+/** epoll(7). */
+export const READABLE = 0x1;
+export const WRITABLE = 0x4;
+export const FAULT = 0x8;
+export const HANGUP = 0x10;
+export const PEER_ENDED = 0x2000;
+const EDGE_TRIGGERED = 0x8000_0000;
+const EPOLL_CTL_ADD = 1;
+
+/** One system call carries no more. */
+export const BUFFER_BYTES = 256 * 1024;
+export const PIPE_BYTES = 1024 * 1024;
+const BATCH = 256;
+// struct epoll_event: EVENTS(4) DATA(8), packed on x86-64 only; elsewhere EVENTS(4) PAD(4) DATA(8)
+const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
+
+const O_NONBLOCK = 0o4000;
+const O_CLOEXEC = 0o2000000;
+const F_SETPIPE_SZ = 1031;
+const F_DUPFD_CLOEXEC = 1030;
+const MSG_DONTWAIT = 0x40;
+const MSG_NOSIGNAL = 0x4000;
+const SHUT_WR = 1;
+const SOL_SOCKET = 1;
+const SO_LINGER = 13;
+const SPLICE_FLAGS = 1 | 2; // MOVE, NONBLOCK; MORE would hold back the last piece of a turn
+
+const SIGNATURES = {
+  epoll_create1: { arguments: ["i32"], return: "i32" },
+  epoll_ctl: { arguments: ["i32", "i32", "i32", "pointer"], return: "i32" },
+  epoll_wait: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  eventfd: { arguments: ["u32", "i32"], return: "i32" },
+  read: { arguments: ["i32", "pointer", "i32"], return: "i32" },
+  write: { arguments: ["i32", "pointer", "i32"], return: "i32" },
+  recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  send: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  splice: { arguments: ["i32", "pointer", "i32", "pointer", "i32", "u32"], return: "i32" },
+  pipe2: { arguments: ["pointer", "i32"], return: "i32" },
+  fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
+  shutdown: { arguments: ["i32", "i32"], return: "i32" },
+  setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
+  close: { arguments: ["i32"], return: "i32" },
+  __errno_location: { arguments: [], return: "pointer" },
+} as const;
+
+/** Of the thread that made it, and of no other. Null where this runtime has no FFI. */
+export function openRelayCalls(): RelayCalls | null {
+  const ffi = process.getBuiltinModule("node:ffi");
+  return ffi === undefined || process.platform !== "linux" ? null : new RelayCalls(ffi);
+}
+
+export interface Pipe {
+  readonly readEnd: number;
+  readonly writeEnd: number;
+}
+
+export class RelayCalls {
+  /** What `receive` fills and `send` empties, from its start. */
+  readonly buffer: Uint8Array;
+  readonly #library;
+  readonly #errno: Int32Array;
+  readonly #memory;
+  readonly #pointers;
+
+  constructor(ffi: typeof Ffi) {
+    const library = ffi.dlopen(null, SIGNATURES);
+    this.#library = library;
+    this.#errno = new Int32Array(ffi.toArrayBuffer(library.functions.__errno_location(), 4, false));
+    const memory = {
+      buffer: new Uint8Array(new ArrayBuffer(BUFFER_BYTES)),
+      events: new Uint32Array(new ArrayBuffer(BATCH * EVENT_WORDS * 4)),
+      event: new Uint32Array(new ArrayBuffer(EVENT_WORDS * 4)),
+      pair: new Int32Array(new ArrayBuffer(8)),
+      word: new BigUint64Array([1n]),
+      linger: Int32Array.of(1, 0), // struct linger: ONOFF(4) LINGER(4), in seconds
+    };
+    this.#memory = memory;
+    this.buffer = memory.buffer;
+    const pointerOf = (view: NodeJS.ArrayBufferView): bigint => ffi.getRawPointer(view);
+    this.#pointers = {
+      buffer: pointerOf(memory.buffer),
+      events: pointerOf(memory.events),
+      event: pointerOf(memory.event),
+      pair: pointerOf(memory.pair),
+      word: pointerOf(memory.word),
+      linger: pointerOf(memory.linger),
+    };
+    // A pointer keeps nothing alive: this holds the memory for as long as the thread runs.
+    process.on("exit", () => void memory);
+  }
+
+  #answer(result: number): number {
+    return result < 0 ? -(this.#errno[0] as number) : result;
+  }
+
+  openEpoll(): number {
+    return this.#answer(this.#library.functions.epoll_create1(O_CLOEXEC));
+  }
+
+  /** Edge-triggered, both directions, until the descriptor is closed. */
+  watch(epoll: number, fd: number, data: number): number {
+    const { event } = this.#memory;
+    event[0] = READABLE | WRITABLE | PEER_ENDED | EDGE_TRIGGERED;
+    event[DATA_WORD] = data;
+    return this.#answer(this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_ADD, fd, this.#pointers.event));
+  }
+
+  /** Blocks this thread. */
+  wait(epoll: number, timeoutMs: number): number {
+    return this.#answer(this.#library.functions.epoll_wait(epoll, this.#pointers.events, BATCH, timeoutMs));
+  }
+
+  eventsAt(index: number): number {
+    return this.#memory.events[index * EVENT_WORDS] as number;
+  }
+
+  dataAt(index: number): number {
+    return this.#memory.events[index * EVENT_WORDS + DATA_WORD] as number;
+  }
+
+  openSignal(): number {
+    return this.#answer(this.#library.functions.eventfd(0, O_NONBLOCK | O_CLOEXEC));
+  }
+
+  raiseSignal(fd: number): void {
+    this.#memory.word[0] = 1n;
+    this.#library.functions.write(fd, this.#pointers.word, 8); // it fails only where it is raised 2^64 times already
+  }
+
+  clearSignal(fd: number): void {
+    this.#library.functions.read(fd, this.#pointers.word, 8);
+  }
+
+  /** Into `buffer`. */
+  receive(fd: number, size: number): number {
+    return this.#answer(this.#library.functions.recv(fd, this.#pointers.buffer, size, MSG_DONTWAIT));
+  }
+
+  /** From `buffer`. */
+  send(fd: number, size: number): number {
+    return this.#answer(
+      this.#library.functions.send(fd, this.#pointers.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL),
+    );
+  }
+
+  splice(from: number, to: number, size: number): number {
+    return this.#answer(this.#library.functions.splice(from, 0n, to, 0n, size, SPLICE_FLAGS));
+  }
+
+  /** Of `PIPE_BYTES`. Null: no descriptors are left, or this user has as much pipe memory as the system allows. */
+  openPipe(): Pipe | null {
+    if (this.#library.functions.pipe2(this.#pointers.pair, O_NONBLOCK | O_CLOEXEC) < 0) return null;
+    const [readEnd, writeEnd] = this.#memory.pair as unknown as [number, number];
+    if (this.#library.functions.fcntl(writeEnd, F_SETPIPE_SZ, PIPE_BYTES) >= 0) return { readEnd, writeEnd };
+    this.close(readEnd);
+    this.close(writeEnd);
+    return null;
+  }
+
+  /** A second descriptor of the same file, close-on-exec. */
+  duplicate(fd: number): number {
+    return this.#answer(this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  }
+
+  endWriting(fd: number): number {
+    return this.#answer(this.#library.functions.shutdown(fd, SHUT_WR));
+  }
+
+  close(fd: number): void {
+    this.#library.functions.close(fd);
+  }
+
+  /** Closes a socket so that its peer sees a reset; what it has not been sent yet is thrown away. */
+  reset(fd: number): void {
+    this.#library.functions.setsockopt(fd, SOL_SOCKET, SO_LINGER, this.#pointers.linger, 8);
+    this.close(fd);
+  }
+}
