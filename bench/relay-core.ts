@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
+import { UNWATCHED } from "#core/flow-watch.ts";
 import { SILENT } from "#core/log.ts";
 import type { Decision, Router } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
@@ -30,6 +31,7 @@ const decision: Decision = {
 const router: Router = { route: () => Promise.resolve(decision) };
 const env = {
   router,
+  flows: UNWATCHED,
   sniffer: null,
   ledger: countingLedger(),
   live: new LiveTable(),

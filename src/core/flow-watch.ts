@@ -8,3 +8,6 @@ export interface FlowWatch {
   /** The dial succeeded. `peer` is asked for only where somebody wants it; null: not known. */
   connected(metadata: Metadata, decision: Decision, peer: () => Ip | null): void;
 }
+
+/** Nobody learns. */
+export const UNWATCHED: FlowWatch = { decided() {}, connected() {} };

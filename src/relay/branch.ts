@@ -54,12 +54,14 @@ export class Branch implements Idle {
     const { outbound, destination } = this.decision;
     const { signal } = this.#entry;
     const { log, ledger } = this.#env;
+    this.#env.flows.decided(metadata, this.decision);
     try {
       // A throw before the promise must come as late as a rejection: the owner does not know this branch yet.
       const flow = await Promise.try(() => outbound.associate(destination, { signal, metadata }));
       if (this.#closed) return await closeFlow(flow, log);
       this.#flow = flow;
       reportDial(this.decision, null);
+      this.#env.flows.connected(metadata, this.decision, () => destination.ip);
       this.#meter = ledger.open(metadata, this.decision);
       log.info(() => matched(metadata, this.decision));
       flow.receive((item) => this.#onReply(item));

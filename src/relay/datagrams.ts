@@ -1,6 +1,7 @@
 /** One client socket, many destinations: each destination is decided once, destinations share paths. */
 import { randomUUID } from "node:crypto";
 import type { DialError } from "#core/errors.ts";
+import type { FlowWatch } from "#core/flow-watch.ts";
 import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
 import type { Decision, Router } from "#core/router.ts";
@@ -20,6 +21,7 @@ export interface DatagramEnv {
   /** Null: nobody looks at what clients send. */
   readonly sniffer: Sniffer | null;
   readonly ledger: Ledger;
+  readonly flows: FlowWatch;
   readonly live: LiveTable;
   readonly log: Log;
   readonly sweep: Sweep;

@@ -1,15 +1,17 @@
 /** The life of a TCP conversation, from accept to close. */
-import type { Duplex } from "node:stream";
+import type { FlowWatch } from "#core/flow-watch.ts";
 import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
 import { reportDial, type Decision, type Router } from "#core/router.ts";
 import type { StreamSession } from "#core/session.ts";
 import type { Sniffer } from "#core/sniffer.ts";
+import { parseIp } from "#net/ip.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LiveTable } from "./live-table.ts";
 import { relay } from "./pump.ts";
 import { dialFailed, matched } from "./session-log.ts";
 import { HTTP_PORT, redirect } from "./redirect.ts";
+import { flush } from "./refuse.ts";
 import type { Sweep } from "./sweep.ts";
 
 export interface ServeEnv {
@@ -17,6 +19,7 @@ export interface ServeEnv {
   /** Null: nobody looks at what clients send. */
   readonly sniffer: Sniffer | null;
   readonly ledger: Ledger;
+  readonly flows: FlowWatch;
   readonly live: LiveTable;
   readonly log: Log;
   readonly sweep: Sweep;
@@ -28,7 +31,7 @@ export interface ServeEnv {
 /** Never rejects: whatever goes wrong belongs to this conversation. */
 export async function serve(session: StreamSession, env: ServeEnv): Promise<void> {
   const { metadata, stream } = session;
-  const { ledger, live, log, router, sniffer } = env;
+  const { flows, ledger, live, log, router, sniffer } = env;
   using entry = live.open(metadata); // visible in /connections until the scope ends
   const { signal } = entry;
   const onGone = (): void => entry.close(); // a client that hangs up ends the dial
@@ -41,10 +44,12 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     const reading = sniffer === null ? null : sniffer.readStream(session, signal);
     const sniffed = reading === null ? null : await reading;
     decision = entry.decision = await router.route(metadata, signal, sniffed);
+    flows.decided(metadata, decision);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
     reportDial(decision, null);
     isDialled = true;
     entry.dialled(remote);
+    flows.connected(metadata, decision, () => parseIp(entry.remoteAddress));
     log.info(() => matched(metadata, entry.decision as Decision));
     using meter = ledger.open(metadata, decision); // never throws; a failed dial is no session
     session.reply(null);
@@ -63,16 +68,4 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
   } finally {
     stream.destroy();
   }
-}
-
-/** For the answer to a client whose dial failed; one that does not take it is cut off. */
-const FLUSH_MS = 3_000;
-
-function flush(stream: Duplex): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (stream.destroyed) return Promise.resolve();
-  const timer = setTimeout(resolve, FLUSH_MS);
-  stream.once("close", resolve);
-  stream.end(resolve);
-  return promise.finally(() => clearTimeout(timer));
 }

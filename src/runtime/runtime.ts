@@ -82,6 +82,7 @@ export class Runtime {
       router: parts.router,
       sniffer: openSniffer(parts.config.sniffer, { names: parts.names, scope: parts.lists.scope, log }),
       ledger,
+      flows: host.kernelDirect,
       live,
       log,
       sweep,

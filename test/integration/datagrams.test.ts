@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
+import { UNWATCHED } from "#core/flow-watch.ts";
 import { SILENT } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Router } from "#core/router.ts";
@@ -78,6 +79,7 @@ function start({
   const budget = new DatagramBudget(limits);
   const env = {
     router,
+    flows: UNWATCHED,
     sniffer: null,
     live,
     ledger: countingLedger(),
