@@ -92,6 +92,7 @@ async function bundleTo(outfile) {
     entryPoints: {
       [basename(outfile, ".mjs")]: join(root, "src/main.ts"),
       "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
+      "relay-thread": join(root, "src/engine/worker.ts"),
     },
     outdir: dirname(outfile),
     outExtension: { ".js": ".mjs" },
@@ -138,7 +139,8 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
   cpSync(bundle, join(folder, "lib", "weir.mjs"));
-  cpSync(join(dirname(bundle), "nft-worker.mjs"), join(folder, "lib", "nft-worker.mjs"));
+  for (const worker of ["nft-worker.mjs", "relay-thread.mjs"])
+    cpSync(join(dirname(bundle), worker), join(folder, "lib", worker));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,
     filter: (path) => !basename(path).startsWith("."),
