@@ -1,42 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FastifyInstance } from "fastify";
 import { apiApp } from "../../test/support/api-app.ts";
+import { routeTable } from "../../test/support/route-table.ts";
 
 const SECRET = "correct horse";
 const BEARER = { authorization: `Bearer ${SECRET}` };
 const FULL = { secret: SECRET, uiFolder: "/nonexistent", dohPath: "/dns-query" };
-/** Everything that answers without the secret; a route that is missing here must refuse. */
-const OPEN = new Set(["GET /ui", "GET /ui/*", "GET /dns-query", "POST /dns-query"]);
-const STREAMS = new Set(["/traffic", "/memory", "/logs"]);
-
-interface Row {
-  readonly method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
-  readonly pattern: string;
-  /** The pattern with names filled in. */
-  readonly url: string;
-}
-
-/** Fastify's own table, read from its drawing: four columns a level, then the methods. */
-function routeTable(app: FastifyInstance): readonly Row[] {
-  const path: string[] = [];
-  return app
-    .printRoutes({ commonPrefix: false })
-    .split("\n")
-    .flatMap((line) => {
-      const [, indent, part, methods] = /^([│├└─ ]+)(\S+) \((.*)\)$/.exec(line) ?? [];
-      if (indent === undefined || part === undefined || methods === undefined) return [];
-      path.length = indent.length / 4 - 1;
-      path.push(part);
-      const pattern = path.join("").replaceAll(/\/+/g, "/").replace("/ui*", "/ui/*");
-      const url = pattern
-        .replace(":name", "Proxy")
-        .replace(":provider", "remote%2F1")
-        .replace(/:\w+|\*/g, "x");
-      return methods.split(", ").map((method) => ({ method: method as Row["method"], pattern, url }));
-    });
-}
-
 test("the route table holds what the index of the contract lists", async () => {
   const { app } = await apiApp(FULL);
   const rows = new Set(routeTable(app).map(({ method, pattern }) => `${method} ${pattern}`));
@@ -59,57 +28,6 @@ test("the route table holds what the index of the contract lists", async () => {
   );
 });
 
-test("every route of the table: the credential decides, and nothing is open that is not on the list", async () => {
-  const { app } = await apiApp(FULL);
-  const wrong = [
-    {},
-    { authorization: "" },
-    { authorization: "Bearer" },
-    { authorization: "Bearer " },
-    { authorization: "Bearer wrong" },
-    { authorization: `Bearer  ${SECRET}` },
-    { authorization: `Bearer ${SECRET} ` },
-    { authorization: `Basic ${SECRET}` },
-    { authorization: SECRET },
-  ];
-  for (const { method, pattern, url } of routeTable(app)) {
-    const good = await (STREAMS.has(pattern) ? null : app.inject({ method, url, headers: BEARER }));
-    const isDeclared = good === null ? method === "GET" : good.statusCode !== 405;
-    const isOpen = OPEN.has(`${method} ${pattern}`) || !isDeclared;
-    if (good !== null) assert.notEqual(good.statusCode, 401, `${method} ${url}`);
-    for (const headers of wrong) {
-      const answer = await app.inject({ method, url: `${url}?token=${SECRET}`, headers });
-      const isRefused = answer.statusCode === 401;
-      assert.equal(
-        isRefused,
-        !isOpen,
-        `${method} ${url} with ${JSON.stringify(headers)}: ${answer.statusCode}`,
-      );
-      if (isRefused && (method as string) !== "HEAD") {
-        assert.deepEqual(answer.json(), { message: "Unauthorized", error: "Unauthorized" });
-      }
-    }
-  }
-});
-
-test("the scheme is taken in any case; without a secret any header passes", async () => {
-  const { app } = await apiApp(FULL);
-  const version = async (authorization: string) =>
-    (await app.inject({ url: "/version", headers: { authorization } })).statusCode;
-  assert.equal(await version(`bearer ${SECRET}`), 200);
-  assert.equal(await version(`BEARER ${SECRET}`), 200);
-  const open = (await apiApp()).app;
-  for (const authorization of ["Bearer", "Bearer ", "Bearer x", "nonsense"]) {
-    assert.equal((await open.inject({ url: "/version", headers: { authorization } })).statusCode, 200);
-  }
-});
-
-test("a secret outside ASCII is compared by its bytes", async () => {
-  const { app } = await apiApp({ secret: "пароль" });
-  const authorization = `Bearer ${Buffer.from("пароль").toString("latin1")}`;
-  assert.equal((await app.inject({ url: "/version", headers: { authorization } })).statusCode, 200);
-});
-
 test("every declared body over 1 MiB is 413, at 1 MiB it is not", async () => {
   const { app } = await apiApp(FULL);
   const limit = 1_048_576;
@@ -127,7 +45,7 @@ test("every declared body over 1 MiB is 413, at 1 MiB it is not", async () => {
   }
 });
 
-test("§15.2 a preflight is 200 on every path, known or not, without credentials; refusals carry the headers too", async () => {
+test("controller-api.md §15.2 a preflight is 200 on every path, known or not, without credentials; refusals carry the headers too", async () => {
   const { app } = await apiApp(FULL);
   const origin = "https://panel.example";
   const headers = { origin, "access-control-request-method": "PATCH" };
@@ -223,7 +141,7 @@ test("a fault of ours is a neutral 500, the cause stands in the log", async () =
   assert.doesNotMatch(lines.join(), /hidden/);
 });
 
-test("§15.8 /logs with an unknown level is 400", async () => {
+test("controller-api.md §15.8 /logs with an unknown level is 400", async () => {
   const { app } = await apiApp();
   for (const level of ["trace", "INFO", "warn", ""]) {
     assert.equal((await app.inject(`/logs?level=${level}`)).statusCode, 400, level);

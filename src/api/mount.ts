@@ -8,7 +8,7 @@ import type { Upgrades } from "./upgrade.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Absent on answers that reveal nothing: 404 and 405. */
+    /** Absent on answers that reveal nothing: 404, and 405 where no guard stands. */
     access?: Access;
     stream?: boolean;
     /** The declaration that this route was made from. */
@@ -32,7 +32,10 @@ export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgr
     }
     const allowed = here.map((route) => route.method as string);
     const others = METHODS.filter((method) => !allowed.includes(method));
-    app.route({ method: others, url: path, handler: (_, reply) => refuseMethod(reply, allowed) });
+    // a guard comes before everything else: where nothing is managed, a wrong method finds nothing either
+    const guard = here.map(({ access }) => access).find((access) => typeof access === "function");
+    const config = guard === undefined ? {} : { access: guard };
+    app.route({ method: others, url: path, config, handler: (_, reply) => refuseMethod(reply, allowed) });
   }
 }
 

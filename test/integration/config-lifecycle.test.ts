@@ -83,7 +83,7 @@ const TUN_DEFAULTS = {
   "kernel-direct-ebpf-flow-entries": 65_536,
 };
 
-test("§17.1: a profile of only `mixed-port` starts, and GET /configs shows every default", async () => {
+test("configuration.md §17.1: a profile of only `mixed-port` starts, and GET /configs shows every default", async () => {
   const [mixed, controller] = (await freePorts(2)) as [number, number];
   const args = ["-ext-ctl", `127.0.0.1:${controller}`];
   await using core = await startCore(`mixed-port: ${mixed}\n`, { args });
@@ -112,7 +112,7 @@ async function isOpen(port: number): Promise<boolean> {
   return opened;
 }
 
-test("§17.4: a reload without force leaves the ports and replaces the rules; with force the ports move", async () => {
+test("configuration.md §17.4: a reload without force leaves the ports and replaces the rules; with force the ports move", async () => {
   const [controller, ...ports] = (await freePorts(5)) as [number, number, number, number, number];
   const [mixed, socks, nextMixed, nextSocks] = ports;
   const profile = (mixedPort: number, socksPort: number, more: string) => `

@@ -67,7 +67,7 @@ for (const dashboard of [Z, M]) {
     [SECRET, "wrong", false],
     [SECRET, "", false],
   ] as const) {
-    test(`§15.1 ${dashboard.name} loads with secret ${JSON.stringify(secret)} and password ${JSON.stringify(password)}`, async () => {
+    test(`controller-api.md §15.1 ${dashboard.name} loads with secret ${JSON.stringify(secret)} and password ${JSON.stringify(password)}`, async () => {
       await using live = await liveController({ secret });
       const call = caller(live, dashboard, password);
       for (const path of [...LOADED, "/storage/zashboard"]) {

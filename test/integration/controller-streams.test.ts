@@ -50,7 +50,7 @@ async function handshake(
 
 const STREAMS = ["/traffic", "/memory", "/logs", "/connections"];
 
-test("§15.1 the token alone decides where there is one; an empty or missing one leaves it to the header", async () => {
+test("controller-api.md §15.1 the token alone decides where there is one; an empty or missing one leaves it to the header", async () => {
   await using live = await liveController({ secret: SECRET });
   const good = { authorization: `Bearer ${Buffer.from(SECRET).toString("latin1")}` };
   for (const path of STREAMS) {
@@ -67,13 +67,13 @@ test("§15.1 the token alone decides where there is one; an empty or missing one
   assert.equal(await handshake(live, "/nowhere"), 404);
 });
 
-test("§15.1 without a secret every token and header passes", async () => {
+test("controller-api.md §15.1 without a secret every token and header passes", async () => {
   await using live = await liveController();
   assert.equal(await handshake(live, "/traffic?token="), 101);
   assert.equal(await handshake(live, "/traffic?token=whatever", { authorization: "Bearer " }), 101);
 });
 
-test("§15.8 §15.9 what is wrong with the question is said before the upgrade", async () => {
+test("controller-api.md §15.8 §15.9 what is wrong with the question is said before the upgrade", async () => {
   await using live = await liveController();
   for (const path of [
     "/logs?level=trace",
@@ -114,7 +114,7 @@ test("handshakes that RFC 6455 forbids are refused", async () => {
   }
 });
 
-test("§15.9 §15.10 traffic after a second, memory begins with 0, totals never fall", async () => {
+test("controller-api.md §15.9 §15.10 traffic after a second, memory begins with 0, totals never fall", async () => {
   await using live = await liveController();
   using traffic = new Client(live, "/traffic?token=");
   using memory = new Client(live, "/memory");
@@ -129,7 +129,7 @@ test("§15.9 §15.10 traffic after a second, memory begins with 0, totals never 
   assert.ok(second.upTotal >= first.upTotal && second.up === 0);
 });
 
-test("§15.9 the first snapshot of connections comes at once, the next after the interval", async () => {
+test("controller-api.md §15.9 the first snapshot of connections comes at once, the next after the interval", async () => {
   await using live = await liveController();
   live.control.connect("example.com");
   using client = new Client(live, "/connections?interval=60&token=");

@@ -151,7 +151,7 @@ test("SIGTERM under load ends with exit code 0 within the deadline", async () =>
   assert.equal(await canConnect(mixed), false);
 });
 
-test("SIGHUP reads the file again; a bad one is only logged", async () => {
+test("controller-api.md §15.12 SIGHUP reads the file again; a bad one is only logged", async () => {
   const ports = await freePorts(4);
   const [, controller] = ports as [number, number];
   await using core = await startCore(configText(0, ports));

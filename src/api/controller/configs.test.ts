@@ -33,7 +33,7 @@ test("the tun object shows the fixed keys always and the others when they say so
   assert.ok(!("gso" in tun) && !("route-address" in tun) && !("more" in tun));
 });
 
-test("§15.6 PATCH: strangers are ignored, a bad value is 400 and changes nothing, tun keeps what was not sent", async () => {
+test("controller-api.md §15.6 PATCH: strangers are ignored, a bad value is 400 and changes nothing, tun keeps what was not sent", async () => {
   const api = await apiApp();
   const { control } = api;
   const good: readonly unknown[] = [
@@ -70,14 +70,14 @@ test("§15.6 PATCH: strangers are ignored, a bad value is 400 and changes nothin
   assert.equal(control.settings, settings);
 });
 
-test("§15.6 a number that is too large is refused with the name of its key", async () => {
+test("controller-api.md §15.6 a number that is too large is refused with the name of its key", async () => {
   const answer = await patch(await apiApp(), { tun: { "kernel-direct-max-entries": 65_537 } });
   const { message, error } = answer.json<{ message: string; error: string }>();
   assert.match(message, /kernel-direct-max-entries/);
   assert.equal(error, message);
 });
 
-test("§15.7 PUT: bad text is 400 and the old rules stay, a relative path and one outside are 400", async () => {
+test("controller-api.md §15.7 PUT: bad text is 400 and the old rules stay, a relative path and one outside are 400", async () => {
   const api = await apiApp();
   const before = api.control.ruleList;
   const bad = await put(api, { path: "", payload: "nonsense" });

@@ -19,7 +19,7 @@ interface Snapshot {
   }[];
 }
 
-test("§15.10 ports are text, the leaf comes first, every field is there", async () => {
+test("controller-api.md §15.10 ports are text, the leaf comes first, every field is there", async () => {
   const { app, control } = await apiApp();
   const entry = control.connect("example.com");
   const { connections, ...totals } = (await app.inject("/connections")).json<Snapshot>();

@@ -5,7 +5,7 @@ import { NODE_NAMES } from "../../../test/support/memory-control.ts";
 
 const encoded = (name: string) => encodeURIComponent(name);
 
-test("§15.3 names with separators, percent signs and emoji round-trip through every route", async () => {
+test("controller-api.md §15.3 names with separators, percent signs and emoji round-trip through every route", async () => {
   const { app, control } = await apiApp();
   for (const name of NODE_NAMES) {
     const chosen = await app.inject({
@@ -25,7 +25,7 @@ test("§15.3 names with separators, percent signs and emoji round-trip through e
   }
 });
 
-test("§15.3 a name in the path is decoded once: %252F is the name %2F", async () => {
+test("controller-api.md §15.3 a name in the path is decoded once: %252F is the name %2F", async () => {
   const { app } = await apiApp();
   assert.equal((await app.inject("/proxies/%252F")).json<{ name: string }>().name, "%2F");
   assert.equal((await app.inject("/proxies/a%2Fb")).json<{ name: string }>().name, "a/b");
@@ -50,7 +50,7 @@ test("GET /proxies lists proxies and groups, each with a list of samples and a m
   }
 });
 
-test("§15.4 selection: a text/plain body works, an unknown member is 400, leaves and load-balancing cannot choose", async () => {
+test("controller-api.md §15.4 selection: a text/plain body works, an unknown member is 400, leaves and load-balancing cannot choose", async () => {
   const { app, control } = await apiApp();
   const put = async (group: string, payload: string, type = "text/plain;charset=UTF-8") =>
     await app.inject({
@@ -81,7 +81,7 @@ test("§15.4 selection: a text/plain body works, an unknown member is 400, leave
   }
 });
 
-test("§15.4 choosing in a url-test group pins, DELETE and a group test take the pin away", async () => {
+test("controller-api.md §15.4 choosing in a url-test group pins, DELETE and a group test take the pin away", async () => {
   const { app, control } = await apiApp();
   const pin = () => app.inject({ method: "PUT", url: "/proxies/Auto", payload: { name: "Node 2" } });
   await pin();
@@ -99,7 +99,7 @@ test("§15.4 choosing in a url-test group pins, DELETE and a group test take the
   assert.equal((await app.inject({ method: "DELETE", url: "/proxies/Nobody" })).statusCode, 404);
 });
 
-test("§15.5 delay tests: 400 for a bad time-out, 504 when it runs out, 503 when refused, 404 for a stranger", async () => {
+test("controller-api.md §15.5 delay tests: 400 for a bad time-out, 504 when it runs out, 503 when refused, 404 for a stranger", async () => {
   const { app } = await apiApp();
   const expected: readonly (readonly [string, number])[] = [
     ["/proxies/Node%201/delay?timeout=5000&url=http://a.example&expected=200/204,300-399", 200],

@@ -81,7 +81,7 @@ test("caches", async () => {
   assert.deepEqual(control.flushed, ["fake-ip", "dns"]);
 });
 
-test("§15.11 storage: null when absent, any JSON comes back as written, invalid 400, large 413", async () => {
+test("controller-api.md §15.11 storage: null when absent, any JSON comes back as written, invalid 400, large 413", async () => {
   const { app, control } = await apiApp();
   const url = `/storage/${encodeURIComponent("a/b ü")}`;
   const put = async (payload: string | Buffer) => await app.inject({ method: "PUT", url, payload });

@@ -1,0 +1,29 @@
+/** The router's own table: what is really mounted, whatever anybody meant to mount. */
+import type { FastifyInstance } from "fastify";
+
+export interface Row {
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "PATCH" | "DELETE" | "OPTIONS";
+  readonly pattern: string;
+  /** The pattern with names filled in. */
+  readonly url: string;
+}
+
+/** Read from Fastify's drawing: four columns a level, then the methods. */
+export function routeTable(app: FastifyInstance): readonly Row[] {
+  const path: string[] = [];
+  return app
+    .printRoutes({ commonPrefix: false })
+    .split("\n")
+    .flatMap((line) => {
+      const [, indent, part, methods] = /^([│├└─ ]+)(\S+) \((.*)\)$/.exec(line) ?? [];
+      if (indent === undefined || part === undefined || methods === undefined) return [];
+      path.length = indent.length / 4 - 1;
+      path.push(part);
+      const pattern = path.join("").replaceAll(/\/+/g, "/").replace("/ui*", "/ui/*");
+      const url = pattern
+        .replace(":name", "Proxy")
+        .replace(":provider", "remote%2F1")
+        .replace(/:\w+|\*/g, "x");
+      return methods.split(", ").map((method) => ({ method: method as Row["method"], pattern, url }));
+    });
+}
