@@ -58,3 +58,43 @@ outboundContract(
     }),
   { udp: true, boundBytes: 24 << 20 },
 );
+for (const [name, open] of [
+  [
+    "vless",
+    () =>
+      openPair(vless, { "allow-insecure": true, users: [{ uuid }] }, vless, {
+        uuid,
+        udp: true,
+        ...smux("mux.cool"),
+      }),
+  ],
+  [
+    "vmess",
+    () =>
+      openPair(vmess, { users: [{ uuid }] }, vmess, {
+        uuid,
+        udp: true,
+        ...smux("mux.cool", { "max-streams": 4 }),
+      }),
+  ],
+  [
+    "shadowsocks",
+    () => openPair(shadowsocks, { ...secret, udp: false }, ss, { ...secret, udp: true, ...smux("mux.cool") }),
+  ],
+] as const)
+  outboundContract(`${name} with mux.cool`, open, { udp: true, boundBytes: 24 << 20 });
+
+for (const protocol of ["smux", "h2mux"])
+  outboundContract(
+    `vless with vision around ${protocol}`,
+    () =>
+      openPair(vless, { ...serverTls, users: [{ uuid, flow: "xtls-rprx-vision" }] }, vless, {
+        ...clientTls,
+        servername: "server.test",
+        flow: "xtls-rprx-vision",
+        uuid,
+        udp: true,
+        ...smux(protocol),
+      }),
+    { udp: true, boundBytes: 24 << 20 },
+  );

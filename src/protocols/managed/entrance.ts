@@ -5,6 +5,7 @@ import { abortStream } from "#core/stream.ts";
 import { type Arrival, describe, guardErrors, streamSession } from "#net/accept.ts";
 import type { LiveUsers } from "#protocols/live-users.ts";
 import { acceptMux } from "#protocols/mux/inbound.ts";
+import { MuxServer } from "#protocols/vless/mux-server.ts";
 import { acceptUdpOverTcp } from "#protocols/udp-over-tcp/index.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 
@@ -60,6 +61,12 @@ export class Entrance {
   /** For a stream whose destination was the name of `mux`. */
   serveMux(stream: Duplex, options: MuxServerOptions | undefined, onStream: Entrance["onStream"]): void {
     acceptMux(stream, { options, onStream, onFlow: this.onFlow, log: this.#place.env.log });
+  }
+
+  /** For a stream that was asked for by the name of mux.cool, or by a command of its own. */
+  serveMuxCool(stream: Duplex, datagramsOnly = false): void {
+    const { onFlow, onSilentStream: onStream } = this;
+    new MuxServer(stream, { datagramsOnly, onFlow, onStream, log: this.#place.env.log });
   }
 
   /** For a stream whose destination was a name of UDP over TCP. */

@@ -47,7 +47,10 @@ test("who changes or goes loses what is open, who stays keeps it, and a bad list
   assert.throws(() => inbound.replaceUsers([user("ada", "")]), ConfigError);
   assert.deepEqual(ended, []);
   inbound.replaceUsers([user("ada", "1"), user("bob", "other")]);
-  assert.deepEqual(ended.sort(), ["bob", "eve"]);
+  assert.deepEqual(
+    ended.toSorted((a, b) => (a < b ? -1 : 1)),
+    ["bob", "eve"],
+  );
 });
 
 test("one who was taken away during the handshake is not let in", async () => {

@@ -7,7 +7,7 @@ import { readHandshake } from "#net/read-handshake.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 import { serveMux } from "#transport/mux/open.ts";
-import { MUX_DESTINATION } from "#transport/mux/preface.ts";
+import { MUX_COOL_DESTINATION, MUX_DESTINATION } from "#transport/mux/preface.ts";
 import { encodeAnswer, takeStreamRequest } from "#transport/mux/request.ts";
 import { datagramFraming, packetFraming } from "./packets.ts";
 
@@ -29,6 +29,10 @@ export interface MuxPlace {
 
 export function isMux({ host }: Destination): boolean {
   return host === MUX_DESTINATION.host;
+}
+
+export function isMuxCool({ host }: Destination): boolean {
+  return host === MUX_COOL_DESTINATION.host;
 }
 
 /** Serves a connection whose client asked for the mux name. Owns it; never throws. */

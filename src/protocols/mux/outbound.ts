@@ -1,45 +1,79 @@
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
-import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
+import type { DialContext, Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
+import type { Metadata } from "#core/session.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { MuxClientOptions } from "#transport/mux/fields.ts";
+import { openMuxClient } from "#transport/mux/open.ts";
 import { MuxPool } from "#transport/mux/pool.ts";
-import { MUX_DESTINATION } from "#transport/mux/preface.ts";
+import { MUX_COOL, MUX_COOL_DESTINATION, MUX_DESTINATION } from "#transport/mux/preface.ts";
 import { RequestCodec, type StreamRequest } from "#transport/mux/request.ts";
+import { CoolClient } from "./cool-client.ts";
+import { CoolFlow } from "./cool-flow.ts";
 import { packetFraming } from "./packets.ts";
 
 /** A stream's request waits this long for first bytes to travel with; then it goes alone. */
 const OPEN_AFTER_MS = 20;
 
-/** The node with `smux`: its conversations share connections that it opens itself. As it is where that is off. */
+/** Opens a connection that is to carry mux.cool. */
+export type DialCool = (context: DialContext) => Promise<Duplex>;
+
+/**
+ * The node with `smux`: its conversations share connections that it opens itself. As it is where that is off. `dialCool`:
+ * how the node asks for mux.cool; absent: by its name, as servers without a command for it understand it.
+ */
 export function withMux(
   node: Outbound,
   options: MuxClientOptions | undefined,
   { log }: Pick<OutboundEnv, "log">,
+  dialCool: DialCool = (context) => node.connect(MUX_COOL_DESTINATION, context),
 ): Outbound {
   if (options?.enabled !== true) return node;
+  const { protocol, padding } = options;
+  if (protocol === MUX_COOL) {
+    const start = (wire: Duplex, onClosed: () => void) => new CoolClient(wire, { onClosed, log });
+    const dial = (signal: AbortSignal, metadata: Metadata | null) => dialCool({ signal, metadata });
+    const pool = new MuxPool({ ...boundsOf(options), dial, start });
+    return shared(node, options, pool, {
+      connect: (destination, context) => pool.open(context, (session) => session.open(destination)),
+      associate: (destination, context) =>
+        pool.open(context, (session) => new CoolFlow(session, destination)),
+    });
+  }
   const pool = new MuxPool({
-    protocol: options.protocol,
-    padding: options.padding,
-    maxConnections: options["max-connections"],
-    minStreams: options["min-streams"],
-    maxStreams: options["max-streams"],
+    ...boundsOf(options),
     dial: (signal, metadata) => node.connect(MUX_DESTINATION, { signal, metadata }),
-    log,
+    start: (wire, onClosed) => openMuxClient(wire, { protocol, padding }, { onStream: null, onClosed, log }),
   });
   const open = async (request: StreamRequest, context: DialContext): Promise<Duplex> => {
     const codec = new RequestCodec(request); // throws for a name that is too long: before anything is dialled
-    return new CodecStream(await pool.open(context), codec, { openAfterMs: OPEN_AFTER_MS });
+    const stream = await pool.open(context, (session) => session.open());
+    return new CodecStream(stream, codec, { openAfterMs: OPEN_AFTER_MS });
   };
+  return shared(node, options, pool, {
+    connect: (destination, context) => open({ kind: "stream", destination }, context),
+    associate: async (destination, context) =>
+      new StreamFlow(await open({ kind: "packets", destination }, context), packetFraming("host")),
+  });
+}
+
+function boundsOf(options: MuxClientOptions) {
+  return {
+    maxConnections: options["max-connections"],
+    minStreams: options["min-streams"],
+    maxStreams: options["max-streams"],
+  };
+}
+
+function shared(node: Outbound, options: MuxClientOptions, pool: AsyncDisposable, dialer: Dialer): Outbound {
   return {
     ...node,
-    connect: (destination, context) => open({ kind: "stream", destination }, context),
+    connect: dialer.connect,
     async associate(destination, context) {
       if (!node.networks.has("udp"))
         throw new DialError("unsupported", `${node.name}: udp is not enabled for this proxy`);
-      if (options["only-tcp"]) return await node.associate(destination, context);
-      return new StreamFlow(await open({ kind: "packets", destination }, context), packetFraming("host"));
+      return await (options["only-tcp"] ? node : dialer).associate(destination, context);
     },
     async [Symbol.asyncDispose]() {
       await pool[Symbol.asyncDispose]();

@@ -7,7 +7,7 @@ import { readHandshake } from "#net/read-handshake.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import type { Entrance } from "#protocols/managed/entrance.ts";
 import { ManagedShell } from "#protocols/managed/shell.ts";
-import { isMux } from "#protocols/mux/inbound.ts";
+import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { BARE_SERVER } from "#transport/server.ts";
 import { serveDatagrams } from "./inbound-udp.ts";
@@ -71,6 +71,7 @@ function serve(
     entrance.serveUdpOverTcp(sub, version);
   };
   if (isMux(destination)) entrance.serveMux(stream, mux, onStream);
+  else if (isMuxCool(destination)) entrance.serveMuxCool(stream);
   // The protocol has no answer to a dial: success is the first byte, failure the end.
   else onStream(stream, destination, (failure) => void (failure !== null && stream.destroy()));
 }

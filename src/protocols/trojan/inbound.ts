@@ -6,7 +6,7 @@ import { ByteReader } from "#net/byte-reader.ts";
 import { decodeSocksAddress } from "#net/socks-address.ts";
 import type { Entrance } from "#protocols/managed/entrance.ts";
 import { ManagedShell, type UserTable } from "#protocols/managed/shell.ts";
-import { isMux } from "#protocols/mux/inbound.ts";
+import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { chooseFallback, serveFallback } from "#protocols/vless/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
@@ -77,6 +77,7 @@ async function serve(
     const first = await readFirstAddress(stream);
     entrance.onFlow(new StreamFlow(stream, packetFraming("server")), first);
   } else if (isMux(destination)) entrance.serveMux(stream, mux, entrance.onStream);
+  else if (isMuxCool(destination)) entrance.serveMuxCool(stream);
   else entrance.onSilentStream(stream, destination);
 }
 

@@ -12,7 +12,6 @@ import type { Secured } from "#transport/security.ts";
 import { openTransportServer } from "#transport/server.ts";
 import { ServerCodec } from "./codec.ts";
 import { chooseFallback, serveFallback } from "./fallback.ts";
-import { MuxServer } from "./mux-server.ts";
 import type { InboundOptions } from "./options.ts";
 import { PACKET_ADDR_HOST, packetAddrFraming, peekPacketAddr, plainFraming } from "./packets.ts";
 import {
@@ -59,7 +58,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
         const entrance = shell.admit(greeting.user.name, table, arrival);
         const stream = openStream(carried, greeting.user, greeting.request);
         entrance.holdStream(stream, carried.stream);
-        return await serve(stream, greeting, { entrance, mux: options["mux-option"], log });
+        return await serve(stream, greeting, entrance, options["mux-option"]);
       }
       const { stream, serverName, alpn } = carried;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
@@ -75,17 +74,15 @@ interface Known {
 }
 type Greeting = Known | { readonly refused: string; readonly first: Buffer };
 
-interface ServePlace extends Pick<InboundEnv, "log"> {
-  readonly entrance: Entrance;
-  readonly mux: InboundOptions["mux-option"];
-}
-
-async function serve(stream: Duplex, { user, request }: Known, place: ServePlace): Promise<void> {
-  const { entrance, mux, log } = place;
+async function serve(
+  stream: Duplex,
+  { user, request }: Known,
+  entrance: Entrance,
+  mux: InboundOptions["mux-option"],
+): Promise<void> {
   const { onFlow, onSilentStream: onStream } = entrance;
   const { command, destination } = request;
-  if (command === COMMAND_MUX || destination === null)
-    new MuxServer(stream, { datagramsOnly: user.flow === VISION, onFlow, onStream, log });
+  if (command === COMMAND_MUX || destination === null) entrance.serveMuxCool(stream, user.flow === VISION);
   else if (command === COMMAND_TCP && isMux(destination)) entrance.serveMux(stream, mux, entrance.onStream);
   else if (command === COMMAND_TCP) onStream(stream, destination);
   else await serveDatagrams(stream, destination, onFlow);

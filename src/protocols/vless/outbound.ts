@@ -6,6 +6,7 @@ import type { Destination } from "#core/session.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { type DatagramFraming, StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
+import { MUX_COOL } from "#transport/mux/preface.ts";
 import { openTransportClient, type TransportClient } from "#transport/index.ts";
 import { ClientCodec } from "./codec.ts";
 import type { OutboundOptions } from "./options.ts";
@@ -30,6 +31,10 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
   const { flow, network, tls } = options;
   if (flow === VISION && (!tls || (network !== "" && network !== "tcp")))
     throw new ConfigError(`proxy ${env.name}: flow ${flow} needs tls: true and network: tcp`);
+  if (flow === VISION && options.smux?.enabled === true && options.smux.protocol === MUX_COOL)
+    throw new ConfigError(
+      `proxy ${env.name}: flow ${flow} carries no streams in mux.cool: leave flow or smux out, or take another smux.protocol`,
+    );
   const transport = await openTransportClient(
     {
       ...options,
@@ -53,7 +58,9 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     },
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
-  return withMux(node, options.smux, env);
+  return withMux(node, options.smux, env, (context) =>
+    open({ flow, command: COMMAND_MUX, destination: null }, context),
+  );
 }
 
 async function openStream(

@@ -7,7 +7,6 @@ import type { Entrance } from "#protocols/managed/entrance.ts";
 import { ManagedShell } from "#protocols/managed/shell.ts";
 import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
-import { MuxServer } from "#protocols/vless/mux-server.ts";
 import { decodePacketAddr, PACKET_ADDR_HOST } from "#protocols/vless/packets.ts";
 import { openTransportServer } from "#transport/server.ts";
 import { VmessCodec } from "./codec.ts";
@@ -40,20 +39,19 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const entrance = shell.admit(user.name, table, arrival);
       const stream = new CodecStream(wire, new VmessCodec(request, null), { discardOnFaultMs: SILENCE_MS });
       entrance.holdStream(stream, wire);
-      serve(stream, request, { entrance, mux: options["mux-option"], log });
+      serve(stream, request, entrance, options["mux-option"]);
     },
   });
 }
 
-interface ServePlace extends Pick<InboundEnv, "log"> {
-  readonly entrance: Entrance;
-  readonly mux: InboundOptions["mux-option"];
-}
-
-function serve(stream: Duplex, { command, destination }: RequestHeader, place: ServePlace): void {
-  const { entrance, mux, log } = place;
+function serve(
+  stream: Duplex,
+  { command, destination }: RequestHeader,
+  entrance: Entrance,
+  mux: InboundOptions["mux-option"],
+): void {
   const { onFlow, onSilentStream: onStream } = entrance;
-  if (destination === null) new MuxServer(stream, { datagramsOnly: false, onFlow, onStream, log });
+  if (destination === null) entrance.serveMuxCool(stream);
   else if (command === COMMAND_TCP && isMux(destination)) entrance.serveMux(stream, mux, entrance.onStream);
   else if (command === COMMAND_TCP) onStream(stream, destination);
   else if (destination.host === PACKET_ADDR_HOST) acceptPacketAddr(stream, onFlow);

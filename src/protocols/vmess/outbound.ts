@@ -49,7 +49,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     associate: (destination, context) => client.associate(destination, context),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
-  return withMux(node, options.smux, env);
+  return withMux(node, options.smux, env, (context) => client.open(COMMAND_MUX, null, context));
 }
 
 const SECURITY_OF = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { choice, Fault, flag, int, scalar, text } from "#core/fields.ts";
-import { MUX_PROTOCOLS } from "./preface.ts";
+import { MUX_COOL, MUX_PROTOCOLS } from "./preface.ts";
 
 /** TCP Brutal is a congestion control of a kernel module: switched off is fine, switched on is refused. */
 const noBrutal = z.object({
@@ -16,7 +16,7 @@ const noBrutal = z.object({
 const smux = z
   .object({
     enabled: flag().default(false),
-    protocol: choice(MUX_PROTOCOLS).default("h2mux"),
+    protocol: choice([...MUX_PROTOCOLS, MUX_COOL]).default("h2mux"),
     "max-connections": int(0, 1024).default(0),
     "min-streams": int(0, 1024).default(0),
     "max-streams": int(0, 1024).default(0),
@@ -26,6 +26,8 @@ const smux = z
     "brutal-opts": noBrutal.optional(),
   })
   .superRefine((value, context) => {
+    if (value.protocol === MUX_COOL && value.padding)
+      context.addIssue({ code: "custom", message: "mux.cool has none", path: ["padding"] });
     if (value["max-streams"] === 0 || (value["max-connections"] === 0 && value["min-streams"] === 0)) return;
     const message = "excludes max-connections and min-streams";
     context.addIssue({ code: "custom", message, path: ["max-streams"] });

@@ -2,7 +2,13 @@ import type { Duplex } from "node:stream";
 import { messageOf, ProtocolError } from "#core/errors.ts";
 import { farewell } from "#net/accept.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
-import { CLIENT_IDLE_MS, MAX_STREAMS, type MuxEvents, type MuxSession, SERVER_IDLE_MS } from "./session.ts";
+import {
+  CLIENT_IDLE_MS,
+  MAX_STREAMS,
+  type MuxEvents,
+  type OpenMuxSession,
+  SERVER_IDLE_MS,
+} from "./session.ts";
 import type { Done, MuxStream, StreamOwner } from "./stream.ts";
 
 /** Bytes of all conversations that wait for slow readers; beyond, the connection is not read, so the peer waits. */
@@ -15,7 +21,7 @@ const TICK_MS = 15_000;
  * What smux and yamux have in common: a header of fixed size, then perhaps a body for one stream. Bodies are handed on as
  * they come, so a frame's length needs no memory.
  */
-export abstract class FramedSession implements MuxSession, StreamOwner {
+export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   protected readonly table = new Map<number, MuxStream>();
   protected readonly isClient: boolean;
   readonly #wire: Duplex;

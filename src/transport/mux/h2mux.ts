@@ -12,7 +12,13 @@ import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
-import { CLIENT_IDLE_MS, MAX_STREAMS, type MuxEvents, type MuxSession, SERVER_IDLE_MS } from "./session.ts";
+import {
+  CLIENT_IDLE_MS,
+  MAX_STREAMS,
+  type MuxEvents,
+  type OpenMuxSession,
+  SERVER_IDLE_MS,
+} from "./session.ts";
 
 /** What peers ask for; their servers look at nothing of a request. */
 const AUTHORITY = "localhost";
@@ -20,7 +26,7 @@ const AUTHORITY = "localhost";
 const PING_MS = 15_000;
 const CONNECT_URL = "http://mux.invalid"; // requests carry their own :authority
 
-export class H2Client implements MuxSession {
+export class H2Client implements OpenMuxSession {
   readonly #session: ClientHttp2Session;
   readonly #timer: NodeJS.Timeout;
   #streams = 0;

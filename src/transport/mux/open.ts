@@ -5,14 +5,14 @@ import { readHandshake } from "#net/read-handshake.ts";
 import { H2Client, serveH2 } from "./h2mux.ts";
 import { PaddingCodec } from "./padding.ts";
 import { encodePreface, type Preface, takePreface } from "./preface.ts";
-import type { MuxEvents, MuxSession } from "./session.ts";
+import type { MuxEvents, OpenMuxSession } from "./session.ts";
 import { SmuxSession } from "./smux.ts";
 import { YamuxSession } from "./yamux.ts";
 
 const PREFACE_TIMEOUT_MS = 60_000;
 
 /** A client's session over a connection that leads to `MUX_DESTINATION`; it owns the connection. */
-export function openMuxClient(wire: Duplex, preface: Preface, events: MuxEvents): MuxSession {
+export function openMuxClient(wire: Duplex, preface: Preface, events: MuxEvents): OpenMuxSession {
   const opening = encodePreface(preface);
   wire.on("error", () => wire.destroy());
   if (!preface.padding) wire.write(opening);

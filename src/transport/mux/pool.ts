@@ -1,13 +1,10 @@
 import type { Duplex } from "node:stream";
 import { asDialError, DialError } from "#core/errors.ts";
-import type { Log } from "#core/log.ts";
 import type { DialContext } from "#core/outbound.ts";
 import type { Metadata } from "#core/session.ts";
-import { openMuxClient } from "./open.ts";
-import type { Preface } from "./preface.ts";
 import type { MuxSession } from "./session.ts";
 
-export interface MuxPoolOptions extends Preface {
+export interface MuxPoolOptions<S extends MuxSession> {
   /** At most so many connections; 0: no bound. */
   readonly maxConnections: number;
   /** A further connection is opened only when every one has at least so many streams; 0: as it suits. */
@@ -16,7 +13,8 @@ export interface MuxPoolOptions extends Preface {
   readonly maxStreams: number;
   /** Opens one connection to the mux name. */
   readonly dial: (signal: AbortSignal, metadata: Metadata | null) => Promise<Duplex>;
-  readonly log: Log;
+  /** The client's session over a fresh connection. `onClosed` is called once, when its last conversation is gone. */
+  readonly start: (wire: Duplex, onClosed: () => void) => S;
 }
 
 const DIAL_TIMEOUT_MS = 30_000;
@@ -26,22 +24,22 @@ const DEFAULT_MIN_STREAMS = 8;
 const MAX_DIALS = 8;
 
 /** The multiplexed connections of one node. */
-export class MuxPool implements AsyncDisposable {
-  readonly #options: MuxPoolOptions;
-  readonly #sessions = new Set<MuxSession>();
+export class MuxPool<S extends MuxSession> implements AsyncDisposable {
+  readonly #options: MuxPoolOptions<S>;
+  readonly #sessions = new Set<S>();
   readonly #stop = new AbortController();
   #dialing: Promise<void> | null = null;
 
-  constructor(options: MuxPoolOptions) {
+  constructor(options: MuxPoolOptions<S>) {
     this.#options = options;
   }
 
-  /** Throws `DialError`. */
-  async open({ signal, metadata }: DialContext): Promise<Duplex> {
+  /** What `use` makes of a session that takes a further conversation. Throws `DialError`. */
+  async open<T>({ signal, metadata }: DialContext, use: (session: S) => T): Promise<T> {
     for (let dials = 0; ; dials++) {
       if (signal.aborted) throw new DialError("aborted", "aborted before a mux stream was opened");
       const session = this.#choose(dials >= MAX_DIALS);
-      if (session !== null) return session.open();
+      if (session !== null) return use(session);
       if (dials > MAX_DIALS) throw new DialError("failed", "every mux connection closed at once");
       await abortable((this.#dialing ??= this.#dial(metadata)), signal);
     }
@@ -53,8 +51,8 @@ export class MuxPool implements AsyncDisposable {
     for (const session of this.#sessions) session.retire();
   }
 
-  #choose(any: boolean): MuxSession | null {
-    let best: MuxSession | null = null;
+  #choose(any: boolean): S | null {
+    let best: S | null = null;
     for (const session of this.#sessions)
       if (session.usable && (best === null || session.streams < best.streams)) best = session;
     if (best === null || any || best.streams === 0) return best;
@@ -72,11 +70,8 @@ export class MuxPool implements AsyncDisposable {
   async #dial(metadata: Metadata | null): Promise<void> {
     try {
       const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
-      const { protocol, padding, log } = this.#options;
       const wire = await this.#options.dial(signal, metadata);
-      const onClosed = (): void => void this.#sessions.delete(session);
-      const events = { onStream: null, onClosed, log };
-      const session: MuxSession = openMuxClient(wire, { protocol, padding }, events);
+      const session: S = this.#options.start(wire, () => void this.#sessions.delete(session));
       this.#sessions.add(session);
       if (this.#stop.signal.aborted) session.retire();
     } finally {

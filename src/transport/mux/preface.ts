@@ -10,6 +10,10 @@ export const MUX_DESTINATION: Destination = { host: "sp.mux.sing-box.arpa", ip: 
 export const MUX_PROTOCOLS = ["smux", "yamux", "h2mux"] as const;
 export type MuxProtocol = (typeof MUX_PROTOCOLS)[number];
 
+/** The multiplexing of v2ray and Xray, which has no preface: it is asked for by a name, or by a command of the protocol. */
+export const MUX_COOL = "mux.cool";
+export const MUX_COOL_DESTINATION: Destination = { host: "v1.mux.cool", ip: null, port: 9527 };
+
 export interface Preface {
   readonly protocol: MuxProtocol;
   /** The first writes of both directions are padded. */

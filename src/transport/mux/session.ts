@@ -7,12 +7,16 @@ export interface MuxSession {
   readonly streams: number;
   /** False: ended, about to end, or out of numbers for streams. */
   readonly usable: boolean;
-  /** Opens a conversation; nothing is awaited. Client only, and only while `usable`. */
-  open(): Duplex;
   /** No further conversations; ends with the last. */
   retire(): void;
   /** Ends it with all conversations. */
   close(error: Error | null): void;
+}
+
+/** A session whose conversations say inside themselves where they go. */
+export interface OpenMuxSession extends MuxSession {
+  /** Opens a conversation; nothing is awaited. Client only, and only while `usable`. */
+  open(): Duplex;
 }
 
 export interface MuxEvents {

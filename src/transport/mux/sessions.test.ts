@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { SILENT } from "#core/log.ts";
 import { openMuxClient, serveMux } from "./open.ts";
 import { MUX_PROTOCOLS } from "./preface.ts";
-import { MAX_STREAMS, type MuxSession } from "./session.ts";
+import { MAX_STREAMS, type OpenMuxSession } from "./session.ts";
 import { SmuxSession } from "./smux.ts";
 import { YamuxSession } from "./yamux.ts";
 
@@ -22,7 +22,7 @@ async function until(what: () => boolean): Promise<void> {
 }
 
 interface Pair {
-  readonly client: MuxSession;
+  readonly client: OpenMuxSession;
   readonly near: Duplex;
   readonly far: Duplex;
   readonly closed: { client: boolean; server: boolean };

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
-import { type Done, MuxStream } from "./stream.ts";
+import { type Done, type MuxStream, PatientStream } from "./stream.ts";
 
 const VERSION = 1;
 const SYN = 0;
@@ -13,11 +13,6 @@ const HEAD_BYTES = 8;
 /** Small enough to let other streams in between, and what other implementations send. */
 const MAX_BODY_BYTES = 32_768;
 const LAST_ID = 0xffff_fffd;
-/**
- * Peers take a FIN as the end of both directions. A client's end is told when the server has been silent for so long:
- * by then it has answered, or it waits for the end.
- */
-const SILENCE_MS = 1_000;
 
 /**
  * smux version 1 (xtaci). Frame: VER(1)=1 CMD(1) LENGTH(2) STREAM(4), integers little endian, then LENGTH bytes. Streams
@@ -37,7 +32,7 @@ export class SmuxSession extends FramedSession {
   open(): Duplex {
     if (!this.usable) throw new DialError("failed", "the mux session takes no more streams");
     this.#nextId += 2;
-    const stream = this.enter(new SmuxStream(this, this.#nextId));
+    const stream = this.enter(new PatientStream(this, this.#nextId));
     this.send(encodeHead(SYN, stream.id, 0));
     return stream;
   }
@@ -54,22 +49,22 @@ export class SmuxSession extends FramedSession {
   }
 
   sendEnd(stream: MuxStream, done: Done): void {
-    if (this.isClient && !stream.farEnded) (stream as SmuxStream).waitForSilence(() => this.#end(stream));
+    if (this.isClient && !stream.farEnded) (stream as PatientStream).waitForSilence(() => this.#end(stream));
     else this.#end(stream);
     done();
   }
 
   #end(stream: MuxStream): void {
-    if (this.table.get(stream.id) !== stream || (stream as SmuxStream).endSent) return;
-    (stream as SmuxStream).endSent = true;
+    if (this.table.get(stream.id) !== stream || (stream as PatientStream).endSent) return;
+    (stream as PatientStream).endSent = true;
     this.send(encodeHead(FIN, stream.id, 0));
   }
 
   taken(): void {} // no windows
 
   protected left(stream: MuxStream): void {
-    (stream as SmuxStream).stopWaiting();
-    if (!(stream as SmuxStream).endSent) this.send(encodeHead(FIN, stream.id, 0));
+    (stream as PatientStream).stopWaiting();
+    if (!(stream as PatientStream).endSent) this.send(encodeHead(FIN, stream.id, 0));
   }
 
   protected onHead(head: Buffer): void {
@@ -87,7 +82,7 @@ export class SmuxSession extends FramedSession {
   #accept(id: number): void {
     if (this.isClient) throw new ProtocolError("a smux server opened a stream");
     if (this.table.has(id)) return; // as other implementations do
-    if (!this.welcome(new SmuxStream(this, id))) this.send(encodeHead(FIN, id, 0));
+    if (!this.welcome(new PatientStream(this, id))) this.send(encodeHead(FIN, id, 0));
   }
 
   protected keepAlive(): void {
@@ -96,24 +91,6 @@ export class SmuxSession extends FramedSession {
 
   protected lastWords(): Buffer {
     return Buffer.alloc(0); // the connection's end says it
-  }
-}
-
-class SmuxStream extends MuxStream {
-  endSent = false;
-  #silence: NodeJS.Timeout | null = null;
-
-  waitForSilence(then: () => void): void {
-    this.#silence = setTimeout(then, SILENCE_MS);
-  }
-
-  stopWaiting(): void {
-    if (this.#silence !== null) clearTimeout(this.#silence);
-  }
-
-  override arrive(data: Buffer): void {
-    this.#silence?.refresh();
-    super.arrive(data);
   }
 }
 

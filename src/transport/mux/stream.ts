@@ -16,6 +16,8 @@ export interface StreamOwner {
   gone(stream: MuxStream, whole: boolean): void;
 }
 
+/** By then a server has answered, or it waits for the end. */
+const SILENCE_MS = 1_000;
 const HIGH_WATER_MARK = 64 * 1024;
 
 /** One conversation of a session. What its reader is too slow for waits here; the session bounds the sum. */
@@ -89,5 +91,27 @@ export class MuxStream extends Duplex {
     this.#hold(-this.#heldBytes);
     this.#owner.gone(this, this.#farEnded && this.writableFinished);
     done(error);
+  }
+}
+
+/**
+ * Of protocols whose peers take an end as the end of both directions: a client's end is told when the server has been
+ * silent for a second.
+ */
+export class PatientStream extends MuxStream {
+  endSent = false;
+  #silence: NodeJS.Timeout | null = null;
+
+  waitForSilence(then: () => void): void {
+    this.#silence = setTimeout(then, SILENCE_MS);
+  }
+
+  stopWaiting(): void {
+    if (this.#silence !== null) clearTimeout(this.#silence);
+  }
+
+  override arrive(data: Buffer): void {
+    this.#silence?.refresh();
+    super.arrive(data);
   }
 }
