@@ -5,7 +5,7 @@ import type { Ip, Network } from "./session.ts";
  * Domain rules read `host`, which is the sniffed name where there is one.
  */
 export interface Facts {
-  readonly network?: Network;
+  readonly network?: Network | "icmp";
   readonly host?: string | null;
   readonly ip?: Ip | null;
   readonly port?: number;

@@ -46,7 +46,8 @@ export interface InboundInfo {
 export interface Metadata {
   /** UUID text; unique in the process. */
   readonly id: string;
-  readonly network: Network;
+  /** `icmp`: a ping, which no session carries; only rules are asked. */
+  readonly network: Network | "icmp";
   readonly source: Endpoint;
   readonly destination: Destination;
   readonly inbound: InboundInfo;

@@ -213,11 +213,13 @@ class ListRouter implements RuleRouter {
 
   async #lookUp(name: FactName, facts: Facts, metadata: Metadata, signal: AbortSignal): Promise<Facts> {
     const { processes, resolver } = this.#env;
-    if (name === "process") {
-      const process = await processes.process(socketOf(metadata));
+    if (name === "process" || name === "uid") {
+      const socket = socketOf(metadata);
+      if (socket === null) return { process: null, uid: null };
+      if (name === "uid") return { uid: await processes.uid(socket) };
+      const process = await processes.process(socket);
       return { process, uid: process?.uid ?? null };
     }
-    if (name === "uid") return { uid: await processes.uid(socketOf(metadata)) };
     if (name === "ip" && typeof facts.host === "string")
       return {
         ip: await resolver.lookup(facts.host, { signal }).then(
@@ -252,7 +254,8 @@ class ListRouter implements RuleRouter {
 /** Why a rule that matched does not decide; null: it does. */
 function passReason(leaf: Outbound, network: Metadata["network"]): PassReason | null {
   if (leaf.passes !== undefined) return leaf.passes;
-  return leaf.networks.has(network) ? null : "udp";
+  // A ping that a way out cannot carry is answered by us: its rule has decided all the same.
+  return network === "icmp" || leaf.networks.has(network) ? null : "udp";
 }
 
 function decisionOf(

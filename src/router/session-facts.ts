@@ -45,6 +45,12 @@ export function factsOf(
 }
 
 /** The client's socket from its own side; what it thinks it is connected to depends on how it was captured. */
-export function socketOf({ network, source, inbound, destination: { ip, port } }: Metadata): SocketQuery {
+export function socketOf({
+  network,
+  source,
+  inbound,
+  destination: { ip, port },
+}: Metadata): SocketQuery | null {
+  if (network === "icmp") return null; // nobody can be told by a ping
   return { network, source, peers: ip === null ? [inbound.local] : [inbound.local, { ip, port }] };
 }
