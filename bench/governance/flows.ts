@@ -24,15 +24,24 @@ export interface LimitedCore extends AsyncDisposable {
   readonly controller: number;
   readonly mixed: number;
   open(kind: FlowKind): Promise<Socket>;
-  /** Ends it; what its sockets were given in the fullest 100 ms, as a rate; null where its relay keeps that to itself. */
-  end(): Promise<number | null>;
+  /** Ends it; what its sockets were given. Null where its relay keeps that to itself, or the core was killed. */
+  end(): Promise<Written | null>;
+}
+
+/** Bytes. */
+export interface Written {
+  /** In the fullest 100 ms. */
+  readonly most: number;
+  readonly total: number;
+  /** After the cap of `probe`. */
+  readonly capped: { readonly first50Ms: number; readonly nextSecond: number } | null;
 }
 
 /** `block`: the value of `traffic-control`; targets 127.0.0.<n> are decided by the rule of that address. */
-export async function startLimited(block: string): Promise<LimitedCore> {
+export async function startLimited(block: string, probe: NodeJS.ProcessEnv = {}): Promise<LimitedCore> {
   const [mixed, controller] = (await freePorts(2)) as [number, number];
   const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
-  const probe = join(folder, "writes.json");
+  const written = join(folder, "writes.json");
   const arrivals = new Map<string, (bytes: number) => void>();
   const origin = createServer({ noDelay: true }, (socket) => serve(socket, arrivals));
   origin.listen({ port: 0, host: "0.0.0.0", backlog: 1024 });
@@ -44,7 +53,8 @@ export async function startLimited(block: string): Promise<LimitedCore> {
     {
       env: {
         NODE_OPTIONS: `--import=${new URL("write-probe.mjs", import.meta.url).pathname}`,
-        WEIR_WRITE_PROBE: probe,
+        WEIR_PROBE_FILE: written,
+        ...probe,
       },
     },
   );
@@ -71,8 +81,7 @@ export async function startLimited(block: string): Promise<LimitedCore> {
     async end() {
       await core.stop("SIGTERM");
       try {
-        const { most } = JSON.parse(readFileSync(probe, "utf8")) as { readonly most: number };
-        return most * 80;
+        return JSON.parse(readFileSync(written, "utf8")) as Written;
       } catch {
         return null; // not written: no socket of the runtime was given anything
       }

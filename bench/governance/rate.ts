@@ -44,11 +44,11 @@ export async function measureRate(
   await firstByte(all);
   await delay(spanMs);
   const arrived = [...shares];
-  const peak = await limited.end();
+  const written = await limited.end();
   const limitOr = bitsPerSecond === 0 ? all.bitsPerSecond : bitsPerSecond;
   return {
     bitsPerSecond: all.bitsPerSecond,
-    peak: peak === null ? null : peak / limitOr,
+    peak: written === null ? null : (written.most * 80) / limitOr,
     arrivedPeak: all.peakBitsPerSecond / limitOr,
     jain: jain(arrived),
   };
