@@ -9,8 +9,8 @@ export const network: RuleType = {
   allowsOptions: false,
   parse(text) {
     const payload = text.trim().toLowerCase();
-    if (payload !== "tcp" && payload !== "udp" && payload !== "icmp")
-      throw new ConfigError(`${show(text)} is no network: write tcp, udp or icmp`);
+    if (payload !== "tcp" && payload !== "udp")
+      throw new ConfigError(`${show(text)} is no network: write tcp or udp`);
     return {
       matcher: {
         reads: ["network"],
