@@ -40,6 +40,11 @@ export class Egress {
   }
 }
 
+/** For sockets that nothing else is configured for; null: none can leave now. */
+export function demandedOptions({ routingMark, interfaceName }: Egress): SocketOptions | null {
+  return interfaceName === null ? null : { routingMark, interfaceName };
+}
+
 /** Makes sockets with the configured options and what the egress demands at that moment. */
 export class EgressSockets {
   readonly #options: SocketOptions;

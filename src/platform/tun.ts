@@ -1,7 +1,10 @@
 /** The doors to TUN devices and what they need. Where a system cannot, the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
+import { EchoSocket, type OnEchoReply } from "./linux/icmp.ts";
+import { openLibc } from "./linux/libc.ts";
 import { TunDevices } from "./linux/tun.ts";
 import { openPoller } from "./linux/uv-poll.ts";
+import type { SocketOptions } from "./socket-maker.ts";
 
 export {
   CHECKSUM_VALID,
@@ -11,6 +14,7 @@ export {
   PACKET_AT,
   VNET_BYTES,
 } from "./linux/tun.ts";
+export type { EchoSocket } from "./linux/icmp.ts";
 export type { PacketBuffer, TunAsk, TunDevice, TunDevices } from "./linux/tun.ts";
 
 /** Throws `ConfigError` where this system has no TUN that this program can use. */
@@ -22,6 +26,14 @@ export function openTunDevices(key: string, system: string = process.platform): 
   if (NARROW.has(process.arch))
     throw new ConfigError(`${key}: needs a 64-bit system, this one is ${process.arch}`);
   return new TunDevices(process.getBuiltinModule("node:ffi"), poller);
+}
+
+/** Pings of our own. Null where this system has none. Throws `SystemError` where the process may not. */
+export function openEchoSocket(family: 4 | 6, options: SocketOptions, on: OnEchoReply): EchoSocket | null {
+  const libc = openLibc();
+  const poller = openPoller();
+  if (libc === null || poller === null) return null;
+  return new EchoSocket(process.getBuiltinModule("node:ffi"), libc, poller, { family, options, on });
 }
 
 /** The structures that the kernel reads differ there. */

@@ -8,11 +8,15 @@ import { openCapture, watchDefaultInterface } from "#capture/index.ts";
 import type { DefaultInterface } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { Session } from "#core/session.ts";
-import type { Egress } from "#net/egress.ts";
+import type { Metadata, Session } from "#core/session.ts";
+import { demandedOptions, type Egress } from "#net/egress.ts";
+import type { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { DEFAULT_KEEP_ALIVE } from "#net/keep-alive.ts";
+import type { SocketOptions } from "#platform/socket-maker.ts";
+import type { EchoFate } from "#tun/echoes.ts";
 import type { TunSettings } from "#tun/settings.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
+import { deafLearning, openBypass } from "./open-bypass.ts";
 import { dnsAnswers } from "./outbounds.ts";
 import type { Runtime } from "./runtime.ts";
 import { tunSettings } from "./tun-settings.ts";
@@ -22,8 +26,12 @@ export interface TunsEnv {
   readonly runtime: () => Runtime | null;
   readonly accept: (session: Session) => void;
   readonly egress: Egress;
+  readonly learning: KernelDirect;
   readonly log: Log;
 }
+
+/** Of a ping. */
+const DECISION_MS = 5_000;
 
 /** TUNs made ready for the next configuration. Disposing before `activate` puts back what was there before. */
 export interface TunChange extends AsyncDisposable {
@@ -54,6 +62,7 @@ export class Tuns implements AsyncDisposable {
     const before = this.#running;
     try {
       const wanted = tunSettings(config);
+      for (const text of deafLearning(config, wanted)) log.warning(text);
       const kept = before.filter(({ settings }) => wanted.some((next) => isDeepStrictEqual(next, settings)));
       const leaving = before.filter((tun) => !kept.includes(tun));
       await this.#stop(leaving);
@@ -148,8 +157,36 @@ export class Tuns implements AsyncDisposable {
     return undo;
   }
 
+  /** As sockets of DIRECT have them. */
+  #socketOptions(): SocketOptions | null {
+    const general = this.#env.runtime()?.config.general;
+    const demanded = demandedOptions(this.#env.egress);
+    if (general === undefined || (demanded === null && general.interfaceName === "")) return null;
+    return {
+      routingMark: demanded?.routingMark || general.routingMark,
+      interfaceName: general.interfaceName || (demanded?.interfaceName ?? ""),
+    };
+  }
+
+  async #decideEcho(metadata: Metadata): Promise<EchoFate> {
+    const runtime = this.#env.runtime();
+    if (runtime === null) return "drop";
+    try {
+      const { outbound, destination } = await runtime.router.route(
+        metadata,
+        AbortSignal.timeout(DECISION_MS),
+      );
+      if (outbound.rejects === true) return outbound.type === "RejectDrop" ? "drop" : "refuse";
+      const direct = outbound.type === "Direct" || outbound.type === "Compatible";
+      return direct && destination.ip === metadata.destination.ip ? "forward" : "answer";
+    } catch (error) {
+      this.#env.log.debug(() => `[ICMP] ${metadata.source.ip}: ${messageOf(error)}`);
+      return "answer";
+    }
+  }
+
   #tunEnv(): TunEnv {
-    const { runtime, accept, log } = this.#env;
+    const { runtime, accept, learning, log } = this.#env;
     return {
       accept,
       log,
@@ -158,9 +195,11 @@ export class Tuns implements AsyncDisposable {
         return dns === null ? null : dnsAnswers(dns, log);
       },
       keepAlive: () => runtime()?.config.general.keepAlive ?? DEFAULT_KEEP_ALIVE,
-      decide: () => {},
+      decideEcho: (metadata) => this.#decideEcho(metadata),
+      socketOptions: () => this.#socketOptions(),
       openEgress: (settings, device) => this.#openEgress(settings, device),
       openCapture: (plan) => openCapture(plan, { log }),
+      openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
       prefixesOf: () => [],
     };
   }

@@ -88,17 +88,31 @@ export class PacketWriter {
 
   /** An ICMP error about a packet, as if its destination had sent it. */
   unreachable(packet: Packet, what: keyof typeof UNREACHABLE): void {
-    const { family } = packet;
+    const { bytes, sourceAt, destinationAt, addressBytes, end } = packet;
+    const from = bytes.subarray(destinationAt, destinationAt + addressBytes);
+    const to = bytes.subarray(sourceAt, sourceAt + addressBytes);
+    this.unreachableFrom(from, to, bytes.subarray(PACKET_AT, end), what);
+  }
+
+  /** The same about `about`, a whole IP packet that went from `client` to `destination`. */
+  unreachableFrom(
+    destination: Uint8Array,
+    client: Uint8Array,
+    about: Uint8Array,
+    what: keyof typeof UNREACHABLE,
+  ): void {
+    const family = client.length === 4 ? 4 : 6;
     const headerBytes = (family === 4 ? V4_HEADER_BYTES : V6_HEADER_BYTES) + 8;
-    const quoted = Math.min(packet.length, MOST_ERROR_BYTES[family] - headerBytes);
-    const at = this.#answerTo(packet, family === 4 ? ICMP : ICMP6, 8 + quoted);
+    const quoted = Math.min(about.length, MOST_ERROR_BYTES[family] - headerBytes);
+    const protocol = family === 4 ? ICMP : ICMP6;
+    const at = this.#header(destination, client, protocol, 8 + quoted);
     const [type, code] = UNREACHABLE[what][family];
     this.#view.setUint8(at, type);
     this.#view.setUint8(at + 1, code);
     this.#view.setUint16(at + 2, 0);
     this.#view.setUint32(at + 4, 0);
-    this.#bytes.set(packet.bytes.subarray(PACKET_AT, PACKET_AT + quoted), at + 8);
-    this.#finish(at, 2, family === 4 ? ICMP : ICMP6, 8 + quoted);
+    this.#bytes.set(about.subarray(0, quoted), at + 8);
+    this.#finish(at, 2, protocol, 8 + quoted);
   }
 
   /** An ICMP message with a zero checksum field, the checksum filled in. False: longer than the MTU, not sent. */

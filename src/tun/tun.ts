@@ -17,11 +17,17 @@ import { PacketWriter } from "./packet-writer.ts";
 import { tunAddress, type TunSettings } from "./settings.ts";
 import { Stack, type StackAddress } from "./stack.ts";
 
-export interface TunEnv extends IntakeEnv, Pick<EchoEnv, "decide"> {
+export interface TunEnv extends IntakeEnv, EchoEnv {
   readonly log: Log;
   /** What sockets that leave must have while traffic is captured; in force before it is, until after. */
   readonly openEgress: (settings: TunSettings, device: string) => AsyncDisposable;
   readonly openCapture: (plan: CapturePlan) => Promise<Capture>;
+  /** Lets the kernel forward some traffic by itself; null: none. Ends before the capture. */
+  readonly openBypass: (
+    settings: TunSettings,
+    device: string,
+    capture: Capture,
+  ) => Promise<AsyncDisposable | null>;
   /** What these rule providers hold now, all in one list. */
   readonly prefixesOf: (providers: readonly string[]) => readonly Prefix[];
 }
@@ -159,7 +165,7 @@ async function openParts(settings: TunSettings, env: TunEnv): Promise<Parts> {
   };
   const listeners: TunListener[] = [];
   const writer = new PacketWriter(device, mtuOf(settings));
-  const echoes = undo.adopt(new Echoes({ ...env, settings, device, writer }), (opened) => opened.close());
+  const echoes = undo.adopt(new Echoes({ ...env, settings, writer }), (opened) => opened.close());
   const questions = new DnsQuestions(env, writer);
   const stack = new Stack({
     device,
@@ -194,6 +200,7 @@ async function openParts(settings: TunSettings, env: TunEnv): Promise<Parts> {
     settings.fileDescriptor > 0 || !autoRoute
       ? null
       : undo.use(await env.openCapture(planOf(settings, { device, inet4, inet6, redirectPort }, env)));
+  if (capture !== null) undo.use(await env.openBypass(settings, device.name, capture));
   const owned = undo.move();
   return {
     device,
