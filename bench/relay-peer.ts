@@ -1,18 +1,31 @@
 /**
  * The two ends of a relay measurement, each in a process of its own: `sink` answers, `load` asks. The first byte of a
- * connection says what it is for: D the sink sends without end, E it echoes, I it keeps quiet.
+ * connection says what it is for: D the sink sends without end, U it takes without end, E it echoes, I it keeps quiet.
  */
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-export type Task =
-  | { readonly kind: "throughput"; readonly port: number; readonly streams: number; readonly ms: number }
-  | { readonly kind: "connections"; readonly port: number; readonly parallel: number; readonly ms: number }
-  | { readonly kind: "latency"; readonly port: number; readonly rounds: number }
-  | { readonly kind: "hold"; readonly port: number; readonly count: number }
-  | { readonly kind: "release" };
+/** Where a subject listens. `socksTo`: it is asked by SOCKS5 for this port of the loopback; null: it leads there. */
+export interface Door {
+  readonly port: number;
+  readonly socksTo: number | null;
+}
+
+export type Task = { readonly door: Door } & (
+  | {
+      readonly kind: "throughput";
+      readonly way: "down" | "up";
+      readonly streams: number;
+      readonly ms: number;
+    }
+  | { readonly kind: "connections"; readonly parallel: number; readonly ms: number }
+  | { readonly kind: "latency"; readonly perSecond: number; readonly ms: number }
+  | { readonly kind: "hold"; readonly count: number }
+  | { readonly kind: "release" }
+);
+type Of<Kind extends Task["kind"]> = Extract<Task, { kind: Kind }>;
 
 /** Amounts of work done, and the time it took; for latency every round in µs, sorted. */
 export interface TaskResult {
@@ -24,16 +37,22 @@ export interface TaskResult {
 const HOST = "127.0.0.1";
 const BLOCK = Buffer.alloc(256 * 1024, "weir");
 
+function sendForEver(socket: Socket): void {
+  const more = (): void => {
+    while (!socket.destroyed && socket.write(BLOCK));
+  };
+  socket.on("drain", more);
+  more();
+}
+
 function serveSink(socket: Socket): void {
   socket.on("error", () => {}); // the load generator may leave in the middle
   socket.once("data", (first: Buffer) => {
     const kind = String.fromCharCode(first[0] as number);
-    if (kind === "D") {
-      const more = (): void => {
-        while (!socket.destroyed && socket.write(BLOCK));
-      };
-      socket.on("drain", more);
-      more();
+    if (kind === "D") sendForEver(socket);
+    else if (kind === "U") {
+      socket.write(first);
+      socket.on("data", release);
     } else if (kind === "E") {
       socket.write(first);
       socket.on("data", (chunk: Buffer) => socket.write(chunk));
@@ -42,40 +61,65 @@ function serveSink(socket: Socket): void {
   });
 }
 
-function open(port: number, on: (bytes: number) => void): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    // One static buffer: the load generator must cost less than what it measures.
-    const onread = { buffer: shared, callback: (bytes: number) => (on(bytes), true) };
-    const socket = connect({ port, host: HOST, noDelay: true, allowHalfOpen: true, onread });
-    socket.once("error", reject);
-    socket.once("connect", () => {
-      socket.off("error", reject);
-      socket.on("error", () => {}); // a reset at the end of a measurement
-      resolve(socket);
-    });
-  });
+/** Without it the sink would spend its time collecting what it has read. */
+function release({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) buffer.transfer(0);
+}
+
+/** Answers once the other end has acknowledged, where a greeting is needed; `on` gets all that comes behind it. */
+async function open({ port, socksTo }: Door, on: (bytes: number) => void): Promise<Socket> {
+  let greeted: ((bytes: number) => void) | null = null;
+  // One static buffer: the load generator must cost less than what it measures.
+  const onread = { buffer: shared, callback: (bytes: number) => ((greeted ?? on)(bytes), true) };
+  const socket = connect({ port, host: HOST, noDelay: true, allowHalfOpen: true, onread });
+  await once(socket, "connect");
+  socket.on("error", () => {}); // a reset at the end of a measurement
+  if (socksTo === null) return socket;
+  const heard = async (request: readonly number[], answerBytes: number): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let missing = answerBytes;
+    greeted = (bytes) => {
+      missing -= bytes;
+      if (missing <= 0) resolve();
+    };
+    socket.write(Buffer.from(request));
+    await promise;
+  };
+  await heard([5, 1, 0], 2);
+  await heard([5, 1, 0, 1, 127, 0, 0, 1, socksTo >> 8, socksTo & 255], 10);
+  greeted = null;
+  return socket;
 }
 const shared = Buffer.allocUnsafe(256 * 1024);
 
-async function throughput(port: number, streams: number, ms: number): Promise<TaskResult> {
-  let bytes = 0;
-  const sockets = await Promise.all(Array.from({ length: streams }, () => open(port, (n) => (bytes += n))));
-  for (const socket of sockets) socket.write("D");
-  await delay(200); // windows open
-  const [startBytes, startMs] = [bytes, performance.now()];
+async function throughput({ door, way, streams, ms }: Of<"throughput">): Promise<TaskResult> {
+  let received = 0;
+  const sockets = await Promise.all(
+    Array.from({ length: streams }, () => open(door, (bytes) => (received += bytes))),
+  );
+  for (const socket of sockets) {
+    socket.write(way === "down" ? "D" : "U");
+    if (way === "up") sendForEver(socket);
+  }
+  const moved = (): number =>
+    way === "down"
+      ? received
+      : sockets.reduce((sum, socket) => sum + socket.bytesWritten - socket.writableLength, 0);
+  await delay(300); // windows open, buffers fill
+  const [startBytes, startMs] = [moved(), performance.now()];
   await delay(ms);
-  const result = { amount: bytes - startBytes, seconds: (performance.now() - startMs) / 1_000 };
+  const result = { amount: moved() - startBytes, seconds: (performance.now() - startMs) / 1_000 };
   for (const socket of sockets) socket.resetAndDestroy();
   return result;
 }
 
-async function connections(port: number, parallel: number, ms: number): Promise<TaskResult> {
+async function connections({ door, parallel, ms }: Of<"connections">): Promise<TaskResult> {
   let amount = 0;
   const startMs = performance.now();
   const one = async (): Promise<void> => {
     while (performance.now() - startMs < ms) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const socket = await open(port, () => resolve());
+      const socket = await open(door, () => resolve());
       socket.write("E");
       await promise;
       socket.end();
@@ -87,34 +131,39 @@ async function connections(port: number, parallel: number, ms: number): Promise<
   return { amount, seconds: (performance.now() - startMs) / 1_000 };
 }
 
-async function latency(port: number, rounds: number): Promise<TaskResult> {
+/** One request after the other, at most so many a second: a machine that is not busy. */
+async function latency({ door, perSecond, ms }: Of<"latency">): Promise<TaskResult> {
   const samples: number[] = [];
   const message = Buffer.alloc(512, "E");
-  const { promise, resolve } = Promise.withResolvers<void>();
   let sentAtMs = 0;
-  const socket = await open(port, () => {
-    const nowMs = performance.now();
-    samples.push((nowMs - sentAtMs) * 1_000);
-    if (samples.length >= rounds) return resolve();
-    sentAtMs = nowMs;
-    socket.write(message);
+  let missing = 0;
+  const socket = await open(door, (bytes) => {
+    missing -= bytes;
+    if (missing <= 0) samples.push((performance.now() - sentAtMs) * 1_000);
   });
-  sentAtMs = performance.now();
-  const startMs = sentAtMs;
-  socket.write(message);
+  const startMs = performance.now();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setInterval(() => {
+    if (performance.now() - startMs > ms) resolve();
+    if (missing > 0) return;
+    missing = message.length;
+    sentAtMs = performance.now();
+    socket.write(message);
+  }, 1_000 / perSecond);
   await promise;
+  clearInterval(timer);
   socket.destroy();
-  const seconds = (performance.now() - startMs) / 1_000;
-  return { amount: rounds, seconds, samples: samples.slice(rounds / 10).sort((a, b) => a - b) };
+  const settled = samples.slice(samples.length / 10).sort((a, b) => a - b);
+  return { amount: samples.length, seconds: (performance.now() - startMs) / 1_000, samples: settled };
 }
 
 const held: Socket[] = [];
 
-async function hold(port: number, count: number): Promise<TaskResult> {
+async function hold({ door, count }: Of<"hold">): Promise<TaskResult> {
   const startMs = performance.now();
   while (held.length < count) {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const socket = await open(port, () => resolve());
+    const socket = await open(door, () => resolve());
     socket.write("I");
     await promise; // relayed all the way
     held.push(socket);
@@ -122,17 +171,17 @@ async function hold(port: number, count: number): Promise<TaskResult> {
   return { amount: count, seconds: (performance.now() - startMs) / 1_000 };
 }
 
-function release(): TaskResult {
+function releaseHeld(): TaskResult {
   const amount = held.length;
   for (const socket of held.splice(0)) socket.resetAndDestroy();
   return { amount, seconds: 0 };
 }
 
 function perform(task: Task): Promise<TaskResult> {
-  if (task.kind === "throughput") return throughput(task.port, task.streams, task.ms);
-  if (task.kind === "connections") return connections(task.port, task.parallel, task.ms);
-  if (task.kind === "latency") return latency(task.port, task.rounds);
-  return task.kind === "hold" ? hold(task.port, task.count) : Promise.resolve(release());
+  if (task.kind === "throughput") return throughput(task);
+  if (task.kind === "connections") return connections(task);
+  if (task.kind === "latency") return latency(task);
+  return task.kind === "hold" ? hold(task) : Promise.resolve(releaseHeld());
 }
 
 const [, , role] = process.argv;

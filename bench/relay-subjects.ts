@@ -14,6 +14,8 @@ import { startCore } from "../test/support/start-core.ts";
 export interface Subject extends AsyncDisposable {
   readonly name: string;
   readonly port: number;
+  /** Null: it does not speak SOCKS5. */
+  readonly socksPort: number | null;
   /** Null: no process of its own stands between load and sink. */
   readonly pid: number | null;
 }
@@ -36,40 +38,79 @@ export async function endOf(child: ChildProcess): Promise<void> {
 }
 
 export function noProxy(sinkPort: number): Promise<Subject> {
-  return Promise.resolve({ name: "no proxy", port: sinkPort, pid: null, async [Symbol.asyncDispose]() {} });
+  const [name, port] = ["no proxy", sinkPort];
+  return Promise.resolve({ name, port, socksPort: null, pid: null, async [Symbol.asyncDispose]() {} });
 }
 
-/** The program itself, with a listener that leads to the sink; it logs as it does by default. */
-export async function weir(sinkPort: number): Promise<Subject> {
+/** The program itself, with a listener that leads to the sink and one for SOCKS5; it logs as it does by default. */
+async function startWeir(name: string, sinkPort: number, relay: "auto" | "portable"): Promise<Subject> {
   const core = await startCore(`
+relay: ${relay}
 listeners:
   - { name: bench, type: tunnel, listen: 127.0.0.1, port: 0, network: [tcp], target: "127.0.0.1:${sinkPort}" }
+  - { name: socks, type: socks, listen: 127.0.0.1, port: 0 }
 rules:
   - MATCH,DIRECT
 `);
   const port = await core.port("bench");
-  return { name: "weir", port, pid: core.pid, [Symbol.asyncDispose]: () => core[Symbol.asyncDispose]() };
+  const socksPort = await core.port("socks");
+  return { name, port, socksPort, pid: core.pid, [Symbol.asyncDispose]: () => core[Symbol.asyncDispose]() };
 }
 
-/** The part of weir that relays, alone: no rules, no log. */
-export async function relayAlone(sinkPort: number): Promise<Subject> {
-  const { child, port } = await forkPeer("./relay-core.ts", [`${sinkPort}`]);
+export const weir = (sinkPort: number): Promise<Subject> => startWeir("weir", sinkPort, "auto");
+export const weirPortable = (sinkPort: number): Promise<Subject> =>
+  startWeir("weir portable", sinkPort, "portable");
+
+export async function barePipe(sinkPort: number): Promise<Subject> {
+  const { child, port } = await forkPeer("./relay-pipe.ts", [`${sinkPort}`]);
   const pid = child.pid as number;
-  return { name: "weir's relay alone", port, pid, [Symbol.asyncDispose]: () => endOf(child) };
+  return { name: "bare pipe", port, socksPort: null, pid, [Symbol.asyncDispose]: () => endOf(child) };
 }
 
 /** TCP mode as a distribution installs it. Null where it is not on the PATH. */
 export async function haproxy(sinkPort: number): Promise<Subject | null> {
   if (spawnSync("haproxy", ["-v"]).status !== 0) return null;
-  const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
   const port = await freePort();
-  const file = join(folder, "haproxy.cfg");
-  writeFileSync(file, haproxyConfig(port, sinkPort));
-  const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore" });
-  await listening(port);
+  const text = haproxyConfig(port, sinkPort);
+  return startOther("HAProxy", text, (file) => ["haproxy", "-db", "-f", file], { port, socksPort: null });
+}
+
+/** As a distribution installs it. Null where it is not on the PATH. */
+export async function v2ray(sinkPort: number): Promise<Subject | null> {
+  if (spawnSync("v2ray", ["-version"]).error !== undefined) return null;
+  const [port, socksPort] = [await freePort(), await freePort()];
+  const listen = "127.0.0.1";
+  const text = JSON.stringify({
+    log: { loglevel: "warning" },
+    inbounds: [
+      {
+        listen,
+        port,
+        protocol: "dokodemo-door",
+        settings: { address: listen, port: sinkPort, network: "tcp" },
+      },
+      { listen, port: socksPort, protocol: "socks", settings: { auth: "noauth" } },
+    ],
+    outbounds: [{ protocol: "freedom" }],
+  });
+  return startOther("v2ray", text, (file) => ["v2ray", "-config", file], { port, socksPort });
+}
+
+async function startOther(
+  name: string,
+  configText: string,
+  command: (file: string) => readonly string[],
+  ports: Pick<Subject, "port" | "socksPort">,
+): Promise<Subject> {
+  const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
+  const file = join(folder, "config.json");
+  writeFileSync(file, configText);
+  const [program, ...args] = command(file);
+  const child = spawn(program as string, args, { stdio: "ignore" });
+  await listening(ports.port);
   return {
-    name: "HAProxy",
-    port,
+    name,
+    ...ports,
     pid: child.pid as number,
     async [Symbol.asyncDispose]() {
       await endOf(child);

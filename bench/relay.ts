@@ -1,7 +1,7 @@
 /**
  * What the relay moves, how fast it takes connections, what latency it adds and what an idle connection weighs, beside
- * no proxy at all and HAProxy in the same interleaved run. Load and sink are processes of their own; all share the
- * machine, so ratios and CPU time say more than the absolute figures.
+ * no proxy at all, a bare pipe of the runtime, HAProxy and v2ray in the same interleaved run. Load and sink are
+ * processes of their own; all share the machine, so ratios and CPU time say more than the absolute figures.
  */
 import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
@@ -9,14 +9,16 @@ import { cpus } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Task, TaskResult } from "./relay-peer.ts";
 import {
+  barePipe,
   cpuSeconds,
   endOf,
   forkPeer,
   haproxy,
   noProxy,
-  relayAlone,
   residentBytes,
+  v2ray,
   weir,
+  weirPortable,
 } from "./relay-subjects.ts";
 import type { Subject } from "./relay-subjects.ts";
 
@@ -27,7 +29,7 @@ export type Out = (line: string) => void;
 const ROUNDS = 3;
 const THROUGHPUT_MS = 1_500;
 const CONNECTIONS_MS = 1_500;
-const LATENCY_ROUNDS = 5_000;
+const LATENCY_MS = 1_500;
 const IDLE_COUNTS = [1_000, 9_000];
 
 interface Column {
@@ -44,7 +46,10 @@ interface Row {
 interface Measurement {
   readonly title: string;
   readonly columns: readonly Column[];
-  run(load: ChildProcess, subject: Subject): Promise<Row>;
+  readonly rounds: number;
+  /** Only by those that speak SOCKS5. */
+  readonly bySocks?: true;
+  run(load: ChildProcess, subject: Subject, sinkPort: number): Promise<Row>;
 }
 
 const NO_CPU = Number.NaN;
@@ -54,85 +59,114 @@ async function ask(load: ChildProcess, task: Task): Promise<TaskResult> {
   return ((await once(load, "message")) as [TaskResult])[0];
 }
 
-const throughput = (streams: number): Measurement => ({
-  title: `throughput, ${streams} stream${streams > 1 ? "s" : ""}`,
+const plain = ({ port }: Subject) => ({ port, socksTo: null });
+
+const throughput = (streams: number, way: "down" | "up"): Measurement => ({
+  title: `throughput ${way}, ${streams} stream${streams > 1 ? "s" : ""}`,
+  rounds: ROUNDS,
   columns: [
     { title: "Gbit/s", digits: 2 },
     { title: "CPU s/GiB", digits: 3 },
   ],
-  async run(load, { port, pid }) {
-    const before = cpuSeconds(pid);
-    const { amount, seconds } = await ask(load, { kind: "throughput", port, streams, ms: THROUGHPUT_MS });
-    // The CPU time covers the 200 ms before the count begins, too: the same share for everyone.
-    const gib = (amount / 2 ** 30) * ((seconds + 0.2) / seconds);
-    const rate = (amount * 8) / seconds / 1e9;
-    return { rate, cells: [rate, pid === null ? NO_CPU : (cpuSeconds(pid) - before) / gib] };
+  async run(load, subject) {
+    const before = cpuSeconds(subject.pid);
+    const task = { kind: "throughput", door: plain(subject), way, streams, ms: THROUGHPUT_MS } as const;
+    const { amount, seconds } = await ask(load, task);
+    // The CPU time covers the 300 ms before the count begins, too: the same share for everyone.
+    const gib = (amount / 2 ** 30) * ((seconds + 0.3) / seconds);
+    const cpu = subject.pid === null ? NO_CPU : (cpuSeconds(subject.pid) - before) / gib;
+    const rate = (amount * 8) / 1e9 / seconds;
+    return { rate, cells: [rate, cpu] };
   },
 });
 
-const connections: Measurement = {
-  title: "new connections, 32 at a time",
+const connections = (bySocks: boolean): Measurement => ({
+  title: `new connections${bySocks ? " by SOCKS5" : ""}, 32 at a time`,
+  rounds: ROUNDS,
+  ...(bySocks ? { bySocks } : {}),
   columns: [
     { title: "per second", digits: 0 },
     { title: "CPU µs each", digits: 1 },
   ],
-  async run(load, { port, pid }) {
+  async run(load, subject, sinkPort) {
+    const { pid, socksPort } = subject;
     const before = cpuSeconds(pid);
-    const result = await ask(load, { kind: "connections", port, parallel: 32, ms: CONNECTIONS_MS });
+    const door = bySocks ? { port: socksPort ?? 0, socksTo: sinkPort } : plain(subject);
+    const result = await ask(load, { kind: "connections", door, parallel: 32, ms: CONNECTIONS_MS });
     const rate = result.amount / result.seconds;
     const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / result.amount;
     return { rate, cells: [rate, cpu] };
   },
-};
+});
 
 const latency: Measurement = {
-  title: "round trip of 512 bytes",
+  title: "round trip of 512 bytes, 1,000 a second at most",
+  rounds: ROUNDS,
   columns: [
     { title: "p50 µs", digits: 0 },
     { title: "p99 µs", digits: 0 },
     { title: "CPU µs each", digits: 1 },
   ],
-  async run(load, { port, pid }) {
+  async run(load, subject) {
+    const { pid } = subject;
     const before = cpuSeconds(pid);
-    const { samples = [] } = await ask(load, { kind: "latency", port, rounds: LATENCY_ROUNDS });
+    const task = { kind: "latency", door: plain(subject), perSecond: 1_000, ms: LATENCY_MS } as const;
+    const { amount, samples = [] } = await ask(load, task);
     const at = (share: number): number => samples[Math.floor(samples.length * share)] ?? Number.NaN;
-    const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / LATENCY_ROUNDS;
+    const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / amount;
     return { rate: 1 / at(0.5), cells: [at(0.5), at(0.99), cpu] };
   },
 };
 
 const idle = (count: number): Measurement => ({
   title: `${count} idle connections`,
+  rounds: 1,
   columns: [
+    { title: "MiB without any", digits: 1 },
     { title: "KiB each", digits: 1 },
-    { title: "CPU µs/s at rest", digits: 0 },
+    { title: "% of a core at rest", digits: 2 },
   ],
-  async run(load, { port, pid }) {
+  async run(load, subject) {
+    const { pid } = subject;
     const before = residentBytes(pid);
-    await ask(load, { kind: "hold", port, count });
-    await delay(300);
+    await ask(load, { kind: "hold", door: plain(subject), count });
+    await delay(1_000);
     const kib = (residentBytes(pid) - before) / 1024 / count;
     const cpuBefore = cpuSeconds(pid);
-    await delay(1_000);
-    const atRest = (cpuSeconds(pid) - cpuBefore) * 1e6;
-    await ask(load, { kind: "release" });
+    await delay(REST_MS);
+    const atRest = ((cpuSeconds(pid) - cpuBefore) * 100_000) / REST_MS;
+    await ask(load, { kind: "release", door: plain(subject) });
     await delay(300);
-    return pid === null ? { rate: NO_CPU, cells: [NO_CPU, NO_CPU] } : { rate: 1 / kib, cells: [kib, atRest] };
+    const cells = pid === null ? [NO_CPU, NO_CPU, NO_CPU] : [before / 2 ** 20, kib, atRest];
+    return { rate: 1 / kib, cells };
   },
 });
 
-const SUBJECTS = [noProxy, weir, relayAlone, haproxy];
+/** CPU time is counted in hundredths of a second. */
+const REST_MS = 10_000;
 
-/** One line a result. A ratio is the median over the rounds of weir against that subject in the same round. */
-export async function run(out: Out): Promise<void> {
+const SUBJECTS = [noProxy, weir, weirPortable, barePipe, haproxy, v2ray];
+const SKIPPED = "SKIP relay: haproxy or v2ray is not on the PATH (Debian packages haproxy, v2ray)";
+
+const MEASUREMENTS: readonly Measurement[] = [
+  ...(["down", "up"] as const).flatMap((way) => [1, 8, 64].map((streams) => throughput(streams, way))),
+  connections(false),
+  connections(true),
+  latency,
+  ...IDLE_COUNTS.map(idle),
+];
+
+/**
+ * One line a result. A ratio is the median over the rounds of weir against that subject in the same round. `only`: those
+ * measurements whose title has it.
+ */
+export async function run(out: Out, only = ""): Promise<void> {
   const sink = await forkPeer("./relay-peer.ts", ["sink"]);
   const { child: load } = await forkPeer("./relay-peer.ts", ["load"]);
   try {
     out(`relay: ${cpus().length} × ${cpus()[0]?.model}, ${process.version}, ${ROUNDS} interleaved rounds`);
-    for (const streams of [1, 8]) await compare(throughput(streams), ROUNDS, load, sink.port, out);
-    await compare(connections, ROUNDS, load, sink.port, out);
-    await compare(latency, ROUNDS, load, sink.port, out);
-    for (const count of IDLE_COUNTS) await compare(idle(count), 1, load, sink.port, out);
+    for (const measurement of MEASUREMENTS)
+      if (measurement.title.includes(only)) await compare(measurement, load, sink.port, out);
   } finally {
     await endOf(load);
     await endOf(sink.child);
@@ -141,22 +175,21 @@ export async function run(out: Out): Promise<void> {
 
 async function compare(
   measurement: Measurement,
-  rounds: number,
   load: ChildProcess,
   sinkPort: number,
   out: Out,
 ): Promise<void> {
-  const { title, columns } = measurement;
+  const { title, columns, rounds } = measurement;
   await using opened = new AsyncDisposableStack();
   const subjects: Subject[] = [];
   for (const open of SUBJECTS) {
     const subject = await open(sinkPort); // fresh processes: what came before left no memory behind
-    if (subject === null) out("SKIP relay HAProxy: haproxy is not on the PATH (Debian package haproxy)");
-    else subjects.push(opened.use(subject));
+    if (subject === null) out(SKIPPED);
+    else if (opened.use(subject).socksPort !== null || measurement.bySocks !== true) subjects.push(subject);
   }
   const rows = new Map<Subject, Row[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < rounds; round++)
-    for (const subject of subjects) rows.get(subject)?.push(await measurement.run(load, subject));
+    for (const subject of subjects) rows.get(subject)?.push(await measurement.run(load, subject, sinkPort));
   const own = rows.get(subjects.find(({ name }) => name === "weir") as Subject) ?? [];
   for (const [{ name }, of] of rows) {
     const cells = columns.map(({ title: unit, digits }, at) => {
@@ -174,4 +207,4 @@ function median(values: readonly number[]): number {
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }
 
-if (import.meta.main) await run((line) => console.log(line));
+if (import.meta.main) await run((line) => console.log(line), process.argv[2]);
