@@ -93,6 +93,7 @@ export class App implements AsyncDisposable {
       runtime: () => this.#runtime ?? null,
       accept: this.#accept,
       egress: env.host.egress,
+      learning: env.host.kernelDirect,
       log: env.host.log,
     });
   }

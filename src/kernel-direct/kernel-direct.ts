@@ -6,6 +6,7 @@ import type { FlowWatch } from "#core/flow-watch.ts";
 import type { Log } from "#core/log.ts";
 import type { Decision } from "#core/router.ts";
 import type { InboundInfo, Ip, Metadata } from "#core/session.ts";
+import type { Bypass } from "./bypass.ts";
 import { Consumer, type ConsumerOptions, type Sighting } from "./consumer.ts";
 
 /** What one runtime thinks of destinations. */
@@ -40,6 +41,10 @@ const WATCH_MS = 50;
 export class KernelDirect implements FlowWatch, Disposable {
   /** Whole addresses forgotten for want of room, since the process started. */
   evictions = 0;
+  /** Why the last classifier ended or could not be made; null since one was made. */
+  lastError: string | null = null;
+  /** One for each TUN that learns. */
+  readonly bypasses = new Set<Bypass>();
   readonly #log: Log;
   readonly #nowMs: () => number;
   readonly #consumers = new Set<Consumer>();

@@ -87,21 +87,22 @@ test("modes, a listener's proxy, a listener's rules", () => {
 const HOSTS = ["a.org", "www.a.org", "b.net", "www.b.net"];
 const ADDRESSES = ["9.9.9.9", "9.1.1.1", "8.8.8.8", "2001:db8::1"];
 const leaf = fc.constantFrom(
-  ...[
-    "DOMAIN,a.org",
-    "DOMAIN-SUFFIX,a.org",
-    "DOMAIN-SUFFIX,b.net",
-    "DOMAIN-KEYWORD,www",
-    "IP-CIDR,9.0.0.0/8",
-  ],
-  ...[
-    "IP-CIDR,8.8.8.8/32",
-    "IP-CIDR6,2001:db8::/32",
-    "SRC-IP-CIDR,10.0.0.0/8",
-    "SRC-PORT,1000",
-    "DST-PORT,443",
-  ],
-  ...["NETWORK,udp", "IN-NAME,tun", "IN-TYPE,TUN", "PROCESS-NAME,curl", "UID,1000", "DSCP,4"],
+  "DOMAIN,a.org",
+  "DOMAIN-SUFFIX,a.org",
+  "DOMAIN-SUFFIX,b.net",
+  "DOMAIN-KEYWORD,www",
+  "IP-CIDR,9.0.0.0/8",
+  "IP-CIDR,8.8.8.8/32",
+  "IP-CIDR6,2001:db8::/32",
+  "SRC-IP-CIDR,10.0.0.0/8",
+  "SRC-PORT,1000",
+  "DST-PORT,443",
+  "NETWORK,udp",
+  "IN-NAME,tun",
+  "IN-TYPE,TUN",
+  "PROCESS-NAME,curl",
+  "UID,1000",
+  "DSCP,4",
 );
 const condition = fc.oneof(
   { weight: 4, arbitrary: leaf },

@@ -1,10 +1,12 @@
 /** From the keys of `tun` to what the TUN and the capture of traffic are told. */
 import type { Config } from "#config/config.ts";
 import type { TunConfig } from "#config/sections/index.ts";
-import type { CaptureOptions } from "#core/capture.ts";
+import type { CaptureOptions, Prefix } from "#core/capture.ts";
 import type { Range } from "#core/fields.ts";
 import { ConfigError } from "#core/errors.ts";
+import type { BypassSettings } from "#core/kernel-direct.ts";
 import type { TunSettings } from "#tun/settings.ts";
+import { fakeRanges } from "./judge.ts";
 import { networkInterfaces } from "node:os";
 
 export const TUN_NAME = "DEFAULT-TUN";
@@ -13,16 +15,17 @@ const SKIP_IPV6_CHECK = "SKIP_SYSTEM_IPV6_CHECK";
 
 /** Every TUN that the configuration asks for, the block `tun` first. Throws `ConfigError`. */
 export function tunSettings(config: Config): readonly TunSettings[] {
-  const { tun, general } = config;
+  const { tun } = config;
   if (!tun.enable) return [];
-  return [settingsOf(tun, { name: TUN_NAME, ruleList: null, target: null }, general)];
+  return [settingsOf(tun, { name: TUN_NAME, ruleList: null, target: null }, config)];
 }
 
 function settingsOf(
   tun: TunConfig,
   place: Pick<TunSettings, "name" | "ruleList" | "target">,
-  { ipv6, routingMark }: Config["general"],
+  config: Config,
 ): TunSettings {
+  const { ipv6, routingMark } = config.general;
   if (tun.autoRedirect && routingMark !== 0)
     throw new ConfigError(
       "routing-mark: tun.auto-redirect marks every socket itself (auto-redirect-output-mark); take routing-mark out",
@@ -41,6 +44,7 @@ function settingsOf(
     forwardsIcmp: !tun.disableIcmpForwarding,
     loopbackAddresses: tun.loopbackAddress,
     capture: captureOptions(tun),
+    bypass: bypassSettings(tun, fakeRanges(config)),
     detectsInterface: tun.autoRoute && tun.autoDetectInterface,
     routeSets: tun.routeAddressSet.length === 0 ? null : tun.routeAddressSet,
     routeExcludeSets: tun.routeExcludeAddressSet.length === 0 ? null : tun.routeExcludeAddressSet,
@@ -73,6 +77,28 @@ function captureOptions(tun: TunConfig): CaptureOptions {
     outputMark: tun.autoRedirectOutputMark,
     fallbackRuleIndex: tun.autoRedirectIproute2FallbackRuleIndex,
     kernelDirect: tun.kernelDirect,
+  };
+}
+
+function bypassSettings(tun: TunConfig, fakeNetworks: readonly Prefix[]): BypassSettings | null {
+  if (!tun.kernelDirect) return null;
+  const classifier = {
+    interfaces: tun.kernelDirectEbpfInterfaces,
+    maxEntries: tun.kernelDirectEbpfMaxEntries,
+    flowEntries: tun.kernelDirectEbpfFlowEntries,
+    directMark: tun.kernelDirectEbpfMark,
+    proxyMark: tun.kernelDirectEbpfProxyMark,
+    inputMark: tun.autoRedirectInputMark,
+    proxyMode: tun.kernelDirectEbpfProxy,
+    redirects: tun.kernelDirectEbpfProxyRedirect,
+    directPrefixes: tun.kernelDirectEbpfDirectPrefixes,
+    proxyPrefixes: tun.kernelDirectEbpfProxyPrefixes,
+    required: tun.kernelDirectEbpfRequired,
+  };
+  return {
+    maxEntries: tun.kernelDirectMaxEntries,
+    fakeRanges: fakeNetworks,
+    classifier: tun.kernelDirectEbpf ? classifier : null,
   };
 }
 

@@ -1,6 +1,7 @@
 /** What a TUN is to be: plain data, so that two of them can be compared. */
 import type { CaptureOptions, TunAddress } from "#core/capture.ts";
 import { ConfigError } from "#core/errors.ts";
+import type { BypassSettings } from "#core/kernel-direct.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
 import { bytesOfIp, familyOf, ipFromBytes } from "#net/ip.ts";
 
@@ -28,6 +29,8 @@ export interface TunSettings {
   readonly forwardsIcmp: boolean;
   readonly loopbackAddresses: readonly Ip[];
   readonly capture: CaptureOptions;
+  /** What the kernel forwards by itself; null: nothing. */
+  readonly bypass: BypassSettings | null;
   /** Sockets that leave are bound to the device of the default route. */
   readonly detectsInterface: boolean;
   /** Names of rule providers; null: the key is not used. */

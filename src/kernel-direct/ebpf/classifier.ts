@@ -2,8 +2,9 @@
  * The classifier as a plane of kernel-direct: maps, program, ports. When anything fails it takes itself out of the way
  * first, so that nftables decides about every packet again (kernel-direct.md §4.8).
  */
+import type { Prefix } from "#core/capture.ts";
+import type { ClassifierSettings } from "#core/kernel-direct.ts";
 import type { Ip } from "#core/session.ts";
-import type { Cidr } from "#net/cidr.ts";
 import type { Changes, Plane } from "#kernel-direct/plane.ts";
 import type { Bpf } from "#platform/linux/bpf.ts";
 import { listLinks, type Link } from "#platform/linux/netlink/links.ts";
@@ -13,18 +14,10 @@ import { attach, removeLeftovers, resolvePorts } from "./ports.ts";
 import { addressPrefix, fixedContent, isIpv6, learntDecision, ownPrefix, type Decision } from "./prefixes.ts";
 import { classifierProgram, DECISION } from "./program.ts";
 
-export interface ClassifierOptions {
-  readonly interfaces: readonly string[];
-  readonly maxEntries: number;
-  readonly flowEntries: number;
-  readonly directMark: number;
-  readonly proxyMark: number;
-  readonly proxyMode: boolean;
+export interface ClassifierOptions extends Omit<ClassifierSettings, "required" | "redirects" | "inputMark"> {
   /** Name of the TUN that PROXY packets are sent into; null: they are marked. */
   readonly redirectTo: string | null;
-  readonly directPrefixes: readonly Cidr[];
-  readonly proxyPrefixes: readonly Cidr[];
-  readonly fakeRanges: readonly Cidr[];
+  readonly fakeRanges: readonly Prefix[];
 }
 
 export interface ClassifierEnv {

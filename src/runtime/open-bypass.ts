@@ -1,0 +1,36 @@
+/** kernel-direct of a TUN. */
+import { networkInterfaces } from "node:os";
+import type { Config } from "#config/config.ts";
+import type { Capture } from "#core/capture.ts";
+import type { Ip } from "#core/session.ts";
+import { Bypass, type BypassEnv } from "#kernel-direct/bypass.ts";
+import { parseIp } from "#net/ip.ts";
+import type { TunSettings } from "#tun/settings.ts";
+
+/** Null: the TUN does without. Throws `ConfigError`. */
+export async function openBypass(
+  { bypass, ruleList, target }: TunSettings,
+  place: { readonly device: string; readonly capture: Capture },
+  env: Pick<BypassEnv, "learning" | "log">,
+): Promise<Bypass | null> {
+  if (bypass === null) return null;
+  return Bypass.open(bypass, { ...place, inbound: { ruleList, target } }, { ...env, ownAddresses });
+}
+
+/** Learning needs to hear what clients ask. */
+export function deafLearning({ dns }: Config, wanted: readonly TunSettings[]): readonly string[] {
+  return wanted
+    .filter(({ bypass }) => bypass !== null)
+    .flatMap(({ dnsHijack }) => {
+      const only = "kernel-direct learns from live flows only";
+      if (!dns.enable) return [`dns.enable: is false, ${only}`];
+      if (dns.listen === null && dnsHijack.length === 0)
+        return [`tun.dns-hijack: is empty and dns.listen is not set, ${only}`];
+      return [];
+    });
+}
+
+function ownAddresses(): readonly Ip[] {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  return all.flatMap(({ address }) => parseIp(address) ?? []);
+}
