@@ -10,6 +10,8 @@ import type { Upgrade } from "./upgrade.ts";
 
 /** One record may start while the queue is below this; then the next waits until it has drained. Beyond: dropped. */
 const QUEUE_BYTES = 1_048_576;
+/** Of a record in parts no further part is made while so much waits. */
+const PARTS_QUEUE_BYTES = 262_144;
 const MAX_SUBSCRIBERS = 256;
 const PING_MS = 30_000;
 /** Clients have nothing to say; more than this in one message ends the connection. */
@@ -20,6 +22,11 @@ const VERSION = "13";
 export interface Subscriber {
   /** One JSON document. False: dropped, the client reads too slowly. */
   send(json: string): boolean;
+  /**
+   * One JSON document, made part by part as fast as the client takes it: however large it is, little of it waits. False:
+   * the one before has not left yet, nothing is made.
+   */
+  sendParts(parts: Iterable<string>): boolean;
   /** Bytes that the client has not taken yet. */
   readonly queuedBytes: number;
   /** Called once, also when the subscriber has gone already. */
@@ -86,7 +93,25 @@ function overWebSocket(socket: WebSocket): Subscriber {
   socket.on("pong", () => (answered = true));
   socket.on("error", () => socket.terminate()); // a client that breaks the protocol loses its connection
   socket.on("close", () => clearInterval(pinging));
-  return {
+  let isBusy = false;
+  /** Fragments of one message (RFC 6455 §5.4); pings may stand between them. */
+  const goOn = (parts: Iterator<string>): void => {
+    while (socket.readyState === socket.OPEN) {
+      const { value, done = false } = parts.next();
+      isBusy = !done;
+      if (done) return socket.send("", { fin: true });
+      const isFull = socket.bufferedAmount + value.length > PARTS_QUEUE_BYTES;
+      // once it has left; an error closes the socket
+      if (isFull) return socket.send(value, { fin: false }, () => guarded(subscriber, () => goOn(parts)));
+      socket.send(value, { fin: false });
+    }
+  };
+  const subscriber: Subscriber = {
+    sendParts(parts) {
+      if (isBusy || socket.readyState !== socket.OPEN || socket.bufferedAmount > 0) return false;
+      goOn(parts[Symbol.iterator]());
+      return true;
+    },
     send(json) {
       if (socket.readyState !== socket.OPEN || socket.bufferedAmount > QUEUE_BYTES) return false;
       socket.send(json);
@@ -104,6 +129,7 @@ function overWebSocket(socket: WebSocket): Subscriber {
       socket.terminate(); // the farewell is in the kernel by now or the client was not reading
     },
   };
+  return subscriber;
 }
 
 function ndjson(response: ServerResponse, headers: Record<string, string>): Subscriber {
@@ -115,6 +141,9 @@ function ndjson(response: ServerResponse, headers: Record<string, string>): Subs
       if (response.destroyed || response.writableLength > QUEUE_BYTES) return false;
       response.write(`${json}\n`);
       return true;
+    },
+    sendParts(parts) {
+      return response.writableLength === 0 && this.send([...parts].join(""));
     },
     get queuedBytes() {
       return response.writableLength;

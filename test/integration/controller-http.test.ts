@@ -99,6 +99,42 @@ test("requests that two parsers would read differently are refused", async () =>
   }
 });
 
+/** Behind a good head that says `chunked`: what a lenient parser would read as the end, and another would not. */
+const CHUNKS: readonly (readonly [name: string, body: string])[] = [
+  ["a size of 65 bits", "10000000000000000\r\n"],
+  ["a size that wraps round to 0", "10000000000000000\r\n\r\n"],
+  ["a size that wraps round to 5", "10000000000000005\r\nhello\r\n0\r\n\r\n"],
+  ["a size of 200 digits", `${"f".repeat(200)}\r\n`],
+  ["a negative size", "-1\r\n"],
+  ["a signed size", "+5\r\nhello\r\n0\r\n\r\n"],
+  ["a size with 0x", "0x5\r\nhello\r\n0\r\n\r\n"],
+  ["a size with underscores", "0_5\r\nhello\r\n0\r\n\r\n"],
+  ["no size", "\r\nhello\r\n0\r\n\r\n"],
+  ["a bare line feed behind the size", "5\nhello\r\n0\r\n\r\n"],
+  ["a bare line feed in an extension", "5;a\nb\r\nhello\r\n0\r\n\r\n"],
+  ["more data than the size says", "5\r\nhello!\r\n0\r\n\r\n"],
+  ["no line end behind the data", "5\r\nhello0\r\n\r\n"],
+];
+
+test("chunk sizes that two parsers would read differently are refused", async () => {
+  await using live = await liveController({ secret: SECRET });
+  for (const [name, body] of CHUNKS) {
+    live.control.connect("a.example");
+    using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    client.send(
+      `PUT /storage/x HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked\r\n\r\n${body}DELETE /connections HTTP/1.1\r\n${HEAD}\r\n`,
+    );
+    await client.closed();
+    assert.ok(
+      client.statuses.every((status) => status === 400),
+      `${name}: ${client.statuses.join()}`,
+    );
+    assert.equal(live.control.live.size, 1, name);
+    assert.equal(live.control.stored.size, 0, name);
+    live.control.live.clear();
+  }
+});
+
 test("garbage, other protocols and endless headers end with 4xx or a closed connection, and others go on", async () => {
   await using live = await liveController();
   const garbage = [

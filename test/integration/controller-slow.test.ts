@@ -6,8 +6,9 @@ import { liveController } from "../support/live-controller.ts";
 import { latencies, quantile, slowClients } from "../support/slow-clients.ts";
 
 const CROWD = 2000;
-/** The aim is 100 ms; the machine that runs the tests has other work too. */
-const BOUND_MS = 1000;
+const BOUND_MS = 100;
+/** The machine that runs the tests has other work too: what the crowd costs shows in every round, that in some. */
+const ROUNDS = 6;
 
 /** Both ends of every connection live in this process. */
 const NEEDED_FILES = 2 * CROWD + 200;
@@ -27,11 +28,15 @@ test(TITLE, { skip: tooFewFiles() }, async (context) => {
   await using live = await liveController();
   using crowd = await slowClients(live.port, CROWD);
   const connected = crowd.open;
-  const took = await latencies(live.port, 300);
-  const p99Ms = quantile(took, 0.99);
-  context.diagnostic(
-    `${connected} slow clients: median ${quantile(took, 0.5).toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`,
-  );
   assert.equal(connected, CROWD);
-  assert.ok(p99Ms < BOUND_MS, `p99 ${p99Ms} ms`);
+  const seenMs: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const took = await latencies(live.port, 300);
+    const p99Ms = quantile(took, 0.99);
+    seenMs.push(p99Ms);
+    const median = quantile(took, 0.5).toFixed(1);
+    context.diagnostic(`${crowd.open} slow clients: median ${median} ms, p99 ${p99Ms.toFixed(1)} ms`);
+    if (p99Ms < BOUND_MS) return;
+  }
+  assert.fail(`p99 of every round: ${seenMs.map((ms) => ms.toFixed(0)).join(", ")} ms`);
 });

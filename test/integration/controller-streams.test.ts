@@ -1,8 +1,16 @@
 /** WebSockets and newline-delimited JSON on real sockets. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { WebSocket, type ClientOptions } from "ws";
+import { ConnectionsWriter } from "#api/controller/connections-json.ts";
+import type { Call } from "#api/route.ts";
+import { Subscribers, type Subscriber } from "#api/subscriber.ts";
+import { takeUpgrade, type Upgrades } from "#api/upgrade.ts";
+import { MemoryControl } from "../support/memory-control.ts";
 import { liveController, type LiveController } from "../support/live-controller.ts";
 import { RawClient } from "../support/raw-http.ts";
 
@@ -154,7 +162,7 @@ test("logs: the subscriber's level filters, both forms, and leaving ends the wat
   assert.deepEqual(await everything.next(), { type: "warning", payload: "[TCP] dial" });
   everything.socket.close();
   await once(everything.socket, "close");
-  while (live.control.watcherCount > 1) await new Promise(setImmediate);
+  while (live.control.watcherCount > 1) await setImmediate();
 });
 
 test("a plain GET streams newline-delimited JSON until the client leaves", async () => {
@@ -173,7 +181,7 @@ test("a plain GET streams newline-delimited JSON until the client leaves", async
     assert.equal(Buffer.from(value as Uint8Array).toString(), `{"type":"info","payload":"${text}"}\n`);
   }
   leave.abort();
-  while (live.control.watcherCount > 0) await new Promise(setImmediate);
+  while (live.control.watcherCount > 0) await setImmediate();
 });
 
 test("client frames are ignored, pings answered, closing is noticed, nonsense costs only that connection", async () => {
@@ -223,7 +231,7 @@ for (const form of ["a WebSocket", "a plain GET"]) {
   });
 }
 
-test("5,000 sessions: a subscriber that does not read holds one snapshot, and no further one is made for it", async () => {
+test("5,000 sessions: a subscriber that does not read gets no further snapshot made", async () => {
   await using live = await liveController();
   for (let at = 0; at < 5000; at++) live.control.connect(`host-${at}.example`);
   const answer = (await (await fetch(`${live.url}/connections`)).json()) as { connections: unknown[] };
@@ -238,13 +246,52 @@ test("5,000 sessions: a subscriber that does not read holds one snapshot, and no
   );
   await stuck.until(/HTTP\/1\.1 101 /);
   stuck.socket.pause();
-  while (made === 0) await new Promise(setImmediate);
+  while (made === 0) await setImmediate();
   const before = made;
   using other = new Client(live, "/traffic"); // two seconds of its pace are forty intervals of the stuck one
   await other.next();
   await other.next();
   assert.ok(made - before <= 3, `${made - before} snapshots`); // what the kernel's buffers still took
 });
+
+for (const kind of ["records", "documents in parts"] as const)
+  test(`${kind}: at most 2 MiB wait for a WebSocket that never reads, and it gets whole messages in the end`, async () => {
+    const subscribers = new Subscribers();
+    const opened = Promise.withResolvers<Subscriber>();
+    const upgrades: Upgrades = new WeakMap();
+    const server = createServer();
+    const serve = (request: IncomingMessage): void => {
+      const reply = { hijack() {} } as Call["reply"];
+      const call = { upgrade: upgrades.get(request) ?? null, reply } as Call;
+      opened.resolve(subscribers.add(call) as Subscriber);
+    };
+    server.on("upgrade", takeUpgrade(upgrades, serve)).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const subscriber = await opened.promise;
+    await once(client, "open");
+    client.pause();
+    const control = new MemoryControl();
+    for (let at = 0; at < 5000; at++) control.connect(`host-${at}.example`);
+    const writer = new ConnectionsWriter(control);
+    const line = JSON.stringify({ type: "info", payload: "y".repeat(16_384) });
+    const offer = () => (kind === "records" ? subscriber.send(line) : subscriber.sendParts(writer.parts()));
+    let mostBytes = 0;
+    for (let at = 0; at < 1000; at++) {
+      offer();
+      mostBytes = Math.max(mostBytes, subscriber.queuedBytes);
+      if (at % 100 === 0) await setImmediate(); // the kernel takes what its buffers hold
+    }
+    assert.equal(offer(), false);
+    assert.ok(mostBytes > 100_000 && mostBytes <= 2 * 1_048_576, `${mostBytes} bytes`);
+    client.resume();
+    const [message] = (await once(client, "message")) as [Buffer];
+    const said = JSON.parse(message.toString()) as { payload?: string; connections?: unknown[] };
+    assert.ok(said.payload?.length === 16_384 || said.connections?.length === 5000);
+    client.terminate();
+    subscribers[Symbol.dispose]();
+    server.close();
+  });
 
 test("a fault of the core ends the stream that met it, nothing else", async () => {
   await using live = await liveController();
@@ -258,7 +305,7 @@ test("a fault of the core ends the stream that met it, nothing else", async () =
   Object.assign(live.control.connections, { totals: broken });
   await closed;
   assert.equal((await fetch(`${live.url}/connections`)).status, 500);
-  Object.assign(live.control.connections, real);
+  Object.assign(live.control.connections, { totals: real.totals });
   using again = new Client(live, "/connections");
   await again.next();
 });

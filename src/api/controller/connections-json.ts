@@ -15,6 +15,9 @@ interface Kept {
 
 /** How many texts one document makes to keep. */
 const NEWLY_KEPT = 300;
+/** A part is about 100 KiB: a tenth of what a slow reader may hold up, and few enough that each costs little. */
+const PART_CHARACTERS = 100_000;
+const PART_ENTRIES = 130;
 /** Stands before the first counter; text in between cannot hold it, its quotes would be escaped. */
 const UPLOAD = ',"upload":';
 
@@ -29,12 +32,18 @@ export class ConnectionsWriter {
   }
 
   write(): string {
+    return [...this.parts()].join("");
+  }
+
+  /** The same, made as it is asked for: a slow reader sees counters of different moments, and nobody keeps the whole. */
+  *parts(): Generator<string, undefined> {
     const { connections } = this.#control;
     const { uploadBytes, downloadBytes } = connections.totals();
     const memory = this.#control.memoryBytes();
-    const once: object[] = [];
+    let text = `{"downloadTotal":${downloadBytes},"uploadTotal":${uploadBytes},"memory":${memory},"connections":[`;
+    let separator = "";
     let newlyKept = 0;
-    let text = "";
+    let once: object[] = [];
     for (const entry of connections.entries()) {
       let head = this.#headOf(entry);
       if (head === null && entry.settled !== null && newlyKept < NEWLY_KEPT) {
@@ -42,10 +51,17 @@ export class ConnectionsWriter {
         head = this.#keep(entry, entry.settled);
       }
       if (head === null) once.push(shownOf(entry, this.#times));
-      else text += `${head}${entry.uploadBytes},"download":${entry.downloadBytes}},`;
+      else {
+        text += `${separator}${head}${entry.uploadBytes},"download":${entry.downloadBytes}}`;
+        separator = ",";
+      }
+      if (text.length < PART_CHARACTERS && once.length < PART_ENTRIES) continue;
+      yield text + listed(once, separator);
+      text = "";
+      separator = ",";
+      once = [];
     }
-    const list = once.length === 0 ? text.slice(0, -1) : text + JSON.stringify(once).slice(1, -1);
-    return `{"downloadTotal":${downloadBytes},"uploadTotal":${uploadBytes},"memory":${memory},"connections":[${list}]}`;
+    yield `${text}${listed(once, separator)}]}`;
   }
 
   #headOf({ metadata, settled, remoteHost }: ConnectionView): string | null {
@@ -76,6 +92,11 @@ class TimeTexts {
     }
     return `${this.#text}${String(atMs - second * 1000).padStart(3, "0")}+00:00`;
   }
+}
+
+/** Elements of a list behind the earlier ones. */
+function listed(entries: readonly object[], separator: string): string {
+  return entries.length === 0 ? "" : separator + JSON.stringify(entries).slice(1, -1);
 }
 
 /** The counters come last. */

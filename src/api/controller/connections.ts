@@ -69,8 +69,7 @@ function stream(
   const subscriber = subscribers.add(call);
   if (subscriber === null) return;
   const tick = (): void => {
-    // a snapshot is large: the next one waits until the last has left, so a slow reader holds one at most
-    if (subscriber.queuedBytes === 0) subscriber.send(writer.write());
+    subscriber.sendParts(writer.parts()); // a slow reader gets the next one when it has taken this
   };
   guarded(subscriber, tick);
   every(intervalMs, subscriber, tick);
