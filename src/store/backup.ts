@@ -38,6 +38,10 @@ export class Store implements Disposable {
     this.#backup = backup;
     this.#generation = primary.generation;
     if (backup.generation !== primary.generation) this.#compare();
+    if (this.#behind.size > 0)
+      options.log.info(
+        `${backup.path}: ${this.#behind.size} records are older than in ${primary.path}; the next change takes them along`,
+      );
   }
 
   /**
@@ -217,16 +221,26 @@ function repair(
   const isSound = found instanceof KeyValueFile;
   if (isSound) found.abandon();
   if (found instanceof DamageError || (isSound && found.wasTouched)) {
-    const aside = `${path}.corrupt-${Math.trunc(nowMs() / 1000)}`;
+    const aside = freeName(`${path}.corrupt-${Math.trunc(nowMs() / 1000)}`);
     log.error(
       `${isSound ? `${path}: bytes have changed while nobody had it open` : why(found)}; kept as ${aside}, healed from ${source.path}`,
     );
     for (const suffix of ["", "-wal"])
       if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
-  }
+  } else
+    log.warning(
+      `${path}: ${isSound ? `generation ${found.generation}, while` : "missing;"} ${source.path} has generation ${source.generation}; healed from it`,
+    );
   for (const suffix of ["-wal", ".sum"]) rmSync(path + suffix, { force: true });
   renameSync(made, path);
   return KeyValueFile.open(path, parts); // decodes all of it
+}
+
+/** Two files that were damaged within a second are both kept. */
+function freeName(wanted: string): string {
+  let name = wanted;
+  for (let at = 2; existsSync(name); at++) name = `${wanted}-${at}`;
+  return name;
 }
 
 function* allRecords(source: KeyValueFile, parts: readonly string[]): Generator<SealedChange> {

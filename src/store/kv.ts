@@ -51,7 +51,7 @@ export class KeyValueFile implements Disposable {
     this.path = path;
     this.wasTouched = wasTouched;
     this.#parts = parts;
-    this.#database = connect(path, parts);
+    this.#database = connect(path, new Set(["meta", ...parts]));
     this.#identity = identityOf(path);
     this.#root = { generation: 0, rows: {} };
   }
@@ -59,7 +59,7 @@ export class KeyValueFile implements Disposable {
   /** Opens and decodes all of it. Throws `DamageError`, `ForeignFileError`, `StoreError`. */
   static open(path: string, parts: readonly string[]): KeyValueFile {
     checkFile(path);
-    if (firstByte(path) === 0x7b)
+    if (looksLikeJson(path))
       throw new ForeignFileError(
         `${path}: this is a JSON state file; weir users import takes its users over`,
       );
@@ -80,6 +80,7 @@ export class KeyValueFile implements Disposable {
     rmSync(path + SUM_SUFFIX, { force: true });
     createFile(path);
     const file = orDamaged(path, () => new KeyValueFile(path, parts, false));
+    orDamaged(path, () => file.#makeTables(["meta", ...parts]));
     const root = { generation: 0, rows: Object.fromEntries(parts.map((part) => [part, 0])) };
     file.#transaction(() => {
       file.#putMeta("schema", uint64(SCHEMA_VERSION));
@@ -175,7 +176,14 @@ export class KeyValueFile implements Disposable {
     }
   }
 
-  /** Everything is there and decodes. */
+  #makeTables(tables: readonly string[]): void {
+    for (const table of tables)
+      this.#database.exec(
+        `CREATE TABLE IF NOT EXISTS "${table}" (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID`,
+      );
+  }
+
+  /** Everything is there and decodes. A part that the file does not know of is made. */
   #verify(): void {
     const [check] = this.#database.prepare("PRAGMA integrity_check(1)").all();
     if (check?.["integrity_check"] !== "ok")
@@ -185,6 +193,7 @@ export class KeyValueFile implements Disposable {
       throw new ForeignFileError(`${this.path}: schema ${schema}, this version knows ${SCHEMA_VERSION}`);
     this.#rootBlob = this.#metaBlob("root");
     const root = JSON.parse(this.#meta("root").toString()) as Root;
+    this.#makeTables(this.#parts.filter((part) => root.rows[part] === undefined));
     for (const part of this.#parts) {
       let found = 0;
       for (const [key, blob] of this.blobs(part)) {
@@ -209,7 +218,7 @@ export class KeyValueFile implements Disposable {
 
   /** Answers with what it wrote. */
   #putRoot(root: Root, nowMs: number): Uint8Array {
-    this.#putMeta("checkpoint", uint64(BigInt(Math.trunc(nowMs))));
+    this.#putMeta("checkpoint", uint64(BigInt(Math.max(0, Math.trunc(nowMs)))));
     return this.#putMeta("root", Buffer.from(JSON.stringify(root)));
   }
 
@@ -222,21 +231,25 @@ export class KeyValueFile implements Disposable {
   }
 }
 
-function connect(path: string, parts: readonly string[]): DatabaseSync {
+function connect(path: string, tables: ReadonlySet<string>): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
+    refuseForeign(path, database, tables); // before anything is written to it
     // Exclusive: nobody else writes, and no shared index file lies beside. What was deleted is overwritten: it was a secret.
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     database.exec("PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF");
-    for (const table of ["meta", ...parts])
-      database.exec(
-        `CREATE TABLE IF NOT EXISTS "${table}" (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID`,
-      );
     return database;
   } catch (error) {
     database.close();
     throw error;
   }
+}
+
+/** A database that has tables but none of ours is somebody else's. Throws `ForeignFileError`. */
+function refuseForeign(path: string, database: DatabaseSync, own: ReadonlySet<string>): void {
+  const found = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  if (found.length > 0 && !found.some(({ name }) => own.has(String(name))))
+    throw new ForeignFileError(`${path}: a database of another kind, with ${found.length} tables`);
 }
 
 /** https://sqlite.org/rescode.html */
@@ -258,15 +271,20 @@ function orDamaged<T>(path: string, work: () => T): T {
   }
 }
 
-function firstByte(path: string): number | undefined {
+/** A database whose first byte was changed to a brace is a damaged database. */
+function looksLikeJson(path: string): boolean {
   const descriptor = openSync(path, "r");
   try {
-    const byte = new Uint8Array(1);
-    return readSync(descriptor, byte) === 1 ? byte[0] : undefined;
+    const bytes = Buffer.alloc(MAGIC.length);
+    const read = readSync(descriptor, bytes);
+    return read > 0 && bytes[0] === 0x7b && !bytes.subarray(1).equals(MAGIC.subarray(1));
   } finally {
     closeSync(descriptor);
   }
 }
+
+/** What every SQLite file begins with: https://sqlite.org/fileformat.html §1.3.1 */
+const MAGIC = Buffer.from("SQLite format 3\0");
 
 /** True also where nobody summed up: after a crash the log is still there, and the records speak for themselves. */
 function agreesWithSum(path: string): boolean {

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
@@ -196,4 +197,72 @@ test("a file that was replaced while in use is not written to", () => {
   writeFileSync(at.path, other, { mode: 0o600 });
   assert.throws(() => store.commit([put(1)], { backup: false }), ConflictError);
   assert.ok(new ConflictError("") instanceof StoreError);
+});
+
+test("a database of another kind is refused and left as it is", () => {
+  using at = folder();
+  {
+    using other = new DatabaseSync(at.path);
+    other.exec("CREATE TABLE entry (bucket TEXT, key TEXT); INSERT INTO entry VALUES ('a', 'b')");
+  }
+  chmodSync(at.path, 0o600);
+  const before = readFileSync(at.path);
+  assert.throws(() => open(at.path), ForeignFileError);
+  assert.deepEqual(readFileSync(at.path), before);
+});
+
+test("a first byte that was changed to a brace is damage, not a document", () => {
+  using at = folder();
+  filled(at.path);
+  const bytes = readFileSync(at.path);
+  bytes[0] = 0x7b;
+  writeFileSync(at.path, bytes);
+  using store = open(at.path);
+  assert.deepEqual(contents(store), WANTED);
+});
+
+test("a part that an older file has not got is made, one that it had is damage", () => {
+  using at = folder();
+  filled(at.path);
+  const parts = [...PARTS, "more"];
+  {
+    using store = Store.open({ path: at.path, parts, nowMs: () => 1, log: SILENT });
+    store.commit([{ part: "more", key: "a", value: valueOf(1) }], { backup: true });
+  }
+  {
+    using file = new DatabaseSync(at.path);
+    file.exec("DROP TABLE more");
+  }
+  using store = Store.open({ path: at.path, parts, nowMs: () => 1, log: SILENT });
+  assert.deepEqual(store.get("more", "a"), valueOf(1));
+});
+
+test("two damaged files of one second are both kept", () => {
+  using at = folder();
+  filled(at.path);
+  for (let times = 0; times < 2; times++) {
+    writeFileSync(at.path, `nonsense ${times}`, { mode: 0o600 });
+    open(at.path)[Symbol.dispose]();
+  }
+  const kept = readdirSync(at.home).filter((name) => name.startsWith("s.db.corrupt-"));
+  assert.deepEqual(kept.map((name) => readFileSync(join(at.home, name), "utf8")).sort(), [
+    "nonsense 0",
+    "nonsense 1",
+  ]);
+});
+
+test("a clock that steps back stops nothing", () => {
+  using at = folder();
+  let nowMs = 1_785_312_000_000;
+  const openNow = () => Store.open({ path: at.path, parts: PARTS, nowMs: () => nowMs, log: SILENT });
+  {
+    using store = openNow();
+    store.commit([put(1)], { backup: true });
+    nowMs -= 365 * 86_400_000;
+    store.commit([put(2)], { backup: true });
+  }
+  nowMs = -5;
+  using store = openNow();
+  store.commit([put(3)], { backup: true });
+  assert.deepEqual([...contents(store).keys()].sort(), ["k1", "k2", "k3"]);
 });
