@@ -15,7 +15,7 @@ export {
   VNET_BYTES,
 } from "./linux/tun.ts";
 export type { EchoSocket } from "./linux/icmp.ts";
-export type { PacketBuffer, TunAsk, TunDevice, TunDevices } from "./linux/tun.ts";
+export type { PacketDevice, PacketBuffer, TunAsk, TunDevice, TunDevices } from "./linux/tun.ts";
 
 /** Throws `ConfigError` where this system has no TUN that this program can use. */
 export function openTunDevices(key: string, system: string = process.platform): TunDevices {

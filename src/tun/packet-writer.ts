@@ -1,5 +1,11 @@
 /** Packets that are made here: UDP replies, resets, ICMP errors (RFC 768, 792, 4443, 9293 §3.10.7.1). */
-import { MOST_PACKET_BYTES, NEEDS_CHECKSUM, PACKET_AT, type TunDevice, VNET_BYTES } from "#platform/tun.ts";
+import {
+  MOST_PACKET_BYTES,
+  NEEDS_CHECKSUM,
+  PACKET_AT,
+  type PacketDevice,
+  VNET_BYTES,
+} from "#platform/tun.ts";
 import { fold, pseudoSum, sumOf } from "./checksum.ts";
 import { ICMP, ICMP6, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./packet.ts";
 import { type Packet, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
@@ -22,7 +28,7 @@ export const UNREACHABLE = {
 } as const;
 
 export class PacketWriter {
-  readonly #device: TunDevice;
+  readonly #device: PacketDevice;
   readonly #mtu: number;
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -30,7 +36,7 @@ export class PacketWriter {
   #whole: Uint8Array | null = null;
   #identification = 0;
 
-  constructor(device: TunDevice, mtu: number) {
+  constructor(device: PacketDevice, mtu: number) {
     this.#device = device;
     this.#mtu = mtu;
     this.#bytes = device.outgoing.bytes;

@@ -3,7 +3,7 @@ import type { TunAddress } from "#core/capture.ts";
 import type { Ip } from "#core/session.ts";
 import { parseCidr, type Cidr } from "#net/cidr.ts";
 import { bytesOfIp } from "#net/ip.ts";
-import { CHECKSUM_VALID, NEEDS_CHECKSUM, type TunDevice, VNET_BYTES } from "#platform/tun.ts";
+import { CHECKSUM_VALID, NEEDS_CHECKSUM, type PacketDevice, VNET_BYTES } from "#platform/tun.ts";
 import { fold, pseudoSum, sumOf } from "./checksum.ts";
 import type { Hijack } from "./hijack.ts";
 import { NatTable } from "./nat-table.ts";
@@ -18,7 +18,7 @@ export interface StackAddress extends TunAddress {
 }
 
 export interface StackEnv extends Pick<UdpSessionsEnv, "open" | "tooLong"> {
-  readonly device: TunDevice;
+  readonly device: PacketDevice;
   readonly writer: PacketWriter;
   /** Null: the family has no address on the device, and its packets are dropped. */
   readonly inet4: StackAddress | null;
@@ -166,7 +166,7 @@ export function swapAddresses({ view, sourceAt, destinationAt, addressBytes }: P
 }
 
 /** Answers an echo request in the place of its destination. */
-export function echoBack(packet: Packet, device: TunDevice): void {
+export function echoBack(packet: Packet, device: PacketDevice): void {
   const { view, transportAt, protocol, addressBytes, sourceAt } = packet;
   swapAddresses(packet);
   view.setUint8(transportAt, protocol === ICMP ? 0 : 129);

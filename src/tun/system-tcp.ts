@@ -2,7 +2,7 @@
  * TCP of the system stack: packets of clients are turned towards a listener of the kernel, and its packets back, by
  * changing addresses and ports where they lie. What is TCP about TCP stays with the kernel.
  */
-import { NEEDS_CHECKSUM, PACKET_AT, type TunDevice } from "#platform/tun.ts";
+import { NEEDS_CHECKSUM, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
 import { adjust, adjustPartial, sumOf, takenFrom } from "./checksum.ts";
 import type { NatTable } from "./nat-table.ts";
 import type { Packet } from "./packet.ts";
@@ -22,7 +22,7 @@ export interface SystemTcpEnv {
   readonly next: Uint8Array;
   readonly listenPort: number;
   readonly nat: NatTable;
-  readonly device: TunDevice;
+  readonly device: PacketDevice;
   readonly writer: PacketWriter;
   /** May this packet's flow be opened? False: it is refused with a reset. */
   readonly admits: (packet: Packet) => boolean;

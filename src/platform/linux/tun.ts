@@ -89,6 +89,9 @@ export class TunDevices {
   }
 }
 
+/** What the stack needs of a device. */
+export type PacketDevice = Pick<TunDevice, "hasHeader" | "incoming" | "outgoing" | "write">;
+
 export class TunDevice implements Disposable {
   readonly name: string;
   readonly index: number;
