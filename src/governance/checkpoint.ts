@@ -148,7 +148,10 @@ export class Checkpoint implements Disposable {
     this.lastSeconds = nowSeconds;
   }
 
-  /** What changed since the last second, so that a crash loses one second at most. Throws `StoreError`. */
+  /**
+   * What changed since the last second, so that a crash loses one second at most; in both files, because a log with a
+   * changed byte ends there without a word. Throws `StoreError`.
+   */
   journal({ states, reports }: Books): void {
     const changes: RecordChange[] = [];
     const written: { journalDirty: boolean }[] = [];
@@ -163,7 +166,7 @@ export class Checkpoint implements Disposable {
         written.push(series);
       }
     if (changes.length === 0) return;
-    this.#store.commit(changes, { backup: false });
+    this.#store.commit(changes, { backup: true });
     for (const one of written) one.journalDirty = false;
     for (const { key } of changes) this.#journalKeys.add(key);
   }
