@@ -27,6 +27,10 @@ export interface Cell {
   readonly padding: boolean;
   readonly udp: "none" | "native" | "xudp" | "packetaddr" | "uot";
   readonly xhttpMode: string;
+  /** What TLS offers, where it is not the carrier's usual. */
+  readonly alpn: readonly string[] | null;
+  /** Of ss. */
+  readonly plugin: "none" | "obfs-http" | "obfs-tls" | "v2ray-plugin";
 }
 
 function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell {
@@ -44,6 +48,8 @@ function cell(name: string, protocol: Protocol, more: Partial<Cell> = {}): Cell 
     padding: false,
     udp,
     xhttpMode: "",
+    alpn: null,
+    plugin: "none",
     ...more,
   };
 }
@@ -62,6 +68,10 @@ export const CELLS: readonly Cell[] = [
   cell("tls", "vless"),
   cell("tls packetaddr", "vless", { udp: "packetaddr" }),
   cell("tls plain udp", "vless", { udp: "native" }),
+  cell("bare plain udp", "vless", { tls: false, udp: "native" }),
+  ...(["ws", "h2"] as const).map((network) =>
+    cell(`${network} plain udp`, "vless", { network, udp: "native" }),
+  ),
   cell("vision", "vless", { vision: true }),
   cell("ws", "vless", { network: "ws" }),
   cell("httpupgrade", "vless", { network: "httpupgrade" }),
@@ -70,7 +80,13 @@ export const CELLS: readonly Cell[] = [
   cell("xhttp packet-up", "vless", { network: "xhttp", xhttpMode: "packet-up" }),
   cell("xhttp stream-up", "vless", { network: "xhttp", xhttpMode: "stream-up" }),
   cell("xhttp stream-one", "vless", { network: "xhttp", xhttpMode: "stream-one" }),
-  cell("mux.cool", "vless", { mux: "cool" }),
+  ...["packet-up", "stream-up", "stream-one"].map((xhttpMode) =>
+    cell(`xhttp ${xhttpMode} over HTTP/1.1`, "vless", { network: "xhttp", xhttpMode, alpn: ["http/1.1"] }),
+  ),
+  cell("mux.cool", "vless", { mux: "cool", udp: "native" }),
+  cell("mux.cool", "trojan", { mux: "cool" }),
+  ss("aes-128-gcm", { name: "ss mux.cool", mux: "cool" }),
+  cell("vision smux", "vless", { vision: true, mux: "smux" }),
   cell("tls", "trojan"),
   cell("ws", "trojan", { network: "ws" }),
   cell("grpc", "trojan", { network: "grpc" }),
@@ -82,11 +98,14 @@ export const CELLS: readonly Cell[] = [
   cell("grpc", "vmess", { network: "grpc", cipher: "auto" }),
   cell("xudp", "vmess", { tls: false, cipher: "auto", udp: "xudp" }),
   cell("packetaddr", "vmess", { tls: false, cipher: "auto", udp: "packetaddr" }),
-  cell("mux.cool", "vmess", { tls: false, cipher: "auto", mux: "cool" }),
+  cell("mux.cool", "vmess", { tls: false, cipher: "auto", mux: "cool", udp: "native" }),
   ss("aes-128-gcm"),
   ss("aes-256-gcm"),
   ss("chacha20-ietf-poly1305"),
   ss("aes-128-gcm", { name: "ss uot", udp: "uot" }),
+  ...(["obfs-http", "obfs-tls", "v2ray-plugin"] as const).map((plugin) =>
+    ss("aes-128-gcm", { name: `ss ${plugin}`, plugin, udp: "none" }),
+  ),
   ss("2022-blake3-aes-128-gcm", { key: base64(16, 1) }),
   ss("2022-blake3-aes-256-gcm", { key: base64(32, 2) }),
   ss("2022-blake3-chacha20-poly1305", { key: base64(32, 3) }),

@@ -37,6 +37,15 @@ function speaker(dialect: Dialect): Speaker {
   };
 }
 
+const MUXES = { smux: "smux", yamux: "yamux", h2mux: "h2mux", cool: "mux.cool" };
+
+function pluginOf({ plugin }: Cell): object {
+  if (plugin === "none") return {};
+  if (plugin === "v2ray-plugin")
+    return { plugin, "plugin-opts": { mode: "websocket", host: NAME, path: PATH, mux: true } };
+  return { plugin: "obfs", "plugin-opts": { mode: plugin.slice(5), host: NAME } };
+}
+
 const TYPES = { ss: "shadowsocks", socks5: "socks" } as Partial<Record<string, string>>;
 
 function listener(cell: Cell, port: number): object {
@@ -94,9 +103,11 @@ function proxy(cell: Cell, port: number): object {
     ...(protocol === "vless" || protocol === "vmess" ? { "packet-encoding": packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { "udp-over-tcp": true, "udp-over-tcp-version": 2 } : {}),
     ...carrier(cell, network),
-    ...(mux === "none" || mux === "cool"
+    ...(cell.alpn === null ? {} : { alpn: cell.alpn }),
+    ...(mux === "none"
       ? {}
-      : { smux: { enabled: true, protocol: mux, padding: cell.padding, "max-connections": 4 } }),
+      : { smux: { enabled: true, protocol: MUXES[mux], padding: cell.padding, "max-connections": 4 } }),
+    ...pluginOf(cell),
   };
 }
 
@@ -113,18 +124,17 @@ function carrier(cell: Cell, network: Cell["network"]): object {
   return blocks[network];
 }
 
-const anywhere = ({ mux }: Cell): boolean => mux !== "cool"; // the ray family's own client
 /** mihomo's servers do not know packetaddr, and its vless client wraps every packet twice. */
 const mihomoCan = (cell: Cell): boolean =>
-  anywhere(cell) && cell.udp !== "packetaddr" && cell.network !== "xhttp";
+  cell.mux !== "cool" && cell.udp !== "packetaddr" && cell.network !== "xhttp" && cell.plugin === "none";
 
 export const weir = (program: string): Speaker =>
   speaker({
     program,
     version: ["-v"],
     command: (file) => [program, "-d", "{}/", "-f", file],
-    serves: () => true,
-    dials: (cell) => anywhere(cell) && cell.xhttpMode !== "stream-up",
+    serves: ({ plugin }) => plugin === "none",
+    dials: () => true,
   });
 
 export const mihomo: Speaker = speaker({

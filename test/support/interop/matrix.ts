@@ -8,13 +8,16 @@ import { startPeerWithFiles } from "../peer-folder.ts";
 import { anytlsGo } from "./anytls-go.ts";
 import { type Cell, CELLS } from "./cells.ts";
 import { mihomo, weir } from "./clash.ts";
+import { shadowsocksLibev, trojan } from "./debian.ts";
 import { v2ray, xray } from "./ray.ts";
 import { singBox } from "./sing-box.ts";
 import type { Launch, Speaker } from "./speaker.ts";
 import { type Amounts, drive, type Results } from "./traffic.ts";
 
+export const PEERS: readonly Speaker[] = [singBox, xray, mihomo, v2ray, anytlsGo, trojan, shadowsocksLibev];
+
 const HELP = `Talks to other programs on loopback, each as our server and as our client, and prints a table.
-  --peers a,b       of ${[singBox, xray, mihomo, v2ray, anytlsGo].map(({ program }) => program).join(", ")}; taken from the PATH
+  --peers a,b       of ${PEERS.map(({ program }) => program).join(", ")}; taken from the PATH
   --cells text      only cells whose name holds the text
   --sides out,in    out: our client, their server; in: the reverse
   --mib n           bulk each way, in MiB (64)
@@ -22,7 +25,6 @@ const HELP = `Talks to other programs on loopback, each as our server and as our
 
 const root = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))));
 export const ours = weir(join(root, "bin", "weir"));
-export const PEERS: readonly Speaker[] = [singBox, xray, mihomo, v2ray, anytlsGo];
 
 export type Side = "out" | "in";
 

@@ -23,16 +23,23 @@ function speaker(dialect: Dialect): Speaker {
     program: dialect.program,
     version: dialect.version,
     server(cell, port) {
-      if (!dialect.knows(cell) || !dialect.serves(cell) || cell.mux === "cool") return null; // we have no client for it
+      if (!dialect.knows(cell) || !dialect.serves(cell)) return null;
       return launch({
-        inbounds: [{ listen: "127.0.0.1", port, ...serving(cell), streamSettings: stream(cell, serverTls) }],
+        inbounds: [
+          {
+            listen: "127.0.0.1",
+            port,
+            ...serving(cell),
+            streamSettings: stream(cell, { ...serverTls, ...alpnOf(cell) }),
+          },
+        ],
         outbounds: [{ protocol: "freedom", settings: dialect.direct }],
       });
     },
     client(cell, socksPort, port) {
       if (!dialect.knows(cell)) return null;
       const door = { listen: "127.0.0.1", port: socksPort, protocol: "socks", settings: { udp: true } };
-      const tls = { serverName: NAME, ...dialect.trust };
+      const tls = { serverName: NAME, ...dialect.trust, ...alpnOf(cell) };
       return launch({
         inbounds: [door],
         outbounds: [
@@ -46,6 +53,8 @@ function speaker(dialect: Dialect): Speaker {
     },
   };
 }
+
+const alpnOf = ({ alpn }: Cell): object => (alpn === null ? {} : { alpn });
 
 const serverTls = {
   certificates: [{ certificate: lines(certificate.cert), key: lines(certificate.key) }],
@@ -104,8 +113,12 @@ function stream(cell: Cell, tlsSettings: object): object {
 }
 
 const SPOKEN: readonly string[] = ["vless", "vmess", "trojan", "ss", "http", "socks5"];
-const anywhere = ({ protocol, mux, udp }: Cell): boolean =>
-  SPOKEN.includes(protocol) && (mux === "none" || mux === "cool") && udp !== "uot" && udp !== "packetaddr";
+const anywhere = ({ protocol, mux, udp, plugin }: Cell): boolean =>
+  plugin === "none" &&
+  SPOKEN.includes(protocol) &&
+  (mux === "none" || mux === "cool") &&
+  udp !== "uot" &&
+  udp !== "packetaddr";
 
 export const xray: Speaker = speaker({
   program: "xray",

@@ -6,7 +6,8 @@ const launch = (config: object): Launch => ({
   files: { "config.json": JSON.stringify({ log: { level: "warn", timestamp: false }, ...config }) },
 });
 
-const knows = ({ network, mux }: Cell): boolean => network !== "xhttp" && mux !== "cool";
+const knows = ({ network, mux, plugin }: Cell): boolean =>
+  network !== "xhttp" && mux !== "cool" && plugin === "none";
 
 export const singBox: Speaker = {
   program: "sing-box",
