@@ -14,6 +14,7 @@ import { PROTOCOLS } from "#protocols/index.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
 import { LiveTable } from "#relay/live-table.ts";
+import { RateMeter } from "#relay/rates.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
@@ -46,6 +47,7 @@ export interface Host extends Disposable {
   readonly relayPath: RelayPath;
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
+  readonly rates: RateMeter;
 }
 
 export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
@@ -57,6 +59,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const kernelDirect = new KernelDirect(log);
   const relayPath = new RelayPath(log);
   live.look = () => relayPath.look();
+  const rates = new RateMeter(live);
   const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
   const portals = new PortalSlot(
     {
@@ -87,7 +90,9 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     relayPath,
     datagrams: new DatagramBudget(),
     kernelDirect,
+    rates,
     [Symbol.dispose]() {
+      rates[Symbol.dispose]();
       kernelDirect[Symbol.dispose]();
       portals[Symbol.dispose]();
       governance[Symbol.dispose]();

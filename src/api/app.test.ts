@@ -18,7 +18,7 @@ test("the route table holds what the index of the contract lists", async () => {
     PATCH /rules/disable, GET /providers/rules, PUT /providers/rules/:name, GET /dns/query, POST /cache/fakeip/flush,
     POST /cache/dns/flush, GET /storage/:key, PUT /storage/:key, DELETE /storage/:key, POST /restart, POST /upgrade,
     POST /upgrade/ui, POST /upgrade/geo, GET /ui, GET /ui/*, GET /dns-query, POST /dns-query, GET /openapi.json,
-    GET /metrics, GET /api/svc/capabilities, GET /api/svc/traffic-control/status,
+    GET /metrics, GET /api/svc/capabilities, GET /api/svc/kernel-direct/status, GET /api/svc/traffic-control/status,
     GET /api/svc/traffic-control/policies, PUT /api/svc/traffic-control/policies, GET /api/svc/traffic-control/rules,
     POST /api/svc/traffic-control/policies/:id/reset, GET /api/svc/traffic-control/reports,
     GET /api/svc/traffic-control/reports/summary, GET /api/svc/traffic-control/reports/export.csv`;

@@ -8,6 +8,7 @@ import { VERSION } from "#version.ts";
 import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
 import { governanceControl } from "./governance.ts";
+import { kernelDirectControl } from "./kernel-direct.ts";
 import { proxiesControl } from "./proxies.ts";
 import { proxyProvidersControl } from "./proxy-providers.ts";
 import { ruleProvidersControl } from "./rule-providers.ts";
@@ -59,6 +60,7 @@ export function openControl(env: ControlEnv): Control {
       upgradeUi: () => env.upgradeUi(),
     }),
     governance: governanceControl(env),
+    kernelDirect: kernelDirectControl(host),
     memoryBytes: () => process.memoryUsage.rss(),
   };
 }

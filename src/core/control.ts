@@ -9,6 +9,7 @@
 import type { ConfigsControl } from "./control-configs.ts";
 import type { DelayState } from "./delays.ts";
 import type { GovernanceControl } from "./governance.ts";
+import type { KernelDirectControl } from "./kernel-direct.ts";
 import type { LogEvent, LogLevel } from "./log.ts";
 import type { DnsMode } from "./router.ts";
 import type { ProcessInfo } from "./rule.ts";
@@ -28,6 +29,7 @@ export interface Control {
   readonly storage: StorageControl;
   readonly upkeep: UpkeepControl;
   readonly governance: GovernanceControl;
+  readonly kernelDirect: KernelDirectControl;
   /** Resident set of the process in bytes. */
   memoryBytes(): number;
 }

@@ -37,7 +37,7 @@ export interface KernelDirectControl {
 
 /** What this build can do on this system. */
 export interface KernelDirectAbilities {
-  readonly backends: readonly KernelDirectBackend[];
+  readonly backends: readonly string[];
   readonly features: readonly string[];
 }
 

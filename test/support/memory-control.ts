@@ -3,6 +3,7 @@ import type { DelaySample, DelayState } from "#core/delays.ts";
 import type * as c from "#core/control.ts";
 import { ApiError, ConfigError, DialError, ProtocolError } from "#core/errors.ts";
 import type { GovernanceControl } from "#core/governance.ts";
+import { SHOWN_KERNEL_DIRECT } from "./kernel-direct-view.ts";
 import { MemoryGovernance } from "./memory-governance.ts";
 import { LOG_LEVELS, type LogEvent, type LogEventLevel, type LogLevel } from "#core/log.ts";
 import { connection } from "./connection-view.ts";
@@ -93,6 +94,7 @@ const INITIAL: c.ConfigsView = {
 export class MemoryControl implements c.Control {
   readonly build = { version: "v0.1.0" };
   readonly governance: GovernanceControl;
+  readonly kernelDirect = SHOWN_KERNEL_DIRECT;
   readonly nodes = new Map<string, Node>();
   readonly groups = new Map<string, GroupState>();
   readonly live = new Map<string, c.ConnectionView>();

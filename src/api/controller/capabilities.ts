@@ -1,11 +1,8 @@
 import { z } from "zod";
-import type { GovernanceControl } from "#core/governance.ts";
+import type { Control } from "#core/control.ts";
 import { DIMENSIONS } from "#core/policy.ts";
 import { texts } from "#api/answer-shapes.ts";
 import { route, type Route } from "#api/route.ts";
-
-/** What this build can do of the kernel's bypass: the schema is that of version 4, the lists name what is really there. */
-const KERNEL_DIRECT = { version: 4, backends: [], features: [], deprecated_fields: ["proxy_traffic"] };
 
 const capabilities = z.object({
   traffic_control: z.object({
@@ -24,7 +21,10 @@ const capabilities = z.object({
   }),
 });
 
-export function capabilityRoutes(governance: GovernanceControl): readonly Route[] {
+export function capabilityRoutes({
+  governance,
+  kernelDirect,
+}: Pick<Control, "governance" | "kernelDirect">): readonly Route[] {
   return [
     route({
       method: "GET",
@@ -40,7 +40,7 @@ export function capabilityRoutes(governance: GovernanceControl): readonly Route[
           compression: "zstd",
           persistence: true,
         },
-        kernel_direct: KERNEL_DIRECT,
+        kernel_direct: { version: 4, ...kernelDirect.capabilities, deprecated_fields: ["proxy_traffic"] },
       }),
     }),
   ];

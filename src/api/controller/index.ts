@@ -11,6 +11,7 @@ import { connectionRoutes } from "./connections.ts";
 import { dnsRoutes } from "./dns.ts";
 import { groupRoutes } from "./groups.ts";
 import { identityRoutes } from "./identity.ts";
+import { kernelDirectRoutes } from "./kernel-direct.ts";
 import { logRoutes } from "./logs.ts";
 import { proxyProviderRoutes } from "./proxy-providers.ts";
 import { proxyRoutes } from "./proxies.ts";
@@ -38,7 +39,8 @@ export function controllerRoutes(env: AppEnv): readonly Route[] {
     ...cacheRoutes(control.caches),
     ...storageRoutes(control.storage),
     ...upkeepRoutes(control.upkeep),
-    ...capabilityRoutes(control.governance),
+    ...capabilityRoutes(control),
+    ...kernelDirectRoutes(control.kernelDirect),
     ...trafficControlRoutes(control.governance),
     ...env.metrics.routes(),
     ...uiRoutes(options.uiFolder, options.uiIsOurs === true),

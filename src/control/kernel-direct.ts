@@ -1,0 +1,55 @@
+/** What kernel-direct is doing, for the API. */
+import type { FastPathView, KernelDirectAbilities, KernelDirectControl } from "#core/kernel-direct.ts";
+import type { Host } from "#host.ts";
+import { HAS_BPF } from "#platform/bpf.ts";
+
+/** `ebpf-tc` is the name of older builds for the classifier; some clients still look for it. */
+const ABILITIES: KernelDirectAbilities = {
+  backends: ["nftables", "ebpf-tc", "ebpf-tc-lpm-lru", "ebpf-tc-lpm-lru-redirect"],
+  features: [
+    "ipv4-lpm",
+    "ipv6-lpm",
+    "5-tuple-lru",
+    "proxy-steering",
+    "atomic-generation",
+    "tc-tun-redirect",
+    "local-address-bypass",
+    "control-plane-traffic-estimate",
+    "bounded-learned-set",
+  ],
+};
+
+const WITHOUT_KERNEL: KernelDirectAbilities = { backends: [], features: ["control-plane-traffic-estimate"] };
+
+export function kernelDirectControl({
+  kernelDirect,
+  live,
+  rates,
+}: Pick<Host, "kernelDirect" | "live" | "rates">): KernelDirectControl {
+  const startedAtUnixSeconds = Math.floor(Date.now() / 1000 - process.uptime());
+  return {
+    capabilities: HAS_BPF ? ABILITIES : WITHOUT_KERNEL,
+    status() {
+      const bypasses = [...kernelDirect.bypasses];
+      const fastPaths = bypasses.map(({ fastPath }) => fastPath).filter((path) => path !== null);
+      fastPaths.sort((a, b) => (firstPort(a) < firstPort(b) ? -1 : 1));
+      return {
+        backend: fastPaths[0]?.backend ?? "nftables",
+        fastPaths,
+        learnedSets: bypasses.map(({ learnedSet }) => learnedSet),
+        process: { pid: process.pid, startedAtUnixSeconds },
+        traffic: {
+          uploadBytes: live.uploadTotalBytes,
+          downloadBytes: live.downloadTotalBytes,
+          ...rates.lastSecond,
+          activeConnections: live.size,
+        },
+        lastError: kernelDirect.lastError,
+      };
+    },
+  };
+}
+
+function firstPort({ interfaces }: FastPathView): string {
+  return interfaces[0] ?? "";
+}
