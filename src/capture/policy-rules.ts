@@ -41,12 +41,15 @@ function routingRules(plan: CapturePlan, family: 4 | 6, address: TunAddress): re
   const own = maskedPrefix(address.address);
   const end = options.ruleIndex + RULE_SPAN;
   const at = ruleMaker(options.ruleIndex, family);
+  // Networks that were asked for go before those of main. What is left of the world without the excluded ones does not:
+  // it, too, is made of routes longer than the default one.
+  const asked = options.routeAddress.some(({ bytes }) => bytes.length === (family === 4 ? 4 : 16));
   return [
     ...filters(plan, family),
-    at(4, { to: own, table }),
-    at(4, { table, suppress: 0 }), // its more specific routes go before those of main
-    at(5, { not: true, destinationPort: DNS_PORT, table: MAIN_TABLE, suppress: 0 }), // known networks stay direct
-    at(6, { inDevice: device.name, goto: end }), // out of the TUN: on its way already
+    at(4, { inDevice: device.name, goto: end }), // out of the TUN: on its way already
+    at(5, { to: own, table }),
+    ...(asked ? [at(5, { table, suppress: 0 })] : []),
+    at(6, { not: true, destinationPort: DNS_PORT, table: MAIN_TABLE, suppress: 0 }), // known networks stay direct
     ...(family === 4 ? capture4(own, table) : capture6(own, table, end)).map((rule) => at(7, rule)),
     at(RULE_SPAN, { end: "nop" }),
   ];

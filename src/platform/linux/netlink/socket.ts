@@ -39,7 +39,11 @@ const BUFFER_BYTES = 64 * 1024;
 /** A dump with more is given up with an error: a second or so of a full Internet table. */
 const MOST_DUMPED = 1_200_000;
 
+// sockaddr_nl: FAMILY(2) PAD(2) PID(4, 0: the kernel gives one) GROUPS(4)
+const SOCKADDR_NL_BYTES = 12;
+
 const SIGNATURES = {
+  bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },
   send: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
   recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
@@ -60,6 +64,7 @@ export class NetlinkSocket implements Disposable {
     this.#library = ffi.dlopen(null, SIGNATURES);
     this.#errno = new Int32Array(ffi.toArrayBuffer(this.#library.functions.__errno_location(), 4, false));
     this.fd = libc.socket(AF_NETLINK, SOCK_RAW, protocol);
+    this.#bind();
     for (const option of [NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK]) this.#try(option);
   }
 
@@ -103,6 +108,16 @@ export class NetlinkSocket implements Disposable {
     if (!this.#open) return;
     this.#open = false;
     this.#libc.close(this.fd);
+  }
+
+  /** Without an address a socket is passed over when the kernel tells its news. */
+  #bind(): void {
+    const address = new Uint8Array(SOCKADDR_NL_BYTES);
+    new DataView(address.buffer).setUint16(0, AF_NETLINK, LITTLE_ENDIAN);
+    if (this.#library.functions.bind(this.fd, address, address.length) === 0) return;
+    const errno = this.#errno[0] as number;
+    this[Symbol.dispose]();
+    throw new SystemError("netlink", errno);
   }
 
   #send(what: string, type: number, flags: number, payload: Uint8Array): number {
