@@ -171,7 +171,8 @@ export class App implements AsyncDisposable {
       health: this.#health,
       mode: () => this.#mode,
       accept: this.#accept,
-      changeTuns: (next) => this.#tuns.change(next, tolerant),
+      changeTuns: (next, lists) => this.#tuns.change(next, lists, tolerant),
+      onRuleList: () => void this.#tuns.updateSets(),
       adopt: (next, inbounds) => this.#adoptUsers(next, inbounds, tolerant),
       tolerant,
     });

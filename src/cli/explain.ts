@@ -82,6 +82,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
     mode: () => config.mode,
     accept() {},
     changeTuns: async () => NO_CHANGE,
+    onRuleList() {},
     adopt() {},
     tolerant: false,
   });

@@ -1,6 +1,7 @@
 import type { Facts, FactName, RuleData } from "#core/rule.ts";
 import { Resource, type Prepared, type ResourceEnv, type Source } from "./resource.ts";
-import { NO_CONTENTS, type Contents } from "./rule-set/contents.ts";
+import type { Cidr } from "#net/cidr.ts";
+import { NO_CONTENTS, type Contents, type NetworkData } from "./rule-set/contents.ts";
 import { contentsOf, readRuleSet, type ListKind, type ReadClassical } from "./rule-set/read.ts";
 
 export interface RuleProviderOptions extends ListKind {
@@ -9,18 +10,23 @@ export interface RuleProviderOptions extends ListKind {
   readonly classical: ReadClassical;
 }
 
-export type RuleProviderEnv = Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo">;
+export interface RuleProviderEnv extends Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
+  /** Other contents are in use from now on. */
+  readonly onChange?: () => void;
+}
 
 /** A rule list whose contents change while rules hold on to it. Nothing loaded matches nothing. */
 export class RuleProvider implements RuleData, AsyncDisposable {
   readonly resource: Resource;
   readonly #options: RuleProviderOptions;
   readonly #log: RuleProviderEnv["log"];
+  readonly #onChange: () => void;
   #contents: RuleData = NO_CONTENTS;
 
   constructor(options: RuleProviderOptions, env: RuleProviderEnv) {
     this.#options = options;
     this.#log = env.log;
+    this.#onChange = env.onChange ?? (() => {});
     const { payload, source } = options;
     this.resource = new Resource(source, {
       ...env,
@@ -44,6 +50,11 @@ export class RuleProvider implements RuleData, AsyncDisposable {
     return this.#contents.match(facts);
   }
 
+  /** The networks of a list of behavior ipcidr; empty for every other. */
+  get networks(): readonly Cidr[] {
+    return "networks" in this.#contents ? (this.#contents as NetworkData).networks() : [];
+  }
+
   /** Takes what another one of the same definition has in use. */
   inherit(from: RuleProvider): void {
     this.#contents = from.#contents;
@@ -60,7 +71,10 @@ export class RuleProvider implements RuleData, AsyncDisposable {
         `${this.#options.source.title}: ${skipped.count} items left out; the first is ${skipped.first}`,
       );
     return {
-      commit: () => void (this.#contents = data),
+      commit: () => {
+        this.#contents = data;
+        this.#onChange();
+      },
       abandon: async () => {}, // nothing but memory
     };
   }

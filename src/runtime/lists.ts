@@ -18,6 +18,8 @@ export interface ListsEnv {
   readonly host: Host;
   readonly health: Health;
   readonly exits: Exits;
+  /** Hears that a rule provider has other contents; also while lists are loaded. */
+  readonly onRuleList: () => void;
 }
 
 export class Lists implements AsyncDisposable {
@@ -29,7 +31,7 @@ export class Lists implements AsyncDisposable {
   readonly geoUpdater: GeoUpdater;
   readonly #geodata: Geodata;
 
-  private constructor(config: Config, previous: Lists | null, { host, health, exits }: ListsEnv) {
+  private constructor(config: Config, previous: Lists | null, { host, health, exits, onRuleList }: ListsEnv) {
     const { log, home } = host;
     const { geodata: options, dns } = config;
     const fetch = openFetch(config, exits);
@@ -41,7 +43,7 @@ export class Lists implements AsyncDisposable {
       log,
     };
     this.#geodata = new Geodata(env, previous === null ? null : previous.#geodata);
-    this.ruleProviders = new RuleProviders(config, host, fetch, () => this.scope);
+    this.ruleProviders = new RuleProviders(config, host, fetch, () => this.scope, onRuleList);
     this.proxyProviders = new ProxyProviders(config, host, health, fetch);
     this.scope = openScope(this.ruleProviders.all, this.#geodata);
     this.geoUpdater = new GeoUpdater({

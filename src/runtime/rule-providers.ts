@@ -19,8 +19,8 @@ export class RuleProviders implements AsyncDisposable {
   readonly all = new Map<string, RuleProvider>();
   readonly configs: ReadonlyMap<string, RuleProviderConfig>;
 
-  /** `scope` is asked when contents are read, which is after the constructor. */
-  constructor(config: Config, host: Host, fetch: Fetch, scope: () => RuleScope) {
+  /** `scope` is asked when contents are read, which is after the constructor; `onChange` hears of every new list. */
+  constructor(config: Config, host: Host, fetch: Fetch, scope: () => RuleScope, onChange: () => void) {
     this.configs = config.ruleProviders;
     const etags = config.general.etagSupport ? etagBook(host.cache) : null;
     for (const [name, item] of config.ruleProviders) {
@@ -30,7 +30,7 @@ export class RuleProviders implements AsyncDisposable {
         const skipped = new Skipped();
         return { data: compileConditions(lines, scope(), (line, why) => skipped.add(line, why)), skipped };
       };
-      const env = resourceEnv(item, source, host, fetch, etags);
+      const env = { ...resourceEnv(item, source, host, fetch, etags), onChange };
       this.all.set(name, new RuleProvider({ source, behavior, format, payload, classical }, env));
     }
   }

@@ -40,7 +40,9 @@ export interface RuntimeEnv {
   /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
   readonly accept: (session: Session) => void;
   /** Changes the TUNs for this configuration; the last thing that may take time. */
-  readonly changeTuns: (config: Config) => Promise<TunChange>;
+  readonly changeTuns: (config: Config, lists: Lists) => Promise<TunChange>;
+  /** A rule provider has other contents. */
+  readonly onRuleList: () => void;
   /** The last step of opening, in the turn of the event loop that ends with the swap; a throw closes everything again. */
   readonly adopt: (config: Config, inbounds: Inbounds) => void;
   /** True at the start: a port that cannot be bound is logged and the rest runs. */
@@ -164,13 +166,15 @@ interface Parts {
 async function openParts(
   config: Config,
   previous: Runtime | null,
-  { host, health, mode, accept, changeTuns, adopt, tolerant }: RuntimeEnv,
+  { host, health, mode, accept, changeTuns, onRuleList, adopt, tolerant }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<Omit<Parts, "carrier">> {
   const { log, files, cache, sockets, egress } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
   const exits = new Exits({ interfaceName, routingMark, egress, tcpConcurrent, ipv6, keepAlive });
-  const lists = undo.use(await Lists.open(config, previous?.lists ?? null, { host, health, exits }));
+  const lists = undo.use(
+    await Lists.open(config, previous?.lists ?? null, { host, health, exits, onRuleList }),
+  );
   const { scope, countryOf } = lists;
   const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
   const persist: PersistFakeIp | null = fakeIps === null ? null : (batch) => fakeIps.add(batch);
@@ -230,7 +234,7 @@ async function openParts(
   opened.defer(() => inbounds.abandon());
   const dnsLeases = await openDnsListener(config, names, inbounds.claims, { host, tolerant });
   opened.use(dnsLeases);
-  const tuns = opened.use(await changeTuns(config));
+  const tuns = opened.use(await changeTuns(config, lists));
   adopt(config, inbounds);
   opened.move();
   return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases, tuns };

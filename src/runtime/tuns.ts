@@ -18,6 +18,7 @@ import type { TunSettings } from "#tun/settings.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
 import { deafLearning, openBypass } from "./open-bypass.ts";
 import { dnsAnswers } from "./outbounds.ts";
+import type { Lists } from "./lists.ts";
 import type { Runtime } from "./runtime.ts";
 import { tunSettings } from "./tun-settings.ts";
 
@@ -41,9 +42,18 @@ export interface TunChange extends AsyncDisposable {
 
 export const NO_CHANGE: TunChange = { activate() {}, async [Symbol.asyncDispose]() {} };
 
+interface Prepared {
+  readonly kept: readonly Tun[];
+  readonly leaving: readonly Tun[];
+  readonly fresh: readonly Tun[];
+  readonly listsBefore: Lists | null;
+}
+
 export class Tuns implements AsyncDisposable {
   readonly #env: TunsEnv;
   #running: readonly Tun[] = [];
+  /** Of the configuration that the newest TUNs belong to. */
+  #lists: Lists | null = null;
 
   constructor(env: TunsEnv) {
     this.#env = env;
@@ -57,9 +67,11 @@ export class Tuns implements AsyncDisposable {
   /**
    * Throws with the TUNs of before running again. `tolerant`: what cannot be opened is logged, and the rest runs.
    */
-  async change(config: Config, tolerant: boolean): Promise<TunChange> {
+  async change(config: Config, lists: Lists, tolerant: boolean): Promise<TunChange> {
     const { log } = this.#env;
     const before = this.#running;
+    const listsBefore = this.#lists;
+    this.#lists = lists;
     try {
       const wanted = tunSettings(config);
       for (const text of deafLearning(config, wanted)) log.warning(text);
@@ -74,13 +86,14 @@ export class Tuns implements AsyncDisposable {
         } catch (error) {
           if (!tolerant) {
             await this.#stop(fresh);
+            this.#lists = listsBefore;
             await this.#restore(kept, leaving);
             throw error;
           }
           log.error(messageOf(error));
         }
       }
-      return this.#ready(kept, leaving, fresh);
+      return this.#ready({ kept, leaving, fresh, listsBefore });
     } catch (error) {
       if (!tolerant) throw error;
       log.error(messageOf(error));
@@ -99,18 +112,19 @@ export class Tuns implements AsyncDisposable {
     await this.#stop(running);
   }
 
-  #ready(kept: readonly Tun[], leaving: readonly Tun[], fresh: readonly Tun[]): TunChange {
+  #ready({ kept, leaving, fresh, listsBefore }: Prepared): TunChange {
     let active = false;
     return {
       activate: () => {
         active = true;
         this.#running = [...kept, ...fresh];
         for (const tun of fresh) tun.activate();
-        void this.updateSets();
+        for (const tun of kept) void tun.updateSets();
       },
       [Symbol.asyncDispose]: async () => {
         if (active) return;
         await this.#stop(fresh);
+        this.#lists = listsBefore;
         await this.#restore(kept, leaving);
       },
     };
@@ -200,7 +214,8 @@ export class Tuns implements AsyncDisposable {
       openEgress: (settings, device) => this.#openEgress(settings, device),
       openCapture: (plan) => openCapture(plan, { log }),
       openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
-      prefixesOf: () => [],
+      prefixesOf: (names) =>
+        names.flatMap((name) => this.#lists?.ruleProviders.all.get(name)?.networks ?? []),
     };
   }
 }

@@ -45,6 +45,7 @@ export class Tun implements AsyncDisposable {
   #closed = false;
   #rebuild: NodeJS.Timeout | null = null;
   #rebuilding: Promise<void> = Promise.resolve();
+  #updating: Promise<void> = Promise.resolve();
 
   private constructor(settings: TunSettings, env: TunEnv, parts: Parts) {
     this.settings = settings;
@@ -83,9 +84,16 @@ export class Tun implements AsyncDisposable {
   }
 
   /** Rule providers have changed. Failures are logged: the sets stay as they were. */
-  async updateSets(): Promise<void> {
+  updateSets(): Promise<void> {
+    const { routeSets, routeExcludeSets } = this.settings;
+    if (routeSets === null && routeExcludeSets === null) return Promise.resolve();
+    this.#updating = this.#updating.then(() => this.#updateSets());
+    return this.#updating;
+  }
+
+  /** One after the other, so that the last one is the newest. */
+  async #updateSets(): Promise<void> {
     const { settings } = this;
-    if (settings.routeSets === null && settings.routeExcludeSets === null) return;
     try {
       await this.capture?.updateSets({
         route: this.#env.prefixesOf(settings.routeSets ?? []),
