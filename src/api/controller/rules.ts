@@ -37,7 +37,7 @@ const ruleShape = z
 const explanation = z.object({
   steps: z.array(
     z.object({
-      index: amount(),
+      index: z.int().min(-1).describe("-1: no rule but a look-up on the way"),
       type: z.string(),
       payload: z.string(),
       target: z.string(),
