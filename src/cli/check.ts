@@ -2,6 +2,8 @@ import { messageOf } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { formatLine } from "#log.ts";
 import type { ParsedFlags } from "./flags.ts";
+import { entriesOf, repeatedId } from "#governance/policy-book.ts";
+import type { GovernanceSettings } from "#governance/settings.ts";
 import { nodeFaults } from "#runtime/inert.ts";
 import { linesOf, setUp } from "./load.ts";
 
@@ -17,6 +19,11 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
     for (const line of linesOf(named, result.warnings)) say("warning", line);
     for (const line of linesOf(named, result.errors ?? [])) say("error", line);
     if (result.errors === undefined) {
+      const repeated = repeatedPolicy(result.config.trafficControl);
+      if (repeated !== null) {
+        say("error", repeated);
+        return close(file, "failed", 1);
+      }
       for (const text of await nodeFaults(result.config, files)) say("warning", text);
       return close(file, "is successful", 0);
     }
@@ -25,6 +32,12 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
     file ??= flags.text("config") === null && flags.text("f") !== "-" ? flags.text("f") : null;
   }
   return close(file, "failed", 1);
+}
+
+/** Policies without an id are told apart by what they are about; only governance knows how. */
+function repeatedPolicy(settings: GovernanceSettings | null): string | null {
+  const id = settings?.enabled === true ? repeatedId(entriesOf(settings)) : null;
+  return id === null ? null : `traffic-control: policy id ${id} is used twice`;
 }
 
 function close(file: string | null, verdict: string, code: number): number {
