@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { SILENT, type Log } from "#core/log.ts";
 import { Store } from "#store/backup.ts";
+import { randomFrom } from "../support/random.ts";
 
 const PARTS = ["users"];
 const WRITER = fileURLToPath(new URL("../support/store-writer.ts", import.meta.url));
@@ -27,15 +28,6 @@ function listening(): { readonly log: Log; readonly lines: string[] } {
   const lines: string[] = [];
   const hear = (text: string | (() => string)) => void lines.push(typeof text === "string" ? text : text());
   return { lines, log: { ...SILENT, error: hear, warning: hear } };
-}
-
-/** Repeatable: a failing run can be had again. */
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 0x1_0000_0000) * below);
-  };
 }
 
 test("200 of 200 changes of eight bytes anywhere in the file are found and healed", () => {
