@@ -40,7 +40,6 @@ const all = (from: string) => [
 ];
 const sorted = (...lines: readonly (readonly string[])[]) =>
   lines.flat().toSorted((a, b) => a.localeCompare(b));
-const both = [0, 1] as const;
 
 async function seen(row: Transit, netns: Netns, hosts: readonly string[]): Promise<readonly string[]> {
   await row.arrivals.forget();
