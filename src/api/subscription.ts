@@ -1,7 +1,51 @@
-/** `/sub/svc/{token}`: the share link of one managed user. The token is all that is asked for, and a wrong one learns nothing. */
+/**
+ * `/sub/svc/{token}`: what a managed user's client imports. The token is all that is asked for, and whoever has a wrong
+ * one, or asks for what there is not, gets the same answer and learns nothing.
+ */
 import type { FastifyReply } from "fastify";
-import type { UsersControl } from "#core/users.ts";
+import { z } from "zod";
+import type { SubscriptionView, UsersControl } from "#core/users.ts";
 import { route, type Route } from "./route.ts";
+import { linkList, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
+import { subscriptionPage } from "./subscription-page.ts";
+
+const TEXT = "text/plain; charset=utf-8";
+const NOT_FOUND = "404 page not found\n";
+/** Nothing is loaded and nobody hears of the address, which is a secret. */
+const PAGE_HEADERS = {
+  "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+  "x-robots-tag": "noindex",
+};
+/** Hours after which clients are to ask again. */
+const UPDATE_HOURS = 12;
+
+interface Format {
+  readonly type: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Null: the link cannot be said in this form. */
+  readonly body: (view: SubscriptionView) => string | null;
+}
+
+/** What `?format=` may be; the first name of each is the one in the manual. */
+const FORMATS: Readonly<Record<string, Format>> = {
+  base64: { type: TEXT, body: linkList },
+  mihomo: { type: "text/yaml; charset=utf-8", body: mihomoProfile },
+  clash: { type: "text/yaml; charset=utf-8", body: mihomoProfile },
+  "sing-box": { type: "application/json; charset=utf-8", body: singBoxProfile },
+  singbox: { type: "application/json; charset=utf-8", body: singBoxProfile },
+  html: { type: "text/html; charset=utf-8", headers: PAGE_HEADERS, body: subscriptionPage },
+};
+
+/** The contract's own answer: one link, byte for byte. */
+const PLAIN: Format = { type: TEXT, body: ({ link }) => Buffer.from(link).toString("base64") };
+
+const query = z.object({
+  format: z
+    .string()
+    .optional()
+    .meta({ description: "Absent: one link in base64", enum: Object.keys(FORMATS) }),
+});
 
 export function subscriptionRoutes(users: UsersControl): readonly Route[] {
   return (["GET", "HEAD"] as const).map((method) =>
@@ -9,18 +53,33 @@ export function subscriptionRoutes(users: UsersControl): readonly Route[] {
       method,
       path: "/sub/svc/:token",
       access: "open",
-      summary: "One proxy share link in base64",
+      summary: "One proxy share link in base64, or a profile or page made of it",
+      query,
       answer: { status: 200, type: "text/plain", description: "The link; 404 for whoever may have none" },
-      handle({ params, reply }) {
-        const link = users.admin?.subscription(params.token as string)?.link ?? null;
-        return link === null
-          ? sendText(reply, 404, "404 page not found\n")
-          : sendText(reply, 200, Buffer.from(link).toString("base64"));
+      handle({ params, query: { format }, reply }) {
+        const view = users.admin?.subscription(params.token as string) ?? null;
+        const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;
+        const body = view === null ? null : (wanted?.body(view) ?? null);
+        reply.header("cache-control", "no-store");
+        if (view === null || wanted === null || wanted === undefined || body === null)
+          return reply.code(404).type(TEXT).send(NOT_FOUND);
+        if (format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null) tellUsage(reply, view);
+        return reply
+          .headers(wanted.headers ?? {})
+          .type(wanted.type)
+          .send(body);
       },
     }),
   );
 }
 
-function sendText(reply: FastifyReply, status: 200 | 404, text: string): FastifyReply {
-  return reply.code(status).header("cache-control", "no-store").type("text/plain; charset=utf-8").send(text);
+/** Headers that clients show: the de-facto standard of subscription servers. A total or end of 0 is none. */
+function tellUsage(reply: FastifyReply, view: SubscriptionView): void {
+  const expire = view.expiresAtMs === null ? 0 : Math.floor(view.expiresAtMs / 1000);
+  const { uploadBytes, downloadBytes, totalBytes, title } = view;
+  reply.headers({
+    "subscription-userinfo": `upload=${uploadBytes}; download=${downloadBytes}; total=${totalBytes}; expire=${expire}`,
+    "profile-update-interval": `${UPDATE_HOURS}`,
+    "profile-title": `base64:${Buffer.from(title).toString("base64")}`,
+  });
 }

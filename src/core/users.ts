@@ -39,11 +39,14 @@ export interface UserAdmin {
 
 /** Sensitive. */
 export interface SubscriptionView {
+  /** Where it is: the token's own address. */
+  readonly url: string;
   readonly link: string;
   /** The same as a node of a configuration; null where there is no such node. */
   readonly node: Readonly<Record<string, unknown>> | null;
   /** What clients call it. */
   readonly title: string;
+  readonly standing: UserStanding;
   /** Of the quota's present period; without a quota, of the counters. */
   readonly uploadBytes: number;
   readonly downloadBytes: number;

@@ -1,5 +1,6 @@
 /** What the portal shows, in English or Chinese. Names come from the configuration and are escaped all the same. */
 import type { PolicyStatusView } from "#core/governance.ts";
+import { bytesText, escapeHtml } from "#core/html.ts";
 
 const TEXTS = {
   en: {
@@ -92,20 +93,10 @@ function both(upload: string, download: string, texts: Texts): string {
   return `${texts.upload} ${upload}, ${texts.download} ${download}`;
 }
 
-function bytesText(bytes: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  const power = bytes < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}
-
 function rateText(bitsPerSecond: number, texts: Texts): string {
   if (bitsPerSecond === 0) return texts.unlimited;
   if (bitsPerSecond < 1e6) return `${+(bitsPerSecond / 1e3).toFixed(1)} Kbit/s`;
   return `${+(bitsPerSecond / 1e6).toFixed(1)} Mbit/s`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 const STYLE =

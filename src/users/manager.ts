@@ -8,6 +8,7 @@ import type { ManagedInbound } from "#core/inbound.ts";
 import type { Log } from "#core/log.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type {
+  ManagedInboundView,
   ManagedProtocolView,
   SubscriptionView,
   UserAdmin,
@@ -16,14 +17,13 @@ import type {
   UserDraft,
   UserView,
 } from "#core/users.ts";
-import type { ManagedInboundView } from "#core/users.ts";
 import { Store } from "#store/backup.ts";
 import { type Change, ConflictError } from "#store/kv.ts";
 import { Allowance } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { decodeState, encodeListener, encodeUser, LISTENERS, PARTS, USERS } from "./records.ts";
-import { barOf, type Found, Roster, type RosterEnv } from "./roster.ts";
+import { barOf, type Found, Roster, type RosterEnv, type Turned } from "./roster.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import { newToken } from "./tokens.ts";
@@ -59,7 +59,7 @@ export class Manager implements UserAdmin {
     this.#env = env;
     this.#store = store;
     this.roster = new Roster(env, settings, decodeState(store.entries(LISTENERS), store.entries(USERS)));
-    this.#backedUpAtMs = env.nowMs();
+    this.#backedUpAtMs = env.monotonicMs();
   }
 
   /** Throws `StoreError`. Nothing is managed before `configure`. */
@@ -218,7 +218,7 @@ export class Manager implements UserAdmin {
     const { changed } = this.roster.counters;
     const batch = [...changed].slice(0, BATCH);
     if (batch.length === 0) return;
-    const nowMs = this.#env.nowMs();
+    const nowMs = this.#env.monotonicMs();
     const backup = nowMs - this.#backedUpAtMs >= BACKUP_MS;
     if (!this.#save(batch, backup)) return;
     if (backup) this.#backedUpAtMs = nowMs;
@@ -275,8 +275,7 @@ export class Manager implements UserAdmin {
     const counted = this.#countedAfter(book, user, step);
     const traffic = { ...counted, usage: counted.allowance?.store() ?? null };
     const isBarred = barOf(user, counted, this.#env.nowMs()) !== null;
-    const barred =
-      isBarred === roster.barred.has(user.id) ? roster.barred : toggled(roster.barred, [user.id]);
+    const barred = isBarred === roster.barred.has(user.id) ? roster.barred : toggled(roster.barred, user.id);
     const checked = books.withUser(book, user.id, after, listener.support, this.#env.nowMs());
     const targets = this.#targets(book);
     const next = targets.length === 0 ? checked : { ...checked, appliedRevision: checked.revision };
@@ -284,7 +283,7 @@ export class Manager implements UserAdmin {
     const knew = before?.enabled === true && !roster.barred.has(user.id) ? before : null;
     if (books.changesListener(knew, after?.enabled === true && !isBarred ? after : null)) {
       try {
-        for (const target of targets) target.replaceUsers(books.activeUsers(next, barred));
+        for (const target of targets) books.changeListener(target, next, barred, user.id);
       } catch (error) {
         this.#takeBack(book, targets, user.id, before, traffic);
         throw error;
@@ -363,38 +362,25 @@ export class Manager implements UserAdmin {
 
   /** Bars users whose quota is used up or whose time is over, and lets those in who have room again. Never throws. */
   watchLimits(): void {
-    const { roster } = this;
-    const nowMs = this.#env.nowMs();
-    const turned = new Map<string, UserCounter[]>();
-    for (const counter of roster.counters.limited) {
-      const found = roster.findAt(counter.listener, counter.id);
-      if (found === null) continue;
-      counter.look(nowMs);
-      const bar = barOf(found.user, counter, nowMs);
-      if ((bar !== null) === roster.barred.has(counter.id)) continue;
-      this.#env.log.info(() => `user ${found.user.name} of ${counter.listener}: ${bar ?? "active again"}`);
-      turned.set(counter.listener, [...(turned.get(counter.listener) ?? []), counter]);
+    for (const [listener, turned] of this.roster.turned()) {
+      for (const { user, bar } of turned)
+        this.#env.log.info(() => `user ${user.name} of ${listener}: ${bar ?? "active again"}`);
+      this.#turn(listener, turned);
     }
-    for (const [listener, counters] of turned) this.#turn(listener, counters);
   }
 
-  #turn(listener: string, counters: readonly UserCounter[]): void {
+  #turn(listener: string, turned: readonly Turned[]): void {
     const { roster } = this;
     const book = roster.books.get(listener) as UserBook;
-    const barred = toggled(
-      roster.barred,
-      counters.map(({ id }) => id),
-    );
+    const barred = toggled(roster.barred, ...turned.map(({ user }) => user.id));
     try {
       for (const target of this.#targets(book)) target.replaceUsers(books.activeUsers(book, barred));
     } catch (error) {
       return this.#env.onFailure(error); // who has nothing left must not go on
     }
     roster.barred = barred;
-    this.#save(
-      counters.filter(({ isChanged }) => isChanged),
-      false,
-    );
+    const unsaved = turned.map(({ counter }) => counter).filter(({ isChanged }) => isChanged);
+    this.#save(unsaved, false);
   }
 
   #demand(id: string): Found {
@@ -404,6 +390,6 @@ export class Manager implements UserAdmin {
   }
 }
 
-function toggled(ids: ReadonlySet<string>, some: readonly string[]): ReadonlySet<string> {
+function toggled(ids: ReadonlySet<string>, ...some: readonly string[]): ReadonlySet<string> {
   return ids.symmetricDifference(new Set(some));
 }

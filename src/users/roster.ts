@@ -11,7 +11,7 @@ import type {
   UserView,
 } from "#core/users.ts";
 import { Allowance } from "./allowance.ts";
-import { type Counted, NO_TRAFFIC, type Traffic, UserCounters } from "./counters.ts";
+import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter, UserCounters } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { Presences, type Origin } from "./presence.ts";
 import type { StoredState } from "./records.ts";
@@ -38,12 +38,18 @@ export interface Found {
   readonly listener: ManagedListener;
 }
 
+type Bar = Extract<UserStanding, "expired" | "limited">;
+
+/** A user whom time or traffic has moved across a limit. */
+export interface Turned {
+  readonly counter: UserCounter;
+  readonly user: UserRecord;
+  /** Null: back again. */
+  readonly bar: Bar | null;
+}
+
 /** Past what can bar a user from a listener, enabled or not? The first that holds; null: neither. */
-export function barOf(
-  { limits }: UserRecord,
-  counted: Counted,
-  wallMs: number,
-): Extract<UserStanding, "expired" | "limited"> | null {
+export function barOf({ limits }: UserRecord, counted: Counted, wallMs: number): Bar | null {
   if (limits.expiresAtMs !== null && wallMs >= limits.expiresAtMs) return "expired";
   return counted.allowance?.isOver(counted, wallMs) === true ? "limited" : null;
 }
@@ -140,6 +146,20 @@ export class Roster {
     return (counter === null ? null : barOf(user, counter, this.#env.nowMs())) ?? "active";
   }
 
+  /** Whom the listeners know and should not, or the other way round; by listener. */
+  turned(): ReadonlyMap<string, readonly Turned[]> {
+    const nowMs = this.#env.nowMs();
+    const turned: Turned[] = [];
+    for (const counter of this.counters.limited) {
+      const user = this.findAt(counter.listener, counter.id)?.user;
+      if (user === undefined) continue;
+      counter.look(nowMs);
+      const bar = barOf(user, counter, nowMs);
+      if ((bar !== null) !== this.barred.has(user.id)) turned.push({ counter, user, bar });
+    }
+    return Map.groupBy(turned, ({ counter }) => counter.listener);
+  }
+
   subscriptionUrl(found: Found): string | null {
     if (this.#link(found) === null) return null;
     return `${this.settings.publicBaseUrl}/sub/svc/${found.user.token}`;
@@ -155,9 +175,11 @@ export class Roster {
     const counter = this.counters.get(book.listener, user.id);
     const used = counter?.allowance?.used(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
     return {
+      url: `${this.settings.publicBaseUrl}/sub/svc/${user.token}`,
       link,
       node: this.#env.nodeOf(link),
       title: `${book.listener} - ${user.name}`,
+      standing: this.standingOf(found),
       uploadBytes: used.uploadBytes,
       downloadBytes: used.downloadBytes,
       totalBytes: user.limits.quota?.totalBytes ?? 0,

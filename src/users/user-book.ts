@@ -1,6 +1,6 @@
 /** The users of one listener at one revision. Immutable: a change is a new book, checked whole before anybody sees it. */
 import { ApiError } from "#core/errors.ts";
-import type { User } from "#core/inbound.ts";
+import type { ManagedInbound, User } from "#core/inbound.ts";
 import { PersistentMap } from "#core/persistent-map.ts";
 import type { UserSupport } from "#core/protocol.ts";
 import type { UserChange, UserDraft, UserLimits } from "#core/users.ts";
@@ -113,9 +113,24 @@ export function withUser(
 
 /** What the listener is to know: to it, `barred` users are nobody. */
 export function activeUsers({ users }: UserBook, barred: ReadonlySet<string>): readonly User[] {
-  return [...users.values()]
-    .filter(({ id, enabled }) => enabled && !barred.has(id))
-    .map(({ id, credential, flow }) => ({ id, credential, flow: flow === "" ? null : flow }));
+  return [...users.values()].filter(({ id, enabled }) => enabled && !barred.has(id)).map(listed);
+}
+
+function listed({ id, credential, flow }: UserRecord): User {
+  return { id, credential, flow: flow === "" ? null : flow };
+}
+
+/** Tells a listener that knows the other users what it is to know of this one from now on. */
+export function changeListener(
+  target: ManagedInbound,
+  book: UserBook,
+  barred: ReadonlySet<string>,
+  id: string,
+): void {
+  if (target.changeUsers === undefined) return target.replaceUsers(activeUsers(book, barred));
+  const user = book.users.get(id);
+  const isListed = user?.enabled === true && !barred.has(id);
+  target.changeUsers(isListed ? { gone: [], come: [listed(user)] } : { gone: [id], come: [] });
 }
 
 /** Does the listener have to hear of it? A user whom it does not know is null. */

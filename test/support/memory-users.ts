@@ -51,7 +51,9 @@ export class MemoryUsers implements UsersControl {
     subscription: (token) =>
       token === "1"
         ? {
+            url: "https://proxy.example.com/sub/svc/1",
             link: "vless://x@127.0.0.1:443",
+            standing: "active",
             node: { name: "edge - alice", type: "vless", server: "127.0.0.1", port: 443, uuid: "x" },
             title: "edge - alice",
             uploadBytes: 1,

@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse } from "yaml";
+import type { SubscriptionView, UsersControl } from "#core/users.ts";
+import { parseLink } from "#protocols/share-links/index.ts";
+import { apiApp } from "../../test/support/api-app.ts";
+import { linkList, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
+import { subscriptionRoutes } from "./subscription.ts";
+
+const LINK =
+  "vless://6d27a52f-4539-4ac1-9bd4-b8e05e53c197@proxy.example.com:8443?encryption=none&security=tls&serviceName=my+svc&sni=proxy.example.com&type=grpc#edge%20-%20%3Cb%3E";
+const VIEW: SubscriptionView = {
+  url: "https://proxy.example.com/sub/svc/good",
+  link: LINK,
+  node: parseLink(LINK),
+  title: "edge - <b>",
+  standing: "active",
+  uploadBytes: 100,
+  downloadBytes: 2000,
+  totalBytes: 0,
+  expiresAtMs: null,
+};
+
+async function served(view: SubscriptionView = VIEW) {
+  const admin = { subscription: (token: string) => (token === "good" ? view : null) };
+  const users = { admin } as unknown as UsersControl;
+  const { app } = await apiApp({ secret: "s", mounts: () => subscriptionRoutes(users) });
+  return async (path: string, method: "GET" | "HEAD" = "GET") =>
+    await app.inject({ method, url: `/sub/svc/${path}` });
+}
+
+const EXTRA = ["subscription-userinfo", "profile-update-interval", "profile-title"];
+
+test("without limits and without a format the answer is the contract's, and has no header more", async () => {
+  const ask = await served();
+  const { statusCode, headers, body } = await ask("good");
+  assert.deepEqual([statusCode, body], [200, Buffer.from(LINK).toString("base64")]);
+  assert.equal(headers["content-type"], "text/plain; charset=utf-8");
+  assert.equal(headers["cache-control"], "no-store");
+  for (const name of EXTRA) assert.equal(headers[name], undefined);
+  const head = await ask("good", "HEAD");
+  assert.deepEqual([head.body, head.headers["content-length"]], ["", `${body.length}`]);
+});
+
+test("with a quota or an end every form says what is used", async () => {
+  const ask = await served({
+    ...VIEW,
+    totalBytes: 5000,
+    expiresAtMs: 1_785_312_000_999,
+    standing: "limited",
+  });
+  for (const path of ["good", "good?format=base64", "good?format=mihomo", "good?format=html"]) {
+    const { headers } = await ask(path);
+    assert.equal(
+      headers["subscription-userinfo"],
+      "upload=100; download=2000; total=5000; expire=1785312000",
+      path,
+    );
+    assert.equal(headers["profile-update-interval"], "12");
+    assert.equal(headers["profile-title"], `base64:${Buffer.from("edge - <b>").toString("base64")}`);
+  }
+  assert.match((await ask("good?format=html")).body, /quota used up.*2\.8 KiB of 4\.9 KiB/s);
+});
+
+test("whatever is wrong with a token, in whatever form it is asked for, the answer is one", async () => {
+  const ask = await served();
+  const formats = ["", "?format=base64", "?format=mihomo", "?format=sing-box", "?format=html", "?format=x"];
+  const all = await Promise.all(formats.map((format) => ask(`bad${format}`)));
+  const unknown = await ask("good?format=nonsense");
+  const seen = [...all, unknown].map(({ statusCode, body, headers }) =>
+    JSON.stringify([statusCode, body, { ...headers, date: "" }]),
+  );
+  assert.equal(new Set(seen).size, 1);
+  assert.equal(unknown.statusCode, 404);
+});
+
+test("names of Object are no formats", async () => {
+  const ask = await served();
+  for (const name of ["constructor", "__proto__", "toString"])
+    assert.equal((await ask(`good?format=${name}`)).statusCode, 404);
+});
+
+test("a list has blanks that every client reads, and ends its line", () => {
+  const text = Buffer.from(linkList(VIEW), "base64").toString();
+  assert.equal(text, `${LINK.replace("my+svc", "my%20svc")}\n`);
+  assert.deepEqual(parseLink(text), VIEW.node);
+});
+
+test("the YAML profile holds the node as it is, in a group, and ends with it", () => {
+  const profile = parse(mihomoProfile(VIEW) ?? "") as Record<string, unknown>;
+  assert.deepEqual(profile["proxies"], [VIEW.node]);
+  assert.deepEqual(profile["proxy-groups"], [
+    { name: "PROXY", type: "select", proxies: ["edge - <b>", "DIRECT"] },
+  ]);
+  assert.deepEqual(profile["rules"], ["MATCH,PROXY"]);
+});
+
+const outboundOf = (link: string) => {
+  const text = singBoxProfile({ ...VIEW, link, node: parseLink(link) });
+  return text === null ? null : (JSON.parse(text) as { outbounds: Record<string, unknown>[] }).outbounds[0];
+};
+
+test("the JSON profile says the node in its own words", () => {
+  const base = "vless://id@h.example:443";
+  const common = { type: "vless", tag: "n", server: "h.example", server_port: 443, uuid: "id" };
+  assert.deepEqual(outboundOf(`${base}?encryption=none&type=tcp#n`), common);
+  assert.deepEqual(
+    outboundOf(
+      `${base}?encryption=none&flow=xtls-rprx-vision&fp=chrome&pbk=KEY&security=reality&sid=ab&sni=s.example&type=tcp#n`,
+    ),
+    {
+      ...common,
+      flow: "xtls-rprx-vision",
+      tls: {
+        enabled: true,
+        server_name: "s.example",
+        utls: { enabled: true, fingerprint: "chrome" },
+        reality: { enabled: true, public_key: "KEY", short_id: "ab" },
+      },
+    },
+  );
+  const tls = { enabled: true, server_name: "h.example" };
+  assert.deepEqual(outboundOf(`${base}?security=tls&sni=h.example&type=ws&path=%2Fray%3Fed%3D2048#n`), {
+    ...common,
+    tls,
+    transport: {
+      type: "ws",
+      path: "/ray",
+      max_early_data: 2048,
+      early_data_header_name: "Sec-WebSocket-Protocol",
+    },
+  });
+  assert.deepEqual(outboundOf(`${base}?security=tls&sni=h.example&type=http&path=%2Fx&host=a.example#n`), {
+    ...common,
+    tls,
+    transport: { type: "http", path: "/x", host: ["a.example"] },
+  });
+  assert.equal(outboundOf(`${base}?security=tls&type=xhttp&path=%2Fx#n`), null, "it has no such transport");
+  assert.deepEqual(outboundOf("anytls://pw@h.example:443?security=tls&sni=h.example&type=tcp#n"), {
+    type: "anytls",
+    tag: "n",
+    server: "h.example",
+    server_port: 443,
+    password: "pw",
+    tls,
+  });
+});
+
+test("the page escapes names, loads nothing, and has two codes", async () => {
+  const ask = await served();
+  const { body, headers } = await ask("good?format=html");
+  assert.ok(!body.includes("<b>") && !/<script|<img|<link|src=/i.test(body));
+  assert.match(String(headers["content-security-policy"]), /^default-src 'none'/);
+  assert.equal(headers["referrer-policy"], "no-referrer");
+  assert.equal(body.split("<svg").length - 1, 2);
+  const long = await served({ ...VIEW, link: `${LINK}${"x".repeat(4000)}` });
+  assert.equal((await long("good?format=html")).body.split("<svg").length - 1, 1, "too long for a code");
+});
