@@ -73,4 +73,14 @@ export interface User {
 /** An inbound whose users change while it runs (vless, anytls). All or nothing. */
 export interface ManagedInbound extends Inbound {
   replaceUsers(users: readonly User[]): void;
+  /** The same as handing over the list with the change in it, for thousands of users of whom one changes. */
+  changeUsers?(change: UsersChange): void;
+}
+
+/** How one list of users becomes another. */
+export interface UsersChange {
+  /** Ids of those that the old list had and the new one has not. */
+  readonly gone: readonly string[];
+  /** New ones, and others than before under the same id. */
+  readonly come: readonly User[];
 }

@@ -1,9 +1,8 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
-import type { User } from "#core/inbound.ts";
+import type { User, UsersChange } from "#core/inbound.ts";
 import { PersistentMap } from "#core/persistent-map.ts";
 import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
-import type { ListChange } from "#protocols/managed/user-list.ts";
 import { passwordHash } from "./wire.ts";
 
 export interface UserTable extends ManagedTable {
@@ -38,7 +37,7 @@ export class AnyTlsTable implements UserTable {
   }
 
   /** Throws `ConfigError` as above. */
-  changed({ gone, come }: ListChange, where: string): AnyTlsTable {
+  changed({ gone, come }: UsersChange, where: string): AnyTlsTable {
     const identities = new Map<string, string | null>(gone.map((id) => [id, null]));
     const byDigest = new Map<string, string | null>();
     for (const id of [...gone, ...come.map((user) => user.id)]) {

@@ -53,6 +53,29 @@ test("who changes or goes loses what is open, who stays keeps it, and a bad list
   );
 });
 
+test("a change by itself does what the whole list with it would do", async () => {
+  const { env, shell, inbound } = await openShell([]);
+  await using _ = env;
+  inbound.replaceUsers([user("ada", "1"), user("bob", "2")]);
+  const ended: string[] = [];
+  for (const name of ["ada", "bob"]) shell.admit(name, shell.users, ARRIVAL).hold(() => ended.push(name));
+  inbound.changeUsers?.({ gone: [], come: [user("eve", "3")] });
+  assert.throws(() => inbound.changeUsers?.({ gone: ["bob"], come: [user("ada", "")] }), ConfigError);
+  assert.deepEqual(ended, []);
+  inbound.changeUsers?.({ gone: ["bob"], come: [user("ada", "other")] });
+  assert.deepEqual(
+    ended.toSorted((a, b) => (a < b ? -1 : 1)),
+    ["ada", "bob"],
+  );
+  assert.deepEqual(
+    [...shell.users.identities],
+    [
+      ["ada", "other"],
+      ["eve", "3"],
+    ],
+  );
+});
+
 test("one who was taken away during the handshake is not let in", async () => {
   const { env, shell, inbound } = await openShell([user("ada", "1")]);
   await using _ = env;

@@ -1,6 +1,6 @@
 /** What listeners with users have in common: the table in force, who is let in by it, who loses what when it changes. */
 import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
-import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { type Arrival, arrivalOf, guardErrors } from "#net/accept.ts";
 import { discardInput } from "#net/read-handshake.ts";
@@ -8,7 +8,7 @@ import { LiveUsers } from "#protocols/live-users.ts";
 import type { Secured } from "#transport/security.ts";
 import type { TransportServer } from "#transport/server.ts";
 import { Entrance } from "./entrance.ts";
-import { type ListChange, UserList } from "./user-list.ts";
+import { UserList } from "./user-list.ts";
 
 /** Users as a protocol looks them up. Immutable: other users are another table. */
 export interface UserTable {
@@ -23,7 +23,7 @@ export interface ShellOptions<Table> {
   /** Throws `ConfigError`. */
   readonly tableOf: (users: readonly User[]) => Table;
   /** The same table as `tableOf` would make, from the one in force; for thousands of users of whom one changes. */
-  readonly changeTable?: (table: Table, change: ListChange) => Table;
+  readonly changeTable?: (table: Table, change: UsersChange) => Table;
 }
 
 export interface ListenOptions {
@@ -70,7 +70,8 @@ export class ManagedShell<Table extends UserTable> {
       name,
       type,
       endpoints,
-      replaceUsers: (users) => this.#replaceUsers(users),
+      replaceUsers: (users) => this.#enforce(this.#tableOf(users)),
+      changeUsers: (change) => this.#enforce(this.#changedTable(change)),
       [Symbol.asyncDispose]: async () => life.dispose(),
     };
   }
@@ -85,23 +86,28 @@ export class ManagedShell<Table extends UserTable> {
     return new Entrance({ env: this.#env, live: this.#live, type: this.#options.type, user, arrival });
   }
 
-  #replaceUsers(users: readonly User[]): void {
+  /** The table was made without a throw; from here on it holds. */
+  #enforce(next: Table): void {
     const before = this.#users;
-    this.#users = this.#tableOf(users); // throws: nothing has changed
-    const next = this.#users;
+    this.#users = next;
     this.#live.retain((user) => isSame(user, before, next));
   }
 
   #tableOf(users: readonly User[]): Table {
     const { tableOf, changeTable } = this.#options;
-    if (changeTable === undefined || this.#list === null) {
-      const table = tableOf(users);
-      this.#list = new UserList(users);
-      return table;
-    }
-    const change = this.#list.changeTo(users);
-    const table = changeTable(this.#users, change);
-    this.#list.take(change);
+    if (changeTable !== undefined && this.#list !== null)
+      return this.#changedTable(this.#list.changeTo(users));
+    const table = tableOf(users);
+    this.#list = new UserList(users);
+    return table;
+  }
+
+  #changedTable(change: UsersChange): Table {
+    const { tableOf, changeTable } = this.#options;
+    const list = this.#list ?? new UserList([]);
+    const table = changeTable?.(this.#users, change) ?? tableOf(list.after(change));
+    list.take(change);
+    this.#list = list;
     return table;
   }
 

@@ -27,6 +27,7 @@ function outcome<T>(make: () => T, look: (made: T) => unknown): unknown {
   }
 }
 
+const sorted = (users: readonly User[]) => users.map((one) => JSON.stringify(one)).sort();
 const ids = ["ada", "bob", "eve", "joe"];
 
 test("a table that is changed list by list answers as one made of the last list, and refuses the same lists", () => {
@@ -42,6 +43,7 @@ test("a table that is changed list by list answers as one made of the last list,
           CREDENTIALS.map((text) => table.find(parseUserId(text) as Buffer)),
           ids.map((id) => table.identities.get(id)),
         ];
+        assert.deepEqual(sorted(known.after(change)), sorted(list));
         const made = outcome(() => vlessTable(list, "here"), inVless);
         assert.deepEqual(
           outcome(() => vless.changed(change, "here"), inVless),

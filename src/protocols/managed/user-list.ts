@@ -1,12 +1,4 @@
-import type { User } from "#core/inbound.ts";
-
-/** How one list of users becomes another. */
-export interface ListChange {
-  /** Ids of those that the old list had, as they are now or otherwise, and the new one has not. */
-  readonly gone: readonly string[];
-  /** New ones, and others than before under the same id. */
-  readonly come: readonly User[];
-}
+import type { User, UsersChange } from "#core/inbound.ts";
 
 /** Remembers the users in force, so that of a new list only what is new has to be looked at. */
 export class UserList {
@@ -16,7 +8,7 @@ export class UserList {
     for (const user of users) this.#known.set(user.id, user);
   }
 
-  changeTo(users: readonly User[]): ListChange {
+  changeTo(users: readonly User[]): UsersChange {
     const come = users.filter((user) => !isSame(user, this.#known.get(user.id)));
     const stay = users.length - come.filter(({ id }) => !this.#known.has(id)).length;
     if (stay === this.#known.size) return { gone: [], come };
@@ -24,7 +16,15 @@ export class UserList {
     return { gone: [...this.#known.keys()].filter((id) => !ids.has(id)), come };
   }
 
-  take({ gone, come }: ListChange): void {
+  /** The users that a change would leave. */
+  after({ gone, come }: UsersChange): readonly User[] {
+    const next = new Map(this.#known);
+    for (const id of gone) next.delete(id);
+    for (const user of come) next.set(user.id, user);
+    return [...next.values()];
+  }
+
+  take({ gone, come }: UsersChange): void {
     for (const id of gone) this.#known.delete(id);
     for (const user of come) this.#known.set(user.id, user);
   }

@@ -1,8 +1,7 @@
 import { ConfigError } from "#core/errors.ts";
-import type { User } from "#core/inbound.ts";
+import type { User, UsersChange } from "#core/inbound.ts";
 import { PersistentMap } from "#core/persistent-map.ts";
 import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
-import type { ListChange } from "#protocols/managed/user-list.ts";
 import { parseUserId } from "./user-id.ts";
 import { ID_BYTES, VISION } from "./wire.ts";
 
@@ -45,7 +44,7 @@ export class VlessTable implements UserTable {
   }
 
   /** Throws `ConfigError` as above. */
-  changed({ gone, come }: ListChange, where: string): VlessTable {
+  changed({ gone, come }: UsersChange, where: string): VlessTable {
     const byId = new Map<string, VlessUser | null>();
     const identities = new Map<string, string | null>(gone.map((name) => [name, null]));
     let visions = this.#visions;
