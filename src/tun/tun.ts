@@ -58,7 +58,6 @@ export class Tun implements AsyncDisposable {
     if (settings.stack !== "system")
       env.log.info(`[TUN] stack ${settings.stack}: the system stack does its work`);
     const parts = await openParts(settings, env);
-    env.log.info(`[TUN] ${settings.name} listening on ${parts.device.name}`);
     return new Tun(settings, env, parts);
   }
 
@@ -209,6 +208,7 @@ async function openParts(settings: TunSettings, env: TunEnv): Promise<Parts> {
       ? null
       : undo.use(await env.openCapture(planOf(settings, { device, inet4, inet6, redirectPort }, env)));
   if (capture !== null) undo.use(await env.openBypass(settings, device.name, capture));
+  env.log.info(`[TUN] ${settings.name} listening on ${device.name}`);
   const owned = undo.move();
   return {
     device,
