@@ -5,6 +5,7 @@ import { openHost } from "#host.ts";
 import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#log.ts";
 import { VERSION } from "#version.ts";
 import { App } from "#app.ts";
+import { openServiceManager, type ServiceManager } from "#platform/service-manager.ts";
 import { newSecret } from "#controller-slot.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
@@ -48,7 +49,8 @@ async function runWith(
   for (const line of linesOf(file, result.warnings)) log.warning(line);
 
   using _faults = survive(log);
-  using signals = listenToSignals(log);
+  using service = openServiceManager(env, log);
+  using signals = listenToSignals(log, service);
   using host = openHost(setup.home, setup.files, log);
   const app = await App.start(result.config, {
     host,
@@ -58,11 +60,13 @@ async function runWith(
   });
   announce(app, log);
   runHook(flags, "post-up");
+  service.ready(statusOf(app));
   // Where nothing could be listened on there is nothing to keep the process alive but the wish of its user.
   const alive = setInterval(() => {}, 0x7fff_ffff);
   const why = await signals.ended(app);
   clearInterval(alive);
   log.info(why === "restart" ? "restarting" : "shutting down");
+  service.stopping();
   endWithin(DEADLINE_MS, log);
   await app.close(DRAIN_MS);
   runHook(flags, "post-down");
@@ -78,12 +82,14 @@ function embeddedSecret(flags: ParsedFlags, { source }: Setup): ParsedFlags {
   return { ...flags, text: (flag) => (flag === "secret" ? secret : flags.text(flag)) };
 }
 
-function announce({ inbounds, config }: App, log: LogHub): void {
-  for (const { name, type, endpoints } of inbounds)
+function announce(app: App, log: LogHub): void {
+  for (const { name, type, endpoints } of app.inbounds)
     for (const endpoint of endpoints) log.info(`${name} listening at ${endpointText(endpoint)} (${type})`);
-  log.info(
-    `weir ${VERSION} is running: mode ${config.mode}, ${config.rules.length} rules, ${config.proxies.length} proxies`,
-  );
+  log.info(`weir ${VERSION} is running: ${statusOf(app)}`);
+}
+
+function statusOf({ config }: App): string {
+  return `mode ${config.mode}, ${config.rules.length} rules, ${config.proxies.length} proxies`;
 }
 
 interface Signals extends Disposable {
@@ -93,7 +99,7 @@ interface Signals extends Disposable {
 }
 
 /** SIGHUP reloads; SIGTERM and SIGINT end, and end at once when they come twice. None is lost while the start takes its time. */
-function listenToSignals(log: LogHub): Signals {
+function listenToSignals(log: LogHub, service: ServiceManager): Signals {
   const end = Promise.withResolvers<"signal" | "restart">();
   let ending = false;
   let running: App | null = null;
@@ -103,12 +109,19 @@ function listenToSignals(log: LogHub): Signals {
     ending = true;
     end.resolve("signal");
   };
+  const reload = async (app: App): Promise<void> => {
+    service.reloading();
+    try {
+      await app.reload();
+      log.info("configuration reloaded");
+    } catch (error) {
+      log.error(`reload failed, the old configuration goes on:\n${messageOf(error)}`);
+    }
+    service.ready(statusOf(app));
+  };
   const onReload = (): void => {
     asked = running === null;
-    running?.reload().then(
-      () => log.info("configuration reloaded"),
-      (error: unknown) => log.error(`reload failed, the old configuration goes on:\n${messageOf(error)}`),
-    );
+    if (running !== null) void reload(running);
   };
   process.on("SIGTERM", onEnd).on("SIGINT", onEnd).on("SIGHUP", onReload);
   return {

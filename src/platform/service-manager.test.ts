@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { SILENT } from "#core/log.ts";
+import { openLibc } from "./linux/libc.ts";
+import { encodeUnixAddress } from "./linux/notify-socket.ts";
+import { openServiceManager, watchdogMs } from "./service-manager.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP service manager: needs Linux";
+
+/** The manager's end of the socket. */
+function listen(path: string) {
+  const libc = openLibc();
+  assert.ok(libc !== null);
+  const { lib, functions } = process.getBuiltinModule("node:ffi").dlopen(null, {
+    bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },
+    recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  });
+  const address = encodeUnixAddress(path);
+  const fd = libc.socket(1, 2);
+  assert.equal(functions.bind(fd, address, address.length), 0);
+  const buffer = Buffer.alloc(4096);
+  return {
+    lib,
+    next: () => buffer.toString("utf8", 0, functions.recv(fd, buffer, buffer.length, 0)),
+    [Symbol.dispose]: () => libc.close(fd),
+  };
+}
+
+test("a service manager hears of the start, of reloads, of the end and of life", { skip }, (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const folder = mkdtempSync(join(tmpdir(), "weir-notify-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const path of [join(folder, "socket"), `@weir-${process.pid}-notify`]) {
+    using manager = listen(path);
+    const env = { NOTIFY_SOCKET: path, WATCHDOG_USEC: "3000000", WATCHDOG_PID: String(process.pid) };
+    using service = openServiceManager(env, SILENT);
+    service.ready("all is well");
+    assert.equal(manager.next(), "READY=1\nSTATUS=all is well");
+    service.reloading();
+    assert.match(manager.next(), /^RELOADING=1\nMONOTONIC_USEC=\d+$/);
+    t.mock.timers.tick(1500);
+    assert.equal(manager.next(), "WATCHDOG=1");
+    service.stopping();
+    assert.equal(manager.next(), "STOPPING=1");
+  }
+});
+
+test("nobody to tell, and somebody who does not listen, are no trouble", { skip }, () => {
+  const said: string[] = [];
+  const log = { ...SILENT, warning: (text: unknown) => void said.push(String(text)) };
+  openServiceManager({}, log).ready("");
+  openServiceManager({ NOTIFY_SOCKET: "relative" }, log).ready("");
+  const gone = openServiceManager({ NOTIFY_SOCKET: "/nowhere/socket" }, log);
+  gone.ready("");
+  gone.stopping();
+  assert.deepEqual(said, [
+    'NOTIFY_SOCKET: expected an absolute path or @name, got "relative"',
+    "notify the service manager: ENOENT",
+  ]);
+});
+
+test("signs of life are for the process that was meant", () => {
+  assert.equal(watchdogMs({ WATCHDOG_USEC: "30000000" }, 7), 30_000);
+  assert.equal(watchdogMs({ WATCHDOG_USEC: "30000000", WATCHDOG_PID: "8" }, 7), null);
+  for (const usec of ["", "0", "-1", "soon"]) assert.equal(watchdogMs({ WATCHDOG_USEC: usec }, 7), null);
+});

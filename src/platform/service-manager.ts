@@ -1,0 +1,79 @@
+/** Tells the program that started us how we are: systemd's protocol (sd_notify(3)), which others speak, too. */
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { openLibc } from "./linux/libc.ts";
+import { openNotifySocket, type NotifySocket } from "./linux/notify-socket.ts";
+
+/** Each does nothing where nobody wants to know, and never throws. */
+export interface ServiceManager extends Disposable {
+  /** The program serves; the first time the start is over, later a reload. `status` is shown to people. */
+  ready(status: string): void;
+  reloading(): void;
+  stopping(): void;
+}
+
+const NOBODY: ServiceManager = { ready() {}, reloading() {}, stopping() {}, [Symbol.dispose]() {} };
+
+/** Who started us says where to tell in `env`: NOTIFY_SOCKET, and WATCHDOG_USEC with WATCHDOG_PID where it wants signs of life. */
+export function openServiceManager(env: NodeJS.ProcessEnv, log: Log): ServiceManager {
+  const path = env["NOTIFY_SOCKET"] ?? "";
+  if (path === "" || process.platform !== "linux") return NOBODY;
+  const libc = openLibc();
+  if (libc === null) {
+    log.warning(`the service manager cannot be told anything: ${process.version} has no node:ffi`);
+    return NOBODY;
+  }
+  try {
+    return new Notifier(openNotifySocket(libc, path), watchdogMs(env, process.pid), log);
+  } catch (error) {
+    log.warning(messageOf(error));
+    return NOBODY;
+  }
+}
+
+/** How often a sign of life is wanted; null: never. */
+export function watchdogMs(env: NodeJS.ProcessEnv, pid: number): number | null {
+  const usec = Number(env["WATCHDOG_USEC"]);
+  const meant = env["WATCHDOG_PID"] ?? "";
+  if (!(usec > 0) || (meant !== "" && Number(meant) !== pid)) return null;
+  return Math.max(1, Math.floor(usec / 1000));
+}
+
+class Notifier implements ServiceManager {
+  readonly #socket: NotifySocket;
+  readonly #log: Log;
+  readonly #alive: NodeJS.Timeout | null;
+  #failed = false;
+
+  constructor(socket: NotifySocket, everyMs: number | null, log: Log) {
+    this.#socket = socket;
+    this.#log = log;
+    // Half of what is allowed, from the event loop: a program that hangs gives no sign.
+    this.#alive = everyMs === null ? null : setInterval(() => this.#send("WATCHDOG=1"), everyMs / 2).unref();
+  }
+
+  ready(status: string): void {
+    this.#send(`READY=1\nSTATUS=${status}`);
+  }
+
+  reloading(): void {
+    this.#send(`RELOADING=1\nMONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`);
+  }
+
+  stopping(): void {
+    this.#send("STOPPING=1");
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#alive !== null) clearInterval(this.#alive);
+  }
+
+  #send(text: string): void {
+    try {
+      this.#socket.send(text);
+    } catch (error) {
+      if (!this.#failed) this.#log.warning(messageOf(error)); // once: the manager will not come back
+      this.#failed = true;
+    }
+  }
+}
