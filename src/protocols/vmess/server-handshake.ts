@@ -52,16 +52,23 @@ export interface Greeting {
   readonly request: RequestHeader;
 }
 
-/** One step function per connection. Throws `ProtocolError` for every kind of unwelcome peer alike. */
+/**
+ * One step function per connection. Throws `ProtocolError` for every kind of unwelcome peer alike. What the first bytes
+ * told is kept: a peer that sends single bytes does not make each of them cost the keys of all users.
+ */
 export function serverHandshake(users: readonly VmessUser[], guard: RequestGuard): HandshakeStep<Greeting> {
+  let known: { readonly user: VmessUser; readonly size: number } | null = null;
   return (arrived) => {
-    const prefix = arrived.peek(PREFIX_BYTES);
-    if (prefix === null) return null;
-    const found = findByAuthId(users, prefix);
-    if (found === null) throw new ProtocolError("no user made this request");
-    guard.checkTime(found.unixSeconds);
-    const { user } = found;
-    const whole = arrived.take(PREFIX_BYTES + openLength(user.commandKey, prefix));
+    if (known === null) {
+      const prefix = arrived.peek(PREFIX_BYTES);
+      if (prefix === null) return null;
+      const found = findByAuthId(users, prefix);
+      if (found === null) throw new ProtocolError("no user made this request");
+      guard.checkTime(found.unixSeconds);
+      known = { user: found.user, size: PREFIX_BYTES + openLength(found.user.commandKey, prefix) };
+    }
+    const { user, size } = known;
+    const whole = arrived.take(size);
     if (whole === null) return null;
     const request = openRequest(
       user.commandKey,
