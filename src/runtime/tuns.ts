@@ -209,6 +209,7 @@ export class Tuns implements AsyncDisposable {
         return dns === null ? null : dnsAnswers(dns, log);
       },
       keepAlive: () => runtime()?.config.general.keepAlive ?? DEFAULT_KEEP_ALIVE,
+      nowMs: () => performance.now(),
       decideEcho: (metadata) => this.#decideEcho(metadata),
       socketOptions: () => this.#socketOptions(),
       openEgress: (settings, device) => this.#openEgress(settings, device),

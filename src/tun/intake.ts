@@ -19,6 +19,8 @@ export interface IntakeEnv {
   /** Asked at every question; null: the `dns` section is off. */
   readonly dns: () => DnsAnswers | null;
   readonly keepAlive: () => KeepAlive;
+  /** Milliseconds of a clock that never goes back. */
+  readonly nowMs: () => number;
   readonly log: Log;
 }
 
@@ -49,7 +51,7 @@ export class Intake {
     this.#natted.add(socket);
     this.#streams(socket, "Tun", flow.source, flow.destination, localPort, () => {
       this.#natted.delete(socket);
-      nat.release(flow.slot, performance.now());
+      nat.release(flow.slot, this.#env.nowMs());
     });
   }
 

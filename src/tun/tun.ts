@@ -185,7 +185,7 @@ async function openParts(settings: TunSettings, env: TunEnv): Promise<Parts> {
     echo: (packet) => echoes.ask(packet),
     open: (source, destination, flow) => intake.datagrams(source, destination, flow),
     tooLong: (bytes, { ip }) => env.log.debug(() => `[TUN] a reply of ${bytes} bytes to ${ip} is dropped`),
-    nowMs: () => performance.now(),
+    nowMs: env.nowMs,
   });
   intake.stack = stack;
   undo.defer(() => stack.close());

@@ -83,12 +83,26 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     console.log(`${from.address} ${from.port}`);
     socket.close();
   },
-  /** dns host: one question to port 53; prints the answer. */
+  /** dns host: one question to port 53; prints the answer. With a number the name is another one. */
   async dns() {
-    const question = { type: "A", name: "www.origin.test" } as const;
+    const name = numbers[0] === undefined ? "www.origin.test" : `www.kind${numbers[0]}.test`;
+    const question = { type: "A", name } as const;
     const { answers = [] } = decode(
       await askUdp(53, encode({ type: "query", id: 7, questions: [question] })),
     );
+    console.log(answers.map((answer) => (answer.type === "A" ? answer.data : answer.type)).join());
+  },
+  /** dnstcp host: the same over TCP. */
+  async dnstcp() {
+    const question = encode({ type: "query", id: 7, questions: [{ type: "A", name: "www.origin.test" }] });
+    const socket = connect(53, host);
+    socket.write(Buffer.concat([Buffer.from([question.length >> 8, question.length & 0xff]), question]));
+    let got = Buffer.alloc(0);
+    for await (const chunk of socket) {
+      got = Buffer.concat([got, chunk as Buffer]);
+      if (got.length > 2 && got.length >= 2 + got.readUInt16BE(0)) break;
+    }
+    const { answers = [] } = decode(got.subarray(2));
     console.log(answers.map((answer) => (answer.type === "A" ? answer.data : answer.type)).join());
   },
   /** many host port count */

@@ -41,6 +41,8 @@ export interface Talk {
   say(line: string): void;
   /** The next line; fails where the program ends first. */
   hear(): Promise<string>;
+  /** Ends its input. */
+  close(): void;
 }
 
 /** With the servers of netns-far.ts in the origin's namespace. */
@@ -77,7 +79,8 @@ export async function openRow(label: string): Promise<Row> {
   };
 }
 
-function talkTo(netns: Netns, command: readonly string[], undo: AsyncDisposableStack): Talk {
+/** A program that lives on inside a namespace, until `undo` is disposed of. */
+export function talkTo(netns: Netns, command: readonly string[], undo: AsyncDisposableStack): Talk {
   const [program, ...args] = [...netns.prefix, ...command];
   const child = spawn(program as string, args, { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "exit");
@@ -89,6 +92,7 @@ function talkTo(netns: Netns, command: readonly string[], undo: AsyncDisposableS
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return {
     say: (line) => void child.stdin.write(`${line}\n`),
+    close: () => void child.stdin.end(),
     async hear() {
       const { value, done } = await lines.next();
       if (done === true) throw new Error(`${command.join(" ")} has ended`);

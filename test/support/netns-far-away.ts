@@ -1,0 +1,48 @@
+/** A row whose router knows the origin by its default route only, as it knows the Internet, and forwards. */
+import { FAMILIES, openRow, ORIGIN, type Row } from "./netns-row.ts";
+
+/** Of the cable between router and origin. */
+const NEAR = ["10.255.0.1", "fd00:ff::1"] as const;
+const FAR = ["10.255.0.2", "fd00:ff::2"] as const;
+
+export async function openRoutedRow(label: string): Promise<Row> {
+  const row = await openRow(label);
+  try {
+    const { router, origin } = row;
+    await router.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1");
+    await router.ip(
+      "address del 198.51.100.1/24 dev up0",
+      "address del fd00:2::1/64 dev up0",
+      `address add ${NEAR[0]}/30 dev up0`,
+      `address add ${NEAR[1]}/64 dev up0 nodad`,
+      `route add default via ${FAR[0]}`,
+      `-6 route add default via ${FAR[1]}`,
+    );
+    await origin.ip(
+      `address add ${FAR[0]}/30 dev down0`,
+      `address add ${FAR[1]}/64 dev down0 nodad`,
+      // Whoever asks, it is the origin's own address that answers.
+      `route replace 10.255.0.0/30 dev down0 scope link src ${ORIGIN[0]}`,
+      `-6 route add fd00:ff::/64 dev down0 src ${ORIGIN[1]} metric 1`,
+      `route add default via ${NEAR[0]} src ${ORIGIN[0]}`,
+      `-6 route add default via ${NEAR[1]} src ${ORIGIN[1]}`,
+    );
+    return row;
+  } catch (error) {
+    await row[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Is the client connected with the origin, without anybody in between having to do more than forward? */
+export async function isPlainlyConnected(row: Row): Promise<boolean> {
+  const answers = await Promise.all(
+    FAMILIES.map(({ url }) =>
+      row.client.run("curl", "-s", "--max-time", "1", url).then(
+        (text) => text.startsWith("hello to "),
+        () => false,
+      ),
+    ),
+  );
+  return answers.every(Boolean);
+}
