@@ -45,7 +45,11 @@ export function openControl(env: ControlEnv): Control {
     configs,
     proxies: proxiesControl(proxies),
     proxyProviders: proxyProvidersControl(proxies),
-    rules: rulesControl(() => runtime().router, names),
+    rules: rulesControl(
+      () => runtime().router,
+      names,
+      () => host.kernelDirect.check(),
+    ),
     ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
     connections: connectionsControl(
       host.live,

@@ -3,8 +3,12 @@ import type { RuleRouter } from "#router/router.ts";
 import type { Names } from "#runtime/names.ts";
 import { explainView } from "./explain.ts";
 
-/** The rules in force; `router` and `names` answer with those of the current runtime. */
-export function rulesControl(router: () => RuleRouter, names: () => Names): RulesControl {
+/** The rules in force; `router` and `names` answer with those of the current runtime. `switched`: rules went off or on. */
+export function rulesControl(
+  router: () => RuleRouter,
+  names: () => Names,
+  switched: () => void,
+): RulesControl {
   return {
     list: () =>
       router()
@@ -21,7 +25,10 @@ export function rulesControl(router: () => RuleRouter, names: () => Names): Rule
           misses: missCount,
           lastMissAtMs: missAtMs,
         })),
-    disable: (changes) => router().disable(changes),
+    disable(changes) {
+      router().disable(changes);
+      switched();
+    },
     explain: (question) => explainView(router(), names().dns, question),
   };
 }

@@ -40,15 +40,15 @@ export class Consumer {
     return this.#book.verdict(ip);
   }
 
-  /** Settles when the kernel knows. */
-  learn(sightings: readonly Sighting[], nowMs: number): Promise<void> {
+  /** Settles when the kernel knows; undefined: it knew that already. */
+  learn(sightings: readonly Sighting[], nowMs: number): Promise<void> | undefined {
     for (const sighting of sightings) this.#book.observe(sighting, nowMs);
-    return this.#publisher.publish();
+    return this.#publisher.isDone ? undefined : this.#publisher.publish();
   }
 
   sweep(nowMs: number): void {
     this.#book.expire(nowMs);
-    void this.#publisher.publish();
+    if (!this.#publisher.isDone) void this.#publisher.publish();
   }
 
   /** Settles when the kernel holds nothing of it any more. */

@@ -174,7 +174,7 @@ export class KernelDirect implements FlowWatch, Disposable {
   #learn(
     judge: Judge,
     found: readonly (Omit<Sighting, "direct"> & { name: string | null })[],
-  ): Promise<void> {
+  ): Promise<void> | undefined {
     const nowMs = this.#nowMs();
     const learnt = Array.from(this.#consumers, (consumer) =>
       consumer.learn(
@@ -187,7 +187,8 @@ export class KernelDirect implements FlowWatch, Disposable {
         nowMs,
       ),
     );
-    return Promise.all(learnt).then(() => {});
+    const waits = learnt.filter((wait) => wait !== undefined);
+    return waits.length === 0 ? undefined : Promise.all(waits).then(() => {});
   }
 
   #sweepAll(): void {

@@ -97,6 +97,10 @@ export class LearnedBook {
     this.#records = 0;
   }
 
+  get hasTouched(): boolean {
+    return this.#touched.size > 0;
+  }
+
   /** Addresses that may have come, gone or changed sides since it was asked last. */
   takeTouched(): ReadonlySet<Ip> {
     const touched = this.#touched;

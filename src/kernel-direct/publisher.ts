@@ -16,6 +16,7 @@ export class Publisher {
   /** The one that waits for its turn and will take everything with it. */
   #next: Promise<void> | null = null;
   #broken = false;
+  #unfinished = 0;
 
   constructor(book: LearnedBook, planes: readonly Plane[], log: Log) {
     this.#book = book;
@@ -23,13 +24,23 @@ export class Publisher {
     this.#log = log;
   }
 
+  /** Does the kernel have what the book says? */
+  get isDone(): boolean {
+    return this.#unfinished === 0 && !this.#broken && !this.#book.hasTouched;
+  }
+
   /** Settles when the kernel has what the book says now; never rejects, a failure is logged and repaired by the next. */
   publish(): Promise<void> {
-    this.#next ??= this.#tail = this.#tail.then(() => {
-      this.#next = null;
-      return this.#push();
-    });
+    this.#next ??= this.#tail = this.#queue();
     return this.#next;
+  }
+
+  async #queue(): Promise<void> {
+    this.#unfinished++;
+    await this.#tail;
+    this.#next = null;
+    await this.#push();
+    this.#unfinished--;
   }
 
   /** Something outside changed the planes: the next publication writes everything. */

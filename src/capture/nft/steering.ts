@@ -1,5 +1,5 @@
 /** Rules on the marks of kernel-direct's classifier (kernel-direct.md §4.6), in chains that the others jump to. */
-import type { CapturePlan, SteeringMarks } from "#core/capture.ts";
+import type { CapturePlan, SteeringMarks, TunAddress } from "#core/capture.ts";
 import { quoted } from "./exclusions.ts";
 import { DIRECT_MARK_CHAIN, PROXY_MARK_CHAIN, TABLE, UNTRACKED_CHAIN } from "./names.ts";
 import { redirect, toTun } from "./captured.ts";
@@ -30,6 +30,17 @@ export function steeringRules(
       proxy === null
         ? []
         : [`${has(proxy)} ${redirect(plan)} ${COMMENT}`, `${has(proxy)} ${toTun(plan)} accept ${COMMENT}`],
-    [UNTRACKED_CHAIN]: untracked ? [`iifname ${quoted(plan.device.name)} counter notrack ${COMMENT}`] : [],
+    [UNTRACKED_CHAIN]: untracked ? untrackedAnswers(plan) : [],
   };
+}
+
+/**
+ * Connection tracking would call the answers to packets that it has not seen invalid, and many a firewall drops those.
+ * Answers to hijacked questions are tracked: they still have to be given the address that was asked.
+ */
+function untrackedAnswers({ device, inet4, inet6 }: CapturePlan): readonly string[] {
+  const from = `iifname ${quoted(device.name)}`;
+  const rule = (ip: string, own: TunAddress | null): readonly string[] =>
+    own === null ? [] : [`${from} ${ip} saddr != ${own.next} counter notrack ${COMMENT}`];
+  return [...rule("ip", inet4), ...rule("ip6", inet6)];
 }
