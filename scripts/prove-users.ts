@@ -30,7 +30,7 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   kill: {
     budget: 500,
     async *run(kills) {
-      const found = await proveKills(kills, random);
+      const found = await proveKills(kills, random, (sofar) => console.log(`… ${shownKills(sofar)}`));
       yield [shownKills(found), ...found.faults].join("\n");
     },
   },

@@ -18,7 +18,12 @@ export interface KillFindings {
 const MANY = 12;
 const TAGS = ["edge", "side"] as const;
 
-export async function proveKills(kills: number, random: (below: number) => number): Promise<KillFindings> {
+/** `said` hears how far it is. */
+export async function proveKills(
+  kills: number,
+  random: (below: number) => number,
+  said: (found: KillFindings) => void = () => {},
+): Promise<KillFindings> {
   using state = stateFolder();
   const writers = TAGS.map((tag) => new Writer(tag, random));
   let acknowledged = 0;
@@ -36,6 +41,7 @@ export async function proveKills(kills: number, random: (below: number) => numbe
     await sleep(20 + random(120));
     await core.core.stop("SIGKILL");
     for (const count of await writing) acknowledged += count;
+    if (round % 50 === 49) said({ kills: round + 1, acknowledged, unanswered, faults });
   }
   return { kills, acknowledged, unanswered, faults };
 }
