@@ -245,11 +245,14 @@ function connect(path: string, tables: ReadonlySet<string>): DatabaseSync {
   }
 }
 
-/** A database that has tables but none of ours is somebody else's. Throws `ForeignFileError`. */
+/** A database with a table that is not ours is somebody else's, or another store's. Throws `ForeignFileError`. */
 function refuseForeign(path: string, database: DatabaseSync, own: ReadonlySet<string>): void {
   const found = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-  if (found.length > 0 && !found.some(({ name }) => own.has(String(name))))
-    throw new ForeignFileError(`${path}: a database of another kind, with ${found.length} tables`);
+  const foreign = found.find(({ name }) => !own.has(String(name)));
+  if (foreign !== undefined)
+    throw new ForeignFileError(
+      `${path}: a database of another kind, with a table ${String(foreign["name"])}`,
+    );
 }
 
 /** https://sqlite.org/rescode.html */

@@ -34,10 +34,33 @@ const DOCUMENT = {
           created_at: 1_785_312_000_000,
           updated_at: 1_785_312_000_001,
         },
+        {
+          id: "5f0b3f5c-6d0e-4d5e-8a43-8b1f3e1d0c77",
+          inbound: "edge",
+          protocol: "vless",
+          name: "bob",
+          uuid: "0d27a52f-4539-4ac1-9bd4-b8e05e53c197",
+          enabled: true,
+          upload_bytes: 5000,
+          download_bytes: 6000,
+          traffic_generation: 2,
+          created_at: 1_785_312_000_000,
+          updated_at: 1_785_312_000_001,
+          quota: { total_bytes: 100_000, reset: "month", window_seconds: 0 },
+          quota_usage: { period: "month", rows: [[1_782_864_000, 300, 400]] },
+          expires_at: 1_795_312_000_000,
+          upload_bps: 1_000_000,
+          download_bps: 2_000_000,
+          connection_limit: 100,
+          ip_limit: 3,
+        },
       ],
     },
   },
-  subscriptions: { "eaa13dde-339f-437f-80a3-c14c83068959": Buffer.alloc(32, 7).toString("base64url") },
+  subscriptions: {
+    "eaa13dde-339f-437f-80a3-c14c83068959": Buffer.alloc(32, 7).toString("base64url"),
+    "5f0b3f5c-6d0e-4d5e-8a43-8b1f3e1d0c77": Buffer.alloc(32, 8).toString("base64url"),
+  },
 };
 const VLESS = { type: "vless", users: { credential: "uuid" } } as never;
 
@@ -53,8 +76,10 @@ function inStore<T>(work: (store: Store) => T): T {
 
 test("a document goes in and comes out as it was", () => {
   inStore((store) => {
-    assert.equal(importState(store, JSON.stringify(DOCUMENT)), 1);
-    assert.deepEqual(JSON.parse(exportState(store, [VLESS])), DOCUMENT);
+    assert.equal(importState(store, JSON.stringify(DOCUMENT)), 2);
+    const document = JSON.parse(exportState(store, [VLESS])) as typeof DOCUMENT;
+    document.listeners.edge.users.sort((a, b) => a.name.localeCompare(b.name));
+    assert.deepEqual(document, DOCUMENT);
     assert.throws(() => importState(store, JSON.stringify(DOCUMENT)), /not new/);
   });
 });
@@ -66,7 +91,17 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
     { ...DOCUMENT, subscriptions: {} },
     { ...DOCUMENT, listeners: { other: edge } },
     { ...DOCUMENT, listeners: { edge: { ...edge, applied_revision: edge.revision + 1 } } },
-    { ...DOCUMENT, listeners: { edge: { ...edge, users: [{ ...edge.users[0], traffic_generation: 0 }] } } },
+    ...[
+      { traffic_generation: 0 },
+      { quota: { total_bytes: 0, reset: "never", window_seconds: 0 } },
+      { quota: { total_bytes: 1, reset: "window", window_seconds: 0 } },
+      { quota: { total_bytes: 1, reset: "year", window_seconds: 0 } },
+      { expires_at: -1 },
+      { ip_limit: 1.5 },
+    ].map((fields) => ({
+      ...DOCUMENT,
+      listeners: { edge: { ...edge, users: [{ ...edge.users[0], ...fields }, edge.users[1]] } },
+    })),
   ];
   for (const one of wrong)
     inStore((store) => {
