@@ -57,7 +57,7 @@ export async function openTransportServer(
     if (carriers.bare) return on(secured);
     const { stream } = secured;
     const carry = (carried: Duplex): void => on({ ...secured, stream: carried, bypass: null });
-    if (carriers.http2 !== null && (await isHttp2(secured))) return serveHttp2(stream, carriers.http2, carry);
+    if (carriers.http2 !== null && (await isHttp2(secured, carriers.http1 !== null))) return serveHttp2(stream, carriers.http2, carry);
     const { upgrade, http1 } = carriers;
     if (http1 !== null && (upgrade === null || carriers.ownsPath(await peekPath(stream))))
       return http1(stream, carry);
@@ -115,9 +115,12 @@ async function peekPath(stream: Duplex): Promise<string> {
   }
 }
 
-/** By what was agreed; where nothing was, by the first bytes. */
-async function isHttp2({ stream, alpn }: Secured): Promise<boolean> {
-  if (alpn !== null) return alpn === "h2";
+/**
+ * By what was agreed; where nothing was, by the first bytes. Clients of XHTTP over HTTP/1.1 that imitate a browser's
+ * hello agree to h2 all the same, so where they are served the bytes always decide.
+ */
+async function isHttp2({ stream, alpn }: Secured, bytesDecide: boolean): Promise<boolean> {
+  if (alpn !== null && !bytesDecide) return alpn === "h2";
   using reader = new ByteReader(stream, { timeoutMs: PREFACE_TIMEOUT_MS });
   try {
     const value = await reader.take((bytes) => {
