@@ -58,7 +58,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const live = new LiveTable();
   const kernelDirect = new KernelDirect(log);
   const relayPath = new RelayPath(log);
-  live.look = () => relayPath.look();
+  live.look = ledger.look = () => relayPath.look();
   const rates = new RateMeter(live);
   const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
   const portals = new PortalSlot(

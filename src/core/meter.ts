@@ -13,6 +13,8 @@ export interface Meter extends Disposable {
   admit(direction: Direction, bytes: number): boolean;
   /** True: no limit and no quota applies at present, so sums may be charged after they have moved. */
   readonly free?: boolean;
+  /** Called after `free` may have changed; one listener. A meter without it stays as it is. */
+  onChange?: (() => void) | null;
   /** Where a new plain-HTTP conversation is sent instead of being served; null or absent: nowhere. Asked once. */
   readonly redirect?: string | null;
 }

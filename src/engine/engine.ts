@@ -76,7 +76,7 @@ export class Engine implements Carrier, AsyncDisposable {
   carry(pair: PlainPair, meter: Meter, options: CarryOptions): Promise<void> | null {
     const { client, remote } = pair;
     const thread = this.#leastBusy();
-    if (thread === null || meter.free !== true || options.signal.aborted) return null;
+    if (thread === null || options.signal.aborted || mustWait(pair, meter)) return null;
     if (!canLeave(client) || !canLeave(remote)) return null;
     const near = this.#duplicate(client);
     const far = near < 0 ? -1 : this.#duplicate(remote);
@@ -97,8 +97,7 @@ export class Engine implements Carrier, AsyncDisposable {
     // Closed here and now: from the next turn of the event loop on nothing of the runtime reads these sockets.
     client.destroy();
     remote.destroy();
-    const slot = thread.add(near, far, flow);
-    flow.start(slot);
+    flow.start(near, far);
     return promise;
   }
 
@@ -130,6 +129,15 @@ export class Engine implements Carrier, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
   }
+}
+
+/** Bytes that were read already and must be held back are the pump's business. */
+function mustWait({ client, remote }: PlainPair, meter: Meter): boolean {
+  if (meter.free === true) return false;
+  return (
+    (client.readableLength > 0 && meter.charge("upload", 0) > 0) ||
+    (remote.readableLength > 0 && meter.charge("download", 0) > 0)
+  );
 }
 
 /** Is nothing under way that the runtime alone could finish? */

@@ -1,10 +1,10 @@
 /** The life of a relay thread: one blocking epoll loop. */
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
-import { CLIENT, type Conversation, type Side } from "./conversation.ts";
+import { CLIENT, type Conversation, type Side, type Way } from "./conversation.ts";
 import { Pipes } from "./pipes.ts";
 import { PlainConversation } from "./plain-conversation.ts";
 import { FAILED, MORE, WAITS, type Io } from "./plain-half.ts";
-import { ADD, COMMANDS, RESET, type SharedTable } from "./shared-table.ts";
+import { ADD, ASKS, CLOSE, COMMANDS, ENDED, GRANT, LIMIT, RESET, type SharedTable } from "./shared-table.ts";
 
 /** It is woken by its signal; this is for a process that ends without saying so. */
 const LONGEST_SLEEP_MS = 3_000;
@@ -28,13 +28,17 @@ export class Loop {
   readonly #conversations: (Conversation | null)[] = [];
   /** Slots of conversations with more to do than one turn allows. */
   #queue: number[] = [];
-  #anyEnded = false;
+  #isNews = false;
 
   constructor({ calls, table, pipes, tell }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
     this.#tell = tell;
-    this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, strandedBytes: 0 };
+    const ask = (place: number, bytes: number): void => {
+      table.asked[place] = bytes;
+      this.#report(place >>> 1, ASKS + (place & 1));
+    };
+    this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, ask, strandedBytes: 0 };
     this.#epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
       throw new Error("a relay thread cannot watch its signal");
@@ -50,8 +54,8 @@ export class Loop {
       for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
       this.#takeCommands();
       this.#takeTurns();
-      if (this.#anyEnded && this.#table.mustTell()) this.#tell();
-      this.#anyEnded = false;
+      if (this.#isNews && this.#table.mustTell()) this.#tell();
+      this.#isNews = false;
     }
     for (let slot = 0; slot < this.#conversations.length; slot++) this.#end(slot, true);
     this.#io.pipes.closeIdle();
@@ -94,14 +98,27 @@ export class Loop {
       const slot = Math.floor(word / COMMANDS);
       const command = word % COMMANDS;
       if (command === ADD) this.#add(slot);
-      else this.#end(slot, command === RESET);
+      else if (command === RESET || command === CLOSE) this.#end(slot, command === RESET);
+      else this.#change(slot, command);
     }
+  }
+
+  #change(slot: number, command: number): void {
+    const conversation = this.#conversations[slot] ?? null;
+    if (conversation === null) return;
+    if (command >= GRANT) {
+      const way = (command - GRANT) as Way;
+      conversation.grant(way, this.#table.asked[slot * 2 + way] as number);
+    } else conversation.limit(command === LIMIT);
+    if (!conversation.queued) this.#turn(slot, conversation);
   }
 
   #add(slot: number): void {
     const { descriptors } = this.#table;
     const [client, remote] = [descriptors[slot * 2] as number, descriptors[slot * 2 + 1] as number];
-    this.#conversations[slot] = new PlainConversation(client, remote, slot);
+    const conversation = new PlainConversation(client, remote, slot);
+    if (this.#table.limited[slot] === 1) conversation.limit(true);
+    this.#conversations[slot] = conversation;
     // What is ready already is the first event of each.
     const data = slot * 2 + CLIENT;
     if (
@@ -119,8 +136,12 @@ export class Loop {
     conversation.drop(this.#io);
     this.#release(slot * 2, isFault);
     this.#release(slot * 2 + 1, isFault);
-    this.#table.pushEnded(slot);
-    this.#anyEnded = true;
+    this.#report(slot, ENDED);
+  }
+
+  #report(slot: number, kind: number): void {
+    this.#table.report(slot, kind);
+    this.#isNews = true;
   }
 
   #release(place: number, isFault: boolean): void {

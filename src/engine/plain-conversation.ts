@@ -1,6 +1,5 @@
 import { FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
-import type { Conversation } from "./conversation.ts";
-import { CLIENT, type Side } from "./conversation.ts";
+import { CLIENT, UPLOAD, type Conversation, type Side, type Way } from "./conversation.ts";
 import { FAILED, MORE, OVER, PlainHalf, WAITS, type Io, type Outcome } from "./plain-half.ts";
 
 /** Two kernel sockets without TLS. */
@@ -31,6 +30,15 @@ export class PlainConversation implements Conversation {
     if ((events & (PEER_ENDED | HANGUP | FAULT)) !== 0) reading.hungUp = true;
     if ((events & (WRITABLE | HANGUP | FAULT)) !== 0) writing.writable = true;
     if ((events & FAULT) !== 0) this.#broken = true;
+  }
+
+  limit(limited: boolean): void {
+    this.#up.limit(limited);
+    this.#down.limit(limited);
+  }
+
+  grant(way: Way, bytes: number): void {
+    (way === UPLOAD ? this.#up : this.#down).grant(bytes);
   }
 
   run(io: Io): Outcome {

@@ -8,6 +8,8 @@ export interface Io {
   readonly calls: RelayCalls;
   readonly pipes: Pipes;
   readonly counts: Float64Array;
+  /** A direction wants to move so much; `place` is that of its count. */
+  readonly ask: (place: number, bytes: number) => void;
   /** Bytes that were read and found no room, of all conversations. */
   strandedBytes: number;
 }
@@ -40,6 +42,10 @@ export class PlainHalf {
   readonly #to: number;
   readonly #count: number;
   #ended = false;
+  #limited = false;
+  #asking = false;
+  /** While limited: granted, and not read yet. */
+  #allowance = 0;
   #bulk = false;
   #pipe: Pipe | null = null;
   #pipedBytes = 0;
@@ -55,6 +61,19 @@ export class PlainHalf {
 
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** Every piece is asked for, or none. */
+  limit(limited: boolean): void {
+    this.#limited = limited;
+    this.#asking = false;
+    this.#allowance = 0;
+  }
+
+  /** What was asked for may move. */
+  grant(bytes: number): void {
+    this.#asking = false;
+    this.#allowance += bytes;
   }
 
   run(io: Io): Outcome {
@@ -75,13 +94,31 @@ export class PlainHalf {
     if (this.#stranded !== null) return this.#retry(io, this.#stranded);
     if (this.#ended) return 0;
     if (!this.readable) return EAGAIN;
+    if (this.#limited && this.#allowance <= 0) return this.#ask(io);
     if (this.#bulk) this.#pipe ??= io.pipes.take();
     return this.#pipe === null ? this.#copy(io) : this.#fill(io, this.#pipe);
   }
 
-  #fill({ calls }: Io, pipe: Pipe): number {
-    const bytes = calls.splice(this.#from, pipe.writeEnd, PIPE_BYTES);
+  /** For what is there, so that nothing is paid for that does not come. */
+  #ask({ calls, ask }: Io): number {
+    if (this.#asking) return EAGAIN;
+    const bytes = calls.available(this.#from);
     if (bytes > 0) {
+      this.#asking = true;
+      ask(this.#count, bytes);
+      return EAGAIN;
+    }
+    const next = calls.peek(this.#from);
+    if (next > 0) return EINTR; // it came this very moment
+    if (next === EAGAIN) this.readable = false;
+    if (next === 0) this.#ended = true;
+    return next;
+  }
+
+  #fill({ calls }: Io, pipe: Pipe): number {
+    const bytes = calls.splice(this.#from, pipe.writeEnd, this.#cut(PIPE_BYTES));
+    if (bytes > 0) {
+      this.#allowance -= bytes;
       this.#pipedBytes = bytes;
       return EINTR; // nothing has been handed on yet
     }
@@ -98,15 +135,20 @@ export class PlainHalf {
 
   #copy(io: Io): number {
     const { calls } = io;
-    const size = this.#readBytes(io);
+    const size = this.#cut(this.#readBytes(io));
     const bytes = calls.receive(this.#from, size);
     if (bytes < size && !this.hungUp) this.readable = false;
     if (bytes >= BULK_BYTES) this.#bulk = true;
     if (bytes === 0) this.#ended = true;
     if (bytes <= 0) return bytes;
+    this.#allowance -= bytes;
     const sent = calls.send(this.#to, bytes);
     if (sent < bytes && (sent >= 0 || sent === EAGAIN)) this.#strand(io, Math.max(0, sent), bytes);
     return this.#handedOn(io, sent);
+  }
+
+  #cut(bytes: number): number {
+    return this.#limited ? Math.min(bytes, this.#allowance) : bytes;
   }
 
   #readBytes({ strandedBytes }: Io): number {

@@ -1,13 +1,16 @@
 /** The main thread's end of one relay thread. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
-import { ADD, CAPACITY, newTableMemory, SharedTable } from "./shared-table.ts";
+import { ADD, ASKS, CAPACITY, ENDED, newTableMemory, SharedTable } from "./shared-table.ts";
 import type { ThreadData } from "./worker.ts";
 
-/** Who is told of the end of a conversation. */
+/** Who is told of a conversation. */
 export interface Carried {
+  /** A direction has bytes that may not move without leave. */
+  onAsked(direction: Direction): void;
   /** Nothing is read or written any more, and the counts are final. */
   onEnded(): void;
 }
@@ -47,7 +50,7 @@ export class RelayThread implements AsyncDisposable {
     const workerData: ThreadData = { table: memory, pipes: options.pipes };
     this.#worker = new Worker(PROGRAM, { workerData, resourceLimits: RESOURCE_LIMITS, name: "relay" });
     this.#worker.unref();
-    this.#worker.on("message", () => this.#takeEnded());
+    this.#worker.on("message", () => this.#takeNews());
     this.#worker.on("error", (error) => this.#die(messageOf(error)));
     this.#exited = once(this.#worker, "exit").catch(() => {}); // the error has been heard above
     this.#worker.once("exit", () => this.#die("it ended by itself"));
@@ -79,12 +82,13 @@ export class RelayThread implements AsyncDisposable {
   }
 
   /** Both descriptors are the thread's from now on. Only where it has room; answers with the slot. */
-  add(client: number, remote: number, carried: Carried): number {
+  add(client: number, remote: number, isLimited: boolean, carried: Carried): number {
     const slot = this.#free.pop() ?? this.#carried.length;
-    const { descriptors, halfClosed, counts } = this.table;
+    const { descriptors, halfClosed, limited, counts } = this.table;
     descriptors[slot * 2] = client;
     descriptors[slot * 2 + 1] = remote;
     halfClosed[slot] = 0;
+    limited[slot] = isLimited ? 1 : 0;
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
     this.#carried[slot] = carried;
     if (this.#size++ === 0) this.#worker.ref(); // conversations keep the process alive, as sockets do
@@ -96,8 +100,11 @@ export class RelayThread implements AsyncDisposable {
     if (this.#alive && this.table.command(slot, command)) this.#options.calls.raiseSignal(this.table.signal);
   }
 
-  #takeEnded(): void {
-    this.table.takeEnded((slot) => this.#ended(slot));
+  #takeNews(): void {
+    this.table.takeNews((slot, kind) => {
+      if (kind === ENDED) this.#ended(slot);
+      else this.#carried[slot]?.onAsked(kind === ASKS ? "upload" : "download");
+    });
   }
 
   #ended(slot: number): void {
@@ -112,7 +119,7 @@ export class RelayThread implements AsyncDisposable {
   #die(why: string): void {
     if (!this.#alive) return;
     this.#alive = false;
-    this.#takeEnded();
+    this.#takeNews();
     for (const [slot, carried] of this.#carried.entries()) {
       if (carried === null) continue;
       for (const place of [slot * 2, slot * 2 + 1]) {
@@ -137,7 +144,7 @@ export class RelayThread implements AsyncDisposable {
     this.#stop();
     this.#worker.ref();
     await this.#exited;
-    this.#takeEnded();
+    this.#takeNews();
     this.#options.calls.close(this.table.signal);
     this.table.signal = -1;
   }

@@ -1,33 +1,45 @@
 /**
  * What a relay thread and the main thread share: the conversations by slot, and a queue in each direction. The main
- * thread owns a slot until it has queued `ADD`, and again from when it reads the slot in the queue of those that ended.
+ * thread owns a slot until it has queued `ADD`, and again from when it reads in the news that the slot has ended.
  */
 
 /** Command words are `slot * COMMANDS + command`. */
-export const COMMANDS = 4;
+export const COMMANDS = 8;
 export const ADD = 0;
 /** As a fault would end it. */
 export const RESET = 1;
 export const CLOSE = 2;
+/** From now on every piece is asked for. */
+export const LIMIT = 3;
+/** From now on nothing is asked for. */
+export const FREE = 4;
+/** What was asked for may move: of the upload, and of the download next to it. */
+export const GRANT = 5;
+
+/** Words of the news are `slot * NEWS + kind`: it has ended, or a direction asks (upload, and download next to it). */
+export const NEWS = 4;
+export const ENDED = 0;
+export const ASKS = 1;
 
 /** Conversations of one thread; one more is left to the portable pump. */
 export const CAPACITY = 1 << 15;
-/** Of one slot no more than three commands can wait. */
+/** Of one slot two grants, two ends, an addition and a change of its mode can wait, and little more. */
 const COMMAND_RING = CAPACITY * COMMANDS;
+const NEWS_RING = CAPACITY * NEWS;
 
 const STOP = 0;
 const ASLEEP = 1;
 const TOLD = 2;
 const COMMANDS_WRITTEN = 3;
 const COMMANDS_READ = 4;
-const ENDED_WRITTEN = 5;
-const ENDED_READ = 6;
+const NEWS_WRITTEN = 5;
+const NEWS_READ = 6;
 const SIGNAL = 7;
 const HEADER_WORDS = 16;
 
-const WORDS = HEADER_WORDS + COMMAND_RING + CAPACITY * 4;
+const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 4;
 const COUNTS_AT = WORDS * 4;
-const TABLE_BYTES = COUNTS_AT + CAPACITY * 2 * 8;
+const TABLE_BYTES = COUNTS_AT + CAPACITY * 4 * 8;
 
 /** Only the pages of slots in use are ever touched. */
 export function newTableMemory(): SharedArrayBuffer {
@@ -41,9 +53,13 @@ export class SharedTable {
   readonly halfClosed: Int32Array;
   /** Bytes handed on, two a slot: upload, download. One writer, the relay thread. */
   readonly counts: Float64Array;
+  /** Two a slot: what a direction asks for, and then what it is granted, in bytes. */
+  readonly asked: Float64Array;
+  /** 1: the slot begins with asking. */
+  readonly limited: Int32Array;
   readonly #header: Int32Array;
   readonly #commands: Int32Array;
-  readonly #ended: Int32Array;
+  readonly #news: Int32Array;
 
   constructor(memory: SharedArrayBuffer) {
     let at = 0;
@@ -54,10 +70,12 @@ export class SharedTable {
     };
     this.#header = words(HEADER_WORDS);
     this.#commands = words(COMMAND_RING);
-    this.#ended = words(CAPACITY);
+    this.#news = words(NEWS_RING);
     this.descriptors = words(CAPACITY * 2);
     this.halfClosed = words(CAPACITY);
+    this.limited = words(CAPACITY);
     this.counts = new Float64Array(memory, COUNTS_AT, CAPACITY * 2);
+    this.asked = new Float64Array(memory, COUNTS_AT + CAPACITY * 2 * 8, CAPACITY * 2);
   }
 
   /** The eventfd that wakes the relay thread. */
@@ -83,15 +101,15 @@ export class SharedTable {
     Atomics.store(this.#header, STOP, 1);
   }
 
-  /** Gives each slot that has ended since; from then on it is free. */
-  takeEnded(on: (slot: number) => void): void {
+  /** Gives the news since the last time, in order. A slot that has ended is free. */
+  takeNews(on: (slot: number, kind: number) => void): void {
     Atomics.store(this.#header, TOLD, 0);
-    let read = this.#header[ENDED_READ] as number;
-    while (read !== Atomics.load(this.#header, ENDED_WRITTEN)) {
-      const slot = this.#ended[read % CAPACITY] as number;
-      read = (read + 1) % (CAPACITY * 2);
-      this.#header[ENDED_READ] = read;
-      on(slot);
+    let read = this.#header[NEWS_READ] as number;
+    while (read !== Atomics.load(this.#header, NEWS_WRITTEN)) {
+      const word = this.#news[read % NEWS_RING] as number;
+      read = (read + 1) % (NEWS_RING * 2);
+      this.#header[NEWS_READ] = read;
+      on(Math.floor(word / NEWS), word % NEWS);
     }
   }
 
@@ -123,13 +141,13 @@ export class SharedTable {
     return word;
   }
 
-  pushEnded(slot: number): void {
-    const written = this.#header[ENDED_WRITTEN] as number;
-    this.#ended[written % CAPACITY] = slot;
-    Atomics.store(this.#header, ENDED_WRITTEN, (written + 1) % (CAPACITY * 2));
+  report(slot: number, kind: number): void {
+    const written = this.#header[NEWS_WRITTEN] as number;
+    this.#news[written % NEWS_RING] = slot * NEWS + kind;
+    Atomics.store(this.#header, NEWS_WRITTEN, (written + 1) % (NEWS_RING * 2));
   }
 
-  /** True: the main thread does not know yet that something has ended. */
+  /** True: the main thread does not know yet that there is news. */
   mustTell(): boolean {
     return Atomics.exchange(this.#header, TOLD, 1) === 0;
   }

@@ -13,6 +13,6 @@ const { table, pipes } = workerData as ThreadData;
 const calls = openRelayCalls();
 if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
-const loop = new Loop({ calls, table: new SharedTable(table), pipes, tell: () => port.postMessage("ended") });
+const loop = new Loop({ calls, table: new SharedTable(table), pipes, tell: () => port.postMessage("news") });
 port.postMessage("ready");
 loop.run();

@@ -19,6 +19,7 @@ const noneHeld = (): Held => ({ account: null, slots: [], bytes: 0, untilMs: 0 }
 export class GovernedMeter implements Meter {
   readonly metadata: Metadata;
   readonly decision: Decision;
+  onChange: (() => void) | null = null;
   readonly #ledger: GovernedLedger;
   #account: Account | null = null;
   #upload: readonly Slot[] = [];
@@ -42,6 +43,7 @@ export class GovernedMeter implements Meter {
     this.#account = account;
     this.#upload = account?.slots("upload") ?? [];
     this.#download = account?.slots("download") ?? [];
+    this.onChange?.();
   }
 
   get pieceBytes(): number {

@@ -40,7 +40,7 @@ const script = (resets: fc.Arbitrary<boolean>): fc.Arbitrary<Script> =>
 function capriciousMeter(pieceBytes: number, seed: number): Meter {
   let state = seed;
   const next = (): number => (state = (state * 1_103_515_245 + 12_345) & 0x7fffffff);
-  return { ...unlimited, pieceBytes, charge: () => (next() % 7 === 0 ? next() % 3 : 0) };
+  return { ...unlimited, free: false, pieceBytes, charge: () => (next() % 7 === 0 ? next() % 3 : 0) };
 }
 
 async function play(socket: Socket, { steps, resets }: Script): Promise<string> {

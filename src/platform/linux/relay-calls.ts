@@ -29,6 +29,8 @@ const O_CLOEXEC = 0o2000000;
 const F_SETPIPE_SZ = 1031;
 const F_DUPFD_CLOEXEC = 1030;
 const MSG_DONTWAIT = 0x40;
+const MSG_PEEK = 2;
+const FIONREAD = 0x541bn;
 const MSG_NOSIGNAL = 0x4000;
 const SHUT_WR = 1;
 const SOL_SOCKET = 1;
@@ -46,6 +48,7 @@ const SIGNATURES = {
   send: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
   splice: { arguments: ["i32", "pointer", "i32", "pointer", "i32", "u32"], return: "i32" },
   pipe2: { arguments: ["pointer", "i32"], return: "i32" },
+  ioctl: { arguments: ["i32", "u64", "pointer"], return: "i32" },
   fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
   shutdown: { arguments: ["i32", "i32"], return: "i32" },
   setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
@@ -144,6 +147,17 @@ export class RelayCalls {
   /** Into `buffer`. */
   receive(fd: number, size: number): number {
     return this.#answer(this.#library.functions.recv(fd, this.#pointers.buffer, size, MSG_DONTWAIT));
+  }
+
+  /** Bytes that the socket has for its reader. */
+  available(fd: number): number {
+    const answer = this.#answer(this.#library.functions.ioctl(fd, FIONREAD, this.#pointers.pair));
+    return answer < 0 ? answer : (this.#memory.pair[0] as number);
+  }
+
+  /** What `receive` would say, with nothing taken off the socket: 1, 0 at its end, or an errno. */
+  peek(fd: number): number {
+    return this.#answer(this.#library.functions.recv(fd, this.#pointers.buffer, 1, MSG_DONTWAIT | MSG_PEEK));
   }
 
   /** From `buffer`. */
