@@ -1,0 +1,43 @@
+/**
+ * npm run soak -- [MINUTES] [FLOWS]: conversations that end badly, a round of FLOWS (10,000) after the other for so many
+ * minutes (10), by both ways of relaying and with limits in every other round. A line a round with what is open and how
+ * much memory it takes; fails at the first wrong byte or count, and where descriptors do not come back.
+ */
+import { readdirSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { openEngine } from "#engine/engine.ts";
+import { chaos } from "../test/support/relay-chaos.ts";
+
+const [minutes = 10, flows = 10_000] = process.argv.slice(2).map(Number);
+/** The pipes of the threads go some seconds behind the last conversation. */
+const SETTLE_MS = 8_000;
+
+const descriptors = (): number => readdirSync("/proc/self/fd").length;
+
+const engine = await openEngine({
+  onDeath(why) {
+    throw new Error(`a relay thread died: ${why}`);
+  },
+});
+const untilMs = performance.now() + minutes * 60_000;
+const before = descriptors();
+for (let round = 0; round === 0 || performance.now() < untilMs; round++) {
+  const carrier = round % 4 === 3 ? null : engine;
+  const limited = round % 2 === 1;
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const startMs = performance.now();
+  const { faults, whole, bytes } = await chaos({ flows, parallel: 200, seed, carrier, limited });
+  const seconds = (performance.now() - startMs) / 1_000;
+  for (const closeBy = performance.now() + SETTLE_MS; descriptors() > before && performance.now() < closeBy;)
+    await delay(100);
+  const what = `${carrier === null ? "pump" : "engine"}, ${limited ? "limited" : "free"}`;
+  const moved = `${flows} flows (${whole} whole), ${(bytes / 2 ** 20).toFixed(0)} MiB in ${seconds.toFixed(1)} s`;
+  const rss = `${(process.memoryUsage.rss() / 2 ** 20).toFixed(0)} MiB resident`;
+  console.log(`${round}: ${what}: ${moved}; ${descriptors()} descriptors (${before} before), ${rss}`);
+  if (faults.length > 0 || descriptors() > before) {
+    console.error(`seed ${seed}: ${faults.length} faults\n${faults.slice(0, 20).join("\n")}`);
+    process.exitCode = 1;
+    break;
+  }
+}
+await engine[Symbol.asyncDispose]();

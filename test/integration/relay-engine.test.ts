@@ -1,0 +1,129 @@
+/** What only the engine can do wrong: threads that die, bytes read too early, counts of what is under way. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
+import type { Socket } from "node:net";
+import { openEngine } from "#engine/engine.ts";
+import { RelayPath } from "#engine/relay-path.ts";
+import { outcome, readAll } from "../support/client.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
+import { openRelayed, unlimited } from "../support/relayed.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP relay engine: needs Linux";
+
+test(
+  "a thread that dies takes its own conversations with it, and the pump takes over",
+  { skip },
+  async () => {
+    const noLeaks = watchLeaks();
+    {
+      const deaths: number[] = [];
+      const workers: Worker[] = [];
+      const onWorker = (worker: Worker): void => void workers.push(worker);
+      process.on("worker", onWorker);
+      await using engine = await openEngine({ threads: 1, onDeath: (_, left) => void deaths.push(left) });
+      process.off("worker", onWorker);
+      await using origin = await openTcpOrigin(echo);
+      await using relayed = await openRelayed(origin.port, { carrier: engine });
+      const client = await relayed.dial();
+      client.write("x");
+      await once(client, "data");
+      while (relayed.bytes.download === 0) {
+      engine.look(); // it counts behind the call that sends
+      await delay(5);
+    }
+    const ended = outcome(client);
+      void workers[0]?.terminate(); // noticed when it wakes up, within seconds
+      assert.equal(await ended, "ECONNRESET");
+      assert.deepEqual(deaths, [0]);
+      assert.equal(relayed.settled, 1);
+      assert.deepEqual(relayed.bytes, { upload: 1, download: 1 });
+      const other = await relayed.dial();
+      other.end("by the pump");
+      assert.equal((await readAll(other)).toString(), "by the pump");
+    }
+    await noLeaks();
+  },
+);
+
+test("the log says once which way is taken, and why", { skip }, async () => {
+  const lines: string[] = [];
+  const at = (text: string | (() => string)): void =>
+    void lines.push(typeof text === "string" ? text : text());
+  await using path = new RelayPath({ debug: at, info: at, warning: at, error: at });
+  assert.equal(await path.choose("portable"), null);
+  const carrier = await path.choose("auto");
+  assert.notEqual(carrier, null);
+  assert.equal(await path.choose("auto"), carrier);
+  assert.equal(lines.length, 2);
+  assert.match(lines[0] ?? "", /^relay: portable pump \(relay: portable\)$/);
+  assert.match(lines[1] ?? "", /^relay: plain TCP by \d+ threads/);
+});
+
+test("what both sides said before the dial was done goes first, in order", { skip }, async () => {
+  await using engine = await openEngine({ threads: 1, onDeath: () => {} });
+  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+  await using origin = await openTcpOrigin((socket) => {
+    socket.write("banner ");
+    resolve(socket);
+  });
+  await using relayed = await openRelayed(origin.port, { carrier: engine });
+  const client = await relayed.dial();
+  client.write("early ");
+  const remote = await accepted;
+  await delay(20); // both may have been read by the runtime; the outcome must not depend on it
+  client.end("late");
+  remote.end("and more");
+  const [up, down] = await Promise.all([readAll(remote), readAll(client)]);
+  assert.deepEqual([up.toString(), down.toString()], ["early late", "banner and more"]);
+  while (relayed.settled === 0) await delay(1);
+  assert.deepEqual(relayed.bytes, { upload: 10, download: 15 });
+});
+
+test(
+  "a meter that turns limited and free again holds back what it was charged for, and is charged for all",
+  { skip },
+  async () => {
+    await using engine = await openEngine({ threads: 1, onDeath: () => {} });
+    const charged = { upload: 0, download: 0 };
+    let asked = 0;
+    const meter = {
+      ...unlimited,
+      free: true,
+      pieceBytes: 10_000,
+      onChange: null as (() => void) | null,
+      charge(direction: "upload" | "download", bytes: number) {
+        charged[direction] += bytes;
+        if (!meter.free) asked++;
+        return 0;
+      },
+    };
+    const set = (free: boolean): void => {
+      meter.free = free;
+      meter.onChange?.();
+    };
+    await using origin = await openTcpOrigin(echo);
+    await using relayed = await openRelayed(origin.port, { carrier: engine, meter });
+    const client = await relayed.dial();
+    const exchange = async (bytes: number): Promise<void> => {
+      let missing = bytes;
+      client.write(Buffer.alloc(bytes));
+      while (missing > 0) missing -= ((await once(client, "data")) as [Buffer])[0].length;
+    };
+    await exchange(100_000);
+    assert.equal(asked, 0);
+    set(false);
+    await delay(1); // the change is looked at behind the present turn of the event loop
+    await exchange(100_000);
+    assert.ok(asked >= 20, `${asked} pieces`); // ten of 10,000 bytes each way
+    set(true);
+    await exchange(100_000);
+    client.end();
+    while (relayed.settled === 0) await delay(1);
+    assert.deepEqual(charged, { upload: 300_000, download: 300_000 });
+    assert.deepEqual(relayed.bytes, charged);
+  },
+);
