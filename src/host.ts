@@ -14,7 +14,9 @@ import { PROTOCOLS } from "#protocols/index.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
 import { LiveTable } from "#relay/live-table.ts";
+import { LoopGuard } from "#relay/loop-guard.ts";
 import { RateMeter } from "#relay/rates.ts";
+import { startReaper } from "#relay/reaper.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
@@ -47,6 +49,7 @@ export interface Host extends Disposable {
   readonly relayPath: RelayPath;
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
+  readonly loops: LoopGuard;
   readonly rates: RateMeter;
 }
 
@@ -60,6 +63,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const relayPath = new RelayPath(log);
   live.look = ledger.look = () => relayPath.look();
   const rates = new RateMeter(live);
+  const reaper = startReaper(live, () => kernelDirect.observer !== null);
   const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
   const portals = new PortalSlot(
     {
@@ -67,6 +71,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
       nowSeconds: () => Math.floor(Date.now() / 1000),
       policies: () => governance.status().policies,
       policiesOf: (address) => governance.statusOf(address),
+      report: (query) => governance.report(query),
     },
     (link) => {
       ledger.portalLink = link ?? (() => null);
@@ -90,8 +95,10 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     relayPath,
     datagrams: new DatagramBudget(),
     kernelDirect,
+    loops: new LoopGuard(),
     rates,
     [Symbol.dispose]() {
+      reaper[Symbol.dispose]();
       rates[Symbol.dispose]();
       kernelDirect[Symbol.dispose]();
       portals[Symbol.dispose]();

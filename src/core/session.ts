@@ -88,6 +88,8 @@ export interface DatagramFlow extends AsyncDisposable {
   send(item: Datagram): void;
   receive(on: (item: Datagram) => void): void;
   readonly closed: Promise<void>;
+  /** Of a flow that leaves this machine by sockets of its own: their ports, as they are now. */
+  readonly localPorts?: readonly number[];
 }
 
 /** All datagrams of one client socket (full cone: one flow per source), whatever their destinations. */

@@ -52,6 +52,10 @@ export class DirectFlow implements DatagramFlow {
     this.#close = resolve;
   }
 
+  get localPorts(): readonly number[] {
+    return [this.#v4, this.#v6].flatMap((socket) => (socket === null ? [] : socket.address().port));
+  }
+
   receive(on: (item: Datagram) => void): void {
     this.#on = on;
   }

@@ -34,6 +34,7 @@ export class Branch implements Idle {
   readonly #waiting: DatagramQueue;
   #flow: DatagramFlow | null = null;
   #meter: Meter | null = null;
+  #noted: Disposable | null = null;
   #closed = false;
 
   constructor(metadata: Metadata, decision: Decision, env: DatagramEnv, owner: BranchOwner) {
@@ -61,6 +62,7 @@ export class Branch implements Idle {
       if (this.#closed) return await closeFlow(flow, log);
       this.#flow = flow;
       reportDial(this.decision, null);
+      this.#noted = this.#env.loops.watch(this.decision, flow);
       this.#env.flows.connected(metadata, this.decision, () => destination.ip);
       this.#meter = ledger.open(metadata, this.decision);
       log.info(() => matched(metadata, this.decision));
@@ -116,6 +118,7 @@ export class Branch implements Idle {
     this.#entry.close(); // a dial under way stops
     this.#entry[Symbol.dispose]();
     this.#meter?.[Symbol.dispose]();
+    this.#noted?.[Symbol.dispose]();
     this.#owner.branchClosed(this, failure);
     if (this.#flow !== null) void closeFlow(this.#flow, this.#env.log);
   }

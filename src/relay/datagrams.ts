@@ -12,6 +12,7 @@ import type { BranchOwner } from "./branch.ts";
 import { DatagramQueue } from "./datagram-budget.ts";
 import type { DatagramBudget } from "./datagram-budget.ts";
 import type { LiveTable } from "./live-table.ts";
+import type { LoopGuard } from "./loop-guard.ts";
 import { same } from "./reply-names.ts";
 import { dialFailed } from "./session-log.ts";
 import type { Idle, Sweep } from "./sweep.ts";
@@ -22,6 +23,7 @@ export interface DatagramEnv {
   readonly sniffer: Sniffer | null;
   readonly ledger: Ledger;
   readonly flows: FlowWatch;
+  readonly loops: LoopGuard;
   readonly live: LiveTable;
   readonly log: Log;
   readonly sweep: Sweep;
@@ -168,6 +170,7 @@ class Demultiplexer implements BranchOwner, Idle {
       route.watch = null;
       const decision = await router.route(metadata, signal, sniffed);
       if (this.#abort.signal.aborted) return;
+      this.#env.loops.check(metadata, decision);
       route.sentTo = decision.destination;
       route.branch = this.#branchFor(route, decision, metadata);
     } catch (error) {

@@ -14,6 +14,8 @@ export class LiveEntry implements LiveConnection, Disposable {
   downloadBytes = 0;
   /** Of the outbound's stream. An engine may take the stream away, so it is asked for once, at the beginning. */
   remoteAddress = "";
+  /** Null: a datagram path, or the dial goes on. */
+  dialledAtMs: number | null = null;
   readonly #table: LiveTable;
   readonly #abort = new AbortController();
 
@@ -27,6 +29,7 @@ export class LiveEntry implements LiveConnection, Disposable {
   }
 
   dialled(remote: Duplex): void {
+    this.dialledAtMs = Date.now();
     if (remote instanceof Socket) this.remoteAddress = remote.remoteAddress ?? "";
   }
 

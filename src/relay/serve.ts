@@ -8,6 +8,7 @@ import type { Sniffer } from "#core/sniffer.ts";
 import { parseIp } from "#net/ip.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LiveTable } from "./live-table.ts";
+import type { LoopGuard } from "./loop-guard.ts";
 import { relay } from "./pump.ts";
 import { dialFailed, matched } from "./session-log.ts";
 import { HTTP_PORT, redirect } from "./redirect.ts";
@@ -20,6 +21,7 @@ export interface ServeEnv {
   readonly sniffer: Sniffer | null;
   readonly ledger: Ledger;
   readonly flows: FlowWatch;
+  readonly loops: LoopGuard;
   readonly live: LiveTable;
   readonly log: Log;
   readonly sweep: Sweep;
@@ -31,7 +33,7 @@ export interface ServeEnv {
 /** Never rejects: whatever goes wrong belongs to this conversation. */
 export async function serve(session: StreamSession, env: ServeEnv): Promise<void> {
   const { metadata, stream } = session;
-  const { flows, ledger, live, log, router, sniffer } = env;
+  const { flows, ledger, live, log, loops, router, sniffer } = env;
   using entry = live.open(metadata); // visible in /connections until the scope ends
   const { signal } = entry;
   const onGone = (): void => entry.close(); // a client that hangs up ends the dial
@@ -44,11 +46,13 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     const reading = sniffer === null ? null : sniffer.readStream(session, signal);
     const sniffed = reading === null ? null : await reading;
     decision = entry.decision = await router.route(metadata, signal, sniffed);
+    loops.check(metadata, decision);
     flows.decided(metadata, decision);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
     reportDial(decision, null);
     isDialled = true;
     entry.dialled(remote);
+    using _ = loops.watch(decision, remote);
     flows.connected(metadata, decision, () => parseIp(entry.remoteAddress));
     log.info(() => matched(metadata, entry.decision as Decision));
     using meter = ledger.open(metadata, decision); // never throws; a failed dial is no session

@@ -85,6 +85,7 @@ export class Runtime {
       sniffer: openSniffer(parts.config.sniffer, { names: parts.names, scope: parts.lists.scope, log }),
       ledger,
       flows: host.kernelDirect,
+      loops: host.loops,
       live,
       log,
       sweep,

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
+import { LoopGuard } from "#relay/loop-guard.ts";
 import { UNWATCHED } from "#core/flow-watch.ts";
 import { SILENT } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
@@ -80,6 +81,7 @@ function start({
   const env = {
     router,
     flows: UNWATCHED,
+    loops: new LoopGuard(),
     sniffer: null,
     live,
     ledger: countingLedger(),

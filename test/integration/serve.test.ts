@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { duplexPair } from "node:stream";
 import type { Duplex } from "node:stream";
+import { LoopGuard } from "#relay/loop-guard.ts";
 import { UNWATCHED } from "#core/flow-watch.ts";
 import type { DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -47,6 +48,7 @@ function start(outbound: Outbound, destination: Destination) {
   const env = {
     router,
     flows: UNWATCHED,
+    loops: new LoopGuard(),
     sniffer: null,
     live,
     log,

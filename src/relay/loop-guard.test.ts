@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { test } from "node:test";
+import { DialError } from "#core/errors.ts";
+import type { Decision } from "#core/router.ts";
+import type { DatagramFlow, Ip, Metadata, Network } from "#core/session.ts";
+import { ip, named, session } from "../../test/support/routing.ts";
+import { LoopGuard } from "./loop-guard.ts";
+
+const decisionOf = (type: string): Decision => ({
+  outbound: named("DIRECT", { type }),
+  chain: [],
+  groups: [],
+  destination: { host: null, ip: ip("9.9.9.9"), port: 443 },
+  dnsMode: "normal",
+  rule: null,
+  unruled: false,
+  facts: {},
+});
+const DIRECT = decisionOf("Direct");
+
+function captured(source: { ip: string; port: number }, network: Network = "tcp"): Metadata {
+  const metadata = session("9.9.9.9", { network, inbound: { type: "Redir" } });
+  return { ...metadata, source: { ip: source.ip as Ip, port: source.port } };
+}
+
+test("kernel-direct.md §5: a captured connection from a live socket of DIRECT is refused, until that one has closed", async () => {
+  const server = createServer((socket) => socket.resume()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  await once(socket, "connect");
+  const own = captured({ ip: "127.0.0.1", port: socket.localPort ?? 0 });
+  const guard = new LoopGuard();
+  assert.equal(guard.watch(DIRECT, socket), null, "nothing was captured yet");
+  guard.check(captured({ ip: "10.0.0.2", port: 1 }), DIRECT);
+  const noted = guard.watch(DIRECT, socket);
+  assert.throws(
+    () => guard.check(own, DIRECT),
+    (error) => error instanceof DialError && error.reason === "aborted",
+  );
+  guard.check(own, decisionOf("Vless"));
+  guard.check({ ...own, inbound: { ...own.inbound, type: "Socks5" } }, DIRECT);
+  noted?.[Symbol.dispose]();
+  guard.check(own, DIRECT);
+  assert.equal(guard.watch(decisionOf("Vless"), socket), null);
+  socket.destroy();
+  server.close();
+});
+
+test("datagrams: by the local port, where the source is this machine", () => {
+  const guard = new LoopGuard();
+  guard.check(captured({ ip: "10.0.0.2", port: 1 }, "udp"), DIRECT);
+  const flow = {
+    localPorts: [5000],
+    send() {},
+    receive() {},
+    closed: Promise.resolve(),
+    async [Symbol.asyncDispose]() {},
+  };
+  using _ = guard.watch(DIRECT, flow satisfies DatagramFlow);
+  assert.throws(() => guard.check(captured({ ip: "127.0.0.1", port: 5000 }, "udp"), DIRECT), DialError);
+  guard.check(captured({ ip: "192.0.2.77", port: 5000 }, "udp"), DIRECT);
+  guard.check(captured({ ip: "127.0.0.1", port: 5001 }, "udp"), DIRECT);
+});

@@ -1,0 +1,56 @@
+/**
+ * Finds connections that we made ourselves and that came back to us: a captured one whose source is a live socket of
+ * DIRECT would go round for ever (transparent-proxy.md §8.4, kernel-direct.md §5).
+ */
+import { Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import type { Duplex } from "node:stream";
+import { DialError } from "#core/errors.ts";
+import type { Decision } from "#core/router.ts";
+import type { DatagramFlow, Ip, Metadata } from "#core/session.ts";
+import { parseIp } from "#net/ip.ts";
+
+/** Inbounds that connections come to without having asked for them. */
+export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
+
+export class LoopGuard {
+  readonly #streams = new Set<string>();
+  readonly #flows = new Set<DatagramFlow>();
+  /** Until something was captured nothing can come back, and nothing is noted. */
+  #armed = false;
+
+  /** Throws `DialError` where the session is one of our own. */
+  check({ source, network, inbound }: Metadata, { outbound }: Decision): void {
+    if (!TRANSPARENT.has(inbound.type)) return;
+    this.#armed = true;
+    if (outbound.type !== "Direct") return;
+    const own =
+      network === "tcp" ? this.#streams.has(`${source.ip} ${source.port}`) : this.#isOwnPort(source);
+    if (own) throw new DialError("aborted", `a loop: ${source.ip} port ${source.port} is a socket of DIRECT`);
+  }
+
+  /** Notes what DIRECT has opened, until it is disposed of. */
+  watch({ outbound }: Decision, opened: Duplex | DatagramFlow): Disposable | null {
+    if (!this.#armed || outbound.type !== "Direct") return null;
+    if (opened instanceof Socket) {
+      const key = `${parseIp(opened.localAddress ?? "")} ${opened.localPort}`;
+      this.#streams.add(key);
+      return { [Symbol.dispose]: () => void this.#streams.delete(key) };
+    }
+    if (!("localPorts" in opened)) return null;
+    this.#flows.add(opened);
+    return { [Symbol.dispose]: () => void this.#flows.delete(opened) };
+  }
+
+  /** Ports of the machine's own addresses only: a client of the LAN may use the same number. */
+  #isOwnPort({ ip, port }: Metadata["source"]): boolean {
+    for (const { localPorts } of this.#flows) if (localPorts?.includes(port) === true) return isOwn(ip);
+    return false;
+  }
+}
+
+function isOwn(ip: Ip): boolean {
+  return Object.values(networkInterfaces()).some((all) =>
+    all?.some(({ address }) => parseIp(address) === ip),
+  );
+}
