@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { startCore } from "../../test/support/start-core.ts";
+import { startCore, type Core } from "../../test/support/start-core.ts";
 import { startLimited, type FlowKind } from "./flows.ts";
 
 const BITS_PER_SECOND = 80_000_000;
@@ -49,7 +49,7 @@ export async function measureKills(rounds: number, seed = 1): Promise<KillResult
     const last = await look(controller);
     known.push(last);
     await running.stop("SIGKILL");
-    running = await startCore(text, { args: ["-d", home] });
+    running = await startSomehow(() => startCore(text, { args: ["-d", home] }));
     const { bytes, sums } = await afterwards(controller);
     if (sums.some((sum) => sum !== bytes)) faults.push(`round ${round}: ${sums} beside ${bytes}`);
     if (bytes > last.bytes + SLACK_BYTES) faults.push(`round ${round}: ${bytes} after ${last.bytes}`);
@@ -60,6 +60,18 @@ export async function measureKills(rounds: number, seed = 1): Promise<KillResult
   }
   await running[Symbol.asyncDispose]();
   return { mostLostMs, faults };
+}
+
+const MOST_STARTS = 4;
+
+/** A machine that is busy elsewhere may let a start take too long; that is not what is looked for here. */
+async function startSomehow(start: () => Promise<Core>): Promise<Core> {
+  for (let nth = 1; ; nth++)
+    try {
+      return await start();
+    } catch (error) {
+      if (nth === MOST_STARTS) throw error;
+    }
 }
 
 interface Counters {

@@ -1,6 +1,7 @@
 /** What the portal shows, in English or Chinese. Names come from the configuration and are escaped all the same. */
-import type { PolicyStatusView } from "#core/governance.ts";
+import type { PolicyStatusView, ReportBucketView } from "#core/governance.ts";
 import { bytesText, escapeHtml } from "#core/html.ts";
+import { hourPlot } from "./portal-plot.ts";
 
 const TEXTS = {
   en: {
@@ -13,6 +14,7 @@ const TEXTS = {
     upload: "upload",
     download: "download",
     unlimited: "unlimited",
+    plot: "The last 24 hours",
     lifts: "The limit lifts by itself when the window frees",
     estimate: "if nothing more is used, about",
     none: "No policy is about this device.",
@@ -29,6 +31,7 @@ const TEXTS = {
     upload: "上传",
     download: "下载",
     unlimited: "不限",
+    plot: "最近 24 小时",
     lifts: "窗口内的用量释放后，限制会自动解除",
     estimate: "若不再使用，大约在",
     none: "没有针对本设备的策略。",
@@ -56,14 +59,24 @@ export function overPage(language: Language, policies: readonly PolicyStatusView
   return page(language, texts.over, policies.map((policy) => block(policy, texts)).join(""));
 }
 
-/** What a device may know about itself. */
-export function ownPage(language: Language, policies: readonly PolicyStatusView[]): string {
+/** The hours of a device's own policy, by its id. */
+export type HoursOf = (id: string) => readonly ReportBucketView[];
+
+/** What a device may know about itself: its policies, and of those that are its own the last day. */
+export function ownPage(
+  language: Language,
+  policies: readonly PolicyStatusView[],
+  hoursOf: HoursOf,
+  nowSeconds: number,
+): string {
   const texts = TEXTS[language];
-  const blocks = policies.map((policy) => block(policy, texts)).join("");
+  const plot = ({ dimension, id }: PolicyStatusView): string =>
+    dimension === "device" ? hourPlot(hoursOf(id), nowSeconds, texts) : ""; // what all use is not a device's business
+  const blocks = policies.map((policy) => block(policy, texts, plot(policy))).join("");
   return page(language, texts.own, blocks === "" ? `<p>${texts.none}</p>` : blocks);
 }
 
-function block(policy: PolicyStatusView, texts: Texts): string {
+function block(policy: PolicyStatusView, texts: Texts, plot = ""): string {
   const { quota, rolling, counters, overQuota } = policy;
   const used = quota.windowSeconds > 0 ? rolling : counters;
   const upload = slowest(policy.uploadBps, overQuota ? quota.overageUploadBps : 0);
@@ -76,7 +89,7 @@ function block(policy: PolicyStatusView, texts: Texts): string {
     rows.push([texts.left, bytesText(Math.max(0, quota.totalBytes - rolling.upload - rolling.download))]);
   const body = rows.map(([what, value]) => `<dt>${what}</dt><dd>${value}</dd>`).join("");
   const lifts = overQuota ? `<p>${texts.lifts}${estimate(policy, texts)}.</p>` : "";
-  return `<section><h2>${escapeHtml(policy.name || policy.id)}</h2><dl>${body}</dl>${lifts}</section>`;
+  return `<section><h2>${escapeHtml(policy.name || policy.id)}</h2><dl>${body}</dl>${lifts}${plot}</section>`;
 }
 
 function estimate({ freeAt }: PolicyStatusView, texts: Texts): string {
@@ -101,7 +114,8 @@ function rateText(bitsPerSecond: number, texts: Texts): string {
 
 const STYLE =
   "body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}" +
-  "section{border-top:1px solid #ccc}dl{display:grid;grid-template-columns:auto 1fr;gap:.2rem 1rem}dd{margin:0}" +
+  "section{border-top:1px solid #ccc}dl{display:grid;grid-template-columns:auto 1fr;gap:.2rem 1rem}dd{margin:0}figure{margin:1rem 0}" +
+  "svg{width:100%;height:5rem;border-bottom:1px solid #ccc}.up{fill:#d98c1f;color:#d98c1f}.down{fill:#3a7bd5;color:#3a7bd5}" +
   "@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}}";
 
 function page(language: Language, title: string, body: string): string {

@@ -25,7 +25,10 @@ export class PortalSlot implements Disposable {
         if (next !== kept) next?.[Symbol.dispose]();
       },
       activate: () => {
-        if (this.#portal !== next) this.#portal?.[Symbol.dispose]();
+        if (this.#portal !== next) {
+          this.#portal?.[Symbol.dispose]();
+          if (next !== null) this.#env.log.info(`portal: ${next.boundUrl}`);
+        }
         this.#portal = next;
         if (next !== null) next.url = settings?.portal.url ?? next.boundUrl;
         this.#onLink(next === null ? null : (ids) => next.link(ids));

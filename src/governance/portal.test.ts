@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { governed, policy, settings } from "../../test/support/governed-ledger.ts";
+import { cidr, governed, policy, settings } from "../../test/support/governed-ledger.ts";
 import { PortalSigner } from "./portal-link.ts";
 import { languageOf, overPage, ownPage } from "./portal-page.ts";
+import { plotFrom } from "./portal-plot.ts";
 
 const NOW = 1_785_312_000;
 
@@ -46,7 +47,31 @@ test("the pages escape names, say when the quota frees, and speak two languages"
   const english = overPage(languageOf("de, en;q=0.8, zh;q=0.1"), policies);
   assert.match(english, /&#60;b&#62;&#34;x&#34;.*2\.0 KiB.*64 Kbit\/s.*2 Mbit\/s.*2026-07-29 09:01 UTC/s);
   assert.match(overPage(languageOf("zh-CN,zh;q=0.9"), policies), /lang="zh".*流量配额已用完/s);
-  assert.match(ownPage("en", core.governance.statusOf("192.0.2.1")), /Left<\/dt><dd>0 B/);
-  assert.match(ownPage("en", []), /No policy/);
+  const none = () => [];
+  assert.match(ownPage("en", core.governance.statusOf("192.0.2.1"), none, NOW), /Left<\/dt><dd>0 B/);
+  assert.match(ownPage("en", [], none, NOW), /No policy/);
+  core.apply(null);
+});
+
+test("a device sees the hours of its own policies as a drawing, in its language; what all use is not drawn", () => {
+  const core = governed();
+  const devices = [{ ...policy({ id: "tv" }), mac: null, sourceCidrs: [cidr("192.0.2.1")] }];
+  core.apply(settings({ global: policy({ id: "all" }), devices }));
+  core.session().charge("download", 3072);
+  core.clock.pass(3600);
+  core.session().charge("upload", 1024);
+  core.session({ ip: "192.0.2.2" }).charge("upload", 9999);
+  const now = core.clock.wall / 1000;
+  const hoursOf = (id: string) =>
+    core.governance.report({ key: `device:${id}`, granularity: "hour", from: plotFrom(now), to: now + 1 });
+  const page = (language: "en" | "zh", address: string) =>
+    ownPage(language, core.governance.statusOf(address), hoursOf, now);
+  const english = page("en", "192.0.2.1");
+  assert.match(english, /aria-label="The last 24 hours"/);
+  assert.match(english, /08:00 UTC: upload 0 B, download 3\.0 KiB.*09:00 UTC: upload 1\.0 KiB, download 0 B/);
+  assert.equal(english.match(/<svg/g)?.length, 1);
+  assert.match(english, /class="down" x="264" y="0" width="9" height="80"/);
+  assert.match(page("zh", "192.0.2.1"), /aria-label="最近 24 小时".*上传 1\.0 KiB/);
+  assert.doesNotMatch(page("en", "192.0.2.2"), /<svg/);
   core.apply(null);
 });

@@ -3,10 +3,11 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { messageOf } from "#core/errors.ts";
-import type { PolicyStatusView } from "#core/governance.ts";
+import type { PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
 import { PortalSigner } from "./portal-link.ts";
-import { languageOf, overPage, ownPage, shortText } from "./portal-page.ts";
+import { plotFrom } from "./portal-plot.ts";
+import { languageOf, overPage, ownPage, shortText, type Language } from "./portal-page.ts";
 import type { GovernanceSettings } from "./settings.ts";
 
 const HEADERS_TIMEOUT_MS = 5_000;
@@ -30,6 +31,8 @@ export interface PortalEnv {
   policies(): readonly PolicyStatusView[];
   /** Policies that are about the device with this address. */
   policiesOf(address: string): readonly PolicyStatusView[];
+  /** A report series by the hour. */
+  report(query: ReportQuery): readonly ReportBucketView[];
 }
 
 type Listen = NonNullable<GovernanceSettings["portal"]["listen"]>;
@@ -86,13 +89,20 @@ export class Portal implements Disposable {
     request.resume(); // a body means nothing here
     if (url?.pathname === "/me") {
       const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:(?=\d+\.)/, "");
-      return send(200, ownPage(language, this.#env.policiesOf(address)));
+      return send(200, this.#ownPage(language, address));
     }
     const ids = url === null ? null : this.#signer.verify(url.searchParams, this.#env.nowSeconds());
     if (ids === null) return send(403, shortText(language, "denied"));
     const over = this.#env.policies().filter(({ id, overQuota }) => overQuota && ids.includes(id));
     if (over.length === 0) return send(410, shortText(language, "gone"));
     send(200, overPage(language, over));
+  }
+
+  #ownPage(language: Language, address: string): string {
+    const now = this.#env.nowSeconds();
+    const hoursOf = (id: string) =>
+      this.#env.report({ key: `device:${id}`, granularity: "hour", from: plotFrom(now), to: now + 1 });
+    return ownPage(language, this.#env.policiesOf(address), hoursOf, now);
   }
 
   [Symbol.dispose](): void {

@@ -1,0 +1,44 @@
+/** A day of a device's traffic as a drawing inside the page: nothing is loaded, nothing runs. */
+import type { ReportBucketView } from "#core/governance.ts";
+import { bytesText } from "#core/html.ts";
+import { HOUR_SECONDS, hourStart } from "./calendar.ts";
+
+export const PLOT_HOURS = 24;
+const STEP = 12;
+const BAR = 9;
+const HEIGHT = 80;
+
+export interface PlotTexts {
+  readonly upload: string;
+  readonly download: string;
+  /** What the drawing shows, for those who cannot see it. */
+  readonly plot: string;
+}
+
+/** Where the first bar begins. */
+export function plotFrom(nowSeconds: number): number {
+  return hourStart(nowSeconds) - (PLOT_HOURS - 1) * HOUR_SECONDS;
+}
+
+/** Bars of the last 24 hours, the present one last; download stands on upload. Empty where nothing has moved. */
+export function hourPlot(buckets: readonly ReportBucketView[], nowSeconds: number, texts: PlotTexts): string {
+  const from = plotFrom(nowSeconds);
+  const most = Math.max(0, ...buckets.map(({ counters }) => counters.upload + counters.download));
+  if (most === 0) return "";
+  const height = (bytes: number): number => Math.round((bytes / most) * HEIGHT * 10) / 10;
+  const bars = buckets.map(({ start, counters: { upload, download } }) => {
+    const x = ((start - from) / HOUR_SECONDS) * STEP;
+    const [up, down] = [height(upload), height(download)];
+    const hour = new Date(start * 1000).toISOString().slice(11, 16);
+    const title = `${hour} UTC: ${texts.upload} ${bytesText(upload)}, ${texts.download} ${bytesText(download)}`;
+    return (
+      `<g><title>${title}</title>` +
+      `<rect class="up" x="${x}" y="${HEIGHT - up}" width="${BAR}" height="${up}"/>` +
+      `<rect class="down" x="${x}" y="${Math.max(0, HEIGHT - up - down)}" width="${BAR}" height="${down}"/></g>`
+    );
+  });
+  return (
+    `<figure><svg role="img" aria-label="${texts.plot}" viewBox="0 0 ${PLOT_HOURS * STEP} ${HEIGHT}">${bars.join("")}</svg>` +
+    `<figcaption>${texts.plot} (<span class="down">■</span> ${texts.download}, <span class="up">■</span> ${texts.upload}; ≤ ${bytesText(most)}/h)</figcaption></figure>`
+  );
+}
