@@ -72,7 +72,6 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
       policies: () => governance.status().policies,
       policiesOf: (address) => governance.statusOf(address),
       report: (query) => governance.report(query),
-      report: (query) => governance.report(query),
     },
     (link) => {
       ledger.portalLink = link ?? (() => null);
