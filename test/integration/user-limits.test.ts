@@ -7,10 +7,13 @@ import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
+import { parse } from "yaml";
+import { vless } from "#protocols/vless/index.ts";
 import { inbox } from "../support/client.ts";
 import { directDialer } from "../support/direct-accept.ts";
 import { type AnyJson, ManagedCore, stateFolder, TLS_KEYS } from "../support/managed-core.ts";
 import { echo, openTcpOrigin, openUdpEcho, type Origin } from "../support/origin.ts";
+import { openClient } from "../support/protocol-pair.ts";
 import {
   type Carrier,
   CARRIERS,
@@ -275,6 +278,69 @@ function pour(stream: Duplex): void {
   stream.on("drain", more);
   more();
 }
+
+test("limits come and go with revisions, and nothing of them shows before", async () => {
+  await using own = await ManagedCore.start();
+  const { id } = await own.create("edge", "alice");
+  const names = async (query = "") =>
+    Object.keys((await own.ask("GET", `/api/admin/users/${id}${query}`)).json).join(" ");
+  const plain = await names();
+  assert.doesNotMatch(plain, /status|quota|expires|bps|limit|online/);
+  assert.match(await names("?online=true"), /online_ips$/);
+  const capabilities = async () => (await own.ask("GET", "/api/admin/overview")).json.capabilities;
+  assert.deepEqual(await capabilities(), { quota: false, expiration: false });
+
+  const revision = await own.revision("edge");
+  const put = async (fields: object) =>
+    (await own.ask("PUT", `/api/admin/users/${id}`, { body: fields })).status;
+  const wrong = { quota: { total_bytes: -1 } };
+  assert.equal(await put({ revision: revision - 1, ...wrong }), 409, "stale comes before wrong");
+  assert.equal(await put({ revision, ...wrong }), 400);
+  assert.equal(await put({ revision, quota: { total_bytes: 1, reset: "month", window: "1d" } }), 400);
+  assert.equal(await put({ revision, quota: 5 }), 400);
+  assert.equal(await put({ revision, expires_at: "soon" }), 400);
+  assert.equal(await own.revision("edge"), revision);
+  const bodies = [{ ip_limit: 1 }, { connection_limit: 2 }].map((fields) => put({ revision, ...fields }));
+  assert.deepEqual(new Set(await Promise.all(bodies)), new Set([200, 409]), "one wins");
+
+  const quota = { total_bytes: 1000, reset: "week" };
+  await own.change("edge", "PUT", `/${id}`, { quota, expires_at: Date.now() + 1e8, ip_limit: 0 });
+  assert.deepEqual(await capabilities(), { quota: true, expiration: true });
+  await own.change("edge", "PUT", `/${id}`, { name: "renamed", quota: null });
+  const kept = (await own.user(id)) as AnyJson & Limited;
+  assert.deepEqual([kept.name, kept.quota.total_bytes], ["renamed", 1000], "null is not said");
+  const none = { quota: { total_bytes: 0 }, expires_at: 0, connection_limit: 0 };
+  await own.change("edge", "PUT", `/${id}`, none);
+  assert.equal(await names(), plain);
+  assert.deepEqual(await capabilities(), { quota: false, expiration: false });
+});
+
+test("a subscription as a profile leads through the listener; past a limit it stays and says so", async () => {
+  const [carrier] = CARRIERS as [Carrier];
+  await using alice = await clientOf(carrier, { quota: { total_bytes: 2_000_000 } });
+  const at = new URL(alice.user.subscription_url).pathname;
+  const ask = (query: string) => core.ask("GET", at + query, { secret: null });
+  const { proxies } = parse((await ask("?format=mihomo")).text) as { readonly proxies: readonly [Options] };
+  const here = { server: "127.0.0.1", "skip-cert-verify": true };
+  await using outbound = await openClient(vless, { ...proxies[0], ...here });
+  const transfer = await Transfer.open(outbound, origin.destination, { chunkBytes: 65_536, pauseMs: 0 });
+  await transfer.closed;
+  const { status, headers } = await ask("");
+  const { quota } = (await core.user(alice.user.id)) as AnyJson & Limited;
+  assert.equal(status, 200);
+  const [, upload, download] =
+    /^upload=(\d+); download=(\d+); total=2000000; expire=0$/.exec(
+      headers.get("subscription-userinfo") ?? "",
+    ) ?? [];
+  assert.equal(Number(upload) + Number(download), quota.used_bytes);
+  assert.match((await ask("?format=html")).text, /quota used up/);
+  await core.change(carrier.tag, "PUT", `/${alice.user.id}`, { enabled: false });
+  const refused = await Promise.all(["", "?format=html"].map(ask));
+  const unknown = await core.ask("GET", `/sub/svc/${"x".repeat(43)}`, { secret: null });
+  for (const each of refused) assert.deepEqual([each.status, each.text], [unknown.status, unknown.text]);
+});
+
+type Options = Readonly<Record<string, unknown>>;
 
 test("a quota that is used up stays so after kill -9, and rules know users by name", async (context: TestContext) => {
   using state = stateFolder();
