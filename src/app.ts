@@ -16,7 +16,7 @@ import { DelayBook } from "#net/delay-book.ts";
 import { openHealth } from "#runtime/health.ts";
 import type { Inbounds } from "#runtime/inbounds.ts";
 import { Runtime } from "#runtime/runtime.ts";
-import { TUN_NAME } from "#runtime/tun-settings.ts";
+import { TUN_NAME } from "#config/sections/tun.ts";
 import { Tuns } from "#runtime/tuns.ts";
 import { unbuilt } from "#runtime/unbuilt.ts";
 import { userSettings } from "#runtime/user-settings.ts";

@@ -8,6 +8,7 @@ import type { Range } from "#core/fields.ts";
 import type { Account } from "#core/inbound.ts";
 import type { LogLevel } from "#core/log.ts";
 import type { Sections } from "./sections/index.ts";
+import type { TunListenerConfig } from "./tun-listeners.ts";
 
 export type Mode = "rule" | "global" | "direct";
 export type IpVersion = "dual" | "ipv4" | "ipv6" | "ipv4-prefer" | "ipv6-prefer";
@@ -128,6 +129,8 @@ export interface Config extends Sections {
   readonly lanAllowedIps: readonly Cidr[];
   readonly lanDisallowedIps: readonly Cidr[];
   readonly listeners: readonly ListenerConfig[];
+  /** Items of `listeners` that are TUN devices. */
+  readonly tunListeners: readonly TunListenerConfig[];
   readonly tunnels: readonly TunnelConfig[];
   readonly proxies: readonly ProxyConfig[];
   readonly groups: readonly GroupConfig[];

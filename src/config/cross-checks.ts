@@ -5,8 +5,14 @@ import type { RuleSetNames } from "./rule-sets.ts";
 import { suggestion } from "#core/nearest.ts";
 import { tunFaults, type TunKeys } from "./sections/tun.ts";
 
-export function checkTun(context: Context, tun: TunKeys, ruleSets: RuleSetNames): void {
-  for (const { key, message } of tunFaults(tun)) context.report.error(["tun", key], `tun: ${message}`);
+export function checkTun(
+  context: Context,
+  tun: TunKeys,
+  ruleSets: RuleSetNames,
+  path: Path = ["tun"],
+  title = "tun",
+): void {
+  for (const { key, message } of tunFaults(tun)) context.report.error([...path, key], `${title}: ${message}`);
   const lists = [
     ["route-address-set", tun.routeAddressSet],
     ["route-exclude-address-set", tun.routeExcludeAddressSet],
@@ -14,7 +20,7 @@ export function checkTun(context: Context, tun: TunKeys, ruleSets: RuleSetNames)
   for (const [key, names] of lists)
     for (const [at, name] of names.entries()) {
       const fault = ruleSets.fault(name, ["ipcidr"]);
-      if (fault !== null) context.report.error(["tun", key, at], `tun: ${key}: ${fault}`);
+      if (fault !== null) context.report.error([...path, key, at], `${title}: ${key}: ${fault}`);
     }
 }
 

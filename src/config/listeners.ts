@@ -1,48 +1,20 @@
 /** `listeners`, and the listeners that the top-level ports stand for. */
-import { Fault, maybe, name, parseRanges, scalar, text, type Range } from "#core/fields.ts";
 import { suggestion } from "#core/nearest.ts";
 import type { Protocol } from "#core/protocol.ts";
-import { ip } from "#net/address-fields.ts";
-import { ANY_V4 } from "#net/ip.ts";
 import { z } from "zod";
 import type { GeneralKeys, ListenerConfig } from "./config.ts";
 import { parseSafely, type Context, type Registries } from "./context.ts";
 import { isItemMap, joined, peek, readBoth } from "./items.ts";
 import { LISTENER_TYPES } from "./known-types.ts";
+import { listenerFields } from "./listener-fields.ts";
 import type { Path } from "./report.ts";
-import { bindHosts, mark, PORT_LISTENERS } from "./sections/general.ts";
-
-/** One listener opens every port of its ranges; more than this is a mistake. */
-const MOST_PORTS = 1024;
-
-const ports = () =>
-  scalar({ type: ["string", "integer"] }, (source): readonly number[] | Fault => {
-    if (source.trim() === "") return [0];
-    const ranges = source.trim() === "*" ? new Fault("expected ports") : parseRanges(source, 0, 65_535);
-    return ranges instanceof Fault ? ranges : expand(ranges);
-  });
-
-function expand(ranges: readonly Range[]): readonly number[] | Fault {
-  const all = new Set<number>();
-  for (const { from, to } of ranges) {
-    if (to - from >= MOST_PORTS) return new Fault(`expected at most ${MOST_PORTS} ports`);
-    for (let at = from; at <= to; at++) all.add(at);
-  }
-  return all.size > MOST_PORTS ? new Fault(`expected at most ${MOST_PORTS} ports`) : [...all];
-}
-
-export const listenerFields = z.object({
-  name: name(),
-  type: name(),
-  listen: ip().default(ANY_V4),
-  port: ports().default([0]),
-  rule: maybe(text()),
-  proxy: maybe(text()),
-  "routing-mark": mark().default(0),
-});
+import { bindHosts, PORT_LISTENERS } from "./sections/general.ts";
+import { TUN_NAME } from "./sections/tun.ts";
+import { readTunListener, type TunListenerConfig } from "./tun-listeners.ts";
 
 export interface Listeners {
   readonly listeners: readonly ListenerConfig[];
+  readonly tunListeners: readonly TunListenerConfig[];
   /** Type by name of every item that has both, also of those that this build cannot open. */
   readonly types: ReadonlyMap<string, string>;
 }
@@ -50,6 +22,7 @@ export interface Listeners {
 export function readListeners(context: Context, items: readonly unknown[]): Listeners {
   const { report } = context;
   const listeners: ListenerConfig[] = [];
+  const tunListeners: TunListenerConfig[] = [];
   const types = new Map<string, string>();
   for (const [at, item] of items.entries()) {
     const path: Path = ["listeners", at];
@@ -58,20 +31,26 @@ export function readListeners(context: Context, items: readonly unknown[]): List
     const listenerName = peek(item, "name", "hyphen");
     const type = peek(item, "type", "hyphen");
     if (listenerName !== null) {
-      const reserved = PORT_LISTENERS.some((entry) => entry.name === listenerName);
+      const reserved =
+        listenerName === TUN_NAME || PORT_LISTENERS.some((entry) => entry.name === listenerName);
       if (reserved)
         report.error(
           [...path, "name"],
-          `${prefix}: the name ${listenerName} belongs to a top-level port; choose another`,
+          `${prefix}: the name ${listenerName} belongs to a top-level key; choose another`,
         );
       else if (types.has(listenerName))
         report.error([...path, "name"], `listener ${listenerName} is the duplicate name`);
       types.set(listenerName, type ?? "");
     }
+    if (type === "tun") {
+      const tun = readTunListener(context, item, at, path, prefix);
+      if (tun !== null) tunListeners.push(tun);
+      continue;
+    }
     const listener = readListener(context, item, type, path, prefix);
     if (listener !== null) listeners.push(listener);
   }
-  return { listeners, types };
+  return { listeners, tunListeners, types };
 }
 
 function readListener(

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { z } from "zod";
 import { groupFields } from "./group-fields.ts";
-import { listenerFields } from "./listeners.ts";
+import { listenerFields } from "./listener-fields.ts";
 import { proxyFields } from "./proxy-fields.ts";
 import { TOP_LEVEL } from "./sections/index.ts";
 

@@ -70,7 +70,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const lifted = liftGeneral(flat.general, context, env.userAgent);
 
   const ways = readWays(root, context);
-  const { types, listeners: listed } = readListeners(context, context.list(root["listeners"], ["listeners"]));
+  const listenerItems = context.list(root["listeners"], ["listeners"]);
+  const { types, tunListeners, listeners: listed } = readListeners(context, listenerItems);
   const ports = portListeners(lifted.general, env.registries, (key, message) =>
     context.report.warning([key], message),
   );
@@ -84,6 +85,10 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   const dns = buildDns(readBlock("dns", root, context), context, ruleProviders.names);
   const tun = readBlock("tun", root, context);
   checkTun(context, tun, ruleProviders.names);
+  for (const listener of tunListeners) {
+    const path = ["listeners", listener.index];
+    checkTun(context, listener, ruleProviders.names, path, `listener ${listener.index}`);
+  }
   const sniffer = buildSniffer(readBlock("sniffer", root, context), context, ruleProviders.names);
   const svc = root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]);
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
@@ -95,6 +100,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     geodata: { ...flat.geodata, geodataMode: flat.geodata.geodataMode ?? env.geodataMode ?? false },
     legacy: flat.legacy,
     listeners: [...ports, ...listed],
+    tunListeners,
     tunnels: readTunnels(context, context.list(root["tunnels"], ["tunnels"]), ways.outbounds),
     proxies: ways.proxies,
     groups: ways.groups,

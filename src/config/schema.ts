@@ -4,9 +4,10 @@ import { groupFields } from "./group-fields.ts";
 import { joined } from "./items.ts";
 import type { Registries } from "./context.ts";
 import { LISTENER_TYPES, PROXY_TYPES } from "./known-types.ts";
-import { listenerFields } from "./listeners.ts";
+import { listenerFields } from "./listener-fields.ts";
 import { proxyFields } from "./proxy-fields.ts";
 import { TOP_LEVEL } from "./sections/index.ts";
+import { tunListenerFields } from "./tun-listeners.ts";
 
 /** Draft 2020-12. Proxies, listeners and groups are told apart by `type`. */
 export function configSchema({ protocols, groupKinds }: Registries): object {
@@ -16,6 +17,7 @@ export function configSchema({ protocols, groupKinds }: Registries): object {
   const inbound = protocols.flatMap(({ type, inbound: side }) =>
     side === undefined ? [] : [[type, side.schema] as const],
   );
+  inbound.push(["tun", tunListenerFields]);
   const kinds = groupKinds.map(({ type, schema }) => [type, schema] as const);
   const root = z.object({
     ...TOP_LEVEL,

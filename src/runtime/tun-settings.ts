@@ -1,5 +1,6 @@
 /** From the keys of `tun` to what the TUN and the capture of traffic are told. */
 import type { Config } from "#config/config.ts";
+import { TUN_NAME } from "#config/sections/tun.ts";
 import type { TunConfig } from "#config/sections/index.ts";
 import type { CaptureOptions, Prefix } from "#core/capture.ts";
 import type { Range } from "#core/fields.ts";
@@ -9,15 +10,19 @@ import type { TunSettings } from "#tun/settings.ts";
 import { fakeRanges } from "./judge.ts";
 import { networkInterfaces } from "node:os";
 
-export const TUN_NAME = "DEFAULT-TUN";
 /** Set, it keeps IPv6 on the TUN where no other interface has any. */
 const SKIP_IPV6_CHECK = "SKIP_SYSTEM_IPV6_CHECK";
 
 /** Every TUN that the configuration asks for, the block `tun` first. Throws `ConfigError`. */
 export function tunSettings(config: Config): readonly TunSettings[] {
-  const { tun } = config;
-  if (!tun.enable) return [];
-  return [settingsOf(tun, { name: TUN_NAME, ruleList: null, target: null }, config)];
+  const { tun, tunListeners } = config;
+  const listeners = tunListeners.filter(({ enable }) => enable);
+  return [
+    ...(tun.enable ? [settingsOf(tun, { name: TUN_NAME, ruleList: null, target: null }, config)] : []),
+    ...listeners.map(({ name, ruleList, target, ...own }) =>
+      settingsOf(own, { name, ruleList, target }, config),
+    ),
+  ];
 }
 
 function settingsOf(
@@ -37,7 +42,7 @@ function settingsOf(
     mtu: tun.mtu,
     gso: tun.gso,
     fileDescriptor: tun.fileDescriptor,
-    addresses: [...tun.inet4Address, ...(hasIpv6() ? tun.inet6Address : [])],
+    addresses: [...tun.inet4Address, ...(ipv6 && hasIpv6() ? tun.inet6Address : [])],
     dnsHijack: tun.dnsHijack,
     udpTimeoutMs: tun.udpTimeout * 1000,
     icmpTimeoutMs: tun.icmpTimeout * 1000,

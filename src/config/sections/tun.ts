@@ -4,6 +4,8 @@ import { cidr, ip, parseHostPort, prefix } from "#net/address-fields.ts";
 import { ANY_V4 } from "#net/ip.ts";
 import { mark } from "./general.ts";
 
+/** The inbound name of the block `tun`. */
+export const TUN_NAME = "DEFAULT-TUN";
 export const KERNEL_DIRECT_ENTRIES = 4096;
 export const KERNEL_DIRECT_MOST_ENTRIES = 65_536;
 

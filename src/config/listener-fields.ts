@@ -1,0 +1,35 @@
+/** The fields that every item of `listeners` has. */
+import { Fault, maybe, name, parseRanges, scalar, text, type Range } from "#core/fields.ts";
+import { ip } from "#net/address-fields.ts";
+import { ANY_V4 } from "#net/ip.ts";
+import { z } from "zod";
+import { mark } from "./sections/general.ts";
+
+/** One listener opens every port of its ranges; more than this is a mistake. */
+const MOST_PORTS = 1024;
+
+const ports = () =>
+  scalar({ type: ["string", "integer"] }, (source): readonly number[] | Fault => {
+    if (source.trim() === "") return [0];
+    const ranges = source.trim() === "*" ? new Fault("expected ports") : parseRanges(source, 0, 65_535);
+    return ranges instanceof Fault ? ranges : expand(ranges);
+  });
+
+function expand(ranges: readonly Range[]): readonly number[] | Fault {
+  const all = new Set<number>();
+  for (const { from, to } of ranges) {
+    if (to - from >= MOST_PORTS) return new Fault(`expected at most ${MOST_PORTS} ports`);
+    for (let at = from; at <= to; at++) all.add(at);
+  }
+  return all.size > MOST_PORTS ? new Fault(`expected at most ${MOST_PORTS} ports`) : [...all];
+}
+
+export const listenerFields = z.object({
+  name: name(),
+  type: name(),
+  listen: ip().default(ANY_V4),
+  port: ports().default([0]),
+  rule: maybe(text()),
+  proxy: maybe(text()),
+  "routing-mark": mark().default(0),
+});
