@@ -2,6 +2,8 @@ import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { openHost } from "#host.ts";
 import { LogHub } from "#log.ts";
+import type { Destination } from "#core/session.ts";
+import { explainDirect, renderDirect } from "#kernel-direct/explain.ts";
 import { explanationLines } from "#dns/explain-text.ts";
 import { parseIp } from "#net/ip.ts";
 import { DelayBook } from "#net/delay-book.ts";
@@ -24,6 +26,7 @@ const FLAGS: FlagTable = {
   source: { kind: "text", value: "IP", help: "address of the client" },
   network: { kind: "text", value: "NETWORK", help: "tcp or udp" },
   inbound: { kind: "text", value: "NAME", help: "listener that the client came in by" },
+  "kernel-direct": { kind: "switch", help: "would the kernel be trusted with it, and if not, why" },
 };
 
 const TIMEOUT_MS = 10_000;
@@ -48,6 +51,10 @@ export async function explainCommand(args: readonly string[], env: NodeJS.Proces
 
   const inbound = flags.text("inbound");
   await using runtime = await openQuietRuntime(flags, env);
+  if (flags.on("kernel-direct")) {
+    process.stdout.write(`${await explainKernelDirect(runtime, destination)}\n`);
+    return 0;
+  }
   const explanation = await explain(
     runtime.router,
     {
@@ -63,6 +70,19 @@ export async function explainCommand(args: readonly string[], env: NodeJS.Proces
   process.stdout.write(`${[renderExplanation(explanation), ...dnsLines].join("\n")}\n`);
   return 0;
 }
+
+/** A name is resolved: what is learnt are addresses. */
+async function explainKernelDirect(
+  { judge, resolver }: QuietRuntime,
+  { host, ip }: Destination,
+): Promise<string> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const addresses =
+    ip === null ? (await resolver.lookup(host as string, { signal })).map((answer) => answer.ip) : [ip];
+  return renderDirect(host, explainDirect(judge, host, addresses, { ruleList: null, target: null }));
+}
+
+type QuietRuntime = Awaited<ReturnType<typeof openQuietRuntime>>;
 
 /** A runtime that decides but listens nowhere. */
 async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJS.ProcessEnv) {
@@ -89,6 +109,8 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
   return {
     router: runtime.router,
     dns: runtime.names.dns,
+    resolver: runtime.names.resolver,
+    judge: runtime.judge,
     async [Symbol.asyncDispose]() {
       await runtime.retire(null);
       host[Symbol.dispose]();

@@ -64,7 +64,7 @@ export function openControl(env: ControlEnv): Control {
       upgradeUi: () => env.upgradeUi(),
     }),
     governance: governanceControl(env),
-    kernelDirect: kernelDirectControl(host),
+    kernelDirect: kernelDirectControl(host, () => names().resolver),
     memoryBytes: () => process.memoryUsage.rss(),
   };
 }

@@ -1,6 +1,8 @@
 /** What kernel-direct is doing, for the API. */
 import type { FastPathView, KernelDirectAbilities, KernelDirectControl } from "#core/kernel-direct.ts";
+import type { Resolver } from "#core/resolver.ts";
 import type { Host } from "#host.ts";
+import { toDestination } from "#net/ip.ts";
 import { HAS_BPF } from "#platform/bpf.ts";
 
 /** `ebpf-tc` is the name of older builds for the classifier; some clients still look for it. */
@@ -19,16 +21,23 @@ const ABILITIES: KernelDirectAbilities = {
   ],
 };
 
+const LOOKUP_MS = 5_000;
 const WITHOUT_KERNEL: KernelDirectAbilities = { backends: [], features: ["control-plane-traffic-estimate"] };
 
-export function kernelDirectControl({
-  kernelDirect,
-  live,
-  rates,
-}: Pick<Host, "kernelDirect" | "live" | "rates">): KernelDirectControl {
+export function kernelDirectControl(
+  { kernelDirect, live, rates }: Pick<Host, "kernelDirect" | "live" | "rates">,
+  resolver: () => Resolver,
+): KernelDirectControl {
   const startedAtUnixSeconds = Math.floor(Date.now() / 1000 - process.uptime());
   return {
     capabilities: HAS_BPF ? ABILITIES : WITHOUT_KERNEL,
+    async explain(destination) {
+      const { host, ip } = toDestination(destination, 0);
+      const signal = AbortSignal.timeout(LOOKUP_MS);
+      const addresses =
+        ip !== null ? [ip] : (await resolver().lookup(host as string, { signal })).map((answer) => answer.ip);
+      return kernelDirect.explain(host, addresses) ?? [];
+    },
     status() {
       const bypasses = [...kernelDirect.bypasses];
       const fastPaths = bypasses.map(({ fastPath }) => fastPath).filter((path) => path !== null);

@@ -32,6 +32,8 @@ export interface ClassifierSettings {
 
 export interface KernelDirectControl {
   status(): KernelDirectView;
+  /** A name or an address literal: what is known of it, one row an address and a TUN. Throws `DialError` for a name that cannot be resolved. */
+  explain(destination: string): Promise<readonly LearntExplanation[]>;
   readonly capabilities: KernelDirectAbilities;
 }
 
@@ -87,6 +89,18 @@ export interface LearnedSetView {
   readonly records: number;
   /** Since the process started. */
   readonly evictions: number;
+}
+
+/** Is everything to an address DIRECT, and by which rule or setting? */
+export interface KernelDirectExplanation {
+  readonly ip: string;
+  readonly direct: boolean;
+  readonly reason: string;
+}
+
+export interface LearntExplanation extends KernelDirectExplanation {
+  /** What the kernel has of it now; null: nothing. */
+  readonly learnt: "direct" | "proxy" | null;
 }
 
 /** What goes through this program, without what the kernel forwards. */

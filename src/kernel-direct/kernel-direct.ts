@@ -3,10 +3,12 @@
  * and keeps the kernel's sets in step (kernel-direct.md §2). It outlives reloads: a new runtime brings a new judge.
  */
 import type { FlowWatch } from "#core/flow-watch.ts";
+import type { LearntExplanation } from "#core/kernel-direct.ts";
 import type { Log } from "#core/log.ts";
 import type { Decision } from "#core/router.ts";
 import type { InboundInfo, Ip, Metadata } from "#core/session.ts";
 import type { Bypass } from "./bypass.ts";
+import { explainDirect } from "./explain.ts";
 import { Consumer, type ConsumerOptions, type Sighting } from "./consumer.ts";
 
 /** What one runtime thinks of destinations. */
@@ -109,6 +111,18 @@ export class KernelDirect implements FlowWatch, Disposable {
   /** The mode or a group's member may have changed: at once, instead of at the next look. */
   check(): void {
     if (this.#consumers.size > 0) this.#clearIfStale();
+  }
+
+  /** By each TUN that learns. Null: nobody judges now. */
+  explain(host: string | null, addresses: readonly Ip[]): readonly LearntExplanation[] | null {
+    const judge = this.#judge;
+    if (judge === null) return null;
+    return [...this.#consumers].flatMap((consumer) =>
+      explainDirect(judge, host, addresses, consumer.inbound).map((row) => ({
+        ...row,
+        learnt: consumer.verdict(row.ip as Ip),
+      })),
+    );
   }
 
   /** Settles when the kernel's sets are empty. */

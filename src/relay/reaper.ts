@@ -19,6 +19,7 @@ export function startReaper(live: LiveTable, wanted: () => boolean): Disposable 
 }
 
 export function reap(live: LiveTable, nowMs: number): void {
+  live.look(); // what an engine moved lately counts
   live.closeAll((connection) => isSilent(connection as LiveEntry, nowMs));
 }
 

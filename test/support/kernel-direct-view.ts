@@ -3,6 +3,9 @@ import type { KernelDirectControl } from "#core/kernel-direct.ts";
 
 export const SHOWN_KERNEL_DIRECT: KernelDirectControl = {
   capabilities: { backends: ["nftables", "ebpf-tc-lpm-lru"], features: ["ipv4-lpm"] },
+  explain: async (destination) => [
+    { ip: destination, direct: false, reason: "rules[0] MATCH,PX", learnt: null },
+  ],
   status: () => ({
     backend: "ebpf-tc-lpm-lru",
     fastPaths: [

@@ -1,6 +1,7 @@
 /** GET /api/svc/kernel-direct/status (kernel-direct.md §6). Hyphens inside of a fast path, underscores elsewhere. */
 import { z } from "zod";
 import { amount, texts, unixSeconds } from "#api/answer-shapes.ts";
+import { queryOf } from "#api/shapes.ts";
 import { route, type Route } from "#api/route.ts";
 import type {
   FastPathView,
@@ -72,6 +73,17 @@ const statusShape = z
     proxy_traffic: trafficShape.describe("Deprecated: svc_traffic"),
     "last-error": z.string().optional().describe("Why the last classifier ended or could not be made"),
     ...z.object(CLASSIFIER_FIELDS).partial().shape,
+    explain: z
+      .array(
+        z.object({
+          address: z.string(),
+          direct: z.boolean(),
+          learnt: z.enum(["direct", "proxy"]).nullable(),
+          reason: z.string(),
+        }),
+      )
+      .optional()
+      .describe("With ?explain=: a row for each address and each TUN that learns"),
   })
   .meta({ id: "KernelDirectStatus" });
 
@@ -82,7 +94,13 @@ export function kernelDirectRoutes(kernelDirect: KernelDirectControl): readonly 
       path: "/api/svc/kernel-direct/status",
       summary: "What the kernel forwards past this program, and what was learnt for it",
       answer: { status: 200, description: "One document", schema: statusShape },
-      handle: () => statusJson(kernelDirect.status()),
+      query: queryOf({ explain: z.string().min(1).max(253).optional() }),
+      async handle({ query }) {
+        const status = statusJson(kernelDirect.status());
+        if (query.explain === undefined) return status;
+        const rows = await kernelDirect.explain(query.explain);
+        return { ...status, explain: rows.map(({ ip, ...row }) => ({ address: ip, ...row })) };
+      },
     }),
   ];
 }
