@@ -1,13 +1,14 @@
 /**
  * `npm run prove:users -- [name=budget …]`: what is promised of managed users, at full length. Without arguments all of
  * it; `revoke=500` users a carrier, `kill=500` ends in the middle of changes, `damage=1000` damaged files, `count=1000`
- * flows a carrier, `crash=50` ends in the middle of traffic. The tests in test/integration run the same, shorter.
+ * flows a carrier, `sub=1000` questions of each kind, `crash=50` ends in the middle of traffic. The tests in test/integration run the same, shorter.
  */
 import { proveCounts, proveCrashes, shownCounts, shownCrashes } from "../test/proofs/users-count.ts";
 import { proveDamage, shownDamage } from "../test/proofs/users-damage.ts";
 import { proveKills, shownKills } from "../test/proofs/users-kill.ts";
 import { proveRevocation, shownRevocation } from "../test/proofs/users-revoke.ts";
 import { randomFrom } from "../test/support/random.ts";
+import { proveSilence, shownSilence } from "../test/proofs/users-sub.ts";
 import { ANYTLS, CARRIERS } from "../test/support/user-traffic.ts";
 
 interface Proof {
@@ -45,6 +46,12 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     budget: 1000,
     async *run(flows) {
       for (const carrier of CARRIERS) yield shownCounts(await proveCounts(carrier, flows, random));
+    },
+  },
+  sub: {
+    budget: 1000,
+    async *run(times) {
+      yield shownSilence(await proveSilence(times));
     },
   },
   crash: {

@@ -52,6 +52,8 @@ async function runWith(
   using service = openServiceManager(env, log);
   using signals = listenToSignals(log, service);
   using host = openHost(setup.home, setup.files, log);
+  // A second signal or the deadline: what users have moved is written all the same.
+  using _last = atExit(() => host.users.close());
   const app = await App.start(result.config, {
     host,
     loader: setup.loader,
@@ -146,6 +148,12 @@ function survive(log: LogHub): Disposable {
   return {
     [Symbol.dispose]: () => void process.off("uncaughtException", onFault).off("unhandledRejection", onFault),
   };
+}
+
+/** `work` is synchronous, and runs once even where the process ends in the middle of things. */
+function atExit(work: () => void): Disposable {
+  process.once("exit", work);
+  return { [Symbol.dispose]: () => void process.off("exit", work) };
 }
 
 /** The last resort: something that does not want to end, a hook or a device, must not hold up a shutdown. */

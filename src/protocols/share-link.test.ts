@@ -38,7 +38,7 @@ function anytlsLink(options: object, name: string, credential: string): string |
   return anytls.shareLink(parsed, place, { name: `edge-anytls - ${name}`, credential, flow: "" });
 }
 
-test("vless", () => {
+test("svc-admin-api §15.9 vless", () => {
   const at = `vless://${UUID}@proxy.example.com:8443?encryption=none`;
   assert.equal(
     vlessLink(REALITY, "alice", { flow: VISION }),
@@ -58,7 +58,7 @@ test("vless", () => {
   );
 });
 
-test("vless over XHTTP names path, host and mode", () => {
+test("svc-admin-api §15.9 vless over XHTTP names path, host and mode", () => {
   const options = {
     ...vlessSchema.parse({ users: [], ...TLS }),
     "xhttp-config": { path: "/x", host: "cdn.example.com", mode: "auto" },
@@ -70,10 +70,14 @@ test("vless over XHTTP names path, host and mode", () => {
   );
 });
 
-test("anytls, and none where nothing hides the traffic", () => {
+test("svc-admin-api §15.9 anytls, and none where nothing hides the traffic", () => {
   assert.equal(
     anytlsLink(TLS, "bob", "p@ss word/1:2?"),
     "anytls://p%40ss%20word%2F1%3A2%3F@proxy.example.com:9443?security=tls&sni=proxy.example.com&type=tcp#edge-anytls%20-%20bob",
+  );
+  assert.equal(
+    Buffer.from(anytlsLink(TLS, "bob", "p@ss word/1:2?") as string).toString("base64"),
+    "YW55dGxzOi8vcCU0MHNzJTIwd29yZCUyRjElM0EyJTNGQHByb3h5LmV4YW1wbGUuY29tOjk0NDM/c2VjdXJpdHk9dGxzJnNuaT1wcm94eS5leGFtcGxlLmNvbSZ0eXBlPXRjcCNlZGdlLWFueXRscyUyMC0lMjBib2I=",
   );
   assert.equal(
     anytlsLink(REALITY, "bob #1", "s3cret"),

@@ -20,7 +20,7 @@ after(async () => await core[Symbol.asyncDispose]());
 
 const WRONG = "a wrong secret of more than thirty bytes";
 
-test("404, 403, 401, in this order, for all eight cases", async () => {
+test("svc-admin-api §15.1 404, 403, 401, in this order, for all eight cases", async () => {
   await using off = await ManagedCore.start({ off: true });
   for (const manager of [true, false])
     for (const origin of ["own", "http://evil.example"])
@@ -198,7 +198,7 @@ test("views have the members of the manual, and lists hold no credentials", asyn
   );
 });
 
-test("a subscription serves one link, and nothing to whoever may have none", async () => {
+test("svc-admin-api §15.3 §15.4 a subscription serves one link, and nothing to whoever may have none", async () => {
   const dave = await core.create("side", "dave", { password: "p@ss word/1:2?" });
   const path = (url: string) => new URL(url).pathname;
   const old = path(dave.subscription_url);
@@ -224,7 +224,11 @@ test("a subscription serves one link, and nothing to whoever may have none", asy
   assert.equal(quiet.subscription_url, "");
   await core.change("side", "PUT", `/${dave["id"]}`, { enabled: true });
   const last = path((await core.user(dave.id)).subscription_url);
+  assert.notEqual(last, fresh); // it was rotated meanwhile
   assert.equal(await statusOf(last), 200);
+  await core.change("side", "PUT", `/${dave["id"]}`, { enabled: false });
+  await core.change("side", "PUT", `/${dave["id"]}`, { enabled: true });
+  assert.equal(path((await core.user(dave.id)).subscription_url), last);
   await core.change("side", "DELETE", `/${dave["id"]}`);
   const gone = await core.ask("GET", last, { secret: null });
   assert.equal(gone.status, 404);
@@ -232,7 +236,7 @@ test("a subscription serves one link, and nothing to whoever may have none", asy
   assert.equal(await statusOf("/sub/svc/x"), 404);
 });
 
-test("64 clients with one revision: one wins, again and again, and the history is one line", async () => {
+test("svc-admin-api §15.2 64 clients with one revision: one wins, again and again, and the history is one line", async () => {
   const history: { readonly sent: number; readonly got: number }[] = [];
   const before = (await core.ask("GET", "/api/admin/users?inbound=edge")).json.users.length;
   for (let round = 0; round < 8; round++) {
@@ -298,7 +302,7 @@ test("without a public base URL nobody has a link", async () => {
   assert.equal(rotated.subscription_url, "");
 });
 
-test("what was answered is there after kill -9, and after a listener was unmanaged and managed again", async () => {
+test("svc-admin-api §15.10 what was answered is there after kill -9, and after a listener was unmanaged and managed again", async () => {
   using state = stateFolder();
   const options = { store: state.store, folder: state.path };
   const created: string[] = [];
@@ -330,7 +334,7 @@ test("what was answered is there after kill -9, and after a listener was unmanag
   assert.equal((await second.user(alice.id)).uuid, alice.uuid);
 });
 
-test("a second program on the same state file serves without managed users; the first is untouched", async () => {
+test("svc-admin-api §15.8 a second program on the same state file serves without managed users; the first is untouched", async () => {
   using state = stateFolder();
   const options = { store: state.store, folder: state.path };
   await using first = await ManagedCore.start(options);
@@ -345,7 +349,7 @@ test("a second program on the same state file serves without managed users; the 
   assert.equal((await second.user(alice.id)).name, "Alice");
 });
 
-test("a damaged state file is healed from the backup, an unsafe one is refused", async () => {
+test("svc-admin-api §15.6 §15.7 a damaged state file is healed from the backup, an unsafe one is refused", async () => {
   using state = stateFolder();
   const options = { store: state.store, folder: state.path };
   {

@@ -141,7 +141,7 @@ const allRunning = (transfers: readonly Transfer[]) => {
 };
 
 for (const kind of KINDS)
-  test(`${kind.tag}: of ${USERS} users one is disabled, and only that one is cut off, at once`, async (context) => {
+  test(`svc-admin-api §15.3 ${kind.tag}: of ${USERS} users one is disabled, and only that one is cut off, at once`, async (context) => {
     await using core = await ManagedCore.start();
     await using origin = await openTcpOrigin(echo);
     await using datagrams = await openUdpEcho();

@@ -69,7 +69,7 @@ function launch(home: string, { args = [], env = {}, prefix = [], program }: Sta
   child.stderr.setEncoding("utf8").on("data", onText);
   const exited = once(child, "close").then(([code]) => code as number | null);
 
-  const shows = (pattern: RegExp, timeoutMs = 15_000): Promise<RegExpExecArray> => {
+  const shows = (pattern: RegExp, timeoutMs = 60_000): Promise<RegExpExecArray> => {
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     const fail = (why: string): void =>
       reject(new Error(`${why} before ${pattern} was shown; output:\n${printed}`));
