@@ -59,7 +59,7 @@ async function buildUi(out) {
 /** Of the sources and of the versions that turn them into files. */
 function digest() {
   const hash = createHash("sha256").update(readFileSync(fileURLToPath(import.meta.url)));
-  for (const name of ["esbuild", "preact", "uplot"])
+  for (const name of ["esbuild", "preact", "qr", "uplot"])
     hash.update(readFileSync(join(root, "node_modules", name, "package.json")));
   const files = readdirSync(sources, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

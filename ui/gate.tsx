@@ -1,7 +1,6 @@
 /** What stands instead of the pages while they cannot be shown, and above them while nobody answers. */
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { LinkState } from "./api/link.ts";
-import { Button } from "./parts/small.tsx";
+import { SecretForm } from "./parts/secret-form.tsx";
 import { useEnvironment } from "./state/context.ts";
 
 export function Gate({ state }: { readonly state: LinkState }) {
@@ -35,40 +34,12 @@ export function UnreachableBanner() {
 
 function AskSecret({ refused }: { readonly refused: boolean }) {
   const { link } = useEnvironment();
-  const [secret, setSecret] = useState("");
-  const [busy, setBusy] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    await link.unlock(secret);
-    setBusy(false);
-  };
   return (
-    <form class="gate" onSubmit={(event) => void submit(event)}>
-      <h1>Secret</h1>
+    <SecretForm title="Secret" label="Secret" refused={refused} onSecret={(secret) => link.unlock(secret)}>
       <p>
         The Controller asks for its secret: the value of <code>secret</code> in the configuration, or the one
         printed at the start.
       </p>
-      <label class="field">
-        <span>Secret</span>
-        <input
-          ref={field}
-          type="password"
-          value={secret}
-          autocomplete="off"
-          required
-          aria-invalid={refused}
-          aria-describedby="secret-error"
-          onInput={(event) => setSecret(event.currentTarget.value)}
-        />
-      </label>
-      <p id="secret-error" class="error" role="alert">
-        {refused ? "That is not the secret." : ""}
-      </p>
-      <Button label="Open" kind="main" busy={busy} />
-    </form>
+    </SecretForm>
   );
 }

@@ -1,4 +1,5 @@
 import { render } from "preact";
+import { AdminLink } from "./api/admin.ts";
 import { Link } from "./api/link.ts";
 import { App } from "./app.tsx";
 import { Shared, type Environment } from "./state/context.ts";
@@ -9,6 +10,7 @@ import { TrafficWatch } from "./state/traffic.ts";
 const link = new Link(location.href);
 const environment: Environment = {
   link,
+  admin: new AdminLink(link),
   notices: new Notices(),
   theme: new ThemeChoice(),
   watch: new TrafficWatch(link),

@@ -1,5 +1,6 @@
 /** The way to the Controller: requests, streams, and one state that says whether there is anybody, and whether we may. */
 import { Store } from "#ui/state/store.ts";
+import { ApiError, jsonOf, request, UnreachableError, type Method } from "./request.ts";
 
 export type LinkState =
   | { readonly kind: "connecting" }
@@ -10,27 +11,7 @@ export type LinkState =
   | { readonly kind: "unreachable" }
   | { readonly kind: "ready"; readonly version: string };
 
-/** An answer that is not 2xx; the message is the Controller's own. */
-export class ApiError extends Error {
-  override readonly name = "ApiError";
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** Nobody answered. */
-export class UnreachableError extends Error {
-  override readonly name = "UnreachableError";
-  constructor() {
-    super("the Controller cannot be reached");
-  }
-}
-
 const RETRY_MS = 2_000;
-/** A delay test of a whole group may take its time; nothing takes longer. */
-const TIMEOUT_MS = 60_000;
 
 export class Link {
   readonly state = new Store<LinkState>({ kind: "connecting" });
@@ -74,54 +55,43 @@ export class Link {
   }
 
   /** Throws `ApiError` or `UnreachableError`. */
-  async get<T>(path: string): Promise<T> {
-    return (await (await this.#fetch("GET", path)).json()) as T;
+  get<T>(path: string): Promise<T> {
+    return this.call<T>("GET", path);
   }
 
-  async send(method: "PUT" | "PATCH" | "POST" | "DELETE", path: string, body?: unknown): Promise<void> {
+  async send(method: Method, path: string, body?: unknown): Promise<void> {
     await this.#fetch(method, path, body);
   }
 
-  async #fetch(method: string, path: string, body?: unknown): Promise<Response> {
-    const response = await fetch(new URL(path, this.#base), {
-      method,
-      headers: this.#secret === "" ? {} : { authorization: `Bearer ${asciiBytes(this.#secret)}` },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      cache: "no-store",
-      credentials: "omit",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    }).catch(() => null);
-    if (response === null) {
-      if (path !== "version") void this.probe();
-      throw new UnreachableError();
+  async call<T>(method: Method, path: string, body?: unknown): Promise<T> {
+    return jsonOf<T>(await this.#fetch(method, path, body));
+  }
+
+  async text(path: string): Promise<string> {
+    return (await this.#fetch("GET", path)).text();
+  }
+
+  async #fetch(method: Method, path: string, body?: unknown): Promise<Response> {
+    try {
+      return await request(method, this.urlOf(path), this.#secret, body);
+    } catch (error) {
+      if (error instanceof UnreachableError && path !== "version") void this.probe();
+      const status = error instanceof ApiError ? error.status : 0;
+      if (status === 401) this.state.set({ kind: "locked", refused: this.#secret !== "" });
+      if (status === 403 && path === "version") this.state.set({ kind: "forbidden" });
+      throw error;
     }
-    if (response.ok) return response;
-    if (response.status === 401) this.state.set({ kind: "locked", refused: this.#secret !== "" });
-    if (response.status === 403 && path === "version") this.state.set({ kind: "forbidden" });
-    throw new ApiError(response.status, await messageOf(response));
+  }
+
+  urlOf(path: string): URL {
+    return new URL(path, this.#base);
   }
 
   /** Where a WebSocket of this path goes; it has no other place for the secret than the query. */
   socketUrl(path: string): URL {
-    const url = new URL(path, this.#base);
+    const url = this.urlOf(path);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     if (this.#secret !== "") url.searchParams.set("token", this.#secret);
     return url;
   }
-}
-
-async function messageOf(response: Response): Promise<string> {
-  const text = await response.text().catch(() => "");
-  try {
-    const { message } = JSON.parse(text) as { message?: unknown };
-    if (typeof message === "string" && message !== "") return message;
-  } catch {
-    // not JSON: the text itself is the message
-  }
-  return text.trim().slice(0, 500) || `status ${response.status}`;
-}
-
-/** Header values are bytes to a browser: a secret outside ASCII goes as its UTF-8 bytes, one character each. */
-function asciiBytes(text: string): string {
-  return String.fromCharCode(...new TextEncoder().encode(text));
 }

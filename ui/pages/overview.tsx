@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Configs, Connection, Snapshot } from "#ui/api/types.ts";
 import { bytesText, countText, rateText } from "#ui/format.ts";
 import { ModeChoice } from "#ui/parts/mode.tsx";
-import { ThroughputPlot } from "#ui/parts/plot.tsx";
+import { ThroughputPlot } from "#ui/parts/throughput-plot.tsx";
 import { Empty, Page, Panel } from "#ui/parts/small.tsx";
 import { useEnvironment, useResource, useStream } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";

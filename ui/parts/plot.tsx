@@ -1,28 +1,52 @@
-/** Throughput over time. */
+/** Download and upload over time, as lines or as bars. */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { rateText } from "#ui/format.ts";
 import { useEnvironment } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 
 const HEIGHT_PX = 220;
-/** The axis never shrinks below this: noise of some bytes should not look like a storm. */
-const LEAST_TOP = 8 * 1024;
 /** Steps between grid lines: powers of two, as the units are. */
-const STEPS = Array.from({ length: 50 }, (_, at) => 2 ** at);
+const STEPS = Array.from({ length: 60 }, (_, at) => 2 ** at);
 
-export function ThroughputPlot() {
-  const { watch, theme } = useEnvironment();
-  const { now, times, up, down } = useStore(watch.traffic);
+export interface PlotData {
+  /** Parallel lists, ascending: Unix seconds, amounts. */
+  readonly times: readonly number[];
+  readonly down: readonly number[];
+  readonly up: readonly number[];
+}
+
+export interface PlotLook {
+  /** Bars stand on one another: the whole is what both are together. */
+  readonly kind: "lines" | "bars";
+  readonly timeText: (unixSeconds: number) => string;
+  readonly amountText: (amount: number) => string;
+  /** The axis never shrinks below this: noise should not look like a storm. */
+  readonly leastTop: number;
+  /** Unix seconds at both ends; absent: what the data say, a minute at least. */
+  readonly range?: readonly [from: number, to: number];
+}
+
+interface Props {
+  readonly data: PlotData;
+  readonly look: PlotLook;
+  /** What a reader of the page hears of it. */
+  readonly label: string;
+  readonly note: string;
+}
+
+export function Plot({ data, look, label, note }: Props) {
+  const { theme } = useEnvironment();
   const chosen = useStore(theme.chosen);
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
+  const latest = useRef(data);
+  latest.current = data;
 
   useEffect(() => {
     const element = frame.current as HTMLDivElement;
     const draw = (): void => {
       plot.current?.destroy();
-      plot.current = new uPlot(optionsFor(element), dataOf(watch.traffic.value), element);
+      plot.current = new uPlot(optionsFor(element, look), aligned(latest.current, look), element);
     };
     draw();
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -37,34 +61,28 @@ export function ThroughputPlot() {
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [chosen]);
-  useEffect(() => plot.current?.setData(dataOf({ times, up, down })), [times]);
+  }, [chosen, look]);
+  useEffect(() => plot.current?.setData(aligned(data, look)), [data]);
 
-  const text = now === null ? "No data yet" : `Download ${rateText(now.down)}, upload ${rateText(now.up)}`;
   return (
     <>
       <p class="legend" aria-hidden="true">
         <span class="swatch series-down" /> Download
         <span class="swatch series-up" /> Upload
-        <span class="legend-note">last five minutes</span>
+        <span class="legend-note">{note}</span>
       </p>
-      <div ref={frame} class="plot" role="img" aria-label={`Throughput. ${text}`}>
+      <div ref={frame} class="plot" role="img" aria-label={label}>
         <span class="plot-line" hidden />
       </div>
     </>
   );
 }
 
-function dataOf({
-  times,
-  up,
-  down,
-}: {
-  times: readonly number[];
-  up: readonly number[];
-  down: readonly number[];
-}) {
-  return [times, down, up] as unknown as uPlot.AlignedData;
+/** The series drawn last covers the others. */
+function aligned({ times, down, up }: PlotData, { kind }: PlotLook): uPlot.AlignedData {
+  const columns =
+    kind === "lines" ? [times, down, up] : [times, up.map((amount, at) => amount + (down[at] ?? 0)), down];
+  return columns as unknown as uPlot.AlignedData;
 }
 
 /** Canvas knows nothing of style sheets: the colours are read off elements that have them. */
@@ -73,16 +91,12 @@ function colourOf(selector: string): string {
   return element === null ? "gray" : getComputedStyle(element).color;
 }
 
-function optionsFor(element: HTMLElement): uPlot.Options {
+function optionsFor(element: HTMLElement, look: PlotLook): uPlot.Options {
+  const { kind, range, leastTop } = look;
   const line = colourOf(".plot-line");
   const axis = { stroke: colourOf(".legend"), grid: { stroke: line, width: 1 }, ticks: { show: false } };
   const font = `12px ${getComputedStyle(element).fontFamily}`;
-  const series = (label: string, stroke: string): uPlot.Series => ({
-    label,
-    stroke,
-    width: 2,
-    points: { show: false },
-  });
+  const [down, up] = [seriesOf(kind, colourOf(".series-down")), seriesOf(kind, colourOf(".series-up"))];
   return {
     width: Math.max(200, element.clientWidth),
     height: HEIGHT_PX,
@@ -90,8 +104,8 @@ function optionsFor(element: HTMLElement): uPlot.Options {
     cursor: { show: false },
     padding: [12, 30, 0, 0],
     scales: {
-      x: { range: (_, min, max) => [Math.min(min, max - 60), max] },
-      y: { range: (_, _min, max) => [0, Math.max(LEAST_TOP, max * 1.1)] },
+      x: { range: (_, min, max) => (range === undefined ? [Math.min(min, max - 60), max] : [...range]) },
+      y: { range: (_, _min, max) => [0, Math.max(leastTop, max * 1.1)] },
     },
     axes: [
       {
@@ -100,14 +114,21 @@ function optionsFor(element: HTMLElement): uPlot.Options {
         size: 30,
         space: 96,
         grid: { show: false },
-        values: (_, ticks) => ticks.map(clockText),
+        values: (_, ticks) => ticks.map(look.timeText),
       },
-      { ...axis, font, size: 84, incrs: STEPS, values: (_, ticks) => ticks.map(rateText) },
+      { ...axis, font, size: 84, incrs: STEPS, values: (_, ticks) => ticks.map(look.amountText) },
     ],
-    series: [{}, series("Download", colourOf(".series-down")), series("Upload", colourOf(".series-up"))],
+    series: kind === "lines" ? [{}, down, up] : [{}, up, down],
   };
 }
 
-function clockText(unixSeconds: number): string {
+function seriesOf(kind: PlotLook["kind"], stroke: string): uPlot.Series {
+  if (kind === "lines") return { stroke, width: 2, points: { show: false } };
+  const { bars } = uPlot.paths;
+  const paths = bars?.({ size: [0.7, 40], align: 1 });
+  return { stroke, fill: stroke, width: 0, points: { show: false }, ...(paths ? { paths } : {}) };
+}
+
+export function clockText(unixSeconds: number): string {
   return new Date(unixSeconds * 1000).toTimeString().slice(0, 8);
 }

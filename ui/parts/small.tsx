@@ -57,12 +57,15 @@ export function Panel({
 
 export function Button({
   label,
+  name,
   onPress,
   kind = "plain",
   busy = false,
   disabled = false,
 }: {
   readonly label: string;
+  /** Where several buttons have one label: what readers of the page hear instead. */
+  readonly name?: string;
   readonly onPress?: () => unknown;
   readonly kind?: "plain" | "main" | "danger";
   readonly busy?: boolean;
@@ -72,6 +75,7 @@ export function Button({
     <button
       type={onPress === undefined ? "submit" : "button"}
       class={`button ${kind}`}
+      aria-label={name}
       aria-busy={busy}
       disabled={disabled || busy}
       onClick={onPress === undefined ? undefined : () => void onPress()}
@@ -140,6 +144,34 @@ export function Select<T extends string>({
   );
 }
 
+/** A few choices side by side. */
+export function Segments<T extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: T;
+  readonly options: readonly (readonly [value: T, text: string])[];
+  readonly onChange: (value: T) => unknown;
+}) {
+  return (
+    <div class="segments" role="group" aria-label={label}>
+      {options.map(([option, text]) => (
+        <button
+          key={option}
+          type="button"
+          aria-pressed={option === value}
+          onClick={() => void onChange(option)}
+        >
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}
+
 export function Input({
   label,
   value,
@@ -151,7 +183,7 @@ export function Input({
   readonly label: string;
   readonly value: string;
   readonly onInput: (value: string) => void;
-  readonly type?: "text" | "search" | "number";
+  readonly type?: "text" | "search" | "number" | "datetime-local";
   readonly placeholder?: string;
   readonly required?: boolean;
 }) {
@@ -159,7 +191,7 @@ export function Input({
     <label class="field">
       <span>{label}</span>
       <input
-        type={type as "text"} // the typings want to know which of the three it is
+        type={type as "text"} // the typings want to know which of them it is
         value={value}
         placeholder={placeholder}
         required={required}

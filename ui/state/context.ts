@@ -1,6 +1,7 @@
 /** What every part of the page may use; made once in `main.tsx`. */
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
+import type { AdminLink } from "#ui/api/admin.ts";
 import type { Link } from "#ui/api/link.ts";
 import { openStream } from "#ui/api/stream.ts";
 import type { Notices } from "./notices.ts";
@@ -10,6 +11,7 @@ import type { TrafficWatch } from "./traffic.ts";
 
 export interface Environment {
   readonly link: Link;
+  readonly admin: AdminLink;
   readonly notices: Notices;
   readonly theme: ThemeChoice;
   readonly watch: TrafficWatch;

@@ -1,0 +1,57 @@
+/** Managed users as the admin API answers: only what the dashboard reads. All text in it is untrusted. */
+
+export interface ManagedInbound {
+  readonly tag: string;
+  readonly type: string;
+  readonly credential: "uuid" | "password";
+  readonly flow: boolean;
+  readonly user_count: number;
+  readonly revision: number;
+}
+
+export const CYCLES = ["never", "day", "week", "month"] as const;
+
+export interface ManagedUser {
+  readonly id: string;
+  readonly inbound: string;
+  readonly type: string;
+  readonly name: string;
+  readonly flow: string;
+  readonly enabled: boolean;
+  readonly upload_bytes: number;
+  readonly download_bytes: number;
+  readonly active_connections: number;
+  readonly created_at: number;
+  readonly revision: number;
+  /** Absent where there is no limit. */
+  readonly status?: "active" | "disabled" | "expired" | "limited";
+  readonly quota?: {
+    readonly total_bytes: number;
+    readonly reset?: string;
+    readonly window?: string;
+    readonly used_bytes: number;
+    readonly resets_at?: number;
+  };
+  readonly expires_at?: number;
+  readonly upload_bps?: number;
+  readonly download_bps?: number;
+  readonly connection_limit?: number;
+  readonly ip_limit?: number;
+}
+
+/** Sensitive: kept while it is looked at. */
+export interface UserDetail extends ManagedUser {
+  readonly uuid?: string;
+  readonly password?: string;
+  readonly subscription_url?: string;
+  readonly online_ips?: readonly {
+    readonly ip: string;
+    readonly connections: number;
+    readonly last_seen: number;
+  }[];
+}
+
+export interface UserList {
+  readonly users: readonly ManagedUser[];
+  readonly inbounds: readonly ManagedInbound[];
+}

@@ -1,0 +1,58 @@
+/** The way to the admin API, which has a secret of its own. */
+import { Store } from "#ui/state/store.ts";
+import type { Link } from "./link.ts";
+import { ApiError, jsonOf, request, type Method } from "./request.ts";
+
+export type AdminState =
+  /** Nobody has asked yet. */
+  | { readonly kind: "unknown" }
+  /** Nothing is managed, or not to be reached this way. */
+  | { readonly kind: "absent" }
+  /** `refused`: the secret that was given is wrong. */
+  | { readonly kind: "locked"; readonly refused: boolean }
+  | { readonly kind: "open" };
+
+export class AdminLink {
+  readonly state = new Store<AdminState>({ kind: "unknown" });
+  readonly #link: Link;
+  /** Here and nowhere else. */
+  #secret = "";
+
+  constructor(link: Link) {
+    this.#link = link;
+  }
+
+  async unlock(secret: string): Promise<void> {
+    this.#secret = secret;
+    await this.probe();
+  }
+
+  lock(): void {
+    this.#secret = "";
+    this.state.set({ kind: "locked", refused: false });
+  }
+
+  /** Finds out how things stand. Throws `UnreachableError`. */
+  async probe(): Promise<void> {
+    try {
+      await this.call("GET", "overview");
+      this.state.set({ kind: "open" });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error; // otherwise `call` has said it
+    }
+  }
+
+  /** Throws `ApiError` or `UnreachableError`. */
+  async call<T>(method: Method, path: string, body?: unknown): Promise<T> {
+    try {
+      return await jsonOf<T>(
+        await request(method, this.#link.urlOf(`api/admin/${path}`), this.#secret, body),
+      );
+    } catch (error) {
+      const status = error instanceof ApiError ? error.status : 0;
+      if (status === 401) this.state.set({ kind: "locked", refused: this.#secret !== "" });
+      if (path === "overview" && (status === 404 || status === 403)) this.state.set({ kind: "absent" });
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,60 @@
+/** One request to the Controller, whoever asks. */
+
+/** An answer that is not 2xx; the message is the Controller's own. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Nobody answered. */
+export class UnreachableError extends Error {
+  override readonly name = "UnreachableError";
+  constructor() {
+    super("the Controller cannot be reached");
+  }
+}
+
+/** A delay test of a whole group may take its time; nothing takes longer. */
+const TIMEOUT_MS = 60_000;
+
+export type Method = "GET" | "PUT" | "PATCH" | "POST" | "DELETE";
+
+/** Throws `ApiError` or `UnreachableError`. `secret`: "" sends none. */
+export async function request(method: Method, url: URL, secret: string, body?: unknown): Promise<Response> {
+  const response = await fetch(url, {
+    method,
+    headers: secret === "" ? {} : { authorization: `Bearer ${asciiBytes(secret)}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    cache: "no-store",
+    credentials: "omit",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  }).catch(() => null);
+  if (response === null) throw new UnreachableError();
+  if (response.ok) return response;
+  throw new ApiError(response.status, await messageOf(response));
+}
+
+/** The JSON of an answer; null where it has none. */
+export async function jsonOf<T>(response: Response): Promise<T> {
+  return (response.status === 204 ? null : await response.json()) as T;
+}
+
+async function messageOf(response: Response): Promise<string> {
+  const text = await response.text().catch(() => "");
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    if (typeof message === "string" && message !== "") return message;
+  } catch {
+    // not JSON: the text itself is the message
+  }
+  return text.trim().slice(0, 500) || `status ${response.status}`;
+}
+
+/** Header values are bytes to a browser: a secret outside ASCII goes as its UTF-8 bytes, one character each. */
+function asciiBytes(text: string): string {
+  return String.fromCharCode(...new TextEncoder().encode(text));
+}

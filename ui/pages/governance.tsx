@@ -1,0 +1,60 @@
+import { useMemo, useState } from "preact/hooks";
+import type { GovernanceStatus, PolicyStatus } from "#ui/api/governance-types.ts";
+import { Page, Panel, Segments } from "#ui/parts/small.tsx";
+import { useResource } from "#ui/state/context.ts";
+import { dimensionOf, DIMENSIONS, type DimensionName } from "#ui/state/policies.ts";
+import { rangeOf, SPANS } from "#ui/state/reports.ts";
+import { Policies } from "./policies.tsx";
+import { UsageReport } from "./usage-report.tsx";
+import { TopTalkers } from "./top-talkers.tsx";
+
+const REFRESH_MS = 5_000;
+const SPAN_NAMES = SPANS.map(({ granularity, label }) => [granularity, label] as const);
+
+export function GovernancePage() {
+  const status = useResource<GovernanceStatus>("api/svc/traffic-control/status", REFRESH_MS);
+  const [dimension, setDimension] = useState<DimensionName>("total");
+  const [granularity, setGranularity] = useState(SPANS[0]!.granularity);
+  const [picked, setPicked] = useState<string | null>(null);
+  const { value, error } = status;
+  const all = value?.policies ?? [];
+  const members = all.filter((policy) => dimensionOf(policy) === dimension);
+  const chosen = members.find(({ policy }) => policy.id === picked) ?? members[0] ?? null;
+  const span = SPANS.find((entry) => entry.granularity === granularity) ?? SPANS[0]!;
+  // the hour in which the page looks: another one asks anew
+  const hour = Math.floor(Date.now() / 3_600_000);
+  const range = useMemo(() => rangeOf(span, Date.now()), [span, hour]);
+  const show = (policy: PolicyStatus): void => {
+    setDimension(dimensionOf(policy));
+    setPicked(policy.policy.id);
+  };
+  return (
+    <Page title="Usage and limits">
+      {error !== null && <p class="error">{error}</p>}
+      {value !== null && (
+        <>
+          <Panel
+            title="Usage"
+            tools={
+              <div class="tools">
+                <Segments label="By" value={dimension} options={DIMENSIONS} onChange={setDimension} />
+                <Segments label="Per" value={granularity} options={SPAN_NAMES} onChange={setGranularity} />
+              </div>
+            }
+          >
+            <UsageReport members={members} chosen={chosen} span={span} range={range} onChoose={setPicked} />
+          </Panel>
+          <Panel title="Top talkers">
+            <TopTalkers
+              policies={dimension === "total" ? all.filter((one) => dimensionOf(one) !== "total") : members}
+              span={span}
+              range={range}
+              onShow={show}
+            />
+          </Panel>
+          <Policies enabled={value.enabled} policies={all} reload={status.reload} />
+        </>
+      )}
+    </Page>
+  );
+}

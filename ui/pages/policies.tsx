@@ -1,0 +1,190 @@
+import { useState } from "preact/hooks";
+import type { Envelope, PolicyDocument, PolicyKind, PolicyStatus } from "#ui/api/governance-types.ts";
+import { bytesText, countText } from "#ui/format.ts";
+import { Confirm } from "#ui/parts/dialog.tsx";
+import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
+import { Button, Empty, Panel, Switch, Tag } from "#ui/parts/small.tsx";
+import { rateLimitText } from "#ui/quantity.ts";
+import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { dimensionOf, policiesOf, titleOf, withPolicy } from "#ui/state/policies.ts";
+import { usePolicyEditor } from "#ui/state/policy-editor.ts";
+import { PolicyForm } from "./policy-form.tsx";
+
+interface Editing {
+  readonly base: Envelope;
+  readonly kind: PolicyKind;
+  readonly policy: PolicyDocument | null;
+}
+
+interface Props {
+  readonly enabled: boolean;
+  readonly policies: readonly PolicyStatus[];
+  readonly reload: () => Promise<void>;
+}
+
+/** The policies in force with what they have counted; every change is put in force at once. */
+export function Policies({ enabled, policies, reload }: Props) {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [persist, setPersist] = useState(false);
+  const [editing, setEditing] = useState<Editing | null>(null);
+  const [removing, setRemoving] = useState<PolicyStatus | null>(null);
+  const editor = usePolicyEditor(persist, reload);
+
+  const edit = (status: PolicyStatus | null): Promise<boolean> =>
+    act(async () => {
+      const base = await editor.open();
+      if (status === null) return setEditing({ base, kind: "device", policy: null });
+      return setEditing({ base, ...found(base, status) });
+    }, "The policies cannot be edited");
+  const save = async (kind: PolicyKind, next: PolicyDocument): Promise<void> => {
+    const { base, policy } = editing as Editing;
+    await editor.save(base, withPolicy(base.config, kind, policy, next));
+    setEditing(null);
+  };
+  const remove = (status: PolicyStatus): Promise<boolean> =>
+    act(async () => {
+      const base = await editor.open();
+      const { kind, policy } = found(base, status);
+      await editor.save(base, withPolicy(base.config, kind, policy, null));
+    }, "It was not removed");
+  const turn = (on: boolean): Promise<boolean> =>
+    act(async () => {
+      const base = await editor.open();
+      await editor.save(base, { ...base.config, enabled: on });
+    }, "Traffic control was not switched");
+  const reset = ({ policy }: PolicyStatus): Promise<boolean> =>
+    act(
+      async () => {
+        await link.send("POST", `api/svc/traffic-control/policies/${encodeURIComponent(policy.id)}/reset`);
+        await reload();
+      },
+      "It was not reset",
+      "Counters and quota begin anew",
+    );
+  return (
+    <Panel
+      title="Policies"
+      tools={
+        <div class="tools">
+          <Button label="Add a policy" onPress={() => edit(null)} disabled={!enabled} />
+        </div>
+      }
+    >
+      <div class="settings">
+        <div class="setting">
+          <Switch label="Traffic control" on={enabled} onChange={turn} />
+        </div>
+        <div class="setting">
+          <Switch label="Write changes into the configuration file" on={persist} onChange={setPersist} />
+        </div>
+      </div>
+      {policies.length === 0 ? (
+        <Empty title={enabled ? "No policies" : "Traffic control is off"}>
+          Policies count and limit what devices, rules, nodes and groups use.
+        </Empty>
+      ) : (
+        <ul class="lines">
+          {policies.map((status) => (
+            <PolicyLine
+              key={status.policy.id}
+              status={status}
+              onEdit={() => edit(status)}
+              onReset={() => reset(status)}
+              onRemove={() => setRemoving(status)}
+            />
+          ))}
+        </ul>
+      )}
+      {editing !== null && (
+        <PolicyForm
+          kind={editing.kind}
+          policy={editing.policy}
+          onSave={save}
+          onClose={() => setEditing(null)}
+        />
+      )}
+      {removing !== null && (
+        <Confirm
+          title="Remove this policy?"
+          text={`${titleOf(removing)} is neither counted nor limited any more. What was counted is kept for a while.`}
+          action="Remove"
+          onAnswer={(yes) => {
+            setRemoving(null);
+            if (yes) void remove(removing);
+          }}
+        />
+      )}
+      {editor.conflict !== null && (
+        <MergeDialog
+          conflict={editor.conflict}
+          onDone={(merged) => act(() => editor.decide(merged), "It was not saved")}
+        />
+      )}
+    </Panel>
+  );
+}
+
+/** Its place in the document: ids that the program made up are not in it. */
+function found({ config }: Envelope, { policy }: PolicyStatus): Omit<Editing, "base"> {
+  const { kind, id, rule, target, source_cidrs: sources } = policy;
+  const fits = (candidate: PolicyDocument): boolean => {
+    if (kind === "global" || candidate.id === id) return true;
+    if (candidate.id !== undefined) return false;
+    if (kind === "target") return candidate.kind === target.kind && candidate.target === target.name;
+    if (kind === "device") return String(candidate["source-cidrs"]) === String(sources);
+    const isSameType = normal(candidate.type) === normal(rule.type);
+    return isSameType && candidate.payload === rule.payload && candidate.target === rule.target;
+  };
+  const match = policiesOf(config, kind).find(fits);
+  if (match === undefined) throw new Error("somebody has removed it meanwhile");
+  return { kind, policy: match };
+}
+
+const normal = (type = ""): string => type.toUpperCase().replaceAll(/[-_ ]/g, "");
+
+interface LineProps {
+  readonly status: PolicyStatus;
+  readonly onEdit: () => unknown;
+  readonly onReset: () => unknown;
+  readonly onRemove: () => unknown;
+}
+
+function PolicyLine({ status, onEdit, onReset, onRemove }: LineProps) {
+  const { policy, counters, rolling, active_connections: active, over_quota: over } = status;
+  const { total_bytes: total = 0 } = policy.quota;
+  const limits = [
+    policy.download_bps && `down ${rateLimitText(policy.download_bps)}`,
+    policy.upload_bps && `up ${rateLimitText(policy.upload_bps)}`,
+    total > 0 && `${bytesText(rolling.upload_bytes + rolling.download_bytes)} of ${bytesText(total)}`,
+  ].filter(Boolean);
+  return (
+    <li class="line wrap">
+      <span class="line-main">
+        <span class="text">
+          {titleOf(status)} <Tag>{dimensionOf(status)}</Tag> {over && <Tag kind="bad">over quota</Tag>}{" "}
+          {!policy.enabled && <Tag>off</Tag>}
+        </span>
+        <small>
+          {limits.length === 0 ? "counted, not limited" : limits.join(", ")} ·{" "}
+          {bytesText(counters.download_bytes)} down, {bytesText(counters.upload_bytes)} up,{" "}
+          {countText(active)} live
+        </small>
+        {total > 0 && (
+          <meter
+            class="usage"
+            aria-label={`Quota of ${titleOf(status)}`}
+            max={total}
+            high={total * 0.9}
+            value={rolling.upload_bytes + rolling.download_bytes}
+          />
+        )}
+      </span>
+      <span class="actions">
+        <Button label="Edit" name={`Edit ${titleOf(status)}`} onPress={onEdit} />
+        <Button label="Reset" name={`Reset ${titleOf(status)}`} onPress={onReset} />
+        <Button label="Remove" name={`Remove ${titleOf(status)}`} kind="danger" onPress={onRemove} />
+      </span>
+    </li>
+  );
+}

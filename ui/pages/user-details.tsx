@@ -1,0 +1,129 @@
+import { useEffect, useState } from "preact/hooks";
+import type { ManagedUser, UserDetail } from "#ui/api/admin-types.ts";
+import { bytesText, countText, rateText } from "#ui/format.ts";
+import { CopyButton } from "#ui/parts/copy.tsx";
+import { Dialog } from "#ui/parts/dialog.tsx";
+import { Plot, type PlotData } from "#ui/parts/plot.tsx";
+import { QrCode } from "#ui/parts/qr.tsx";
+import { RATES } from "#ui/parts/throughput-plot.tsx";
+import { Button, Tag } from "#ui/parts/small.tsx";
+import { rateLimitText } from "#ui/quantity.ts";
+import { textOf, useEnvironment } from "#ui/state/context.ts";
+
+interface Props {
+  /** As the list has it now. */
+  readonly user: ManagedUser;
+  readonly usage: PlotData;
+  readonly onEdit: () => unknown;
+  readonly onTurn: (enabled: boolean) => unknown;
+  readonly onAct: (action: string) => unknown;
+  readonly onDelete: () => unknown;
+  readonly onClose: () => void;
+}
+
+/** One user: state, usage, link, and what can be done. The link is asked for anew whenever the user changes. */
+export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onClose }: Props) {
+  const { admin } = useEnvironment();
+  const [detail, setDetail] = useState<UserDetail | null>(null);
+  const [error, setError] = useState("");
+  useEffect(() => {
+    admin
+      .call<UserDetail>("GET", `users/${encodeURIComponent(user.id)}?online=true`)
+      .then(setDetail, (fault: unknown) => setError(textOf(fault)));
+  }, [user.id, user.revision, user.active_connections]);
+  const last = `${rateText(usage.down.at(-1) ?? 0)} down, ${rateText(usage.up.at(-1) ?? 0)} up`;
+  return (
+    <Dialog title={user.name} onClose={onClose}>
+      {error !== "" && <p class="error">{error}</p>}
+      <Facts user={user} detail={detail} />
+      <Plot
+        data={usage}
+        look={RATES}
+        label={`Usage of ${user.name}. ${last}`}
+        note="since this page opened"
+      />
+      {detail?.subscription_url === undefined ? (
+        <p class="note">No link: the user is disabled, or the listener can have none.</p>
+      ) : (
+        <Link url={detail.subscription_url} />
+      )}
+      <div class="actions">
+        <Button label="Edit" onPress={onEdit} />
+        <Button label={user.enabled ? "Disable" : "Enable"} onPress={() => onTurn(!user.enabled)} />
+        <Button label="New link" onPress={() => onAct("rotate-subscription")} />
+        <Button label="Reset counters" onPress={() => onAct("reset-traffic")} />
+        <Button label="Delete" kind="danger" onPress={onDelete} />
+      </div>
+    </Dialog>
+  );
+}
+
+function Link({ url }: { readonly url: string }) {
+  const [code, setCode] = useState(false);
+  return (
+    <>
+      <p class="secret">
+        <code>{url}</code>
+        <CopyButton text={url} what="Link" />
+        <Button label={code ? "Hide QR" : "QR code"} onPress={() => setCode(!code)} />
+      </p>
+      {code && <QrCode text={url} label="QR code of the subscription link" />}
+    </>
+  );
+}
+
+function Facts({ user, detail }: { readonly user: ManagedUser; readonly detail: UserDetail | null }) {
+  const { quota } = user;
+  const online = detail?.online_ips ?? [];
+  const limits = [
+    user.download_bps && `${rateLimitText(user.download_bps)} down`,
+    user.upload_bps && `${rateLimitText(user.upload_bps)} up`,
+    user.connection_limit && `${countText(user.connection_limit)} connections`,
+    user.ip_limit && `${countText(user.ip_limit)} addresses`,
+  ].filter(Boolean);
+  const rows: readonly (readonly [string, string])[] = [
+    ["Listener", `${user.inbound} (${user.type})`],
+    ["Moved", `${bytesText(user.download_bytes)} down, ${bytesText(user.upload_bytes)} up`],
+    ["Connections", countText(user.active_connections)],
+    ...(limits.length === 0 ? [] : [["Limits", limits.join(", ")] as const]),
+    ...(user.expires_at === undefined ? [] : [["Expires", dateText(user.expires_at)] as const]),
+    ...(online.length === 0 ? [] : [["Comes from", online.map(({ ip }) => ip).join(", ")] as const]),
+  ];
+  return (
+    <>
+      <p>
+        <StateTag user={user} />
+      </p>
+      <dl class="facts">
+        {rows.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {quota !== undefined && (
+        <div>
+          <p class="status">
+            {bytesText(quota.used_bytes)} of {bytesText(quota.total_bytes)} used
+            {quota.resets_at !== undefined && `, begins anew ${dateText(quota.resets_at)}`}
+          </p>
+          <meter
+            class="usage"
+            aria-label="Quota"
+            max={quota.total_bytes}
+            high={quota.total_bytes * 0.9}
+            value={quota.used_bytes}
+          />
+        </div>
+      )}
+    </>
+  );
+}
+
+export function StateTag({ user }: { readonly user: ManagedUser }) {
+  const state = user.status ?? (user.enabled ? "active" : "disabled");
+  return <Tag kind={state === "active" ? "yes" : state === "disabled" ? "" : "bad"}>{state}</Tag>;
+}
+
+const dateText = (unixMs: number): string => new Date(unixMs).toLocaleString();

@@ -1,0 +1,193 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ManagedUser, UserList } from "#ui/api/admin-types.ts";
+import { bytesText, countText } from "#ui/format.ts";
+import { Confirm } from "#ui/parts/dialog.tsx";
+import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
+import { Rows } from "#ui/parts/rows.tsx";
+import { Button, Empty, Input, Page } from "#ui/parts/small.tsx";
+import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
+import { UsageHistory } from "#ui/state/usage-history.ts";
+import { FIELD_NAMES, fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
+import { useUserEditor } from "#ui/state/user-editor.ts";
+import { StateTag, UserDetails } from "./user-details.tsx";
+import { UserForm } from "./user-form.tsx";
+
+const COLUMNS = ["Name", "State", "Listener", "Down", "Up", "Live"];
+const REFRESH_MS = 2_000;
+
+/** Which dialog is open, and of whom. */
+type Open =
+  | { readonly kind: "nothing" | "new" }
+  | { readonly kind: "details" | "edit" | "delete"; readonly user: ManagedUser };
+
+export function UserTable() {
+  const { admin } = useEnvironment();
+  const act = useAction();
+  const { list, history, error, reload } = useUsers();
+  const [filter, setFilter] = useState("");
+  const [open, setOpen] = useState<Open>({ kind: "nothing" });
+  const editor = useUserEditor(reload);
+  const shown = useMemo(() => filtered(list.users, filter), [list, filter]);
+  const current = "user" in open ? (list.users.find(({ id }) => id === open.user.id) ?? open.user) : null;
+
+  const save = async (user: ManagedUser | null, inbound: string, fields: UserFields): Promise<void> => {
+    const saved =
+      user === null
+        ? await editor.create(list, inbound, fields, NEW_USER)
+        : await editor.update(list, user, fields);
+    setOpen(saved === null ? { kind: "nothing" } : { kind: "details", user: saved });
+  };
+  const turn = (user: ManagedUser, enabled: boolean): Promise<boolean> =>
+    act(
+      async () => void (await editor.update(list, user, { ...fieldsOfUser(user), enabled })),
+      `${user.name} was not changed`,
+    );
+  const run = (user: ManagedUser, action: string): Promise<boolean> =>
+    act(async () => void (await editor.act(user, action)), `${user.name} was not changed`);
+  return (
+    <Page
+      title="Users"
+      fill
+      tools={
+        <>
+          <Input
+            label="Search"
+            type="search"
+            value={filter}
+            onInput={setFilter}
+            placeholder="name, listener, state"
+          />
+          <Button
+            label="New user"
+            kind="main"
+            disabled={list.inbounds.length === 0}
+            onPress={() => setOpen({ kind: "new" })}
+          />
+          <Button label="Forget the admin secret" onPress={() => admin.lock()} />
+        </>
+      }
+    >
+      <p class="status" role="status">
+        {shown.length === list.users.length
+          ? `${countText(shown.length)} users`
+          : `${countText(shown.length)} of ${countText(list.users.length)} users`}
+      </p>
+      {error !== "" && <p class="error">{error}</p>}
+      {shown.length === 0 ? (
+        <Empty title={list.users.length === 0 ? "No users yet" : "Nothing matches the search"} />
+      ) : (
+        <Rows
+          key={filter} // another list: from its top
+          label="Managed users"
+          kind="rows-users"
+          columns={COLUMNS}
+          items={shown}
+          keyOf={({ id }) => id}
+          faded={({ enabled }) => !enabled}
+          cells={(user) => <Cells user={user} onOpen={() => setOpen({ kind: "details", user })} />}
+        />
+      )}
+      {open.kind === "details" && current !== null && (
+        <UserDetails
+          user={current}
+          usage={history.of(current.id)}
+          onEdit={() => setOpen({ kind: "edit", user: current })}
+          onTurn={(enabled) => turn(current, enabled)}
+          onAct={(action) => run(current, action)}
+          onDelete={() => setOpen({ kind: "delete", user: current })}
+          onClose={() => setOpen({ kind: "nothing" })}
+        />
+      )}
+      {(open.kind === "new" || open.kind === "edit") && (
+        <UserForm
+          inbounds={list.inbounds}
+          user={"user" in open ? open.user : null}
+          onSave={(inbound, fields) => save("user" in open ? open.user : null, inbound, fields)}
+          onClose={() => setOpen({ kind: "nothing" })}
+        />
+      )}
+      {open.kind === "delete" && (
+        <Confirm
+          title={`Delete ${open.user.name}?`}
+          text="Live connections end, the link dies, and the counters are gone."
+          action="Delete"
+          onAnswer={(yes) => {
+            setOpen({ kind: "nothing" });
+            if (yes) void run(current ?? open.user, "");
+          }}
+        />
+      )}
+      {editor.conflict !== null && (
+        <MergeDialog
+          conflict={editor.conflict}
+          names={FIELD_NAMES}
+          onDone={(merged) => act(() => editor.decide(merged), "It was not saved")}
+        />
+      )}
+    </Page>
+  );
+}
+
+/** The list, asked for again and again while the page is looked at. */
+function useUsers() {
+  const { admin } = useEnvironment();
+  const [list, setList] = useState<UserList>({ users: [], inbounds: [] });
+  const [error, setError] = useState("");
+  const [history] = useState(() => new UsageHistory());
+  const reload = async (): Promise<void> => {
+    try {
+      const next = await admin.call<UserList>("GET", "users");
+      history.read(next.users, Date.now());
+      setList(next);
+      setError("");
+    } catch (fault) {
+      setError(textOf(fault));
+    }
+  };
+  useEffect(() => {
+    void reload();
+    const timer = setInterval(() => {
+      if (!document.hidden) void reload();
+    }, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return { list, history, error, reload };
+}
+
+function filtered(users: readonly ManagedUser[], filter: string): readonly ManagedUser[] {
+  const wanted = filter.trim().toLowerCase();
+  if (wanted === "") return users;
+  return users.filter(({ id, name, inbound, type, status, enabled }) =>
+    [id, name, inbound, type, status ?? "", enabled ? "enabled" : "disabled"]
+      .join("\n")
+      .toLowerCase()
+      .includes(wanted),
+  );
+}
+
+function Cells({ user, onOpen }: { readonly user: ManagedUser; readonly onOpen: () => void }) {
+  return (
+    <>
+      <span role="cell" class="c-main">
+        <button type="button" class="link" onClick={onOpen} title={user.name}>
+          {user.name}
+        </button>
+      </span>
+      <span role="cell" class="c-rule">
+        <StateTag user={user} />
+      </span>
+      <span role="cell" class="c-way text">
+        {user.inbound}
+      </span>
+      <span role="cell" class="c-down number">
+        {bytesText(user.download_bytes)}
+      </span>
+      <span role="cell" class="c-up number">
+        {bytesText(user.upload_bytes)}
+      </span>
+      <span role="cell" class="c-age number">
+        {countText(user.active_connections)}
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,9 @@
+/** Hands a text to the browser as a download; it needs no address that could be asked for again. */
+export function saveFile(name: string, type: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const anchor = document.createElement("a");
+  anchor.href = url;
+  anchor.download = name.replaceAll(/[^\w.-]+/g, "_");
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000); // the browser reads it in its own time
+}

@@ -1,0 +1,52 @@
+/** Asks for a secret; it goes to the caller and stays nowhere. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Button } from "./small.tsx";
+
+interface Props {
+  readonly title: string;
+  readonly label: string;
+  /** The secret that was given last is wrong. */
+  readonly refused: boolean;
+  readonly onSecret: (secret: string) => Promise<void>;
+  readonly level?: "h1" | "h2";
+  readonly children: ComponentChildren;
+}
+
+export function SecretForm({ title, label, refused, onSecret, level = "h1", children }: Props) {
+  const [secret, setSecret] = useState("");
+  const [busy, setBusy] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const errorId = useId();
+  useEffect(() => field.current?.focus(), []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    await onSecret(secret);
+    setBusy(false);
+  };
+  const Title = level;
+  return (
+    <form class="gate" onSubmit={(event) => void submit(event)}>
+      <Title>{title}</Title>
+      {children}
+      <label class="field">
+        <span>{label}</span>
+        <input
+          ref={field}
+          type="password"
+          value={secret}
+          autocomplete="off"
+          required
+          aria-invalid={refused}
+          aria-describedby={errorId}
+          onInput={(event) => setSecret(event.currentTarget.value)}
+        />
+      </label>
+      <p id={errorId} class="error" role="alert">
+        {refused ? "That is not the secret." : ""}
+      </p>
+      <Button label="Open" kind="main" busy={busy} />
+    </form>
+  );
+}

@@ -1,0 +1,49 @@
+/** Speeds of users, from the counters as they were read: the admin API knows totals only. */
+import type { ManagedUser } from "#ui/api/admin-types.ts";
+import type { PlotData } from "#ui/parts/plot.tsx";
+
+/** A user; older ones are dropped. */
+const MAX_SAMPLES = 180;
+
+interface Sample {
+  readonly time: number;
+  readonly up: number;
+  readonly down: number;
+}
+
+interface Track {
+  readonly last: ManagedUser;
+  readonly time: number;
+  readonly samples: readonly Sample[];
+}
+
+export class UsageHistory {
+  #tracks = new Map<string, Track>();
+
+  read(users: readonly ManagedUser[], nowMs: number): void {
+    const time = nowMs / 1000;
+    const next = users.map((user): [string, Track] => {
+      const before = this.#tracks.get(user.id);
+      if (before === undefined) return [user.id, { last: user, time, samples: [] }];
+      const seconds = Math.max(0.05, time - before.time);
+      // a reset sets the counters back: what was moved since is all there is
+      const moved = (now: number, then: number): number => (now < then ? now : now - then) / seconds;
+      const sample = {
+        time,
+        up: moved(user.upload_bytes, before.last.upload_bytes),
+        down: moved(user.download_bytes, before.last.download_bytes),
+      };
+      return [user.id, { last: user, time, samples: [...before.samples, sample].slice(-MAX_SAMPLES) }];
+    });
+    this.#tracks = new Map(next); // who is gone is forgotten
+  }
+
+  of(id: string): PlotData {
+    const samples = this.#tracks.get(id)?.samples ?? [];
+    return {
+      times: samples.map(({ time }) => time),
+      up: samples.map(({ up }) => up),
+      down: samples.map(({ down }) => down),
+    };
+  }
+}
