@@ -11,6 +11,8 @@ import { RelayThread } from "./relay-thread.ts";
 export interface EngineOptions {
   /** Default: one a core. */
   readonly threads?: number;
+  /** Bytes that a conversation moves before it is worth to be carried; default: those of one large read. */
+  readonly afterBytes?: number;
   /** A thread has died. Its conversations are over; without threads every `carry` says no. */
   readonly onDeath: (why: string, threadsLeft: number) => void;
 }
@@ -20,6 +22,8 @@ export interface EngineOptions {
  * pipe-user-pages-soft); some are left to others.
  */
 const PIPES = 56;
+
+const AFTER_BYTES = 64 * 1024;
 
 /** Whoever reads rows and totals one after the other shall not cause a walk each time. */
 const FRESH_MS = 100;
@@ -45,6 +49,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 }
 
 export class Engine implements Carrier, AsyncDisposable {
+  readonly afterBytes: number;
   readonly #calls: RelayCalls;
   readonly #options: EngineOptions;
   #threads: readonly RelayThread[] = [];
@@ -54,6 +59,7 @@ export class Engine implements Carrier, AsyncDisposable {
   constructor(calls: RelayCalls, options: EngineOptions) {
     this.#calls = calls;
     this.#options = options;
+    this.afterBytes = options.afterBytes ?? AFTER_BYTES;
   }
 
   /** Once, before anything else. */

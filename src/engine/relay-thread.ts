@@ -38,6 +38,11 @@ export class RelayThread implements AsyncDisposable {
   readonly #free: number[] = [];
   readonly #onExit = (): void => this.#stop();
   readonly #exited: Promise<unknown>;
+  readonly #wake = (): void => {
+    this.#waking = false;
+    if (this.table.signal >= 0) this.#options.calls.raiseSignal(this.table.signal);
+  };
+  #waking = false;
   #alive = false;
   #size = 0;
 
@@ -96,8 +101,14 @@ export class RelayThread implements AsyncDisposable {
     return slot;
   }
 
+  /**
+   * A sleeping thread is woken once a turn of the event loop, behind what else the turn brings: to wake it for each
+   * connection of a burst would cost more than the connections' own calls.
+   */
   command(slot: number, command: number): void {
-    if (this.#alive && this.table.command(slot, command)) this.#options.calls.raiseSignal(this.table.signal);
+    if (!this.#alive || !this.table.command(slot, command) || this.#waking) return;
+    this.#waking = true;
+    setImmediate(this.#wake);
   }
 
   #takeNews(): void {

@@ -26,6 +26,11 @@ export interface PlainPair {
 
 export interface Carrier {
   /**
+   * What a conversation must have moved before it is offered, in bytes; one that is older than a sweep is offered
+   * anyhow. To hand over costs more than a short conversation by the pump. 0: it is offered before anything else.
+   */
+  readonly afterBytes: number;
+  /**
    * Takes both sockets over and settles when both are closed; never rejects. Bytes that a socket has read already
    * (`readableLength`) are delivered first, in order; its listeners stay. Null, with nothing touched: not for me
    * (limits that it cannot keep, no capacity), the portable pump does it.

@@ -12,6 +12,8 @@ export interface HalfEnv {
   readonly meter: Meter;
   readonly onBytes: (direction: Direction, bytes: number) => void;
   readonly onActive: () => void;
+  /** Something was read, and is not under way any more. */
+  readonly onMoved: () => void;
   /** `from` has ended; what was read may still be on its way. */
   readonly onEnded: () => void;
 }
@@ -56,6 +58,12 @@ export class Half {
     return this.#ended;
   }
 
+  /** Everything that was read has been taken by the kernel, and there may be more to read. */
+  get isClear(): boolean {
+    if (this.#ended || this.#rest !== null || this.#held !== null) return false;
+    return this.#from.readableLength === 0 && this.#to.writableLength === 0 && !this.#to.writableEnded;
+  }
+
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
@@ -75,6 +83,7 @@ export class Half {
       this.#goOn();
     }
     if (this.#blocked || this.#held !== null) this.#from.pause();
+    else this.#env.onMoved();
   }
 
   /** Cuts and hands on what was read, until something makes it wait or nothing is left. */
@@ -135,7 +144,10 @@ export class Half {
     this.#goOn();
     if (this.#rest !== null || this.#held !== null || this.#stopped) return;
     if (this.#ended) this.#to.end();
-    else if (!this.#blocked) this.#from.resume();
+    else if (!this.#blocked) {
+      this.#from.resume();
+      this.#env.onMoved();
+    }
   }
 
   #onEnd(): void {

@@ -1,6 +1,6 @@
 /** Moves the bytes of one TCP conversation, by hand: data, write, drain (the figures are in style and ADR 0040). */
 import type { Duplex } from "node:stream";
-import type { Meter } from "#core/meter.ts";
+import type { Direction, Meter } from "#core/meter.ts";
 import { abortStream } from "#core/stream.ts";
 import { isPlainSocket } from "./carrier.ts";
 import type { Carrier, CarryOptions } from "./carrier.ts";
@@ -17,12 +17,16 @@ export interface RelayOptions extends CarryOptions {
  * becomes a fault of the other.
  */
 export function relay(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions): Promise<void> {
-  const { carrier } = options;
-  if (carrier !== null && isPlainSocket(client) && isPlainSocket(remote)) {
-    const carried = carrier.carry({ client, remote }, meter, options);
+  if (options.carrier?.afterBytes === 0) {
+    const carried = offer(client, remote, meter, options);
     if (carried !== null) return carried;
   }
   return new Promise((done) => new Pump(client, remote, meter, options, done).start());
+}
+
+function offer(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions): Promise<void> | null {
+  if (options.carrier === null || !isPlainSocket(client) || !isPlainSocket(remote)) return null;
+  return options.carrier.carry({ client, remote }, meter, options);
 }
 
 class Pump implements Idle {
@@ -30,23 +34,34 @@ class Pump implements Idle {
   idleMs: number;
   readonly #client: Duplex;
   readonly #remote: Duplex;
-  readonly #options: CarryOptions;
+  readonly #meter: Meter;
+  readonly #options: RelayOptions;
   readonly #done: () => void;
+  /** Until it is offered to the carrier; Infinity: never again. */
+  #youngBytes: number;
   readonly #up: Half;
   readonly #down: Half;
   readonly #onAbort = (): void => this.#fail(new Error("the conversation was closed"));
   #settled = false;
 
-  constructor(client: Duplex, remote: Duplex, meter: Meter, options: CarryOptions, done: () => void) {
+  constructor(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions, done: () => void) {
     this.#client = client;
     this.#remote = remote;
+    this.#meter = meter;
+    this.#youngBytes = options.carrier?.afterBytes || Infinity;
     this.#options = options;
     this.#done = done;
     this.idleMs = options.idleMs;
     const env = {
       meter,
-      onBytes: options.onBytes,
+      onBytes: (direction: Direction, bytes: number) => {
+        options.onBytes(direction, bytes);
+        this.#youngBytes -= bytes;
+      },
       onActive: () => void (this.activeAtMs = options.sweep.nowMs),
+      onMoved: () => {
+        if (this.#youngBytes <= 0) this.#handOver();
+      },
       onEnded: () => void (this.idleMs = Math.min(this.idleMs, options.halfClosedIdleMs)),
     };
     this.#up = new Half("upload", client, remote, env);
@@ -64,6 +79,24 @@ class Pump implements Idle {
     this.#down.start();
   }
 
+  /** Older than a sweep. */
+  look(): void {
+    if (this.#youngBytes !== Infinity && this.#options.sweep.hasTime) this.#handOver();
+  }
+
+  /** At a moment when neither side has anything under way; else at a later one. */
+  #handOver(): void {
+    if (this.#settled || !this.#up.isClear || !this.#down.isClear) return;
+    this.#youngBytes = Infinity;
+    this.#settled = true; // the carrier destroys the streams of the runtime, which is no end of the conversation
+    const carried = offer(this.#client, this.#remote, this.#meter, this.#options);
+    if (carried === null) this.#settled = false;
+    else {
+      this.#stop();
+      void carried.then(this.#done);
+    }
+  }
+
   expire(): void {
     this.#client.destroy();
     this.#remote.destroy();
@@ -72,6 +105,7 @@ class Pump implements Idle {
 
   #watch(stream: Duplex, other: Duplex): void {
     stream.on("error", (error) => {
+      if (this.#settled) return;
       abortStream(other, error);
       this.#settle();
     });
@@ -100,10 +134,14 @@ class Pump implements Idle {
   #settle(): void {
     if (this.#settled) return;
     this.#settled = true;
+    this.#stop();
+    this.#done();
+  }
+
+  #stop(): void {
     this.#options.sweep.remove(this);
     this.#options.signal.removeEventListener("abort", this.#onAbort);
     this.#up.stop();
     this.#down.stop();
-    this.#done();
   }
 }

@@ -10,6 +10,7 @@ export interface Idle {
 }
 
 const PERIOD_MS = 1_000;
+const LONGEST_WALK_MS = 20;
 
 export interface SweepClock {
   now(): number;
@@ -31,6 +32,7 @@ export class Sweep {
   readonly #idles = new Set<Idle>();
   readonly #clock: SweepClock;
   #ticking: Disposable | null = null;
+  #walkEndsAtMs = 0;
 
   constructor(clock: SweepClock = SYSTEM_CLOCK) {
     this.#clock = clock;
@@ -54,8 +56,14 @@ export class Sweep {
     this.#ticking = null;
   }
 
+  /** For upkeep inside `look` that can as well be done in a later walk: the event loop has other things to do. */
+  get hasTime(): boolean {
+    return this.#clock.now() < this.#walkEndsAtMs;
+  }
+
   #sweep(): void {
     this.nowMs = this.#clock.now();
+    this.#walkEndsAtMs = this.nowMs + LONGEST_WALK_MS;
     for (const idle of this.#idles) {
       idle.look?.();
       if (this.nowMs - idle.activeAtMs < idle.idleMs) continue;

@@ -278,13 +278,14 @@ test("a held piece is not written after the end of the conversation", async () =
 test("a carrier may take plain sockets, or leave them to the pump", async () => {
   await using origin = await openTcpOrigin(echo);
   let asked = 0;
-  const refusing: Carrier = { carry: () => (asked++, null) };
+  const refusing: Carrier = { afterBytes: 0, carry: () => (asked++, null) };
   await using relayed = await openRelayed(origin.port, { carrier: refusing });
   const client = await relayed.dial();
   client.end("hello");
   assert.equal((await readAll(client)).toString(), "hello");
   assert.equal(asked, 1);
   const taking: Carrier = {
+    afterBytes: 0,
     async carry({ client: near, remote }) {
       near.pipe(remote).pipe(near);
       await Promise.all([once(near, "close"), once(remote, "close")]);

@@ -7,7 +7,7 @@ import { relayPaths } from "../support/carriers.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { chaos } from "../support/relay-chaos.ts";
 
-const FLOWS = 400;
+const FLOWS = 250;
 
 const paths = await relayPaths();
 

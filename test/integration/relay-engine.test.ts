@@ -24,7 +24,7 @@ test(
       const workers: Worker[] = [];
       const onWorker = (worker: Worker): void => void workers.push(worker);
       process.on("worker", onWorker);
-      await using engine = await openEngine({ threads: 1, onDeath: (_, left) => void deaths.push(left) });
+      await using engine = await openEngine({ threads: 1, afterBytes: 0, onDeath: (_, left) => void deaths.push(left) });
       process.off("worker", onWorker);
       await using origin = await openTcpOrigin(echo);
       await using relayed = await openRelayed(origin.port, { carrier: engine });
@@ -64,7 +64,7 @@ test("the log says once which way is taken, and why", { skip }, async () => {
 });
 
 test("what both sides said before the dial was done goes first, in order", { skip }, async () => {
-  await using engine = await openEngine({ threads: 1, onDeath: () => {} });
+  await using engine = await openEngine({ threads: 1, afterBytes: 0, onDeath: () => {} });
   const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
   await using origin = await openTcpOrigin((socket) => {
     socket.write("banner ");
@@ -87,7 +87,7 @@ test(
   "a meter that turns limited and free again holds back what it was charged for, and is charged for all",
   { skip },
   async () => {
-    await using engine = await openEngine({ threads: 1, onDeath: () => {} });
+    await using engine = await openEngine({ threads: 1, afterBytes: 0, onDeath: () => {} });
     const charged = { upload: 0, download: 0 };
     let asked = 0;
     const meter = {

@@ -4,7 +4,7 @@ import { openEngine, type Engine } from "#engine/engine.ts";
 import type { Carrier } from "#relay/carrier.ts";
 
 export interface Path {
-  readonly name: "portable" | "engine";
+  readonly name: "portable" | "engine" | "handed over";
   readonly carrier: Carrier | null;
 }
 
@@ -14,10 +14,16 @@ export async function relayPaths(): Promise<readonly Path[]> {
   if (process.platform !== "linux") return [portable];
   const engine: Engine = await openEngine({
     threads: 2,
+    afterBytes: 0,
     onDeath: (why) => {
       throw new Error(`a relay thread died: ${why}`);
     },
   });
   after(() => engine[Symbol.asyncDispose]());
-  return [portable, { name: "engine", carrier: engine }];
+  // By the pump at first, and then at the first moment at which nothing is under way.
+  const late: Carrier = {
+    afterBytes: 1,
+    carry: (pair, meter, options) => engine.carry(pair, meter, options),
+  };
+  return [portable, { name: "engine", carrier: engine }, { name: "handed over", carrier: late }];
 }
