@@ -6,7 +6,9 @@ import * as dns from "./dns.ts";
 import * as lists from "./lists.ts";
 import * as governance from "./governance.ts";
 import * as match from "./match.ts";
+import * as protocols from "./protocols.ts";
 import * as relay from "./relay.ts";
+import * as transparent from "./transparent.ts";
 import * as users from "./users.ts";
 
 interface Benchmark {
@@ -14,7 +16,18 @@ interface Benchmark {
   run(out: (line: string) => void): Promise<void>;
 }
 
-const BENCHMARKS: readonly Benchmark[] = [config, match, lists, dns, relay, governance, controller, users];
+const BENCHMARKS: readonly Benchmark[] = [
+  config,
+  match,
+  lists,
+  dns,
+  relay,
+  protocols,
+  governance,
+  controller,
+  users,
+  transparent,
+];
 
 const wanted = process.argv.slice(2);
 console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? "unknown processor"}`);
