@@ -1,9 +1,11 @@
 /** The links of the manual, byte for byte. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { UserSupport } from "#core/protocol.ts";
 import { managedUsers as anytls } from "./anytls/managed.ts";
 import { inboundSchema as anytlsSchema } from "./anytls/options.ts";
+import { parseLink, renderLink } from "./share-links/index.ts";
 import { managedUsers as vless } from "./vless/managed.ts";
 import { inboundSchema as vlessSchema } from "./vless/options.ts";
 
@@ -104,5 +106,35 @@ test("credentials are made, recognised and kept apart", () => {
   assert.deepEqual(
     vless.written(vlessSchema.parse({ users: [{ uuid: "example" }] })).map(({ credential }) => credential),
     ["feb54431-301b-52bb-a6dd-e1e93e81bb9e"],
+  );
+});
+
+test("whatever a user is called, the link reads back as the same user", () => {
+  const text = fc.oneof(
+    fc.constantFrom("#", "\"'`", "a\nb", "😀 李", "<b>&amp;</b>", "%41+%2F", "a b", "?x=y#z", "\u202e"),
+    fc.string({ unit: "grapheme", minLength: 1, maxLength: 40 }),
+  );
+  const name = fc
+    .tuple(text, text)
+    .map((parts) => parts.join("").trim())
+    .filter((one) => one !== "");
+  const place = { host: "proxy.example.com", port: 8443 };
+  fc.assert(
+    fc.property(name, fc.uuid(), text, (shown, uuid, password) => {
+      const parsed = vlessSchema.parse({ users: [], ...TLS });
+      const link = vless.shareLink(parsed, place, { name: shown, credential: uuid, flow: VISION }) as string;
+      const node = parseLink(link);
+      assert.deepEqual(
+        [node["name"], node["uuid"], node["server"], node["port"], node["flow"], node["servername"]],
+        [shown, uuid, place.host, place.port, VISION, place.host],
+      );
+      assert.deepEqual(parseLink(renderLink(node) as string), node);
+      const other = anytlsSchema.parse({ users: {}, ...TLS });
+      const user = { name: shown, credential: password, flow: "" };
+      const second = parseLink(anytls.shareLink(other, place, user) as string);
+      assert.deepEqual([second["name"], second["password"], second["port"]], [shown, password, place.port]);
+      assert.deepEqual(parseLink(renderLink(second) as string), second);
+    }),
+    { numRuns: 1000 },
   );
 });

@@ -1,6 +1,7 @@
 /** Managed users of the real program while they move bytes: who is cut off, who is not, and what is counted. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -333,4 +334,30 @@ test("kill -9 under load costs at most what the last second moved", async (conte
     `counted ${before.join("/")} a second and a half before the kill, ${after.join("/")} are left`,
   );
   assert.ok((after[0] as number) >= (before[0] as number) && (after[1] as number) >= (before[1] as number));
+});
+
+test("a second signal while sessions are waited for costs no counted byte", async () => {
+  using state = stateFolder();
+  const options = { store: state.store, folder: state.path };
+  const [edge] = KINDS as [Kind];
+  let id = "";
+  let counts: readonly number[] = [];
+  {
+    await using core = await ManagedCore.start(options);
+    await using origin = await openTcpOrigin(echo);
+    await using alice = await clientOf(core, edge, "alice");
+    ({ id } = alice.user);
+    const stream = await alice.outbound.connect(origin.destination, { signal: FOREVER, metadata: null });
+    stream.on("error", () => {}); // it is cut off
+    const answered = once(stream, "data");
+    stream.write("counted, and then the end");
+    await answered;
+    counts = await countsOf(core, id);
+    process.kill(core.core.pid, "SIGTERM");
+    await core.core.shows(/shutting down/);
+    assert.equal(await core.core.stop(), 0);
+  }
+  await using core = await ManagedCore.start(options);
+  assert.deepEqual(counts, [25, 25]);
+  assert.deepEqual(await countsOf(core, id), counts);
 });
