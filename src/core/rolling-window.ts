@@ -21,6 +21,8 @@ export class RollingWindow {
   readonly widthSeconds: number;
   upload = 0;
   download = 0;
+  /** How often a clock that was set back has moved the buckets: what was stored of them before has other times. */
+  moves = 0;
   readonly #capacity: number;
   readonly #starts: Float64Array;
   readonly #uploads: Float64Array;
@@ -99,6 +101,7 @@ export class RollingWindow {
     const last = this.#starts[(this.#first + this.#count - 1) % this.#capacity] as number;
     const steps = Math.floor((last - nowSeconds) / this.widthSeconds);
     if (steps < 1) return;
+    this.moves++;
     for (let nth = 0; nth < this.#count; nth++) {
       const at = (this.#first + nth) % this.#capacity;
       this.#starts[at] = (this.#starts[at] as number) - steps * this.widthSeconds;

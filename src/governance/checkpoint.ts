@@ -47,9 +47,9 @@ function foldIn(
   if (key.startsWith(POLICY)) {
     const recent = PolicyState.decode(text);
     const known = states.get(name);
-    if (known !== undefined && known.generation === recent.generation)
-      recent.window = mergedWindow(known, recent);
+    if (known !== undefined && known.generation === recent.generation) addOlder(recent, known);
     recent.dirty = true;
+    recent.journalFrom = -Infinity; // only the journal has them yet: its next record must hold them again
     states.set(name, recent);
     return;
   }
@@ -58,15 +58,14 @@ function foldIn(
   known.fold(text);
 }
 
-/** The older buckets of the one, the newer of the other. */
-function mergedWindow(known: PolicyState, recent: PolicyState): PolicyState["window"] {
-  if (known.window === null || recent.window === null) return recent.window;
-  const newer = recent.window.store();
-  const from = newer[0]?.[0] ?? Infinity;
-  const older = known.window.store().filter(([start]) => start < from);
-  recent.window.clear();
-  for (const [start, upload, download] of [...older, ...newer]) recent.window.add(start, upload, download);
-  return recent.window;
+/** A record of the journal holds the buckets from a time on; the older ones are as they were stored. */
+function addOlder(recent: PolicyState, known: PolicyState): void {
+  const { window, journalFrom } = recent;
+  if (window === null || known.window === null || journalFrom === -Infinity) return;
+  const newer = window.store();
+  const older = known.window.store().filter(([start]) => start < journalFrom);
+  window.clear();
+  for (const [start, upload, download] of [...older, ...newer]) window.add(start, upload, download);
 }
 
 export class Checkpoint implements Disposable {

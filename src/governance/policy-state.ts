@@ -26,6 +26,7 @@ export class PolicyState {
   journalDirty = false;
   journalFrom = Infinity;
   limits: QuotaLimits | null = null;
+  #moves = 0;
 
   constructor(
     { key, dimension, identity }: { key: string; dimension: Dimension; identity: string },
@@ -53,6 +54,7 @@ export class PolicyState {
   /** Looks whether time has freed the window. */
   refresh(nowSeconds: number): void {
     this.window?.expire(nowSeconds);
+    this.#followMoves();
     const over = this.limits !== null && this.window !== null && isOver(this.limits, this.window);
     if (over !== this.overQuota) this.touch();
     this.overQuota = over;
@@ -65,9 +67,19 @@ export class PolicyState {
     window.add(nowSeconds, upload, download);
     this.touch();
     this.journalFrom = Math.min(this.journalFrom, nowSeconds - window.widthSeconds);
+    this.#followMoves();
     const was = this.overQuota;
     this.overQuota = isOver(limits, window);
     return this.overQuota && !was;
+  }
+
+  /** Buckets that were moved are all to be written anew. */
+  #followMoves(): void {
+    const moves = this.window?.moves ?? 0;
+    if (moves === this.#moves) return;
+    this.#moves = moves;
+    this.journalFrom = -Infinity;
+    this.touch();
   }
 
   reset(nowSeconds: number): void {
@@ -83,7 +95,7 @@ export class PolicyState {
     this.dirty = this.journalDirty = true;
   }
 
-  /** JSON; `fromSeconds` leaves older quota buckets out. */
+  /** JSON; `fromSeconds` leaves older quota buckets out, which then are those that were stored last. */
   encode(fromSeconds = -Infinity): string {
     return JSON.stringify({
       id: this.key,
@@ -93,6 +105,7 @@ export class PolicyState {
       counters: storeCounters(this.counters),
       window: this.window?.windowSeconds ?? 0,
       buckets: this.window?.store(fromSeconds) ?? [],
+      from: fromSeconds === -Infinity ? null : Math.min(fromSeconds, Number.MAX_SAFE_INTEGER), // JSON has no infinity
       over_quota: this.overQuota,
       last_updated: this.lastUpdated,
       last_reset: this.lastReset,
@@ -112,6 +125,7 @@ export class PolicyState {
     state.overQuota = stored.over_quota;
     state.lastUpdated = stored.last_updated;
     state.lastSeen = stored.last_seen;
+    state.journalFrom = stored.from ?? -Infinity;
     state.dirty = false;
     return state;
   }
@@ -125,6 +139,8 @@ interface StoredState {
   readonly counters: unknown;
   readonly window: number;
   readonly buckets: StoredWindow;
+  /** Only buckets from here on stand in `buckets`; null or absent: all. */
+  readonly from?: number | null;
   readonly over_quota: boolean;
   readonly last_updated: number;
   readonly last_reset: number;

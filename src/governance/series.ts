@@ -133,6 +133,7 @@ export class Series {
       if (!this.#rolled.has(hour)) this.#hours.set(hour, counters);
     this.updated = Math.max(this.updated, updated);
     this.dirty = true;
+    this.journalFrom = -Infinity; // only the journal has them yet
   }
 
   /** Throws where the text is no series. */
