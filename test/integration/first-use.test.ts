@@ -6,13 +6,14 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { freePorts } from "../support/free-ports.ts";
 import { missing, startPeer } from "../support/peer.ts";
+import { openNetns, skipNetns } from "../support/netns.ts";
 import { startCore } from "../support/start-core.ts";
 
 const exec = promisify(execFile);
@@ -112,11 +113,28 @@ test("UDP over SOCKS5: a DNS query that dnsmasq answers", { skip: missing("dnsma
   assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 7]);
 });
 
+const examples = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".yaml"));
+/** A TUN would take the traffic of the machine that runs the tests. */
+const hasTun = (file: string) => /^tun:/m.test(readFileSync(join(root, "examples", file), "utf8"));
+
 test("every example starts, listens, and ends", async () => {
-  for (const file of readdirSync(join(root, "examples")).filter((name) => name.endsWith(".yaml"))) {
+  for (const file of examples.filter((name) => !hasTun(name))) {
     await using core = await startCore("mixed-port: 0\n", { args: ["-f", join(root, "examples", file)] });
     assert.equal(await core.stop(), 0);
     assert.match(core.output(), /listening at/, file);
+    assert.doesNotMatch(core.output(), /level=(warning|error|fatal)/, file);
+  }
+});
+
+const skip = skipNetns("examples with a TUN", "nft");
+
+test("every example with a TUN starts and ends in a namespace", { skip }, async () => {
+  for (const file of examples.filter(hasTun)) {
+    await using netns = await openNetns("example");
+    const args = ["-f", join(root, "examples", file)];
+    await using core = await startCore("mixed-port: 0\n", { args, prefix: netns.prefix });
+    assert.equal(await core.stop(), 0);
+    assert.match(core.output(), /TUN\] \S+ listening on/, file);
     assert.doesNotMatch(core.output(), /level=(warning|error|fatal)/, file);
   }
 });
