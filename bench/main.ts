@@ -3,6 +3,7 @@ import { cpus } from "node:os";
 import * as config from "./config.ts";
 import * as controller from "./controller.ts";
 import * as dns from "./dns.ts";
+import * as kernelDirect from "./kernel-direct.ts";
 import * as lists from "./lists.ts";
 import * as governance from "./governance.ts";
 import * as match from "./match.ts";
