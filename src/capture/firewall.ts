@@ -37,7 +37,7 @@ export class FirewallOpenings {
   async keep(): Promise<void> {
     for (const { chain, directions } of PLACES) {
       const shown = await this.#list(chain);
-      if (shown === null || ours(shown).length === directions.length) continue;
+      if (shown === null || this.#isOpen(shown, directions.length)) continue;
       const insert = directions.map(
         (direction) =>
           `insert rule ${chain} ${direction} ${this.#device} counter accept comment "${COMMENT}"\n`,
@@ -56,6 +56,12 @@ export class FirewallOpenings {
           handles.map((handle) => deletion(chain, handle)),
         );
     }
+  }
+
+  /** Neither too few nor those of another device, which a crash left behind. */
+  #isOpen(shown: string, count: number): boolean {
+    const lines = shown.split("\n").filter((line) => line.includes(COMMENT));
+    return lines.length === count && lines.every((line) => line.includes(`ifname ${this.#device} `));
   }
 
   /** Null where there is no such chain. */

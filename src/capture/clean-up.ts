@@ -1,0 +1,28 @@
+/** Takes away what a program that was killed left in the kernel, for those who do not start it again. */
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { openNetlink } from "#platform/netlink.ts";
+import { NftError, openNftables } from "#platform/nftables.ts";
+import { FirewallOpenings } from "./firewall.ts";
+import { TABLE } from "./nft/names.ts";
+import { clearRouting, type RoutingPlace } from "./routing.ts";
+
+const KEY = "cleanup";
+
+/** Not while a capture is in force: it would lose its rules. Throws `ConfigError` or `SystemError`. */
+export async function cleanUp(places: readonly RoutingPlace[], log: Log): Promise<void> {
+  using socket = openNetlink(KEY);
+  for (const place of places) clearRouting(socket, place);
+  const session = await openNftables(KEY).catch((error: unknown) => {
+    log.debug(`nftables: ${messageOf(error)}`); // without the library there was no table either
+    return null;
+  });
+  if (session === null) return;
+  await using opened = session;
+  await new FirewallOpenings(() => opened, '""', log).remove();
+  try {
+    await opened.run(`delete table ${TABLE}`);
+  } catch (error) {
+    if (!(error instanceof NftError)) throw error; // there is none: the kernel took it away with its owner
+  }
+}
