@@ -1,6 +1,7 @@
 import { RUN_FLAGS } from "./run-flags.ts";
 import { parseFlags, usageText, UsageError } from "./flags.ts";
 import { check } from "./check.ts";
+import { cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
 import { explainCommand } from "./explain.ts";
 import { generate } from "./generate.ts";
@@ -36,6 +37,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   users: {
     usage: "users export|import …   a state file of managed users as one JSON document, and back",
     run: users,
+  },
+  cleanup: {
+    usage: "cleanup [flags]         take away the ip rules and nftables of a weir that was killed",
+    run: cleanUpCommand,
   },
   generate: { usage: "generate uuid           print fresh key material", run: generate },
 };

@@ -1,0 +1,24 @@
+import { cleanUp } from "#capture/index.ts";
+import { messageOf } from "#core/errors.ts";
+import { SILENT } from "#core/log.ts";
+import { parseFlags } from "./flags.ts";
+import { setUp } from "./load.ts";
+import { RUN_FLAGS } from "./run-flags.ts";
+
+/** `weir cleanup [flags of weir]`: the ip rules, routes and table of nftables of a weir that was killed. */
+export async function cleanUpCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const { result } = setUp(parseFlags(args, RUN_FLAGS, env), env, SILENT).loader.current();
+  if (result.errors !== undefined) throw new Error("cleanup: the configuration has errors, see weir -t");
+  const { tun } = result.config;
+  try {
+    const place = {
+      ruleIndex: tun.iproute2RuleIndex,
+      fallbackRuleIndex: tun.autoRedirectIproute2FallbackRuleIndex,
+      tableIndex: tun.iproute2TableIndex,
+    };
+    await cleanUp([place], SILENT);
+  } catch (error) {
+    throw new Error(`cleanup: ${messageOf(error)}`, { cause: error });
+  }
+  return 0;
+}
