@@ -50,6 +50,13 @@ export interface AppEnv {
   restart(): void;
 }
 
+interface SwapOptions {
+  /** The change is about something else, and the policies may have come by the API. */
+  readonly keepPolicies?: boolean;
+  /** False: the change is about something else, and a TUN that could not be opened is not tried again. */
+  readonly asksTuns?: boolean;
+}
+
 /** The running program: the host, the runtime in force, the Controller. */
 export class App implements AsyncDisposable {
   readonly #env: AppEnv;
@@ -153,11 +160,12 @@ export class App implements AsyncDisposable {
 
   readonly #accept = (session: Session): void => this.#runtime.serve(session);
 
-  /**
-   * Builds beside, then swaps in one turn of the event loop. Throws with nothing changed. `keepPolicies`: the change is
-   * about something else, and the policies may have come by the API.
-   */
-  async #swap(config: Config, tolerant: boolean, keepPolicies = false): Promise<void> {
+  /** Builds beside, then swaps in one turn of the event loop. Throws with nothing changed. */
+  async #swap(
+    config: Config,
+    tolerant: boolean,
+    { keepPolicies = false, asksTuns = true }: SwapOptions = {},
+  ): Promise<void> {
     const { host } = this.#env;
     using undo = new DisposableStack();
     const policies = keepPolicies
@@ -171,7 +179,7 @@ export class App implements AsyncDisposable {
       health: this.#health,
       mode: () => this.#mode,
       accept: this.#accept,
-      changeTuns: (next, lists) => this.#tuns.change(next, lists, tolerant),
+      changeTuns: (next, lists) => this.#tuns.change(next, lists, { tolerant, retries: asksTuns }),
       onRuleList: () => void this.#tuns.updateSets(),
       adopt: (next, inbounds) => this.#adoptUsers(next, inbounds, tolerant),
       tolerant,
@@ -273,14 +281,18 @@ export class App implements AsyncDisposable {
     } = fragment;
     const base: Config = { ...this.#runtime.config, mode, logLevel };
     const config = { ...base, general: { ...base.general, unifiedDelay } };
-    if (Object.keys(rest).length > 0) await this.#apply(this.#env.loader.patched(config, rest), true);
+    if (Object.keys(rest).length > 0)
+      await this.#apply(this.#env.loader.patched(config, rest), {
+        keepPolicies: true,
+        asksTuns: rest.tun !== undefined,
+      });
     else this.#takeChoices(config);
   }
 
   /** Throws `ApiError` 500 where the configuration is good but could not be put in force. */
-  async #apply(config: Config, keepPolicies = false): Promise<void> {
+  async #apply(config: Config, how: SwapOptions = {}): Promise<void> {
     try {
-      await this.#swap(config, false, keepPolicies);
+      await this.#swap(config, false, how);
     } catch (error) {
       throw new ApiError(500, messageOf(error), { cause: error });
     }

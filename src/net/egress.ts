@@ -12,6 +12,8 @@ export interface Demand {
    * every dial: the default route may move.
    */
   interfaceName(): string | null;
+  /** Where questions would come back to our own DNS service. */
+  readonly dnsAddresses: readonly Ip[];
 }
 
 /** Belongs to the host; whoever runs a TUN demands, and every dial obeys. */
@@ -28,6 +30,11 @@ export class Egress {
   get routingMark(): number {
     for (const { routingMark } of this.#demands) if (routingMark !== 0) return routingMark;
     return 0;
+  }
+
+  /** See `Demand.dnsAddresses`. */
+  get dnsAddresses(): ReadonlySet<Ip> {
+    return new Set([...this.#demands].flatMap(({ dnsAddresses }) => dnsAddresses));
   }
 
   /** See `Demand.interfaceName`. */

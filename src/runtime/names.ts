@@ -11,10 +11,12 @@ import type { NameSets } from "#dns/policy.ts";
 import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
+import type { Egress } from "#net/egress.ts";
 import type { Exits } from "./exits.ts";
 
 export interface NamesEnv {
   readonly exits: Exits;
+  readonly egress: Egress;
   readonly sets: NameSets;
   readonly countryOf: CountryOf | null;
   readonly persist: PersistFakeIp | null;
@@ -39,12 +41,12 @@ const HOSTS_FILE = "/etc/hosts";
 /** Throws `ConfigError`; nothing stays open then. */
 export async function openNames(
   config: Config,
-  { exits, sets, countryOf, persist, observer, log }: NamesEnv,
+  { exits, egress, sets, countryOf, persist, observer, log }: NamesEnv,
 ): Promise<Names> {
   const system = {
     hosts: config.hosts,
     exitFor: exits.for.bind(exits),
-    ownAddresses: () => new Set<never>(),
+    ownAddresses: () => egress.dnsAddresses,
     log,
     nowMs: Date.now,
     resolvConf: existsSync(RESOLV_CONF) ? RESOLV_CONF : null,

@@ -182,6 +182,7 @@ async function openParts(
   const names = undo.use(
     await openNames(config, {
       exits,
+      egress,
       sets: nameSets(scope),
       countryOf,
       persist,

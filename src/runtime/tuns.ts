@@ -14,7 +14,7 @@ import type { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { DEFAULT_KEEP_ALIVE } from "#net/keep-alive.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { EchoFate } from "#tun/echoes.ts";
-import type { TunSettings } from "#tun/settings.ts";
+import { tunAddress, type TunSettings } from "#tun/settings.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
 import { deafLearning, openBypass } from "./open-bypass.ts";
 import { dnsAnswers } from "./outbounds.ts";
@@ -42,6 +42,13 @@ export interface TunChange extends AsyncDisposable {
 
 export const NO_CHANGE: TunChange = { activate() {}, async [Symbol.asyncDispose]() {} };
 
+export interface ChangeHow {
+  /** What cannot be opened is logged, and the rest runs. */
+  readonly tolerant: boolean;
+  /** False: nobody asked for TUNs, and one that could not be opened before is not tried again. */
+  readonly retries: boolean;
+}
+
 interface Prepared {
   readonly kept: readonly Tun[];
   readonly leaving: readonly Tun[];
@@ -54,6 +61,8 @@ export class Tuns implements AsyncDisposable {
   #running: readonly Tun[] = [];
   /** Of the configuration that the newest TUNs belong to. */
   #lists: Lists | null = null;
+  /** Could not be opened at the start; a change of something else does not fail for it. */
+  #failed: readonly TunSettings[] = [];
 
   constructor(env: TunsEnv) {
     this.#env = env;
@@ -64,41 +73,64 @@ export class Tuns implements AsyncDisposable {
     return this.#running.find(({ settings }) => settings.name === name) ?? null;
   }
 
-  /**
-   * Throws with the TUNs of before running again. `tolerant`: what cannot be opened is logged, and the rest runs.
-   */
-  async change(config: Config, lists: Lists, tolerant: boolean): Promise<TunChange> {
-    const { log } = this.#env;
-    const before = this.#running;
+  /** Throws with the TUNs of before running again. */
+  async change(config: Config, lists: Lists, how: ChangeHow): Promise<TunChange> {
     const listsBefore = this.#lists;
     this.#lists = lists;
     try {
-      const wanted = tunSettings(config);
-      for (const text of deafLearning(config, wanted)) log.warning(text);
-      const kept = before.filter(({ settings }) => wanted.some((next) => isDeepStrictEqual(next, settings)));
-      const leaving = before.filter((tun) => !kept.includes(tun));
-      await this.#stop(leaving);
-      const fresh: Tun[] = [];
-      for (const settings of wanted) {
-        if (kept.some((tun) => isDeepStrictEqual(tun.settings, settings))) continue;
-        try {
-          fresh.push(await Tun.open(settings, this.#tunEnv()));
-        } catch (error) {
-          if (!tolerant) {
-            await this.#stop(fresh);
-            this.#lists = listsBefore;
-            await this.#restore(kept, leaving);
-            throw error;
-          }
-          log.error(messageOf(error));
-        }
-      }
-      return this.#ready({ kept, leaving, fresh, listsBefore });
+      return await this.#change(config, { ...how, listsBefore });
     } catch (error) {
-      if (!tolerant) throw error;
-      log.error(messageOf(error));
+      if (!how.tolerant) throw error;
+      this.#env.log.error(messageOf(error));
       return NO_CHANGE;
     }
+  }
+
+  async #change(config: Config, how: ChangeHow & Pick<Prepared, "listsBefore">): Promise<TunChange> {
+    const before = this.#running;
+    const wanted = tunSettings(config);
+    for (const text of [...deafLearning(config, wanted), ...markedNodes(config, wanted)])
+      this.#env.log.warning(text);
+    const kept = before.filter(({ settings }) => holds(wanted, settings));
+    const leaving = before.filter((tun) => !kept.includes(tun));
+    await this.#stop(leaving);
+    const missing = wanted.filter(
+      (settings) => !kept.some((tun) => isDeepStrictEqual(tun.settings, settings)),
+    );
+    const asked = how.retries ? missing : missing.filter((settings) => !holds(this.#failed, settings));
+    const { listsBefore } = how;
+    const prepared = {
+      kept,
+      leaving,
+      fresh: await this.#openAll(asked, how, { kept, leaving, listsBefore }),
+    };
+    return this.#ready({ ...prepared, listsBefore });
+  }
+
+  async #openAll(
+    asked: readonly TunSettings[],
+    { tolerant }: ChangeHow,
+    before: Omit<Prepared, "fresh">,
+  ): Promise<readonly Tun[]> {
+    const fresh: Tun[] = [];
+    for (const settings of asked)
+      try {
+        fresh.push(await Tun.open(settings, this.#tunEnv()));
+      } catch (error) {
+        if (!tolerant) {
+          await this.#undo({ ...before, fresh });
+          throw error;
+        }
+        this.#failed = [...this.#failed, settings];
+        this.#env.log.error(messageOf(error));
+      }
+    return fresh;
+  }
+
+  async #undo({ kept, leaving, fresh, listsBefore }: Prepared): Promise<void> {
+    await this.#stop(fresh);
+    this.#lists = listsBefore;
+    await this.#restore(kept, leaving);
   }
 
   /** Rule providers have changed. */
@@ -112,7 +144,8 @@ export class Tuns implements AsyncDisposable {
     await this.#stop(running);
   }
 
-  #ready({ kept, leaving, fresh, listsBefore }: Prepared): TunChange {
+  #ready(prepared: Prepared): TunChange {
+    const { kept, fresh } = prepared;
     let active = false;
     return {
       activate: () => {
@@ -122,10 +155,7 @@ export class Tuns implements AsyncDisposable {
         for (const tun of kept) void tun.updateSets();
       },
       [Symbol.asyncDispose]: async () => {
-        if (active) return;
-        await this.#stop(fresh);
-        this.#lists = listsBefore;
-        await this.#restore(kept, leaving);
+        if (!active) await this.#undo(prepared);
       },
     };
   }
@@ -154,7 +184,7 @@ export class Tuns implements AsyncDisposable {
       }
   }
 
-  #openEgress({ capture, detectsInterface }: TunSettings, device: string): AsyncDisposable {
+  #openEgress({ capture, detectsInterface, addresses }: TunSettings, device: string): AsyncDisposable {
     const { egress, log } = this.#env;
     const undo = new AsyncDisposableStack();
     const onChange = (now: DefaultInterface | null): void => {
@@ -165,6 +195,7 @@ export class Tuns implements AsyncDisposable {
     undo.use(
       egress.demand({
         routingMark: capture.autoRedirect ? capture.outputMark : 0,
+        dnsAddresses: [4, 6].flatMap((family) => tunAddress(addresses, family as 4 | 6)?.next ?? []),
         interfaceName: () => (watch === null ? "" : (watch.current?.name ?? null)),
       }),
     );
@@ -219,4 +250,17 @@ export class Tuns implements AsyncDisposable {
         names.flatMap((name) => this.#lists?.ruleProviders.all.get(name)?.networks ?? []),
     };
   }
+}
+
+function holds(all: readonly TunSettings[], one: TunSettings): boolean {
+  return all.some((settings) => isDeepStrictEqual(settings, one));
+}
+
+/** A node's own mark would let the kernel send its connections into the TUN again. */
+function markedNodes({ proxies }: Config, wanted: readonly TunSettings[]): readonly string[] {
+  if (!wanted.some(({ capture }) => capture.autoRedirect)) return [];
+  const marked = proxies.filter(({ routingMark }) => routingMark !== 0);
+  return marked.map(
+    ({ name }) => `proxy ${name}: routing-mark has no effect while tun.auto-redirect marks every socket`,
+  );
 }

@@ -1,9 +1,14 @@
 /** The device under a TUN inbound: opened under a free name, with its addresses, up. */
-import { readFileSync, writeFileSync } from "node:fs";
 import type { Log } from "#core/log.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { bytesOfIp } from "#net/ip.ts";
-import { addAddress, openNetlink, setLink, type NetlinkSocket } from "#platform/netlink.ts";
+import {
+  addAddress,
+  loosenReversePath,
+  openNetlink,
+  setLink,
+  type NetlinkSocket,
+} from "#platform/netlink.ts";
 import { isNameTaken, openTunDevices, type TunDevice, type TunDevices } from "#platform/tun.ts";
 import type { TunSettings } from "./settings.ts";
 
@@ -60,7 +65,11 @@ function setUp(device: TunDevice, settings: TunSettings, log: Log): void {
   const { index, name } = device;
   quietly(() => setLink(socket, index, { generateAddresses: false }));
   setLink(socket, index, { mtuBytes: mtuOf(settings), transmitQueue: QUEUE_PACKETS });
-  letForeignSourcesIn(name, log);
+  try {
+    loosenReversePath(name);
+  } catch (error) {
+    log.warning(() => `[TUN] rp_filter of ${name} cannot be changed: ${messageOf(error)}`);
+  }
   for (const address of settings.addresses) add(socket, index, address);
   setLink(socket, index, { up: true });
 }
@@ -71,20 +80,6 @@ function add(socket: NetlinkSocket, index: number, { ip, bits }: TunSettings["ad
   } catch (error) {
     const key = ip.includes(":") ? "inet6-address" : "inet4-address";
     throw new ConfigError(`tun.${key} ${ip}/${bits}: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-/** Replies come out of the TUN with the addresses of the world: a strict check of the way back would drop them. */
-function letForeignSourcesIn(name: string, log: Log): void {
-  const file = (device: string) => `/proc/sys/net/ipv4/conf/${device}/rp_filter`;
-  try {
-    writeFileSync(file(name), "0");
-    if (readFileSync(file("all"), "latin1").trim() === "1")
-      log.warning(
-        "[TUN] net.ipv4.conf.all.rp_filter is 1: the kernel drops replies of the TUN; set it to 0 or 2",
-      );
-  } catch (error) {
-    log.warning(() => `[TUN] rp_filter of ${name} cannot be switched off: ${messageOf(error)}`);
   }
 }
 
