@@ -305,3 +305,42 @@ interface-name: up0
     assert.deepEqual(await traces(row), []);
   },
 );
+
+test("fake addresses, and a TUN that cannot be opened", { skip, timeout: 60_000 }, async (t) => {
+  await using row = await openRoutedRow("tunfake");
+  const { client, router } = row;
+  const text = (device: string, more = "") =>
+    config(`${ROUTED}, gso: true`, '"DOMAIN,www.origin.test,DIRECT","MATCH,REJECT"', more)
+      .replace("redir-host", "fake-ip")
+      .replace(`device: ${DEVICE}`, `device: ${device}`);
+  await using core = await startCore(text("a-name-that-is-too-long"), { prefix: router.prefix });
+
+  await t.test(
+    "configuration §1: at the start it is logged, and no change of something else fails",
+    async () => {
+      assert.match(core.output(), /level=error msg="tun.device a-name/);
+      assert.equal((await tunOf(row))["enable"], false);
+      assert.match(await patch(row, { "allow-lan": true }), /204$/);
+      assert.match(await patch(row, { tun: { enable: true } }), /500$/);
+      assert.match(await patch(row, { tun: { device: DEVICE } }), /204$/);
+    },
+  );
+
+  await t.test("a faked name carries TCP and UDP, and replies come from the faked address", async () => {
+    const fake = await row.near("dns", "192.0.2.53");
+    assert.match(fake, /^198\.18\.0\.\d+$/);
+    assert.match(await curl(client, `http://${fake}/`), /^hello to /);
+    assert.equal(await row.near("udp", fake, 7, 100), "echo of 100");
+    assert.match(await client.run("ping", "-n", "-c", "1", "-W", "2", fake), / 1 received/);
+    assert.match(core.output(), /www\.origin\.test:80/);
+  });
+
+  await t.test("a global routing-mark beside auto-redirect is refused", async () => {
+    core.write(text(DEVICE, "routing-mark: 7\n").replace("auto-redirect: false", "auto-redirect: true"));
+    process.kill(core.pid, "SIGHUP");
+    await core.shows(/routing-mark: tun\.auto-redirect marks every socket itself/);
+    const fake = await row.near("dns", "192.0.2.53");
+    assert.match(await curl(client, `http://${fake}/`), /^hello to /);
+  });
+  assert.equal(await core.stop(), 0);
+});
