@@ -1,93 +1,31 @@
 /** Managed users of the real program while they move bytes: who is cut off, who is not, and what is counted. */
 import assert from "node:assert/strict";
-import { createHash, randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import type { Duplex } from "node:stream";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import type { Outbound } from "#core/outbound.ts";
-import { anytls } from "#protocols/anytls/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { inbox } from "../support/client.ts";
 import { type AnyJson, ManagedCore, stateFolder } from "../support/managed-core.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
+import { ANYTLS, type Carrier, FOREVER, isServed, Transfer } from "../support/user-traffic.ts";
 
 const USERS = 50;
-const CHUNK_BYTES = 4096;
-const FOREVER = new AbortController().signal;
 
-interface Kind {
-  readonly tag: string;
-  open(port: number, user: Pick<AnyJson, "uuid" | "password">): Promise<Outbound>;
-  /** A change of what the user proves itself with. */
-  readonly another: () => object;
-}
+type Kind = Pick<Carrier, "tag" | "open" | "another">;
 
+/** `edge` and `side` of the managed core. */
 const KINDS: readonly Kind[] = [
   {
     tag: "edge",
     open: (port, { uuid }) => openClient(vless, { server: "127.0.0.1", port, uuid, udp: true }),
-    another: () => ({ uuid: crypto.randomUUID() }),
+    another: () => ({ uuid: randomUUID() }),
   },
-  {
-    tag: "side",
-    open: (port, { password }) =>
-      openClient(anytls, { server: "127.0.0.1", port, password, udp: true, "skip-cert-verify": true }),
-    another: () => ({ password: randomBytes(8).toString("hex") }),
-  },
+  { ...ANYTLS, tag: "side" },
 ];
-
-/** Sends chunk after chunk to an echo, each when the one before has come back; every byte goes into two hashes. */
-class Transfer {
-  readonly stream: Duplex;
-  readonly closed: Promise<number>;
-  rounds = 0;
-  #sent = createHash("sha256");
-  #got = createHash("sha256");
-  #waiting = 0;
-  #stopping = false;
-  readonly #stopped = Promise.withResolvers<void>();
-
-  constructor(stream: Duplex) {
-    this.stream = stream;
-    stream.on("error", () => {}); // an end by force is what some tests want
-    this.closed = new Promise((resolve) => stream.once("close", () => resolve(performance.now())));
-    stream.on("data", (bytes: Buffer) => this.#onData(bytes));
-    this.#send();
-  }
-
-  /** Bytes of finished rounds, per direction. */
-  get bytes(): number {
-    return this.rounds * CHUNK_BYTES;
-  }
-
-  #send(): void {
-    const chunk = randomBytes(CHUNK_BYTES);
-    this.#sent.update(chunk);
-    this.#waiting = CHUNK_BYTES;
-    this.stream.write(chunk);
-  }
-
-  #onData(bytes: Buffer): void {
-    this.#got.update(bytes);
-    this.#waiting -= bytes.length;
-    if (this.#waiting > 0) return;
-    this.rounds++;
-    if (this.#stopping) this.#stopped.resolve();
-    else setTimeout(() => this.#send(), 20);
-  }
-
-  /** Settles when all that was sent has come back; false where a byte was changed or the stream was cut. */
-  async finish(): Promise<boolean> {
-    this.#stopping = true;
-    await Promise.race([this.#stopped.promise, this.closed]);
-    const intact = !this.stream.destroyed && this.#sent.digest("hex") === this.#got.digest("hex");
-    this.stream.destroy();
-    return intact;
-  }
-}
 
 interface Client extends AsyncDisposable {
   readonly user: AnyJson;
@@ -104,24 +42,6 @@ async function clientOf(core: ManagedCore, kind: Kind, name: string): Promise<Cl
     connect: async (to) => new Transfer(await outbound.connect(to, { signal: FOREVER, metadata: null })),
     [Symbol.asyncDispose]: () => outbound[Symbol.asyncDispose](),
   };
-}
-
-/** Does the user get anything through? */
-async function isServed({ outbound }: Client, to: Destination): Promise<boolean> {
-  try {
-    const stream = await outbound.connect(to, { signal: AbortSignal.timeout(5000), metadata: null });
-    stream.on("error", () => {}); // the answer is that it closes
-    const answer = new Promise<boolean>((resolve) => {
-      stream.once("data", () => resolve(true));
-      for (const event of ["end", "close"]) stream.once(event, () => resolve(false));
-    });
-    stream.write("?");
-    const served = await answer;
-    stream.destroy();
-    return served;
-  } catch {
-    return false; // refused while it dialled
-  }
 }
 
 /** Waits for a state that must come; the deadline is only there to end a failing test. */
@@ -175,14 +95,14 @@ for (const kind of KINDS)
       `${kind.tag}: the last of three sessions ended ${Math.round(Math.max(...ends) - atMs)} ms after the request`,
     );
     assert.ok(Math.max(...ends) - atMs < 2000);
-    assert.equal(await isServed(victim, origin.destination), false);
+    assert.equal(await isServed(victim.outbound, origin.destination), false);
     const others = transfers.filter((_, at) => at !== 17);
     await allRunning(others);
     const intact = await Promise.all(others.map((transfer) => transfer.finish()));
     assert.equal(intact.filter(Boolean).length, USERS - 1);
 
     await core.change(kind.tag, "PUT", `/${victim.user.id}`, { enabled: true });
-    assert.equal(await isServed(victim, origin.destination), true);
+    assert.equal(await isServed(victim.outbound, origin.destination), true);
     await until(
       async () => (await core.user(victim.user.id)).active_connections === 0,
       "its sessions are gone",
@@ -208,7 +128,7 @@ for (const kind of KINDS)
     const fields = kind.another();
     await core.change(kind.tag, "PUT", `/${alice.user.id}`, fields);
     await first.closed;
-    assert.equal(await isServed(alice, origin.destination), false);
+    assert.equal(await isServed(alice.outbound, origin.destination), false);
     await using again = await kind.open(await core.core.port(kind.tag), { ...alice.user, ...fields });
     const stream = await again.connect(origin.destination, { signal: FOREVER, metadata: null });
     const second = new Transfer(stream);
@@ -226,7 +146,7 @@ test("edge: another flow ends the user's sessions", async () => {
   await allRunning([transfer]);
   await core.change("edge", "PUT", `/${alice.user.id}`, { flow: "xtls-rprx-vision" });
   await transfer.closed;
-  assert.equal(await isServed(alice, origin.destination), false);
+  assert.equal(await isServed(alice.outbound, origin.destination), false);
 });
 
 for (const kind of KINDS)
@@ -240,11 +160,7 @@ for (const kind of KINDS)
     const shaking = async (): Promise<void> => {
       while (changing) {
         await using client = await kind.open(await core.core.port(kind.tag), alice.user);
-        assert.equal(
-          await isServed({ ...alice, outbound: client }, origin.destination),
-          true,
-          `handshake ${handshakes}`,
-        );
+        assert.equal(await isServed(client, origin.destination), true, `handshake ${handshakes}`);
         handshakes++;
       }
     };
