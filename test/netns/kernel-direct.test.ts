@@ -1,11 +1,17 @@
 /** Client – router with kernel-direct – Internet: what the rules prove DIRECT arrives from the client's own address. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
 import { skipNetns, type Netns } from "../support/netns.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 import { CLIENT, openTransit, ROUTER, UPLINK, type Transit } from "../support/transit.ts";
 
 const skip = skipNetns("kernel-direct", "nft", "curl", "dig", "ping", "tc");
+
+const node = [process.execPath, "--disable-warning=ExperimentalWarning"];
+const SEND_FRAMES = fileURLToPath(new URL("../support/send-frames.ts", import.meta.url));
 
 /** Addresses of the origin that are nobody's network, by the last number. */
 const far = (last: number) => [`192.0.2.${last}`, `2001:db8:9::${last}`] as const;
@@ -385,5 +391,87 @@ test("kernel-direct §8.8: the classifier's interfaces", { skip, timeout: 60_000
   };
   assert.equal(body["backend"], "nftables");
   assert.match(String(body["last-error"]), /nowhere/);
+  assert.equal(await core.stop(), 0);
+});
+
+test("kernel-direct §8.10: an update that the maps refuse", { skip, timeout: 60_000 }, async () => {
+  await using row = await openWorld("full");
+  const { router } = row;
+  const tun = `${CLASSIFIER}, kernel-direct-ebpf-max-entries: 12`;
+  await using core = await start(row, config({ tun }));
+  await ask(row, "direct");
+  assert.equal((await fastPath(router))["backend"], "ebpf-tc-lpm-lru");
+  // Every own address has a place in the maps by right: more of them than there is room for is a failure.
+  await router.ip(...Array.from({ length: 12 }, (_, at) => `address add 203.0.113.${100 + at}/32 dev lo`));
+  await core.shows(/the classifier is gone/);
+  const { body } = (await api(router, "GET", "/api/svc/kernel-direct/status")) as {
+    body: Record<string, unknown>;
+  };
+  assert.deepEqual([body["backend"], body["fast_paths"]], ["nftables", []]);
+  assert.match(String(body["last-error"]), /no room/);
+  assert.equal(await router.run("tc", "filter", "show", "dev", "down0", "ingress"), "");
+  assert.equal(await ways(row, NUMBERS.direct), "kernel", "nftables goes on");
+  assert.equal(await ways(row, NUMBERS.proxied), "proxy");
+  const marks = await router.run("nft", "list", "chain", "inet", "svc", "kernel_direct_mark");
+  assert.doesNotMatch(marks, /svc-kernel-direct/);
+  assert.equal(await core.stop(), 0);
+});
+
+test("frames that nobody classifies pass uncounted", { skip, timeout: 60_000 }, async () => {
+  await using row = await openWorld("frames");
+  const { client, router } = row;
+  const tun = `${CLASSIFIER}, kernel-direct-ebpf-proxy: true`;
+  await using core = await start(row, config({ tun }));
+  await ask(row, "direct");
+  const [to, to6] = far(NUMBERS.direct);
+  const [{ address: mac }] = JSON.parse(await router.run("ip", "-j", "link", "show", "down0")) as [
+    { address: string },
+  ];
+  const send = async (...specs: readonly object[]) => {
+    const from = specs.map((spec) => ({
+      from: "to" in spec && spec.to === to6 ? CLIENT[1] : CLIENT[0],
+      ...spec,
+    }));
+    await client.run(...node, SEND_FRAMES, "up0", mac, JSON.stringify(from));
+  };
+  const counted = async () => {
+    const { packets, "proxy-packets": proxied } = await fastPath(router);
+    return [packets, proxied];
+  };
+  const before = await counted();
+  await send(
+    { to, tags: [0x8100, 0x8100] },
+    { to, tags: [0x88a8, 0x8100] },
+    { to, fragment: 0x2000 },
+    { to, fragment: 0x00b9 },
+    { to: to6, extension: 44 },
+    { to: to6, extension: 0 },
+    { to, ports: [40_000, 53], protocol: 17 },
+    { to: "198.18.0.77" },
+    { to: ROUTER[0] },
+    { to: ROUTER[1] },
+  );
+  assert.deepEqual(await counted(), before);
+  await send({ to, protocol: 17 }, { to: to6, protocol: 17 }, { to: "9.9.9.9", protocol: 17 });
+  assert.deepEqual(await counted(), [(before[0] ?? 0) + 2, (before[1] ?? 0) + 1]);
+  assert.equal(await core.stop(), 0);
+});
+
+test("a rule provider's new contents answer for an empty set", { skip, timeout: 60_000 }, async () => {
+  await using row = await openWorld("provider");
+  const { router } = row;
+  const text = `${config({ rules: ["RULE-SET,list,DIRECT"] })}
+rule-providers: { list: { type: file, behavior: domain, format: text, path: ./list.txt } }
+`;
+  const seed = (home: string) => writeFileSync(join(home, "list.txt"), "direct.test\n");
+  await using core = await startCore(text, { prefix: router.prefix, seed });
+  await ask(row, "direct");
+  assert.equal(await ways(row, NUMBERS.direct), "kernel");
+  writeFileSync(join(core.home, "list.txt"), "other.test\n");
+  await api(router, "PUT", "/providers/rules/list");
+  assert.deepEqual(await learnt(router), []);
+  assert.equal(await ways(row, NUMBERS.direct), "proxy");
+  await ask(row, "direct");
+  assert.equal(await ways(row, NUMBERS.direct), "proxy");
   assert.equal(await core.stop(), 0);
 });
