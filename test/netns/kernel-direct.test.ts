@@ -291,11 +291,12 @@ const MODES = {
     backend: "ebpf-tc-lpm-lru",
     steers: true,
   },
-  "the classifier's redirect into the TUN": {
-    tun: `${CLASSIFIER}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-redirect: true`,
-    backend: "ebpf-tc-lpm-lru-redirect",
-    steers: true,
-  },
+  "transparent-proxy §12.6: the classifier's redirect into the TUN, beside a firewall that drops what is invalid":
+    {
+      tun: `${CLASSIFIER}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-redirect: true`,
+      backend: "ebpf-tc-lpm-lru-redirect",
+      steers: true,
+    },
 };
 
 /** What many routers have: it kills connections of which connection tracking has seen only one side. */
