@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
-import { openCapture, watchDefaultInterface } from "#capture/index.ts";
+import { holdTraffic, openCapture, watchDefaultInterface } from "#capture/index.ts";
 import type { DefaultInterface } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -93,6 +93,7 @@ export class Tuns implements AsyncDisposable {
       this.#env.log.warning(text);
     const kept = before.filter(({ settings }) => holds(wanted, settings));
     const leaving = before.filter((tun) => !kept.includes(tun));
+    await using _held = await this.#hold(leaving, wanted);
     await this.#stop(leaving);
     const missing = wanted.filter(
       (settings) => !kept.some((tun) => isDeepStrictEqual(tun.settings, settings)),
@@ -105,6 +106,13 @@ export class Tuns implements AsyncDisposable {
       fresh: await this.#openAll(asked, how, { kept, leaving, listsBefore }),
     };
     return this.#ready({ ...prepared, listsBefore });
+  }
+
+  /** While one capture has ended and the next has not begun, nothing new passes by. */
+  async #hold(leaving: readonly Tun[], wanted: readonly TunSettings[]): Promise<AsyncDisposable | null> {
+    const ending = leaving.find(({ settings }) => settings.capture.autoRedirect)?.settings.capture;
+    const begins = wanted.some(({ capture }) => capture.autoRedirect);
+    return ending === undefined || !begins ? null : holdTraffic(ending, this.#env.log);
   }
 
   async #openAll(
