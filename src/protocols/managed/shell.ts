@@ -116,11 +116,13 @@ export class ManagedShell<Table extends UserTable> {
     const arrival = arrivalOf(socket);
     if (arrival === null) return void socket.destroy();
     layer.serve(socket, (carried) => {
+      const startedAtMs = performance.now();
       guardErrors(carried.stream);
       greet(carried, arrival).catch((error) => {
         this.#env.log.debug(() => `listener ${this.#env.name}: ${arrival.source.ip}: ${messageOf(error)}`);
-        if (silenceMs !== null && error instanceof ProtocolError) discardInput(carried.stream, silenceMs);
-        else carried.stream.destroy();
+        if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
+        // Counted from the start: whoever sends too little must not be kept longer than whoever sends nonsense.
+        discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));
       });
     });
   }
