@@ -41,6 +41,8 @@ test("the package recipe names files that are there", () => {
   const named = [...recipe.matchAll(/\.\/(files\/\S+)/g)].map(([, file]) => file as string);
   assert.equal(named.length, 3);
   for (const file of named) assert.ok(existsSync(join(deploy, "openwrt", file)), file);
-  const examples = [...recipe.matchAll(/PKG_BUILD_DIR\)\/(examples\/\S+)/g)];
-  for (const [, file] of examples) assert.ok(existsSync(join(root, file as string)), file);
+  const examples = [...recipe.matchAll(/PKG_BUILD_DIR\)\/(examples\/\S+)/g)].map(
+    ([, file]) => file as string,
+  );
+  for (const file of examples) assert.ok(existsSync(join(root, file)), file);
 });

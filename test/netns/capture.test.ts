@@ -63,7 +63,7 @@ async function until(what: () => Promise<boolean>): Promise<void> {
   }
 }
 
-test("with auto-redirect", { skip, timeout: 120_000 }, async (t) => {
+test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
   await using row = await openTransit("mark");
   const { client, router } = row;
   assert.deepEqual(await seen(row, client, FAR), sorted(all(CLIENT[0]), all(CLIENT[1])), "before");
@@ -175,7 +175,7 @@ async function measureSet(t: TestContext, standIn: { tell(command: string): Prom
 
 test(
   "a killed program leaves a LAN that works, and no trouble for the next one",
-  { skip, timeout: 60_000 },
+  { skip, timeout: 240_000 },
   async (t) => {
     await using row = await openTransit("crash");
     const { client, router } = row;
@@ -197,7 +197,7 @@ test(
   },
 );
 
-test("what is left out of auto-redirect", { skip, timeout: 60_000 }, async (t) => {
+test("what is left out of auto-redirect", { skip, timeout: 240_000 }, async (t) => {
   await using row = await openTransit("out");
   const { client, router, origin } = row;
   await origin.ip("address add 192.0.2.3/32 dev lo", "address add fd00:9::3/128 dev lo nodad");
@@ -238,7 +238,7 @@ test("what is left out of auto-redirect", { skip, timeout: 60_000 }, async (t) =
   });
 });
 
-test("strict-route without IPv6, beside other firewalls", { skip, timeout: 60_000 }, async (t) => {
+test("strict-route without IPv6, beside other firewalls", { skip, timeout: 240_000 }, async (t) => {
   await using row = await openTransit("strict");
   const { client, router } = row;
   const firewalls = `
@@ -282,7 +282,7 @@ table ip filter {
   await standIn.kill();
 });
 
-test("auto-route alone", { skip, timeout: 60_000 }, async (t) => {
+test("auto-route alone", { skip, timeout: 240_000 }, async (t) => {
   await using row = await openTransit("route");
   const { client, router, origin } = row;
   await origin.ip("address add 192.0.2.3/32 dev lo", "address add fd00:9::3/128 dev lo nodad");
@@ -323,7 +323,7 @@ test("auto-route alone", { skip, timeout: 60_000 }, async (t) => {
   });
 });
 
-test("transparent-proxy §9.6: without nftables the error says so", { skip, timeout: 60_000 }, async () => {
+test("transparent-proxy §9.6: without nftables the error says so", { skip, timeout: 240_000 }, async () => {
   await using row = await openTransit("none");
   await assert.rejects(
     startStandIn(row.router, {}, { DISABLE_NFTABLES: "1" }),

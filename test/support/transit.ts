@@ -54,6 +54,9 @@ export async function openTransit(label: string): Promise<Transit> {
   await origin.ip(
     `route add default via ${UPLINK[0]} src ${FAR[0]}`,
     `-6 route add default via ${UPLINK[1]} src ${FAR[1]}`,
+    // Also to the router: answers come from where the questions of this test went.
+    `route replace 198.51.100.0/24 dev down0 scope link src ${FAR[0]}`,
+    `-6 route add fd00:2::/64 dev down0 src ${FAR[1]} metric 1`,
   );
   await origin.nft(ARRIVALS);
   const owned = undo.move();
@@ -150,4 +153,30 @@ export async function startStandIn(
     throw error;
   }
   return running;
+}
+
+export interface Talker extends AsyncDisposable {
+  say(line: string): void;
+  hear(): Promise<string>;
+}
+
+/** A program in a namespace that is told lines and tells lines. */
+export function talkTo(netns: Netns, command: readonly string[]): Talker {
+  const [program, ...args] = [...netns.prefix, ...command];
+  const child = spawn(program as string, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  child.stdin.on("error", () => {}); // it has ended: whoever waits for a line hears of it
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  return {
+    say: (line) => void child.stdin.write(`${line}\n`),
+    async hear() {
+      const { value, done } = await lines.next();
+      if (done === true) throw new Error(`${command.join(" ")} has ended`);
+      return value as string;
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+      await ended;
+    },
+  };
 }
