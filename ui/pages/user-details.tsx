@@ -3,7 +3,8 @@ import type { ManagedUser, UserDetail } from "#ui/api/admin-types.ts";
 import { bytesText, countText, rateText } from "#ui/format.ts";
 import { CopyButton } from "#ui/parts/copy.tsx";
 import { Dialog } from "#ui/parts/dialog.tsx";
-import { Plot, type PlotData } from "#ui/parts/plot.tsx";
+import type { PlotData } from "#ui/parts/plot-data.ts";
+import { Plot } from "#ui/parts/plot.tsx";
 import { QrCode } from "#ui/parts/qr.tsx";
 import { RATES } from "#ui/parts/throughput-plot.tsx";
 import { Button, Tag } from "#ui/parts/small.tsx";
@@ -36,17 +37,17 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
     <Dialog title={user.name} onClose={onClose}>
       {error !== "" && <p class="error">{error}</p>}
       <Facts user={user} detail={detail} />
+      {detail?.subscription_url === undefined ? (
+        <p class="note">No link: the user is disabled, or the listener can have none.</p>
+      ) : (
+        <Link url={detail.subscription_url} />
+      )}
       <Plot
         data={usage}
         look={RATES}
         label={`Usage of ${user.name}. ${last}`}
         note="since this page opened"
       />
-      {detail?.subscription_url === undefined ? (
-        <p class="note">No link: the user is disabled, or the listener can have none.</p>
-      ) : (
-        <Link url={detail.subscription_url} />
-      )}
       <div class="actions">
         <Button label="Edit" onPress={onEdit} />
         <Button label={user.enabled ? "Disable" : "Enable"} onPress={() => onTurn(!user.enabled)} />

@@ -3,17 +3,11 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { useEnvironment } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
+import type { PlotData } from "./plot-data.ts";
 
 const HEIGHT_PX = 220;
 /** Steps between grid lines: powers of two, as the units are. */
 const STEPS = Array.from({ length: 60 }, (_, at) => 2 ** at);
-
-export interface PlotData {
-  /** Parallel lists, ascending: Unix seconds, amounts. */
-  readonly times: readonly number[];
-  readonly down: readonly number[];
-  readonly up: readonly number[];
-}
 
 export interface PlotLook {
   /** Bars stand on one another: the whole is what both are together. */
@@ -104,7 +98,7 @@ function optionsFor(element: HTMLElement, look: PlotLook): uPlot.Options {
     cursor: { show: false },
     padding: [12, 30, 0, 0],
     scales: {
-      x: { range: (_, min, max) => (range === undefined ? [Math.min(min, max - 60), max] : [...range]) },
+      x: { range: (_, min, max) => (range === undefined ? lastMinute(min, max) : [...range]) },
       y: { range: (_, _min, max) => [0, Math.max(leastTop, max * 1.1)] },
     },
     axes: [
@@ -120,6 +114,12 @@ function optionsFor(element: HTMLElement, look: PlotLook): uPlot.Options {
     ],
     series: kind === "lines" ? [{}, down, up] : [{}, up, down],
   };
+}
+
+/** A minute at least, also where there are no data yet. */
+function lastMinute(min: number | null, max: number | null): [number, number] {
+  const end = max ?? Date.now() / 1000;
+  return [Math.min(min ?? end, end - 60), end];
 }
 
 function seriesOf(kind: PlotLook["kind"], stroke: string): uPlot.Series {

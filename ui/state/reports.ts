@@ -1,6 +1,6 @@
 /** Which part of the past a report shows, and how its times read. */
 import type { Granularity, Report } from "#ui/api/governance-types.ts";
-import type { PlotData } from "#ui/parts/plot.tsx";
+import type { PlotData } from "#ui/parts/plot-data.ts";
 
 const HOUR = 3_600;
 const DAY = 86_400;

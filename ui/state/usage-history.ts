@@ -1,6 +1,6 @@
 /** Speeds of users, from the counters as they were read: the admin API knows totals only. */
 import type { ManagedUser } from "#ui/api/admin-types.ts";
-import type { PlotData } from "#ui/parts/plot.tsx";
+import type { PlotData } from "#ui/parts/plot-data.ts";
 
 /** A user; older ones are dropped. */
 const MAX_SAMPLES = 180;
