@@ -373,14 +373,17 @@ export class Manager implements UserAdmin {
     const { roster } = this;
     const book = roster.books.get(listener) as UserBook;
     const barred = toggled(roster.barred, ...turned.map(({ user }) => user.id));
+    // Written first: who was cut off must not come back with a crash.
+    this.#save(
+      turned.map(({ counter }) => counter).filter(({ isChanged }) => isChanged),
+      false,
+    );
     try {
       for (const target of this.#targets(book)) target.replaceUsers(books.activeUsers(book, barred));
+      roster.barred = barred;
     } catch (error) {
-      return this.#env.onFailure(error); // who has nothing left must not go on
+      this.#env.onFailure(error); // who has nothing left must not go on
     }
-    roster.barred = barred;
-    const unsaved = turned.map(({ counter }) => counter).filter(({ isChanged }) => isChanged);
-    this.#save(unsaved, false);
   }
 
   #demand(id: string): Found {
