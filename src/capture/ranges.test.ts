@@ -3,7 +3,15 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Prefix } from "#core/capture.ts";
 import { cidrHolds, cidrText, parseCidr } from "#net/cidr.ts";
-import { everything, maskedPrefix, prefixesOf, rangesOf, rangeText, subtract } from "./ranges.ts";
+import {
+  everything,
+  maskedPrefix,
+  prefixesOf,
+  rangesOf,
+  rangeText,
+  rangeTexts4,
+  subtract,
+} from "./ranges.ts";
 import type { Ip } from "#core/session.ts";
 
 const prefixes = (...texts: readonly string[]): readonly Prefix[] =>
@@ -51,5 +59,16 @@ test("an address is left exactly where it was and nothing took it away", () => {
         }
       },
     ),
+  );
+});
+
+test("ranges in plain numbers are the same ranges", () => {
+  fc.assert(
+    fc.property(fc.array(prefix4, { maxLength: 30 }), (list) => {
+      assert.deepEqual(
+        rangeTexts4(list),
+        rangesOf(list, 4).map((range) => rangeText(range, 4)),
+      );
+    }),
   );
 });

@@ -13,7 +13,9 @@ const bytesIn = (family: 4 | 6): number => (family === 4 ? 4 : 16);
 const bitsIn = (family: 4 | 6): bigint => BigInt(bytesIn(family) * 8);
 
 function numberOf(bytes: Uint8Array): bigint {
-  return BigInt(`0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex")}`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (bytes.length === 4) return BigInt(view.getUint32(0));
+  return (view.getBigUint64(0) << 64n) | view.getBigUint64(8);
 }
 
 function bytesOf(value: bigint, family: 4 | 6): Uint8Array {
@@ -79,6 +81,40 @@ export function prefixesOf(ranges: readonly AddressRange[], family: 4 | 6): read
     }
   }
   return prefixes;
+}
+
+/** The same as merged ranges of IPv4, as text; lists of tens of thousands are common there, so in plain numbers. */
+export function rangeTexts4(prefixes: readonly Prefix[]): readonly string[] {
+  const firsts: number[] = [];
+  for (const { bytes, bits } of prefixes)
+    if (bytes.length === 4) firsts.push(first4(bytes, bits) * LENGTHS + bits);
+  const keys = Float64Array.from(firsts).sort();
+  const texts: string[] = [];
+  let [from, to] = [-1, -1];
+  for (const key of keys) {
+    const first = Math.floor(key / LENGTHS);
+    const last = first + 2 ** (32 - (key % LENGTHS)) - 1;
+    if (from >= 0 && first > to + 1) texts.push(rangeText4(from, to));
+    if (from < 0 || first > to + 1) [from, to] = [first, last];
+    else if (last > to) to = last;
+  }
+  if (from >= 0) texts.push(rangeText4(from, to));
+  return texts;
+}
+
+/** A prefix length is below it: an address and its length are one number, and sort as one. */
+const LENGTHS = 64;
+
+function first4(bytes: Uint8Array, bits: number): number {
+  const size = 2 ** (32 - bits);
+  const address = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0);
+  return Math.floor(address / size) * size;
+}
+
+function rangeText4(first: number, last: number): string {
+  const text = (value: number) =>
+    `${value >>> 24}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
+  return first === last ? text(first) : `${text(first)}-${text(last)}`;
 }
 
 /** `192.0.2.0-192.0.2.255`, a single address alone: how nftables reads an element of an interval set. */

@@ -2,10 +2,11 @@
 import type { Prefix } from "#core/capture.ts";
 import type { Range } from "#core/fields.ts";
 import { TABLE } from "./names.ts";
-import { rangesOf, rangeText } from "#capture/ranges.ts";
+import { rangesOf, rangeText, rangeTexts4 } from "#capture/ranges.ts";
 
 /** Of one family, merged: an interval set refuses what overlaps. */
 export function prefixElements(prefixes: readonly Prefix[], family: 4 | 6): readonly string[] {
+  if (family === 4) return rangeTexts4(prefixes);
   return rangesOf(prefixes, family).map((range) => rangeText(range, family));
 }
 
