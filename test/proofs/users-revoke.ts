@@ -26,9 +26,11 @@ export interface RevokeFindings {
   readonly dropped: number;
   /** From the request to the end of the connection at the client, in ms, ascending. */
   readonly revokedMs: readonly number[];
+  /** Of requests that change nothing, each just before a revocation: what the machine makes of any request at all. */
+  readonly idleMs: readonly number[];
 }
 
-const CALM = { chunkBytes: 1024, pauseMs: 250 };
+const CALM = { chunkBytes: 1024, pauseMs: 1000 };
 /** Handshakes at once when all others connect. */
 const BATCH = 25;
 
@@ -68,15 +70,20 @@ export async function proveRevocation(
     handshakes: count,
     dropped,
     revokedMs: revokedMs.toSorted((a, b) => a - b),
+    idleMs: victim.idleMs.toSorted((a, b) => a - b),
   };
 }
 
 export function shownRevocation(found: RevokeFindings): string {
-  const at = (share: number) => quantile(found.revokedMs, share).toFixed(1);
+  const spread = (took: readonly number[]) => {
+    const [p50, p99, worst] = [0.5, 0.99, 1].map((share) => quantile(took, share).toFixed(1));
+    return `p50 ${p50}, p99 ${p99}, worst ${worst} ms`;
+  };
   return (
     `${found.carrier}: ${found.users} others, ${found.broken} interrupted; ` +
     `${found.handshakes} handshakes of another, ${found.dropped} dropped; ` +
-    `${found.revokedMs.length} revocations p50 ${at(0.5)}, p99 ${at(0.99)}, worst ${at(1)} ms`
+    `${found.revokedMs.length} revocations ${spread(found.revokedMs)}; ` +
+    `requests that change nothing ${spread(found.idleMs)}`
   );
 }
 
@@ -111,6 +118,7 @@ class Shaking {
 }
 
 class Victim {
+  readonly idleMs: number[] = [];
   readonly #core: ManagedCore;
   readonly #carrier: Carrier;
   readonly #port: number;
@@ -157,7 +165,9 @@ class Victim {
   }
 
   async #revoke(transfer: Transfer, method: string, path: string, fields: object = {}): Promise<number> {
+    const askedMs = performance.now();
     const revision = await this.#core.revision(this.#carrier.tag);
+    this.idleMs.push(performance.now() - askedMs);
     const [query, body] =
       method === "DELETE" ? [`?revision=${revision}`, {}] : ["", { body: { ...fields, revision } }];
     const sentMs = performance.now();
