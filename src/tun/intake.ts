@@ -6,7 +6,7 @@ import type { DatagramFlow, Destination, Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
 import { arrivalOf, describe, descriptorOf, streamSession } from "#net/accept.ts";
-import { familyOf, ipFromBytes } from "#net/ip.ts";
+import { familyOf, ipFromBytes, socketIp } from "#net/ip.ts";
 import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
 import { loopsBack } from "#net/own-address.ts";
 import { openOriginalDestinations, type RawEndpoint } from "#platform/transparent.ts";
@@ -43,10 +43,13 @@ export class Intake {
 
   /** A connection that the stack has turned to its listener: its port says whose it is. */
   natted(socket: StreamSocket): void {
-    const { remoteAddress = "", remotePort = 0, localPort = 0, localAddress = "" } = socket;
-    const nat = (remoteAddress.includes(":") ? this.stack?.inet6 : this.stack?.inet4)?.nat;
-    const flow = nat?.endpointsOf(remotePort) ?? null;
-    if (nat === undefined || flow === null || localAddress === "") return abortStream(socket);
+    const { remoteAddress = "", remotePort = 0, localPort = 0 } = socket;
+    const family = (remoteAddress.includes(":") ? this.stack?.inet6 : this.stack?.inet4) ?? null;
+    // Anybody may find the listener's port; only the stack comes from the address after the TUN's own.
+    const ours = family !== null && socketIp(remoteAddress) === ipFromBytes(family.next);
+    const flow = ours ? family.nat.endpointsOf(remotePort) : null;
+    if (family === null || flow === null) return abortStream(socket);
+    const { nat } = family;
     nat.hold(flow.slot);
     this.#natted.add(socket);
     this.#streams(socket, "Tun", flow.source, flow.destination, localPort, () => {

@@ -208,6 +208,12 @@ test("transparent-proxy §6: everything through the device", { skip, timeout: 18
   await carries(t, row, core, false);
   const index = async () => (await router.run("cat", `/sys/class/net/${DEVICE}/ifindex`)).trim();
 
+  await t.test("nobody gets in by the port of the stack's listener", async () => {
+    const listening = await router.run("ss", "-Hltn", "src", "198.18.0.1");
+    const port = Number(/198\.18\.0\.1:(\d+)/.exec(listening)?.[1]);
+    assert.equal(await row.near("end", "198.18.0.1", port), "ECONNRESET");
+  });
+
   await t.test("GET /configs shows what runs", async () => {
     const tun = await tunOf(row);
     assert.deepEqual([tun["enable"], tun["device"], tun["stack"]], [true, DEVICE, "System"]);
