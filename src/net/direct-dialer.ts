@@ -9,6 +9,7 @@ import { addressesOf } from "./addresses.ts";
 import type { Families, IpVersion } from "./addresses.ts";
 import { dialTcp } from "./dial.ts";
 import { EgressSockets, type Egress } from "./egress.ts";
+import { DatagramSockets } from "./datagram-socket.ts";
 import { DirectFlow } from "./direct-flow.ts";
 import { applyKeepAlive, DEFAULT_KEEP_ALIVE } from "./keep-alive.ts";
 import type { KeepAlive } from "./keep-alive.ts";
@@ -49,6 +50,8 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
   const { interfaceName = "", routingMark = 0, egress = null } = options;
   const sockets = new EgressSockets({ interfaceName, routingMark }, egress);
 
+  const datagrams = new DatagramSockets();
+
   return {
     async connect(destination: Destination, { signal }: DialContext): Promise<Duplex> {
       const addresses = await addressesOf(destination, resolver, families, signal);
@@ -66,7 +69,9 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
     associate(destination: Destination, { signal }: DialContext) {
       if (signal.aborted)
         return Promise.reject(new DialError("aborted", `udp ${destinationText(destination)}: aborted`));
-      return Promise.try(() => new DirectFlow({ resolver, families, sockets: sockets.for(destination.ip) }));
+      return Promise.try(
+        () => new DirectFlow({ resolver, families, sockets: sockets.for(destination.ip), datagrams }),
+      );
     },
   };
 }

@@ -1,17 +1,18 @@
 /** Datagrams straight to their destinations: one unconnected socket per family, opened when first needed. */
 import { createSocket } from "node:dgram";
-import type { Socket } from "node:dgram";
 import type { Resolver } from "#core/resolver.ts";
 import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
 import type { SocketMaker } from "#platform/socket-maker.ts";
 import { addressesOf, allows } from "./addresses.ts";
 import type { Families } from "./addresses.ts";
-import { familyOf, socketIp } from "./ip.ts";
+import type { DatagramSocket, DatagramSockets } from "./datagram-socket.ts";
+import { familyOf } from "./ip.ts";
 
 export interface DirectFlowOptions {
   readonly resolver: Resolver;
   readonly families: Families;
   readonly sockets: SocketMaker | null;
+  readonly datagrams: DatagramSockets;
 }
 
 /** Names of one flow that are remembered; the oldest goes first. */
@@ -22,8 +23,6 @@ const NAME_MS = 30_000;
 const FAILED_NAME_MS = 2_000;
 /** Datagrams of one name that wait for its address; more are dropped. */
 const MAX_WAITING = 16;
-/** Bytes that the kernel would not take yet; beyond, datagrams are dropped. */
-const MAX_QUEUED_BYTES = 1 << 20;
 
 interface Name {
   ip: Ip | null;
@@ -41,8 +40,8 @@ export class DirectFlow implements DatagramFlow {
   /** The name last resolved to an address: what a reply is told apart by. */
   readonly #hosts = new Map<Ip, string>();
   readonly #abort = new AbortController();
-  #v4: Socket | null = null;
-  #v6: Socket | null = null;
+  #v4: DatagramSocket | null = null;
+  #v6: DatagramSocket | null = null;
   #on: (item: Datagram) => void = () => {};
 
   constructor(options: DirectFlowOptions) {
@@ -53,7 +52,7 @@ export class DirectFlow implements DatagramFlow {
   }
 
   get localPorts(): readonly number[] {
-    return [this.#v4, this.#v6].flatMap((socket) => (socket === null ? [] : socket.address().port));
+    return [this.#v4, this.#v6].flatMap((socket) => (socket === null ? [] : socket.port));
   }
 
   receive(on: (item: Datagram) => void): void {
@@ -100,11 +99,11 @@ export class DirectFlow implements DatagramFlow {
   #sendTo(ip: Ip, port: number, payload: Uint8Array): void {
     if (port === 0) return; // the kernel would refuse it
     const socket = familyOf(ip) === 4 ? (this.#v4 ??= this.#open(4)) : (this.#v6 ??= this.#open(6));
-    if (socket !== null && socket.getSendQueueSize() < MAX_QUEUED_BYTES) socket.send(payload, port, ip);
+    socket?.send([payload], { ip, port });
   }
 
   /** Null where the system refuses a socket; the next datagram tries again. */
-  #open(family: 4 | 6): Socket | null {
+  #open(family: 4 | 6): DatagramSocket | null {
     const { sockets } = this.#options;
     try {
       return this.#bound(family, sockets === null ? null : sockets.udp(family));
@@ -113,16 +112,12 @@ export class DirectFlow implements DatagramFlow {
     }
   }
 
-  #bound(family: 4 | 6, fd: number | null): Socket | null {
+  #bound(family: 4 | 6, fd: number | null): DatagramSocket | null {
     const socket = createSocket({
       type: family === 4 ? "udp4" : "udp6",
       ipv6Only: family === 6,
       // Addresses are always literal; the runtime's own look-up would cost a turn of the loop per datagram.
       lookup: (address, _, callback) => callback(null, address, family),
-    });
-    socket.on("message", (payload, { address, port }) => {
-      const ip = socketIp(address);
-      this.#on({ payload, destination: { host: this.#hosts.get(ip) ?? null, ip, port } });
     });
     // A send that failed (no route, too large) is a lost datagram and says nothing about the next one.
     socket.on("error", () => {});
@@ -136,7 +131,10 @@ export class DirectFlow implements DatagramFlow {
         if (fd !== null) this.#options.sockets?.discard(fd);
       }
     }
-    return listening ? socket : null;
+    if (!listening) return null;
+    return this.#options.datagrams.take(socket, (payload, { ip, port }) =>
+      this.#on({ payload, destination: { host: this.#hosts.get(ip) ?? null, ip, port } }),
+    );
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -5,6 +5,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import type { Endpoint, Ip } from "#core/session.ts";
 import type { TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
+import { datagramDescriptorOf } from "./datagram-descriptor.ts";
 import { ANY_V4, ANY_V6, familyOf, socketIp } from "./ip.ts";
 import { openTransparentUdp } from "./transparent-udp.ts";
 
@@ -195,15 +196,6 @@ function configure(ask: ListenAsk, fd: number, close: () => void): void {
 
 function descriptorOf(server: Server): number {
   return (server as unknown as { _handle: { fd: number } })._handle.fd;
-}
-
-/** The runtime keeps it behind a symbol. -1 where it has moved: then nothing can be asked of the socket. */
-function datagramDescriptorOf(socket: UdpSocket): number {
-  const state = Object.getOwnPropertySymbols(socket).find(
-    ({ description }) => description === "state symbol",
-  );
-  if (state === undefined) return -1;
-  return (socket as unknown as Record<symbol, { handle: { fd: number } }>)[state]?.handle.fd ?? -1;
 }
 
 async function listen(server: Server, { ip, port }: ListenAsk, reusePort: boolean): Promise<void> {

@@ -3,6 +3,7 @@ import { flag } from "#core/fields.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import { PlainProxy } from "#protocols/http/plain.ts";
 import { serveHttp } from "#protocols/http/serve.ts";
+import { DatagramSockets } from "#net/datagram-socket.ts";
 import { serveSocks } from "#protocols/socks/serve.ts";
 import { frontFields, openFront, type Serve } from "./front.ts";
 import { firstByteOf } from "./peek.ts";
@@ -14,9 +15,10 @@ export const mixed: Protocol = {
   type: "mixed",
   inbound: inboundSide(schema, async (options, env) => {
     const plain = new PlainProxy(env);
+    const socks = { udp: options.udp, datagrams: new DatagramSockets() };
     const serve: Serve = async (client, reader) => {
       const byte = await firstByteOf(reader);
-      if (byte === 4 || byte === 5) await serveSocks(client, reader, byte, options, env);
+      if (byte === 4 || byte === 5) await serveSocks(client, reader, byte, socks, env);
       else await serveHttp(client, reader, plain, env);
     };
     return openFront("mixed", options, env, serve, [plain]);

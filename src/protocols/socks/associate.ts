@@ -5,8 +5,9 @@ import type { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import { describe, type Arrival } from "#net/accept.ts";
-import { familyOf, parseIp } from "#net/ip.ts";
-import { replyThrough, UdpClients } from "#net/udp-clients.ts";
+import type { DatagramSocket, DatagramSockets } from "#net/datagram-socket.ts";
+import { familyOf } from "#net/ip.ts";
+import { UdpClients } from "#net/udp-clients.ts";
 import { Refusal } from "#protocols/mixed/front.ts";
 import * as replies from "./replies.ts";
 import * as wire from "./wire.ts";
@@ -22,7 +23,7 @@ export async function openAssociation(
   stream: Duplex,
   arrival: Arrival,
   user: string | null,
-  env: InboundEnv,
+  { env, datagrams }: { readonly env: InboundEnv; readonly datagrams: DatagramSockets },
 ): Promise<void> {
   const { ip } = arrival.local;
   const socket = createSocket({ type: familyOf(ip) === 6 ? "udp6" : "udp4", lookup: literally });
@@ -45,20 +46,19 @@ export async function openAssociation(
     },
     (item, source) => {
       const header = wire.encodeDatagramHeader(item.destination, "ip");
-      replyThrough(socket, [header, item.payload], source);
+      door.send([header, item.payload], source);
     },
   );
-  socket.on("message", (bytes, from) => {
-    const sourceIp = parseIp(from.address);
-    if (sourceIp !== arrival.source.ip) return;
+  const door: DatagramSocket = datagrams.take(socket, (bytes, from) => {
+    if (from.ip !== arrival.source.ip) return;
     const item = wire.decodeDatagram(bytes);
-    if (item !== null) clients.deliver({ ip: sourceIp, port: from.port }, item);
+    if (item !== null) clients.deliver(from, item);
   });
   holdUntilClosed(stream, () => {
-    socket.close();
+    door.close();
     clients.close();
   });
-  const bound = { host: null, ip, port: socket.address().port };
+  const bound = { host: null, ip, port: door.port };
   stream.write(wire.encodeReply(0, bound));
 }
 

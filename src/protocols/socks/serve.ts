@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
 import { describe, farewell, streamSession } from "#net/accept.ts";
+import type { DatagramSockets } from "#net/datagram-socket.ts";
 import type { ByteReader } from "#net/byte-reader.ts";
 import { Refusal, type Client } from "#protocols/mixed/front.ts";
 import { openAssociation } from "./associate.ts";
@@ -11,6 +12,8 @@ import * as wire from "./wire.ts";
 
 export interface SocksOptions {
   readonly udp: boolean;
+  /** For the associations of the listener. */
+  readonly datagrams: DatagramSockets;
 }
 
 /** Serves a client whose first byte is 4 or 5; `firstByte` was looked at, not taken. */
@@ -57,7 +60,7 @@ async function serve5(
     env.accept(streamSession(metadata, stream, tell));
   } else if (command === wire.UDP_ASSOCIATE && destination !== null && options.udp) {
     reader[Symbol.dispose]();
-    await openAssociation(stream, arrival, user, env);
+    await openAssociation(stream, arrival, user, { env, datagrams: options.datagrams });
   } else {
     const unknownType = destination === null && (command === wire.CONNECT || command === wire.UDP_ASSOCIATE);
     const code = unknownType ? replies.ADDRESS_TYPE_UNSUPPORTED : replies.COMMAND_UNSUPPORTED;

@@ -1,0 +1,119 @@
+/** UDP sockets by the runtime and in batches: the same promises. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Endpoint, Ip } from "#core/session.ts";
+import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
+import { openBatchedDatagrams } from "#platform/datagrams.ts";
+
+const BATCHED = { name: "in batches", open: openBatchedDatagrams };
+const ONE_BY_ONE = { name: "one at a time", open: () => null };
+const LOOPBACK = { 4: "127.0.0.1" as Ip, 6: "::1" as Ip };
+
+async function bound(sockets: DatagramSockets, address: string, on: OnDatagram): Promise<DatagramSocket> {
+  const socket = createSocket({ type: address.includes(":") ? "udp6" : "udp4" });
+  socket.on("error", () => {}); // of one datagram
+  socket.bind({ address, port: 0 });
+  await once(socket, "listening");
+  return sockets.take(socket, on);
+}
+
+async function until(done: () => boolean): Promise<void> {
+  for (const untilMs = performance.now() + 10_000; !done() && performance.now() < untilMs;) await delay(2);
+}
+
+for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
+  for (const family of [4, 6] as const)
+    test(`${name}: IPv${family} datagrams of every length come whole, from whom they are`, async () => {
+      const sockets = new DatagramSockets(open);
+      const sent = new Map<string, number>();
+      const heard: { payload: Buffer; from: Endpoint }[] = [];
+      const echo: DatagramSocket = await bound(sockets, LOOPBACK[family], (payload, from) =>
+        echo.send([payload.subarray(0, 1), payload.subarray(1)], from),
+      );
+      const client = await bound(sockets, LOOPBACK[family], (payload, from) => heard.push({ payload, from }));
+      const to = { ip: LOOPBACK[family], port: echo.port };
+      const lengths = [0, 1, 1200, 1472, 9000, 65_507, ...Array.from({ length: 194 }, (_, at) => at * 7)];
+      for (const [at, length] of lengths.entries()) {
+        const payload = randomBytes(length);
+        const key = payload.toString("latin1");
+        sent.set(key, (sent.get(key) ?? 0) + 1);
+        client.send([payload], to);
+        if (at % 40 === 39) await until(() => heard.length > at); // no receive buffer shall overflow
+      }
+      await until(() => heard.length === lengths.length);
+      for (const { payload, from } of heard) {
+        assert.deepEqual(from, to);
+        const key = payload.toString("latin1");
+        sent.set(key, (sent.get(key) ?? 0) - 1);
+      }
+      assert.deepEqual([heard.length, [...sent.values()].filter((left) => left !== 0)], [lengths.length, []]);
+      client.close();
+      echo.close();
+      client.send([randomBytes(1)], to); // nobody hears it, and nothing breaks
+    });
+
+  test(`${name}: a datagram that cannot go costs the others nothing`, async () => {
+    const sockets = new DatagramSockets(open);
+    let heard = 0;
+    const receiver = await bound(sockets, "127.0.0.1", () => heard++);
+    const sender = await bound(sockets, "127.0.0.1", () => {});
+    const nobody = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(nobody, "listening");
+    const closedPort = nobody.address().port;
+    nobody.close();
+    await once(nobody, "close");
+    for (let round = 0; round < 20; round++) {
+      sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: closedPort }); // ICMP: port unreachable
+      sender.send([Buffer.alloc(65_508)], { ip: LOOPBACK[4], port: receiver.port }); // EMSGSIZE
+      sender.send([Buffer.alloc(70_000)], { ip: LOOPBACK[4], port: receiver.port });
+      sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: 0 });
+      sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: receiver.port });
+      await until(() => heard > round);
+    }
+    assert.equal(heard, 20);
+    sender.close();
+    receiver.close();
+  });
+
+  test(`${name}: a dual-stack socket answers IPv4 clients`, async () => {
+    const sockets = new DatagramSockets(open);
+    const server: DatagramSocket = await bound(sockets, "::", (payload, from) => {
+      assert.equal(from.ip, "127.0.0.1");
+      server.send([payload], from);
+    });
+    const { promise, resolve } = Promise.withResolvers<Buffer>();
+    const client = await bound(sockets, "127.0.0.1", resolve);
+    client.send([Buffer.from("hello")], { ip: LOOPBACK[4], port: server.port });
+    assert.equal((await promise).toString(), "hello");
+    client.close();
+    server.close();
+  });
+
+  test(`${name}: a socket may be closed while it is read, and leaves no descriptor`, async () => {
+    const descriptors = (): number => readdirSync("/proc/self/fd").length;
+    const sockets = new DatagramSockets(open);
+    const keeper = await bound(sockets, "127.0.0.1", () => {}); // what comes with the first socket stays
+    const before = descriptors();
+    for (let round = 0; round < 20; round++) {
+      let heard = 0;
+      const receiver: DatagramSocket = await bound(sockets, "127.0.0.1", () => {
+        heard++;
+        receiver.close();
+      });
+      const sender = await bound(sockets, "127.0.0.1", () => {});
+      for (let at = 0; at < 10; at++)
+        sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: receiver.port });
+      await until(() => heard > 0);
+      sender.close();
+      assert.equal(heard, 1);
+    }
+    await until(() => descriptors() <= before);
+    assert.equal(descriptors(), before);
+    keeper.close();
+  });
+}
