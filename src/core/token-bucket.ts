@@ -63,7 +63,7 @@ export class TokenBucket {
    */
   get pieceBytes(): number {
     const flows = this.#flows;
-    const turnBytes = this.rate.bytesPerMs * TURN_MS;
+    const turnBytes = Math.min(this.rate.burstBytes, this.rate.bytesPerMs * TURN_MS);
     const shared = flows <= 1 ? turnBytes : Math.min(SHARED_PIECE_BYTES, turnBytes / flows);
     return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, this.#leftBytes));
   }
