@@ -10,6 +10,7 @@ import * as match from "./match.ts";
 import * as protocols from "./protocols.ts";
 import * as relay from "./relay.ts";
 import * as transparent from "./transparent.ts";
+import * as udp from "./udp.ts";
 import * as users from "./users.ts";
 
 interface Benchmark {
@@ -23,6 +24,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   lists,
   dns,
   relay,
+  udp,
   protocols,
   governance,
   controller,

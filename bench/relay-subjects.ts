@@ -89,7 +89,7 @@ export async function v2ray(sinkPort: number): Promise<Subject | null> {
         protocol: "dokodemo-door",
         settings: { address: listen, port: sinkPort, network: "tcp" },
       },
-      { listen, port: socksPort, protocol: "socks", settings: { auth: "noauth" } },
+      { listen, port: socksPort, protocol: "socks", settings: { auth: "noauth", udp: true, ip: listen } },
     ],
     outbounds: [{ protocol: "freedom" }],
   });
