@@ -1,5 +1,7 @@
 /** Client – router with a TUN – origin: what the router's kernel is told to bring to weir reaches where it was going. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { skipNetns, type Netns } from "../support/netns.ts";
 import { isPlainlyConnected, openRoutedRow } from "../support/netns-far-away.ts";
@@ -311,6 +313,33 @@ interface-name: up0
     assert.deepEqual(await traces(row), []);
   },
 );
+
+test("route sets follow their rule providers", { skip, timeout: 60_000 }, async () => {
+  await using row = await openRoutedRow("tunsets");
+  const { client, router } = row;
+  const file = (home: string, text: string) => writeFileSync(join(home, "around.txt"), text);
+  const provider = "around: { type: file, behavior: ipcidr, format: text, path: ./around.txt }";
+  await using core = await startCore(
+    config(
+      `${MARK_MODE}, route-exclude-address-set: [around]`,
+      '"MATCH,DIRECT"',
+      `rule-providers: { ${provider} }\n`,
+    ),
+    { prefix: router.prefix, seed: (home) => file(home, "192.0.2.0/24\n") },
+  );
+  assert.match(await curl(client, v4.url), /^hello/);
+  await logged(core, "TCP", 1);
+  file(core.home, `192.0.2.0/24\n${v4.origin}/32\n`);
+  const auth = ["-H", `Authorization: Bearer ${SECRET}`];
+  await curl(router, "-f", ...auth, "-X", "PUT", "http://127.0.0.1:9090/providers/rules/around");
+  const until = performance.now() + 5_000;
+  const excluded = async () => (await router.run("nft", "list", "table", "inet", "svc")).includes(v4.origin);
+  while (!(await excluded())) assert.ok(performance.now() < until, "the set changes");
+  assert.match(await curl(client, v4.url), /^hello/);
+  assert.equal(await row.near("udp", v4.origin, 7, 10), "echo of 10");
+  assert.deepEqual([sessions(core, "TCP"), sessions(core, "UDP")], [1, 0]);
+  assert.equal(await core.stop(), 0);
+});
 
 test("fake addresses, and a TUN that cannot be opened", { skip, timeout: 60_000 }, async (t) => {
   await using row = await openRoutedRow("tunfake");
