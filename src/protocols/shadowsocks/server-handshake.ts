@@ -59,8 +59,9 @@ function sip004Step(keys: ServerKeys, salts: ReplayFilter): HandshakeStep<Reques
       const head = arrived.peek(method.keyBytes + LENGTH_BYTES);
       if (head === null) return null;
       const salt = Buffer.from(head.subarray(0, method.keyBytes));
-      if (salts.has(salt)) throw new ProtocolError("the salt was used before");
+      // In this order, so that a replay costs what a stranger costs.
       const entry = findUser(keys, salt, head.subarray(method.keyBytes));
+      if (salts.has(salt)) throw new ProtocolError("the salt was used before");
       arrived.skip(method.keyBytes);
       found = { entry, salt, opener: sip004Opener(method, entry.key, salt) };
     }

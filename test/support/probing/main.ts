@@ -1,11 +1,11 @@
-/** `npm run probe -- [count] [server]`: what strangers could learn from our servers. Ends with 1 where they could. */
+/** `npm run probe -- [count] [server] [how many are held]`: what strangers could learn from our servers. Ends with 1 where they could. */
 import { differences, type Finding, probeServer } from "./probe.ts";
 import { servers } from "./servers.ts";
 
-const [countText = "1000", only = ""] = process.argv.slice(2);
+const [countText = "1000", only = "", heldText = "100"] = process.argv.slice(2);
 const count = Number(countText);
-/** Silent servers keep each stranger for a minute, all at the same time. */
-const held = Math.min(count, 100);
+/** Silent servers keep each stranger for a minute, all at the same time. 0: that is left out. */
+const held = Math.min(count, Number(heldText));
 const found: string[] = [];
 
 function show(findings: readonly Finding[]): void {
@@ -19,7 +19,7 @@ for (const probed of await servers()) {
   const findings = await probeServer(probed, count, false);
   show(findings);
   found.push(...differences(findings, 0.1));
-  if (!probed.silent) continue;
+  if (!probed.silent || held === 0) continue;
   const silent = (await probeServer(probed, held, true)).map((one) => ({
     ...one,
     server: `${one.server}, held`,

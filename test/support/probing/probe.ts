@@ -28,16 +28,18 @@ export async function probeServer(probed: Probed, count: number, hold: boolean):
   );
   const replays = kinds.filter(({ probe }) => probe.kind.startsWith("replayed"));
   for (const { probe } of replays) await visit(serving.port, probed, probe, false); // the first one is not yet a replay
+  // In another order each round: who comes after whom must not count.
+  const order = Array.from({ length: count }, () => kinds.toSorted(() => Math.random() - 0.5)).flat();
   let turn = 0;
   const worker = async (): Promise<void> => {
-    for (let at = turn++; at < count * kinds.length; at = turn++) {
-      const kind = kinds[at % kinds.length] as (typeof kinds)[number];
+    for (let at = turn++; at < order.length; at = turn++) {
+      const kind = order[at] as (typeof kinds)[number];
       const { answer, ms } = await visit(serving.port, probed, kind.probe, hold);
       kind.answers.add(answer);
       kind.times.push(ms);
     }
   };
-  await Promise.all(Array.from({ length: hold && probed.silent ? count * kinds.length : AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: hold && probed.silent ? order.length : AT_ONCE }, worker));
   return kinds.map(({ probe, group, answers, times }) => ({
     server: probed.name,
     kind: probe.kind,
@@ -63,8 +65,9 @@ async function visit(port: number, { tls, silent, answers }: Probed, probe: Prob
   stream.on("end", () => (end = "end"));
   const closed = new Promise((resolve) => stream.once("close", resolve));
   stream.on("end", () => stream.end());
+  const words = probe.next();
   const startedMs = performance.now();
-  stream.write(probe.next());
+  stream.write(words);
   if (silent && !hold) stream.end();
   await closed;
   const ms = performance.now() - startedMs;
