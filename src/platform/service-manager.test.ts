@@ -4,47 +4,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
-import { openLibc } from "./linux/libc.ts";
-import { encodeUnixAddress } from "./linux/notify-socket.ts";
+import { listenForNotifications } from "../../test/support/notify-socket.ts";
 import { openServiceManager, watchdogMs } from "./service-manager.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP service manager: needs Linux";
-
-/** The manager's end of the socket. */
-function listen(path: string) {
-  const libc = openLibc();
-  assert.ok(libc !== null);
-  const { lib, functions } = process.getBuiltinModule("node:ffi").dlopen(null, {
-    bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },
-    recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
-  });
-  const address = encodeUnixAddress(path);
-  const fd = libc.socket(1, 2);
-  assert.equal(functions.bind(fd, address, address.length), 0);
-  const buffer = Buffer.alloc(4096);
-  return {
-    lib,
-    next: () => buffer.toString("utf8", 0, functions.recv(fd, buffer, buffer.length, 0)),
-    [Symbol.dispose]: () => libc.close(fd),
-  };
-}
 
 test("a service manager hears of the start, of reloads, of the end and of life", { skip }, (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const folder = mkdtempSync(join(tmpdir(), "weir-notify-"));
   t.after(() => rmSync(folder, { recursive: true }));
   for (const path of [join(folder, "socket"), `@weir-${process.pid}-notify`]) {
-    using manager = listen(path);
+    using manager = listenForNotifications(path);
     const env = { NOTIFY_SOCKET: path, WATCHDOG_USEC: "3000000", WATCHDOG_PID: String(process.pid) };
     using service = openServiceManager(env, SILENT);
     service.ready("all is well");
-    assert.equal(manager.next(), "READY=1\nSTATUS=all is well");
+    assert.equal(manager.take(), "READY=1\nSTATUS=all is well");
     service.reloading();
-    assert.match(manager.next(), /^RELOADING=1\nMONOTONIC_USEC=\d+$/);
+    assert.match(manager.take() ?? "", /^RELOADING=1\nMONOTONIC_USEC=\d+$/);
     t.mock.timers.tick(1500);
-    assert.equal(manager.next(), "WATCHDOG=1");
+    assert.equal(manager.take(), "WATCHDOG=1");
     service.stopping();
-    assert.equal(manager.next(), "STOPPING=1");
+    assert.equal(manager.take(), "STOPPING=1");
   }
 });
 

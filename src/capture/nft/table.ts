@@ -170,7 +170,9 @@ export class RedirectTable implements AsyncDisposable {
         this.#watchLoss(this.#session);
         await this.#create();
       } catch (failure) {
-        this.#log.error(`auto-redirect: TCP is not captured any more: ${messageOf(failure)}`);
+        this.#log.error(
+          `auto-redirect: nftables cannot be changed any more, weir has to be started again: ${messageOf(failure)}`,
+        );
       }
     });
   }

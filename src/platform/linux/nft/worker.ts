@@ -14,14 +14,27 @@ function serve(port: NonNullable<typeof parentPort>): void {
   try {
     const library = openNftLibrary();
     port.on("message", (request: NftRequest) => {
-      if (request !== null) return reply(library.run(request));
+      if (request !== null) return reply(attempt(() => library.run(request)));
       library.close();
       reply({ output: "", failure: null });
       port.close();
     });
     reply({ output: "", failure: null });
   } catch (error) {
-    reply({ output: "", failure: error instanceof Error ? error.message : String(error) });
+    reply(failed(error));
     port.close();
   }
+}
+
+/** A thread that ended by an exception would leave the table behind, and nobody who could change it. */
+function attempt(work: () => NftOutcome): NftOutcome {
+  try {
+    return work();
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+function failed(error: unknown): NftOutcome {
+  return { output: "", failure: error instanceof Error ? error.message : String(error) };
 }

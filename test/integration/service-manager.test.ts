@@ -1,0 +1,40 @@
+/** What systemd hears of the real program. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { listenForNotifications } from "../support/notify-socket.ts";
+import { startCore } from "../support/start-core.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP service manager: needs Linux";
+
+test("the start, a reload, a refused reload, signs of life, the end", { skip }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "weir-notify-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "socket");
+  using manager = listenForNotifications(path);
+  let lives = 0;
+  const next = async (): Promise<string> => {
+    for (;;) {
+      const text = await manager.next();
+      if (text !== "WATCHDOG=1") return text;
+      lives++;
+    }
+  };
+  await using core = await startCore("mixed-port: 0\n", {
+    env: { NOTIFY_SOCKET: path, WATCHDOG_USEC: "200000" },
+  });
+  assert.equal(await next(), "READY=1\nSTATUS=mode rule, 0 rules, 0 proxies");
+  core.write("mixed-port: 0\nmode: direct\n");
+  process.kill(core.pid, "SIGHUP");
+  assert.match(await next(), /^RELOADING=1\nMONOTONIC_USEC=\d+$/);
+  assert.equal(await next(), "READY=1\nSTATUS=mode direct, 0 rules, 0 proxies");
+  core.write("mode: nonsense\n");
+  process.kill(core.pid, "SIGHUP");
+  assert.match(await next(), /^RELOADING=1/);
+  assert.match(await next(), /^READY=1\nSTATUS=mode direct/);
+  while (lives < 2) if ((await manager.next()) === "WATCHDOG=1") lives++;
+  assert.equal(await core.stop(), 0);
+  assert.equal(await next(), "STOPPING=1");
+});
