@@ -99,7 +99,7 @@ export class Manager implements UserAdmin {
         );
       const seeded = known ?? seedBook(listener, nowMs);
       for (const user of seeded.users.values())
-        if (user.limits !== NO_LIMITS && barOf(user, this.#counted(listener.name, user), nowMs) !== null)
+        if (user.limits !== NO_LIMITS && barOf(this.#counted(listener.name, user), nowMs) !== null)
           barred.add(user.id);
       const inbound = running.find(({ name }) => name === listener.name);
       inbound?.replaceUsers(books.activeUsers(seeded, barred));
@@ -274,7 +274,7 @@ export class Manager implements UserAdmin {
     const user = (after ?? before) as UserRecord;
     const counted = this.#countedAfter(book, user, step);
     const traffic = { ...counted, usage: counted.allowance?.store() ?? null };
-    const isBarred = barOf(user, counted, this.#env.nowMs()) !== null;
+    const isBarred = barOf(counted, this.#env.nowMs()) !== null;
     const barred = isBarred === roster.barred.has(user.id) ? roster.barred : toggled(roster.barred, user.id);
     const checked = books.withUser(book, user.id, after, listener.support, this.#env.nowMs());
     const targets = this.#targets(book);

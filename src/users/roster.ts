@@ -49,9 +49,12 @@ export interface Turned {
 }
 
 /** Past what can bar a user from a listener, enabled or not? The first that holds; null: neither. */
-export function barOf({ limits }: UserRecord, counted: Counted, wallMs: number): Bar | null {
-  if (limits.expiresAtMs !== null && wallMs >= limits.expiresAtMs) return "expired";
-  return counted.allowance?.isOver(counted, wallMs) === true ? "limited" : null;
+export function barOf(counted: Counted, wallMs: number): Bar | null {
+  const { allowance } = counted;
+  if (allowance === null) return null;
+  const { expiresAtMs } = allowance.limits;
+  if (expiresAtMs !== null && wallMs >= expiresAtMs) return "expired";
+  return allowance.isOver(counted, wallMs) ? "limited" : null;
 }
 
 export class Roster {
@@ -143,7 +146,7 @@ export class Roster {
   standingOf({ book, user }: Pick<Found, "book" | "user">): UserStanding {
     if (!user.enabled) return "disabled";
     const counter = this.counters.get(book.listener, user.id);
-    return (counter === null ? null : barOf(user, counter, this.#env.nowMs())) ?? "active";
+    return (counter === null ? null : barOf(counter, this.#env.nowMs())) ?? "active";
   }
 
   /** Whom the listeners know and should not, or the other way round; by listener. */
@@ -151,11 +154,11 @@ export class Roster {
     const nowMs = this.#env.nowMs();
     const turned: Turned[] = [];
     for (const counter of this.counters.limited) {
-      const user = this.findAt(counter.listener, counter.id)?.user;
-      if (user === undefined) continue;
       counter.look(nowMs);
-      const bar = barOf(user, counter, nowMs);
-      if ((bar !== null) !== this.barred.has(user.id)) turned.push({ counter, user, bar });
+      const bar = barOf(counter, nowMs);
+      if ((bar !== null) === this.barred.has(counter.id)) continue;
+      const user = this.findAt(counter.listener, counter.id)?.user;
+      if (user !== undefined) turned.push({ counter, user, bar });
     }
     return Map.groupBy(turned, ({ counter }) => counter.listener);
   }
