@@ -1,7 +1,7 @@
 /** Addresses of devices (rtnetlink(7), linux/if_addr.h). */
 import { attribute, attributesBehind, LITTLE_ENDIAN, uint32At, type NetlinkMessage } from "./message.ts";
 import { NLM_F_CREATE, NLM_F_REPLACE, attribute32 } from "./message.ts";
-import { AF_INET, AF_INET6 } from "../sockaddr.ts";
+import { AF_INET, AF_INET6 } from "#platform/linux/sockaddr.ts";
 import type { NetlinkSocket } from "./socket.ts";
 
 export const RTM_NEWADDR = 20;

@@ -1,8 +1,8 @@
 /** Tells that something in the kernel has changed: the multicast groups of netlink(7), coalesced. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { Poller, Watch } from "../uv-poll.ts";
-import { SystemError } from "../libc.ts";
+import type { Poller, Watch } from "#platform/linux/uv-poll.ts";
+import { SystemError } from "#platform/linux/libc.ts";
 import type { NetlinkMessage } from "./message.ts";
 import type { NetlinkSocket } from "./socket.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
-import { SystemError } from "../libc.ts";
+import { SystemError } from "#platform/linux/libc.ts";
 import { decodeAddress, RTM_NEWADDR } from "./addresses.ts";
 import { decodeLink, RTM_NEWLINK } from "./links.ts";
 import {

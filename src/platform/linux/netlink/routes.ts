@@ -1,5 +1,5 @@
 /** Routes (rtnetlink(7), linux/rtnetlink.h). */
-import { AF_INET, AF_INET6 } from "../sockaddr.ts";
+import { AF_INET, AF_INET6 } from "#platform/linux/sockaddr.ts";
 import {
   attribute,
   attribute32,
@@ -10,7 +10,7 @@ import {
   uint32Of,
   type NetlinkMessage,
 } from "./message.ts";
-import { SystemError } from "../libc.ts";
+import { SystemError } from "#platform/linux/libc.ts";
 import type { NetlinkSocket } from "./socket.ts";
 
 export const RTM_NEWROUTE = 24;

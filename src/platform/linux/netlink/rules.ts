@@ -1,6 +1,6 @@
 /** Rules that choose a routing table (ip-rule(8), linux/fib_rules.h). */
-import { AF_INET, AF_INET6 } from "../sockaddr.ts";
-import { SystemError } from "../libc.ts";
+import { AF_INET, AF_INET6 } from "#platform/linux/sockaddr.ts";
+import { SystemError } from "#platform/linux/libc.ts";
 import {
   attribute,
   attribute32,

@@ -4,7 +4,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { ProtocolError } from "#core/errors.ts";
-import { SystemError, type Libc } from "../libc.ts";
+import { SystemError, type Libc } from "#platform/linux/libc.ts";
 import {
   decodeMessages,
   encodeMessage,

@@ -1,5 +1,5 @@
 /** Classifier programs at a device's ingress by the older way, the clsact queue (tc-bpf(8), linux/pkt_sched.h). */
-import { SystemError } from "../libc.ts";
+import { SystemError } from "#platform/linux/libc.ts";
 import {
   attribute32,
   attributeNested,
