@@ -79,10 +79,17 @@ const TEXT = { schema: { type: "string" } };
 const MISTAKE = { content: { "application/json": ERROR, "text/plain": TEXT } };
 
 function contentOf({ answer, method }: Route, schemas: Schemas): object {
-  const { status, type = "application/json", schema } = answer;
+  const { status, type = "application/json", otherTypes = [], schema } = answer;
   if (method === "HEAD" || status === 204 || status === 307) return {};
-  if (schema !== undefined) return { content: { [type]: { schema: answerSchema(schema, schemas) } } };
-  return { content: { [type]: type.startsWith("text/") ? TEXT : {} } };
+  const own = schema === undefined ? plain(type) : { schema: answerSchema(schema, schemas) };
+  const others = otherTypes.map((other) => [other, plain(other)] as const);
+  return { content: { [type]: own, ...Object.fromEntries(others) } };
+}
+
+/** Text, somebody else's JSON, or bytes. */
+function plain(type: string): object {
+  if (type.startsWith("text/")) return TEXT;
+  return type === "application/json" ? { schema: {} } : {};
 }
 
 function requestBody({ body, rawBody, maxBodyBytes = MAX_BODY_BYTES }: Route): object {

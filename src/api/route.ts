@@ -36,6 +36,8 @@ export interface Answer {
   readonly status: 200 | 201 | 204 | 307;
   /** Media type; absent: JSON (or nothing with 204). */
   readonly type?: string;
+  /** Further media types that may be asked for. */
+  readonly otherTypes?: readonly string[];
   readonly description: string;
   /** What the JSON looks like; of a stream, a record of it. Only the document says so: answers are not written by it. */
   readonly schema?: z.ZodType;

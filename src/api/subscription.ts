@@ -6,6 +6,7 @@ import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { SubscriptionView, UsersControl } from "#core/users.ts";
 import { route, type Route } from "./route.ts";
+import { queryOf } from "./shapes.ts";
 import { linkList, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
 import { subscriptionPage } from "./subscription-page.ts";
 
@@ -40,7 +41,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
 /** The contract's own answer: one link, byte for byte. */
 const PLAIN: Format = { type: TEXT, body: ({ link }) => Buffer.from(link).toString("base64") };
 
-const query = z.object({
+const query = queryOf({
   format: z
     .string()
     .optional()
@@ -55,7 +56,12 @@ export function subscriptionRoutes(users: UsersControl): readonly Route[] {
       access: "open",
       summary: "One proxy share link in base64, or a profile or page made of it",
       query,
-      answer: { status: 200, type: "text/plain", description: "The link; 404 for whoever may have none" },
+      answer: {
+        status: 200,
+        type: "text/plain",
+        otherTypes: ["text/yaml", "text/html", "application/json"],
+        description: "The link, or the profile or page; 404 for whoever may have none",
+      },
       handle({ params, query: { format }, reply }) {
         const view = users.admin?.subscription(params.token as string) ?? null;
         const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;

@@ -109,6 +109,7 @@ const ASKED: readonly (readonly [
   ["GET", "/openapi.json", 200],
   ["GET", "/api/svc/capabilities", 200],
   ["GET", "/api/svc/kernel-direct/status", 200],
+  ["GET", "/api/svc/kernel-direct/status", 200],
   ["GET", "/api/svc/traffic-control/status", 200],
   ["GET", "/api/svc/traffic-control/policies", 200],
   ["GET", "/api/svc/traffic-control/rules", 200],
@@ -174,7 +175,9 @@ test("managed users: every step of one's life is as the document says", async ()
     revision: reset.revision,
   });
   const link = new URL(rotated.subscription_url).pathname;
-  assert.equal((await checked("GET", link)).status, 200);
+  for (const format of ["", "?format=base64", "?format=mihomo", "?format=sing-box", "?format=html"])
+    assert.equal((await checked("GET", link + format)).status, 200, format);
+  assert.equal((await checked("GET", `${link}?format=other`)).status, 404);
   await json("GET", "/api/admin/users?inbound=edge");
   assert.equal((await checked("DELETE", `${at}?revision=${rotated.revision}`)).status, 204);
   assert.equal((await checked("GET", link)).status, 404);
@@ -228,7 +231,7 @@ test("every success in JSON has a shape; bodies that are read are described", ()
     const success = Object.entries(responses).find(([status]) => /^[23]\d\d$/.test(status));
     assert.ok(success !== undefined, `${method} ${path}`);
     const schema = success[1].content?.["application/json"]?.schema;
-    const isAnything = path === "/storage/{key}";
+    const isAnything = path === "/storage/{key}" || path === "/sub/svc/{token}";
     if (success[1].content?.["application/json"] === undefined) continue;
     assert.ok(schema !== undefined && (isAnything || Object.keys(schema).length > 0), `${method} ${path}`);
     shapes++;

@@ -15,7 +15,12 @@ const METHODS = new Set(["get", "head", "post", "put", "patch", "delete"]);
 
 /** Knows every schema of one document. */
 export class AnswerCheck {
-  readonly #ajv = new Ajv2020({ strict: true, strictRequired: false, allErrors: true });
+  readonly #ajv = new Ajv2020({
+    strict: true,
+    strictRequired: false,
+    allErrors: true,
+    formats: { "date-time": (text: string) => !Number.isNaN(Date.parse(text)) },
+  });
   readonly #compiled = new Map<object, ValidateFunction>();
 
   constructor({ components }: ApiDocument) {
