@@ -37,13 +37,22 @@ export async function proveKills(
       if (found.tookUnanswered) unanswered++;
     }
     if (round === kills) break;
+    let isOver = false; // by a fault, which the wait for it below throws
     const writing = Promise.all(writers.map((writer) => writer.write(core)));
-    await sleep(20 + random(120));
+    writing.catch(() => (isOver = true));
+    const some = 1 + random(8);
+    while (!isOver && answeredTo(writers) < acknowledged + some) await sleep(1);
+    await sleep(random(15)); // into the middle of the next one
     await core.core.stop("SIGKILL");
-    for (const count of await writing) acknowledged += count;
+    await writing;
+    acknowledged = answeredTo(writers);
     if (round % 50 === 49) said({ kills: round + 1, acknowledged, unanswered, faults });
   }
   return { kills, acknowledged, unanswered, faults };
+}
+
+function answeredTo(writers: readonly Writer[]): number {
+  return writers.reduce((sum, { answered }) => sum + answered, 0);
 }
 
 export function shownKills({ kills, acknowledged, unanswered, faults }: KillFindings): string {
@@ -70,6 +79,8 @@ interface UnderWay {
 
 /** The only one who changes the users of one listener, so it knows what must be there. */
 class Writer {
+  /** Changes that were acknowledged. */
+  answered = 0;
   readonly #tag: "edge" | "side";
   readonly #random: (below: number) => number;
   #users = new Map<string, Known>();
@@ -81,14 +92,15 @@ class Writer {
     this.#random = random;
   }
 
-  /** Changes users until the program is gone; answers with how many changes were acknowledged. */
-  async write(core: ManagedCore): Promise<number> {
-    for (let count = 0; ; count++) {
+  /** Changes users until the program is gone. */
+  async write(core: ManagedCore): Promise<void> {
+    for (;;) {
       try {
         await this.#change(core);
+        this.answered++;
       } catch (error) {
         if (!(error instanceof TypeError)) throw error; // of `fetch`: nobody is there any more
-        return count;
+        return;
       }
     }
   }
