@@ -45,8 +45,8 @@ export class TokenBucket {
   #untilMs: number;
   /** In the bucket after the last piece. */
   #leftBytes = 0;
-  /** When it was last full: nobody has missed a share before that. */
-  #fullAtMs: number;
+  /** When it was last without debt: nobody has missed a share before that, least of all while the program stood still. */
+  #freeAtMs: number;
   #epoch = 0;
   #flowsNow = 0;
   #flowsBefore = 0;
@@ -54,7 +54,7 @@ export class TokenBucket {
   constructor(bitsPerSecond: number, nowMs: number) {
     this.rate = rateOf(bitsPerSecond);
     this.#untilMs = fullAt(this.rate, nowMs);
-    this.#fullAtMs = nowMs;
+    this.#freeAtMs = nowMs;
   }
 
   /**
@@ -92,9 +92,9 @@ export class TokenBucket {
 
   #pay(slot: Slot, bytes: number, nowMs: number): void {
     const { rate } = this;
-    if (this.#untilMs <= fullAt(rate, nowMs)) this.#fullAtMs = nowMs;
+    if (this.#untilMs <= nowMs) this.#freeAtMs = nowMs;
     this.#untilMs = paidUntil(rate, this.#untilMs, nowMs, bytes);
-    const from = Math.max(slot.shareUntilMs, nowMs - SAVED_MS, this.#fullAtMs);
+    const from = Math.max(slot.shareUntilMs, nowMs - SAVED_MS, this.#freeAtMs);
     const until = from + (bytes * Math.max(1, this.#flows)) / rate.bytesPerMs;
     slot.shareUntilMs = Math.min(until, Math.max(this.#untilMs, nowMs));
   }
