@@ -145,8 +145,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function listening(port: number): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
+export async function listening(port: number): Promise<void> {
+  for (let tries = 0; tries < 400; tries++) {
     const socket = connect(port, "127.0.0.1");
     const up = await once(socket, "connect").then(
       () => true,

@@ -1,0 +1,230 @@
+/**
+ * What each protocol moves, from SOCKS5 through a client and a server to a sink: weir's client and server beside those of
+ * the Debian package that speaks the same, in one interleaved run. Load and sink are processes of their own; all share the
+ * machine, so ratios and CPU time (client and server together) say more than the absolute figures.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Cell, CELLS } from "../test/support/interop/cells.ts";
+import { weir } from "../test/support/interop/clash.ts";
+import { shadowsocksLibev } from "../test/support/interop/debian.ts";
+import { v2ray } from "../test/support/interop/ray.ts";
+import type { Launch, Speaker } from "../test/support/interop/speaker.ts";
+import { freePort, missing } from "../test/support/peer.ts";
+import type { Kind, ProtocolResult, ProtocolTask } from "./protocols-peer.ts";
+import { cpuSeconds, endOf, forkPeer, listening } from "./relay-subjects.ts";
+
+export const NAME = "protocols";
+
+const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 3);
+const BULK_MS = 1_500;
+const SHORT_MS = 2_000;
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const ours = weir("weir");
+
+interface Side {
+  readonly name: string;
+  readonly speaker: Speaker;
+  readonly cell: string;
+}
+
+interface Comparison {
+  readonly title: string;
+  readonly kind: Kind;
+  readonly our: Side;
+  readonly other: Side;
+  /** What is asked of the ratio; 0: nothing. */
+  readonly target: number;
+}
+
+const side = (name: string, speaker: Speaker, cell: string): Side => ({ name, speaker, cell });
+const against = (title: string, cell: string, speaker: Speaker, target: number): Comparison => ({
+  title,
+  kind: "D",
+  our: side("weir", ours, cell),
+  other: side(speaker.program === "ss-server" ? "shadowsocks-libev" : speaker.program, speaker, cell),
+  target,
+});
+
+const COMPARISONS: readonly Comparison[] = [
+  against("vless + TLS", "vless tls plain udp", v2ray, 0.8),
+  against("trojan + TLS", "trojan tls", v2ray, 0.8),
+  against("shadowsocks aes-128-gcm", "ss aes-128-gcm", shadowsocksLibev, 0.7),
+  against("shadowsocks chacha20-ietf-poly1305", "ss chacha20-ietf-poly1305", shadowsocksLibev, 0.7),
+  against("vmess aes-128-gcm", "vmess aes-128-gcm", v2ray, 0),
+  against("vless + ws + TLS", "vless ws plain udp", v2ray, 0),
+  {
+    title: "anytls",
+    kind: "D",
+    our: side("weir", ours, "anytls tls"),
+    other: side("weir's vless + TLS", ours, "vless tls"),
+    target: 0.8,
+  },
+  {
+    title: "vision after the switch",
+    kind: "T",
+    our: side("weir", ours, "vless vision"),
+    other: side("weir's vless without TLS", ours, "vless bare"),
+    target: 0.9,
+  },
+];
+
+interface Chain extends AsyncDisposable {
+  readonly socksPort: number;
+  readonly pids: readonly number[];
+}
+
+async function startChain({ speaker, cell: name }: Side): Promise<Chain> {
+  const cell = CELLS.find((one) => one.name === name) as Cell;
+  const [port, socksPort] = [await freePort(), await freePort()];
+  await using undo = new AsyncDisposableStack();
+  const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
+  undo.defer(() => rmSync(folder, { recursive: true }));
+  const launches = [speaker.server(cell, port), speaker.client(cell, socksPort, port)] as Launch[];
+  const pids: number[] = [];
+  for (const [index, { command, files }] of launches.entries()) {
+    const own = join(folder, `${index}`);
+    const filled = (text: string): string => text.replaceAll("{}/", `${own}-`);
+    for (const [file, text] of Object.entries(files)) writeFileSync(filled(`{}/${file}`), filled(text));
+    const child = start(command.map(filled));
+    undo.defer(() => endOf(child));
+    pids.push(child.pid as number);
+    await listening(index === 0 ? port : socksPort);
+  }
+  const opened = undo.move();
+  return { socksPort, pids, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** Weir as it is run from a checkout, in a process whose CPU time is its own. */
+function start([program, ...args]: readonly string[]): ChildProcess {
+  if (program !== "weir") return spawn(program as string, args, { stdio: "ignore" });
+  const config = args[args.indexOf("-f") + 1] as string;
+  const own = ["--disable-warning=ExperimentalWarning", ...(process.env["BENCH_FLAGS"]?.split(" ") ?? [])];
+  return spawn(
+    process.execPath,
+    [...own, join(root, "src", "boot.mjs"), "-d", dirname(config), "-f", config],
+    {
+      stdio: "ignore",
+    },
+  );
+}
+
+interface Measured {
+  /** Of the unit the table names, a second. */
+  readonly rate: number;
+  readonly cpuPerUnit: number;
+  readonly serverCpuPerUnit: number;
+}
+
+async function measure(
+  load: ChildProcess,
+  chain: Chain,
+  task: ProtocolTask,
+  unit: number,
+): Promise<Measured> {
+  const cpu = (): readonly number[] => chain.pids.map((pid) => cpuSeconds(pid));
+  const before = cpu();
+  load.send(task);
+  const [{ amount, seconds }] = (await once(load, "message")) as [ProtocolResult];
+  const spent = cpu().map((now, index) => now - (before[index] as number));
+  // The CPU time of bulk covers what came before the count, too: the same share for everyone.
+  const units = (amount / unit) * (task.what === "bulk" ? (seconds + 0.3) / seconds : 1);
+  const total = spent.reduce((sum, one) => sum + one, 0);
+  return {
+    rate: amount / unit / seconds,
+    cpuPerUnit: total / units,
+    serverCpuPerUnit: (spent[0] as number) / units,
+  };
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+/** One line a result. A ratio is the median over the rounds of ours against the other in the same round. */
+export async function run(
+  out: (line: string) => void,
+  only = process.env["BENCH_ONLY"] ?? "",
+): Promise<void> {
+  const absent = missing("v2ray", "ss-server", "ss-local");
+  if (absent !== false) return out(absent);
+  const sink = await forkPeer("./protocols-peer.ts", ["sink"]);
+  const { child: load } = await forkPeer("./protocols-peer.ts", ["load"]);
+  try {
+    out(
+      `${ROUNDS} interleaved rounds; rate ratio and CPU ratio (other's CPU per GiB by ours: above 1 we spend less)`,
+    );
+    out(
+      "| | streams | weir Gbit/s | other Gbit/s | rate ratio | CPU ratio | asked |\n|---|---|---|---|---|---|---|",
+    );
+    for (const comparison of COMPARISONS)
+      if (comparison.title.includes(only)) await compare(comparison, load, sink.port, out);
+    if ("short anytls streams".includes(only)) await shortStreams(load, sink.port, out);
+  } finally {
+    await endOf(load);
+    await endOf(sink.child);
+  }
+}
+
+async function compare(
+  { title, kind, our, other, target }: Comparison,
+  load: ChildProcess,
+  sinkPort: number,
+  out: (line: string) => void,
+): Promise<void> {
+  await using first = await startChain(our);
+  await using second = await startChain(other);
+  for (const streams of [1, 8]) {
+    const rounds: (readonly [Measured, Measured])[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const task = (chain: Chain): ProtocolTask => ({
+        what: "bulk",
+        kind,
+        streams,
+        socksPort: chain.socksPort,
+        sinkPort,
+        ms: BULK_MS,
+      });
+      const one = await measure(load, first, task(first), 2 ** 30);
+      const two = await measure(load, second, task(second), 2 ** 30);
+      rounds.push([one, two]);
+    }
+    const gbit = (index: 0 | 1): string =>
+      (median(rounds.map((round) => round[index].rate)) * 8.59).toFixed(2);
+    const ratio = median(rounds.map(([one, two]) => one.rate / two.rate)).toFixed(2);
+    const cpu = median(rounds.map(([one, two]) => two.cpuPerUnit / one.cpuPerUnit)).toFixed(2);
+    const asked = target === 0 ? "–" : `≥ ${target}`;
+    out(
+      `| ${title} by ${other.name} | ${streams} | ${gbit(0)} | ${gbit(1)} | ${ratio} | ${cpu} | ${asked} |`,
+    );
+  }
+}
+
+async function shortStreams(
+  load: ChildProcess,
+  sinkPort: number,
+  out: (line: string) => void,
+): Promise<void> {
+  await using chain = await startChain(side("weir", ours, "anytls tls"));
+  const rounds: Measured[] = [];
+  for (let round = 0; round < ROUNDS; round++)
+    rounds.push(
+      await measure(
+        load,
+        chain,
+        { what: "short", parallel: 32, socksPort: chain.socksPort, sinkPort, ms: SHORT_MS },
+        1,
+      ),
+    );
+  const rate = Math.round(median(rounds.map((one) => one.rate)));
+  const perCore = (cost: number): number => Math.round(1 / cost);
+  const both = perCore(median(rounds.map((one) => one.cpuPerUnit)));
+  const server = perCore(median(rounds.map((one) => one.serverCpuPerUnit)));
+  out(
+    `\nshort anytls streams: ${rate}/s; by CPU time ${server}/s a core of the server, ${both}/s a core for client (with SOCKS5) and server together (asked: 5000)`,
+  );
+}
