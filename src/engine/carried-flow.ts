@@ -27,6 +27,9 @@ const way = (direction: Direction, at: number): Way => ({
   timer: undefined,
 });
 
+/** No read of the pump is larger: a quota is noticed as early as there. */
+const MOST_PIECE_BYTES = 64 * 1024;
+
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;
 
@@ -93,7 +96,7 @@ export class CarriedFlow implements Carried, Idle {
     if (!this.#limited || this.#ended || one.heldBytes > 0) return;
     const { asked, counts } = this.#thread.table;
     const place = this.#slot * 2 + one.at;
-    const piece = Math.min(asked[place] as number, Math.max(1, this.#meter.pieceBytes));
+    const piece = Math.min(asked[place] as number, Math.max(1, this.#meter.pieceBytes), MOST_PIECE_BYTES);
     const owed = Math.max(0, (counts[place] as number) - one.chargedBytes);
     if (owed > 0) this.#charge(one, owed);
     const holdMs = this.#charge(one, piece);
