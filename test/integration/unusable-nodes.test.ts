@@ -47,3 +47,27 @@ test("-t names them, too", async () => {
   assert.match(stdout, /proxy reality: .*REALITY/);
   assert.match(stdout, /configuration test is successful\n$/);
 });
+
+test("a provider keeps its other nodes", async () => {
+  const [controller] = (await freePorts(1)) as [number];
+  const [, reality = ""] = /(- name: reality[^]*?short-id: "0123" })/.exec(PROFILE) ?? [];
+  await using core = await startCore(`
+external-controller: 127.0.0.1:${controller}
+proxy-providers:
+  far:
+    type: inline
+    payload:
+      ${reality.replaceAll("\n", "\n    ")}
+      - { name: plain, type: direct }
+proxy-groups:
+  - { name: Mixed, type: select, use: [far] }
+rules: ["MATCH,Mixed"]
+`);
+  assert.match(core.output(), /level=warning msg="proxy reality: .*REALITY.*cannot be dialled"/);
+  const answer = await fetch(`http://127.0.0.1:${controller}/providers/proxies/far`);
+  const { proxies } = (await answer.json()) as { proxies: readonly { name: string }[] };
+  assert.deepEqual(
+    proxies.map(({ name }) => name),
+    ["reality", "plain"],
+  );
+});

@@ -1,6 +1,8 @@
 /** xtls-rprx-vision between our client and our server: what passes, and what an onlooker on the wire sees. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { connect as connectHttp2, createSecureServer } from "node:http2";
 import type { Server as TcpServer, Socket } from "node:net";
 import { connect, createServer } from "node:net";
 import type { Duplex } from "node:stream";
@@ -139,6 +141,22 @@ function recordsOf(bytes: Buffer): { type: number; size: number }[] {
   return records;
 }
 
+async function overHttp2(inner: TLSSocket): Promise<Buffer> {
+  const session = connectHttp2("https://server.test", { createConnection: () => inner });
+  const stream = session.request({ ":method": "POST", ":path": "/" });
+  stream.end(randomBytes(100_000));
+  const got = await readAll(stream);
+  session.destroy();
+  return got;
+}
+
+async function overHttp1(inner: TLSSocket): Promise<Buffer> {
+  const sent = request({ createConnection: () => inner, method: "POST", headers: { host: "server.test" } });
+  sent.end(randomBytes(100_000));
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  return await readAll(answer as unknown as Duplex);
+}
+
 describe("vision", () => {
   for (const cut of [null, 7, 900]) {
     const how = cut === null ? "as it comes" : `cut into ${cut} bytes`;
@@ -159,9 +177,15 @@ describe("vision", () => {
   test("after the switch the wire holds the inner records, byte by byte", { timeout: 30_000 }, async () => {
     await using vision = await openVision();
     const inner: Buffer[] = [];
+    const written: Buffer[] = [];
     const tapped: Pick<Dialer, "connect"> = {
       async connect(...args) {
         const stream = await vision.outbound.connect(...args);
+        const write = stream._write.bind(stream);
+        stream._write = (chunk: Buffer, ...rest) => {
+          written.push(Buffer.from(chunk));
+          write(chunk, ...rest);
+        };
         const push = stream.push.bind(stream);
         stream.push = (chunk: Buffer | null) => {
           if (chunk !== null) inner.push(Buffer.from(chunk));
@@ -174,6 +198,40 @@ describe("vision", () => {
     const plain = Buffer.concat(inner);
     const tail = plain.subarray(plain.length - 600_000);
     assert.ok(vision.tap.down().includes(tail), "the inner records are on the wire as they are");
+    const sent = Buffer.concat(written);
+    assert.ok(vision.tap.up().includes(sent.subarray(sent.length - 600_000)), "upwards, too");
+  });
+
+  test("inner HTTP/1.1 and HTTP/2 over TLS 1.3", { timeout: 30_000 }, async () => {
+    await using vision = await openVision();
+    const body = randomBytes(300_000);
+    const web = createSecureServer({ cert: certificate.cert, key: certificate.key, allowHTTP1: true });
+    web.on("request", (request, answer) => {
+      request.resume();
+      request.on("end", () => answer.end(body));
+    });
+    web.listen(0, "127.0.0.1");
+    await once(web, "listening");
+    const { port } = web.address() as { port: number };
+    const signal = AbortSignal.timeout(20_000);
+    for (const protocol of ["http/1.1", "h2"]) {
+      const to = { host: "origin.test", ip: null, port };
+      const stream = (await vision.outbound.connect(to, { signal, metadata: null })) as VisionStream;
+      const inner = tlsConnect({
+        socket: stream,
+        servername: "server.test",
+        rejectUnauthorized: false,
+        ALPNProtocols: [protocol],
+      });
+      inner.on("error", () => {});
+      await once(inner, "secureConnect");
+      const got = protocol === "h2" ? await overHttp2(inner) : await overHttp1(inner);
+      assert.ok(got.equals(body), protocol);
+      assert.deepEqual(stream.raw, { read: true, write: true });
+      inner.destroy();
+      stream.destroy();
+    }
+    web.close();
   });
 
   test("inner TLS 1.2 and no TLS at all stay inside", { timeout: 60_000 }, async () => {
