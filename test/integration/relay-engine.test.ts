@@ -24,7 +24,11 @@ test(
       const workers: Worker[] = [];
       const onWorker = (worker: Worker): void => void workers.push(worker);
       process.on("worker", onWorker);
-      await using engine = await openEngine({ threads: 1, afterBytes: 0, onDeath: (_, left) => void deaths.push(left) });
+      await using engine = await openEngine({
+        threads: 1,
+        afterBytes: 0,
+        onDeath: (_, left) => void deaths.push(left),
+      });
       process.off("worker", onWorker);
       await using origin = await openTcpOrigin(echo);
       await using relayed = await openRelayed(origin.port, { carrier: engine });
@@ -32,10 +36,10 @@ test(
       client.write("x");
       await once(client, "data");
       while (relayed.bytes.download === 0) {
-      engine.look(); // it counts behind the call that sends
-      await delay(5);
-    }
-    const ended = outcome(client);
+        engine.look(); // it counts behind the call that sends
+        await delay(5);
+      }
+      const ended = outcome(client);
       void workers[0]?.terminate(); // noticed when it wakes up, within seconds
       assert.equal(await ended, "ECONNRESET");
       assert.deepEqual(deaths, [0]);
@@ -116,14 +120,14 @@ test(
     await exchange(100_000);
     assert.equal(asked, 0);
     set(false);
-    await delay(1); // the change is looked at behind the present turn of the event loop
-    await exchange(100_000);
-    assert.ok(asked >= 20, `${asked} pieces`); // ten of 10,000 bytes each way
+    // The thread hears of it a moment later; what moves until then is charged with the first piece.
+    let exchanges = 2;
+    for (; asked < 40; exchanges++) await exchange(100_000); // ten pieces of 10,000 bytes each way
     set(true);
     await exchange(100_000);
     client.end();
     while (relayed.settled === 0) await delay(1);
-    assert.deepEqual(charged, { upload: 300_000, download: 300_000 });
+    assert.deepEqual(charged, { upload: exchanges * 100_000, download: exchanges * 100_000 });
     assert.deepEqual(relayed.bytes, charged);
   },
 );
