@@ -23,7 +23,8 @@ export async function holdTraffic(
     using socket = openNetlink(KEY);
     const session = undo.use(await openNftables(KEY));
     await session.run(holdText(outputMark, localNetworks(socket)));
-    undo.defer(async () => void (await session.run(`delete table ${TABLE}`)));
+    // It goes with the session that owns it; a moment earlier where that takes its time.
+    undo.defer(() => session.run(`delete table ${TABLE}`).then(ignored, ignored));
     return undo.move();
   } catch (error) {
     log.warning(`${KEY}: traffic is not held back while the capture changes: ${messageOf(error)}`);
@@ -31,7 +32,10 @@ export async function holdTraffic(
   }
 }
 
-/** Pure. */
+/**
+ * Pure. The empty chain of NAT keeps the kernel translating what was redirected before: without any such chain the rest of
+ * a conversation would leave as it came, for the server that the proxy talks to.
+ */
 export function holdText(outputMark: number, local: readonly Prefix[]): string {
   const around = ([4, 6] as const).flatMap((family) => {
     const elements = prefixElements(local, family);
@@ -45,5 +49,13 @@ export function holdText(outputMark: number, local: readonly Prefix[]): string {
   const chain = (hook: string, rules: readonly string[]): string =>
     `chain ${hook} { type filter hook ${hook} priority -160; policy accept;\n${rules.join("\n")}\ncounter drop\n}\n`;
   const own = [`meta mark ${outputMark} accept`, 'oifname "lo" accept', ...link];
-  return `add table ${TABLE}\ndelete table ${TABLE}\ntable ${TABLE} {\nflags owner\n${chain("forward", passing)}${chain("output", [...own, ...passing])}}\n`;
+  const parts = [
+    "flags owner",
+    "chain prerouting { type nat hook prerouting priority -98; policy accept; }",
+    chain("forward", passing),
+    chain("output", [...own, ...passing]),
+  ];
+  return `add table ${TABLE}\ndelete table ${TABLE}\ntable ${TABLE} {\n${parts.join("\n")}\n}\n`;
 }
+
+function ignored(): void {}
