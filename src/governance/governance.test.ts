@@ -138,6 +138,20 @@ test("a quota overshoots by the piece that reaches it and no more", () => {
   core.apply(null);
 });
 
+test("whatever has been read, the piece that reaches a quota goes 64 KiB beyond it at most", () => {
+  const core = governed();
+  core.apply(settings({ global: policy({ quota: quota(10_000_000) }) }));
+  const meters = Array.from({ length: 8 }, () => core.session());
+  const arrived = 3_000_000; // in the kernel's buffers, as a relay thread sees it
+  for (let at = 0; !statusOf(core, "global").overQuota; at++) {
+    const meter = meters[at % meters.length];
+    meter?.charge("download", Math.min(arrived, meter.pieceBytes));
+  }
+  const { counters } = statusOf(core, "global");
+  assert.ok(counters.download - 10_000_000 <= 65_536, `${counters.download}`);
+  core.apply(null);
+});
+
 test("§11.3 a datagram that one of two policies refuses costs the other nothing and is not counted", () => {
   const core = governed();
   core.apply(

@@ -4,6 +4,12 @@ import type { Metadata } from "#core/session.ts";
 import type { Account } from "./account.ts";
 import type { Slot } from "#core/token-bucket.ts";
 import type { GovernedLedger } from "./ledger.ts";
+import type { PolicyState } from "./policy-state.ts";
+
+const NO_QUOTAS: readonly PolicyState[] = [];
+
+/** The piece that reaches a quota may go so far beyond it. */
+const LAST_PIECE_BYTES = 64 * 1024;
 
 /** A piece that was paid for and counted and is held back until its time. */
 interface Held {
@@ -47,7 +53,11 @@ export class GovernedMeter implements Meter {
   }
 
   get pieceBytes(): number {
-    return Math.min(pieceOf(this.#upload), pieceOf(this.#download));
+    const quotas = this.#account?.quotas ?? NO_QUOTAS;
+    let least = Math.min(pieceOf(this.#upload), pieceOf(this.#download));
+    for (let at = 0; at < quotas.length; at++)
+      least = Math.min(least, Math.max(LAST_PIECE_BYTES, (quotas[at] as PolicyState).leftBytes));
+    return least;
   }
 
   get free(): boolean {

@@ -2,7 +2,7 @@
 import type { Dimension, Policy, QuotaLimits } from "#core/policy.ts";
 import { RollingWindow, type StoredWindow } from "#core/rolling-window.ts";
 import { loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
-import { isOver } from "./quota.ts";
+import { isOver, leftBytes } from "./quota.ts";
 
 export class PolicyState {
   /** `<id>`; of an old generation `<id>@<generation>`. */
@@ -80,6 +80,12 @@ export class PolicyState {
     this.#moves = moves;
     this.journalFrom = -Infinity;
     this.touch();
+  }
+
+  /** Bytes until its quota is used up. */
+  get leftBytes(): number {
+    const { limits, window } = this;
+    return limits === null || window === null ? Number.MAX_SAFE_INTEGER : leftBytes(limits, window);
   }
 
   reset(nowSeconds: number): void {

@@ -15,6 +15,18 @@ export function isOver(
   );
 }
 
+/** How much may be used until the next cap is reached; negative where one was. */
+export function leftBytes(
+  { totalBytes, uploadBytes, downloadBytes }: QuotaLimits,
+  { upload, download }: Pick<RollingWindow, "upload" | "download">,
+): number {
+  let left = Number.MAX_SAFE_INTEGER;
+  if (totalBytes > 0) left = Math.min(left, totalBytes - upload - download);
+  if (uploadBytes > 0) left = Math.min(left, uploadBytes - upload);
+  if (downloadBytes > 0) left = Math.min(left, downloadBytes - download);
+  return left;
+}
+
 /** When the buckets that leave have brought usage below the caps, in Unix seconds; 0 where it is below. */
 export function freeAt(limits: QuotaLimits, window: RollingWindow): number {
   let { upload, download } = window;
