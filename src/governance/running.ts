@@ -7,7 +7,8 @@ import { openPolicyBook, type BookEntry } from "./policy-book.ts";
 import type { PolicyState } from "./policy-state.ts";
 import type { GovernanceSettings } from "./settings.ts";
 
-const TICK_MS = 1000;
+/** A crash may cost a second: less than that, so that a late timer and the medium have their time. */
+const TICK_MS = 750;
 
 export interface RunningParts {
   readonly settings: GovernanceSettings;
@@ -69,7 +70,7 @@ export class Running {
     return this.parts.books.states.get(policy.id) as PolicyState; // start() gave every policy one
   }
 
-  /** Each second: the open minute, or the ordinary commit when its time has come. Never throws. */
+  /** More often than each second: the open minute, or the ordinary commit when its time has come. Never throws. */
   tick(): void {
     this.#ledger.settle();
     const { checkpoint, books, settings } = this.parts;
