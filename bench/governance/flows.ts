@@ -37,8 +37,15 @@ export interface Written {
   readonly capped: { readonly first50Ms: number; readonly nextSecond: number } | null;
 }
 
-/** `block`: the value of `traffic-control`; targets 127.0.0.<n> are decided by the rule of that address. */
-export async function startLimited(block: string, probe: NodeJS.ProcessEnv = {}): Promise<LimitedCore> {
+/**
+ * `relay`: only what the portable pump writes can be seen by `probe`. `block`: the value of `traffic-control`; targets 127.0.0.<n> are
+ * decided by the rule of that address.
+ */
+export async function startLimited(
+  block: string,
+  probe: NodeJS.ProcessEnv = {},
+  relay: "auto" | "portable" = "auto",
+): Promise<LimitedCore> {
   const [mixed, controller] = (await freePorts(2)) as [number, number];
   const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
   const written = join(folder, "writes.json");
@@ -48,7 +55,7 @@ export async function startLimited(block: string, probe: NodeJS.ProcessEnv = {})
   await once(origin, "listening");
   const { port } = origin.address() as AddressInfo;
   const core = await startCore(
-    `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\nlog-level: info\nrules:\n` +
+    `relay: ${relay}\nmixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\nlog-level: info\nrules:\n` +
       `  - IP-CIDR,127.0.0.5/32,DIRECT\n  - MATCH,DIRECT\ntraffic-control:\n${block}\n`,
     {
       env: {

@@ -39,8 +39,11 @@ export interface OvershootResult {
   readonly nextSecond: number | null;
 }
 
-export async function measureOvershoot(connections: number): Promise<OvershootResult> {
-  await using limited = await startLimited(BLOCK, { WEIR_PROBE_CAP: String(CAP_BYTES) });
+export async function measureOvershoot(
+  connections: number,
+  relay: "auto" | "portable",
+): Promise<OvershootResult> {
+  await using limited = await startLimited(BLOCK, { WEIR_PROBE_CAP: String(CAP_BYTES) }, relay);
   await openAll(limited, connections);
   await reached(limited);
   await delay(1200);
@@ -55,10 +58,8 @@ export async function measureOvershoot(connections: number): Promise<OvershootRe
 
 /** Is it known after the restart that the quota was used up, when the process was killed `killMs` after that? */
 export async function survivesKill(connections: number, killMs: number): Promise<boolean> {
-  await using limited = await startLimited(BLOCK, {
-    WEIR_PROBE_CAP: String(CAP_BYTES),
-    WEIR_PROBE_KILL_MS: String(killMs),
-  });
+  const probe = { WEIR_PROBE_CAP: String(CAP_BYTES), WEIR_PROBE_KILL_MS: String(killMs) };
+  await using limited = await startLimited(BLOCK, probe, "portable");
   await openAll(limited, connections);
   await limited.core.exited;
   const text = readFileSync(join(limited.core.home, "config.yaml"), "utf8");
@@ -84,7 +85,7 @@ async function reached({ controller }: LimitedCore): Promise<void> {
 export async function run(out: (line: string) => void, budget: number): Promise<void> {
   for (const connections of [1, 50]) {
     const results: OvershootResult[] = [];
-    for (let at = 0; at < budget; at++) results.push(await measureOvershoot(connections));
+    for (let at = 0; at < budget; at++) results.push(await measureOvershoot(connections, "portable"));
     const worst = (of: (result: OvershootResult) => number | null) =>
       Math.max(...results.map((result) => of(result) ?? Number.NaN));
     out(
@@ -92,6 +93,12 @@ export async function run(out: (line: string) => void, budget: number): Promise<
         `${(worst(({ countedBytes }) => countedBytes) / 1024 / connections).toFixed(1)} KiB a connection too much, ` +
         `in the 50 ms after the cap ${(worst(({ first50Ms }) => first50Ms) / 1024 / connections).toFixed(1)} KiB a connection, ` +
         `in the second after that ${worst(({ nextSecond }) => nextSecond).toFixed(2)}× what the overage rate allows`,
+    );
+    const threads: number[] = [];
+    for (let at = 0; at < budget; at++)
+      threads.push((await measureOvershoot(connections, "auto")).countedBytes);
+    out(
+      `10 MB quota, ${connections} connections, by relay threads: ${(Math.max(...threads) / 1024 / connections).toFixed(1)} KiB a connection too much`,
     );
     let kept = 0;
     for (let at = 0; at < budget; at++) if (await survivesKill(connections, 100)) kept++;

@@ -26,7 +26,8 @@ export async function measureRate(
   spanMs: number,
 ): Promise<RateResult> {
   const limit = bitsPerSecond === 0 ? "" : `, ${direction}-bps: ${bitsPerSecond}`;
-  await using limited = await startLimited(`  enabled: true\n  global: { id: all${limit} }`);
+  const block = `  enabled: true\n  global: { id: all${limit} }`;
+  await using limited = await startLimited(block, {}, "portable"); // whose writes can be seen
   const all = new Receiver(spanMs);
   const shares = Array.from({ length: flows }, () => 0);
   const opened = shares.map((_, at) =>
