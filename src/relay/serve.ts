@@ -7,7 +7,7 @@ import type { StreamSession } from "#core/session.ts";
 import type { Sniffer } from "#core/sniffer.ts";
 import { parseIp } from "#net/ip.ts";
 import type { Carrier } from "./carrier.ts";
-import type { LiveTable } from "./live-table.ts";
+import type { LiveEntry, LiveTable } from "./live-table.ts";
 import type { LoopGuard } from "./loop-guard.ts";
 import { relay } from "./pump.ts";
 import { dialFailed, matched } from "./session-log.ts";
@@ -32,17 +32,38 @@ export interface ServeEnv {
 
 /** Never rejects: whatever goes wrong belongs to this conversation. */
 export async function serve(session: StreamSession, env: ServeEnv): Promise<void> {
+  const entry = env.live.open(session.metadata); // visible in /connections until the end
+  return finish(begin(session, env, entry), entry);
+}
+
+/** What is left of a conversation once its bytes move. */
+interface Going {
+  readonly ended: Promise<void>;
+  readonly owned: DisposableStack;
+}
+
+/** Waits without the session and its streams in reach: a carrier may have done with them, and there are thousands. */
+async function finish(beginning: Promise<Going | null>, entry: LiveEntry): Promise<void> {
+  using _entry = entry;
+  const going = await beginning;
+  if (going === null) return;
+  using _owned = going.owned;
+  await going.ended;
+}
+
+/** From accept to the first byte. Null: the conversation is over. */
+async function begin(session: StreamSession, env: ServeEnv, entry: LiveEntry): Promise<Going | null> {
   const { metadata, stream } = session;
-  const { flows, ledger, live, log, loops, router, sniffer } = env;
-  using entry = live.open(metadata); // visible in /connections until the scope ends
+  const { flows, ledger, log, loops, router, sniffer } = env;
   const { signal } = entry;
   const onGone = (): void => entry.close(); // a client that hangs up ends the dial
   let decision: Decision | null = null;
   let isDialled = false;
+  using owned = new DisposableStack();
   stream.on("error", onGone);
   stream.once("close", onGone);
   try {
-    if (stream.destroyed) return;
+    if (stream.destroyed) return null;
     const reading = sniffer === null ? null : sniffer.readStream(session, signal);
     const sniffed = reading === null ? null : await reading;
     decision = entry.decision = await router.route(metadata, signal, sniffed);
@@ -52,24 +73,25 @@ export async function serve(session: StreamSession, env: ServeEnv): Promise<void
     reportDial(decision, null);
     isDialled = true;
     entry.dialled(remote);
-    using _ = loops.watch(decision, remote);
+    owned.use(loops.watch(decision, remote));
     flows.connected(metadata, decision, () => parseIp(entry.remoteAddress));
     log.info(() => matched(metadata, entry.decision as Decision));
-    using meter = ledger.open(metadata, decision); // never throws; a failed dial is no session
+    const meter = owned.use(ledger.open(metadata, decision)); // never throws; a failed dial is no session
     session.reply(null);
     const onBytes = entry.count.bind(entry);
     const instead = decision.destination.port === HTTP_PORT ? (meter.redirect ?? null) : null;
     if (instead !== null) {
       remote.destroy();
-      return await redirect(stream, instead);
+      return { ended: redirect(stream, instead), owned: owned.move() };
     }
     stream.off("close", onGone); // from here the relay knows better: an end both ways is no fault
-    await relay(stream, remote, meter, { ...env, signal, onBytes });
+    const ended = relay(stream, remote, meter, { ...env, signal, onBytes });
+    return { ended, owned: owned.move() };
   } catch (error) {
     if (decision !== null && !isDialled) reportDial(decision, error);
     session.reply(dialFailed(log, metadata, decision, error));
     await flush(stream);
-  } finally {
     stream.destroy();
+    return null;
   }
 }

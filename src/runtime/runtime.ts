@@ -122,19 +122,22 @@ export class Runtime {
     const passed = this.#users.enter(arrived);
     const served =
       typeof passed === "string" ? refuse(arrived, passed, this.#env.log) : this.#servePassed(passed);
-    void served.finally(() => {
-      if (arrived.network === "tcp") arrived.ended?.();
-      this.#sessions.leave();
-    });
+    void this.#leaveAfter(served, arrived.network === "tcp" ? arrived.ended : undefined);
   }
 
-  async #servePassed({ session, leave }: Passed): Promise<void> {
-    try {
-      if (session.network === "tcp") await serve(session, this.#env);
-      else await serveDatagrams(session, { ...this.#env, idleMs: session.idleMs ?? UDP_IDLE_MS });
-    } finally {
-      leave();
-    }
+  /** Keeps nothing of the session: its streams may go long before it ends. */
+  async #leaveAfter(served: Promise<void>, ended: (() => void) | undefined): Promise<void> {
+    await served;
+    ended?.();
+    this.#sessions.leave();
+  }
+
+  #servePassed({ session, leave }: Passed): Promise<void> {
+    const served =
+      session.network === "tcp"
+        ? serve(session, this.#env)
+        : serveDatagrams(session, { ...this.#env, idleMs: session.idleMs ?? UDP_IDLE_MS });
+    return served.finally(leave);
   }
 
   /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
