@@ -30,6 +30,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   controller,
   users,
   transparent,
+  kernelDirect,
 ];
 
 const wanted = process.argv.slice(2);
