@@ -53,13 +53,19 @@ function headerInto(out: Buffer, at: number, command: number, streamId: number, 
   out.writeUInt16BE(length, at + 5);
 }
 
-/** Payload as PSH frames, cut where the length field ends. */
+/** Payload as PSH frames, cut into equal parts where one frame cannot hold it; copied once. */
 export function encodeData(streamId: number, data: Buffer): Buffer {
-  if (data.length <= MAX_DATA) return encodeFrame(PSH, streamId, data);
-  const frames: Buffer[] = [];
-  for (let from = 0; from < data.length; from += MAX_DATA)
-    frames.push(encodeFrame(PSH, streamId, data.subarray(from, from + MAX_DATA)));
-  return Buffer.concat(frames);
+  const count = Math.max(1, Math.ceil(data.length / MAX_DATA));
+  const partBytes = Math.ceil(data.length / count);
+  const out = Buffer.allocUnsafe(data.length + count * HEADER_BYTES);
+  let end = 0;
+  for (let from = 0; from < data.length || from === 0; from += partBytes || 1) {
+    const part = data.subarray(from, from + partBytes);
+    headerInto(out, end, PSH, streamId, part.length);
+    out.set(part, end + HEADER_BYTES);
+    end += HEADER_BYTES + part.length;
+  }
+  return out;
 }
 
 /** A frame of padding: `size` zeros behind the header. */
