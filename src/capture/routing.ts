@@ -5,9 +5,11 @@ import type { Log } from "#core/log.ts";
 import {
   addRoute,
   addRule,
+  addUnreachable,
   deleteRoute,
   deleteRules,
   eachRoute,
+  listLinks,
   listRules,
   SystemError,
   type IpRule,
@@ -70,7 +72,7 @@ export class Routing implements Disposable {
   /** Writes anew what somebody else took away (a firewall or network manager that starts again). Never throws. */
   keep(): void {
     try {
-      if (this.#look() === this.#shown) return;
+      if (this.#look() === this.#shown || this.#hasLostDevice()) return;
       this.#log.warning("auto-route: ip rules or routes were changed from outside, they are written anew");
       this.#apply();
     } catch (error) {
@@ -82,12 +84,22 @@ export class Routing implements Disposable {
     clearRouting(this.#socket, this.#plan.options);
   }
 
+  /** Whoever holds it will notice, too, and make everything anew. */
+  #hasLostDevice(): boolean {
+    return !listLinks(this.#socket).some(({ index }) => index === this.#plan.device.index);
+  }
+
   #apply(): void {
     const { options, device } = this.#plan;
     clearRouting(this.#socket, options);
-    for (const family of FAMILIES)
-      for (const prefix of tableRoutes(this.#plan, family))
-        addRoute(this.#socket, family, options.tableIndex, prefix, device.index);
+    for (const family of FAMILIES) {
+      const prefixes = tableRoutes(this.#plan, family);
+      for (const prefix of prefixes) addRoute(this.#socket, family, options.tableIndex, prefix, device.index);
+      // Somebody deletes the device: until we have noticed, what is marked for it must not leave past it. Marks end with
+      // nftables' table, so after a crash this refuses nothing.
+      if (options.autoRedirect && prefixes.length > 0)
+        addUnreachable(this.#socket, family, options.tableIndex);
+    }
     for (const rule of this.#rules) addRule(this.#socket, rule);
     this.#shown = this.#look();
   }

@@ -14,7 +14,14 @@ export { loosenReversePath } from "./linux/reverse-path.ts";
 export { addAddress, deleteAddress, listAddresses, type LinkAddress } from "./linux/netlink/addresses.ts";
 export { findLink, listLinks, setLink, type Link, type LinkChange } from "./linux/netlink/links.ts";
 export type { NetlinkSocket } from "./linux/netlink/socket.ts";
-export { addRoute, deleteRoute, eachRoute, MAIN_TABLE, type Route } from "./linux/netlink/routes.ts";
+export {
+  addRoute,
+  addUnreachable,
+  deleteRoute,
+  eachRoute,
+  MAIN_TABLE,
+  type Route,
+} from "./linux/netlink/routes.ts";
 export { addRule, deleteRules, listRules, type IpRule, type ShownRule } from "./linux/netlink/rules.ts";
 
 /** A socket for requests; the caller owns it. `key` is the configuration key that needs it. Throws `ConfigError`. */

@@ -253,6 +253,7 @@ export class Tuns implements AsyncDisposable {
       socketOptions: () => this.#socketOptions(),
       openEgress: (settings, device) => this.#openEgress(settings, device),
       openCapture: (plan) => openCapture(plan, { log }),
+      hold: async ({ capture }) => (capture.autoRedirect ? holdTraffic(capture, log) : null),
       openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
       prefixesOf: (names) =>
         names.flatMap((name) => this.#lists?.ruleProviders.all.get(name)?.networks ?? []),

@@ -22,6 +22,8 @@ export interface TunEnv extends IntakeEnv, EchoEnv {
   /** What sockets that leave must have while traffic is captured; in force before it is, until after. */
   readonly openEgress: (settings: TunSettings, device: string) => AsyncDisposable;
   readonly openCapture: (plan: CapturePlan) => Promise<Capture>;
+  /** Until it is disposed nothing new passes by a TUN that is made anew; null: nothing is held. */
+  readonly hold: (settings: TunSettings) => Promise<AsyncDisposable | null>;
   /** Lets the kernel forward some traffic by itself; null: none. Ends before the capture. */
   readonly openBypass: (
     settings: TunSettings,
@@ -44,6 +46,7 @@ export class Tun implements AsyncDisposable {
   #active = false;
   #closed = false;
   #rebuild: NodeJS.Timeout | null = null;
+  #held: AsyncDisposable | null = null;
   #rebuilding: Promise<void> = Promise.resolve();
   #updating: Promise<void> = Promise.resolve();
 
@@ -107,6 +110,7 @@ export class Tun implements AsyncDisposable {
     this.#closed = true;
     if (this.#rebuild !== null) clearTimeout(this.#rebuild);
     await this.#rebuilding;
+    await this.#release();
     const parts = this.#parts;
     this.#parts = null;
     await parts?.[Symbol.asyncDispose]();
@@ -120,6 +124,7 @@ export class Tun implements AsyncDisposable {
   }
 
   async #leave(parts: Parts | null): Promise<void> {
+    this.#held = await this.#env.hold(this.settings);
     await parts?.[Symbol.asyncDispose]();
     this.#rebuildIn(REBUILD_MS);
   }
@@ -139,6 +144,13 @@ export class Tun implements AsyncDisposable {
       this.#env.log.error(`[TUN] ${messageOf(error)}; trying again`);
       this.#rebuildIn(Math.min(delayMs * 2, MOST_REBUILD_MS));
     }
+    await this.#release(); // also where it failed: without us traffic goes by itself
+  }
+
+  async #release(): Promise<void> {
+    const held = this.#held;
+    this.#held = null;
+    await held?.[Symbol.asyncDispose]();
   }
 }
 

@@ -22,7 +22,7 @@ const node = [process.execPath, "--disable-warning=ExperimentalWarning"];
 
 const url = (host: string) => `http://${host.includes(":") ? `[${host}]` : host}/`;
 const curl = (netns: Netns, host: string, ...before: readonly string[]) =>
-  netns.run(...before, "curl", "-sS", "--max-time", "3", url(host));
+  netns.run(...before, "curl", "-sS", "--max-time", "5", url(host));
 /** One TCP connection, one UDP datagram, one ping; failures show in what did not arrive. */
 async function knock({ nearIn }: Transit, netns: Netns, host: string): Promise<void> {
   const quietly = (work: Promise<unknown>) => work.catch(() => undefined);
@@ -179,6 +179,7 @@ test(
   async (t) => {
     await using row = await openTransit("crash");
     const { client, router } = row;
+    for (const host of FAR) await curl(client, host); // neighbours have found each other, which takes IPv6 a while
     const first = await startStandIn(router, {});
     await first.kill();
     const startedMs = performance.now();

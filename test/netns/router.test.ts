@@ -116,9 +116,11 @@ test(
   async (t) => {
     await using row = await openTransit("steady");
     const { client, router, arrivals } = row;
+    // Not before: what began then may go on as it began.
+    await using core = await start(row, example);
     await using hammer = talkTo(client, [process.execPath, join(here, "..", "support", "hammer.ts"), ...FAR]);
-    const begun = async (): Promise<number> => {
-      hammer.say("?");
+    const begun = async (word = "?"): Promise<number> => {
+      hammer.say(word);
       return Number((await hammer.hear()).split(" ")[1]);
     };
     /** Until so many more connections have been begun. */
@@ -126,21 +128,18 @@ test(
       for (const enough = (await begun()) + more; (await begun()) < enough;)
         await new Promise((resolve) => setTimeout(resolve, 20));
     };
-    await after(20);
-    assert.ok((await arrivals.list()).some(isTheClients), "without weir the client's address is seen");
-    await using core = await start(row, example);
-    // What was on its way when the rules came into force may still arrive.
-    await after(20);
-    await arrivals.forget();
-    const first = await begun();
+    const first = await begun("last");
+    const shows = async (from: number, pattern: RegExp): Promise<void> => {
+      for (const endMs = Date.now() + 60_000; !pattern.test(core.output().slice(from));) {
+        assert.ok(Date.now() < endMs, core.output().slice(from));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    };
     const reload = async (text: string, shown: RegExp): Promise<void> => {
       const before = core.output().length;
       writeFileSync(join(core.home, "config.yaml"), text);
       process.kill(core.pid, "SIGHUP");
-      for (const endMs = Date.now() + 60_000; !shown.test(core.output().slice(before));) {
-        assert.ok(Date.now() < endMs, core.output().slice(before));
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
+      await shows(before, shown);
       await after(20);
     };
     await t.test("reloads: the same, other rules, a bad one", async () => {
@@ -155,6 +154,14 @@ test(
       assert.deepEqual((await arrivals.list()).filter(isTheClients), []);
     });
     t.diagnostic(`${(await begun()) - first} connections and as many datagrams, none past weir`);
+    await t.test("somebody deletes the device", async () => {
+      const before = core.output().length;
+      await router.ip("link delete weir0");
+      await shows(before, /is made anew/);
+      await shows(before, /listening on weir0/);
+      await after(20);
+      assert.deepEqual((await arrivals.list()).filter(isTheClients), []);
+    });
     await t.test("after the stop everything is direct, and nothing is left", async () => {
       assert.equal(await core.stop(), 0);
       assert.equal(await traces(router), "");

@@ -1,4 +1,4 @@
-/** `node hammer.ts <host> …`: new TCP connections and datagrams of new sockets all the time; each line of input is answered with how many there were. */
+/** `node hammer.ts <host> …`: new TCP connections and datagrams of new sockets all the time; each line of input is answered with how many there were, `last` begins lasting ones, too. */
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
@@ -19,7 +19,6 @@ function lasting(host: string): void {
   });
 }
 
-for (const host of hosts) lasting(host);
 setInterval(() => {
   for (const host of hosts) {
     begun++;
@@ -30,5 +29,8 @@ setInterval(() => {
     udp.send("new", 7, host, () => udp.close());
   }
 }, EVERY_MS);
-for await (const _line of createInterface(process.stdin)) console.log(`begun ${begun}`);
+for await (const line of createInterface(process.stdin)) {
+  if (line === "last") for (const host of hosts) lasting(host);
+  console.log(`begun ${begun}`);
+}
 process.exit();

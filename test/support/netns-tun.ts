@@ -77,6 +77,7 @@ const tun = await Tun.open(settings, {
   socketOptions: () => null,
   openEgress: () => ({ async [Symbol.asyncDispose]() {} }),
   openCapture: () => Promise.reject(new Error("there is none")),
+  hold: async () => null,
   openBypass: async () => null,
   prefixesOf: () => [],
   nowMs: () => performance.now() + skippedMs,

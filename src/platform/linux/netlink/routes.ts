@@ -23,6 +23,7 @@ const RTA_PRIORITY = 6;
 const RTA_MULTIPATH = 9;
 const RTA_TABLE = 15;
 const RTN_UNICAST = 1;
+const RTN_UNREACHABLE = 7;
 const RTPROT_STATIC = 4;
 const RT_SCOPE_UNIVERSE = 0;
 const RT_SCOPE_LINK = 253;
@@ -30,6 +31,7 @@ const RT_SCOPE_LINK = 253;
 const RTM_F_CLONED = 0x200;
 
 export const MAIN_TABLE = 254;
+const LAST_METRIC = 0xffff_fffe;
 
 export interface Route {
   readonly family: 4 | 6;
@@ -81,6 +83,16 @@ export function addRoute(
   link: number,
 ): void {
   change(socket, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, family, table, destination, link);
+}
+
+/** What no other route of the table takes is refused. */
+export function addUnreachable(socket: NetlinkSocket, family: 4 | 6, table: number): void {
+  const head = header(family, 0, table);
+  head[5] = RTPROT_STATIC;
+  head[7] = RTN_UNREACHABLE;
+  const parts = [head, attribute32(RTA_TABLE, table), attribute32(RTA_PRIORITY, LAST_METRIC)];
+  const flags = NLM_F_CREATE | NLM_F_REPLACE;
+  socket.request(`add the last route of table ${table}`, RTM_NEWROUTE, flags, Buffer.concat(parts));
 }
 
 /** Throws `SystemError`: ESRCH where there is no such route. */
