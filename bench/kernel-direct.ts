@@ -24,16 +24,18 @@ const REPEAT = 1_000_000;
 
 const CLASSIFIER =
   "kernel-direct-ebpf: true, kernel-direct-ebpf-interfaces: [down0], kernel-direct-ebpf-required: true";
-const SUBJECTS: Readonly<Record<string, string | null>> = {
-  "plain forwarding": null,
-  nftables: "",
-  "classifier, DIRECT mark": CLASSIFIER,
-  "classifier, both marks": `${CLASSIFIER}, kernel-direct-ebpf-proxy: true`,
-  "classifier, redirect": `${CLASSIFIER}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-redirect: true`,
-};
+const SUBJECTS: readonly { readonly name: string; readonly tun: string }[] = [
+  { name: "nftables", tun: "" },
+  { name: "classifier, DIRECT mark", tun: CLASSIFIER },
+  { name: "classifier, both marks", tun: `${CLASSIFIER}, kernel-direct-ebpf-proxy: true` },
+  {
+    name: "classifier, redirect",
+    tun: `${CLASSIFIER}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-redirect: true`,
+  },
+];
 
 const config = (tun: string) => `
-log-level: warning
+log-level: info
 dns: { enable: true, enhanced-mode: redir-host, nameserver: ["192.0.2.2"] }
 hosts: { far.test: ${FAR} }
 tun: { enable: true, auto-route: true, auto-redirect: true, auto-detect-interface: false, kernel-direct: true, ${tun} }
@@ -54,27 +56,28 @@ async function throughput(out: (line: string) => void): Promise<void> {
   const server = [...row.origin.prefix, "iperf3", "-s"];
   const child = spawn(server[0] as string, server.slice(1), { stdio: "ignore" });
   try {
-    const figures = new Map<string, number[]>();
+    const figures = new Map(
+      SUBJECTS.map(({ name }) => [name, { gbits: [] as number[], ratios: [] as number[] }]),
+    );
     for (let round = 0; round < ROUNDS; round++)
-      for (const [name, tun] of Object.entries(SUBJECTS)) {
-        const gbits = await measure(row, tun);
-        figures.set(name, [...(figures.get(name) ?? []), gbits]);
+      for (const { name, tun } of SUBJECTS) {
+        // Plain forwarding right before and right after, because the machine has moods.
+        const before = await iperf(row);
+        const gbits = await bypassed(row, tun);
+        const after = await iperf(row);
+        figures.get(name)?.gbits.push(gbits);
+        figures.get(name)?.ratios.push((2 * gbits) / (before + after));
       }
-    const plain = figures.get("plain forwarding") as number[];
-    for (const [name, all] of figures) {
-      const ratios = all.map((gbits, round) => gbits / (plain[round] as number));
-      out(`${name}: ${median(all).toFixed(2)} Gbit/s, ${median(ratios).toFixed(3)} of plain forwarding`);
-    }
+    for (const [name, { gbits, ratios }] of figures)
+      out(`${name}: ${median(gbits).toFixed(2)} Gbit/s, ${median(ratios).toFixed(3)} of plain forwarding`);
   } finally {
     child.kill("SIGKILL");
     await once(child, "exit");
   }
 }
 
-async function measure(row: Transit, tun: string | null): Promise<number> {
-  if (tun === null) return iperf(row);
-  const core = await startCore(config(tun), { prefix: row.router.prefix });
-  await using _ = core;
+async function bypassed(row: Transit, tun: string): Promise<number> {
+  await using core = await startCore(config(tun), { prefix: row.router.prefix });
   await row.client.run("dig", "+short", "@203.0.113.1", "far.test");
   const gbits = await iperf(row);
   await core.stop();
