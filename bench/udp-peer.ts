@@ -18,7 +18,7 @@ export interface UdpTask {
 
 const HOST = "127.0.0.1" as Ip;
 const BURST = 64;
-const WINDOW = 512;
+const WINDOW = 256; // what the receive buffers of a system with defaults hold
 /** Without news for so long everything under way is taken for lost. */
 const LOST_MS = 20;
 

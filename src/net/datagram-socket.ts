@@ -14,6 +14,9 @@ import {
 import { datagramDescriptorOf } from "./datagram-descriptor.ts";
 import { bytesOfIp, familyOf, ipFromBytes, socketIp } from "./ip.ts";
 
+/** To be asked for with every socket: a burst must find room while the event loop is busy. The system may give less. */
+export const BUFFERS = { recvBufferSize: 1024 * 1024, sendBufferSize: 1024 * 1024 };
+
 /** `payload` belongs to the receiver. */
 export type OnDatagram = (payload: Buffer, from: Endpoint) => void;
 

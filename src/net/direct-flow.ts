@@ -5,7 +5,7 @@ import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
 import type { SocketMaker } from "#platform/socket-maker.ts";
 import { addressesOf, allows } from "./addresses.ts";
 import type { Families } from "./addresses.ts";
-import type { DatagramSocket, DatagramSockets } from "./datagram-socket.ts";
+import { BUFFERS, type DatagramSocket, type DatagramSockets } from "./datagram-socket.ts";
 import { familyOf } from "./ip.ts";
 
 export interface DirectFlowOptions {
@@ -116,6 +116,7 @@ export class DirectFlow implements DatagramFlow {
     const socket = createSocket({
       type: family === 4 ? "udp4" : "udp6",
       ipv6Only: family === 6,
+      ...BUFFERS,
       // Addresses are always literal; the runtime's own look-up would cost a turn of the loop per datagram.
       lookup: (address, _, callback) => callback(null, address, family),
     });

@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import { describe, type Arrival } from "#net/accept.ts";
-import type { DatagramSocket, DatagramSockets } from "#net/datagram-socket.ts";
+import { BUFFERS, type DatagramSocket, type DatagramSockets } from "#net/datagram-socket.ts";
 import { familyOf } from "#net/ip.ts";
 import { UdpClients } from "#net/udp-clients.ts";
 import { Refusal } from "#protocols/mixed/front.ts";
@@ -26,7 +26,7 @@ export async function openAssociation(
   { env, datagrams }: { readonly env: InboundEnv; readonly datagrams: DatagramSockets },
 ): Promise<void> {
   const { ip } = arrival.local;
-  const socket = createSocket({ type: familyOf(ip) === 6 ? "udp6" : "udp4", lookup: literally });
+  const socket = createSocket({ type: familyOf(ip) === 6 ? "udp6" : "udp4", lookup: literally, ...BUFFERS });
   try {
     const listening = once(socket, "listening"); // comes within `bind`, as no name is looked up
     socket.bind({ address: ip, port: 0, exclusive: true });
