@@ -12,7 +12,7 @@ import { openTransportServer } from "#transport/server.ts";
 import type { InboundOptions } from "./options.ts";
 import { DEFAULT_SCHEME, type PaddingScheme, parseScheme } from "./padding.ts";
 import { ServerSession, type ServerStream } from "./server-session.ts";
-import { type UserTable, userTable } from "./users.ts";
+import { AnyTlsTable, type UserTable } from "./users.ts";
 import { HASH_BYTES } from "./wire.ts";
 
 const PREAMBLE_TIMEOUT_MS = 30_000;
@@ -20,7 +20,8 @@ const PREAMBLE_TIMEOUT_MS = 30_000;
 /** Throws `ConfigError`: users that cannot be told apart, nothing that hides the traffic and no `allow-insecure`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { name, files, log } = env;
-  const tableOf = (users: readonly User[]) => userTable(users, `listener ${name}`);
+  const nobody = AnyTlsTable.empty(); // all tables of the listener share its key, so that who stays is known as the same
+  const tableOf = (users: readonly User[]) => nobody.changed({ gone: [], come: users }, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
   const shell = new ManagedShell(env, {
     type: "AnyTLS",
