@@ -57,7 +57,8 @@ export async function openTransportServer(
     if (carriers.bare) return on(secured);
     const { stream } = secured;
     const carry = (carried: Duplex): void => on({ ...secured, stream: carried, bypass: null });
-    if (carriers.http2 !== null && (await isHttp2(secured, carriers.http1 !== null))) return serveHttp2(stream, carriers.http2, carry);
+    if (carriers.http2 !== null && (await isHttp2(secured, carriers.http1 !== null)))
+      return serveHttp2(stream, carriers.http2, carry);
     const { upgrade, http1 } = carriers;
     if (http1 !== null && (upgrade === null || carriers.ownsPath(await peekPath(stream))))
       return http1(stream, carry);
