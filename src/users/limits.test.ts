@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ApiError } from "#core/errors.ts";
 import type { Meter } from "#core/meter.ts";
 import type { Session } from "#core/session.ts";
-import type { LimitsChange, UserDetailView } from "#core/users.ts";
+import type { LimitsChange, UserDetailView, UserView } from "#core/users.ts";
 import { Bench, type FakeInbound, listener, metadataOf } from "../../test/support/users-bench.ts";
 import { changedLimits, NO_LIMITS } from "./limits.ts";
 
@@ -127,6 +127,32 @@ test("a window lets in again what has left it; another period begins anew, more 
   assert.equal(house.standing, "limited", "usage stays with the window's length, however it is written");
   house.limit({ quota: { totalBytes: 500, reset: "day" } });
   assert.deepEqual([house.standing, house.user.quota?.uploadBytes], ["active", 0]);
+});
+
+test("where a listener cannot be told of a limit nobody is let in anywhere, whoever else turns", () => {
+  using house = new House();
+  const bob = house.admin.users("side")[0] as UserView;
+  const expiresAtMs = house.nowMs + 1000;
+  house.limit({ expiresAtMs });
+  house.admin.update(bob.id, { revision: bob.revision, limits: { expiresAtMs } });
+  house.admin.create({ inbound: "side", name: "carol", revision: house.revision("side") });
+  house.edge.failures = 1;
+  house.pass(1000);
+  assert.deepEqual([house.users.admin, house.edge.users, house.side.users], [null, [], []]);
+});
+
+test("a reset that the listener refuses leaves what was counted, in the file too", () => {
+  using house = new House();
+  house.limit({ quota: { totalBytes: 1000, reset: "month" } });
+  house.meter().charge("upload", 1500);
+  house.pass(200);
+  house.edge.failures = 1;
+  assert.throws(() => house.admin.resetTraffic(house.id, house.revision("edge")), /no/);
+  const counted = () => [house.user.uploadBytes, house.user.quota?.uploadBytes, house.user.standing];
+  assert.deepEqual(counted(), [1500, 1500, "limited"]);
+  house.restart();
+  house.adopt([listener("edge"), listener("side")]);
+  assert.deepEqual(counted(), [1500, 1500, "limited"]);
 });
 
 test("expiry follows the clock both ways", () => {

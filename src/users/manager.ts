@@ -3,9 +3,8 @@
  * overlap: build the next book, check it, write it to the state file, hand it to the listener, make it the present one.
  */
 import { randomUUID } from "node:crypto";
-import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
+import { ApiError, ConfigError } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
-import type { Log } from "#core/log.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type {
   ManagedInboundView,
@@ -18,9 +17,10 @@ import type {
   UserView,
 } from "#core/users.ts";
 import { Store } from "#store/backup.ts";
-import { type Change, ConflictError } from "#store/kv.ts";
+import type { Change } from "#store/kv.ts";
 import { Allowance } from "./allowance.ts";
-import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter } from "./counters.ts";
+import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
+import { Keeper, type KeeperEnv } from "./keeper.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { decodeState, encodeListener, encodeUser, LISTENERS, PARTS, USERS } from "./records.ts";
 import { barOf, type Found, Roster, type RosterEnv, type Turned } from "./roster.ts";
@@ -30,17 +30,11 @@ import { newToken } from "./tokens.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
-export interface ManagerEnv extends RosterEnv {
-  readonly log: Log;
+export interface ManagerEnv extends RosterEnv, KeeperEnv {
   readonly protocols: readonly Protocol[];
   /** A listener could be neither changed nor put back: nobody must be let in any more. */
   readonly onFailure: (error: unknown) => void;
 }
-
-/** Users written in one go by a checkpoint, so that the event loop is not held up: some 15 ms. */
-const BATCH = 200;
-/** How long the backup may lack counters; it never lacks a change. */
-const BACKUP_MS = 5 * 60_000;
 
 /** One user's change: what was, what will be, and counters that replace the user's. */
 interface Step {
@@ -52,14 +46,12 @@ interface Step {
 export class Manager implements UserAdmin {
   readonly roster: Roster;
   readonly #env: ManagerEnv;
-  readonly #store: Store;
-  #backedUpAtMs: number;
+  readonly #keeper: Keeper;
 
   private constructor(env: ManagerEnv, settings: UsersSettings, store: Store) {
     this.#env = env;
-    this.#store = store;
     this.roster = new Roster(env, settings, decodeState(store.entries(LISTENERS), store.entries(USERS)));
-    this.#backedUpAtMs = env.monotonicMs();
+    this.#keeper = new Keeper(store, this.roster, env);
   }
 
   /** Throws `StoreError`. Nothing is managed before `configure`. */
@@ -91,31 +83,44 @@ export class Manager implements UserAdmin {
     const changes: Change[] = [];
     const next = new Map<string, UserBook>();
     const barred = new Set<string>();
-    for (const listener of settings.listeners) {
-      const known = roster.books.get(listener.name);
-      if (known !== undefined && known.protocol !== listener.protocol)
-        throw new ConfigError(
-          `svc: the state file has listener ${listener.name} as ${known.protocol}, the configuration as ${listener.protocol}`,
-        );
-      const seeded = known ?? seedBook(listener, nowMs);
+    const present = settings.listeners.map((listener) => this.#bookOf(listener, nowMs)); // before anybody hears of it
+    for (const seeded of present) {
+      const { listener } = seeded;
       for (const user of seeded.users.values())
-        if (user.limits !== NO_LIMITS && barOf(this.#counted(listener.name, user), nowMs) !== null)
+        if (user.limits !== NO_LIMITS && barOf(this.#counted(listener, user), nowMs) !== null)
           barred.add(user.id);
-      const inbound = running.find(({ name }) => name === listener.name);
+      const inbound = running.find(({ name }) => name === listener);
       inbound?.replaceUsers(books.activeUsers(seeded, barred));
       const book = inbound === undefined ? seeded : { ...seeded, appliedRevision: seeded.revision };
-      next.set(listener.name, book);
-      changes.push({ part: LISTENERS, key: listener.name, value: encodeListener(book) });
-      if (known === undefined)
+      next.set(listener, book);
+      changes.push({ part: LISTENERS, key: listener, value: encodeListener(book) });
+      if (!roster.books.has(listener))
         for (const user of book.users.values())
           changes.push({ part: USERS, key: user.id, value: encodeUser(book, user, NO_TRAFFIC) });
     }
-    const { counters } = roster;
-    this.#store.commit([...changes, ...this.#unsaved(counters.changed)], { backup: true });
-    counters.saved([...counters.changed]);
+    this.#keeper.keepAll(changes);
     roster.settings = settings;
     roster.barred = barred;
     this.#take(settings, next);
+  }
+
+  /** As the file has it, or the first one. */
+  #bookOf(listener: ManagedListener, nowMs: number): UserBook {
+    const known = this.roster.books.get(listener.name);
+    if (known !== undefined && known.protocol !== listener.protocol)
+      throw new ConfigError(
+        `svc: the state file has listener ${listener.name} as ${known.protocol}, the configuration as ${listener.protocol}`,
+      );
+    return known ?? seedBook(listener, nowMs);
+  }
+
+  /** Gives listeners the users that they have at present; none where they are not managed. Throws what a listener does. */
+  putBack(inbounds: readonly ManagedInbound[]): void {
+    const { listeners, books: all, barred } = this.roster;
+    for (const inbound of inbounds) {
+      const book = listeners.has(inbound.name) ? all.get(inbound.name) : undefined;
+      inbound.replaceUsers(book === undefined ? [] : books.activeUsers(book, barred));
+    }
   }
 
   #take(settings: UsersSettings, next: ReadonlyMap<string, UserBook>): void {
@@ -213,57 +218,15 @@ export class Manager implements UserAdmin {
 
   // --- keeping ---
 
-  /** Writes counters that have moved. Batches follow each other in turns of their own. Never throws. */
+  /** Writes counters that have moved. Never throws. */
   checkpoint(): void {
-    const { changed } = this.roster.counters;
-    const batch = [...changed].slice(0, BATCH);
-    if (batch.length === 0) return;
-    const nowMs = this.#env.monotonicMs();
-    const backup = nowMs - this.#backedUpAtMs >= BACKUP_MS;
-    if (!this.#save(batch, backup)) return;
-    if (backup) this.#backedUpAtMs = nowMs;
-    if (changed.size > 0 && batch.length === BATCH) setImmediate(() => this.checkpoint());
-  }
-
-  /** False: not written, the counters stay changed. */
-  #save(counters: readonly UserCounter[], backup: boolean): boolean {
-    try {
-      this.#store.commit(this.#unsaved(counters), { backup });
-      this.roster.counters.saved(counters);
-      return true;
-    } catch (error) {
-      this.#env.log.warning(`traffic of users is not saved, it is tried again: ${messageOf(error)}`);
-      return false;
-    }
+    this.#keeper.checkpoint();
   }
 
   /** Writes everything and lets go of the file. Never throws. */
   close(): void {
-    const { counters } = this.roster;
-    try {
-      this.#store.commit(this.#unsaved(counters.changed), { backup: true });
-      counters.saved([...counters.changed]);
-    } catch (error) {
-      this.#env.log.error(`the last traffic of users is lost: ${messageOf(error)}`);
-    }
-    try {
-      this.#store[Symbol.dispose]();
-    } catch (error) {
-      this.#env.log.error(`closing ${this.store}: ${messageOf(error)}`);
-    }
-    this.roster.listeners = new Map(); // a checkpoint that was put off finds nothing to do
-    counters.saved([...counters.changed]);
-  }
-
-  #unsaved(
-    counters: Iterable<{ readonly listener: string; readonly id: string } & Traffic>,
-  ): readonly Change[] {
-    return Array.from(counters).flatMap((counter) => {
-      const book = this.roster.books.get(counter.listener);
-      const user = book?.users.get(counter.id);
-      if (book === undefined || user === undefined) return [];
-      return [{ part: USERS, key: user.id, value: encodeUser(book, user, counter) }];
-    });
+    this.#keeper.close();
+    this.roster.listeners = new Map(); // nobody is managed by this one any more
   }
 
   // --- the way of a change ---
@@ -274,18 +237,18 @@ export class Manager implements UserAdmin {
     const user = (after ?? before) as UserRecord;
     const counted = this.#countedAfter(book, user, step);
     const traffic = { ...counted, usage: counted.allowance?.store() ?? null };
-    const isBarred = barOf(counted, this.#env.nowMs()) !== null;
+    const isBarred = after !== null && barOf(counted, this.#env.nowMs()) !== null;
     const barred = isBarred === roster.barred.has(user.id) ? roster.barred : toggled(roster.barred, user.id);
     const checked = books.withUser(book, user.id, after, listener.support, this.#env.nowMs());
     const targets = this.#targets(book);
     const next = targets.length === 0 ? checked : { ...checked, appliedRevision: checked.revision };
-    this.#persist(next, user.id, after, traffic);
+    this.#keeper.keep(next, user.id, after, traffic);
     const knew = before?.enabled === true && !roster.barred.has(user.id) ? before : null;
     if (books.changesListener(knew, after?.enabled === true && !isBarred ? after : null)) {
       try {
         for (const target of targets) books.changeListener(target, next, barred, user.id);
       } catch (error) {
-        this.#takeBack(book, targets, user.id, before, traffic);
+        this.#takeBack(book, targets, user.id, before);
         throw error;
       }
     }
@@ -310,33 +273,12 @@ export class Manager implements UserAdmin {
     return [...this.#env.inbounds()].filter(({ name }) => name === listener);
   }
 
-  #persist(book: UserBook, id: string, user: UserRecord | null, traffic: Traffic): void {
+  /** A listener did not take its users: it gets the old ones, and the file the old user with what is counted now. */
+  #takeBack(book: UserBook, targets: readonly ManagedInbound[], id: string, before: UserRecord | null): void {
+    const { barred, counters } = this.roster;
     try {
-      this.#store.commit(
-        [
-          { part: LISTENERS, key: book.listener, value: encodeListener(book) },
-          { part: USERS, key: id, value: user === null ? null : encodeUser(book, user, traffic) },
-        ],
-        { backup: true },
-      );
-    } catch (error) {
-      if (error instanceof ConflictError)
-        throw new ApiError(409, "the state file was changed by somebody else", { cause: error });
-      throw error;
-    }
-  }
-
-  /** A listener did not take its users: it gets the old ones, and so does the file. */
-  #takeBack(
-    book: UserBook,
-    targets: readonly ManagedInbound[],
-    id: string,
-    before: UserRecord | null,
-    traffic: Traffic,
-  ): void {
-    try {
-      for (const target of targets) target.replaceUsers(books.activeUsers(book, this.roster.barred));
-      this.#persist(book, id, before, traffic);
+      for (const target of targets) target.replaceUsers(books.activeUsers(book, barred));
+      this.#keeper.keep(book, id, before, counters.get(book.listener, id) ?? NO_TRAFFIC);
     } catch (error) {
       this.#env.onFailure(error);
     }
@@ -365,24 +307,27 @@ export class Manager implements UserAdmin {
     for (const [listener, turned] of this.roster.turned()) {
       for (const { user, bar } of turned)
         this.#env.log.info(() => `user ${user.name} of ${listener}: ${bar ?? "active again"}`);
-      this.#turn(listener, turned);
+      if (!this.#turn(listener, turned)) return;
     }
   }
 
-  #turn(listener: string, turned: readonly Turned[]): void {
+  /** False: nobody is let in any more, at no listener. */
+  #turn(listener: string, turned: readonly Turned[]): boolean {
     const { roster } = this;
     const book = roster.books.get(listener) as UserBook;
     const barred = toggled(roster.barred, ...turned.map(({ user }) => user.id));
     // Written first: who was cut off must not come back with a crash.
-    this.#save(
+    this.#keeper.save(
       turned.map(({ counter }) => counter).filter(({ isChanged }) => isChanged),
-      false,
+      { backup: false },
     );
     try {
       for (const target of this.#targets(book)) target.replaceUsers(books.activeUsers(book, barred));
       roster.barred = barred;
+      return true;
     } catch (error) {
       this.#env.onFailure(error); // who has nothing left must not go on
+      return false;
     }
   }
 

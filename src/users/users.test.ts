@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ApiError, ConfigError, StoreError } from "#core/errors.ts";
 import type { Decision } from "#core/router.ts";
-import { Bench, type FakeInbound, listener, METER, metadataOf } from "../../test/support/users-bench.ts";
+import { Bench, FakeInbound, listener, METER, metadataOf } from "../../test/support/users-bench.ts";
 
 const refused = (status: number) => (error: unknown) => error instanceof ApiError && error.status === status;
 
@@ -178,4 +178,27 @@ test("what cannot be put in force is refused with everything as it was", () => {
   assert.deepEqual(bench.admin.users(null), []);
   bench.adopt(null);
   assert.equal(bench.users.admin, null);
+});
+
+test("settings that are refused leave a listener that runs on with its users, and a fresh one with none", () => {
+  using bench = new Bench();
+  const [edge] = bench.adopt([listener("edge", "alice")]) as [FakeInbound];
+  const before = edge.users;
+  const [fresh, stubborn] = [new FakeInbound("new"), new FakeInbound("stubborn")];
+  stubborn.failures = 1;
+  const next = [listener("edge", "mallory"), listener("new", "eve"), listener("stubborn")];
+  const adopt = () =>
+    bench.users.adopt(bench.settings(next, "elsewhere.db"), [edge, fresh, stubborn], () => bench.inbounds);
+  assert.throws(adopt, /no/);
+  assert.deepEqual([edge.users, fresh.users, stubborn.users], [before, [], []]);
+  assert.equal(bench.first().name, "alice");
+});
+
+test("a start whose users cannot be loaded lets nobody in", () => {
+  using bench = new Bench();
+  const [edge, stubborn] = [new FakeInbound("edge"), new FakeInbound("stubborn")];
+  stubborn.failures = 1;
+  const settings = bench.settings([listener("edge", "alice"), listener("stubborn")]);
+  assert.throws(() => bench.users.adopt(settings, [edge, stubborn], () => [edge, stubborn]), /no/);
+  assert.deepEqual([bench.users.admin, edge.users], [null, []]);
 });

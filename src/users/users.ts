@@ -64,7 +64,8 @@ export class Users implements UsersControl {
   /**
    * Puts settings in force, null: none. `running` are the listeners, opened without users, that are to serve them;
    * `inbounds` answers at any time with all that were opened so and may carry sessions, the present ones last. Throws
-   * `ConfigError`, `StoreError` with nothing changed but `running`; does all in one turn of the event loop.
+   * `ConfigError`, `StoreError` with nothing changed: of `running`, those that serve already have the users from before,
+   * the others none. Does all in one turn of the event loop.
    */
   adopt(
     settings: UsersSettings | null,
@@ -72,7 +73,13 @@ export class Users implements UsersControl {
     inbounds: () => Iterable<ManagedInbound>,
   ): void {
     if (settings === null) this.#leave();
-    else this.#enter(settings, running);
+    else
+      try {
+        this.#enter(settings, running);
+      } catch (error) {
+        this.#putBack(running);
+        throw error;
+      }
     this.#inbounds = inbounds;
     const managed = new Set(settings?.listeners.map(({ name }) => name));
     // Those who came in as managed users are nobody any more where the listener is no longer managed.
@@ -116,6 +123,17 @@ export class Users implements UsersControl {
       setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref(),
       setInterval(() => this.watchLimits(), WATCH_MS).unref(),
     ];
+  }
+
+  /** Whom the refused settings have let in must not stay, least of all as somebody whom nobody counts. */
+  #putBack(running: readonly ManagedInbound[]): void {
+    const serving = new Set(this.#manager === null ? [] : this.#inbounds());
+    this.#empty(running.filter((inbound) => !serving.has(inbound)));
+    try {
+      this.#manager?.putBack(running.filter((inbound) => serving.has(inbound)));
+    } catch (error) {
+      this.#failClosed(error);
+    }
   }
 
   #leave(): void {
