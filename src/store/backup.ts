@@ -28,8 +28,8 @@ export class Store implements Disposable {
   /** Records that the backup does not have as the primary does. */
   readonly #behind = new Map<string, SealedChange>();
   #generation: number;
-  /** The last commit reached the backup only; the next one repeats it. */
-  #owed: readonly SealedChange[] = [];
+  /** What reached the backup only; the next commit repeats it. No more than there are records, however long it lasts. */
+  #owed: ReadonlyMap<string, SealedChange> = new Map();
 
   private constructor(options: StoreOptions, lock: Disposable, primary: KeyValueFile, backup: KeyValueFile) {
     this.#options = options;
@@ -90,18 +90,17 @@ export class Store implements Disposable {
   commit(changes: Iterable<Change>, { backup }: CommitOptions): void {
     const nowMs = this.#options.nowMs();
     const generation = this.#generation + 1;
-    const sealed = [...this.#owed, ...Array.from(changes, sealChange)];
+    const sealed = new Map(this.#owed);
+    for (const change of Array.from(changes, sealChange)) sealed.set(nameOf(change), change);
     if (!backup) {
-      this.#primary.commit(sealed, generation, nowMs);
-      for (const change of sealed) this.#behind.set(nameOf(change), change);
+      this.#primary.commit(sealed.values(), generation, nowMs);
+      for (const [name, change] of sealed) this.#behind.set(name, change);
     } else {
-      const late = new Map(this.#behind);
-      for (const change of sealed) late.set(nameOf(change), change);
-      this.#backup.commit(late.values(), generation, nowMs);
+      this.#backup.commit(new Map([...this.#behind, ...sealed]).values(), generation, nowMs);
       this.#behind.clear();
       if (!this.#follow(sealed, generation, nowMs)) return;
     }
-    this.#owed = [];
+    this.#owed = new Map();
     this.#generation = generation;
   }
 
@@ -111,19 +110,24 @@ export class Store implements Disposable {
     this.#backup.compact();
   }
 
+  /** Throws where a file cannot be closed in order; the other and the lock are let go of all the same. */
   [Symbol.dispose](): void {
-    this.#backup[Symbol.dispose]();
-    this.#primary[Symbol.dispose]();
-    this.#lock[Symbol.dispose]();
+    using all = new DisposableStack();
+    all.use(this.#lock);
+    all.use(this.#primary);
+    all.use(this.#backup);
   }
 
   /** The backup has it, so it is committed whatever happens here. False: the primary did not take it. */
-  #follow(sealed: readonly SealedChange[], generation: number, nowMs: number): boolean {
+  #follow(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number): boolean {
     try {
-      this.#primary.commit(sealed, generation, nowMs);
+      this.#primary.commit(sealed.values(), generation, nowMs);
       return true;
     } catch (error) {
-      this.#options.log.warning(`only the backup took the last change: ${messageOf(error)}`);
+      if (this.#owed.size === 0)
+        this.#options.log.warning(
+          `only the backup takes changes, until this one can be written again: ${messageOf(error)}`,
+        );
       this.#owed = sealed;
       this.#generation = generation;
       return false;

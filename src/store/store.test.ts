@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import {
   chmodSync,
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -265,4 +268,32 @@ test("a clock that steps back stops nothing", () => {
   using store = openNow();
   store.commit([put(3)], { backup: true });
   assert.deepEqual([...contents(store).keys()].sort(), ["k1", "k2", "k3"]);
+});
+
+test("while only the backup takes changes they are repeated to the other one once each, and the log hears it once", () => {
+  using at = folder();
+  const heard: string[] = [];
+  const log = { ...SILENT, warning: (text: unknown) => void heard.push(String(text)) };
+  {
+    using store = Store.open({ path: at.path, parts: PARTS, nowMs: () => 1, log: log as never });
+    store.commit([put(0)], { backup: true });
+    renameSync(at.path, `${at.path}.away`);
+    for (let nth = 0; nth < 5; nth++) store.commit([put(1), put(nth)], { backup: true });
+    assert.equal(heard.length, 1, heard.join("\n"));
+    renameSync(`${at.path}.away`, at.path);
+    store.commit([put(9)], { backup: true });
+  }
+  using store = open(at.path);
+  assert.deepEqual([...contents(store).keys()], ["k0", "k1", "k2", "k3", "k4", "k9"]);
+});
+
+test("a file that cannot be closed in order holds neither the other one nor the lock", () => {
+  using at = folder();
+  filled(at.path);
+  const store = open(at.path);
+  mkdirSync(`${at.path}.bak.sum`); // where the backup's last word would stand
+  assert.throws(() => store[Symbol.dispose]());
+  rmdirSync(`${at.path}.bak.sum`);
+  using again = open(at.path);
+  assert.deepEqual(contents(again), WANTED);
 });
