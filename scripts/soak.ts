@@ -19,6 +19,9 @@ const engine = await openEngine({
     throw new Error(`a relay thread died: ${why}`);
   },
 });
+// The first listening socket makes the runtime open what it keeps for good.
+await chaos({ flows: 10, parallel: 1, seed: 1, carrier: engine, limited: false });
+await delay(SETTLE_MS);
 const untilMs = performance.now() + minutes * 60_000;
 const before = descriptors();
 for (let round = 0; round === 0 || performance.now() < untilMs; round++) {
