@@ -12,6 +12,9 @@ export type AdminState =
   | { readonly kind: "locked"; readonly refused: boolean }
   | { readonly kind: "open" };
 
+/** Statuses of the overview that say how things stand. */
+const TELLING = [401, 403, 404];
+
 export class AdminLink {
   readonly state = new Store<AdminState>({ kind: "unknown" });
   readonly #link: Link;
@@ -32,13 +35,13 @@ export class AdminLink {
     this.state.set({ kind: "locked", refused: false });
   }
 
-  /** Finds out how things stand. Throws `UnreachableError`. */
+  /** Finds out how things stand. Throws `UnreachableError`, or the `ApiError` that says nothing about that. */
   async probe(): Promise<void> {
     try {
       await this.call("GET", "overview");
       this.state.set({ kind: "open" });
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error; // otherwise `call` has said it
+      if (!(error instanceof ApiError) || !TELLING.includes(error.status)) throw error; // otherwise `call` has said it
     }
   }
 

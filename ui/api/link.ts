@@ -20,7 +20,7 @@ export class Link {
   /** Here and nowhere else. */
   #secret = "";
   #probing: Promise<void> | null = null;
-  #retry = 0;
+  #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(page: string) {
     this.#base = new URL("../", page);

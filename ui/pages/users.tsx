@@ -27,7 +27,7 @@ export function UsersPage() {
           level="h2"
           label="Admin secret"
           refused={state.refused}
-          onSecret={(secret) => admin.unlock(secret)}
+          onSecret={(secret) => act(() => admin.unlock(secret), "Managed users cannot be asked for")}
         >
           <p>
             The value of <code>secret</code> in the <code>svc</code> block. It is kept in this page until it

@@ -8,7 +8,8 @@ interface Props {
   readonly label: string;
   /** The secret that was given last is wrong. */
   readonly refused: boolean;
-  readonly onSecret: (secret: string) => Promise<void>;
+  /** Never rejects: whoever asks says what went wrong. */
+  readonly onSecret: (secret: string) => Promise<unknown>;
   readonly level?: "h1" | "h2";
   readonly children: ComponentChildren;
 }
