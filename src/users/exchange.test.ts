@@ -113,3 +113,12 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
       assert.equal(store.generation, 0);
     });
 });
+
+test("a document that is no JSON is refused without a word of what it says", () => {
+  inStore((store) => {
+    assert.throws(() => importState(store, '{"password": "hunter2" "x"}'), {
+      name: "StoreError",
+      message: "not a state document: it is no JSON",
+    });
+  });
+});

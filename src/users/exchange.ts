@@ -85,7 +85,7 @@ function userJson(
 export function importState(store: Store, text: string): number {
   if (store.generation !== 0)
     throw new StoreError("the state file is not new; users are imported into a new one only");
-  const read = document.safeParse(JSON.parse(text));
+  const read = document.safeParse(parsed(text));
   if (!read.success) {
     const [issue] = read.error.issues;
     throw new StoreError(`not a state document: ${issue?.path.join(".")}: ${issue?.message}`);
@@ -115,6 +115,15 @@ export function importState(store: Store, text: string): number {
   decodeState(of(LISTENERS), of(USERS)); // by the rules of every start, before anything is written
   store.commit(changes, { backup: true });
   return users;
+}
+
+/** The parser's own message would quote the document, and with it credentials. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new StoreError("not a state document: it is no JSON");
+  }
 }
 
 /** Other members are none of its business, and an empty object means no limits. */
