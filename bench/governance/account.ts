@@ -3,6 +3,7 @@
  * must be what the origin received and sent, to the byte.
  */
 import { openEveryInbound, type Field, type Seen } from "../../test/support/every-inbound.ts";
+import { randomFrom } from "../../test/support/random.ts";
 
 const PARALLEL = 24;
 const FLOW_MS = 20_000;
@@ -25,8 +26,8 @@ export async function measureAccount(flows: number, seed = 1): Promise<AccountRe
   const worker = async (): Promise<void> => {
     while (next < flows) {
       const kind = field.kinds[next++ % field.kinds.length] as string;
-      const size = () => 64 + Math.trunc(2 ** (random() * 18)); // most are small, some are 256 KiB
-      const pick = (from: number) => from + Math.trunc(random() * 3);
+      const size = () => 64 + Math.trunc(2 ** (random(18_000) / 1000)); // most are small, some are 256 KiB
+      const pick = (from: number) => from + random(3);
       const flow = { kind, device: pick(2), target: pick(11), upload: size(), download: size() };
       byKind.set(kind, (byKind.get(kind) ?? 0) + 1);
       await inTime(field.run(flow)).catch((error: unknown) => faults.push(`${kind}: ${String(error)}`));
@@ -90,12 +91,6 @@ async function differencesOf({ controller, seen }: Field): Promise<readonly stri
 
 function daysAgo(days: number): number {
   return Math.floor(Date.now() / 1000) - days * 86_400;
-}
-
-/** Lehmer's generator: a run can be repeated. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => (state = (state * 48_271) % 0x7fffffff) / 0x7fffffff;
 }
 
 export async function run(out: (line: string) => void, budget: number): Promise<void> {

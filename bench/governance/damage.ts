@@ -12,6 +12,7 @@ import type { GovernanceSettings } from "#governance/settings.ts";
 import { governanceStore } from "../../src/governance-store.ts";
 import { cidr, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
 import { decisionOf, metadataOf } from "../../test/support/metadata.ts";
+import { randomFrom } from "../../test/support/random.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Ip } from "#core/session.ts";
 
@@ -172,7 +173,7 @@ export async function measureDamage(rounds: number, seed = 20_261_120): Promise<
   return { outcomes, faults };
 }
 
-type Random = (below: number) => number;
+type Random = ReturnType<typeof randomFrom>;
 
 function damageOnce(scene: Scene, random: Random): { readonly outcome: Outcome; readonly what: string } {
   const home = mkdtempSync(join(tmpdir(), "weir-damaged-"));
@@ -225,15 +226,6 @@ function damaged(whole: Buffer, random: Random): { readonly bytes: Buffer; reado
   else if (how === 1) for (let i = page; i < end; i++) bytes[i] = random(256);
   else bytes.copy(bytes, page, 0, Math.min(PAGE_BYTES, end - page));
   return { bytes, what: `page at ${page} filled with ${["zeros", "noise", "the first page"][how]}` };
-}
-
-/** A linear congruential generator: a failing run can be had again. */
-function randomFrom(seed: number): Random {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 0x1_0000_0000) * below);
-  };
 }
 
 /** `budget`: damages. */

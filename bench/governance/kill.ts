@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { randomFrom } from "../../test/support/random.ts";
 import { startCore, type Core } from "../../test/support/start-core.ts";
 import { startLimited, type FlowKind } from "./flows.ts";
 
@@ -40,7 +41,7 @@ export async function measureKills(rounds: number, seed = 1): Promise<KillResult
   const flow: FlowKind = { direction: "download", source: "127.0.0.1", target: "127.0.0.1", onBytes() {} };
   for (let round = 0; round < rounds; round++) {
     const known: Known[] = [{ atMs: performance.now(), bytes: base }];
-    const untilMs = performance.now() + 300 + random() * 2500;
+    const untilMs = performance.now() + 300 + random(2500);
     for (let at = 0; at < 3; at++) await limited.open(flow);
     while (performance.now() < untilMs) {
       known.push(await look(controller));
@@ -113,11 +114,6 @@ async function afterwards(
     sums.push(sumOf((await ask<{ summary: Counters }>(controller, path)).summary));
   }
   return { bytes: sums[0] ?? 0, sums };
-}
-
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => (state = (state * 48_271) % 0x7fffffff) / 0x7fffffff;
 }
 
 const BATCH = 20;
