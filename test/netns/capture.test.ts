@@ -121,6 +121,18 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
     await router.run("nft", "flush", "ruleset");
     assert.match(await router.run("nft", "list", "table", "inet", "svc"), /redirect to/);
   });
+  await t.test(
+    "the owner's socket is closed under it: direct for a moment, then captured again",
+    async () => {
+      await standIn.tell("lose-session");
+      const ways = async () => (await seen(row, client, [FAR[0]])).filter((line) => line.startsWith("tcp"));
+      const captured = [`tcp ${UPLINK[0]} 80`];
+      const first = await ways();
+      assert.equal(first.length, 1, "nobody is cut off");
+      await until(async () => (await ways()).join() === captured.join());
+      assert.ok((await standIn.line(/has gone, it is made anew/)).length > 0);
+    },
+  );
   await t.test("ip rules and routes that somebody takes away come back", async () => {
     await router.ip("rule del pref 9001", "-6 rule del pref 9000", "route flush table 2022");
     const shown = async () =>

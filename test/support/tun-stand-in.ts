@@ -3,6 +3,7 @@
  * echo request back to where it came from, and a listener that relays redirected TCP by marked sockets. Prints lines;
  * obeys lines from stdin.
  */
+import { openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer, Socket, type AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import type { CapturePlan, CaptureOptions, Prefix, TunAddress } from "#core/capture.ts";
@@ -163,6 +164,33 @@ const plan: CapturePlan = {
   ipv6: inet6 !== null,
   hijackDns: wanted.hijackDns === true,
 };
+/**
+ * Closes the sockets by which this process owns tables, under the hands of whoever uses them. Their numbers stay taken, by
+ * something that is no socket, so that nobody else is given one and has it closed by the library later.
+ */
+function closeNftSessions(): void {
+  const ffi = process.getBuiltinModule("node:ffi");
+  const { functions } = ffi.dlopen(null, { dup2: { arguments: ["i32", "i32"], return: "i32" } });
+  const nothing = openSync("/dev/null", "r+");
+  const NETFILTER = "12";
+  const sockets = readFileSync("/proc/self/net/netlink", "latin1").split("\n").slice(1);
+  const owning = sockets
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, protocol, , groups]) => {
+      return protocol === NETFILTER && Number.parseInt(groups ?? "1", 16) === 0;
+    });
+  const inodes = new Set(owning.map((fields) => `socket:[${fields[9]}]`));
+  for (const fd of readdirSync("/proc/self/fd")) {
+    let target = "";
+    try {
+      target = readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      continue; // the one that lists this folder
+    }
+    if (inodes.has(target)) functions.dup2(nothing, Number(fd));
+  }
+}
+
 try {
   const capture = await openCapture(plan, { log });
   const watch = watchDefaultInterface(DEVICE, (now) => say(`default ${now?.name ?? "none"}`), { log });
@@ -175,6 +203,7 @@ try {
     else if (command === "replace") await capture.directSet?.replace(ips);
     else if (command === "sets")
       await capture.updateSets({ route: prefixes(rest), routeExclude: prefixes(rest) });
+    else if (command === "lose-session") closeNftSessions();
     else if (command === "stop") {
       await capture[Symbol.asyncDispose]();
       await watch[Symbol.asyncDispose]();

@@ -114,16 +114,32 @@ export class RedirectTable implements AsyncDisposable {
     if (this.learned !== null) await this.#session.run(steeringChains(this.#plan, marks));
   }
 
-  /** Makes the table anew where it has gone. Never throws. */
+  /** Makes the table anew where it has gone, by another session where this one cannot. Never throws. */
   async keep(): Promise<void> {
+    if (this.#closed || (await this.#isThere()) || this.#closed) return;
+    this.#log.warning(`auto-redirect: the table ${TABLE} has gone, it is made anew`);
     try {
-      if (this.#closed || PRESENT.test(await this.#session.run("list tables inet"))) return;
-      this.#log.warning(`auto-redirect: the table ${TABLE} was deleted from outside, it is made anew`);
-      await this.#create();
+      await this.#create().catch(() => this.#reopen());
     } catch (error) {
       if (!this.#closed)
         this.#log.error(`auto-redirect: the table ${TABLE} could not be made anew: ${messageOf(error)}`);
     }
+  }
+
+  async #isThere(): Promise<boolean> {
+    try {
+      return PRESENT.test(await this.#session.run("list tables inet"));
+    } catch {
+      return false; // a session that cannot even list owns nothing any more
+    }
+  }
+
+  async #reopen(): Promise<void> {
+    const broken = this.#session;
+    this.#session = await openNftables(KEY);
+    this.#watchLoss(this.#session);
+    await broken[Symbol.asyncDispose]();
+    await this.#create();
   }
 
   /** Traffic takes its ordinary ways from here on. */
@@ -166,9 +182,7 @@ export class RedirectTable implements AsyncDisposable {
       if (this.#closed) return;
       this.#log.error(`auto-redirect: ${error.message}, another is opened`);
       try {
-        this.#session = await openNftables(KEY);
-        this.#watchLoss(this.#session);
-        await this.#create();
+        await this.#reopen();
       } catch (failure) {
         this.#log.error(
           `auto-redirect: nftables cannot be changed any more, weir has to be started again: ${messageOf(failure)}`,
