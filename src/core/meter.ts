@@ -7,7 +7,10 @@ export type Direction = "upload" | "download";
 export interface Meter extends Disposable {
   /** What may be handed on in one piece at today's limits, in bytes; larger reads are cut. */
   readonly pieceBytes: number;
-  /** Counts a piece about to be handed on; answers for how many ms to hold it (0: none). Synchronous, allocates nothing. */
+  /**
+   * Counts a piece about to be handed on; answers for how many ms to hold it (0: none). Synchronous, allocates nothing.
+   * Negative: a piece that was charged, and not held any more, went nowhere; what is held stays so.
+   */
   charge(direction: Direction, bytes: number): number;
   /** A datagram: counted and paid for only if every bucket grants it now; false: drop it. */
   admit(direction: Direction, bytes: number): boolean;

@@ -83,7 +83,7 @@ export class GovernedMeter implements Meter {
         const slot = slots[at] as Slot;
         if (slot.applies) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
       }
-      if (holdMs > 0) this.#hold(direction, bytes, nowMs + holdMs);
+      if (holdMs > 0 && bytes > 0) this.#hold(direction, bytes, nowMs + holdMs);
     }
     this.#ledger.record(account, direction, bytes);
     return holdMs;

@@ -201,6 +201,17 @@ test("speed: the sessions of a user share one rate, others keep theirs, and a ne
   assert.deepEqual([one.charge("download", 1e9), one.pieceBytes], [0, OPEN.pieceBytes]);
 });
 
+test("a correction takes back what went nowhere, and a held piece as before", () => {
+  using house = new House();
+  house.limit({ downloadBitsPerSecond: 8e6 });
+  const meter = house.meter();
+  assert.equal(meter.charge("download", 40_000), 0);
+  assert.ok(meter.charge("download", 50_000) > 0);
+  meter.charge("download", -1000);
+  meter[Symbol.dispose]();
+  assert.equal(house.user.downloadBytes, 39_000);
+});
+
 test("connections and addresses beyond the limit are refused; a lower limit ends the latest", () => {
   using house = new House();
   house.limit({ connections: 2, ips: 1 });

@@ -85,7 +85,7 @@ class UserMeter implements Meter {
     const lane = this.#lanes[direction];
     const slot = lane.turnTo(counter.allowance?.[direction] ?? null);
     if (slot !== null) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
-    if (holdMs > 0) {
+    if (holdMs > 0 && bytes > 0) {
       lane.heldFor = counter;
       lane.heldBytes = bytes;
       lane.heldUntilMs = nowMs + holdMs;
