@@ -1,19 +1,30 @@
-/** The driver of the matrix in docs/interop.md, with the one peer that Debian has. */
+/** The driver of the matrix in docs/interop.md, with two of the peers that Debian has. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missing } from "../support/peer.ts";
 import { CELLS } from "../support/interop/cells.ts";
-import { PEERS, runCell } from "../support/interop/matrix.ts";
+import { grpcio } from "../support/interop/grpcio.ts";
+import { runCell } from "../support/interop/matrix.ts";
+import { v2ray } from "../support/interop/ray.ts";
+import type { Speaker } from "../support/interop/speaker.ts";
 
-const v2ray = PEERS.find(({ program }) => program === "v2ray");
-const cell = CELLS.find(({ name }) => name === "vmess aes-128-gcm");
+const AMOUNTS = { bulkBytes: 1 << 20, connections: 20 };
 
-for (const side of ["out", "in"] as const)
-  test(`one cell of the matrix, ${side}`, { skip: missing("v2ray"), timeout: 60_000 }, async () => {
-    assert.ok(v2ray !== undefined && cell !== undefined);
-    const results = await runCell(v2ray, cell, side, { bulkBytes: 1 << 20, connections: 20 });
-    if (typeof results === "string") assert.fail(results);
-    assert.match(results.bulk, /MB\/s$/);
-    assert.match(results.short, /\/s$/);
-    assert.equal(results.udp, "yes");
-  });
+const rows: readonly (readonly [Speaker, string, string])[] = [
+  [v2ray, "vmess aes-128-gcm", "yes"],
+  [grpcio, "vless grpc TCP", "–"],
+];
+
+for (const [peer, name, udp] of rows)
+  for (const side of ["out", "in"] as const) {
+    const skip = missing(peer.program) || (peer.absent?.() ?? false);
+    test(`${name} with ${peer.program}, ${side}`, { skip, timeout: 60_000 }, async () => {
+      const cell = CELLS.find((one) => one.name === name);
+      assert.ok(cell !== undefined);
+      const results = await runCell(peer, cell, side, AMOUNTS);
+      if (typeof results === "string") assert.fail(results);
+      assert.match(results.bulk, /MB\/s$/);
+      assert.match(results.short, /\/s$/);
+      assert.equal(results.udp, udp);
+    });
+  }

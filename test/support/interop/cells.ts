@@ -6,6 +6,8 @@ export const certificate = makeCertificate({ names: [NAME] });
 export const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
 export const password = "correct-horse";
 export const PATH = "/way";
+/** Of gRPC: the one that is used where none is set. */
+export const SERVICE = "GunService";
 export const VISION = "xtls-rprx-vision";
 
 export type Protocol = "vless" | "vmess" | "trojan" | "ss" | "anytls" | "http" | "socks5";
@@ -76,6 +78,7 @@ export const CELLS: readonly Cell[] = [
   cell("ws", "vless", { network: "ws" }),
   cell("httpupgrade", "vless", { network: "httpupgrade" }),
   cell("grpc", "vless", { network: "grpc" }),
+  cell("grpc TCP", "vless", { network: "grpc", udp: "none" }),
   cell("h2", "vless", { network: "h2" }),
   cell("xhttp packet-up", "vless", { network: "xhttp", xhttpMode: "packet-up" }),
   cell("xhttp stream-up", "vless", { network: "xhttp", xhttpMode: "stream-up" }),

@@ -1,5 +1,5 @@
 /** Weir and mihomo, who read the same files. */
-import { type Cell, certificate, NAME, password, PATH, uuid, VISION } from "./cells.ts";
+import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
 import type { Launch, Speaker } from "./speaker.ts";
 
 interface Dialect {
@@ -70,7 +70,7 @@ function listener(cell: Cell, port: number): object {
     ...(tls ? { certificate: certificate.cert, "private-key": certificate.key } : {}),
     ...(!tls && protocol === "vless" ? { "allow-insecure": true } : {}),
     ...(network === "ws" || network === "httpupgrade" ? { "ws-path": PATH } : {}),
-    ...(network === "grpc" ? { "grpc-service-name": "way" } : {}),
+    ...(network === "grpc" ? { "grpc-service-name": SERVICE } : {}),
     ...(network === "h2" ? { "h2-config": { host: [NAME], path: PATH } } : {}),
     ...(network === "xhttp" ? { "xhttp-config": { path: PATH, mode: "auto" } } : {}),
     ...(mux === "none" || mux === "cool" ? {} : { "mux-option": { padding: cell.padding } }),
@@ -117,7 +117,7 @@ function carrier(cell: Cell, network: Cell["network"]): object {
     tcp: {},
     ws: { network: "ws", "ws-opts": ws },
     httpupgrade: { network: "ws", "ws-opts": { ...ws, "v2ray-http-upgrade": true } },
-    grpc: { network: "grpc", "grpc-opts": { "grpc-service-name": "way" } },
+    grpc: { network: "grpc", "grpc-opts": { "grpc-service-name": SERVICE } },
     h2: { network: "h2", "h2-opts": { host: [NAME], path: PATH } },
     xhttp: { network: "xhttp", "xhttp-opts": { path: PATH, host: NAME, mode: cell.xhttpMode } },
   };

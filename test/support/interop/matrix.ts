@@ -9,12 +9,22 @@ import { anytlsGo } from "./anytls-go.ts";
 import { type Cell, CELLS } from "./cells.ts";
 import { mihomo, weir } from "./clash.ts";
 import { shadowsocksLibev, trojan } from "./debian.ts";
+import { grpcio } from "./grpcio.ts";
 import { v2ray, xray } from "./ray.ts";
 import { singBox } from "./sing-box.ts";
 import type { Launch, Speaker } from "./speaker.ts";
 import { type Amounts, drive, type Results } from "./traffic.ts";
 
-export const PEERS: readonly Speaker[] = [singBox, xray, mihomo, v2ray, anytlsGo, trojan, shadowsocksLibev];
+export const PEERS: readonly Speaker[] = [
+  singBox,
+  xray,
+  mihomo,
+  v2ray,
+  anytlsGo,
+  trojan,
+  shadowsocksLibev,
+  grpcio,
+];
 
 const HELP = `Talks to other programs on loopback, each as our server and as our client, and prints a table.
   --peers a,b       of ${PEERS.map(({ program }) => program).join(", ")}; taken from the PATH
@@ -81,7 +91,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   const wanted = values.peers?.split(",");
   for (const peer of PEERS) {
     if (wanted?.includes(peer.program) === false) continue;
-    const absent = missing(peer.program);
+    const absent = missing(peer.program) || (peer.absent?.() ?? false);
     if (absent !== false) {
       console.log(absent);
       continue;

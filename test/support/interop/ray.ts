@@ -1,5 +1,5 @@
 /** Xray, and the v2ray that it comes from. */
-import { type Cell, certificate, NAME, password, PATH, uuid, VISION } from "./cells.ts";
+import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
 interface Dialect {
@@ -104,7 +104,7 @@ function stream(cell: Cell, tlsSettings: object): object {
     tcp: {},
     ws: { wsSettings: { path: PATH, host: NAME } },
     httpupgrade: { httpupgradeSettings: { path: PATH, host: NAME } },
-    grpc: { grpcSettings: { serviceName: "way" } },
+    grpc: { grpcSettings: { serviceName: SERVICE } },
     h2: { httpSettings: { path: PATH, host: [NAME] } },
     xhttp: { xhttpSettings: { path: PATH, host: NAME, mode: cell.xhttpMode } },
   };

@@ -1,4 +1,4 @@
-import { type Cell, certificate, NAME, password, PATH, uuid, VISION } from "./cells.ts";
+import { type Cell, certificate, NAME, password, PATH, SERVICE, uuid, VISION } from "./cells.ts";
 import { type Launch, lines, type Speaker } from "./speaker.ts";
 
 const launch = (config: object): Launch => ({
@@ -86,7 +86,7 @@ function transport({ network }: Cell): object {
     xhttp: null,
     ws: { type: "ws", path: PATH },
     httpupgrade: { type: "httpupgrade", path: PATH, host: NAME },
-    grpc: { type: "grpc", service_name: "way" },
+    grpc: { type: "grpc", service_name: SERVICE },
     h2: { type: "http", host: [NAME], path: PATH, method: "PUT" },
   };
   return kinds[network] === null ? {} : { transport: kinds[network] };

@@ -10,6 +10,8 @@ export interface Speaker {
   /** The program's name on the PATH. */
   readonly program: string;
   readonly version: readonly string[];
+  /** Why it cannot be run here, where the program alone does not say; false: it can. */
+  absent?(): string | false;
   /** Serves the cell on a port of 127.0.0.1 and dials directly; null: it does not know how. */
   server(cell: Cell, port: number): Launch | null;
   /** SOCKS5 on `socksPort`, everything through a server of the cell on `port`; null: it does not know how. */
