@@ -3,7 +3,7 @@ import type { ReportBucketView } from "#core/governance.ts";
 import { bytesText } from "#core/html.ts";
 import { HOUR_SECONDS, hourStart } from "./calendar.ts";
 
-export const PLOT_HOURS = 24;
+const PLOT_HOURS = 24;
 const STEP = 12;
 const BAR = 9;
 const HEIGHT = 80;

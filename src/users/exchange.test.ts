@@ -98,6 +98,8 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
       { quota: { total_bytes: 1, reset: "year", window_seconds: 0 } },
       { expires_at: -1 },
       { ip_limit: 1.5 },
+      { name: edge.users[1]?.name.toUpperCase() },
+      { uuid: edge.users[1]?.uuid.toUpperCase() },
     ].map((fields) => ({
       ...DOCUMENT,
       listeners: { edge: { ...edge, users: [{ ...edge.users[0], ...fields }, edge.users[1]] } },

@@ -102,6 +102,7 @@ export function importState(store: Store, text: string): number {
       users: new Map(),
     };
     changes.push({ part: LISTENERS, key, value: encodeListener(book) });
+    refuseDoubles(name, stored);
     for (const user of stored) {
       const { limits, usage } = limitsOf(pickLimits(user));
       const record = recordOf(user, read.data.subscriptions[user.id] ?? "", limits);
@@ -124,6 +125,18 @@ function parsed(text: string): unknown {
   } catch {
     throw new StoreError("not a state document: it is no JSON");
   }
+}
+
+/** Two users whom the API would not have let become alike. */
+function refuseDoubles(listener: string, users: readonly z.output<typeof storedUser>[]): void {
+  const taken = new Set<string>();
+  for (const { name, uuid, password } of users)
+    for (const mark of [`name ${name.toLowerCase()}`, `uuid ${uuid.toLowerCase()}`, `password ${password}`]) {
+      if (mark === "uuid " || mark === "password ") continue;
+      if (taken.has(mark))
+        throw new StoreError(`listener ${listener}: user ${name} is there twice, by name or credential`);
+      taken.add(mark);
+    }
 }
 
 /** Other members are none of its business, and an empty object means no limits. */
