@@ -13,6 +13,8 @@ export interface StreamCodec {
   open(wire: Buffer, emit: (plain: Buffer | null) => void): void;
   /** The wire ended. Throws `ProtocolError` where it must not end. */
   openEnd(): void;
+  /** The conversation is over: frees what no garbage collection sees. Called once; whatever is called later may throw. */
+  close?(): void;
 }
 
 export interface CodecStreamOptions {
@@ -84,6 +86,7 @@ export class CodecStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#markOpened();
+    this.#codec.close?.();
     const limitMs = this.#options.discardOnFaultMs;
     if (error instanceof ProtocolError && limitMs !== undefined) discardInput(this.#wire, limitMs);
     else if (error !== null) abortStream(this.#wire, error);

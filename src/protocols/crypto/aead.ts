@@ -1,5 +1,6 @@
 /** AEAD ciphers under one face. Nonces are the caller's: never twice the same under one key. */
 import { createCipheriv, createDecipheriv, type CipherGCMTypes } from "node:crypto";
+import { keepAead, type KeptAead } from "#platform/aead.ts";
 import { hchacha20 } from "./hchacha20.ts";
 
 export const AEAD_NAMES = [
@@ -25,6 +26,30 @@ export interface Aead {
 /** `key` must have the length that the cipher wants; node:crypto throws otherwise. */
 export function createAead(name: AeadName, key: Uint8Array): Aead {
   return name === "xchacha20-poly1305" ? extendedNonce(key) : plainNonce(name as CipherGCMTypes, key);
+}
+
+/**
+ * For many messages under one key: libcrypto's own contexts where the runtime lends them, `node:crypto` elsewhere. Whoever
+ * opened it disposes of it; what is forgotten goes with the garbage.
+ */
+export function openAead(name: AeadName, key: Uint8Array): KeptAead {
+  const kept = name === "xchacha20-poly1305" ? null : keepAead(name, key);
+  return kept ?? oneByOne(createAead(name, key));
+}
+
+/** Each message by itself, behind the face of those that keep something. */
+export function oneByOne({ nonceBytes, sealInto, open }: Aead): KeptAead {
+  return {
+    nonceBytes,
+    sealInto: (out, at, nonce, plain, aad) => sealInto(out as Buffer, at, nonce, plain, aad),
+    openInto(out, at, nonce, sealed, aad) {
+      const plain = open(nonce, sealed as Buffer, aad);
+      if (plain === null) return -1;
+      out.set(plain, at);
+      return at + plain.length;
+    },
+    [Symbol.dispose]() {}, // nothing was kept
+  };
 }
 
 export function seal(aead: Aead, nonce: Uint8Array, plain: Uint8Array, aad?: Uint8Array): Buffer {

@@ -105,7 +105,10 @@ function sip022Step(keys: ServerKeys, salts: ReplayFilter, chance: Chance): Hand
       const fixed = opener.openPart(head.subarray(fixedAt));
       if (fixed[0] !== TYPE_CLIENT) throw new ProtocolError(`a request of type ${fixed[0]}, expected 0`);
       checkTime(fixed, 1, chance.nowMs());
-      if (!salts.add(salt)) throw new ProtocolError("the salt was used before");
+      if (!salts.add(salt)) {
+        opener[Symbol.dispose](); // a replay may come often
+        throw new ProtocolError("the salt was used before");
+      }
       opened = { entry, salt, opener, variableBytes: fixed.readUInt16BE(9) };
     }
     const { entry, salt, opener, variableBytes } = opened;

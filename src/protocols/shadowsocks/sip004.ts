@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
 import type { StreamCodec } from "#net/codec-stream.ts";
-import { createAead } from "#protocols/crypto/aead.ts";
+import { openAead } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { ChunkOpener, ChunkSealer, MAX_CHUNK } from "./chunks.ts";
 import { type Method, sip004Subkey } from "./methods.ts";
@@ -42,7 +42,7 @@ export class Sip004Codec implements StreamCodec {
   #sealFirst(plain: Buffer): Buffer {
     const { method, master, request } = this.#options;
     const salt = this.#options.salt ?? randomBytes(method.keyBytes);
-    const sealer = new ChunkSealer(createAead(method.aead, sip004Subkey(master, salt)), MAX_CHUNK.sip004);
+    const sealer = new ChunkSealer(openAead(method.aead, sip004Subkey(master, salt)), MAX_CHUNK.sip004);
     this.#sealer = sealer;
     const first = request.length === 0 ? plain : Buffer.concat([request, plain]);
     const out = Buffer.allocUnsafe(salt.length + sealer.sizeOf(first.length));
@@ -58,11 +58,7 @@ export class Sip004Codec implements StreamCodec {
   open(wire: Buffer, emit: (plain: Buffer) => void): void {
     this.#arrived.push(wire);
     this.#opener ??= this.#openFirst();
-    if (this.#opener === null) return;
-    for (let plain = this.#opener.nextChunk(this.#arrived); plain !== null;) {
-      emit(plain);
-      plain = this.#opener.nextChunk(this.#arrived);
-    }
+    this.#opener?.openChunks(this.#arrived, emit);
   }
 
   #openFirst(): ChunkOpener | null {
@@ -77,8 +73,13 @@ export class Sip004Codec implements StreamCodec {
     if (this.#arrived.length > 0 || this.#opener?.idle === false)
       throw new ProtocolError("the stream ended within a chunk");
   }
+
+  close(): void {
+    this.#sealer?.[Symbol.dispose]();
+    this.#opener?.[Symbol.dispose]();
+  }
 }
 
 export function sip004Opener(method: Method, master: Uint8Array, salt: Uint8Array): ChunkOpener {
-  return new ChunkOpener(createAead(method.aead, sip004Subkey(master, salt)), MAX_CHUNK.sip004);
+  return new ChunkOpener(openAead(method.aead, sip004Subkey(master, salt)), MAX_CHUNK.sip004);
 }

@@ -3,7 +3,7 @@ import { randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
 import type { StreamCodec } from "#net/codec-stream.ts";
-import { createAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import { ChunkOpener, ChunkSealer, MAX_CHUNK } from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
@@ -36,11 +36,11 @@ export function checkTime(bytes: Buffer, at: number, nowMs: number): void {
 }
 
 export function sip022Sealer(method: Method, psk: Uint8Array, salt: Uint8Array): ChunkSealer {
-  return new ChunkSealer(createAead(method.aead, sessionSubkey(psk, salt)), MAX_CHUNK[2022]);
+  return new ChunkSealer(openAead(method.aead, sessionSubkey(psk, salt)), MAX_CHUNK[2022]);
 }
 
 export function sip022Opener(method: Method, psk: Uint8Array, salt: Uint8Array): ChunkOpener {
-  return new ChunkOpener(createAead(method.aead, sessionSubkey(psk, salt)), MAX_CHUNK[2022]);
+  return new ChunkOpener(openAead(method.aead, sessionSubkey(psk, salt)), MAX_CHUNK[2022]);
 }
 
 /** What client and server share once the headers are through. */
@@ -64,16 +64,17 @@ abstract class Sip022Codec implements StreamCodec {
   open(wire: Buffer, emit: (plain: Buffer) => void): void {
     this.arrived.push(wire);
     if (!this.openFirst(emit)) return;
-    const opener = this.opener as ChunkOpener;
-    for (let plain = opener.nextChunk(this.arrived); plain !== null;) {
-      emit(plain);
-      plain = opener.nextChunk(this.arrived);
-    }
+    this.opener?.openChunks(this.arrived, emit);
   }
 
   openEnd(): void {
     if (this.arrived.length > 0 || this.opener?.idle === false)
       throw new ProtocolError("the stream ended within a chunk");
+  }
+
+  close(): void {
+    this.sealer?.[Symbol.dispose]();
+    this.opener?.[Symbol.dispose]();
   }
 }
 

@@ -2,7 +2,8 @@
 import { shake128 } from "@noble/hashes/sha3.js";
 import { ProtocolError } from "#core/errors.ts";
 import type { ByteQueue } from "#net/byte-queue.ts";
-import { type Aead, createAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import type { KeptAead } from "#platform/aead.ts";
+import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import {
   COMMAND_UDP,
   OPTION_AUTHENTICATED_LENGTH,
@@ -42,22 +43,24 @@ class SizeMask {
   }
 }
 
-function cipherOf(security: number, key: Uint8Array): Aead | null {
-  if (security === SECURITY_AES) return createAead("aes-128-gcm", key);
-  return security === SECURITY_CHACHA ? createAead("chacha20-poly1305", expandKey(key)) : null;
+function cipherOf(security: number, key: Uint8Array): KeptAead | null {
+  if (security === SECURITY_AES) return openAead("aes-128-gcm", key);
+  return security === SECURITY_CHACHA ? openAead("chacha20-poly1305", expandKey(key)) : null;
 }
 
-/** What both ends of one direction know. */
-class Direction {
+/** What both ends of one direction know. Owns its ciphers. */
+class Direction implements Disposable {
   readonly chunked: boolean;
-  readonly aead: Aead | null;
+  readonly aead: KeptAead | null;
   readonly tagBytes: number;
   readonly sizeBytes: number;
-  readonly #sizes: Aead | null;
+  readonly #sizes: KeptAead | null;
   readonly #mask: SizeMask | null;
   readonly #padded: boolean;
   readonly #nonce: Buffer;
   readonly #sizeNonce: Buffer;
+  /** The plain size of a chunk, big endian. */
+  readonly #size = Buffer.alloc(2);
   #count = 0;
 
   constructor(request: RequestHeader, side: "request" | "answer") {
@@ -95,21 +98,37 @@ class Direction {
   sizeInto(out: Buffer, at: number, size: number): number {
     if (this.#sizes === null) return out.writeUInt16BE(size ^ (this.#mask?.next() ?? 0), at);
     this.#sizeNonce.writeUInt16BE(this.#count);
-    const plain = Buffer.from([(size - TAG_BYTES) >> 8, (size - TAG_BYTES) & 0xff]);
-    return this.#sizes.sealInto(out, at, this.#sizeNonce, plain);
+    this.#size.writeUInt16BE(size - TAG_BYTES);
+    return this.#sizes.sealInto(out, at, this.#sizeNonce, this.#size);
   }
 
   openSize(sealed: Buffer): number {
     if (this.#sizes === null) return sealed.readUInt16BE() ^ (this.#mask?.next() ?? 0);
     this.#sizeNonce.writeUInt16BE(this.#count);
-    const plain = this.#sizes.open(this.#sizeNonce, sealed);
-    if (plain === null) throw new ProtocolError("a chunk's size does not authenticate");
-    return plain.readUInt16BE() + TAG_BYTES;
+    if (this.#sizes.openInto(this.#size, 0, this.#sizeNonce, sealed) < 0) {
+      this[Symbol.dispose]();
+      throw new ProtocolError("a chunk's size does not authenticate");
+    }
+    return this.#size.readUInt16BE() + TAG_BYTES;
+  }
+
+  /** Writes the plain bytes of a chunk without its padding; answers with the offset behind them. */
+  openInto(out: Buffer, at: number, sealed: Buffer): number {
+    if (this.aead === null) return at + sealed.copy(out, at);
+    const end = this.aead.openInto(out, at, this.nonce(), sealed);
+    if (end >= 0) return end;
+    this[Symbol.dispose]();
+    throw new ProtocolError("a chunk does not authenticate");
+  }
+
+  [Symbol.dispose](): void {
+    this.aead?.[Symbol.dispose]();
+    this.#sizes?.[Symbol.dispose]();
   }
 }
 
 /** `whole`: each piece is one chunk, because it is a datagram. */
-export class BodySealer {
+export class BodySealer implements Disposable {
   readonly #direction: Direction;
   readonly #maxBytes: number;
   /** Of the chunk that comes next. */
@@ -156,16 +175,23 @@ export class BodySealer {
     direction.advance();
     return end + padding;
   }
+
+  [Symbol.dispose](): void {
+    this.#direction[Symbol.dispose]();
+  }
 }
 
-export class BodyOpener {
+/** `whole`: each piece is handed over by itself, because it is a datagram. */
+export class BodyOpener implements Disposable {
   readonly #direction: Direction;
+  readonly #whole: boolean;
   /** Of the chunk whose size has been read; -1: a size comes next. */
   #size = -1;
   #padding = 0;
 
-  constructor(request: RequestHeader, side: "request" | "answer") {
+  constructor(request: RequestHeader, side: "request" | "answer", whole: boolean) {
     this.#direction = new Direction(request, side);
+    this.#whole = whole;
   }
 
   /** Is it between two chunks? */
@@ -173,25 +199,57 @@ export class BodyOpener {
     return this.#size < 0;
   }
 
-  /** The next piece; empty: the peer's end mark; null: more bytes are needed. Throws `ProtocolError`. */
-  next(arrived: ByteQueue): Buffer | null {
+  /**
+   * Hands over what is whole: of a stream all chunks in one piece, as many writes fewer for whoever gets them; null is the
+   * peer's end mark. What came before a faulty chunk is handed over before its `ProtocolError` is thrown.
+   */
+  open(arrived: ByteQueue, emit: (plain: Buffer | null) => void): void {
+    if (!this.#direction.chunked) {
+      while (arrived.length > 0) emit(arrived.takeSome(arrived.length));
+      return;
+    }
+    while (this.#chunkArrived(arrived)) if (!this.#openSome(arrived, emit)) return emit(null);
+  }
+
+  /** False: the end mark came. */
+  #openSome(arrived: ByteQueue, emit: (plain: Buffer) => void): boolean {
+    const out = Buffer.allocUnsafe(this.#whole ? this.#size : arrived.length);
+    let end = 0;
+    try {
+      do {
+        const next = this.#chunkInto(out, end, arrived);
+        if (next === end) return false;
+        end = next;
+      } while (!this.#whole && this.#chunkArrived(arrived));
+    } finally {
+      if (end > 0) emit(out.subarray(0, end));
+    }
+    return true;
+  }
+
+  /** Reads the size where it is due. Is all of the chunk there? Throws `ProtocolError`. */
+  #chunkArrived(arrived: ByteQueue): boolean {
     const direction = this.#direction;
-    if (!direction.chunked) return arrived.length === 0 ? null : arrived.takeSome(arrived.length);
     if (this.#size < 0) {
       const sealed = arrived.take(direction.sizeBytes);
-      if (sealed === null) return null;
+      if (sealed === null) return false;
       this.#padding = direction.nextPadding();
       this.#size = direction.openSize(sealed);
       if (this.#size < direction.tagBytes + this.#padding || this.#size > 0xffff)
         throw new ProtocolError(`a chunk of ${this.#size} bytes cannot be`);
     }
-    const chunk = arrived.take(this.#size);
-    if (chunk === null) return null;
+    return arrived.length >= this.#size;
+  }
+
+  #chunkInto(out: Buffer, at: number, arrived: ByteQueue): number {
+    const chunk = arrived.take(this.#size) as Buffer;
     this.#size = -1;
-    const sealed = chunk.subarray(0, chunk.length - this.#padding);
-    const plain = direction.aead === null ? sealed : direction.aead.open(direction.nonce(), sealed);
-    if (plain === null) throw new ProtocolError("a chunk does not authenticate");
-    direction.advance();
-    return plain;
+    const end = this.#direction.openInto(out, at, chunk.subarray(0, chunk.length - this.#padding));
+    this.#direction.advance();
+    return end;
+  }
+
+  [Symbol.dispose](): void {
+    this.#direction[Symbol.dispose]();
   }
 }

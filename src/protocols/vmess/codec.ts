@@ -33,7 +33,7 @@ export class VmessCodec implements StreamCodec {
     this.#opening = sealedRequest ?? sealResponse(request);
     this.#responded = !client;
     this.#sealer = new BodySealer(request, client ? "request" : "answer", whole);
-    this.#opener = new BodyOpener(request, client ? "answer" : "request");
+    this.#opener = new BodyOpener(request, client ? "answer" : "request", whole);
   }
 
   seal(plain: Buffer): Buffer {
@@ -55,14 +55,7 @@ export class VmessCodec implements StreamCodec {
   open(wire: Buffer, emit: (plain: Buffer | null) => void): void {
     this.#arrived.push(wire);
     if (!this.#responded && !this.#takeResponse()) return;
-    for (
-      let plain = this.#opener.next(this.#arrived);
-      plain !== null;
-      plain = this.#opener.next(this.#arrived)
-    ) {
-      emit(plain.length === 0 ? null : plain);
-      if (plain.length === 0) return;
-    }
+    this.#opener.open(this.#arrived, emit);
   }
 
   #takeResponse(): boolean {
@@ -86,5 +79,10 @@ export class VmessCodec implements StreamCodec {
       );
     if (this.#arrived.length > 0 || !this.#opener.idle)
       throw new ProtocolError("the stream ended within a chunk");
+  }
+
+  close(): void {
+    this.#sealer[Symbol.dispose]();
+    this.#opener[Symbol.dispose]();
   }
 }

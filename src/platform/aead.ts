@@ -1,0 +1,31 @@
+/** The door to the ciphers of the runtime's own libcrypto, which cost a fraction of what `node:crypto` asks for a call. */
+import { Evp } from "./linux/evp.ts";
+
+export const KEPT_AEAD_NAMES = ["aes-128-gcm", "aes-192-gcm", "aes-256-gcm", "chacha20-poly1305"] as const;
+export type KeptAeadName = (typeof KEPT_AEAD_NAMES)[number];
+
+/** One key with its contexts, made when they are first used. Nonces of 12 bytes, tags of 16, which follow the ciphertext. */
+export interface KeptAead extends Disposable {
+  readonly nonceBytes: number;
+  /** Writes ciphertext and tag into `out` at `at`; answers with the offset behind the tag. Throws where they do not fit. */
+  sealInto(out: Uint8Array, at: number, nonce: Uint8Array, plain: Uint8Array, aad?: Uint8Array): number;
+  /**
+   * Writes the plain bytes of `sealed`, which ends with its tag, into `out` at `at`; answers with the offset behind them,
+   * or -1 where the tag is wrong, and then `out` has zeros there. Throws where they do not fit.
+   */
+  openInto(out: Uint8Array, at: number, nonce: Uint8Array, sealed: Uint8Array, aad?: Uint8Array): number;
+  /** Wipes and frees what the library keeps of the key. Sealing and opening throw from here on; twice is harmless. */
+  [Symbol.dispose](): void;
+}
+
+interface Door {
+  evp?: Evp | null;
+}
+/** Of this thread: one library, one scratch memory. It is a constant that is worked out when somebody asks first. */
+const door: Door = {};
+
+/** Null where this system or runtime has no such door: `node:crypto` does the work. `key` has the cipher's length. */
+export function keepAead(name: KeptAeadName, key: Uint8Array): KeptAead | null {
+  if (door.evp === undefined) door.evp = Evp.open();
+  return door.evp?.keep(name, key) ?? null;
+}

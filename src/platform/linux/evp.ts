@@ -1,0 +1,208 @@
+/**
+ * AEAD by the EVP interface of the libcrypto inside the Node binary (OpenSSL 3, EVP_EncryptInit(3)). A call of
+ * `node:crypto` makes an object, a context and a copy; here a context is kept for each key and direction and only gets the
+ * next nonce. What a peer sends decides no size: the library writes as many bytes as it reads, and both are checked here.
+ */
+import type * as Ffi from "node:ffi";
+
+const SIGNATURES = {
+  EVP_CIPHER_CTX_new: { arguments: [], return: "pointer" },
+  EVP_CIPHER_CTX_free: { arguments: ["pointer"], return: "void" },
+  EVP_CipherInit_ex: {
+    arguments: ["pointer", "pointer", "pointer", "pointer", "pointer", "i32"],
+    return: "i32",
+  },
+  EVP_CipherUpdate: { arguments: ["pointer", "pointer", "pointer", "pointer", "i32"], return: "i32" },
+  EVP_CipherFinal_ex: { arguments: ["pointer", "pointer", "pointer"], return: "i32" },
+  EVP_CIPHER_CTX_ctrl: { arguments: ["pointer", "i32", "i32", "pointer"], return: "i32" },
+  EVP_aes_128_gcm: { arguments: [], return: "pointer" },
+  EVP_aes_192_gcm: { arguments: [], return: "pointer" },
+  EVP_aes_256_gcm: { arguments: [], return: "pointer" },
+  EVP_chacha20_poly1305: { arguments: [], return: "pointer" },
+  ERR_clear_error: { arguments: [], return: "void" },
+} as const;
+
+const EVP_CTRL_AEAD_GET_TAG = 0x10;
+const EVP_CTRL_AEAD_SET_TAG = 0x11;
+const SEAL = 1;
+const OPEN = 0;
+const NULL = 0n;
+
+const TAG_BYTES = 16;
+const NONCE_BYTES = 12;
+// Scratch: NONCE(12) UNUSED(4) TAG(16) LENGTH(4, what the library says it wrote) UNUSED(12) END(16, written by no AEAD)
+const TAG_AT = 16;
+const LENGTH_AT = 32;
+const END_AT = 48;
+const SCRATCH_BYTES = 64;
+const NOTHING = new Uint8Array(0);
+
+type Functions = ReturnType<typeof Ffi.dlopen<typeof SIGNATURES>>["functions"];
+export type EvpName = "aes-128-gcm" | "aes-192-gcm" | "aes-256-gcm" | "chacha20-poly1305";
+const KEY_BYTES: Readonly<Record<EvpName, number>> = {
+  "aes-128-gcm": 16,
+  "aes-192-gcm": 24,
+  "aes-256-gcm": 32,
+  "chacha20-poly1305": 32,
+};
+
+/** Addresses of EVP_CIPHER_CTX; 0: not made yet. Apart from their owner, so that they can be freed when it is gone. */
+interface Contexts {
+  sealing: bigint;
+  opening: bigint;
+}
+
+export class Evp {
+  readonly #ffi: typeof Ffi;
+  readonly #library;
+  readonly #functions: Functions;
+  readonly #scratch = new Uint8Array(new ArrayBuffer(SCRATCH_BYTES));
+  /** Where the library is to look while a call runs, and not longer: an address alone keeps no memory. */
+  readonly #lent: [Uint8Array, Uint8Array] = [NOTHING, NOTHING];
+  readonly #nonce: bigint;
+  readonly #tag: bigint;
+  readonly #length: bigint;
+  readonly #end: bigint;
+  /** For conversations that end before anybody owns them. */
+  readonly #forgotten = new FinalizationRegistry<Contexts>((contexts) => this.free(contexts));
+
+  /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
+  static open(): Evp | null {
+    const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
+    if (ffi === undefined) return null;
+    try {
+      return new Evp(ffi);
+    } catch {
+      return null; // a runtime with another libcrypto, or linked without names: node:crypto is there
+    }
+  }
+
+  constructor(ffi: typeof Ffi) {
+    this.#ffi = ffi;
+    this.#library = ffi.dlopen(null, SIGNATURES);
+    this.#functions = this.#library.functions;
+    const start = ffi.getRawPointer(this.#scratch);
+    this.#nonce = start;
+    this.#tag = start + BigInt(TAG_AT);
+    this.#length = start + BigInt(LENGTH_AT);
+    this.#end = start + BigInt(END_AT);
+  }
+
+  /** Throws where `key` has not the cipher's length: the library would read past its end. */
+  keep(name: EvpName, key: Uint8Array): EvpAead {
+    if (key.length !== KEY_BYTES[name]) throw new RangeError(`${name}: a key of ${key.length} bytes`);
+    const aead = new EvpAead(this, name, key);
+    this.#forgotten.register(aead, aead.contexts, aead.contexts);
+    return aead;
+  }
+
+  openContext(name: EvpName, key: Uint8Array, direction: number): bigint {
+    const { EVP_CIPHER_CTX_new, EVP_CipherInit_ex } = this.#functions;
+    const context = EVP_CIPHER_CTX_new();
+    if (context === NULL) throw new Error("libcrypto has no memory for a cipher context");
+    const cipher = this.#functions[`EVP_${name.replaceAll("-", "_")}` as "EVP_aes_128_gcm"]();
+    if (EVP_CipherInit_ex(context, cipher, NULL, key, NULL, direction) === 1) return context;
+    this.#functions.EVP_CIPHER_CTX_free(context);
+    this.#functions.ERR_clear_error();
+    throw new Error(`libcrypto refuses ${name}`);
+  }
+
+  /** The library wipes the key. */
+  free(contexts: Contexts): void {
+    if (contexts.sealing !== NULL) this.#functions.EVP_CIPHER_CTX_free(contexts.sealing);
+    if (contexts.opening !== NULL) this.#functions.EVP_CIPHER_CTX_free(contexts.opening);
+    contexts.sealing = contexts.opening = NULL;
+    this.#forgotten.unregister(contexts);
+  }
+
+  seal(context: bigint, out: Uint8Array, at: number, plain: Uint8Array): number {
+    const end = at + plain.length;
+    if (!(at >= 0 && end + TAG_BYTES <= out.length)) throw new RangeError("no room for the sealed bytes");
+    if (!this.#pass(context, out, at, plain, plain.length)) throw this.#broken();
+    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, this.#tag) !== 1)
+      throw this.#broken();
+    for (let index = 0; index < TAG_BYTES; index++)
+      out[end + index] = this.#scratch[TAG_AT + index] as number;
+    return end + TAG_BYTES;
+  }
+
+  unseal(context: bigint, out: Uint8Array, at: number, sealed: Uint8Array): number {
+    const size = sealed.length - TAG_BYTES;
+    if (size < 0) return -1;
+    if (!(at >= 0 && at + size <= out.length)) throw new RangeError("no room for the opened bytes");
+    for (let index = 0; index < TAG_BYTES; index++)
+      this.#scratch[TAG_AT + index] = sealed[size + index] as number;
+    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, TAG_BYTES, this.#tag) !== 1)
+      throw this.#broken();
+    if (this.#pass(context, out, at, sealed, size)) return at + size;
+    this.#functions.ERR_clear_error(); // or a later call of node:crypto would find it
+    out.fill(0, at, at + size); // nobody may see what was not authentic
+    return -1;
+  }
+
+  /** Gives the nonce, and what is authenticated only. */
+  begin(context: bigint, nonce: Uint8Array, aad: Uint8Array | undefined): void {
+    if (nonce.length !== NONCE_BYTES) throw new RangeError(`a nonce of ${nonce.length} bytes`);
+    for (let index = 0; index < NONCE_BYTES; index++) this.#scratch[index] = nonce[index] as number;
+    const { EVP_CipherInit_ex, EVP_CipherUpdate } = this.#functions;
+    if (EVP_CipherInit_ex(context, NULL, NULL, NULL, this.#nonce, -1) !== 1) throw this.#broken();
+    if (aad === undefined || aad.length === 0) return;
+    if (EVP_CipherUpdate(context, NULL, this.#length, aad, aad.length) !== 1) throw this.#broken();
+  }
+
+  /** All bytes at once. False: the library refuses them, which for an opening context means the tag. */
+  #pass(context: bigint, out: Uint8Array, at: number, from: Uint8Array, size: number): boolean {
+    const { EVP_CipherUpdate, EVP_CipherFinal_ex } = this.#functions;
+    if (size > 0) {
+      this.#lent[0] = out;
+      this.#lent[1] = from;
+      const to = this.#ffi.getRawPointer(out) + BigInt(at);
+      const done = EVP_CipherUpdate(context, to, this.#length, this.#ffi.getRawPointer(from), size);
+      this.#lent[0] = this.#lent[1] = NOTHING;
+      if (done !== 1) return false;
+    }
+    return EVP_CipherFinal_ex(context, this.#end, this.#length) === 1;
+  }
+
+  #broken(): Error {
+    this.#functions.ERR_clear_error();
+    return new Error("libcrypto refuses a call that it took before");
+  }
+}
+
+export class EvpAead implements Disposable {
+  readonly nonceBytes = NONCE_BYTES;
+  readonly contexts: Contexts = { sealing: NULL, opening: NULL };
+  readonly #evp: Evp;
+  readonly #name: EvpName;
+  /** Null once disposed of. */
+  #key: Uint8Array | null;
+
+  constructor(evp: Evp, name: EvpName, key: Uint8Array) {
+    this.#evp = evp;
+    this.#name = name;
+    this.#key = key;
+  }
+
+  sealInto(out: Uint8Array, at: number, nonce: Uint8Array, plain: Uint8Array, aad?: Uint8Array): number {
+    if (this.contexts.sealing === NULL) this.contexts.sealing = this.#open(SEAL);
+    this.#evp.begin(this.contexts.sealing, nonce, aad);
+    return this.#evp.seal(this.contexts.sealing, out, at, plain);
+  }
+
+  openInto(out: Uint8Array, at: number, nonce: Uint8Array, sealed: Uint8Array, aad?: Uint8Array): number {
+    if (this.contexts.opening === NULL) this.contexts.opening = this.#open(OPEN);
+    this.#evp.begin(this.contexts.opening, nonce, aad);
+    return this.#evp.unseal(this.contexts.opening, out, at, sealed);
+  }
+
+  #open(direction: number): bigint {
+    if (this.#key === null) throw new Error("the cipher was closed");
+    return this.#evp.openContext(this.#name, this.#key, direction);
+  }
+
+  [Symbol.dispose](): void {
+    this.#key = null;
+    this.#evp.free(this.contexts);
+  }
+}
