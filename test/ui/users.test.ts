@@ -61,6 +61,8 @@ test("what two people changed of one user comes together", () => {
 test("speeds come from differences; a reset of the counters is no negative speed; who is gone is forgotten", () => {
   const history = new UsageHistory();
   history.read([USER], 0);
+  history.read([USER], 0);
+  assert.deepEqual(history.of("1").times, [], "silence costs nothing");
   history.read([{ ...USER, upload_bytes: 300, download_bytes: 3000 }], 2000);
   history.read([{ ...USER, upload_bytes: 10, download_bytes: 20 }], 3000);
   assert.deepEqual(history.of("1"), { times: [2, 3], up: [100, 10], down: [1000, 20] });

@@ -33,7 +33,7 @@ export class UsageHistory {
         up: moved(user.upload_bytes, before.last.upload_bytes),
         down: moved(user.download_bytes, before.last.download_bytes),
       };
-      return [user.id, { last: user, time, samples: [...before.samples, sample].slice(-MAX_SAMPLES) }];
+      return [user.id, { last: user, time, samples: withSample(before.samples, sample) }];
     });
     this.#tracks = new Map(next); // who is gone is forgotten
   }
@@ -46,4 +46,10 @@ export class UsageHistory {
       down: samples.map(({ down }) => down),
     };
   }
+}
+
+/** Of thousands of users most are silent: who has not moved anything yet costs nothing. */
+function withSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
+  if (samples.length === 0 && sample.up + sample.down === 0) return samples;
+  return [...samples, sample].slice(-MAX_SAMPLES);
 }
