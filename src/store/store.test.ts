@@ -59,6 +59,14 @@ test("CRC-32C has its check value", () => {
   assert.equal(crc32c(Buffer.from("1234"), Buffer.from("56789")), 0xe3069283);
 });
 
+test("CRC-32C: the examples of RFC 3720 B.4", () => {
+  const rising = Buffer.from(Array.from({ length: 32 }, (_, at) => at));
+  assert.equal(crc32c(Buffer.alloc(32)), 0x8a9136aa);
+  assert.equal(crc32c(Buffer.alloc(32, 0xff)), 0x62a8ab43);
+  assert.equal(crc32c(rising), 0x46dd794e);
+  assert.equal(crc32c(rising.toReversed()), 0x113fdb5c);
+});
+
 test("a sealed blob opens under its own key only, and every changed or cut byte shows", () => {
   const original = valueOf(7);
   const blob = seal("k7", original);
