@@ -31,6 +31,7 @@ test("policies are added, changed and removed by their key", () => {
   const limited = withPolicy(DOCUMENT, "global", null, { "download-bps": 5 });
   assert.deepEqual(limited.global, { "download-bps": 5 });
   assert.ok(!("global" in withPolicy(limited, "global", limited.global ?? null, null)));
+  assert.throws(() => withPolicy(limited, "global", null, { "upload-bps": 5 }), /already/);
 });
 
 test("two people add a device each, and change one at different places: all of it stays", () => {

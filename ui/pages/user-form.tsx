@@ -59,7 +59,10 @@ export function UserForm({ inbounds, user, onSave, onClose }: Props) {
             label="Listener"
             value={tag}
             options={inbounds.map((view) => [view.tag, `${view.tag} (${view.type})`] as const)}
-            onChange={setTag}
+            onChange={(next) => {
+              setTag(next);
+              set({ flow: "", credential: "" }); // another listener may have others, or none
+            }}
           />
         )}
         {text("name", "Name", "", true)}

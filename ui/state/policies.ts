@@ -23,7 +23,10 @@ export function policiesOf(document: GovernanceDocument, kind: PolicyKind): read
   return document[LISTS[kind]] ?? [];
 }
 
-/** With one policy put in the place of another; null as the old one adds, null as the new one removes. */
+/**
+ * With one policy put in the place of another; null as the old one adds, null as the new one removes. Throws an `Error`
+ * where what is added would take the place of the only one that there can be.
+ */
 export function withPolicy(
   document: GovernanceDocument,
   kind: PolicyKind,
@@ -31,6 +34,8 @@ export function withPolicy(
   next: PolicyDocument | null,
 ): GovernanceDocument {
   if (kind === "global") {
+    if (old === null && document.global !== undefined)
+      throw new Error("there is a policy for all traffic already: edit that one");
     const { global: _, ...rest } = document;
     return next === null ? (rest as GovernanceDocument) : { ...document, global: next };
   }
