@@ -3,7 +3,7 @@
  * overlap: build the next book, check it, write it to the state file, hand it to the listener, make it the present one.
  */
 import { randomUUID } from "node:crypto";
-import { ApiError, ConfigError } from "#core/errors.ts";
+import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type {
@@ -249,7 +249,8 @@ export class Manager implements UserAdmin {
         for (const target of targets) books.changeListener(target, next, barred, user.id);
       } catch (error) {
         this.#takeBack(book, targets, user.id, before);
-        throw error;
+        // Whatever it is to the listener, it is no mistake of the caller.
+        throw new Error(`listener ${book.listener}: users not taken: ${messageOf(error)}`, { cause: error });
       }
     }
     roster.barred = barred;

@@ -65,9 +65,10 @@ test("a listener that refuses its users gets the old ones back, and the file, to
   const [edge] = bench.adopt([listener("edge", "alice")]) as [FakeInbound];
   const [before] = bench.admin.users(null);
   edge.failures = 1;
-  assert.throws(() =>
-    bench.admin.create({ inbound: "edge", name: "bob", revision: before?.revision as number }),
-  );
+  edge.failure = new ConfigError("no");
+  const create = () =>
+    bench.admin.create({ inbound: "edge", name: "bob", revision: before?.revision as number });
+  assert.throws(create, { name: "Error", message: "listener edge: users not taken: no" });
   assert.deepEqual(bench.admin.users(null), [before]);
   assert.equal(edge.users.length, 1);
   bench.restart();

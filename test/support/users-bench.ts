@@ -33,12 +33,13 @@ export class FakeInbound implements ManagedInbound {
   users: readonly User[] = [];
   calls = 0;
   failures = 0;
+  failure = new Error("no");
   constructor(name: string) {
     this.name = name;
   }
   replaceUsers(users: readonly User[]): void {
     this.calls++;
-    if (this.failures-- > 0) throw new Error("no");
+    if (this.failures-- > 0) throw this.failure;
     this.users = users;
   }
   async [Symbol.asyncDispose](): Promise<void> {}
