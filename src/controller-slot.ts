@@ -84,7 +84,7 @@ function controllerOptions(config: Config, host: Host, control: Control): Contro
     hosts: [],
     mounts: (transport) => [
       ...adminRoutes(host.users, control, transport),
-      ...subscriptionRoutes(host.users),
+      ...subscriptionRoutes(host.users, host.log),
     ],
     uiFolder: externalUiFolder(config, host.home) ?? builtInUiFolder(),
     uiIsOurs: controller.externalUi === "",

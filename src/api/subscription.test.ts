@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
+import { SILENT } from "#core/log.ts";
 import type { SubscriptionView, UsersControl } from "#core/users.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { apiApp } from "../../test/support/api-app.ts";
@@ -24,7 +25,7 @@ const VIEW: SubscriptionView = {
 async function served(view: SubscriptionView = VIEW) {
   const admin = { subscription: (token: string) => (token === "good" ? view : null) };
   const users = { admin } as unknown as UsersControl;
-  const { app } = await apiApp({ secret: "s", mounts: () => subscriptionRoutes(users) });
+  const { app } = await apiApp({ secret: "s", mounts: () => subscriptionRoutes(users, SILENT) });
   return async (path: string, method: "GET" | "HEAD" = "GET") =>
     await app.inject({ method, url: `/sub/svc/${path}` });
 }
@@ -155,4 +156,17 @@ test("the page escapes names, loads nothing, and has two codes", async () => {
   assert.equal(body.split("<svg").length - 1, 2);
   const long = await served({ ...VIEW, link: `${LINK}${"x".repeat(4000)}` });
   assert.equal((await long("good?format=html")).body.split("<svg").length - 1, 1, "too long for a code");
+});
+
+test("a fault of the core is nothing to learn from, and the log does not hear the token", async () => {
+  const heard: string[] = [];
+  const log = { ...SILENT, error: (text: unknown) => void heard.push(String(text)) };
+  const subscription = () => {
+    throw new Error("no good");
+  };
+  const users = { admin: { subscription } } as unknown as UsersControl;
+  const { app } = await apiApp({ mounts: () => subscriptionRoutes(users, log) });
+  const { statusCode, body, headers } = await app.inject({ url: "/sub/svc/hunter2" });
+  assert.deepEqual([statusCode, body, headers["cache-control"]], [404, "404 page not found\n", "no-store"]);
+  assert.deepEqual(heard, ["subscription: no good"]);
 });

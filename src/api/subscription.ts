@@ -4,6 +4,8 @@
  */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
 import type { SubscriptionView, UsersControl } from "#core/users.ts";
 import { route, type Route } from "./route.ts";
 import { queryOf } from "./shapes.ts";
@@ -48,7 +50,7 @@ const query = queryOf({
     .meta({ description: "Absent: one link in base64", enum: Object.keys(FORMATS) }),
 });
 
-export function subscriptionRoutes(users: UsersControl): readonly Route[] {
+export function subscriptionRoutes(users: UsersControl, log: Log): readonly Route[] {
   return (["GET", "HEAD"] as const).map((method) =>
     route({
       method,
@@ -63,12 +65,10 @@ export function subscriptionRoutes(users: UsersControl): readonly Route[] {
         description: "The link, or the profile or page; 404 for whoever may have none",
       },
       handle({ params, query: { format }, reply }) {
-        const view = users.admin?.subscription(params.token as string) ?? null;
-        const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;
-        const body = view === null ? null : (wanted?.body(view) ?? null);
+        const found = orNothing(() => find(users, params.token as string, format), log);
         reply.header("cache-control", "no-store");
-        if (view === null || wanted === null || wanted === undefined || body === null)
-          return reply.code(404).type(TEXT).send(NOT_FOUND);
+        if (found === null) return reply.code(404).type(TEXT).send(NOT_FOUND);
+        const { view, wanted, body } = found;
         if (format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null) tellUsage(reply, view);
         return reply
           .headers(wanted.headers ?? {})
@@ -77,6 +77,29 @@ export function subscriptionRoutes(users: UsersControl): readonly Route[] {
       },
     }),
   );
+}
+
+interface Found {
+  readonly view: SubscriptionView;
+  readonly wanted: Format;
+  readonly body: string;
+}
+
+function find({ admin }: UsersControl, token: string, format: string | undefined): Found | null {
+  const view = admin?.subscription(token) ?? null;
+  const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;
+  const body = view === null ? null : (wanted?.body(view) ?? null);
+  return view === null || !wanted || body === null ? null : { view, wanted, body };
+}
+
+/** A fault of ours is the same answer, too (svc-admin-api §10), and the log does not hear the token. */
+function orNothing<T>(work: () => T | null, log: Log): T | null {
+  try {
+    return work();
+  } catch (error) {
+    log.error(`subscription: ${messageOf(error)}`);
+    return null;
+  }
 }
 
 /** Headers that clients show: the de-facto standard of subscription servers. A total or end of 0 is none. */

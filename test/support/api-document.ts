@@ -2,6 +2,7 @@
 import { adminRoutes } from "#api/admin/index.ts";
 import type { AppOptions } from "#api/app.ts";
 import { subscriptionRoutes } from "#api/subscription.ts";
+import { SILENT } from "#core/log.ts";
 import type { UsersControl } from "#core/users.ts";
 import type { MemoryControl } from "./memory-control.ts";
 
@@ -53,6 +54,6 @@ export function everyRoute(
   return {
     uiFolder: "/nonexistent",
     dohPath: "/dns-query",
-    mounts: (transport) => [...adminRoutes(users, control, transport), ...subscriptionRoutes(users)],
+    mounts: (transport) => [...adminRoutes(users, control, transport), ...subscriptionRoutes(users, SILENT)],
   };
 }
