@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
+import { recordTypes } from "./recording.ts";
 import { type Probe, type Probed, trusted } from "./servers.ts";
 
 export interface Finding {
@@ -52,13 +53,15 @@ export async function probeServer(probed: Probed, count: number, hold: boolean):
 
 const empty = () => ({ answers: new Set<string>(), times: [] as number[] });
 
-async function visit(port: number, { tls, silent, answers }: Probed, probe: Probe, hold: boolean) {
+async function visit(port: number, { tls, silent, answers, records }: Probed, probe: Probe, hold: boolean) {
   const stream = await open(port, tls);
   const hash = createHash("sha256");
+  const kept: Buffer[] = [];
   let size = 0;
   stream.on("data", (bytes: Buffer) => {
     size += bytes.length;
-    hash.update(withoutDates(bytes));
+    if (records) kept.push(bytes);
+    else hash.update(withoutDates(bytes));
     if (answers) stream.end();
   });
   let end = "reset";
@@ -71,6 +74,7 @@ async function visit(port: number, { tls, silent, answers }: Probed, probe: Prob
   if (silent && !hold) stream.end();
   await closed;
   const ms = performance.now() - startedMs;
+  if (records) return { answer: `${recordTypes(Buffer.concat(kept))} ${end}`, ms };
   return {
     answer: `${size} bytes ${size === 0 ? "" : hash.digest("hex").slice(0, 8)} ${tls ? "" : end}`,
     ms,

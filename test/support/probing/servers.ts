@@ -17,6 +17,7 @@ import { vmess } from "#protocols/vmess/index.ts";
 import { toDestination } from "#net/ip.ts";
 import { makeCertificate } from "../certificate.ts";
 import { openClient, openServer, type Serving } from "../protocol-pair.ts";
+import { recordFlight } from "./recording.ts";
 
 export interface Probe {
   readonly kind: string;
@@ -32,6 +33,8 @@ export interface Probed {
   readonly silent: boolean;
   /** Its answers keep the connection: the time to the answer counts. */
   readonly answers?: true;
+  /** Strangers come without TLS and are answered with it: the types of its records count. */
+  readonly records?: true;
   readonly groups: readonly (readonly Probe[])[];
   open(): Promise<Serving>;
 }
@@ -99,7 +102,16 @@ async function sealed({
   return { name, tls: false, silent: true, groups: [probes], open: () => openServer(server, serverOptions) };
 }
 
-function covered(name: string, protocol: Protocol, options: object, wrong: () => Buffer): Probed {
+interface Covered {
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly options: object;
+  readonly wrong: () => Buffer;
+  /** What a user says. */
+  readonly right: Buffer;
+}
+
+function covered({ name, protocol, options, wrong }: Covered): Probed {
   const probes = [probe("wrong credential", wrong), random, web];
   return {
     name,
@@ -108,6 +120,19 @@ function covered(name: string, protocol: Protocol, options: object, wrong: () =>
     groups: [probes],
     open: () => openServer(protocol, { ...tls, ...options }),
   };
+}
+
+/** Below TLS: who repeats what a user has sent learns no more than who repeats a stranger. */
+async function recorded({ name, protocol, options, wrong, right }: Covered): Promise<Probed> {
+  const open = () => openServer(protocol, { ...tls, ...options });
+  await using serving = await open();
+  const user = await recordFlight(serving.port, trusted, right);
+  const stranger = await recordFlight(serving.port, trusted, wrong());
+  const probes = [
+    probe("replayed flight of a user", () => user),
+    probe("replayed flight of a stranger", () => stranger),
+  ];
+  return { name: `${name}, recorded`, tls: false, silent: false, records: true, groups: [probes], open };
 }
 
 const basic = (user: string, pass: string): Buffer =>
@@ -122,16 +147,49 @@ export async function servers(): Promise<readonly Probed[]> {
   const key = (fill: number): string => Buffer.alloc(16, fill).toString("base64");
   const modern = { cipher: "2022-blake3-aes-128-gcm", password: key(1) };
   const users = [{ username: "ann", password }];
+  const request = (id: string) => encodeRequest(idOf(id), { flow: "", command: 1, destination: TARGET });
+  const hidden: readonly Covered[] = [
+    {
+      name: "vless",
+      protocol: vless,
+      options: { users: [{ uuid }] },
+      wrong: () => request(randomUUID()),
+      right: request(uuid),
+    },
+    {
+      name: "trojan",
+      protocol: trojan,
+      options: { users: [{ password }] },
+      wrong: () => encodeTrojan(keyOf(randomUUID()), { command: 1, destination: TARGET }),
+      right: encodeTrojan(keyOf(password), { command: 1, destination: TARGET }),
+    },
+    {
+      name: "anytls",
+      protocol: anytls,
+      options: { users: { ann: password } },
+      wrong: () => encodePreamble(passwordHash(randomUUID()), 30),
+      right: encodePreamble(passwordHash(password), 30),
+    },
+  ];
+  const asked: readonly Covered[] = [
+    {
+      name: "http over TLS",
+      protocol: http,
+      options: { users },
+      wrong: () => basic("ann", randomUUID()),
+      right: basic("ann", password),
+    },
+    {
+      name: "socks over TLS",
+      protocol: socks,
+      options: { users },
+      wrong: () => socksLogin("ann", randomUUID()),
+      right: socksLogin("ann", password),
+    },
+  ];
   return [
-    covered("vless", vless, { users: [{ uuid }] }, () =>
-      encodeRequest(idOf(randomUUID()), { flow: "", command: 1, destination: TARGET }),
-    ),
-    covered("trojan", trojan, { users: [{ password }] }, () =>
-      encodeTrojan(keyOf(randomUUID()), { command: 1, destination: TARGET }),
-    ),
-    covered("anytls", anytls, { users: { ann: password } }, () =>
-      encodePreamble(passwordHash(randomUUID()), 30),
-    ),
+    ...hidden.map(covered),
+    ...(await Promise.all([...hidden, ...asked].map(recorded))),
     await sealed({
       name: "shadowsocks AEAD",
       server: shadowsocks,
