@@ -47,6 +47,22 @@ describe("codec stream", () => {
     await closed;
   });
 
+  test("the codec is closed once, by the end and by a destruction", async () => {
+    for (const end of ["end", "destroy", "fault"] as const) {
+      const [near, far] = duplexPair();
+      let closings = 0;
+      const stream = new CodecStream(near, { ...turnedOver(), close: () => void closings++ });
+      const closed = new Promise((resolve) => stream.once("close", resolve));
+      stream.on("error", () => {}).resume();
+      far.on("error", () => {}).resume();
+      if (end === "end") stream.end();
+      else if (end === "destroy") stream.destroy();
+      far.end(end === "fault" ? "!" : ">");
+      await closed;
+      assert.equal(closings, 1, end);
+    }
+  });
+
   test("the opening goes alone when nobody writes", async () => {
     const [near, far] = duplexPair();
     const stream = new CodecStream(near, turnedOver(), { openAfterMs: 1 });

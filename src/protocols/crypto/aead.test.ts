@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AEAD_NAMES, createAead, incrementNonce, seal } from "./aead.ts";
+import { AEAD_NAMES, createAead, incrementNonce, oneByOne, openAead, seal } from "./aead.ts";
 import { hchacha20 } from "./hchacha20.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -52,6 +52,30 @@ for (const name of AEAD_NAMES) {
     }
     assert.equal(aead.open(nonce, sealed.subarray(0, 15)), null);
     assert.equal(aead.open(nonce, sealed, Buffer.from("x")), null);
+  });
+}
+
+for (const name of AEAD_NAMES) {
+  test(`${name}: for many messages, the same bytes with and without the runtime's contexts`, () => {
+    const key = KEY.subarray(0, name === "aes-128-gcm" ? 16 : name === "aes-192-gcm" ? 24 : 32);
+    const single = createAead(name, key);
+    for (const aead of [openAead(name, key), oneByOne(single)]) {
+      const nonce = Buffer.alloc(aead.nonceBytes);
+      for (const size of [0, 1, 2, 16, 1400, 16_383]) {
+        const [plain, out, back] = [
+          Buffer.alloc(size, 5),
+          Buffer.alloc(3 + size + 16),
+          Buffer.alloc(size + 1),
+        ];
+        assert.equal(aead.sealInto(out, 3, nonce, plain), out.length);
+        assert.deepEqual(out.subarray(3), seal(single, nonce, plain));
+        assert.equal(aead.openInto(back, 1, nonce, out.subarray(3)), back.length);
+        assert.deepEqual(back.subarray(1), plain);
+        incrementNonce(nonce);
+        assert.equal(aead.openInto(back, 1, nonce, out.subarray(3)), -1);
+      }
+      aead[Symbol.dispose]();
+    }
   });
 }
 

@@ -330,3 +330,29 @@ test("2022: the first payload is as long as the header allows, the rest follows"
   assert.ok(got.payload.equals(sent));
   assert.ok(got.codec instanceof Sip022ServerCodec);
 });
+
+for (const name of ["aes-128-gcm", "chacha20-ietf-poly1305", "xchacha20-ietf-poly1305"])
+  test(`${name}: what is whole comes in one piece, also before a fault; nothing after it, nor after the end`, () => {
+    const from = new Sip004Codec({
+      method: method(name),
+      master: masterKey(method(name), "x"),
+      request: EMPTY,
+    });
+    const to = new Sip004Codec({
+      method: method(name),
+      master: masterKey(method(name), "x"),
+      request: EMPTY,
+    });
+    const pieces: string[] = [];
+    const emit = (plain: Buffer) => void pieces.push(plain.toString());
+    to.open(Buffer.concat(["a", "b", "c"].map((text) => from.seal(Buffer.from(text)))), emit);
+    const faulty = Buffer.concat(["d", "e", "f"].map((text) => from.seal(Buffer.from(text))));
+    const at = faulty.length - 40; // in what "e" became
+    faulty[at] = (faulty[at] as number) ^ 1;
+    assert.throws(() => to.open(faulty, emit), ProtocolError);
+    assert.deepEqual(pieces, ["abc", "d"]);
+    to.close();
+    from.close();
+    assert.throws(() => to.open(from.seal(Buffer.from("g")), emit));
+    assert.deepEqual(pieces, ["abc", "d"]);
+  });

@@ -206,3 +206,22 @@ test("alterId above 0 is refused by name; twins too", () => {
   const twins = ["ada", "bob"].map((id) => ({ id, credential: UUID, flow: null }));
   assert.throws(() => vmessUsers(twins, "listener x"), ConfigError);
 });
+
+test("chunks of a stream that are whole come in one piece, also before a fault; datagrams one by one", () => {
+  const pieces = (command: number): string[] => {
+    const request = { ...REQUEST, command };
+    const client = new VmessCodec(request, EMPTY);
+    const server = new VmessCodec(request, null);
+    const got: string[] = [];
+    const emit = (plain: Buffer | null) => void got.push(String(plain));
+    server.open(Buffer.concat(["a", "b"].map((text) => client.seal(Buffer.from(text)))), emit);
+    const faulty = Buffer.concat(["c", "d"].map((text) => client.seal(Buffer.from(text))));
+    faulty[faulty.length - 1] = (faulty.at(-1) as number) ^ 1;
+    assert.throws(() => server.open(faulty, emit), ProtocolError);
+    client.close();
+    server.close();
+    return got;
+  };
+  assert.deepEqual(pieces(header.COMMAND_TCP), ["ab", "c"]);
+  assert.deepEqual(pieces(header.COMMAND_UDP), ["a", "b", "c"]);
+});
