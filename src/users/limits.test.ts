@@ -5,6 +5,7 @@ import { ApiError } from "#core/errors.ts";
 import type { Meter } from "#core/meter.ts";
 import type { Session } from "#core/session.ts";
 import type { LimitsChange, UserDetailView, UserView } from "#core/users.ts";
+import { governed, policy, settings } from "../../test/support/governed-ledger.ts";
 import { Bench, type FakeInbound, listener, metadataOf } from "../../test/support/users-bench.ts";
 import { changedLimits, NO_LIMITS } from "./limits.ts";
 
@@ -199,6 +200,24 @@ test("speed: the sessions of a user share one rate, others keep theirs, and a ne
   assert.equal(one.charge("download", 100_000), 0);
   house.limit({ downloadBitsPerSecond: 0 });
   assert.deepEqual([one.charge("download", 1e9), one.pieceBytes], [0, OPEN.pieceBytes]);
+});
+
+test("a piece that the user's limit held back is not counted by anybody else either", () => {
+  const core = governed();
+  core.apply(settings({ global: policy({ id: "all", downloadBps: 80_000_000 }) }));
+  using house = new House();
+  house.limit({ downloadBitsPerSecond: 8e6 });
+  for (const beginsMs of [0, 30]) {
+    const meter = house.meterOf(house.id, core.session());
+    core.clock.monotonic = house.monotonicMs += 10_000;
+    assert.equal(meter.charge("download", 40_000), 0);
+    assert.ok(meter.charge("download", 600_000) > 500);
+    core.clock.monotonic = house.monotonicMs += beginsMs; // the policy itself holds it for 24 ms
+    meter[Symbol.dispose]();
+  }
+  const { counters } = core.governance.status().policies[0] ?? assert.fail();
+  assert.deepEqual([house.user.downloadBytes, counters.download], [80_000, 80_000]);
+  core.apply(null);
 });
 
 test("a correction takes back what went nowhere, and a held piece as before", () => {

@@ -38,6 +38,8 @@ class Lane {
   heldFor: UserCounter | null = null;
   heldBytes = 0;
   heldUntilMs = 0;
+  /** Until when the inner meter holds the same piece. */
+  innerUntilMs = 0;
 
   /** Takes the bucket in force. */
   turnTo(bucket: TokenBucket | null): Slot | null {
@@ -77,9 +79,10 @@ class UserMeter implements Meter {
 
   charge(direction: Direction, bytes: number): number {
     const counter = this.#counter;
-    let holdMs = this.#inner.charge(direction, bytes);
-    if (counter === null) return holdMs;
+    const innerMs = this.#inner.charge(direction, bytes);
+    if (counter === null) return innerMs;
     const nowMs = this.#seen();
+    let holdMs = innerMs;
     if (counter.isOver) holdMs = Math.max(holdMs, OVER_HOLD_MS);
     counter.count(direction, bytes, this.#env.nowMs());
     const lane = this.#lanes[direction];
@@ -89,6 +92,7 @@ class UserMeter implements Meter {
       lane.heldFor = counter;
       lane.heldBytes = bytes;
       lane.heldUntilMs = nowMs + holdMs;
+      lane.innerUntilMs = nowMs + innerMs;
     }
     return holdMs;
   }
@@ -119,6 +123,7 @@ class UserMeter implements Meter {
     if (lane.heldUntilMs <= nowMs) return;
     lane.heldUntilMs = 0;
     lane.slot?.bucket.giveBack(lane.heldBytes, nowMs);
+    if (lane.innerUntilMs <= nowMs) this.#inner.charge(direction, -lane.heldBytes); // otherwise it does so by itself
     if (lane.heldFor === this.#counter) lane.heldFor?.count(direction, -lane.heldBytes, this.#env.nowMs());
   }
 
