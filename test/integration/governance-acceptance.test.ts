@@ -96,7 +96,11 @@ test("§11.4 a quota crossed by an upload: over at once, kept through a SIGKILL 
   await using governed = await startGoverned(`  enabled: true
   global: { id: all, quota: { upload-bytes: 1000000, window: 1h, overage-upload-bps: 800000 } }
 `);
+  const arrived = async (bytes: number): Promise<void> => {
+    while (governed.origin.seen.upload < bytes) await new Promise((done) => setTimeout(done, 20));
+  };
   await governed.transfer(1_200_000, 10);
+  await arrived(1_000_000); // the client's end says only that the kernel has all of it
   const reached = await statusOf(governed, "all");
   assert.deepEqual([reached.over_quota, reached.counters.exceeded_events], [true, 1]);
   await governed.core.stop("SIGKILL");
@@ -107,7 +111,7 @@ test("§11.4 a quota crossed by an upload: over at once, kept through a SIGKILL 
   const startedMs = performance.now();
   const wanted = governed.origin.seen.upload + 200_000;
   await governed.transfer(200_000, 10);
-  while (governed.origin.seen.upload < wanted) await new Promise((done) => setTimeout(done, 20));
+  await arrived(wanted);
   const tookMs = performance.now() - startedMs;
   assert.ok(tookMs > 1500, `${tookMs} ms for 200 kB at 100 kB/s`);
 });
