@@ -9,12 +9,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Cell, CELLS } from "../test/support/interop/cells.ts";
+import { type Cell, CELLS, password } from "../test/support/interop/cells.ts";
 import { weir } from "../test/support/interop/clash.ts";
 import { shadowsocksLibev } from "../test/support/interop/debian.ts";
 import { v2ray } from "../test/support/interop/ray.ts";
 import type { Launch, Speaker } from "../test/support/interop/speaker.ts";
 import { freePort, missing } from "../test/support/peer.ts";
+import { anytlsStream, bareStream } from "./protocols-floor.ts";
 import type { Kind, ProtocolResult, ProtocolTask } from "./protocols-peer.ts";
 import { cpuSeconds, endOf, forkPeer, listening } from "./relay-subjects.ts";
 
@@ -23,6 +24,7 @@ export const NAME = "protocols";
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 3);
 const BULK_MS = 1_500;
 const SHORT_MS = 2_000;
+const PARALLEL = 32;
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const ours = weir("weir");
@@ -75,6 +77,8 @@ const COMPARISONS: readonly Comparison[] = [
 ];
 
 interface Chain extends AsyncDisposable {
+  /** Of the server. */
+  readonly port: number;
   readonly socksPort: number;
   readonly pids: readonly number[];
 }
@@ -97,7 +101,7 @@ async function startChain({ speaker, cell: name }: Side): Promise<Chain> {
     await listening(index === 0 ? port : socksPort);
   }
   const opened = undo.move();
-  return { socksPort, pids, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { port, socksPort, pids, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** Weir as it is run from a checkout, in a process whose CPU time is its own. */
@@ -211,20 +215,21 @@ async function shortStreams(
 ): Promise<void> {
   await using chain = await startChain(side("weir", ours, "anytls tls"));
   const rounds: Measured[] = [];
-  for (let round = 0; round < ROUNDS; round++)
-    rounds.push(
-      await measure(
-        load,
-        chain,
-        { what: "short", parallel: 32, socksPort: chain.socksPort, sinkPort, ms: SHORT_MS },
-        1,
-      ),
-    );
+  const [alone, bare]: [number[], number[]] = [[], []];
+  const { socksPort } = chain;
+  const place = { pid: chain.pids[0] as number, port: chain.port, password };
+  const amount = { parallel: PARALLEL, ms: SHORT_MS };
+  for (let round = 0; round < ROUNDS; round++) {
+    const task = { what: "short", socksPort, sinkPort, ...amount } as const;
+    rounds.push(await measure(load, chain, task, 1));
+    alone.push(await anytlsStream(place, sinkPort, amount));
+    bare.push(await bareStream(sinkPort, amount));
+  }
   const rate = Math.round(median(rounds.map((one) => one.rate)));
   const perCore = (cost: number): number => Math.round(1 / cost);
   const both = perCore(median(rounds.map((one) => one.cpuPerUnit)));
   const server = perCore(median(rounds.map((one) => one.serverCpuPerUnit)));
   out(
-    `\nshort anytls streams: ${rate}/s; by CPU time ${server}/s a core of the server, ${both}/s a core for client (with SOCKS5) and server together (asked: 5000)`,
+    `\nshort anytls streams: ${rate}/s; by CPU time ${server}/s a core of the server, ${both}/s a core for client (with SOCKS5) and server together (asked: 5000); straight at the server ${perCore(median(alone))}/s a core, at a bare TLS server with the same reads and writes: ${perCore(median(bare))}/s a core`,
   );
 }
