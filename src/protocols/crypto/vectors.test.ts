@@ -11,7 +11,7 @@ import { findMethod, keyName, masterKey, type Method } from "#protocols/shadowso
 import { keyOf } from "#protocols/trojan/wire.ts";
 import { fnv1a } from "#protocols/vmess/header.ts";
 import { kdf } from "#protocols/vmess/kdf.ts";
-import { type AeadName, createAead, seal } from "./aead.ts";
+import { type AeadName, createAead, openAead, seal } from "./aead.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
 const hexOf = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
@@ -93,6 +93,12 @@ describe("AEAD", () => {
       const aead = createAead(name, key);
       assert.equal(hexOf(seal(aead, nonce, plain, aad)), hexOf(sealed));
       assert.deepEqual(aead.open(nonce, sealed, aad), plain);
+      using kept = openAead(name, key); // libcrypto's own contexts, where the runtime lends them
+      const out = Buffer.alloc(sealed.length);
+      assert.equal(kept.sealInto(out, 0, nonce, plain, aad), sealed.length);
+      assert.equal(hexOf(out), hexOf(sealed));
+      assert.equal(kept.openInto(out, 0, nonce, sealed, aad), plain.length);
+      assert.deepEqual(out.subarray(0, plain.length), plain);
     });
 });
 
