@@ -135,6 +135,8 @@ export class App implements AsyncDisposable {
   async close(drainMs: number): Promise<void> {
     const closed = this.#exclusively(async () => {
       const { live, sockets } = this.#env.host;
+      using last = new DisposableStack();
+      last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
       await this.#tuns[Symbol.asyncDispose](); // traffic goes its own way again before nobody takes it
       const retired = Promise.all([this.#runtime.retire(null), ...this.#retiring]);
       const cutOff = (): void => {
@@ -148,7 +150,6 @@ export class App implements AsyncDisposable {
       clearTimeout(timer);
       cutOff();
       await this.#env.host.relayPath[Symbol.asyncDispose]();
-      this.#env.host.users.close(); // the last byte has been counted
     });
     this.#closing = true;
     await closed;

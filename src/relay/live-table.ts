@@ -14,7 +14,7 @@ export class LiveEntry implements LiveConnection, Disposable {
   downloadBytes = 0;
   /** Of the outbound's stream. An engine may take the stream away, so it is asked for once, at the beginning. */
   remoteAddress = "";
-  /** Null: a datagram path, or the dial goes on. */
+  /** By the monotonic clock. Null: a datagram path, or the dial goes on. */
   dialledAtMs: number | null = null;
   readonly #table: LiveTable;
   readonly #abort = new AbortController();
@@ -29,7 +29,7 @@ export class LiveEntry implements LiveConnection, Disposable {
   }
 
   dialled(remote: Duplex): void {
-    this.dialledAtMs = Date.now();
+    this.dialledAtMs = performance.now();
     if (remote instanceof Socket) this.remoteAddress = remote.remoteAddress ?? "";
   }
 

@@ -13,7 +13,7 @@ const PATIENT_PORTS: ReadonlySet<number> = new Set([500, 4500]);
 /** Looks every 5 s, where `wanted` says so, until it is disposed of. */
 export function startReaper(live: LiveTable, wanted: () => boolean): Disposable {
   const timer = setInterval(() => {
-    if (wanted()) reap(live, Date.now());
+    if (wanted()) reap(live, performance.now());
   }, PERIOD_MS).unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
