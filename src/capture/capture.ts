@@ -21,6 +21,7 @@ export interface CaptureEnv {
 }
 
 const KEY = "auto-route";
+const LOOK_MS = 3_000;
 
 /**
  * Brings traffic to the TUN of the plan. The device is up and the listeners listen. Cleans up what a crash left behind.
@@ -72,6 +73,9 @@ async function openTable(
     await openings.keep();
   };
   undo.use(watchNftables("auto-redirect", log, () => void onChange()));
+  // The kernel tells nobody of a table that goes with its owner's socket.
+  const timer = setInterval(() => void table.keep(), LOOK_MS).unref();
+  undo.defer(() => clearInterval(timer));
   return table;
 }
 

@@ -23,6 +23,7 @@ export class RedirectTable implements AsyncDisposable {
   readonly #log: Log;
   #owned = true;
   #closed = false;
+  #keeping: Promise<void> | null = null;
   #local: readonly Prefix[];
   #route: readonly Prefix[] | null;
   #routeExclude: readonly Prefix[] | null;
@@ -115,7 +116,12 @@ export class RedirectTable implements AsyncDisposable {
   }
 
   /** Makes the table anew where it has gone, by another session where this one cannot. Never throws. */
-  async keep(): Promise<void> {
+  keep(): Promise<void> {
+    this.#keeping ??= this.#keep().finally(() => (this.#keeping = null));
+    return this.#keeping;
+  }
+
+  async #keep(): Promise<void> {
     if (this.#closed || (await this.#isThere()) || this.#closed) return;
     this.#log.warning(`auto-redirect: the table ${TABLE} has gone, it is made anew`);
     try {
