@@ -27,8 +27,8 @@ const way = (direction: Direction, at: number): Way => ({
   timer: undefined,
 });
 
-/** No read of the pump is larger: a quota is noticed as early as there. */
-const MOST_PIECE_BYTES = 64 * 1024;
+/** What a busy socket holds: each piece costs a round trip to the main thread. The meter's own pieces shrink before a quota. */
+const MOST_PIECE_BYTES = 2 * 1024 * 1024;
 
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;
