@@ -55,7 +55,8 @@ export function compileList(name: string, rules: readonly Rule[]): RuleList {
 function mergeableRun(rules: readonly Rule[], first: number): readonly MergeKey[] {
   const keys: MergeKey[] = [];
   for (let at = first; at < rules.length; at++) {
-    const key = mergeKeyOf((rules[at] as Rule).matcher);
+    const { type, matcher } = rules[at] as Rule;
+    const key = type === "SUB-RULE" ? null : mergeKeyOf(matcher); // a table finds rules that decide, not lists to enter
     if (key === null || key.kind !== (keys[0] ?? key).kind) break;
     keys.push(key);
   }

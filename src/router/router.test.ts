@@ -247,6 +247,17 @@ test("disabled address rules do not make anybody look", async () => {
   assert.equal((await router.route(session("a.org"), signal)).outbound.name, "LAST");
 });
 
+test("a sub-rule among rules that share a table is entered", async () => {
+  const rules = [0, 1, 2, 3, 4, 5].map((at) => `IP-CIDR,10.${at}.0.0/16,A`);
+  const sub = "SUB-RULE,(IP-CIDR,9.0.0.0/8),inner";
+  const router = routing({
+    rules: [...rules, sub, ...rules, sub, "MATCH,LAST"],
+    subRules: { inner: ["DST-PORT,443,INNER"] },
+  });
+  assert.equal(await way(router, "9.9.9.9"), "INNER by DST-PORT,443");
+  assert.equal(await way(router, "9.9.9.9", { port: 80 }), "LAST by MATCH,");
+});
+
 test("targets and lists must exist, circles are named", () => {
   const bad =
     (rules: readonly string[], subRules = {}) =>
