@@ -185,21 +185,21 @@ test("settings that are refused leave a listener that runs on with its users, an
   using bench = new Bench();
   const [edge] = bench.adopt([listener("edge", "alice")]) as [FakeInbound];
   const before = edge.users;
-  const [fresh, stubborn] = [new FakeInbound("new"), new FakeInbound("stubborn")];
-  stubborn.failures = 1;
-  const next = [listener("edge", "mallory"), listener("new", "eve"), listener("stubborn")];
+  const [fresh, unwilling] = [new FakeInbound("new"), new FakeInbound("unwilling")];
+  unwilling.failures = 1;
+  const next = [listener("edge", "mallory"), listener("new", "eve"), listener("unwilling")];
   const adopt = () =>
-    bench.users.adopt(bench.settings(next, "elsewhere.db"), [edge, fresh, stubborn], () => bench.inbounds);
+    bench.users.adopt(bench.settings(next, "elsewhere.db"), [edge, fresh, unwilling], () => bench.inbounds);
   assert.throws(adopt, /no/);
-  assert.deepEqual([edge.users, fresh.users, stubborn.users], [before, [], []]);
+  assert.deepEqual([edge.users, fresh.users, unwilling.users], [before, [], []]);
   assert.equal(bench.first().name, "alice");
 });
 
 test("a start whose users cannot be loaded lets nobody in", () => {
   using bench = new Bench();
-  const [edge, stubborn] = [new FakeInbound("edge"), new FakeInbound("stubborn")];
-  stubborn.failures = 1;
-  const settings = bench.settings([listener("edge", "alice"), listener("stubborn")]);
-  assert.throws(() => bench.users.adopt(settings, [edge, stubborn], () => [edge, stubborn]), /no/);
+  const [edge, unwilling] = [new FakeInbound("edge"), new FakeInbound("unwilling")];
+  unwilling.failures = 1;
+  const settings = bench.settings([listener("edge", "alice"), listener("unwilling")]);
+  assert.throws(() => bench.users.adopt(settings, [edge, unwilling], () => [edge, unwilling]), /no/);
   assert.deepEqual([bench.users.admin, edge.users], [null, []]);
 });

@@ -73,7 +73,7 @@ async function serve(
 ): Promise<void> {
   entrance.holdStream(stream, stream);
   if (command === COMMAND_UDP) {
-    // The request's own address is a placeholder for some peers: the first packet tells.
+    // Some peers put no real address into the request itself: the first packet tells.
     const first = await readFirstAddress(stream);
     entrance.onFlow(new StreamFlow(stream, packetFraming("server")), first);
   } else if (isMux(destination)) entrance.serveMux(stream, mux, entrance.onStream);

@@ -10,7 +10,7 @@ export function padding(): string {
   return "X".repeat(randomInt(MIN_PADDING, MAX_PADDING + 1));
 }
 
-/** `Referer: https://host/path?x_padding=XXX`. */
+/** `Referer: https://host/path?x_padding=` and then any text. */
 export function hasPadding(referer: string): boolean {
   const value = /[?&]x_padding=([^&]*)/.exec(referer)?.[1] ?? "";
   return value.length >= MIN_PADDING && value.length <= MAX_PADDING;
