@@ -1,12 +1,12 @@
 import type { Decision } from "./router.ts";
-import type { Ip, Metadata } from "./session.ts";
+import type { Ip } from "./session.ts";
 
 /** Told of every conversation. Synchronous, cheap where nobody learns, and never throws. */
 export interface FlowWatch {
   /** The rules have decided; nothing has been dialled yet. */
-  decided(metadata: Metadata, decision: Decision): void;
-  /** The dial succeeded. `peer` is asked for only where somebody wants it; null: not known. */
-  connected(metadata: Metadata, decision: Decision, peer: () => Ip | null): void;
+  decided(decision: Decision): void;
+  /** The dial succeeded. `peer` is asked for only where the decision did not say; null: not known. */
+  connected(decision: Decision, peer: () => Ip | null): void;
 }
 
 /** Nobody learns. */

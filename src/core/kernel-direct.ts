@@ -77,7 +77,6 @@ export interface FastPathView {
   readonly proxy: { readonly packets: number; readonly bytes: number };
   readonly flowHits: number;
   readonly updatedAtMs: number;
-  readonly lastError: string | null;
 }
 
 export interface LearnedSetView {

@@ -95,7 +95,6 @@ export class Bypass implements AsyncDisposable {
       proxy,
       flowHits: flowHits.packets,
       updatedAtMs: classifier.updatedAtMs,
-      lastError: null,
     };
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
-import { ip, named, session } from "../../test/support/routing.ts";
+import { ip, named } from "../../test/support/routing.ts";
 import type { Decision } from "#core/router.ts";
 import { KernelDirect, type Judge } from "./kernel-direct.ts";
 import type { Changes, Plane } from "./plane.ts";
@@ -102,21 +102,22 @@ test("proxy wins, at once", async () => {
 test("kernel-direct.md §2.3: DIRECT flows teach, before the dial and after it; others do not", async () => {
   const { direct, plane, consumer } = world();
   using _ = direct;
-  const metadata = session("a.org");
-  direct.decided(metadata, decisionOf("PROXY", "a.org", "9.9.9.1"));
-  direct.decided(metadata, decisionOf("DIRECT", "a.org", "9.9.9.2"));
-  direct.decided(metadata, decisionOf("DIRECT", "b.org", null));
-  direct.connected(metadata, decisionOf("DIRECT", "b.org", null), () => ip("9.9.9.3"));
-  direct.decided(metadata, decisionOf("DIRECT", "p.org", "9.9.9.4"));
+  direct.decided(decisionOf("PROXY", "a.org", "9.9.9.1"));
+  direct.decided(decisionOf("DIRECT", "a.org", "9.9.9.2"));
+  direct.decided(decisionOf("DIRECT", "b.org", null));
+  direct.connected(decisionOf("DIRECT", "b.org", null), () => ip("9.9.9.3"));
+  direct.decided(decisionOf("DIRECT", "p.org", "9.9.9.4"));
+  direct.connected(decisionOf("DIRECT", "c.org", "9.9.9.5"), () => assert.fail("the decision said where"));
   await consumer.learn([], 0);
   assert.deepEqual([[...plane.direct], [...plane.proxy]], [["9.9.9.2", "9.9.9.3"], ["9.9.9.4"]]);
 });
 
-test("kernel-direct.md §8.5: a group that changes sides empties the set at the next look", async () => {
+test("kernel-direct.md §8.5: a group that changes sides empties the set when it is looked at", async () => {
   const { direct, plane, answered, state } = world();
   using _ = direct;
   await answered("a.org", "9.9.9.9");
   state.signature = "0";
+  direct.check();
   state.proxied.add("b.org");
   await answered("b.org", "9.9.9.8");
   assert.deepEqual([[...plane.direct], [...plane.proxy]], [[], ["9.9.9.8"]]);

@@ -6,7 +6,7 @@ import type { FlowWatch } from "#core/flow-watch.ts";
 import type { LearntExplanation } from "#core/kernel-direct.ts";
 import type { Log } from "#core/log.ts";
 import type { Decision } from "#core/router.ts";
-import type { InboundInfo, Ip, Metadata } from "#core/session.ts";
+import type { InboundInfo, Ip } from "#core/session.ts";
 import type { Bypass } from "./bypass.ts";
 import { explainDirect } from "./explain.ts";
 import { Consumer, type ConsumerOptions, type Sighting } from "./consumer.ts";
@@ -144,18 +144,19 @@ export class KernelDirect implements FlowWatch, Disposable {
     return;
   }
 
-  decided(_: Metadata, decision: Decision): void {
-    const judge = this.#current();
-    if (judge === null || !judge.isDirect(decision)) return;
-    const ip = decision.destination.ip;
-    if (ip !== null) this.#flow(judge, decision, ip);
+  decided(decision: Decision): void {
+    const { ip } = decision.destination;
+    if (ip !== null) this.#flow(decision, ip);
   }
 
-  connected(_: Metadata, decision: Decision, peer: () => Ip | null): void {
+  /** Where a name was dialled, or a made-up address, only now its address is known. */
+  connected(decision: Decision, peer: () => Ip | null): void {
     const judge = this.#current();
     if (judge === null || !judge.isDirect(decision)) return;
+    const known = decision.destination.ip;
+    if (known !== null && judge.isLearnable(known)) return;
     const ip = peer();
-    if (ip !== null) this.#flow(judge, decision, ip);
+    if (ip !== null) this.#flow(decision, ip);
   }
 
   [Symbol.dispose](): void {
@@ -166,9 +167,7 @@ export class KernelDirect implements FlowWatch, Disposable {
 
   /** Null: nobody is there to learn, or nobody to judge. */
   #current(): Judge | null {
-    if (this.#consumers.size === 0 || this.#judge === null) return null;
-    this.#clearIfStale();
-    return this.#judge;
+    return this.#consumers.size === 0 ? null : this.#judge;
   }
 
   #clearIfStale(): void {
@@ -178,9 +177,10 @@ export class KernelDirect implements FlowWatch, Disposable {
     void this.clear();
   }
 
-  #flow(judge: Judge, { destination, sniffedHost }: Decision, ip: Ip): void {
-    if (!judge.isLearnable(ip)) return;
-    const name = sniffedHost ?? destination.host;
+  #flow(decision: Decision, ip: Ip): void {
+    const judge = this.#current();
+    if (judge === null || !judge.isDirect(decision) || !judge.isLearnable(ip)) return;
+    const name = decision.sniffedHost ?? decision.destination.host;
     const expiresAtMs = this.#nowMs() + FLOW_TTL_MS;
     void this.#learn(judge, [{ ip, host: name ?? ip, name, expiresAtMs }]);
   }

@@ -55,7 +55,7 @@ export class Branch implements Idle {
     const { outbound, destination } = this.decision;
     const { signal } = this.#entry;
     const { log, ledger } = this.#env;
-    this.#env.flows.decided(metadata, this.decision);
+    this.#env.flows.decided(this.decision);
     try {
       // A throw before the promise must come as late as a rejection: the owner does not know this branch yet.
       const flow = await Promise.try(() => outbound.associate(destination, { signal, metadata }));
@@ -63,7 +63,6 @@ export class Branch implements Idle {
       this.#flow = flow;
       reportDial(this.decision, null);
       this.#noted = this.#env.loops.watch(this.decision, flow);
-      this.#env.flows.connected(metadata, this.decision, () => destination.ip);
       this.#meter = ledger.open(metadata, this.decision);
       log.info(() => matched(metadata, this.decision));
       flow.receive((item) => this.#onReply(item));

@@ -3,12 +3,12 @@
  * DIRECT would go round for ever (transparent-proxy.md §8.4, kernel-direct.md §5).
  */
 import { Socket } from "node:net";
-import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import type { Decision } from "#core/router.ts";
-import type { DatagramFlow, Ip, Metadata } from "#core/session.ts";
+import type { DatagramFlow, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/ip.ts";
+import { isOwnAddress } from "#net/own-address.ts";
 
 /** Inbounds that connections come to without having asked for them. */
 export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
@@ -44,13 +44,8 @@ export class LoopGuard {
 
   /** Ports of the machine's own addresses only: a client of the LAN may use the same number. */
   #isOwnPort({ ip, port }: Metadata["source"]): boolean {
-    for (const { localPorts } of this.#flows) if (localPorts?.includes(port) === true) return isOwn(ip);
+    for (const { localPorts } of this.#flows)
+      if (localPorts?.includes(port) === true) return isOwnAddress(ip);
     return false;
   }
-}
-
-function isOwn(ip: Ip): boolean {
-  return Object.values(networkInterfaces()).some((all) =>
-    all?.some(({ address }) => parseIp(address) === ip),
-  );
 }

@@ -68,13 +68,13 @@ async function begin(session: StreamSession, env: ServeEnv, entry: LiveEntry): P
     const sniffed = reading === null ? null : await reading;
     decision = entry.decision = await router.route(metadata, signal, sniffed);
     loops.check(metadata, decision);
-    flows.decided(metadata, decision);
+    flows.decided(decision);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
     reportDial(decision, null);
     isDialled = true;
     entry.dialled(remote);
     owned.use(loops.watch(decision, remote));
-    flows.connected(metadata, decision, () => parseIp(entry.remoteAddress));
+    flows.connected(decision, () => parseIp(entry.remoteAddress));
     log.info(() => matched(metadata, entry.decision as Decision));
     const meter = owned.use(ledger.open(metadata, decision)); // never throws; a failed dial is no session
     session.reply(null);

@@ -1,10 +1,8 @@
 /** kernel-direct of a TUN. */
-import { networkInterfaces } from "node:os";
 import type { Config } from "#config/config.ts";
 import type { Capture } from "#core/capture.ts";
-import type { Ip } from "#core/session.ts";
 import { Bypass, type BypassEnv } from "#kernel-direct/bypass.ts";
-import { parseIp } from "#net/ip.ts";
+import { ownAddresses } from "#net/own-address.ts";
 import type { TunSettings } from "#tun/settings.ts";
 
 /** Null: the TUN does without. Throws `ConfigError`. */
@@ -28,9 +26,4 @@ export function deafLearning({ dns }: Config, wanted: readonly TunSettings[]): r
         return [`tun.dns-hijack: is empty and dns.listen is not set, ${only}`];
       return [];
     });
-}
-
-function ownAddresses(): readonly Ip[] {
-  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  return all.flatMap(({ address }) => parseIp(address) ?? []);
 }

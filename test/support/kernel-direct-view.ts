@@ -23,7 +23,6 @@ export const SHOWN_KERNEL_DIRECT: KernelDirectControl = {
         proxy: { packets: 410, bytes: 393_216 },
         flowHits: 9001,
         updatedAtMs: Date.UTC(2026, 7, 6, 12, 34, 56, 789),
-        lastError: null,
       },
     ],
     learnedSets: [

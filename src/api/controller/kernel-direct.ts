@@ -39,7 +39,6 @@ const fastPathShape = z
     "direct-bytes": amount(),
     "flow-hits": amount(),
     "updated-at": z.iso.datetime(),
-    "last-error": z.string().optional(),
   })
   .meta({ id: "KernelFastPath" });
 
@@ -127,7 +126,7 @@ function statusJson({ backend, fastPaths, learnedSets, process, traffic, lastErr
 }
 
 function fastPathJson(path: FastPathView) {
-  const { prefixes, direct, proxy, proxyRedirectInterface, proxyMark, inputMark, lastError } = path;
+  const { prefixes, direct, proxy, proxyRedirectInterface, proxyMark, inputMark } = path;
   return {
     backend: path.backend,
     "requested-interfaces": path.requestedInterfaces,
@@ -150,7 +149,6 @@ function fastPathJson(path: FastPathView) {
     "proxy-bytes": proxy.bytes,
     "flow-hits": path.flowHits,
     "updated-at": new Date(path.updatedAtMs).toISOString(),
-    ...(lastError === null ? {} : { "last-error": lastError }),
   };
 }
 
