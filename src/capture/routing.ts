@@ -20,6 +20,7 @@ import { policyRules, RULE_SPAN } from "./policy-rules.ts";
 import { tableRoutes } from "./table-routes.ts";
 
 const FAMILIES = [4, 6] as const;
+const EVERYTHING: Route["destination"] = { bytes: new Uint8Array(), bits: 0 };
 
 /** Where a capture's rules and routes stand. */
 export type RoutingPlace = Pick<CaptureOptions, "ruleIndex" | "fallbackRuleIndex" | "tableIndex">;
@@ -47,13 +48,25 @@ function tolerating(work: () => unknown): void {
   }
 }
 
+interface Place {
+  readonly family: 4 | 6;
+  readonly priority: number;
+}
+
+/** What the kernel has, by names under which two looks can be compared. */
+interface Shown {
+  /** All rules of a family and priority, in their order. */
+  readonly rules: ReadonlyMap<string, string>;
+  readonly routes: ReadonlyMap<string, Route>;
+}
+
 export class Routing implements Disposable {
   readonly #socket: NetlinkSocket;
   readonly #plan: CapturePlan;
   readonly #log: Log;
   readonly #rules: readonly IpRule[];
-  /** What the kernel showed when all was well. */
-  #shown = "";
+  /** How it looks when all is well. */
+  readonly #right: Shown;
 
   /** Puts routes and then rules in force. Throws `SystemError` with neither left behind. */
   constructor(socket: NetlinkSocket, plan: CapturePlan, log: Log) {
@@ -62,19 +75,33 @@ export class Routing implements Disposable {
     this.#log = log;
     this.#rules = policyRules(plan);
     try {
-      this.#apply();
+      clearRouting(socket, plan.options);
+      this.#addRoutes(new Map());
+      for (const rule of this.#rules) addRule(socket, rule);
+      this.#right = this.#look();
     } catch (error) {
       this[Symbol.dispose]();
       throw error;
     }
   }
 
-  /** Writes anew what somebody else took away (a firewall or network manager that starts again). Never throws. */
+  /**
+   * Writes anew what somebody else took away (a firewall or network manager that starts again), and nothing but that: what
+   * is right never goes, not even for the moment in which traffic would take another way. Never throws.
+   */
   keep(): void {
     try {
-      if (this.#look() === this.#shown || this.#hasLostDevice()) return;
+      const seen = this.#look();
+      const places = this.#places().filter(
+        (place) => seen.rules.get(placeName(place)) !== this.#right.rules.get(placeName(place)),
+      );
+      const strange = [...seen.routes].filter(([name]) => !this.#right.routes.has(name));
+      const whole = [...this.#right.routes.keys()].every((name) => seen.routes.has(name));
+      if ((places.length === 0 && strange.length === 0 && whole) || this.#hasLostDevice()) return;
       this.#log.warning("auto-route: ip rules or routes were changed from outside, they are written anew");
-      this.#apply();
+      for (const [, route] of strange) this.#delete(route);
+      this.#addRoutes(strange.length === 0 ? seen.routes : this.#look().routes);
+      for (const place of places) this.#renew(place);
     } catch (error) {
       this.#log.error(`auto-route: ip rules and routes could not be written anew: ${messageOf(error)}`);
     }
@@ -89,32 +116,67 @@ export class Routing implements Disposable {
     return !listLinks(this.#socket).some(({ index }) => index === this.#plan.device.index);
   }
 
-  #apply(): void {
-    const { options, device } = this.#plan;
-    clearRouting(this.#socket, options);
-    for (const family of FAMILIES) {
-      const prefixes = tableRoutes(this.#plan, family);
-      for (const prefix of prefixes) addRoute(this.#socket, family, options.tableIndex, prefix, device.index);
-      // Somebody deletes the device: until we have noticed, what is marked for it must not leave past it. Marks end with
-      // nftables' table, so after a crash this refuses nothing.
-      if (options.autoRedirect && prefixes.length > 0)
-        addUnreachable(this.#socket, family, options.tableIndex);
-    }
-    for (const rule of this.#rules) addRule(this.#socket, rule);
-    this.#shown = this.#look();
+  #places(): readonly Place[] {
+    const { ruleIndex, fallbackRuleIndex } = this.#plan.options;
+    const span = Array.from({ length: RULE_SPAN + 1 }, (_, step) => ruleIndex + step);
+    return FAMILIES.flatMap((family) =>
+      [...span, fallbackRuleIndex].map((priority) => ({ family, priority })),
+    );
   }
 
-  #look(): string {
-    const { ruleIndex, fallbackRuleIndex, tableIndex } = this.#plan.options;
-    const ours = (priority: number): boolean =>
-      (priority >= ruleIndex && priority <= ruleIndex + RULE_SPAN) || priority === fallbackRuleIndex;
-    const seen: unknown[] = [];
-    for (const family of FAMILIES) {
-      tolerating(() => seen.push(listRules(this.#socket, family).filter(({ priority }) => ours(priority))));
-      let routes = 0;
-      tolerating(() => eachRoute(this.#socket, family, tableIndex, () => routes++));
-      seen.push(routes);
-    }
-    return JSON.stringify(seen);
+  /** All rules of one priority: several stand in an order. */
+  #renew({ family, priority }: Place): void {
+    tolerating(() => deleteRules(this.#socket, family, priority));
+    for (const rule of this.#rules)
+      if (rule.family === family && rule.priority === priority) addRule(this.#socket, rule);
   }
+
+  #delete({ family, destination, link }: Route): void {
+    tolerating(() => deleteRoute(this.#socket, family, this.#plan.options.tableIndex, destination, link));
+  }
+
+  /** But those that are there. */
+  #addRoutes(there: Shown["routes"]): void {
+    const { options, device } = this.#plan;
+    const table = options.tableIndex;
+    for (const family of FAMILIES) {
+      const prefixes = tableRoutes(this.#plan, family);
+      for (const destination of prefixes)
+        if (!there.has(routeName({ family, destination, link: device.index, unicast: true })))
+          addRoute(this.#socket, family, table, destination, device.index);
+      // Somebody deletes the device: until we have noticed, what is marked for it must not leave past it. Marks end with
+      // nftables' table, so after a crash this refuses nothing.
+      const refused = { family, destination: EVERYTHING, link: 0, unicast: false };
+      if (options.autoRedirect && prefixes.length > 0 && !there.has(routeName(refused)))
+        addUnreachable(this.#socket, family, table);
+    }
+  }
+
+  #look(): Shown {
+    const rules = new Map<string, string>();
+    const routes = new Map<string, Route>();
+    for (const family of FAMILIES) {
+      tolerating(() => {
+        for (const rule of listRules(this.#socket, family))
+          rules.set(placeName(rule), `${rules.get(placeName(rule)) ?? ""}${JSON.stringify(rule)}`);
+      });
+      tolerating(() =>
+        eachRoute(this.#socket, family, this.#plan.options.tableIndex, (route) =>
+          routes.set(routeName(route), route),
+        ),
+      );
+    }
+    return { rules, routes };
+  }
+}
+
+function placeName({ family, priority }: Place): string {
+  return `${family} ${priority}`;
+}
+
+/** A refusal is one, whatever device a kernel shows with it. */
+function routeName({ family, destination, link, unicast }: Omit<Route, "table" | "metric">): string {
+  const { bytes, bits } = destination;
+  const network = bits === 0 ? "everything" : `${Buffer.from(bytes).toString("hex")}/${bits}`; // no bytes, or zeros
+  return `${family} ${network} ${unicast ? link : "refused"}`;
 }

@@ -1,5 +1,7 @@
 /** What a capture brings to a TUN and its listener and what it leaves alone; a stand-in holds both. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -54,6 +56,34 @@ async function assertClean(router: Netns): Promise<void> {
     assert.doesNotMatch(await router.run("ip", family, "rule"), /^(90\d\d|32768):/m);
     assert.equal(await router.run("ip", family, "route", "show", "table", "2022").catch(() => ""), "");
   }
+}
+
+/** Which ip rules of ours go from now on, by priority, whoever takes them away. */
+async function watchRules(
+  router: Netns,
+): Promise<AsyncDisposable & { deleted(): Promise<readonly string[]> }> {
+  const [program = "", ...args] = [...router.prefix, "ip", "monitor", "rule"];
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  let seen = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (seen += text));
+  /** A rule of our own is seen to go: everything before it was seen, too. */
+  const caughtUp = (priority: number) =>
+    until(async () => {
+      await router.ip(`rule add pref ${priority} table 1`, `rule del pref ${priority}`);
+      return seen.includes(`Deleted ${priority}:`);
+    });
+  await caughtUp(77);
+  return {
+    async deleted() {
+      await caughtUp(78);
+      return [...seen.matchAll(/^Deleted (90\d\d:|32768:)/gm)].map(([, rule]) => rule as string).toSorted();
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill();
+      await ended;
+    },
+  };
 }
 
 async function until(what: () => Promise<boolean>): Promise<void> {
@@ -134,6 +164,7 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
     },
   );
   await t.test("ip rules and routes that somebody takes away come back", async () => {
+    await using changes = await watchRules(router);
     await router.ip("rule del pref 9001", "-6 rule del pref 9000", "route flush table 2022");
     const shown = async () =>
       (await router.run("ip", "rule")).includes("9001:") &&
@@ -142,6 +173,8 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
     await until(shown);
     const rules = (await router.run("ip", "rule")).match(/^(90\d\d|32768):/gm);
     assert.deepEqual(rules, ["9000:", "9001:", "9002:", "32768:"]);
+    const gone = await changes.deleted();
+    assert.deepEqual(gone, ["9000:", "9001:"], "what is right stays where it is");
   });
   await t.test("transparent-proxy §9.1: the sets of local networks follow the addresses", async () => {
     await router.ip("address add 192.0.2.77/24 dev down0");

@@ -16,6 +16,7 @@ import { addAddress, findLink, openNetlink, setLink } from "#platform/netlink.ts
 import { openSockets } from "#platform/portable.ts";
 import { openOriginalDestinations } from "#platform/transparent.ts";
 import { openPoller } from "#platform/linux/uv-poll.ts";
+import { captureOptions } from "./capture-options.ts";
 
 export interface StandIn {
   readonly options?: Partial<CaptureOptions>;
@@ -131,28 +132,11 @@ for (const one of [inet4, inet6])
   if (one !== null) addAddress(netlink, index, bytesOfIp(one.address.ip), one.address.bits);
 serveTun(fd);
 
-const options: CaptureOptions = {
-  autoRoute: true,
-  autoRedirect: true,
-  strictRoute: false,
-  includeInterface: [],
-  excludeInterface: [],
-  includeUid: [],
-  excludeUid: [],
-  excludeSourcePort: [],
-  excludeDestinationPort: [],
-  includeMac: [],
-  excludeMac: [],
-  tableIndex: 2022,
-  ruleIndex: 9000,
-  inputMark: 0x2023,
-  outputMark: OUTPUT_MARK,
-  fallbackRuleIndex: 32_768,
-  kernelDirect: false,
+const options = captureOptions({
   ...wanted.options,
   routeAddress: prefixes(wanted.options?.routeAddress as readonly string[] | undefined),
   routeExcludeAddress: prefixes(wanted.options?.routeExcludeAddress as readonly string[] | undefined),
-};
+});
 const plan: CapturePlan = {
   device: { name: DEVICE, index },
   inet4,
