@@ -9,6 +9,7 @@ import { PortalSlot } from "#governance/portal-slot.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
 import { Egress } from "#net/egress.ts";
 import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
+import { NetworkClock } from "#net/network-clock.ts";
 import { SocketPool } from "#net/socket-pool.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
@@ -34,6 +35,8 @@ export interface Host extends Disposable {
   /** What a running TUN demands of every socket that leaves. */
   readonly egress: Egress;
   readonly live: LiveTable;
+  /** For protocols that compare clocks with their peer. */
+  readonly clock: NetworkClock;
   /** Every session has a meter of it, so that policies can be switched on at any time. */
   readonly ledger: GovernedLedger;
   readonly governance: Governance;
@@ -84,6 +87,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     sockets: new SocketPool(),
     egress: new Egress(),
     live,
+    clock: new NetworkClock(),
     ledger,
     metering: users.metering(ledger),
     users,

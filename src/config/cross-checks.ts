@@ -64,3 +64,16 @@ export function checkControllerTls(
       "key",
     );
 }
+
+/** The way to the time server must be one that the file has. */
+export function checkTimeDialer(
+  { report }: Context,
+  { dialerProxy }: { readonly dialerProxy: string },
+  outbounds: ReadonlySet<string>,
+): void {
+  if (dialerProxy !== "" && !outbounds.has(dialerProxy))
+    report.error(
+      ["ntp", "dialer-proxy"],
+      `ntp.dialer-proxy: ${dialerProxy} not found${suggestion(dialerProxy, outbounds)}`,
+    );
+}

@@ -3,7 +3,7 @@ import type { SafeFiles } from "#core/files.ts";
 import type { z } from "zod";
 import type { Config, Diagnostic, RuleConfig } from "./config.ts";
 import { Context, parseSafely, type Registries } from "./context.ts";
-import { checkControllerTls, checkManagedListeners, checkTun } from "./cross-checks.ts";
+import { checkControllerTls, checkManagedListeners, checkTimeDialer, checkTun } from "./cross-checks.ts";
 import { buildDns } from "./dns-build.ts";
 import { freezePlain } from "./freeze.ts";
 import { liftGeneral, maskIpv6 } from "./general-build.ts";
@@ -94,6 +94,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
   const tls = readBlock("tls", root, context);
   checkControllerTls(context, flat.controller, tls);
+  const ntp = readBlock("ntp", root, context);
+  checkTimeDialer(context, ntp, ways.outbounds);
   return {
     ...lifted,
     controller: flat.controller,
@@ -113,7 +115,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     sniffer,
     tls,
     profile: readBlock("profile", root, context),
-    ntp: readBlock("ntp", root, context),
+    ntp,
     experimental: readBlock("experimental", root, context),
     svc,
     trafficControl: readTrafficControl(root["traffic-control"], context),

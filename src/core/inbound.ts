@@ -42,6 +42,8 @@ export interface InboundEnv {
   readonly access: Access;
   readonly log: Log;
   readonly files: SafeFiles;
+  /** Unix time for protocols that compare clocks with their peer: the system's, or better (`ntp`). */
+  readonly nowMs: () => number;
   /** DIRECT, for the fallback of servers that hide among others. */
   readonly dialer: Dialer;
   /** Fields that go into `Metadata.inbound` unchanged. */

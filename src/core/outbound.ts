@@ -56,6 +56,8 @@ export interface OutboundEnv {
   readonly resolver: Resolver;
   readonly files: SafeFiles;
   readonly log: Log;
+  /** Unix time for protocols that compare clocks with their peer: the system's, or better (`ntp`). */
+  readonly nowMs: () => number;
   /** Absent: the `dns` section is off. */
   readonly dns?: DnsAnswers;
 }

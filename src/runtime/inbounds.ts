@@ -17,6 +17,7 @@ export interface InboundsEnv {
   readonly files: SafeFiles;
   readonly dialer: Dialer;
   readonly log: Log;
+  readonly nowMs: () => number;
   /** True at the start: a listener that cannot be opened is logged and the rest runs. False: the reload fails. */
   readonly tolerant: boolean;
 }
@@ -159,7 +160,7 @@ async function openListener(
   listener: ListenerConfig,
   key: string,
   { access, claims, keepAlive, routingMark: commonMark }: Common,
-  { sockets, accept, files, dialer, log, tolerant }: InboundsEnv,
+  { sockets, accept, files, dialer, log, nowMs, tolerant }: InboundsEnv,
 ): Promise<Omit<Held, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
@@ -170,6 +171,7 @@ async function openListener(
     access,
     log,
     files,
+    nowMs,
     dialer,
     ruleList,
     target,

@@ -60,7 +60,7 @@ export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise
   const faults: string[] = [];
   for (const { name, protocol, options } of proxies) {
     try {
-      const env = { name, dialer: NOBODY, resolver: NO_NAMES, files, log: SILENT };
+      const env = { name, dialer: NOBODY, resolver: NO_NAMES, files, log: SILENT, nowMs: Date.now };
       const node = await protocol?.outbound?.open(options as never, env);
       await node?.[Symbol.asyncDispose]();
     } catch (error) {

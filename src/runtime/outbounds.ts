@@ -30,6 +30,7 @@ export interface OutboundsEnv {
   readonly files: SafeFiles;
   readonly egress: Egress;
   readonly log: Log;
+  readonly nowMs: () => number;
 }
 
 /** Every way out of one runtime, by name. */
@@ -147,6 +148,7 @@ async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv
       resolver: env.proxyResolver,
       files: env.files,
       log: env.log,
+      nowMs: env.nowMs,
       ...(env.dns === null ? {} : { dns: dnsAnswers(env.dns, env.log) }),
     });
   } catch (error) {

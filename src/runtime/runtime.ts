@@ -30,6 +30,7 @@ import { openRules } from "./rules.ts";
 import { nameSets } from "./scope.ts";
 import { openSniffer, routable } from "./sniffing.ts";
 import { Tickets } from "./tickets.ts";
+import { TimeKeeper } from "./time-keeper.ts";
 import type { TunChange } from "./tuns.ts";
 
 export interface RuntimeEnv {
@@ -61,6 +62,7 @@ export class Runtime {
   readonly #fakeIps: FakeIpStore | null;
   readonly #dnsLeases: LeaseBook;
   readonly #tuns: TunChange;
+  readonly #timeKeeper: TimeKeeper;
   readonly #owned: AsyncDisposableStack;
   readonly #env: ServeEnv & DatagramEnv;
   readonly #sessions = new Tickets();
@@ -77,6 +79,7 @@ export class Runtime {
     this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
     this.#tuns = parts.tuns;
+    this.#timeKeeper = parts.timeKeeper;
     this.#owned = owned;
     this.#users = host.users;
     const { metering: ledger, live, log, sweep, datagrams } = host;
@@ -114,6 +117,7 @@ export class Runtime {
     this.#dnsLeases.activate();
     this.lists.activate();
     this.#tuns.activate();
+    this.#timeKeeper.activate();
   }
 
   /** Never throws; the session belongs to this runtime until it ends. */
@@ -143,6 +147,7 @@ export class Runtime {
   /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
   async retire(next: Runtime | null): Promise<void> {
     if (next !== null) this.#fakeIps?.close();
+    this.#timeKeeper[Symbol.dispose]();
     await this.lists.quiet();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
@@ -163,6 +168,7 @@ interface Parts {
   readonly lists: Lists;
   readonly dnsLeases: LeaseBook;
   readonly tuns: TunChange;
+  readonly timeKeeper: TimeKeeper;
   /** Null: the portable pump moves everything. */
   readonly carrier: Carrier | null;
 }
@@ -203,6 +209,7 @@ async function openParts(
       files,
       egress,
       log,
+      nowMs: host.clock.nowMs,
     }),
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);
@@ -219,6 +226,8 @@ async function openParts(
     nowMs: Date.now,
   });
   exits.bind({ outbounds: outbounds.all, router });
+  const way = exits.through(config.ntp.dialerProxy || "DIRECT");
+  const timeKeeper = undo.use(new TimeKeeper({ options: config.ntp, dialer: way, clock: host.clock, log }));
   const direct = openDirectDialer({
     resolver: names.directResolver,
     interfaceName,
@@ -233,6 +242,7 @@ async function openParts(
     files,
     dialer: direct,
     log,
+    nowMs: host.clock.nowMs,
     tolerant,
   });
   await using opened = new AsyncDisposableStack();
@@ -242,7 +252,7 @@ async function openParts(
   const tuns = opened.use(await changeTuns(config, lists));
   adopt(config, inbounds);
   opened.move();
-  return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases, tuns };
+  return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases, tuns, timeKeeper };
 }
 
 /** The server of `dns.listen`; a book without leases where there is none. */

@@ -40,6 +40,7 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     name: "test-in",
     accept,
     access: { ...OPEN_ACCESS, ...access },
+    nowMs: Date.now,
     log: SILENT,
     files: inMemory,
     dialer: { connect: nowhere, associate: nowhere },
@@ -112,6 +113,7 @@ export async function openTestOutbound(
   protocol: Protocol,
   raw: Readonly<Record<string, unknown>>,
   dialer: Dialer,
+  nowMs: () => number = Date.now,
 ): Promise<Outbound> {
   const side = protocol.outbound;
   if (side === undefined) throw new Error(`${protocol.type} has no outbound`);
@@ -119,6 +121,7 @@ export async function openTestOutbound(
     name: "test-out",
     dialer,
     resolver: literalsOnly,
+    nowMs,
     log: SILENT,
     files: inMemory,
   });

@@ -83,6 +83,7 @@ export function openClient(
     name: "test-out",
     dialer,
     resolver: literalsOnly,
+    nowMs: Date.now,
     log,
     files: {
       resolve: (path) => path,

@@ -24,8 +24,12 @@ export interface ClientPackets {
 }
 
 /** `keys` as in `preSharedKeys`; of the older editions the master key alone. */
-export function clientPackets(method: Method, keys: readonly Uint8Array[]): ClientPackets {
-  if (method.edition === "2022") return new Packets022(method, keys);
+export function clientPackets(
+  method: Method,
+  keys: readonly Uint8Array[],
+  nowMs: () => number,
+): ClientPackets {
+  if (method.edition === "2022") return new Packets022(method, keys, nowMs);
   const master = keys[0] as Uint8Array;
   return {
     seal({ payload, destination }) {
@@ -68,10 +72,12 @@ class Packets022 implements ClientPackets {
   readonly #psk: Uint8Array;
   readonly #sessionId = randomBytes(SESSION_ID_BYTES);
   readonly #aead: Aead;
+  readonly #nowMs: () => number;
   #nextPacketId = 0n;
   #servers: ServerSession[] = [];
 
-  constructor(method: Method, keys: readonly Uint8Array[]) {
+  constructor(method: Method, keys: readonly Uint8Array[], nowMs: () => number) {
+    this.#nowMs = nowMs;
     this.#method = method;
     this.#keys = keys;
     this.#psk = keys.at(-1) as Uint8Array;
@@ -82,7 +88,7 @@ class Packets022 implements ClientPackets {
     const header = Buffer.concat([this.#sessionId, Buffer.alloc(8)]);
     header.writeBigUInt64BE(this.#nextPacketId++, SESSION_ID_BYTES);
     const padding = packetPadding(destination.port);
-    const body = encodeBody({ nowMs: Date.now(), clientSession: null, padding, destination, payload });
+    const body = encodeBody({ nowMs: this.#nowMs(), clientSession: null, padding, destination, payload });
     return sealPacket022(this.#method, this.#keys, this.#aead, header, body);
   }
 
@@ -100,7 +106,7 @@ class Packets022 implements ClientPackets {
     const { header, body } = opened;
     session ??= this.#find(header.sessionId, header.bytes);
     try {
-      const item = decodeBody(body, this.#sessionId, Date.now());
+      const item = decodeBody(body, this.#sessionId, this.#nowMs());
       return this.#admit(session, header.packetId) ? item : null;
     } catch (error) {
       if (error instanceof ProtocolError) return null;

@@ -24,14 +24,14 @@ interface Entry {
 export function serveDatagrams(
   socket: DatagramSocket,
   shell: ManagedShell<ServerUsers>,
-  env: Pick<InboundEnv, "name" | "log">,
+  env: Pick<InboundEnv, "name" | "log" | "nowMs">,
 ): void {
   const entries = new Map<string, Entry>();
   const find = (key: string) => entries.get(key)?.session;
 
   function onMessage(packet: Buffer, from: { address: string; port: number }): void {
     const source = { ip: socketIp(from.address), port: from.port };
-    const opened = openRequest(shell.users, packet, source, find);
+    const opened = openRequest(shell.users, packet, source, find, env.nowMs);
     if (opened === null) return; // nobody of ours, or a replay: silence
     const { session, item } = opened;
     const known = entries.get(session.key);

@@ -15,7 +15,7 @@ import { findMethod, type Method } from "./methods.ts";
 import type { InboundOptions } from "./options.ts";
 import { type Request, serverHandshake } from "./server-handshake.ts";
 import { serverUsers } from "./server-keys.ts";
-import { CHANCE } from "./sip022.ts";
+import { chanceBy } from "./sip022.ts";
 
 /** How long a peer that does not fit is read on in silence: what servers without this habit do with slow clients. */
 const SILENCE_MS = 60_000;
@@ -37,13 +37,14 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     },
   });
   const windowMs = method.edition === "2022" ? SALT_WINDOW_MS : Infinity;
+  const chance = chanceBy(env.nowMs);
   const salts = new ReplayFilter({ capacity: SALTS, windowMs, now: () => performance.now() });
   const inbound = await shell.listen(BARE_SERVER, {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
     async greet({ stream }, arrival) {
       const table = shell.users;
-      const request = await readHandshake(stream, serverHandshake(table, salts, CHANCE), SILENCE_MS);
+      const request = await readHandshake(stream, serverHandshake(table, salts, chance), SILENCE_MS);
       env.log.debug(
         () =>
           `listener ${env.name}: ${request.user ?? "client"} asks for ${destinationText(request.destination)}`,

@@ -20,7 +20,7 @@ import type { OutboundOptions } from "./options.ts";
 import { plainCodec } from "./plain.ts";
 import { openPlugin, type Plugin } from "./plugin.ts";
 import { Sip004Codec } from "./sip004.ts";
-import { CHANCE, Sip022ClientCodec } from "./sip022.ts";
+import { type Chance, chanceBy, Sip022ClientCodec } from "./sip022.ts";
 
 /** A header waits this long for the first payload, which hides its length and saves a packet. */
 const OPEN_AFTER_MS = 20;
@@ -51,11 +51,13 @@ class Client {
   readonly #method: Method;
   readonly #keys: readonly Buffer[];
   readonly #salts: ReplayFilter;
+  readonly #chance: Chance;
   readonly #overTcp: Version | null;
 
   constructor(options: OutboundOptions, env: OutboundEnv, plugin: Plugin | null) {
     this.#env = env;
     this.#plugin = plugin;
+    this.#chance = chanceBy(env.nowMs);
     this.#server = toDestination(options.server, options.port);
     this.#method = findMethod(options.cipher) as Method;
     const { edition } = this.#method;
@@ -81,7 +83,8 @@ class Client {
   #codec(address: Buffer): StreamCodec {
     const [method, keys] = [this.#method, this.#keys];
     if (method.edition === "plain") return plainCodec(address);
-    if (method.edition === "2022") return new Sip022ClientCodec({ method, keys, address, chance: CHANCE });
+    if (method.edition === "2022")
+      return new Sip022ClientCodec({ method, keys, address, chance: this.#chance });
     return new Sip004Codec({ method, master: keys[0] as Buffer, request: address, salts: this.#salts });
   }
 
@@ -91,7 +94,7 @@ class Client {
       return clientFlow(stream, this.#overTcp, destination);
     }
     const inner = await this.#env.dialer.associate(this.#server, context);
-    return sealedFlow(inner, this.#server, clientPackets(this.#method, this.#keys));
+    return sealedFlow(inner, this.#server, clientPackets(this.#method, this.#keys, this.#env.nowMs));
   }
 }
 

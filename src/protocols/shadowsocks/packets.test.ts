@@ -61,7 +61,7 @@ function setting(name: string, multi = false) {
   return {
     found,
     keys,
-    client: clientPackets(found, keys),
+    client: clientPackets(found, keys, Date.now),
     server: serverKeys(found, modern ? key(1) : password, users),
   };
 }
@@ -74,7 +74,7 @@ for (const name of METHOD_NAMES) {
       const find = (key: string) => sessions.get(key);
       for (const text of ["one", "two", ""]) {
         const item = { payload: Buffer.from(text), destination: DNS };
-        const got = openRequest(server, client.seal(item), SOURCE, find);
+        const got = openRequest(server, client.seal(item), SOURCE, find, Date.now);
         assert.deepEqual(got?.item, item);
         sessions.set(got?.session.key as string, got?.session as PeerSession);
         assert.deepEqual(client.open(got?.session.seal(item) as Buffer), item);
@@ -86,7 +86,7 @@ for (const name of METHOD_NAMES) {
       const { client, server } = setting(name);
       if (server.method.edition === "plain") return;
       const packet = client.seal({ payload: ABC, destination: DNS });
-      const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined);
+      const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined, Date.now);
       for (let size = 0; size < packet.length; size++) assert.equal(open(packet.subarray(0, size)), null);
       const reply = open(packet)?.session.seal({ payload: ABC, destination: DNS }) as Buffer;
       for (const [bytes, opener] of [
@@ -112,7 +112,13 @@ for (const name of METHOD_NAMES) {
 for (const name of ["aes-256-gcm", "2022-blake3-aes-128-gcm", "2022-blake3-aes-256-gcm"]) {
   test(`${name}: the user is known by the key`, () => {
     const { client, server } = setting(name, true);
-    const got = openRequest(server, client.seal({ payload: ABC, destination: DNS }), SOURCE, () => undefined);
+    const got = openRequest(
+      server,
+      client.seal({ payload: ABC, destination: DNS }),
+      SOURCE,
+      () => undefined,
+      Date.now,
+    );
     assert.equal(got?.session.user, "ada");
     assert.deepEqual(
       client.open(got?.session.seal({ payload: ABC, destination: DNS }) as Buffer)?.payload,
@@ -120,7 +126,13 @@ for (const name of ["aes-256-gcm", "2022-blake3-aes-128-gcm", "2022-blake3-aes-2
     );
     const stranger = setting(name).client;
     assert.equal(
-      openRequest(server, stranger.seal({ payload: ABC, destination: DNS }), SOURCE, () => undefined),
+      openRequest(
+        server,
+        stranger.seal({ payload: ABC, destination: DNS }),
+        SOURCE,
+        () => undefined,
+        Date.now,
+      ),
       null,
     );
   });
@@ -129,14 +141,14 @@ for (const name of ["aes-256-gcm", "2022-blake3-aes-128-gcm", "2022-blake3-aes-2
 test("2022: a packet is good once, and replies from a third server session within a minute are dropped", () => {
   const { client, server, found, keys } = setting("2022-blake3-aes-128-gcm");
   const packet = client.seal({ payload: ABC, destination: DNS });
-  const first = openRequest(server, packet, SOURCE, () => undefined) as { session: PeerSession };
+  const first = openRequest(server, packet, SOURCE, () => undefined, Date.now) as { session: PeerSession };
   assert.equal(
-    openRequest(server, packet, SOURCE, () => first.session),
+    openRequest(server, packet, SOURCE, () => first.session, Date.now),
     null,
   );
   const next = client.seal({ payload: ABC, destination: DNS });
   const reply = () =>
-    (openRequest(server, next, SOURCE, () => undefined) as { session: PeerSession }).session.seal({
+    (openRequest(server, next, SOURCE, () => undefined, Date.now) as { session: PeerSession }).session.seal({
       payload: ABC,
       destination: DNS,
     });
@@ -145,5 +157,5 @@ test("2022: a packet is good once, and replies from a third server session withi
   assert.equal(client.open(once), null);
   assert.notEqual(client.open(reply()), null);
   assert.equal(client.open(reply()), null);
-  assert.equal(clientPackets(found, keys).open(reply()), null); // belongs to another client session
+  assert.equal(clientPackets(found, keys, Date.now).open(reply()), null); // belongs to another client session
 });

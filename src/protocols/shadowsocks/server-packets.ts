@@ -36,8 +36,9 @@ export function openRequest(
   packet: Buffer,
   source: Endpoint,
   find: (key: string) => PeerSession | undefined,
+  nowMs: () => number,
 ): OpenedRequest | null {
-  if (keys.method.edition === "2022") return open022(keys, packet, find);
+  if (keys.method.edition === "2022") return open022(keys, packet, find, nowMs);
   for (const entry of keys.candidates) {
     const item = addressed(openPacket004(keys.method, entry.key, packet));
     if (item === null) continue;
@@ -61,6 +62,7 @@ function open022(
   keys: ServerKeys,
   packet: Buffer,
   find: (key: string) => PeerSession | undefined,
+  nowMs: () => number,
 ): OpenedRequest | null {
   const { method, identity } = keys;
   const [only] = keys.candidates;
@@ -87,10 +89,11 @@ function open022(
   if (opened === null || owner === undefined) return null;
   const { bytes, sessionId, packetId } = opened.header;
   const session =
-    known(sessionId) ?? new Session022(method, owner, Buffer.from(bytes.subarray(0, SESSION_ID_BYTES)));
+    known(sessionId) ??
+    new Session022(method, owner, Buffer.from(bytes.subarray(0, SESSION_ID_BYTES)), nowMs);
   if (session.user !== owner.user) return null; // an id that another user has: not worth a second session
   try {
-    const item = decodeBody(opened.body, null, Date.now());
+    const item = decodeBody(opened.body, null, nowMs());
     return session.window.accept(packetId) ? { session, item } : null;
   } catch (error) {
     if (error instanceof ProtocolError) return null;
@@ -108,9 +111,11 @@ class Session022 implements PeerSession {
   readonly #clientSession: Buffer;
   readonly #replySession = randomBytes(SESSION_ID_BYTES);
   readonly #replyAead: Aead;
+  readonly #nowMs: () => number;
   #nextPacketId = 0n;
 
-  constructor(method: Method, { user, key }: UserKey, clientSession: Buffer) {
+  constructor(method: Method, { user, key }: UserKey, clientSession: Buffer, nowMs: () => number) {
+    this.#nowMs = nowMs;
     this.key = clientSession.toString("hex");
     this.user = user;
     this.#method = method;
@@ -125,7 +130,7 @@ class Session022 implements PeerSession {
     const header = Buffer.concat([this.#replySession, Buffer.alloc(8)]);
     header.writeBigUInt64BE(this.#nextPacketId++, SESSION_ID_BYTES);
     const body = encodeBody({
-      nowMs: Date.now(),
+      nowMs: this.#nowMs(),
       clientSession: this.#clientSession,
       padding: packetPadding(destination.port),
       destination,

@@ -21,12 +21,14 @@ export interface Chance {
   nowMs(): number;
 }
 
-export const CHANCE: Chance = {
-  salt: (sizeBytes) => randomBytes(sizeBytes),
-  // Only short requests need another length; long ones would pay for nothing.
-  padding: (payloadBytes) => Buffer.alloc(payloadBytes < MAX_PADDING ? randomInt(1, MAX_PADDING + 1) : 0),
-  nowMs: () => Date.now(),
-};
+export function chanceBy(nowMs: () => number): Chance {
+  return {
+    salt: (sizeBytes) => randomBytes(sizeBytes),
+    // Only short requests need another length; long ones would pay for nothing.
+    padding: (payloadBytes) => Buffer.alloc(payloadBytes < MAX_PADDING ? randomInt(1, MAX_PADDING + 1) : 0),
+    nowMs,
+  };
+}
 
 /** Throws `ProtocolError` where the two clocks differ by more than 30 s. */
 export function checkTime(bytes: Buffer, at: number, nowMs: number): void {

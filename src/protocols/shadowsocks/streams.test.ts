@@ -21,7 +21,7 @@ import { plainCodec } from "./plain.ts";
 import { type Request, serverHandshake } from "./server-handshake.ts";
 import { type ServerKeys, serverKeys } from "./server-keys.ts";
 import { Sip004Codec } from "./sip004.ts";
-import { type Chance, CHANCE, Sip022ClientCodec, Sip022ServerCodec } from "./sip022.ts";
+import { type Chance, chanceBy, Sip022ClientCodec, Sip022ServerCodec } from "./sip022.ts";
 import { streamIdentities } from "./identity.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -42,6 +42,8 @@ function collect(codec: StreamCodec, wire: Buffer): Buffer {
   codec.open(wire, (plain) => got.push(plain as Buffer));
   return Buffer.concat(got);
 }
+
+const CHANCE = chanceBy(Date.now);
 
 function request(keys: ServerKeys, wire: Buffer, chance: Chance = CHANCE, salts = filter()): Request | null {
   const arrived = new ByteQueue();

@@ -69,12 +69,12 @@ export interface Chance {
   readonly unixSeconds: number;
 }
 
-export function newChance(): Chance {
+export function newChance(nowMs: number): Chance {
   return {
     authRandom: randomBytes(4),
     nonce: randomBytes(NONCE_BYTES),
     padding: randomBytes(randomInt(16)),
-    unixSeconds: Math.floor(Date.now() / 1000),
+    unixSeconds: Math.floor(nowMs / 1000),
   };
 }
 

@@ -29,7 +29,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     flow: null,
   }));
   const shell = new ManagedShell(env, { type: "Vmess", users: tableOf(users), tableOf });
-  const guard = new RequestGuard();
+  const guard = new RequestGuard(env.nowMs);
   return await shell.listen(await openTransportServer(options, { name, files, log }), {
     mayBeBare: true,
     silenceMs: SILENCE_MS,

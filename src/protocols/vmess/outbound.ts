@@ -40,7 +40,7 @@ const OPEN_AFTER_MS = 20;
 /** Throws `ConfigError`. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
   const transport = await openTransportClient({ ...options, serverName: options.servername }, env);
-  const client = new Client(options, env.name, transport);
+  const client = new Client(options, env, transport);
   const node: Outbound = {
     name: env.name,
     type: "Vmess",
@@ -63,12 +63,18 @@ const SECURITY_OF = {
 class Client {
   readonly #options: OutboundOptions;
   readonly #name: string;
+  readonly #nowMs: () => number;
   readonly #transport: TransportClient;
   readonly #key: Buffer;
 
-  constructor(options: OutboundOptions, name: string, transport: TransportClient) {
+  constructor(
+    options: OutboundOptions,
+    { name, nowMs }: Pick<OutboundEnv, "name" | "nowMs">,
+    transport: TransportClient,
+  ) {
     this.#options = options;
     this.#name = name;
+    this.#nowMs = nowMs;
     this.#transport = transport;
     this.#key = commandKey(parseUserId(options.uuid) as Buffer);
   }
@@ -83,7 +89,7 @@ class Client {
       command,
       destination,
     };
-    const sealed = sealRequest(this.#key, request, newChance());
+    const sealed = sealRequest(this.#key, request, newChance(this.#nowMs()));
     const { stream } = await this.#transport.connect(context);
     return new CodecStream(stream, new VmessCodec(request, sealed), { openAfterMs: OPEN_AFTER_MS });
   }

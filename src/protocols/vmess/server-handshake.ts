@@ -26,7 +26,7 @@ export class RequestGuard {
   readonly #sessions: ReplayFilter;
   readonly #nowMs: () => number;
 
-  constructor(nowMs: () => number = () => Date.now()) {
+  constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
     this.#authIds = new ReplayFilter({ capacity: REMEMBERED, windowMs: AUTH_ID_WINDOW_MS, now: nowMs });
     this.#sessions = new ReplayFilter({ capacity: REMEMBERED, windowMs: SESSION_WINDOW_MS, now: nowMs });

@@ -15,7 +15,7 @@ import { serverHandshake } from "#protocols/shadowsocks/server-handshake.ts";
 import { serverKeys } from "#protocols/shadowsocks/server-keys.ts";
 import { openRequest } from "#protocols/shadowsocks/server-packets.ts";
 import { Sip004Codec } from "#protocols/shadowsocks/sip004.ts";
-import { CHANCE, Sip022ClientCodec, sip022Sealer } from "#protocols/shadowsocks/sip022.ts";
+import { chanceBy, Sip022ClientCodec, sip022Sealer } from "#protocols/shadowsocks/sip022.ts";
 import { VmessCodec } from "#protocols/vmess/codec.ts";
 import * as header from "#protocols/vmess/header.ts";
 import { commandKey } from "#protocols/vmess/kdf.ts";
@@ -24,6 +24,7 @@ import { RequestGuard, serverHandshake as vmessHandshake } from "#protocols/vmes
 import { vmessUsers } from "#protocols/vmess/users.ts";
 import { codec, handshake, once, type Target } from "./kinds.ts";
 
+const CHANCE = chanceBy(Date.now);
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 const NAMED = toDestination("origin.test", 443);
 const V4 = toDestination("192.0.2.1", 53);
@@ -45,7 +46,7 @@ function aeadTargets(): readonly Target[] {
     const client = new Sip004Codec({ method: aes, master, request: Buffer.alloc(0), salt });
     return Buffer.concat([client.seal(plain), client.seal(payload)]);
   };
-  const packets = clientPackets(aes, [master]);
+  const packets = clientPackets(aes, [master], Date.now);
   const make = () => serverHandshake(keys, salts(), CHANCE);
   return [
     handshake("ss request", [seal(Buffer.concat([ADDRESS, payload]))], make),
@@ -60,7 +61,9 @@ function aeadTargets(): readonly Target[] {
       [new Sip004Codec({ method: aes, master, request: Buffer.alloc(0), salt }).seal(payload)],
       () => new Sip004Codec({ method: aes, master, request: ADDRESS }),
     ),
-    once("ss packet", [packets.seal(item)], (bytes) => openRequest(keys, bytes, SOURCE, () => undefined)),
+    once("ss packet", [packets.seal(item)], (bytes) =>
+      openRequest(keys, bytes, SOURCE, () => undefined, Date.now),
+    ),
   ];
 }
 
@@ -71,7 +74,7 @@ function edition2022(): readonly Target[] {
   const salt = Buffer.alloc(16, 8);
   const make = () => serverHandshake(keys, salts(), CHANCE);
   const client = new Sip022ClientCodec({ method: aes, keys: [psk], address: ADDRESS, chance: CHANCE });
-  const packets = clientPackets(aes, [psk]);
+  const packets = clientPackets(aes, [psk], Date.now);
   const variable = Buffer.concat([ADDRESS, hex("0003 aaaaaa"), payload]);
   const nowMs = 1_700_000_000_000;
   const clientSession = Buffer.alloc(8, 1);
@@ -92,7 +95,7 @@ function edition2022(): readonly Target[] {
       () => new Sip022ClientCodec({ method: aes, keys: [psk], address: ADDRESS, chance: CHANCE }),
     ),
     once("ss 2022 packet", [packets.seal(item)], (bytes) =>
-      openRequest(keys, bytes, SOURCE, () => undefined),
+      openRequest(keys, bytes, SOURCE, () => undefined, Date.now),
     ),
     once(
       "ss 2022 packet, inside",
@@ -123,7 +126,7 @@ function vmess(): readonly Target[] {
     "x",
   );
   const key = commandKey(id);
-  const guard = new RequestGuard(); // one for all: it is made for many
+  const guard = new RequestGuard(Date.now); // one for all: it is made for many
   const request = (security: number, options: number): header.RequestHeader => ({
     iv: Buffer.alloc(16, 1),
     key: Buffer.alloc(16, 2),
@@ -142,7 +145,7 @@ function vmess(): readonly Target[] {
   return [
     handshake(
       "vmess request",
-      forms.map((form) => header.sealRequest(key, form, header.newChance())),
+      forms.map((form) => header.sealRequest(key, form, header.newChance(Date.now()))),
       () => vmessHandshake(users.all, guard),
     ),
     ...forms.map((form, index) =>

@@ -1,0 +1,41 @@
+/** The time that protocols compare with their peers: the system's, corrected by what a time server said. */
+export class NetworkClock {
+  #offsetMs = 0;
+  /** Difference of the two clocks of the system when the offset was learnt. */
+  #startedAtMs = 0;
+  #correctedAtMs: number | null = null;
+
+  readonly nowMs = (): number => Date.now() + this.#offsetMs;
+
+  /** When it was corrected last, by the monotonic clock; null: it shows the system's time. */
+  get correctedAtMs(): number | null {
+    return this.#correctedAtMs;
+  }
+
+  correct(offsetMs: number): void {
+    this.#offsetMs = offsetMs;
+    this.#startedAtMs = startedAtMs();
+    this.#correctedAtMs = performance.now();
+  }
+
+  /** The system's own time again. */
+  reset(): void {
+    this.#offsetMs = 0;
+    this.#correctedAtMs = null;
+  }
+
+  /**
+   * Shows the system's time again where its clock has been set, or the machine has slept: whoever set it knew the time,
+   * and a router without a battery would be wrong by years otherwise.
+   */
+  forgetIfJumped(): void {
+    if (this.#correctedAtMs !== null && Math.abs(startedAtMs() - this.#startedAtMs) >= JUMP_MS) this.reset();
+  }
+}
+
+/** Clocks that are steered by the system drift by less between two looks. */
+const JUMP_MS = 1_000;
+
+function startedAtMs(): number {
+  return Date.now() - performance.now();
+}
