@@ -1,6 +1,7 @@
 import type { Direction, Meter } from "#core/meter.ts";
 import type { CarryOptions } from "#relay/carrier.ts";
 import type { Idle } from "#relay/sweep.ts";
+import type { PortPlan } from "./port.ts";
 import type { Carried, RelayThread } from "./relay-thread.ts";
 import { CLOSE, FREE, GRANT, LIMIT, RESET } from "./shared-table.ts";
 
@@ -61,8 +62,8 @@ export class CarriedFlow implements Carried, Idle {
     this.idleMs = options.idleMs;
   }
 
-  /** Both descriptors are the thread's from now on. */
-  start(client: number, remote: number): void {
+  /** Both ports are the thread's from now on. */
+  start(client: PortPlan, remote: PortPlan): void {
     this.#slot = this.#thread.add(client, remote, this.#limited, this);
     this.#options.sweep.add(this);
     this.#options.signal.addEventListener("abort", this.#onAbort);

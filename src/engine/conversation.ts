@@ -1,4 +1,5 @@
-import type { Io, Outcome } from "./plain-half.ts";
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import type { Pipes } from "./pipes.ts";
 
 export type Side = 0 | 1;
 export const CLIENT = 0;
@@ -6,9 +7,29 @@ export const CLIENT = 0;
 export type Way = 0 | 1;
 export const UPLOAD = 0;
 
+/** What the conversations of one thread share. */
+export interface Io {
+  readonly calls: RelayCalls;
+  readonly pipes: Pipes;
+  readonly counts: Float64Array;
+  /** A direction wants to move so much; `place` is that of its count. */
+  readonly ask: (place: number, bytes: number) => void;
+  /** Bytes that were read and found no room, of all conversations. */
+  strandedBytes: number;
+}
+
+/** Nothing can be done until the kernel says so. */
+export const WAITS = 0;
+/** Its share of this turn is used up. */
+export const MORE = 1;
+/** The end was passed on. */
+export const OVER = 2;
+export const FAILED = 3;
+export type Outcome = typeof WAITS | typeof MORE | typeof OVER | typeof FAILED;
+
 /**
  * What a relay thread moves. It does not own the two descriptors: the loop watches them, closes them when `run` answers
- * `OVER`, and resets them when it answers `FAILED`. A kind whose one side is encrypted is one more implementation.
+ * `OVER`, and resets them when it answers `FAILED`.
  */
 export interface Conversation {
   /** In the loop's queue of those that have more to do. */

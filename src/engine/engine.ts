@@ -6,6 +6,7 @@ import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import type { Carrier, CarryOptions, PlainPair } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
+import { PLAIN, type PortPlan } from "./port.ts";
 import { RelayThread } from "./relay-thread.ts";
 
 export interface EngineOptions {
@@ -103,7 +104,7 @@ export class Engine implements Carrier, AsyncDisposable {
     // Closed here and now: from the next turn of the event loop on nothing of the runtime reads these sockets.
     client.destroy();
     remote.destroy();
-    flow.start(near, far);
+    flow.start(plainPort(near), plainPort(far));
     return promise;
   }
 
@@ -135,6 +136,10 @@ export class Engine implements Carrier, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
   }
+}
+
+function plainPort(fd: number): PortPlan {
+  return { kind: PLAIN, fd, words: [], letter: null };
 }
 
 /** Bytes that were read already and must be held back are the pump's business. */

@@ -1,9 +1,10 @@
 /** The life of a relay thread: one blocking epoll loop. */
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
-import { CLIENT, type Conversation, type Side, type Way } from "./conversation.ts";
+import { CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";
+import type { Conversation, Io, Side, Way } from "./conversation.ts";
 import { Pipes } from "./pipes.ts";
-import { PlainConversation } from "./plain-conversation.ts";
-import { FAILED, MORE, WAITS, type Io } from "./plain-half.ts";
+import { PortConversation } from "./port-conversation.ts";
+import type { Ports } from "./ports.ts";
 import { ADD, ASKS, CLOSE, COMMANDS, ENDED, GRANT, LIMIT, RESET, type SharedTable } from "./shared-table.ts";
 
 /** It is woken by its signal; this is for a process that ends without saying so. */
@@ -15,6 +16,7 @@ export interface LoopOptions {
   readonly table: SharedTable;
   /** Pipes that this thread may hold. */
   readonly pipes: number;
+  readonly ports: Ports;
   /** Wakes the main thread: something has ended. */
   readonly tell: () => void;
 }
@@ -22,6 +24,7 @@ export interface LoopOptions {
 export class Loop {
   readonly #calls: RelayCalls;
   readonly #table: SharedTable;
+  readonly #ports: Ports;
   readonly #tell: () => void;
   readonly #io: Io;
   readonly #epoll: number;
@@ -30,9 +33,10 @@ export class Loop {
   #queue: number[] = [];
   #isNews = false;
 
-  constructor({ calls, table, pipes, tell }: LoopOptions) {
+  constructor({ calls, table, pipes, ports, tell }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
+    this.#ports = ports;
     this.#tell = tell;
     const ask = (place: number, bytes: number): void => {
       table.asked[place] = bytes;
@@ -116,7 +120,14 @@ export class Loop {
   #add(slot: number): void {
     const { descriptors } = this.#table;
     const [client, remote] = [descriptors[slot * 2] as number, descriptors[slot * 2 + 1] as number];
-    const conversation = new PlainConversation(client, remote, slot);
+    const near = this.#ports.open(slot * 2);
+    const far = this.#ports.open(slot * 2 + 1);
+    if (near === null || far === null) {
+      near?.drop(this.#io);
+      far?.drop(this.#io);
+      return this.#close(slot, true);
+    }
+    const conversation = new PortConversation(near, far, slot);
     if (this.#table.limited[slot] === 1) conversation.limit(true);
     this.#conversations[slot] = conversation;
     // What is ready already is the first event of each.
@@ -134,6 +145,10 @@ export class Loop {
     if (conversation === null) return;
     this.#conversations[slot] = null;
     conversation.drop(this.#io);
+    this.#close(slot, isFault);
+  }
+
+  #close(slot: number, isFault: boolean): void {
     this.#release(slot * 2, isFault);
     this.#release(slot * 2 + 1, isFault);
     this.#report(slot, ENDED);

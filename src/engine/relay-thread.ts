@@ -1,9 +1,10 @@
 /** The main thread's end of one relay thread. */
 import { once } from "node:events";
-import { Worker } from "node:worker_threads";
+import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
 import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { PORT_WORDS, type PortPlan } from "./port.ts";
 import { ADD, ASKS, CAPACITY, ENDED, newTableMemory, SharedTable } from "./shared-table.ts";
 import type { ThreadData } from "./worker.ts";
 
@@ -34,6 +35,7 @@ export class RelayThread implements AsyncDisposable {
   readonly table: SharedTable;
   readonly #options: RelayThreadOptions;
   readonly #worker: Worker;
+  readonly #letters: MessagePort;
   readonly #carried: (Carried | null)[] = [];
   readonly #free: number[] = [];
   readonly #onExit = (): void => this.#stop();
@@ -52,8 +54,15 @@ export class RelayThread implements AsyncDisposable {
     this.table = new SharedTable(memory);
     this.table.signal = options.calls.openSignal();
     if (this.table.signal < 0) throw new Error("no descriptor is left for a relay thread");
-    const workerData: ThreadData = { table: memory, pipes: options.pipes };
-    this.#worker = new Worker(PROGRAM, { workerData, resourceLimits: RESOURCE_LIMITS, name: "relay" });
+    const { port1, port2: letters } = new MessageChannel();
+    this.#letters = port1;
+    const workerData: ThreadData = { table: memory, pipes: options.pipes, letters };
+    this.#worker = new Worker(PROGRAM, {
+      workerData,
+      transferList: [letters],
+      resourceLimits: RESOURCE_LIMITS,
+      name: "relay",
+    });
     this.#worker.unref();
     this.#worker.on("message", () => this.#takeNews());
     this.#worker.on("error", (error) => this.#die(messageOf(error)));
@@ -86,12 +95,12 @@ export class RelayThread implements AsyncDisposable {
     return this.#alive && this.#size < CAPACITY;
   }
 
-  /** Both descriptors are the thread's from now on. Only where it has room; answers with the slot. */
-  add(client: number, remote: number, isLimited: boolean, carried: Carried): number {
+  /** Both ports are the thread's from now on. Only where it has room; answers with the slot. */
+  add(client: PortPlan, remote: PortPlan, isLimited: boolean, carried: Carried): number {
     const slot = this.#free.pop() ?? this.#carried.length;
-    const { descriptors, halfClosed, limited, counts } = this.table;
-    descriptors[slot * 2] = client;
-    descriptors[slot * 2 + 1] = remote;
+    const { halfClosed, limited, counts } = this.table;
+    this.#describe(slot * 2, client);
+    this.#describe(slot * 2 + 1, remote);
     halfClosed[slot] = 0;
     limited[slot] = isLimited ? 1 : 0;
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
@@ -99,6 +108,15 @@ export class RelayThread implements AsyncDisposable {
     if (this.#size++ === 0) this.#worker.ref(); // conversations keep the process alive, as sockets do
     this.command(slot, ADD);
     return slot;
+  }
+
+  #describe(place: number, { fd, kind, words, letter }: PortPlan): void {
+    const { descriptors, kinds, letters, portWords } = this.table;
+    descriptors[place] = fd;
+    kinds[place] = kind;
+    for (const [at, word] of words.entries()) portWords[place * PORT_WORDS + at] = word;
+    letters[place] = letter === null ? 0 : 1;
+    if (letter !== null) this.#letters.postMessage(letter);
   }
 
   /**
@@ -156,6 +174,7 @@ export class RelayThread implements AsyncDisposable {
     this.#worker.ref();
     await this.#exited;
     this.#takeNews();
+    this.#letters.close();
     this.#options.calls.close(this.table.signal);
     this.table.signal = -1;
   }

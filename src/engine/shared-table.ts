@@ -3,6 +3,8 @@
  * thread owns a slot until it has queued `ADD`, and again from when it reads in the news that the slot has ended.
  */
 
+import { PORT_WORDS } from "./port.ts";
+
 /** Command words are `slot * COMMANDS + command`. */
 export const COMMANDS = 8;
 export const ADD = 0;
@@ -37,9 +39,9 @@ const NEWS_READ = 6;
 const SIGNAL = 7;
 const HEADER_WORDS = 16;
 
-const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 4;
+const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 8;
 const COUNTS_AT = WORDS * 4;
-const TABLE_BYTES = COUNTS_AT + CAPACITY * 4 * 8;
+const TABLE_BYTES = COUNTS_AT + CAPACITY * (4 + 2 * PORT_WORDS) * 8;
 
 /** Only the pages of slots in use are ever touched. */
 export function newTableMemory(): SharedArrayBuffer {
@@ -57,6 +59,12 @@ export class SharedTable {
   readonly asked: Float64Array;
   /** 1: the slot begins with asking. */
   readonly limited: Int32Array;
+  /** Two a slot: what kind of port each descriptor has. */
+  readonly kinds: Int32Array;
+  /** Two a slot: 1 where a letter goes with the port, see `Letters`. */
+  readonly letters: Int32Array;
+  /** `PORT_WORDS` a descriptor: what its port is made of. */
+  readonly portWords: Float64Array;
   readonly #header: Int32Array;
   readonly #commands: Int32Array;
   readonly #news: Int32Array;
@@ -74,8 +82,11 @@ export class SharedTable {
     this.descriptors = words(CAPACITY * 2);
     this.halfClosed = words(CAPACITY);
     this.limited = words(CAPACITY);
+    this.kinds = words(CAPACITY * 2);
+    this.letters = words(CAPACITY * 2);
     this.counts = new Float64Array(memory, COUNTS_AT, CAPACITY * 2);
     this.asked = new Float64Array(memory, COUNTS_AT + CAPACITY * 2 * 8, CAPACITY * 2);
+    this.portWords = new Float64Array(memory, COUNTS_AT + CAPACITY * 4 * 8, CAPACITY * 2 * PORT_WORDS);
   }
 
   /** The eventfd that wakes the relay thread. */

@@ -1,18 +1,23 @@
 /** The program of a relay thread. It never returns to its event loop before it is told to stop. */
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import { Loop } from "./loop.ts";
+import { Ports } from "./ports.ts";
 import { SharedTable } from "./shared-table.ts";
 
 export interface ThreadData {
   readonly table: SharedArrayBuffer;
   readonly pipes: number;
+  /** Bytes that go with ports, in the order in which these are added. */
+  readonly letters: MessagePort;
 }
 
-const { table, pipes } = workerData as ThreadData;
+const { table: memory, pipes, letters } = workerData as ThreadData;
 const calls = openRelayCalls();
 if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
-const loop = new Loop({ calls, table: new SharedTable(table), pipes, tell: () => port.postMessage("news") });
+const table = new SharedTable(memory);
+const ports = new Ports(table, letters);
+const loop = new Loop({ calls, table, pipes, ports, tell: () => port.postMessage("news") });
 port.postMessage("ready");
 loop.run();

@@ -1,21 +1,27 @@
-import { FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
-import { CLIENT, UPLOAD, type Conversation, type Side, type Way } from "./conversation.ts";
-import { FAILED, MORE, OVER, PlainHalf, WAITS, type Io, type Outcome } from "./plain-half.ts";
+import { FAULT } from "#platform/linux/relay-calls.ts";
+import { CLIENT, FAILED, MORE, OVER, UPLOAD, WAITS } from "./conversation.ts";
+import type { Conversation, Io, Outcome, Side, Way } from "./conversation.ts";
+import { Half } from "./half.ts";
+import type { Port } from "./port.ts";
 
-/** Two kernel sockets without TLS. */
-export class PlainConversation implements Conversation {
+/** Two ports, of whatever kinds. */
+export class PortConversation implements Conversation {
   queued = false;
-  readonly #up: PlainHalf;
-  readonly #down: PlainHalf;
+  readonly #client: Port;
+  readonly #remote: Port;
+  readonly #up: Half;
+  readonly #down: Half;
   /** A socket has failed: what it still holds is delivered, then both are reset. */
   #broken = false;
   /** The side whose news came last is read from first. */
-  #first: PlainHalf;
+  #first: Half;
 
   /** `slot` is its place in the table of counts. */
-  constructor(client: number, remote: number, slot: number) {
-    this.#up = new PlainHalf(client, remote, slot * 2);
-    this.#down = new PlainHalf(remote, client, slot * 2 + 1);
+  constructor(client: Port, remote: Port, slot: number) {
+    this.#client = client;
+    this.#remote = remote;
+    this.#up = new Half(client, remote, slot * 2);
+    this.#down = new Half(remote, client, slot * 2 + 1);
     this.#first = this.#up;
   }
 
@@ -24,11 +30,8 @@ export class PlainConversation implements Conversation {
   }
 
   notice(side: Side, events: number): void {
-    const [reading, writing] = side === CLIENT ? [this.#up, this.#down] : [this.#down, this.#up];
-    this.#first = reading;
-    if ((events & (READABLE | PEER_ENDED | HANGUP | FAULT)) !== 0) reading.readable = true;
-    if ((events & (PEER_ENDED | HANGUP | FAULT)) !== 0) reading.hungUp = true;
-    if ((events & (WRITABLE | HANGUP | FAULT)) !== 0) writing.writable = true;
+    this.#first = side === CLIENT ? this.#up : this.#down;
+    (side === CLIENT ? this.#client : this.#remote).notice(events);
     if ((events & FAULT) !== 0) this.#broken = true;
   }
 
@@ -54,8 +57,8 @@ export class PlainConversation implements Conversation {
   }
 
   /** The socket that could not be written to may still hold what its peer sent before it went. */
-  #fail(io: Io, last: PlainHalf): Outcome {
-    last.readable = last.hungUp = true;
+  #fail(io: Io, last: Half): Outcome {
+    (last === this.#up ? this.#client : this.#remote).notice(FAULT);
     last.run(io);
     return FAILED;
   }
@@ -63,5 +66,7 @@ export class PlainConversation implements Conversation {
   drop(io: Io): void {
     this.#up.drop(io);
     this.#down.drop(io);
+    this.#client.drop(io);
+    this.#remote.drop(io);
   }
 }

@@ -1,0 +1,169 @@
+/** One direction between two ports: reads are copied through the thread's buffer, bulk between plain sockets is spliced. */
+import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import { FAILED, MORE, OVER, WAITS, type Io, type Outcome } from "./conversation.ts";
+import type { Port } from "./port.ts";
+import { Splice } from "./splice.ts";
+
+/** What a direction may move before the others have their turn. */
+const TURN_BYTES = 4 * 1024 * 1024;
+/** What a step that moves nothing counts for: a peer that sends only what means nothing has its turns, too. */
+const IDLE_STEP_BYTES = 64 * 1024;
+/** A read of so much makes a direction bulk. */
+const BULK_BYTES = 64 * 1024;
+/** With more than this stranded, reads are small: many slow receivers shall not fill the memory. */
+const MOST_STRANDED_BYTES = 32 * 1024 * 1024;
+const SMALL_READ_BYTES = 16 * 1024;
+
+export class Half {
+  /** The end was passed on. */
+  over = false;
+  readonly #from: Port;
+  readonly #to: Port;
+  readonly #count: number;
+  #ended = false;
+  #limited = false;
+  #asking = false;
+  /** While limited: granted, and not read yet. */
+  #allowance = 0;
+  #bulk = false;
+  /** Made when the direction is bulk for the first time. */
+  #splice: Splice | null = null;
+  /** Read, and not taken by the receiver yet. */
+  #stranded: Uint8Array | null = null;
+
+  /** `count` is the place of its sum in `Io.counts`. */
+  constructor(from: Port, to: Port, count: number) {
+    this.#from = from;
+    this.#to = to;
+    this.#count = count;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Every piece is asked for, or none. */
+  limit(limited: boolean): void {
+    this.#limited = limited;
+    this.#asking = false;
+    this.#allowance = 0;
+  }
+
+  /** What was asked for may move. */
+  grant(bytes: number): void {
+    this.#asking = false;
+    this.#allowance += bytes;
+  }
+
+  run(io: Io): Outcome {
+    if (this.over) return OVER;
+    for (let moved = 0, idle = 0; moved + idle < TURN_BYTES;) {
+      if (!this.#to.writable) return WAITS;
+      const bytes = this.#step(io);
+      if (bytes > 0) moved += bytes;
+      else if (bytes === EINTR) idle += IDLE_STEP_BYTES;
+      else if (bytes === EAGAIN) return this.#wait(io, moved);
+      else return bytes === 0 ? this.#end(io) : FAILED;
+    }
+    return MORE;
+  }
+
+  /** Moves one piece one step. EAGAIN: one of the sockets is not ready. 0: the end, and all is handed on. */
+  #step(io: Io): number {
+    if (this.#to.pending) return this.#to.flush(io);
+    if (this.#splice !== null && this.#splice.bytes > 0) return this.#handedOn(io, this.#splice.empty(io));
+    if (this.#stranded !== null) return this.#retry(io, this.#stranded);
+    if (this.#ended) return 0;
+    if (!this.#from.readable) return EAGAIN;
+    if (this.#limited && this.#allowance <= 0) return this.#ask(io);
+    return this.#bulk && this.#mayFill(io) ? this.#fill(io) : this.#copy(io);
+  }
+
+  /** For what is there, so that nothing is paid for that does not come. */
+  #ask(io: Io): number {
+    if (this.#asking) return EAGAIN;
+    const bytes = this.#from.available(io);
+    if (bytes === 0) this.#ended = true;
+    if (bytes <= 0) return bytes;
+    this.#asking = true;
+    io.ask(this.#count, bytes);
+    return EAGAIN;
+  }
+
+  #mayFill(io: Io): boolean {
+    if (this.#from.bareSocket < 0 || this.#to.bareSocket < 0) return false;
+    this.#splice ??= new Splice(this.#from, this.#to);
+    return this.#splice.hasPipe(io);
+  }
+
+  #fill(io: Io): number {
+    const bytes = (this.#splice as Splice).fill(io, this.#cut(Infinity));
+    if (bytes === 0) this.#ended = true;
+    if (bytes <= 0) return bytes;
+    this.#allowance -= bytes;
+    return EINTR; // nothing has been handed on yet
+  }
+
+  #copy(io: Io): number {
+    const bytes = this.#from.read(io, this.#cut(this.#readBytes(io)));
+    if (bytes >= BULK_BYTES) this.#bulk = true;
+    if (bytes === 0) this.#ended = true;
+    if (bytes <= 0) return bytes;
+    this.#allowance -= bytes;
+    const sent = this.#to.write(io, bytes);
+    if (sent < bytes && (sent >= 0 || sent === EAGAIN)) this.#strand(io, Math.max(0, sent), bytes);
+    return this.#handedOn(io, sent);
+  }
+
+  #cut(bytes: number): number {
+    return this.#limited ? Math.min(bytes, this.#allowance) : bytes;
+  }
+
+  #readBytes({ strandedBytes }: Io): number {
+    if (strandedBytes > MOST_STRANDED_BYTES) return SMALL_READ_BYTES;
+    return this.#bulk ? BUFFER_BYTES : BULK_BYTES;
+  }
+
+  #strand(io: Io, from: number, to: number): void {
+    this.#stranded = io.calls.buffer.slice(from, to);
+    io.strandedBytes += to - from;
+  }
+
+  #retry(io: Io, stranded: Uint8Array): number {
+    io.calls.buffer.set(stranded);
+    const sent = this.#to.write(io, stranded.length);
+    if (sent > 0) {
+      io.strandedBytes -= sent;
+      this.#stranded = sent < stranded.length ? stranded.slice(sent) : null;
+    }
+    return this.#handedOn(io, sent);
+  }
+
+  #handedOn({ counts }: Io, bytes: number): number {
+    if (bytes > 0) counts[this.#count] = (counts[this.#count] as number) + bytes;
+    return bytes;
+  }
+
+  #wait(io: Io, moved: number): Outcome {
+    if (!this.#to.writable || (this.#splice?.bytes ?? 0) > 0) return WAITS;
+    this.#splice?.giveBack(io);
+    if (moved < BULK_BYTES) this.#bulk = false;
+    return WAITS;
+  }
+
+  #end(io: Io): Outcome {
+    this.#splice?.giveBack(io);
+    const said = this.#to.endWriting(io);
+    if (said === EAGAIN) return WAITS;
+    if (said < 0) return FAILED;
+    this.over = true;
+    return OVER;
+  }
+
+  /** What was not handed on is thrown away. */
+  drop(io: Io): void {
+    this.#splice?.drop(io);
+    if (this.#stranded !== null) io.strandedBytes -= this.#stranded.length;
+    this.#stranded = null;
+  }
+}
