@@ -24,7 +24,8 @@ export function watchDefaultInterface(
   on: (now: DefaultInterface | null) => void,
   { log }: { readonly log: Log },
 ): DefaultInterfaceWatch {
-  const socket = openNetlink(KEY);
+  using undo = new DisposableStack();
+  const socket = undo.use(openNetlink(KEY));
   let current = findDefaultInterface(socket, except);
   const look = (): void => {
     let now: DefaultInterface | null;
@@ -37,15 +38,13 @@ export function watchDefaultInterface(
     current = now;
     on(now);
   };
-  const watch = watchNetwork(KEY, { parts: ["link", "route"], tables: [], log }, look);
+  undo.use(watchNetwork(KEY, { parts: ["link", "route"], tables: [], log }, look));
+  const owned = undo.move();
   return {
     get current() {
       return current;
     },
-    [Symbol.asyncDispose]: async () => {
-      watch[Symbol.dispose]();
-      socket[Symbol.dispose]();
-    },
+    [Symbol.asyncDispose]: async () => owned.dispose(),
   };
 }
 

@@ -25,6 +25,9 @@ export class FirewallOpenings {
   readonly #session: () => NftSession;
   readonly #device: string;
   readonly #log: Log;
+  #removed = false;
+  /** Of what runs: two that write at once would leave an opening twice, or after the end. */
+  #turn: Promise<void> = Promise.resolve();
 
   /** `session` gives the one that is open now; `device` is the TUN's name as nftables reads it. */
   constructor(session: () => NftSession, device: string, log: Log) {
@@ -34,7 +37,17 @@ export class FirewallOpenings {
   }
 
   /** Puts the openings where they are missing; firewalls that start again lose them. Never throws. */
-  async keep(): Promise<void> {
+  keep(): Promise<void> {
+    return (this.#turn = this.#turn.then(() => (this.#removed ? undefined : this.#keep())));
+  }
+
+  /** For good. Never throws. */
+  remove(): Promise<void> {
+    this.#removed = true;
+    return (this.#turn = this.#turn.then(() => this.#remove()));
+  }
+
+  async #keep(): Promise<void> {
     for (const { chain, directions } of PLACES) {
       const shown = await this.#list(chain);
       if (shown === null || this.#isOpen(shown, directions.length)) continue;
@@ -46,8 +59,7 @@ export class FirewallOpenings {
     }
   }
 
-  /** Never throws. */
-  async remove(): Promise<void> {
+  async #remove(): Promise<void> {
     for (const { chain } of PLACES) {
       const handles = ours((await this.#list(chain)) ?? "");
       if (handles.length > 0)

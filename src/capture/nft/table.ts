@@ -19,6 +19,7 @@ const NO_OWNER = /Operation not supported|unknown flag|unexpected|Invalid argume
 
 export class RedirectTable implements AsyncDisposable {
   #session: NftSession;
+  readonly #openSession: () => Promise<NftSession>;
   readonly #plan: CapturePlan;
   readonly #log: Log;
   #owned = true;
@@ -30,8 +31,15 @@ export class RedirectTable implements AsyncDisposable {
   readonly #direct = new Set<Ip>();
   #marks: SteeringMarks | null = null;
 
-  private constructor(session: NftSession, plan: CapturePlan, local: readonly Prefix[], log: Log) {
+  private constructor(
+    session: NftSession,
+    openSession: () => Promise<NftSession>,
+    plan: CapturePlan,
+    local: readonly Prefix[],
+    log: Log,
+  ) {
     this.#session = session;
+    this.#openSession = openSession;
     this.#plan = plan;
     this.#log = log;
     this.#local = local;
@@ -41,10 +49,15 @@ export class RedirectTable implements AsyncDisposable {
   }
 
   /** In force when it settles. Throws `ConfigError` where nftables cannot be used or somebody else owns the table. */
-  static async open(plan: CapturePlan, local: readonly Prefix[], log: Log): Promise<RedirectTable> {
+  static async open(
+    plan: CapturePlan,
+    local: readonly Prefix[],
+    log: Log,
+    openSession = () => openNftables(KEY),
+  ): Promise<RedirectTable> {
     await using undo = new AsyncDisposableStack();
-    const session = undo.use(await openNftables(KEY));
-    const table = new RedirectTable(session, plan, local, log);
+    const session = undo.use(await openSession());
+    const table = new RedirectTable(session, openSession, plan, local, log);
     await table.#create();
     undo.move();
     table.#watchLoss(session);
@@ -141,16 +154,18 @@ export class RedirectTable implements AsyncDisposable {
   }
 
   async #reopen(): Promise<void> {
+    const session = await this.#openSession();
     const broken = this.#session;
-    this.#session = await openNftables(KEY);
-    this.#watchLoss(this.#session);
+    this.#session = session;
+    this.#watchLoss(session);
     await broken[Symbol.asyncDispose]();
-    await this.#create();
+    if (!this.#closed) await this.#create();
   }
 
   /** Traffic takes its ordinary ways from here on. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
+    await this.#keeping; // or a table would be made after this one is gone
     await this.#session.run(`delete table ${TABLE}`).catch(() => {}); // it has gone already, or goes with its owner
     await this.#session[Symbol.asyncDispose]();
   }
@@ -187,13 +202,8 @@ export class RedirectTable implements AsyncDisposable {
     void session.lost.then(async (error) => {
       if (this.#closed) return;
       this.#log.error(`auto-redirect: ${error.message}, another is opened`);
-      try {
-        await this.#reopen();
-      } catch (failure) {
-        this.#log.error(
-          `auto-redirect: nftables cannot be changed any more, weir has to be started again: ${messageOf(failure)}`,
-        );
-      }
+      await this.#keeping; // it may have looked before the session was lost
+      await this.keep();
     });
   }
 }

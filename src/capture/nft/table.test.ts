@@ -1,0 +1,137 @@
+/** A session with nftables that is lost: one other takes its place, and nothing is left when the table is closed. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CapturePlan } from "#core/capture.ts";
+import { SILENT } from "#core/log.ts";
+import { NftError, type NftSession } from "#platform/nftables.ts";
+import { captureOptions } from "../../../test/support/capture-options.ts";
+import { FirewallOpenings } from "#capture/firewall.ts";
+import { RedirectTable } from "./table.ts";
+
+const PLAN: CapturePlan = {
+  device: { name: "tun0", index: 7 },
+  inet4: { address: { ip: "198.18.0.1", bits: 30 }, next: "198.18.0.2" } as CapturePlan["inet4"],
+  inet6: null,
+  options: captureOptions(),
+  redirectPort: 7000,
+  routeSet: null,
+  routeExcludeSet: null,
+  ipv6: false,
+  hijackDns: false,
+};
+
+/** A kernel in which a table lives as long as the session that made it. */
+class Kernel {
+  owner: Session | null = null;
+  readonly sessions: Session[] = [];
+  /** What opening a session waits for. */
+  gate: Promise<void> = Promise.resolve();
+
+  readonly open = async (): Promise<NftSession> => {
+    await this.gate;
+    const session = new Session(this);
+    this.sessions.push(session);
+    return session;
+  };
+
+  get openSessions(): number {
+    return this.sessions.filter(({ isOpen }) => isOpen).length;
+  }
+}
+
+class Session implements NftSession {
+  readonly #kernel: Kernel;
+  readonly #lost = Promise.withResolvers<Error>();
+  readonly lost = this.#lost.promise;
+  isOpen = true;
+
+  constructor(kernel: Kernel) {
+    this.#kernel = kernel;
+  }
+
+  async run(commands: string): Promise<string> {
+    const kernel = this.#kernel;
+    if (!this.isOpen) throw new NftError("nftables: the session has ended");
+    if (commands.startsWith("list tables")) return kernel.owner === null ? "" : "table inet svc";
+    if (kernel.owner !== null && kernel.owner !== this) throw new NftError("Operation not permitted");
+    kernel.owner = commands.startsWith("delete table") ? null : this;
+    return "";
+  }
+
+  lose(): void {
+    this.#end();
+    this.#lost.resolve(new NftError("nftables: the session has ended"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end();
+  }
+
+  #end(): void {
+    this.isOpen = false;
+    if (this.#kernel.owner === this) this.#kernel.owner = null;
+  }
+}
+
+const turns = () => new Promise(setImmediate);
+
+test("a session is lost while somebody looks after the table: one other is opened, and the table is its", async () => {
+  const kernel = new Kernel();
+  const table = await RedirectTable.open(PLAN, [], SILENT, kernel.open);
+  kernel.sessions[0]?.lose();
+  await table.keep();
+  await turns();
+  assert.equal(kernel.sessions.length, 2);
+  assert.equal(kernel.openSessions, 1);
+  assert.equal(kernel.owner, kernel.sessions[1]);
+  await table[Symbol.asyncDispose]();
+  assert.deepEqual([kernel.openSessions, kernel.owner], [0, null]);
+});
+
+test("closed while another session is being opened: neither a table nor a session stays", async () => {
+  const kernel = new Kernel();
+  const table = await RedirectTable.open(PLAN, [], SILENT, kernel.open);
+  const gate = Promise.withResolvers<void>();
+  kernel.gate = gate.promise;
+  kernel.sessions[0]?.lose();
+  await turns();
+  const closed = table[Symbol.asyncDispose]();
+  gate.resolve();
+  await closed;
+  await turns();
+  assert.deepEqual([kernel.openSessions, kernel.owner], [0, null]);
+});
+
+test("a session that could not be opened is tried again by whoever looks next", async () => {
+  const kernel = new Kernel();
+  const table = await RedirectTable.open(PLAN, [], SILENT, kernel.open);
+  kernel.gate = Promise.reject(new NftError("no memory"));
+  kernel.sessions[0]?.lose();
+  await table.keep();
+  await turns();
+  assert.equal(kernel.owner, null);
+  kernel.gate = Promise.resolve();
+  await table.keep();
+  assert.equal(kernel.owner, kernel.sessions[1]);
+  await table[Symbol.asyncDispose]();
+});
+
+test("openings in a firewall that starts again while they are taken away do not come back", async () => {
+  const chain = new Map<number, string>();
+  let handle = 0;
+  const run = async (commands: string): Promise<string> => {
+    await turns();
+    for (const line of commands.trim().split("\n")) {
+      if (line.startsWith("insert rule inet fw4 input")) chain.set(++handle, line.split("input ")[1] ?? "");
+      if (line.startsWith("delete rule inet fw4 input")) chain.delete(Number(line.split("handle ")[1]));
+      if (line.startsWith("list chain") && !line.endsWith("inet fw4 input")) throw new NftError("no chain");
+    }
+    return Array.from(chain, ([number, rule]) => `${rule} # handle ${number}`).join("\n");
+  };
+  const openings = new FirewallOpenings(() => ({ run }) as NftSession, '"tun0"', SILENT);
+  await Promise.all([openings.keep(), openings.keep()]);
+  assert.equal(chain.size, 1);
+  chain.clear();
+  await Promise.all([openings.keep(), openings.remove(), openings.keep()]);
+  assert.equal(chain.size, 0);
+});
