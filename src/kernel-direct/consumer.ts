@@ -56,10 +56,4 @@ export class Consumer {
     this.#book.clear();
     return this.#publisher.publish();
   }
-
-  /** The kernel's objects were lost or made anew: everything is written again. */
-  rewrite(): Promise<void> {
-    this.#publisher.distrust();
-    return this.#publisher.publish();
-  }
 }

@@ -37,7 +37,7 @@ export class ExpiryWheel<T extends Expiring> {
     // A process that slept for hours looks at what is there, not at every second that passed.
     const slots = [...this.#slots.keys()].filter((at) => at <= last).sort((a, b) => a - b);
     for (const at of slots) {
-      due.push(...(this.#slots.get(at) as Set<T>));
+      for (const item of this.#slots.get(at) as Set<T>) due.push(item); // too many for arguments of a call
       this.#slots.delete(at);
     }
     this.#next = last + 1;

@@ -152,16 +152,13 @@ test("publications run one at a time and the newest state wins", async () => {
 });
 
 test("a write that failed is repaired by the next one", async () => {
-  const { direct, plane, answered, consumer } = world();
+  const { direct, plane, answered } = world();
   using _ = direct;
   plane.fails = true;
   await answered("a.org", "9.9.9.1");
   plane.fails = false;
   await answered("b.org", "9.9.9.2");
   assert.deepEqual([...plane.direct], ["9.9.9.1", "9.9.9.2"]);
-  plane.direct.clear();
-  await consumer.rewrite();
-  assert.equal(plane.direct.size, 2);
 });
 
 test("a consumer that leaves empties its planes", async () => {

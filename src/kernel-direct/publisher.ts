@@ -43,11 +43,6 @@ export class Publisher {
     this.#unfinished--;
   }
 
-  /** Something outside changed the planes: the next publication writes everything. */
-  distrust(): void {
-    this.#broken = true;
-  }
-
   async #push(): Promise<void> {
     const changes = this.#takeChanges();
     if (changes === null && !this.#broken) return;
