@@ -12,8 +12,29 @@ export function loopsBack({ ip, port }: Destination, listener: Endpoint): boolea
 
 /** Is it this machine's? Takes about 0.1 ms where it is no loopback address. */
 export function isOwnAddress(ip: Ip): boolean {
-  if (ip === "::1" || ip === "::" || ip === "0.0.0.0" || ip.startsWith("127.")) return true;
-  return ownAddresses().includes(ip);
+  return isAlwaysOwn(ip) || ownAddresses().includes(ip);
+}
+
+function isAlwaysOwn(ip: Ip): boolean {
+  return ip === "::1" || ip === "::" || ip === "0.0.0.0" || ip.startsWith("127.");
+}
+
+const FRESH_MS = 1_000;
+
+/** For those who ask at every flow: what it knows is a second old at most. */
+export class RecentOwnAddresses {
+  #all: ReadonlySet<Ip> = new Set();
+  #asOfMs = -Infinity;
+
+  has(ip: Ip): boolean {
+    if (isAlwaysOwn(ip)) return true;
+    const nowMs = performance.now();
+    if (nowMs - this.#asOfMs >= FRESH_MS) {
+      this.#asOfMs = nowMs;
+      this.#all = new Set(ownAddresses());
+    }
+    return this.#all.has(ip);
+  }
 }
 
 /** All addresses of this machine, now. */

@@ -8,7 +8,7 @@ import { DialError } from "#core/errors.ts";
 import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/ip.ts";
-import { isOwnAddress } from "#net/own-address.ts";
+import { RecentOwnAddresses } from "#net/own-address.ts";
 
 /** Inbounds that connections come to without having asked for them. */
 export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
@@ -16,6 +16,7 @@ export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun
 export class LoopGuard {
   readonly #streams = new Set<string>();
   readonly #flows = new Set<DatagramFlow>();
+  readonly #own = new RecentOwnAddresses();
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
 
@@ -42,10 +43,13 @@ export class LoopGuard {
     return { [Symbol.dispose]: () => void this.#flows.delete(opened) };
   }
 
-  /** Ports of the machine's own addresses only: a client of the LAN may use the same number. */
+  /**
+   * Ports of the machine's own addresses only: a client of the LAN may use the same number. So the flows, of which there
+   * may be thousands, are not looked through for such a client.
+   */
   #isOwnPort({ ip, port }: Metadata["source"]): boolean {
-    for (const { localPorts } of this.#flows)
-      if (localPorts?.includes(port) === true) return isOwnAddress(ip);
+    if (!this.#own.has(ip)) return false;
+    for (const { localPorts } of this.#flows) if (localPorts?.includes(port) === true) return true;
     return false;
   }
 }
