@@ -125,7 +125,11 @@ export class Tun implements AsyncDisposable {
 
   async #leave(parts: Parts | null): Promise<void> {
     this.#held = await this.#env.hold(this.settings);
-    await parts?.[Symbol.asyncDispose]();
+    try {
+      await parts?.[Symbol.asyncDispose]();
+    } catch (error) {
+      this.#env.log.error(`[TUN] what belonged to the device: ${messageOf(error)}`);
+    }
     this.#rebuildIn(REBUILD_MS);
   }
 
