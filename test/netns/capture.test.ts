@@ -62,8 +62,8 @@ async function assertClean(router: Netns): Promise<void> {
 async function watchRules(
   router: Netns,
 ): Promise<AsyncDisposable & { deleted(): Promise<readonly string[]> }> {
-  const [program = "", ...args] = [...router.prefix, "ip", "monitor", "rule"];
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const [program, ...args] = [...router.prefix, "ip", "monitor", "rule"];
+  const child = spawn(program as string, args, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");
   let seen = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (seen += text));
