@@ -44,26 +44,26 @@ export class CarriedFlow implements Carried, Idle {
   readonly #thread: RelayThread;
   readonly #meter: Meter;
   readonly #options: CarryOptions;
-  readonly #done: () => void;
+  #done: () => void = () => {};
   readonly #up = way("upload", 0);
   readonly #down = way("download", 1);
   #slot = -1;
   #limited: boolean;
   #changed = false;
   #ended = false;
-  readonly #onAbort = (): void => this.#thread.command(this.#slot, RESET);
+  readonly #onAbort = (): void => this.reset();
 
-  constructor(thread: RelayThread, meter: Meter, options: CarryOptions, done: () => void) {
+  constructor(thread: RelayThread, meter: Meter, options: CarryOptions) {
     this.#thread = thread;
     this.#meter = meter;
     this.#options = options;
-    this.#done = done;
     this.#limited = meter.free !== true;
     this.idleMs = options.idleMs;
   }
 
   /** Both ports are the thread's from now on. */
-  start(client: PortPlan, remote: PortPlan): void {
+  start(client: PortPlan, remote: PortPlan, done: () => void): void {
+    this.#done = done;
     this.#slot = this.#thread.add(client, remote, this.#limited, this);
     this.#options.sweep.add(this);
     this.#options.signal.addEventListener("abort", this.#onAbort);
@@ -135,6 +135,11 @@ export class CarriedFlow implements Carried, Idle {
     this.look();
     this.#limited = limited;
     this.#thread.command(this.#slot, limited ? LIMIT : FREE);
+  }
+
+  /** Ends both sides as a fault would. */
+  reset(): void {
+    if (!this.#ended) this.#thread.command(this.#slot, RESET);
   }
 
   expire(): void {

@@ -1,12 +1,13 @@
 /** Relay threads as a `Carrier`: conversations between two kernel sockets leave the event loop for good. */
 import { availableParallelism } from "node:os";
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { descriptorOf, offerOf, type WireKind } from "#core/handover.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
-import type { Carrier, CarryOptions, PlainPair } from "#relay/carrier.ts";
+import type { Carrier, CarryOptions, End, Pair } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
-import { PLAIN, type PortPlan } from "./port.ts";
+import { PLAIN, SEALED, TLS, type PortKind, type PortPlan } from "./port.ts";
 import { RelayThread } from "./relay-thread.ts";
 
 export interface EngineOptions {
@@ -29,10 +30,7 @@ const AFTER_BYTES = 64 * 1024;
 /** Whoever reads rows and totals one after the other shall not cause a walk each time. */
 const FRESH_MS = 100;
 
-/** What an open socket of the runtime keeps below. */
-interface Handle {
-  readonly fd: number;
-}
+const KINDS: Readonly<Record<WireKind, PortKind>> = { plain: PLAIN, tls: TLS, sealed: SEALED };
 
 /** Throws where this system cannot: the message says why. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
@@ -80,31 +78,32 @@ export class Engine implements Carrier, AsyncDisposable {
     return this.#threads.filter(({ alive }) => alive).length;
   }
 
-  carry(pair: PlainPair, meter: Meter, options: CarryOptions): Promise<void> | null {
+  carry(pair: Pair, meter: Meter, options: CarryOptions): Promise<void> | null {
     const { client, remote } = pair;
     const thread = this.#leastBusy();
     if (thread === null || options.signal.aborted || mustWait(pair, meter)) return null;
-    if (!canLeave(client) || !canLeave(remote)) return null;
-    const near = this.#duplicate(client);
-    const far = near < 0 ? -1 : this.#duplicate(remote);
-    if (far < 0) return this.#giveUp(near);
+    const near = this.#descriptorOf(client);
+    const far = near < 0 ? -1 : this.#descriptorOf(remote);
+    if (far < 0) return this.#giveUp(client, near);
     deliver(client, remote, (bytes) => count(meter, options, "upload", bytes));
     deliver(remote, client, (bytes) => count(meter, options, "download", bytes));
     // What the kernel did not take at once stays with the streams, and so does the conversation.
-    if (client.writableLength > 0 || remote.writableLength > 0) {
-      this.#calls.close(far);
-      return this.#giveUp(near);
+    if (!canLeave(client) || !canLeave(remote)) {
+      this.#giveUp(remote, far);
+      return this.#giveUp(client, near);
     }
+    return this.#start(pair, [near, far], new CarriedFlow(thread, meter, options));
+  }
+
+  #start({ client, remote }: Pair, [near, far]: readonly [number, number], flow: CarriedFlow): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const flow = new CarriedFlow(thread, meter, options, () => {
+    const left = [...husk(client, flow), ...husk(remote, flow)];
+    this.#flows.add(flow);
+    flow.start(depart(client, near), depart(remote, far), () => {
       this.#flows.delete(flow);
+      for (const stream of left) stream.destroy();
       resolve();
     });
-    this.#flows.add(flow);
-    // Closed here and now: from the next turn of the event loop on nothing of the runtime reads these sockets.
-    client.destroy();
-    remote.destroy();
-    flow.start(plainPort(near), plainPort(far));
     return promise;
   }
 
@@ -123,12 +122,13 @@ export class Engine implements Carrier, AsyncDisposable {
     return best;
   }
 
-  #duplicate(socket: Socket): number {
-    return this.#calls.duplicate((socket as unknown as { _handle: Handle })._handle.fd);
+  /** The thread's own; -1 where none is left. */
+  #descriptorOf({ offer: { socket } }: End): number {
+    return typeof socket === "number" ? socket : this.#calls.duplicate(descriptorOf(socket));
   }
 
-  #giveUp(fd: number): null {
-    if (fd >= 0) this.#calls.close(fd);
+  #giveUp({ offer: { socket } }: End, fd: number): null {
+    if (fd >= 0 && typeof socket !== "number") this.#calls.close(fd);
     return null;
   }
 
@@ -138,38 +138,44 @@ export class Engine implements Carrier, AsyncDisposable {
   }
 }
 
-function plainPort(fd: number): PortPlan {
-  return { kind: PLAIN, fd, words: [], letter: null };
-}
-
 /** Bytes that were read already and must be held back are the pump's business. */
-function mustWait({ client, remote }: PlainPair, meter: Meter): boolean {
+function mustWait({ client, remote }: Pair, meter: Meter): boolean {
   if (meter.free === true) return false;
   return (
-    (client.readableLength > 0 && meter.charge("upload", 0) > 0) ||
-    (remote.readableLength > 0 && meter.charge("download", 0) > 0)
+    (client.stream.readableLength > 0 && meter.charge("upload", 0) > 0) ||
+    (remote.stream.readableLength > 0 && meter.charge("download", 0) > 0)
   );
 }
 
-/** Is nothing under way that the runtime alone could finish? */
-function canLeave(socket: Socket): boolean {
-  const handle = (socket as unknown as { _handle: Handle | null })._handle;
-  if (socket.destroyed || socket.connecting || socket.writableEnded || socket.writableLength > 0)
-    return false;
-  return handle !== null && handle.fd >= 0 && socket.remoteFamily !== undefined;
-}
-
 /** What was read already goes first. An end that was read shows again in the kernel's socket. */
-function deliver(from: Socket, to: Socket, counted: (bytes: number) => void): void {
-  from.pause();
-  for (let chunk = read(from); chunk !== null; chunk = read(from)) {
+function deliver(from: End, to: End, counted: (bytes: number) => void): void {
+  from.stream.pause();
+  for (let chunk = read(from.stream); chunk !== null; chunk = read(from.stream)) {
     counted(chunk.length);
-    to.write(chunk);
+    to.stream.write(chunk);
   }
 }
 
-function read(from: Socket): Buffer | null {
+function read(from: Duplex): Buffer | null {
   return from.readableLength > 0 ? (from.read() as Buffer | null) : null;
+}
+
+function canLeave({ stream }: End): boolean {
+  return stream.readableLength === 0 && stream.writableLength === 0 && offerOf(stream) !== null;
+}
+
+/** A stream over the socket stays until the end, for those who want to end it: destroyed, it takes all with it. */
+function husk({ stream, offer }: End, flow: CarriedFlow): Duplex[] {
+  if (stream === offer.socket) return [];
+  stream.once("close", () => flow.reset());
+  return [stream];
+}
+
+/** From the next turn of the event loop on nothing of the runtime reads the socket. */
+function depart({ offer }: End, fd: number): PortPlan {
+  const { words, letter } = offer.leave();
+  if (typeof offer.socket !== "number") offer.socket.destroy();
+  return { kind: KINDS[offer.kind], fd, words, letter };
 }
 
 /** What it has to wait for it owes, and pays with what comes next. */

@@ -1,7 +1,6 @@
-/** The seam for engines that move bytes between two kernel sockets without showing them to JavaScript. */
-import { Socket } from "node:net";
+/** The seam for engines that move bytes between two kernel sockets past JavaScript's streams. */
 import type { Duplex } from "node:stream";
-import { TLSSocket } from "node:tls";
+import type { Offer } from "#core/handover.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import type { Sweep } from "./sweep.ts";
 
@@ -18,10 +17,15 @@ export interface CarryOptions {
   readonly halfClosedIdleMs: number;
 }
 
-/** Two kernel TCP sockets without TLS. */
-export interface PlainPair {
-  readonly client: Socket;
-  readonly remote: Socket;
+/** One side of a conversation: the stream that the relay has, and what lies below it. */
+export interface End {
+  readonly stream: Duplex;
+  readonly offer: Offer;
+}
+
+export interface Pair {
+  readonly client: End;
+  readonly remote: End;
 }
 
 export interface Carrier {
@@ -31,13 +35,10 @@ export interface Carrier {
    */
   readonly afterBytes: number;
   /**
-   * Takes both sockets over and settles when both are closed; never rejects. Bytes that a socket has read already
-   * (`readableLength`) are delivered first, in order; its listeners stay. Null, with nothing touched: not for me
-   * (limits that it cannot keep, no capacity), the portable pump does it.
+   * Takes both sides over and settles when both are closed; never rejects. Bytes that a stream has read already
+   * (`readableLength`) are delivered first, in order; its listeners stay. A plain socket of the runtime is destroyed at
+   * once; any other stream stays until the end, and whoever destroys it ends the conversation. Null, with nothing
+   * touched: not for me (limits that it cannot keep, no capacity), the portable pump does it.
    */
-  carry(pair: PlainPair, meter: Meter, options: CarryOptions): Promise<void> | null;
-}
-
-export function isPlainSocket(stream: Duplex): stream is Socket {
-  return stream instanceof Socket && !(stream instanceof TLSSocket);
+  carry(pair: Pair, meter: Meter, options: CarryOptions): Promise<void> | null;
 }

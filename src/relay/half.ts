@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
-import { isPlainSocket } from "./carrier.ts";
+import { isPlainSocket } from "#core/handover.ts";
 
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;

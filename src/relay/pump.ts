@@ -1,9 +1,9 @@
 /** Moves the bytes of one TCP conversation, by hand: data, write, drain (the figures are in style and ADR 0040). */
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
+import { offerOf } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
-import { isPlainSocket } from "./carrier.ts";
-import type { Carrier, CarryOptions } from "./carrier.ts";
+import type { Carrier, CarryOptions, Pair } from "./carrier.ts";
 import { Half } from "./half.ts";
 import type { Idle } from "./sweep.ts";
 
@@ -18,15 +18,20 @@ export interface RelayOptions extends CarryOptions {
  */
 export function relay(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions): Promise<void> {
   if (options.carrier?.afterBytes === 0) {
-    const carried = offer(client, remote, meter, options);
+    const pair = pairOf(client, remote);
+    const carried = pair === null ? null : options.carrier.carry(pair, meter, options);
     if (carried !== null) return carried;
   }
   return new Promise((done) => new Pump(client, remote, meter, options, done).start());
 }
 
-function offer(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions): Promise<void> | null {
-  if (options.carrier === null || !isPlainSocket(client) || !isPlainSocket(remote)) return null;
-  return options.carrier.carry({ client, remote }, meter, options);
+/** Null: one of them cannot be gone on with now, and perhaps never. */
+function pairOf(client: Duplex, remote: Duplex): Pair | null {
+  const near = offerOf(client);
+  const far = near === null ? null : offerOf(remote);
+  return near === null || far === null
+    ? null
+    : { client: { stream: client, offer: near }, remote: { stream: remote, offer: far } };
 }
 
 class Pump implements Idle {
@@ -86,10 +91,13 @@ class Pump implements Idle {
 
   /** At a moment when neither side has anything under way; else at a later one. */
   #handOver(): void {
-    if (this.#settled || !this.#up.isClear || !this.#down.isClear) return;
+    const { carrier } = this.#options;
+    if (this.#settled || carrier === null || !this.#up.isClear || !this.#down.isClear) return;
+    const pair = pairOf(this.#client, this.#remote);
+    if (pair === null) return;
     this.#youngBytes = Infinity;
     this.#settled = true; // the carrier destroys the streams of the runtime, which is no end of the conversation
-    const carried = offer(this.#client, this.#remote, this.#meter, this.#options);
+    const carried = carrier.carry(pair, this.#meter, this.#options);
     if (carried === null) this.#settled = false;
     else {
       this.#stop();

@@ -286,7 +286,7 @@ test("a carrier may take plain sockets, or leave them to the pump", async () => 
   assert.equal(asked, 1);
   const taking: Carrier = {
     afterBytes: 0,
-    async carry({ client: near, remote }) {
+    async carry({ client: { stream: near }, remote: { stream: remote } }) {
       near.pipe(remote).pipe(near);
       await Promise.all([once(near, "close"), once(remote, "close")]);
     },

@@ -1,0 +1,78 @@
+/** How a stream says that somebody else may go on with its socket: a thread that moves bytes past JavaScript's streams. */
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
+
+/** What lies between a socket and the plain bytes. */
+export type WireKind = "plain" | "tls" | "sealed";
+
+/** Of one side of a conversation: all that whoever goes on with it needs. */
+export interface Offer {
+  readonly kind: WireKind;
+  /** The runtime's, which is duplicated and destroyed; or a descriptor, which passes to whoever takes it. */
+  readonly socket: Socket | number;
+  /** From here on the stream reads and writes nothing and closes nothing; somebody may still destroy it, to end it all. */
+  leave(): Departure;
+}
+
+/** What goes with the socket; what the parts mean is between the stream and the port of that kind. */
+export interface Departure {
+  readonly words: readonly number[];
+  /** Bytes that were read from the socket and not opened yet, where there are such. */
+  readonly letter: Uint8Array | null;
+}
+
+/** On streams that can be gone on with: the offer; null while something is under way that only they can finish. */
+export const OFFER = Symbol("an offer to go on with this stream");
+
+/** On streams over another stream: that one, once they add, take and hold nothing any more in either direction; else null. */
+export const BELOW = Symbol("the stream that this one has become");
+
+/** On the same: the one below was taken over, and its close says nothing any more. */
+export const PASSED_ON = Symbol("the stream below was taken over");
+
+interface Steps {
+  readonly [OFFER]?: () => Offer | null;
+  readonly [BELOW]?: () => Duplex | null;
+  readonly [PASSED_ON]?: () => void;
+}
+
+/** The offer of a stream, or of the one that it has become. Null: there is none now, and perhaps never. */
+export function offerOf(stream: Duplex): Offer | null {
+  const { [OFFER]: own, [BELOW]: below } = stream as Duplex & Steps;
+  if (own !== undefined) return own.call(stream);
+  if (below === undefined) return isPlainSocket(stream) ? offerOfSocket(stream) : null;
+  const next = below.call(stream);
+  if (next === null || next.readableLength > 0 || next.writableLength > 0) return null;
+  const offer = offerOf(next);
+  if (offer === null) return null;
+  const leave = (): Departure => {
+    (stream as Duplex & Steps)[PASSED_ON]?.();
+    return offer.leave();
+  };
+  return { kind: offer.kind, socket: offer.socket, leave };
+}
+
+/** A kernel TCP socket without TLS, or a local pipe. */
+export function isPlainSocket(stream: Duplex): stream is Socket {
+  return stream instanceof Socket && !(stream instanceof TLSSocket);
+}
+
+/** What an open socket of the runtime keeps below. */
+interface Handle {
+  readonly fd: number;
+}
+
+/** The number of its descriptor; -1 where it has none. */
+export function descriptorOf(socket: Socket): number {
+  return (socket as Socket & { _handle: Handle | null })._handle?.fd ?? -1;
+}
+
+const NOTHING: Departure = { words: [], letter: null };
+
+/** Null where something is under way that the runtime alone could finish. */
+function offerOfSocket(socket: Socket): Offer | null {
+  if (socket.destroyed || socket.connecting || socket.writableEnded || socket.writableLength > 0) return null;
+  if (descriptorOf(socket) < 0 || socket.remoteFamily === undefined) return null;
+  return { kind: "plain", socket, leave: () => NOTHING };
+}
