@@ -93,6 +93,7 @@ async function bundleTo(outfile) {
       [basename(outfile, ".mjs")]: join(root, "src/main.ts"),
       "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
       "relay-thread": join(root, "src/engine/worker.ts"),
+      "store-thread": join(root, "src/store/worker.ts"),
     },
     outdir: dirname(outfile),
     outExtension: { ".js": ".mjs" },
@@ -139,7 +140,7 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
   cpSync(bundle, join(folder, "lib", "weir.mjs"));
-  for (const worker of ["nft-worker.mjs", "relay-thread.mjs"])
+  for (const worker of ["nft-worker.mjs", "relay-thread.mjs", "store-thread.mjs"])
     cpSync(join(dirname(bundle), worker), join(folder, "lib", worker));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,

@@ -38,7 +38,7 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   damage: {
     budget: 1000,
     async *run(rounds) {
-      const found = proveDamage(rounds, random);
+      const found = await proveDamage(rounds, random);
       yield [shownDamage(found), ...found.faults].join("\n");
     },
   },

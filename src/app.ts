@@ -198,11 +198,11 @@ export class App implements AsyncDisposable {
   }
 
   /** At the start, users that cannot be loaded leave their listeners closed to everybody, and the rest runs. */
-  #adoptUsers(config: Config, inbounds: Inbounds, tolerant: boolean): void {
+  async #adoptUsers(config: Config, inbounds: Inbounds, tolerant: boolean): Promise<void> {
     const { files, log, users } = this.#env.host;
     const everywhere = () => [...this.#alive].flatMap((runtime) => runtime.inbounds.managed);
     try {
-      users.adopt(userSettings(config, files), inbounds.managed, everywhere);
+      await users.adopt(userSettings(config, files), inbounds.managed, everywhere);
     } catch (error) {
       if (!tolerant) throw error;
       log.error(`svc: nobody can use the managed listeners: ${messageOf(error)}`);

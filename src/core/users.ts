@@ -5,8 +5,9 @@ import type { Ip } from "./session.ts";
  * grows with every change of its users; whoever changes something names the revision that was looked at.
  *
  * Errors of all changes, in this order: `ApiError` 404 (unknown user or listener), 409 (another revision; the message
- * names both), 400 (a field), 409 (the state file was changed by somebody else), and anything else is a 500. After an
- * error everything is as before.
+ * names both), 400 (a field), 409 (the state file was changed by somebody else), and anything else is a 500, or a 503
+ * where too many changes of one listener wait already. After an error everything is as before. A change that has
+ * settled is on the medium, and nobody sees one before that.
  */
 export interface UsersControl {
   /** Null while nothing is managed: no `svc` block, or its state could not be loaded. */
@@ -24,15 +25,15 @@ export interface UserAdmin {
   user(id: string): UserDetailView | null;
   /** Does anybody have a limit of the kind? */
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean };
-  create(draft: UserDraft): UserDetailView;
-  update(id: string, change: UserChange): UserDetailView;
-  remove(id: string, revision: number): void;
-  resetTraffic(id: string, revision: number): UserDetailView;
-  /** The old link is dead when this returns. `subscriptionUrl` is "" for a user who may have none. */
+  create(draft: UserDraft): Promise<UserDetailView>;
+  update(id: string, change: UserChange): Promise<UserDetailView>;
+  remove(id: string, revision: number): Promise<void>;
+  resetTraffic(id: string, revision: number): Promise<UserDetailView>;
+  /** The old link is dead when this settles. `subscriptionUrl` is "" for a user who may have none. */
   rotateSubscription(
     id: string,
     revision: number,
-  ): { readonly revision: number; readonly subscriptionUrl: string };
+  ): Promise<{ readonly revision: number; readonly subscriptionUrl: string }>;
   /** What is behind a subscription token; null for a token of nobody who may have a link. */
   subscription(token: string): SubscriptionView | null;
 }

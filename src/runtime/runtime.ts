@@ -44,8 +44,8 @@ export interface RuntimeEnv {
   readonly changeTuns: (config: Config, lists: Lists) => Promise<TunChange>;
   /** A rule provider has other contents. */
   readonly onRuleList: () => void;
-  /** The last step of opening, in the turn of the event loop that ends with the swap; a throw closes everything again. */
-  readonly adopt: (config: Config, inbounds: Inbounds) => void;
+  /** The last step of opening: the swap is in the turn of the event loop in which it settles; a throw closes everything again. */
+  readonly adopt: (config: Config, inbounds: Inbounds) => Promise<void>;
   /** True at the start: a port that cannot be bound is logged and the rest runs. */
   readonly tolerant: boolean;
 }
@@ -104,7 +104,11 @@ export class Runtime {
   static async open(config: Config, previous: Runtime | null, env: RuntimeEnv): Promise<Runtime> {
     await using undo = new AsyncDisposableStack();
     const carrying = env.host.relayPath.choose(config.general.relay); // its threads start meanwhile
-    const parts = await openParts(config, previous, env, undo);
+    const adopt: RuntimeEnv["adopt"] = async (...all) => {
+      await carrying; // nothing may take time any more when the users have been taken over
+      await env.adopt(...all);
+    };
+    const parts = await openParts(config, previous, { ...env, adopt }, undo);
     const runtime = new Runtime({ ...parts, carrier: await carrying }, undo.move(), env);
     if (runtime.names.dns !== null)
       carryOver(runtime.names.dns, previous?.names.dns?.exportState() ?? null, parts.fakeIps);
@@ -250,7 +254,7 @@ async function openParts(
   const dnsLeases = await openDnsListener(config, names, inbounds.claims, { host, tolerant });
   opened.use(dnsLeases);
   const tuns = opened.use(await changeTuns(config, lists));
-  adopt(config, inbounds);
+  await adopt(config, inbounds);
   opened.move();
   return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases, tuns, timeKeeper };
 }

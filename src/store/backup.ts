@@ -110,6 +110,12 @@ export class Store implements Disposable {
     this.#backup.compact();
   }
 
+  /** Folds the logs into the files while nothing else is to be done. Throws `StoreError`. */
+  fold(): void {
+    this.#backup.fold();
+    this.#primary.fold();
+  }
+
   /** Throws where a file cannot be closed in order; the other and the lock are let go of all the same. */
   [Symbol.dispose](): void {
     using all = new DisposableStack();

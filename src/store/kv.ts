@@ -33,6 +33,12 @@ interface Root {
 const SCHEMA_VERSION = 1n;
 /** Whoever closes the file in order says what all of it looked like. Gone while the file is open. */
 const SUM_SUFFIX = ".sum";
+/** A log of fewer commits is not worth to be folded in when there is time. */
+const FOLDED_COMMITS = 50;
+/** Of 4 KiB: where there is never time, the log is folded in by the commit that makes it longer than this. */
+const MOST_LOG_PAGES = 4000;
+/** What a log keeps of its length when it begins anew. */
+const KEPT_LOG_BYTES = 4 * 1024 * 1024;
 
 export class KeyValueFile implements Disposable {
   readonly path: string;
@@ -43,6 +49,8 @@ export class KeyValueFile implements Disposable {
   readonly #identity: string;
   /** Compiled once: a commit takes a dozen, each thousands of times. */
   readonly #statements = new Map<string, StatementSync>();
+  /** Since the log was last folded in by `fold`. */
+  #commits = 0;
   #root: Root;
   /** As it was read or written last. */
   #rootBlob: Uint8Array = new Uint8Array();
@@ -140,6 +148,13 @@ export class KeyValueFile implements Disposable {
     orDamaged(this.path, () => this.#database.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"));
   }
 
+  /** Folds the log into the file, where much waits there. Throws `StoreError`. */
+  fold(): void {
+    if (this.#commits < FOLDED_COMMITS) return;
+    this.#commits = 0;
+    orDamaged(this.path, () => this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)"));
+  }
+
   /** Closes it without the last word; harmless when it is closed. */
   abandon(): void {
     if (this.#database.isOpen) this.#database.close();
@@ -167,6 +182,7 @@ export class KeyValueFile implements Disposable {
       database.exec("BEGIN IMMEDIATE");
       const { root, blob } = work();
       database.exec("COMMIT");
+      this.#commits++;
       this.#root = root;
       this.#rootBlob = blob;
     } catch (error) {
@@ -238,6 +254,9 @@ function connect(path: string, tables: ReadonlySet<string>): DatabaseSync {
     // Exclusive: nobody else writes, and no shared index file lies beside. What was deleted is overwritten: it was a secret.
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     database.exec("PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF");
+    database.exec(
+      `PRAGMA wal_autocheckpoint = ${MOST_LOG_PAGES}; PRAGMA journal_size_limit = ${KEPT_LOG_BYTES}`,
+    );
     return database;
   } catch (error) {
     database.close();

@@ -137,6 +137,15 @@ export class UserCounters {
     }
   }
 
+  /** What was said to be saved could not be. Those that count no more are left alone. */
+  changedAgain(counters: Iterable<UserCounter>): void {
+    for (const counter of counters) {
+      if (this.get(counter.listener, counter.id) !== counter) continue;
+      counter.isChanged = true;
+      this.#changed.add(counter);
+    }
+  }
+
   #forget(counter: UserCounter | undefined): void {
     if (counter === undefined) return;
     this.saved([counter]);

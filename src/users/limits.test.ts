@@ -12,6 +12,8 @@ import { changedLimits, NO_LIMITS } from "./limits.ts";
 const OPEN: Meter = {
   pieceBytes: 1 << 20,
   charge: () => 0,
+  pass: () => 0,
+  correct() {},
   admit: () => true,
   [Symbol.dispose]() {},
 };
@@ -20,26 +22,32 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** `edge` with one user, and `side` with another who must never notice. */
 class House extends Bench {
-  readonly #fresh = this.adopt([listener("edge", "alice"), listener("side", "bob")]);
-  readonly id = this.admin.users("edge")[0]?.id as string;
+  id = "";
+
+  static async open(): Promise<House> {
+    const house = new House();
+    await house.adopt([listener("edge", "alice"), listener("side", "bob")]);
+    house.id = house.admin.users("edge")[0]?.id as string;
+    return house;
+  }
 
   get edge(): FakeInbound {
-    return this.#fresh[0] as FakeInbound;
+    return this.inbounds[0] as FakeInbound;
   }
   get side(): FakeInbound {
-    return this.#fresh[1] as FakeInbound;
+    return this.inbounds[1] as FakeInbound;
   }
-  limit(limits: LimitsChange): UserDetailView {
+  limit(limits: LimitsChange): Promise<UserDetailView> {
     return this.admin.update(this.id, { revision: this.revision("edge"), limits });
   }
   get user(): UserDetailView {
     return this.admin.user(this.id) as UserDetailView;
   }
   /** Later; what looks after the limits has had its turn. */
-  pass(ms: number): void {
+  async pass(ms: number): Promise<void> {
     this.nowMs += ms;
     this.monotonicMs += Math.max(0, ms);
-    this.users.watchLimits();
+    await this.users.watchLimits();
   }
   /** What the listener and the view say: the two must agree. */
   get standing(): string {
@@ -66,129 +74,129 @@ class House extends Bench {
 const refusal = (entry: (() => void) | string): string =>
   typeof entry === "string" ? entry : assert.fail("it was let in");
 
-test("a quota: the piece that uses it up passes, what follows waits for the cut, datagrams are dropped", () => {
-  using house = new House();
-  house.limit({ quota: { totalBytes: 1000 } });
+test("a quota: the piece that uses it up passes, what follows waits for the cut, datagrams are dropped", async () => {
+  using house = await House.open();
+  await house.limit({ quota: { totalBytes: 1000 } });
   const meter = house.meter();
   assert.equal(meter.charge("upload", 600), 0);
   assert.equal(meter.charge("download", 600), 0);
   assert.ok(meter.charge("upload", 10) >= 1000);
   assert.equal(meter.admit("download", 10), false);
   meter[Symbol.dispose](); // as the cut does: what was held never went out
-  house.pass(200);
+  await house.pass(200);
   assert.equal(house.standing, "limited");
   const { quota, uploadBytes, downloadBytes } = house.user;
   assert.deepEqual([uploadBytes, downloadBytes], [600, 600]);
   assert.deepEqual(quota, { uploadBytes: 600, downloadBytes: 600, resetsAtMs: null });
   assert.match(refusal(house.enter()), /limited/);
-  house.limit({ quota: { totalBytes: 2000 } });
+  await house.limit({ quota: { totalBytes: 2000 } });
   assert.equal(house.standing, "active");
-  house.limit({ quota: { totalBytes: 1100 } });
+  await house.limit({ quota: { totalBytes: 1100 } });
   assert.equal(house.standing, "limited", "at once, not at the next look");
-  house.admin.resetTraffic(house.id, house.revision("edge"));
+  await house.admin.resetTraffic(house.id, house.revision("edge"));
   assert.equal(house.standing, "active");
-  house.limit({ quota: { totalBytes: 0 } });
+  await house.limit({ quota: { totalBytes: 0 } });
   assert.deepEqual([house.standing, house.user.quota, house.user.limits], ["active", null, NO_LIMITS]);
 });
 
-test("a cycle ends the quota's usage, the counters go on, and both survive a restart", () => {
-  using house = new House();
+test("a cycle ends the quota's usage, the counters go on, and both survive a restart", async () => {
+  using house = await House.open();
   house.nowMs = Date.parse("2026-11-29T12:00:00Z");
-  house.limit({ quota: { totalBytes: 1000, reset: "month" } });
+  await house.limit({ quota: { totalBytes: 1000, reset: "month" } });
   house.meter().charge("upload", 1500);
-  house.pass(200);
+  await house.pass(200);
   assert.equal(house.standing, "limited");
-  house.pass(DAY_MS);
+  await house.pass(DAY_MS);
   house.restart();
-  const [edge] = house.adopt([listener("edge"), listener("side")]) as [FakeInbound];
+  const [edge] = (await house.adopt([listener("edge"), listener("side")])) as [FakeInbound];
   assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"], "no gap at the start");
   assert.equal(house.user.quota?.resetsAtMs, Date.parse("2026-12-01T00:00:00Z"));
   house.nowMs = Date.parse("2026-12-01T00:00:00Z") - 1;
-  house.users.watchLimits();
+  await house.users.watchLimits();
   assert.equal(edge.users.length, 0);
   house.nowMs++;
-  house.users.watchLimits();
+  await house.users.watchLimits();
   assert.deepEqual([edge.users.length, house.user.quota?.uploadBytes, house.user.uploadBytes], [1, 0, 1500]);
   house.nowMs = Date.parse("2026-11-30T12:00:00Z"); // the clock was wrong
-  house.users.watchLimits();
+  await house.users.watchLimits();
   assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"]);
 });
 
-test("a window lets in again what has left it; another period begins anew, more bytes do not", () => {
-  using house = new House();
-  house.limit({ quota: { totalBytes: 1000, window: "24h" } });
+test("a window lets in again what has left it; another period begins anew, more bytes do not", async () => {
+  using house = await House.open();
+  await house.limit({ quota: { totalBytes: 1000, window: "24h" } });
   house.meter().charge("upload", 700);
-  house.pass(12 * HOUR_MS);
+  await house.pass(12 * HOUR_MS);
   house.meter().charge("upload", 700);
-  house.pass(200);
+  await house.pass(200);
   assert.equal(house.standing, "limited");
-  house.pass(13 * HOUR_MS);
+  await house.pass(13 * HOUR_MS);
   assert.equal(house.standing, "active");
-  house.limit({ quota: { totalBytes: 500, window: "1d" } });
+  await house.limit({ quota: { totalBytes: 500, window: "1d" } });
   assert.equal(house.standing, "limited", "usage stays with the window's length, however it is written");
-  house.limit({ quota: { totalBytes: 500, reset: "day" } });
+  await house.limit({ quota: { totalBytes: 500, reset: "day" } });
   assert.deepEqual([house.standing, house.user.quota?.uploadBytes], ["active", 0]);
 });
 
-test("where a listener cannot be told of a limit nobody is let in anywhere, whoever else turns", () => {
-  using house = new House();
+test("where a listener cannot be told of a limit nobody is let in anywhere, whoever else turns", async () => {
+  using house = await House.open();
   const bob = house.admin.users("side")[0] as UserView;
   const expiresAtMs = house.nowMs + 1000;
-  house.limit({ expiresAtMs });
-  house.admin.update(bob.id, { revision: bob.revision, limits: { expiresAtMs } });
-  house.admin.create({ inbound: "side", name: "carol", revision: house.revision("side") });
+  await house.limit({ expiresAtMs });
+  await house.admin.update(bob.id, { revision: bob.revision, limits: { expiresAtMs } });
+  await house.admin.create({ inbound: "side", name: "carol", revision: house.revision("side") });
   house.edge.failures = 1;
-  house.pass(1000);
+  await house.pass(1000);
   assert.deepEqual([house.users.admin, house.edge.users, house.side.users], [null, [], []]);
 });
 
-test("a reset that the listener refuses leaves what was counted, in the file too", () => {
-  using house = new House();
-  house.limit({ quota: { totalBytes: 1000, reset: "month" } });
+test("a reset that the listener refuses leaves what was counted, in the file too", async () => {
+  using house = await House.open();
+  await house.limit({ quota: { totalBytes: 1000, reset: "month" } });
   house.meter().charge("upload", 1500);
-  house.pass(200);
+  await house.pass(200);
   house.edge.failures = 1;
-  assert.throws(() => house.admin.resetTraffic(house.id, house.revision("edge")), /no/);
+  await assert.rejects(() => house.admin.resetTraffic(house.id, house.revision("edge")), /no/);
   const counted = () => [house.user.uploadBytes, house.user.quota?.uploadBytes, house.user.standing];
   assert.deepEqual(counted(), [1500, 1500, "limited"]);
   house.restart();
-  house.adopt([listener("edge"), listener("side")]);
+  await house.adopt([listener("edge"), listener("side")]);
   assert.deepEqual(counted(), [1500, 1500, "limited"]);
 });
 
-test("expiry follows the clock both ways", () => {
-  using house = new House();
-  house.limit({ expiresAtMs: house.nowMs + 1000 });
-  house.pass(999);
+test("expiry follows the clock both ways", async () => {
+  using house = await House.open();
+  await house.limit({ expiresAtMs: house.nowMs + 1000 });
+  await house.pass(999);
   assert.equal(house.standing, "active");
-  house.pass(1);
+  await house.pass(1);
   assert.equal(house.standing, "expired");
   assert.match(refusal(house.enter()), /expired/);
   house.nowMs -= 500;
-  house.users.watchLimits();
+  await house.users.watchLimits();
   assert.equal(house.standing, "active");
-  house.limit({ expiresAtMs: 1 });
+  await house.limit({ expiresAtMs: 1 });
   assert.equal(house.standing, "expired");
-  house.limit({ expiresAtMs: 0 });
+  await house.limit({ expiresAtMs: 0 });
   assert.equal(house.standing, "active");
 });
 
-test("a disabled user stays out whatever the limits say, and a link is for the enabled only", () => {
-  using house = new House();
-  house.limit({ expiresAtMs: house.nowMs - 1 });
+test("a disabled user stays out whatever the limits say, and a link is for the enabled only", async () => {
+  using house = await House.open();
+  await house.limit({ expiresAtMs: house.nowMs - 1 });
   const token = house.user.subscriptionUrl?.split("/").at(-1) as string;
   assert.deepEqual(house.admin.subscription(token)?.expiresAtMs, house.nowMs - 1, "past, and still told");
-  house.admin.update(house.id, { revision: house.revision("edge"), enabled: false });
+  await house.admin.update(house.id, { revision: house.revision("edge"), enabled: false });
   assert.deepEqual([house.standing, house.admin.subscription(token)], ["disabled", null]);
-  house.limit({ expiresAtMs: 0 });
+  await house.limit({ expiresAtMs: 0 });
   assert.equal(house.standing, "disabled");
-  house.admin.update(house.id, { revision: house.revision("edge"), enabled: true });
+  await house.admin.update(house.id, { revision: house.revision("edge"), enabled: true });
   assert.equal(house.standing, "active");
 });
 
-test("speed: the sessions of a user share one rate, others keep theirs, and a new rate holds at once", () => {
-  using house = new House();
-  house.limit({ downloadBitsPerSecond: 8e6 });
+test("speed: the sessions of a user share one rate, others keep theirs, and a new rate holds at once", async () => {
+  using house = await House.open();
+  await house.limit({ downloadBitsPerSecond: 8e6 });
   const [one, two] = [house.meter(), house.meter()];
   assert.equal(one.charge("download", 40_000), 0);
   const held = two.charge("download", 10_000);
@@ -196,17 +204,17 @@ test("speed: the sessions of a user share one rate, others keep theirs, and a ne
   assert.equal(two.charge("upload", 1e6), 0);
   assert.equal(two.admit("download", 1000), false);
   assert.ok(one.pieceBytes <= 40_000);
-  house.limit({ downloadBitsPerSecond: 80e6 });
+  await house.limit({ downloadBitsPerSecond: 80e6 });
   assert.equal(one.charge("download", 100_000), 0);
-  house.limit({ downloadBitsPerSecond: 0 });
+  await house.limit({ downloadBitsPerSecond: 0 });
   assert.deepEqual([one.charge("download", 1e9), one.pieceBytes], [0, OPEN.pieceBytes]);
 });
 
-test("a piece that the user's limit held back is not counted by anybody else either", () => {
+test("a piece that the user's limit held back is not counted by anybody else either", async () => {
   const core = governed();
   core.apply(settings({ global: policy({ id: "all", downloadBps: 80_000_000 }) }));
-  using house = new House();
-  house.limit({ downloadBitsPerSecond: 8e6 });
+  using house = await House.open();
+  await house.limit({ downloadBitsPerSecond: 8e6 });
   for (const beginsMs of [0, 30]) {
     const meter = house.meterOf(house.id, core.session());
     core.clock.monotonic = house.monotonicMs += 10_000;
@@ -220,9 +228,9 @@ test("a piece that the user's limit held back is not counted by anybody else eit
   core.apply(null);
 });
 
-test("a correction takes back what went nowhere, and a held piece as before", () => {
-  using house = new House();
-  house.limit({ downloadBitsPerSecond: 8e6 });
+test("a correction takes back what went nowhere, and a held piece as before", async () => {
+  using house = await House.open();
+  await house.limit({ downloadBitsPerSecond: 8e6 });
   const meter = house.meter();
   assert.equal(meter.charge("download", 40_000), 0);
   assert.ok(meter.charge("download", 50_000) > 0);
@@ -231,9 +239,9 @@ test("a correction takes back what went nowhere, and a held piece as before", ()
   assert.equal(house.user.downloadBytes, 39_000);
 });
 
-test("connections and addresses beyond the limit are refused; a lower limit ends the latest", () => {
-  using house = new House();
-  house.limit({ connections: 2, ips: 1 });
+test("connections and addresses beyond the limit are refused; a lower limit ends the latest", async () => {
+  using house = await House.open();
+  await house.limit({ connections: 2, ips: 1 });
   const leave = house.enter();
   assert.ok(typeof leave === "function");
   assert.match(refusal(house.enter("10.0.0.2")), /1 addresses/);
@@ -244,13 +252,13 @@ test("connections and addresses beyond the limit are refused; a lower limit ends
   assert.deepEqual(house.user.online, [{ ip: "10.0.0.1", connections: 2, lastSeenMs: house.nowMs }]);
 });
 
-test("a session gets the user's name for people and rules, and keeps the id", () => {
-  using house = new House();
+test("a session gets the user's name for people and rules, and keeps the id", async () => {
+  using house = await House.open();
   const passed = house.users.enter(house.session());
   assert.ok(typeof passed !== "string");
   const { user, userId } = passed.session.metadata.inbound;
   assert.deepEqual([user, userId], ["alice", house.id]);
-  house.users.adopt(null, [], () => []);
+  await house.users.adopt(null, [], () => []);
   const alone = house.session();
   const unmanaged = house.users.enter(alone);
   assert.ok(typeof unmanaged !== "string");

@@ -232,3 +232,8 @@ export class Roster {
     return counts;
   }
 }
+
+/** Those of `some` change sides. */
+export function toggled(ids: ReadonlySet<string>, some: readonly string[]): ReadonlySet<string> {
+  return ids.symmetricDifference(new Set(some));
+}

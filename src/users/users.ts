@@ -10,6 +10,9 @@ import { type Passed, passGate } from "./gate.ts";
 import { Manager } from "./manager.ts";
 import type { UsersSettings } from "./settings.ts";
 import { meterUsers } from "./user-meter.ts";
+import { openStoreThread } from "#store/store-thread.ts";
+import type { StoreOptions } from "#store/backup.ts";
+import type { OpenedStore } from "#store/opened-store.ts";
 
 export interface UsersEnv {
   readonly log: Log;
@@ -22,6 +25,8 @@ export interface UsersEnv {
   readonly protocols: readonly Protocol[];
   /** A share link as a node of a configuration; null where it stands for none. Absent: no link does. */
   readonly nodeOf?: (link: string) => Readonly<Record<string, unknown>> | null;
+  /** Absent: in a thread of its own. */
+  readonly openStore?: (options: StoreOptions) => Promise<OpenedStore>;
 }
 
 /** What a crash may cost of the counters. */
@@ -34,6 +39,8 @@ export class Users implements UsersControl {
   readonly #env: UsersEnv;
   #manager: Manager | null = null;
   #inbounds: () => Iterable<ManagedInbound> = () => [];
+  /** The file of the manager before has been let go of. */
+  #left: Promise<void> = Promise.resolve();
   #timers: readonly NodeJS.Timeout[] = [];
   readonly #monotonicMs: () => number;
 
@@ -63,19 +70,29 @@ export class Users implements UsersControl {
 
   /**
    * Puts settings in force, null: none. `running` are the listeners, opened without users, that are to serve them;
-   * `inbounds` answers at any time with all that were opened so and may carry sessions, the present ones last. Throws
-   * `ConfigError`, `StoreError` with nothing changed: of `running`, those that serve already have the users from before,
-   * the others none. Does all in one turn of the event loop.
+   * `inbounds` answers at any time with all that were opened so and may carry sessions, the present ones last. Rejects
+   * with `ConfigError`, `StoreError` with nothing changed: of `running`, those that serve already have the users from
+   * before, the others none. No change of users comes in between, nor in the rest of the turn of the event loop in
+   * which this settles.
    */
-  adopt(
+  async adopt(
     settings: UsersSettings | null,
     running: readonly ManagedInbound[],
     inbounds: () => Iterable<ManagedInbound>,
-  ): void {
+  ): Promise<void> {
+    const work = () => this.#adopt(settings, running, inbounds);
+    await (this.#manager === null ? work() : this.#manager.alone(work));
+  }
+
+  async #adopt(
+    settings: UsersSettings | null,
+    running: readonly ManagedInbound[],
+    inbounds: () => Iterable<ManagedInbound>,
+  ): Promise<void> {
     if (settings === null) this.#leave();
     else
       try {
-        this.#enter(settings, running);
+        await this.#enter(settings, running);
       } catch (error) {
         this.#putBack(running);
         throw error;
@@ -87,41 +104,42 @@ export class Users implements UsersControl {
   }
 
   /** Writes counters that have moved. */
-  checkpoint(): void {
-    this.#manager?.checkpoint();
+  async checkpoint(): Promise<void> {
+    await this.#manager?.checkpoint();
   }
 
   /** Looks whose quota or time is over by now, and who has room again. */
-  watchLimits(): void {
-    this.#manager?.watchLimits();
+  async watchLimits(): Promise<void> {
+    await this.#manager?.watchLimits();
   }
 
-  /** The end of the program, after its last session. */
+  /** The end of the program, after its last session: all is written when it returns, however long the medium takes. */
   close(): void {
-    this.#leave();
+    this.#stop()?.closeNow();
   }
 
-  #enter(settings: UsersSettings, running: readonly ManagedInbound[]): void {
+  async #enter(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
     if (this.#manager?.store === settings.store) return this.#manager.configure(settings, running);
-    this.#manager?.checkpoint();
-    const fresh = Manager.open(settings, {
+    await this.#left; // it may have been this file
+    const fresh = await Manager.open(settings, {
       nodeOf: () => null,
+      openStore: openStoreThread,
       ...this.#env,
       monotonicMs: this.#monotonicMs,
       inbounds: () => this.#inbounds(),
       onFailure: (error) => this.#failClosed(error),
     });
     try {
-      fresh.configure(settings, running);
+      await fresh.configure(settings, running);
     } catch (error) {
-      fresh.close();
+      await fresh.close();
       throw error;
     }
     this.#leave();
     this.#manager = fresh;
     this.#timers = [
-      setInterval(() => this.checkpoint(), CHECKPOINT_MS).unref(),
-      setInterval(() => this.watchLimits(), WATCH_MS).unref(),
+      setInterval(() => void this.checkpoint(), CHECKPOINT_MS).unref(),
+      setInterval(() => void this.watchLimits(), WATCH_MS).unref(),
     ];
   }
 
@@ -136,10 +154,17 @@ export class Users implements UsersControl {
     }
   }
 
+  /** Nobody is managed any more; the file is written and closed behind it. */
   #leave(): void {
+    const closed = this.#stop()?.close();
+    if (closed !== undefined) this.#left = closed;
+  }
+
+  #stop(): Manager | null {
     for (const timer of this.#timers) clearInterval(timer);
-    this.#manager?.close();
+    const manager = this.#manager;
     this.#manager = null;
+    return manager;
   }
 
   #failClosed(error: unknown): void {

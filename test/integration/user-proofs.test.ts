@@ -42,8 +42,8 @@ test(
   },
 );
 
-test("whatever one file of the state has suffered, it starts with all that was acknowledged", (context) => {
-  const found = proveDamage(24, random);
+test("whatever one file of the state has suffered, it starts with all that was acknowledged", async (context) => {
+  const found = await proveDamage(24, random);
   context.diagnostic(shownDamage(found));
   assert.deepEqual(found.faults, []);
   assert.ok(found.healed > 0);

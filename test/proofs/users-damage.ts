@@ -12,6 +12,7 @@ import { PROTOCOLS } from "#protocols/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import type { UsersSettings } from "#users/settings.ts";
 import { Users } from "#users/users.ts";
+import { openStoreHere } from "../support/store-here.ts";
 
 export interface DamageFindings {
   readonly rounds: number;
@@ -52,9 +53,9 @@ const DAMAGES: Readonly<Record<string, (bytes: Buffer, random: Random) => Buffer
   },
 };
 
-export function proveDamage(rounds: number, random: Random): DamageFindings {
+export async function proveDamage(rounds: number, random: Random): Promise<DamageFindings> {
   using bench = new Bench();
-  const { closed, killed, wanted } = bench.prepare();
+  const { closed, killed, wanted } = await bench.prepare();
   const faults: string[] = [];
   let healed = 0;
   const kinds = Object.entries(DAMAGES);
@@ -69,7 +70,7 @@ export function proveDamage(rounds: number, random: Random): DamageFindings {
     const lines: string[] = [];
     const what = `round ${round}: ${kind} of state.db${suffix}, ${source === killed ? "killed" : "closed"}`;
     try {
-      const found = bench.look(home, lines);
+      const found = await bench.look(home, lines);
       if (found !== wanted) faults.push(`${what}: other contents`);
       else if (lines.length > 0) healed++;
     } catch (error) {
@@ -89,19 +90,19 @@ class Bench implements Disposable {
   #made = 0;
 
   /** Two folders of the same state, and what must be found in it. */
-  prepare(): { readonly closed: string; readonly killed: string; readonly wanted: string } {
+  async prepare(): Promise<{ readonly closed: string; readonly killed: string; readonly wanted: string }> {
     const home = this.#folder();
-    const users = this.#open(home, SILENT);
-    fill(users.admin as UserAdmin);
+    const users = await this.#open(home, SILENT);
+    await fill(users.admin as UserAdmin);
     const wanted = contentsOf(users.admin as UserAdmin);
     const killed = this.copy(home); // the files of a program that is stopped between two system calls
     users.close();
     return { closed: home, killed, wanted };
   }
 
-  look(home: string, lines: string[]): string {
+  async look(home: string, lines: string[]): Promise<string> {
     const hear = (text: string | (() => string)) => void lines.push(typeof text === "string" ? text : text());
-    const users = this.#open(home, { ...SILENT, error: hear, warning: hear });
+    const users = await this.#open(home, { ...SILENT, error: hear, warning: hear });
     try {
       return contentsOf(users.admin as UserAdmin);
     } finally {
@@ -119,9 +120,15 @@ class Bench implements Disposable {
     return mkdtempSync(join(this.#home, `${this.#made++}-`));
   }
 
-  #open(home: string, log: Log): Users {
-    const users = new Users({ log, nowMs: Date.now, live: [], protocols: PROTOCOLS });
-    users.adopt(settingsOf(join(home, "state.db")), [], () => []);
+  async #open(home: string, log: Log): Promise<Users> {
+    const users = new Users({
+      log,
+      nowMs: Date.now,
+      live: [],
+      protocols: PROTOCOLS,
+      openStore: openStoreHere,
+    });
+    await users.adopt(settingsOf(join(home, "state.db")), [], () => []);
     return users;
   }
 
@@ -142,18 +149,18 @@ function settingsOf(store: string): UsersSettings {
 }
 
 /** Enough for several pages, with all that a change can be, and deleted users whose bytes may not come back. */
-function fill(admin: UserAdmin): void {
+async function fill(admin: UserAdmin): Promise<void> {
   const revision = (tag: string) => admin.inbounds().find((one) => one.tag === tag)?.revision as number;
   for (const tag of ["edge", "other"]) {
-    const ids = Array.from({ length: 40 }, (_, at) =>
-      admin.create({ inbound: tag, name: `user ${at}`, revision: revision(tag) }),
-    ).map(({ id }) => id);
+    const ids: string[] = [];
+    for (let at = 0; at < 40; at++)
+      ids.push((await admin.create({ inbound: tag, name: `user ${at}`, revision: revision(tag) })).id);
     for (const [at, id] of ids.entries()) {
-      if (at % 5 === 0) admin.remove(id, revision(tag));
-      else if (at % 5 === 1) admin.update(id, { revision: revision(tag), enabled: false });
-      else if (at % 5 === 2) admin.rotateSubscription(id, revision(tag));
-      else if (at % 5 === 3) admin.update(id, { revision: revision(tag), uuid: crypto.randomUUID() });
-      else admin.resetTraffic(id, revision(tag));
+      if (at % 5 === 0) await admin.remove(id, revision(tag));
+      else if (at % 5 === 1) await admin.update(id, { revision: revision(tag), enabled: false });
+      else if (at % 5 === 2) await admin.rotateSubscription(id, revision(tag));
+      else if (at % 5 === 3) await admin.update(id, { revision: revision(tag), uuid: crypto.randomUUID() });
+      else await admin.resetTraffic(id, revision(tag));
     }
   }
 }

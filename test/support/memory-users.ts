@@ -28,23 +28,23 @@ export class MemoryUsers implements UsersControl {
       [...this.#users.values()].filter((user) => inbound === null || user.inbound === inbound),
     user: (id) => this.#users.get(id) ?? null,
     limitKinds: () => ({ quota: false, expiration: false }),
-    create: (draft) => {
+    create: async (draft) => {
       if (draft.inbound !== LISTENER) throw new ApiError(404, "no such listener");
       this.#next(draft.revision);
       return this.#add(draft);
     },
-    update: (id, change) => {
+    update: async (id, change) => {
       const user = this.#changed(id, change.revision);
       const { name = user.name, flow = user.flow, enabled = user.enabled }: Partial<UserChange> = change;
       return this.#put({ ...user, name, flow, enabled });
     },
-    remove: (id, revision) => {
+    remove: async (id, revision) => {
       this.#changed(id, revision);
       this.#users.delete(id);
     },
-    resetTraffic: (id, revision) =>
+    resetTraffic: async (id, revision) =>
       this.#put({ ...this.#changed(id, revision), uploadBytes: 0, downloadBytes: 0 }),
-    rotateSubscription: (id, revision) => {
+    rotateSubscription: async (id, revision) => {
       this.#changed(id, revision);
       return { revision: this.#revision, subscriptionUrl: `/sub/svc/${id}-${this.#revision}` };
     },

@@ -12,6 +12,7 @@ import type { Metadata } from "#core/session.ts";
 import type { UserAdmin, UserView } from "#core/users.ts";
 import type { ManagedListener, UsersSettings } from "#users/settings.ts";
 import { Users } from "#users/users.ts";
+import { openStoreHere } from "./store-here.ts";
 
 let made = 0;
 const SUPPORT: UserSupport = {
@@ -61,6 +62,8 @@ export class Bench implements Disposable {
   nowMs = 1_785_312_000_000;
   monotonicMs = 0;
   readonly live: { readonly metadata: Metadata }[] = [];
+  /** A test may put another one in its place. */
+  openStore = openStoreHere;
   users = this.#open();
   readonly inbounds: FakeInbound[] = [];
 
@@ -72,6 +75,7 @@ export class Bench implements Disposable {
       monotonicMs: () => this.monotonicMs,
       live,
       protocols: [TEST],
+      openStore: (options) => this.openStore(options),
     });
   }
 
@@ -81,10 +85,10 @@ export class Bench implements Disposable {
   }
 
   /** As a start or a reload does it, with fresh listeners. */
-  adopt(listeners: readonly ManagedListener[] | null, store?: string): readonly FakeInbound[] {
+  async adopt(listeners: readonly ManagedListener[] | null, store?: string): Promise<readonly FakeInbound[]> {
     const fresh = (listeners ?? []).map(({ name }) => new FakeInbound(name));
     const settings = listeners === null ? null : this.settings(listeners, store);
-    this.users.adopt(settings, fresh, () => this.inbounds);
+    await this.users.adopt(settings, fresh, () => this.inbounds);
     this.inbounds.push(...fresh);
     return fresh;
   }
@@ -118,6 +122,13 @@ export class Bench implements Disposable {
   }
 }
 
-export const METER: Meter = { pieceBytes: 1, charge: () => 5, admit: () => false, [Symbol.dispose]() {} };
+export const METER: Meter = {
+  pieceBytes: 1,
+  charge: () => 5,
+  pass: () => 0,
+  correct() {},
+  admit: () => false,
+  [Symbol.dispose]() {},
+};
 export const metadataOf = (name: string, user: string) =>
   ({ inbound: { name, user, userId: user }, source: { ip: "10.0.0.1" } }) as unknown as Metadata;

@@ -91,9 +91,9 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
         description: "The user, with credential and subscription link",
         schema: userDetail,
       },
-      handle({ body }) {
+      async handle({ body }) {
         const draft = { ...changeOf(body), inbound: body.inbound ?? "", name: body.name ?? "" };
-        return detailJson(admin().create(draft));
+        return detailJson(await admin().create(draft));
       },
     }),
     route({
@@ -114,7 +114,8 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "Change what is named; the rest stays",
       body: updateBody,
       answer: ok("The user", userDetail),
-      handle: ({ params, body }) => detailJson(admin().update(params.id as string, changeOf(body))),
+      handle: async ({ params, body }) =>
+        detailJson(await admin().update(params.id as string, changeOf(body))),
     }),
     route({
       method: "DELETE",
@@ -136,7 +137,8 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "Set the counters to zero",
       body: revisionBody,
       answer: ok("The user", userDetail),
-      handle: ({ params, body }) => detailJson(admin().resetTraffic(params.id as string, body.revision)),
+      handle: async ({ params, body }) =>
+        detailJson(await admin().resetTraffic(params.id as string, body.revision)),
     }),
     route({
       method: "POST",
@@ -144,8 +146,11 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "A new subscription link; the old one is dead at once",
       body: revisionBody,
       answer: ok("The listener's new revision and the link", subscription),
-      handle({ params, body }) {
-        const { revision, subscriptionUrl } = admin().rotateSubscription(params.id as string, body.revision);
+      async handle({ params, body }) {
+        const { revision, subscriptionUrl } = await admin().rotateSubscription(
+          params.id as string,
+          body.revision,
+        );
         return { revision, subscription_url: subscriptionUrl };
       },
     }),

@@ -1,0 +1,123 @@
+/** A store in a thread of its own: who commits waits for the medium, the event loop does not. */
+import { Worker } from "node:worker_threads";
+import { messageOf, StoreError } from "#core/errors.ts";
+import type { CommitOptions, StoreOptions } from "./backup.ts";
+import type { Change } from "./kv.ts";
+import type { AsyncStore, OpenedStore } from "./opened-store.ts";
+import { errorOf, type StoreReply, type StoreRequest, type StoreThreadData } from "./thread-messages.ts";
+
+/** The build puts the program of the thread beside its own file. */
+const PROGRAM = new URL(
+  import.meta.url.endsWith(".ts") ? "./worker.ts" : "./store-thread.mjs",
+  import.meta.url,
+);
+/** Whoever commits waits for the answer, so there are few; beyond this somebody does not, and is refused. */
+const MOST_WAITING = 1024;
+/** What the end of the program waits for a medium that does not answer. */
+const MOST_END_MS = 5_000;
+/** Batches are small and soon garbage. */
+const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 8 };
+
+/** Rejects with what `Store.open` throws. */
+export function openStoreThread(options: StoreOptions): Promise<OpenedStore> {
+  const opened = Promise.withResolvers<OpenedStore>();
+  const thread: StoreThread = new StoreThread(options, (records) =>
+    opened.resolve({ store: thread, records }),
+  );
+  thread.failed.catch(opened.reject);
+  return opened.promise;
+}
+
+interface Waiting {
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+class StoreThread implements AsyncStore {
+  readonly #options: StoreOptions;
+  readonly #worker: Worker;
+  readonly #waiting: Waiting[] = [];
+  readonly #end = new SharedArrayBuffer(4);
+  readonly #failed = Promise.withResolvers<never>();
+  #isOver = false;
+
+  constructor(options: StoreOptions, onOpened: (records: OpenedStore["records"]) => void) {
+    this.#options = options;
+    const { path, parts, nowMs } = options;
+    const workerData: StoreThreadData = { path, parts, nowMs: nowMs(), end: this.#end };
+    const about = { name: "store", stdin: false, resourceLimits: RESOURCE_LIMITS };
+    this.#worker = new Worker(PROGRAM, { ...about, workerData });
+    this.#worker.on("error", (error) => this.#die(messageOf(error)));
+    this.#worker.once("exit", () => this.#die("it has ended"));
+    this.#worker.on("message", (reply: StoreReply) => {
+      if (reply.kind === "log") options.log[reply.level](reply.text);
+      else if (reply.kind === "done") this.#answer(reply.failure === null ? null : errorOf(reply.failure));
+      else {
+        const records = [...reply.records].map(([part, all]) => [part, all.map(asBuffer)] as const);
+        this.#worker.unref();
+        onOpened(new Map(records));
+      }
+    });
+  }
+
+  /** Rejects with the reason where the store could not be opened, or its thread ended. */
+  get failed(): Promise<never> {
+    return this.#failed.promise;
+  }
+
+  async commit(changes: Iterable<Change>, { backup }: CommitOptions): Promise<void> {
+    // Copied: behind a view of the runtime's pool its neighbours would travel, too.
+    const own = Array.from(changes, (change) => ({
+      ...change,
+      value: change.value === null ? null : new Uint8Array(change.value),
+    }));
+    await this.#ask({ kind: "commit", changes: own, backup, nowMs: this.#options.nowMs() });
+  }
+
+  compact(): Promise<void> {
+    return this.#ask({ kind: "compact" });
+  }
+
+  close(): Promise<void> {
+    const closed = this.#ask({ kind: "close" });
+    this.#isOver = true;
+    return closed;
+  }
+
+  closeNow(): void {
+    void this.close().catch(() => {}); // nobody hears an answer any more
+    if (Atomics.wait(new Int32Array(this.#end), 0, 0, MOST_END_MS) === "timed-out")
+      throw new StoreError(`${this.#options.path}: the medium does not answer`);
+  }
+
+  #ask(request: StoreRequest): Promise<void> {
+    const { path } = this.#options;
+    if (this.#isOver) return Promise.reject(new StoreError(`${path}: the store is closed`));
+    if (this.#waiting.length >= MOST_WAITING)
+      return Promise.reject(new StoreError(`${path}: ${MOST_WAITING} changes wait already`));
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ resolve, reject });
+    this.#worker.ref(); // somebody waits
+    this.#worker.postMessage(request);
+    return promise;
+  }
+
+  #answer(failure: Error | null): void {
+    const first = this.#waiting.shift();
+    if (this.#waiting.length === 0) this.#worker.unref();
+    if (failure === null) first?.resolve();
+    else if (first !== undefined) first.reject(failure);
+    else this.#failed.reject(failure); // of the opening
+  }
+
+  #die(why: string): void {
+    const error = new StoreError(`${this.#options.path}: the store's thread: ${why}`);
+    this.#isOver = true;
+    this.#failed.reject(error);
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+  }
+}
+
+function asBuffer([key, { buffer, byteOffset, byteLength }]: readonly [string, Uint8Array]) {
+  return [key, Buffer.from(buffer, byteOffset, byteLength)] as const;
+}

@@ -1,0 +1,50 @@
+/** What a store's thread and its owner say to each other. */
+import { messageOf, StoreError } from "#core/errors.ts";
+import type { LogEventLevel } from "#core/log.ts";
+import { type Change, ConflictError, ForeignFileError } from "./kv.ts";
+import { DamageError } from "./sealed-blob.ts";
+
+export interface StoreThreadData {
+  readonly path: string;
+  readonly parts: readonly string[];
+  readonly nowMs: number;
+  /** One word: 1 when the files are closed. */
+  readonly end: SharedArrayBuffer;
+}
+
+export type StoreRequest =
+  | {
+      readonly kind: "commit";
+      readonly changes: readonly Change[];
+      readonly backup: boolean;
+      readonly nowMs: number;
+    }
+  | { readonly kind: "compact" }
+  | { readonly kind: "close" };
+
+/** `done` answers the requests one by one, in their order; the first one may be the opening's that failed. */
+export type StoreReply =
+  | { readonly kind: "log"; readonly level: LogEventLevel; readonly text: string }
+  | {
+      readonly kind: "opened";
+      readonly records: ReadonlyMap<string, readonly (readonly [key: string, value: Uint8Array])[]>;
+    }
+  | { readonly kind: "done"; readonly failure: StoreFailure | null };
+
+/** An error on its way between threads, which would forget its class. */
+export interface StoreFailure {
+  readonly message: string;
+  readonly kind: keyof typeof KINDS;
+}
+
+const KINDS = { conflict: ConflictError, foreign: ForeignFileError, damage: DamageError, other: StoreError };
+
+export function failureOf(error: unknown): StoreFailure {
+  const kinds = Object.keys(KINDS) as (keyof typeof KINDS)[];
+  const kind = kinds.find((one) => error instanceof KINDS[one]) ?? "other";
+  return { kind, message: messageOf(error) };
+}
+
+export function errorOf({ kind, message }: StoreFailure): StoreError {
+  return new KINDS[kind](message);
+}

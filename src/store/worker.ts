@@ -1,0 +1,107 @@
+/** The program of a store's thread: it holds both files and the lock, and does what it is sent in the order of its coming. */
+import { parentPort, workerData } from "node:worker_threads";
+import type { LogEventLevel, LogText } from "#core/log.ts";
+import { messageOf } from "#core/errors.ts";
+import { Store } from "./backup.ts";
+import type { Change } from "./kv.ts";
+import { failureOf, type StoreReply, type StoreRequest, type StoreThreadData } from "./thread-messages.ts";
+
+/** How long nobody may have asked for anything before the logs are folded into their files: seldom in a change's way. */
+const QUIET_MS = 100;
+
+if (parentPort === null) throw new Error("the program of a store's thread needs somebody who sends");
+const port = parentPort;
+const { path, parts, end } = workerData as StoreThreadData;
+let { nowMs } = workerData as StoreThreadData;
+
+const say = (reply: StoreReply): void => port.postMessage(reply);
+const hear = (level: LogEventLevel) => (text: LogText) =>
+  say({ kind: "log", level, text: typeof text === "string" ? text : text() });
+const log = { debug: hear("debug"), info: hear("info"), warning: hear("warning"), error: hear("error") };
+
+const store = open();
+if (store !== null) serve(store);
+
+function open(): Store | null {
+  try {
+    const opened = Store.open({ path, parts, nowMs: () => nowMs, log });
+    const records = parts.map((part) => [part, [...opened.entries(part)]] as const);
+    say({ kind: "opened", records: new Map(records) });
+    return opened;
+  } catch (error) {
+    say({ kind: "done", failure: failureOf(error) });
+    port.close();
+    return null;
+  }
+}
+
+function serve(opened: Store): void {
+  let waiting: StoreRequest[] = [];
+  let soon: NodeJS.Immediate | null = null;
+  const folding = setTimeout(() => fold(opened), QUIET_MS).unref();
+  const work = (): void => {
+    soon = null;
+    const requests = waiting;
+    waiting = [];
+    for (let at = 0; at < requests.length;) at += next(opened, requests.slice(at));
+    folding.refresh();
+  };
+  port.on("message", (request: StoreRequest) => {
+    waiting.push(request);
+    soon ??= setImmediate(work); // whatever has come by then is written together
+  });
+}
+
+/** How many requests were answered. */
+function next(opened: Store, requests: readonly StoreRequest[]): number {
+  const [first] = requests as [StoreRequest];
+  if (first.kind === "commit") {
+    const others = requests.findIndex(({ kind }) => kind !== "commit");
+    const commits = requests.slice(0, others < 0 ? requests.length : others);
+    commitAll(opened, commits as Extract<StoreRequest, { readonly kind: "commit" }>[]);
+    return commits.length;
+  }
+  if (first.kind === "compact") answer(() => opened.compact());
+  else close(opened);
+  return 1;
+}
+
+type Commit = Extract<StoreRequest, { readonly kind: "commit" }>;
+
+/** In one transaction; where that fails, in one each, because each has an answer of its own. */
+function commitAll(opened: Store, commits: readonly Commit[]): void {
+  nowMs = commits.at(-1)?.nowMs ?? nowMs;
+  const changes = commits.flatMap((one): readonly Change[] => one.changes);
+  try {
+    if (commits.length < 2) throw new Error("there is nothing to put together");
+    opened.commit(changes, { backup: commits.some(({ backup }) => backup) });
+  } catch {
+    for (const one of commits) answer(() => opened.commit(one.changes, one)); // each hears what is wrong with it
+    return;
+  }
+  for (const _ of commits) say({ kind: "done", failure: null });
+}
+
+function fold(opened: Store): void {
+  try {
+    opened.fold();
+  } catch (error) {
+    log.warning(`${path}: its log stays as long as it is: ${messageOf(error)}`);
+  }
+}
+
+function close(opened: Store): void {
+  answer(() => opened[Symbol.dispose]());
+  Atomics.store(new Int32Array(end), 0, 1);
+  Atomics.notify(new Int32Array(end), 0);
+  port.close(); // nothing else keeps the thread alive
+}
+
+function answer(work: () => void): void {
+  try {
+    work();
+    say({ kind: "done", failure: null });
+  } catch (error) {
+    say({ kind: "done", failure: failureOf(error) });
+  }
+}

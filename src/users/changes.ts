@@ -1,0 +1,202 @@
+/**
+ * The way of a change: build the next book, check it, write it to the state file; then, in one turn of the event loop,
+ * hand it to the listener and make it the present one. While it is written nobody sees it.
+ */
+import { randomUUID } from "node:crypto";
+import { ApiError, messageOf } from "#core/errors.ts";
+import type { ManagedInbound } from "#core/inbound.ts";
+import type { Lanes } from "#core/lanes.ts";
+import type { UserChange, UserDetailView, UserDraft } from "#core/users.ts";
+import { Allowance } from "./allowance.ts";
+import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
+import type { Keeper } from "./keeper.ts";
+import { NO_LIMITS } from "./limits.ts";
+import type { ManagerEnv } from "./manager.ts";
+import { barOf, type Found, type Roster, toggled } from "./roster.ts";
+import type { ManagedListener } from "./settings.ts";
+import { newToken } from "./tokens.ts";
+import * as books from "./user-book.ts";
+import type { UserBook, UserRecord } from "./user-book.ts";
+
+/** What the parts of a manager share. */
+export interface Shared {
+  readonly env: ManagerEnv;
+  readonly roster: Roster;
+  readonly keeper: Keeper;
+  /** By listener. */
+  readonly lanes: Lanes;
+  /** The manager has been closed, perhaps while something was written. */
+  readonly isOver: () => boolean;
+}
+
+/** One user's change: what was, what will be, and counters that replace the user's. */
+interface Step {
+  readonly before: UserRecord | null;
+  readonly after: UserRecord | null;
+  readonly traffic?: Traffic;
+}
+
+interface Place {
+  readonly book: UserBook;
+  readonly listener: ManagedListener;
+}
+
+export class Changes {
+  readonly #shared: Shared;
+
+  constructor(shared: Shared) {
+    this.#shared = shared;
+  }
+
+  create(draft: UserDraft): Promise<UserDetailView> {
+    const { env, lanes, roster } = this.#shared;
+    return lanes.on(draft.inbound, async () => {
+      const listener = roster.listeners.get(draft.inbound);
+      const book = roster.books.get(draft.inbound);
+      if (listener === undefined || book === undefined)
+        throw new ApiError(404, "inbound not found or not managed");
+      books.checkRevision(book, draft.revision);
+      const fresh = { id: randomUUID(), token: newToken(), createdAtMs: Math.trunc(env.nowMs()) };
+      const user = books.recordOf(draft, listener.support, fresh);
+      return roster.detail(
+        await this.#change({ book, listener }, { before: null, after: user, traffic: NO_TRAFFIC }),
+      );
+    });
+  }
+
+  async update(id: string, change: UserChange): Promise<UserDetailView> {
+    const found = await this.#changeUser(id, change.revision, ({ user, listener }) => ({
+      before: user,
+      after: books.changedRecord(user, change, listener.support, Math.trunc(this.#shared.env.nowMs())),
+    }));
+    return this.#shared.roster.detail(found);
+  }
+
+  async remove(id: string, revision: number): Promise<void> {
+    await this.#changeUser(id, revision, ({ user }) => ({ before: user, after: null }));
+  }
+
+  async resetTraffic(id: string, revision: number): Promise<UserDetailView> {
+    const found = await this.#changeUser(id, revision, ({ user }) => ({
+      before: user,
+      after: { ...user, trafficGeneration: user.trafficGeneration + 1 },
+      traffic: NO_TRAFFIC,
+    }));
+    return this.#shared.roster.detail(found);
+  }
+
+  async rotateSubscription(
+    id: string,
+    revision: number,
+  ): Promise<{ readonly revision: number; readonly subscriptionUrl: string }> {
+    const found = await this.#changeUser(id, revision, ({ user }) => ({
+      before: user,
+      after: { ...user, token: newToken() },
+    }));
+    const subscriptionUrl = this.#shared.roster.subscriptionUrl(found) ?? "";
+    return { revision: found.book.revision, subscriptionUrl };
+  }
+
+  /** A user stays at one listener, so its lane is known before the user is looked at. */
+  async #changeUser(id: string, revision: number, stepOf: (found: Found) => Step): Promise<Found> {
+    const { lanes } = this.#shared;
+    return lanes.on(this.#demand(id).book.listener, () => {
+      const found = this.#demand(id);
+      books.checkRevision(found.book, revision);
+      return this.#change(found, stepOf(found));
+    });
+  }
+
+  #demand(id: string): Found {
+    const found = this.#shared.roster.find(id);
+    if (found === null) throw new ApiError(404, "user not found");
+    return found;
+  }
+
+  async #change({ book, listener }: Place, step: Step): Promise<Found> {
+    const { env, keeper, isOver } = this.#shared;
+    const user = (step.after ?? step.before) as UserRecord;
+    const { uploadBytes, downloadBytes, allowance } = this.#countedAfter(book, user, step);
+    const checked = books.withUser(book, user.id, step.after, listener.support, env.nowMs());
+    const runs = this.#targets(book).length > 0;
+    const next = runs ? { ...checked, appliedRevision: checked.revision } : checked;
+    const usage = allowance?.store() ?? null;
+    await keeper.keep(next, user.id, step.after, { uploadBytes, downloadBytes, usage });
+    if (isOver()) throw new Error(`listener ${book.listener}: users are managed no more`);
+    await this.#apply(book, next, step);
+    return { book: next, user, listener };
+  }
+
+  /** With what was counted while the file was written. All in one turn, unless the listener refuses. */
+  async #apply(book: UserBook, next: UserBook, step: Step): Promise<void> {
+    const { env, roster } = this.#shared;
+    const { before, after } = step;
+    const user = (after ?? before) as UserRecord;
+    const counted = this.#countedAfter(book, user, step);
+    const isBarred = after !== null && barOf(counted, env.nowMs()) !== null;
+    const barred =
+      isBarred === roster.barred.has(user.id) ? roster.barred : toggled(roster.barred, [user.id]);
+    const knew = before?.enabled === true && !roster.barred.has(user.id) ? before : null;
+    if (books.changesListener(knew, after?.enabled === true && !isBarred ? after : null)) {
+      const targets = this.#targets(book);
+      try {
+        for (const target of targets) books.changeListener(target, next, barred, user.id);
+      } catch (error) {
+        await this.#takeBack(book, targets, user.id, before);
+        // Whatever it is to the listener, it is no mistake of the caller.
+        throw new Error(`listener ${book.listener}: users not taken: ${messageOf(error)}`, { cause: error });
+      }
+    }
+    roster.barred = barred;
+    this.#publish(next, step, counted);
+  }
+
+  /** What will have been counted for the user, and by which limits. */
+  #countedAfter({ listener }: UserBook, user: UserRecord, { before, traffic }: Step): Counted {
+    const { env, roster } = this.#shared;
+    if (traffic !== undefined) return roster.countedOf(user, traffic);
+    const counter = roster.counters.get(listener, user.id);
+    if (counter === null || before?.limits === user.limits)
+      return counter ?? { ...NO_TRAFFIC, allowance: null };
+    const { uploadBytes, downloadBytes, usage, allowance } = counter;
+    if (user.limits === NO_LIMITS) return { uploadBytes, downloadBytes, allowance: null };
+    const nowMs = env.monotonicMs();
+    return { uploadBytes, downloadBytes, allowance: new Allowance(user.limits, nowMs, usage, allowance) };
+  }
+
+  #targets({ listener }: UserBook): readonly ManagedInbound[] {
+    return [...this.#shared.env.inbounds()].filter(({ name }) => name === listener);
+  }
+
+  /** A listener did not take its users: it gets the old ones, and the file the old user with what is counted now. */
+  async #takeBack(
+    book: UserBook,
+    targets: readonly ManagedInbound[],
+    id: string,
+    before: UserRecord | null,
+  ): Promise<void> {
+    const { env, keeper, roster } = this.#shared;
+    try {
+      for (const target of targets) target.replaceUsers(books.activeUsers(book, roster.barred));
+      await keeper.keep(book, id, before, roster.counters.get(book.listener, id) ?? NO_TRAFFIC);
+    } catch (error) {
+      env.onFailure(error);
+    }
+  }
+
+  #publish(book: UserBook, { before, after, traffic }: Step, counted: Counted): void {
+    const { books: all, counters, presences, tokens } = this.#shared.roster;
+    const nowMs = this.#shared.env.nowMs();
+    all.set(book.listener, book);
+    if (before !== null && before.token !== after?.token) tokens.delete(before.token);
+    if (after !== null && before?.token !== after.token) tokens.add(book, after.id, after.token);
+    if (after === null) {
+      if (before !== null) counters.delete(book.listener, before.id);
+      return;
+    }
+    if (traffic !== undefined) counters.set(book.listener, after.id, counted, nowMs);
+    if (before === null || before.limits === after.limits) return;
+    counters.limit(book.listener, after.id, counted.allowance, nowMs);
+    presences.get(book.listener, after.id)?.enforce(after.limits);
+  }
+}
