@@ -18,7 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   geodata: ["core", "net"], // databases beside the configuration; who wants them is not its business
   providers: ["core", "net"], // fetches and verifies; what the contents mean is injected
   relay: ["core", "net", "platform"], // moves bytes; the meter is an interface of core
-  engine: ["core", "platform", "relay"], // one more way to do what relay asks a carrier for
+  engine: ["core", "net", "platform", "protocols", "relay"], // a carrier for relay; its threads accept, too, and read plain handshakes by the pure parsers of protocols
   protocols: ["core", "net", "transport", "platform"], // each builds on layers, never on another part of the program
   store: ["core"], // one file for users and governance
   governance: ["core", "store", "net"], // knows sessions and decisions, not how they are moved

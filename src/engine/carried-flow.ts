@@ -31,6 +31,9 @@ const way = (direction: Direction, at: number): Way => ({
 /** What a busy socket holds: each piece costs a round trip to the main thread. The meter's own pieces shrink before a quota. */
 const MOST_PIECE_BYTES = 2 * 1024 * 1024;
 
+/** Without a signal somebody calls `reset`. */
+export type FlowOptions = Omit<CarryOptions, "signal"> & Partial<Pick<CarryOptions, "signal">>;
+
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;
 
@@ -43,7 +46,7 @@ export class CarriedFlow implements Carried, Idle {
   idleMs: number;
   readonly #thread: RelayThread;
   readonly #meter: Meter;
-  readonly #options: CarryOptions;
+  readonly #options: FlowOptions;
   #done: () => void = () => {};
   readonly #up = way("upload", 0);
   readonly #down = way("download", 1);
@@ -53,7 +56,7 @@ export class CarriedFlow implements Carried, Idle {
   #ended = false;
   readonly #onAbort = (): void => this.reset();
 
-  constructor(thread: RelayThread, meter: Meter, options: CarryOptions) {
+  constructor(thread: RelayThread, meter: Meter, options: FlowOptions) {
     this.#thread = thread;
     this.#meter = meter;
     this.#options = options;
@@ -63,10 +66,22 @@ export class CarriedFlow implements Carried, Idle {
 
   /** Both ports are the thread's from now on. */
   start(client: PortPlan, remote: PortPlan, done: () => void): void {
+    this.#begin(this.#thread.add(client, remote, this.#limited, this), done);
+    this.#options.signal?.addEventListener("abort", this.#onAbort);
+  }
+
+  /** The thread has it already; `limited`: every piece is asked for. */
+  join(slot: number, limited: boolean, done: () => void): void {
+    this.#begin(slot, done);
+    this.#limited = limited;
+    this.look();
+    this.#setMode();
+  }
+
+  #begin(slot: number, done: () => void): void {
+    this.#slot = slot;
     this.#done = done;
-    this.#slot = this.#thread.add(client, remote, this.#limited, this);
     this.#options.sweep.add(this);
-    this.#options.signal.addEventListener("abort", this.#onAbort);
     this.#meter.onChange = () => this.#onChange();
   }
 
@@ -83,12 +98,13 @@ export class CarriedFlow implements Carried, Idle {
     this.activeAtMs = this.#options.sweep.nowMs;
     this.#options.onBytes(one.direction, bytes - one.toldBytes);
     one.toldBytes = bytes;
-    if (!this.#limited && bytes > one.chargedBytes) this.#charge(one, bytes - one.chargedBytes);
+    if (bytes > one.chargedBytes) this.#correct(one, bytes - one.chargedBytes);
   }
 
-  #charge(one: Way, bytes: number): number {
+  /** Of what moved without leave, or did not come with leave: nothing of it can be held back any more. */
+  #correct(one: Way, bytes: number): void {
     one.chargedBytes += bytes;
-    return this.#meter.charge(one.direction, bytes);
+    this.#meter.correct(one.direction, bytes);
   }
 
   /** What was granted before has moved by now, and perhaps something more from a time without limits. */
@@ -96,18 +112,28 @@ export class CarriedFlow implements Carried, Idle {
     const one = direction === "upload" ? this.#up : this.#down;
     if (!this.#limited || this.#ended || one.heldBytes > 0) return;
     const { asked, counts } = this.#thread.table;
-    const place = this.#slot * 2 + one.at;
-    const piece = Math.min(asked[place] as number, Math.max(1, this.#meter.pieceBytes), MOST_PIECE_BYTES);
-    const owed = Math.max(0, (counts[place] as number) - one.chargedBytes);
-    if (owed > 0) this.#charge(one, owed);
-    const holdMs = this.#charge(one, piece);
+    this.#lookAt(one, counts);
+    const meter = this.#meter;
+    const piece = Math.min(
+      asked[this.#slot * 2 + one.at] as number,
+      Math.max(1, meter.pieceBytes),
+      MOST_PIECE_BYTES,
+    );
+    one.chargedBytes += piece;
+    const holdMs = meter.charge(one.direction, piece) || meter.pass(one.direction, piece);
     if (holdMs <= 0) return this.#grant(one, piece);
     one.heldBytes = piece;
+    this.#wait(one, holdMs);
+  }
+
+  #wait(one: Way, holdMs: number): void {
     one.timer = setTimeout(() => this.#release(one), Math.min(holdMs, MAX_HOLD_MS));
   }
 
   #release(one: Way): void {
     const { heldBytes } = one;
+    const holdMs = this.#meter.pass(one.direction, heldBytes);
+    if (holdMs > 0) return this.#wait(one, holdMs);
     one.heldBytes = 0;
     this.#grant(one, heldBytes);
     this.#setMode();
@@ -152,11 +178,11 @@ export class CarriedFlow implements Carried, Idle {
     for (const one of [this.#up, this.#down]) {
       clearTimeout(one.timer);
       const late = one.toldBytes - (one.chargedBytes - one.heldBytes);
-      if (late !== 0) this.#charge(one, late);
+      if (late !== 0) this.#correct(one, late);
     }
     this.#meter.onChange = null;
     this.#options.sweep.remove(this);
-    this.#options.signal.removeEventListener("abort", this.#onAbort);
+    this.#options.signal?.removeEventListener("abort", this.#onAbort);
     this.#done();
   }
 }

@@ -2,11 +2,14 @@
 import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import { descriptorOf, offerOf, type WireKind } from "#core/handover.ts";
+import type { HeldClient } from "#core/held.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
-import type { Carrier, CarryOptions, End, Pair } from "#relay/carrier.ts";
+import type { Carrier, CarryOptions, End, HeldOptions, Pair } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
+import { Fronts } from "./fronts.ts";
+import { HeldSocket } from "./held-socket.ts";
 import { PLAIN, SEALED, TLS, type PortKind, type PortPlan } from "./port.ts";
 import { RelayThread } from "./relay-thread.ts";
 
@@ -49,6 +52,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 
 export class Engine implements Carrier, AsyncDisposable {
   readonly afterBytes: number;
+  readonly fronts: Fronts | null = Fronts.open(() => this.#threads);
   readonly #calls: RelayCalls;
   readonly #options: EngineOptions;
   #threads: readonly RelayThread[] = [];
@@ -63,10 +67,17 @@ export class Engine implements Carrier, AsyncDisposable {
 
   /** Once, before anything else. */
   async start(count: number): Promise<void> {
-    const onDeath = (why: string): void => this.#options.onDeath(why, this.threads);
+    const onDeath = (why: string, thread: RelayThread): void => {
+      this.#options.onDeath(why, this.threads);
+      this.fronts?.died(thread);
+    };
+    const onArrived = (thread: RelayThread, slot: number, kind: number): void =>
+      this.fronts?.arrived(thread, slot, kind);
+    const onUnlistened = (thread: RelayThread, listener: number): void =>
+      this.fronts?.closed(thread, listener);
     const pipes = Math.floor(PIPES / count);
     const opening = Array.from({ length: count }, () =>
-      RelayThread.open({ calls: this.#calls, pipes, onDeath }),
+      RelayThread.open({ calls: this.#calls, pipes, onDeath, onArrived, onUnlistened }),
     );
     const opened = await Promise.allSettled(opening);
     this.#threads = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -107,6 +118,17 @@ export class Engine implements Carrier, AsyncDisposable {
     return promise;
   }
 
+  goOn(held: HeldClient, meter: Meter, options: HeldOptions, done: () => void): void {
+    if (!(held instanceof HeldSocket)) throw new TypeError("a client of another engine");
+    const flow = new CarriedFlow(held.thread, meter, options);
+    this.#flows.add(flow);
+    held.carriedBy(flow);
+    flow.join(held.slot, options.limited, () => {
+      this.#flows.delete(flow);
+      done();
+    });
+  }
+
   /** Has every conversation report what was counted up to now, a moment ago at most. */
   look(): void {
     const nowMs = performance.now();
@@ -138,13 +160,9 @@ export class Engine implements Carrier, AsyncDisposable {
   }
 }
 
-/** Bytes that were read already and must be held back are the pump's business. */
+/** Bytes that were read already and perhaps must be held back are the pump's business. */
 function mustWait({ client, remote }: Pair, meter: Meter): boolean {
-  if (meter.free === true) return false;
-  return (
-    (client.stream.readableLength > 0 && meter.charge("upload", 0) > 0) ||
-    (remote.stream.readableLength > 0 && meter.charge("download", 0) > 0)
-  );
+  return meter.free !== true && client.stream.readableLength + remote.stream.readableLength > 0;
 }
 
 /** What was read already goes first. An end that was read shows again in the kernel's socket. */
@@ -178,8 +196,7 @@ function depart({ offer }: End, fd: number): PortPlan {
   return { kind: KINDS[offer.kind], fd, words, letter };
 }
 
-/** What it has to wait for it owes, and pays with what comes next. */
 function count(meter: Meter, { onBytes }: CarryOptions, direction: Direction, bytes: number): void {
   onBytes(direction, bytes);
-  meter.charge(direction, bytes);
+  meter.correct(direction, bytes);
 }

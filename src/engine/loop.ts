@@ -1,11 +1,17 @@
 /** The life of a relay thread: one blocking epoll loop. */
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { Arriving } from "./arriving.ts";
 import { CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Side, Way } from "./conversation.ts";
+import type { FrontTable } from "./front-table.ts";
+import { Front, LISTENER_DATA } from "./front.ts";
 import { Pipes } from "./pipes.ts";
 import { PortConversation } from "./port-conversation.ts";
 import type { Ports } from "./ports.ts";
+import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CLOSE, COMMANDS, ENDED, GRANT, LIMIT, RESET, type SharedTable } from "./shared-table.ts";
+import { Slots } from "./slots.ts";
 
 /** It is woken by its signal; this is for a process that ends without saying so. */
 const LONGEST_SLEEP_MS = 3_000;
@@ -13,7 +19,9 @@ const SIGNAL = 0xffff_ffff;
 
 export interface LoopOptions {
   readonly calls: RelayCalls;
+  readonly accepts: AcceptCalls;
   readonly table: SharedTable;
+  readonly front: FrontTable;
   /** Pipes that this thread may hold. */
   readonly pipes: number;
   readonly ports: Ports;
@@ -28,12 +36,15 @@ export class Loop {
   readonly #tell: () => void;
   readonly #io: Io;
   readonly #epoll: number;
-  readonly #conversations: (Conversation | null)[] = [];
+  readonly #front: Front;
+  readonly #conversations = new Slots<Conversation>();
   /** Slots of conversations with more to do than one turn allows. */
   #queue: number[] = [];
   #isNews = false;
 
-  constructor({ calls, table, pipes, ports, tell }: LoopOptions) {
+  #sleepMs = LONGEST_SLEEP_MS;
+
+  constructor({ calls, accepts, table, front, pipes, ports, tell }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
     this.#ports = ports;
@@ -46,22 +57,31 @@ export class Loop {
     this.#epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
       throw new Error("a relay thread cannot watch its signal");
+    this.#front = new Front(accepts, table, front, {
+      epoll: this.#epoll,
+      watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
+      put: (slot, conversation) => this.#conversations.set(slot, conversation),
+      end: (slot, isFault) => this.#end(slot, isFault),
+      report: (slot, kind) => this.#report(slot, kind),
+      pair: (slot) => this.#pair(slot),
+    });
   }
 
   /** Blocks until the main thread says stop; every conversation left is reset. */
   run(): void {
     while (!this.#table.stopped) {
       const mayWait = this.#queue.length === 0 && this.#table.fallAsleep();
-      const count = this.#calls.wait(this.#epoll, mayWait ? LONGEST_SLEEP_MS : 0);
+      const count = this.#calls.wait(this.#epoll, mayWait ? this.#sleepMs : 0);
       this.#table.wakeUp();
       if (count === 0 && mayWait) this.#io.pipes.closeIdle();
       for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
       this.#takeCommands();
       this.#takeTurns();
+      this.#sleepMs = this.#front.tick(LONGEST_SLEEP_MS);
       if (this.#isNews && this.#table.mustTell()) this.#tell();
       this.#isNews = false;
     }
-    for (let slot = 0; slot < this.#conversations.length; slot++) this.#end(slot, true);
+    for (const slot of this.#conversations.taken()) this.#end(slot, true);
     this.#io.pipes.closeIdle();
     this.#calls.close(this.#epoll);
     this.#tell();
@@ -69,8 +89,9 @@ export class Loop {
 
   #onEvent(data: number, events: number): void {
     if (data === SIGNAL) return this.#calls.clearSignal(this.#table.signal);
+    if (data >= LISTENER_DATA) return this.#front.accept(data - LISTENER_DATA);
     const slot = data >>> 1;
-    const conversation = this.#conversations[slot] ?? null; // it may have ended earlier in this batch
+    const conversation = this.#conversations.get(slot); // it may have ended earlier in this batch
     if (conversation === null) return;
     conversation.notice((data & 1) as Side, events);
     if (!conversation.queued) this.#turn(slot, conversation);
@@ -81,7 +102,8 @@ export class Loop {
     if (conversation.halfClosed) this.#table.halfClosed[slot] = 1;
     if (outcome === WAITS) return;
     if (outcome !== MORE) return this.#end(slot, outcome === FAILED);
-    conversation.queued = true;
+    const present = this.#conversations.get(slot) ?? conversation; // it may have become another one
+    present.queued = true;
     this.#queue.push(slot);
   }
 
@@ -90,7 +112,7 @@ export class Loop {
     const queue = this.#queue;
     this.#queue = [];
     for (const slot of queue) {
-      const conversation = this.#conversations[slot] ?? null;
+      const conversation = this.#conversations.get(slot);
       if (conversation === null || !conversation.queued) continue;
       conversation.queued = false;
       this.#turn(slot, conversation);
@@ -101,14 +123,28 @@ export class Loop {
     for (let word = this.#table.nextCommand(); word >= 0; word = this.#table.nextCommand()) {
       const slot = Math.floor(word / COMMANDS);
       const command = word % COMMANDS;
-      if (command === ADD) this.#add(slot);
+      if (command >= codes.DIAL) this.#order(slot, command);
+      else if (command === ADD) this.#add(slot);
       else if (command === RESET || command === CLOSE) this.#end(slot, command === RESET);
       else this.#change(slot, command);
     }
   }
 
+  /** What the main thread says of listeners and of clients that were accepted here. */
+  #order(slot: number, command: number): void {
+    if (command === codes.LISTEN) this.#front.listen(slot);
+    else if (command === codes.UNLISTEN) this.#front.unlisten(slot);
+    else if (command === codes.RELEASE) this.#front.freeSlot(slot);
+    else {
+      const client = this.#conversations.get(slot);
+      if (!(client instanceof Arriving)) return;
+      if (command === codes.DIAL) client.dial();
+      else client.taken();
+    }
+  }
+
   #change(slot: number, command: number): void {
-    const conversation = this.#conversations[slot] ?? null;
+    const conversation = this.#conversations.get(slot);
     if (conversation === null) return;
     if (command >= GRANT) {
       const way = (command - GRANT) as Way;
@@ -120,16 +156,9 @@ export class Loop {
   #add(slot: number): void {
     const { descriptors } = this.#table;
     const [client, remote] = [descriptors[slot * 2] as number, descriptors[slot * 2 + 1] as number];
-    const near = this.#ports.open(slot * 2);
-    const far = this.#ports.open(slot * 2 + 1);
-    if (near === null || far === null) {
-      near?.drop(this.#io);
-      far?.drop(this.#io);
-      return this.#close(slot, true);
-    }
-    const conversation = new PortConversation(near, far, slot);
-    if (this.#table.limited[slot] === 1) conversation.limit(true);
-    this.#conversations[slot] = conversation;
+    const conversation = this.#pair(slot);
+    if (conversation === null) return this.#close(slot, true);
+    this.#conversations.set(slot, conversation);
     // What is ready already is the first event of each.
     const data = slot * 2 + CLIENT;
     if (
@@ -139,11 +168,24 @@ export class Loop {
       this.#end(slot, true);
   }
 
+  #pair(slot: number): Conversation | null {
+    const near = this.#ports.open(slot * 2);
+    const far = this.#ports.open(slot * 2 + 1);
+    if (near === null || far === null) {
+      near?.drop(this.#io);
+      far?.drop(this.#io);
+      return null;
+    }
+    const conversation = new PortConversation(near, far, slot);
+    if (this.#table.limited[slot] === 1) conversation.limit(true);
+    return conversation;
+  }
+
   /** A slot that has ended already is left alone: the command crossed the news. */
   #end(slot: number, isFault: boolean): void {
-    const conversation = this.#conversations[slot] ?? null;
+    const conversation = this.#conversations.get(slot);
     if (conversation === null) return;
-    this.#conversations[slot] = null;
+    this.#conversations.set(slot, null);
     conversation.drop(this.#io);
     this.#close(slot, isFault);
   }
@@ -162,6 +204,7 @@ export class Loop {
   #release(place: number, isFault: boolean): void {
     const { descriptors } = this.#table;
     const fd = descriptors[place] as number;
+    if (fd < 0) return;
     descriptors[place] = -1; // first: should this thread die, nobody closes a number that may be another's by then
     if (isFault) this.#calls.reset(fd);
     else this.#calls.close(fd);

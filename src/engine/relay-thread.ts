@@ -4,14 +4,19 @@ import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
 import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { PORT_WORDS, type PortPlan } from "./port.ts";
-import { ADD, ASKS, CAPACITY, ENDED, newTableMemory, SharedTable } from "./shared-table.ts";
+import * as codes from "./shared-table.ts";
+import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, SharedTable } from "./shared-table.ts";
+import { Slots } from "./slots.ts";
 import type { ThreadData } from "./worker.ts";
 
 /** Who is told of a conversation. */
 export interface Carried {
   /** A direction has bytes that may not move without leave. */
   onAsked(direction: Direction): void;
+  /** Of a client that the thread has accepted: connected (null), or why not. */
+  onDialled?(errno: number | null): void;
   /** Nothing is read or written any more, and the counts are final. */
   onEnded(): void;
 }
@@ -19,8 +24,12 @@ export interface Carried {
 export interface RelayThreadOptions {
   readonly calls: RelayCalls;
   readonly pipes: number;
+  /** A client that the thread has accepted wants something. */
+  readonly onArrived: (thread: RelayThread, slot: number, kind: number) => void;
+  /** Nothing comes of that listener any more. */
+  readonly onUnlistened: (thread: RelayThread, listener: number) => void;
   /** It died; its conversations have been reset, and it takes no more. */
-  readonly onDeath: (why: string) => void;
+  readonly onDeath: (why: string, thread: RelayThread) => void;
 }
 
 /** The build puts the program of the thread beside its own file. */
@@ -33,10 +42,12 @@ const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 2
 
 export class RelayThread implements AsyncDisposable {
   readonly table: SharedTable;
+  readonly front: FrontTable;
   readonly #options: RelayThreadOptions;
   readonly #worker: Worker;
   readonly #letters: MessagePort;
-  readonly #carried: (Carried | null)[] = [];
+  readonly #carried = new Slots<Carried>();
+  #next = 0;
   readonly #free: number[] = [];
   readonly #onExit = (): void => this.#stop();
   readonly #exited: Promise<unknown>;
@@ -47,16 +58,22 @@ export class RelayThread implements AsyncDisposable {
   #waking = false;
   #alive = false;
   #size = 0;
+  /** Of those, clients that it has accepted. */
+  #accepted = 0;
+  /** Reasons besides conversations to keep the process alive. */
+  #holds = 0;
 
   private constructor(options: RelayThreadOptions) {
     this.#options = options;
     const memory = newTableMemory();
     this.table = new SharedTable(memory);
+    const front = newFrontMemory(CAPACITY);
+    this.front = new FrontTable(front);
     this.table.signal = options.calls.openSignal();
     if (this.table.signal < 0) throw new Error("no descriptor is left for a relay thread");
     const { port1, port2: letters } = new MessageChannel();
     this.#letters = port1;
-    const workerData: ThreadData = { table: memory, pipes: options.pipes, letters };
+    const workerData: ThreadData = { table: memory, front, pipes: options.pipes, letters };
     this.#worker = new Worker(PROGRAM, {
       workerData,
       transferList: [letters],
@@ -92,22 +109,51 @@ export class RelayThread implements AsyncDisposable {
   }
 
   get hasRoom(): boolean {
-    return this.#alive && this.#size < CAPACITY;
+    return this.#alive && this.#size - this.#accepted < FRONT;
   }
 
   /** Both ports are the thread's from now on. Only where it has room; answers with the slot. */
   add(client: PortPlan, remote: PortPlan, isLimited: boolean, carried: Carried): number {
-    const slot = this.#free.pop() ?? this.#carried.length;
+    const slot = this.#free.pop() ?? this.#next++;
     const { halfClosed, limited, counts } = this.table;
     this.#describe(slot * 2, client);
     this.#describe(slot * 2 + 1, remote);
     halfClosed[slot] = 0;
     limited[slot] = isLimited ? 1 : 0;
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
-    this.#carried[slot] = carried;
-    if (this.#size++ === 0) this.#worker.ref(); // conversations keep the process alive, as sockets do
+    this.#carried.set(slot, carried);
+    this.#size++;
+    this.holdOn(1);
     this.command(slot, ADD);
     return slot;
+  }
+
+  /** Conversations and listeners keep the process alive, as sockets do. */
+  holdOn(change: 1 | -1): void {
+    this.#holds += change;
+    if (this.#holds === 1 && change === 1) this.#worker.ref();
+    else if (this.#holds === 0) this.#worker.unref();
+  }
+
+  /** A client that the thread has accepted. Null: nobody is told of it. */
+  hold(slot: number, carried: Carried | null): void {
+    this.#carried.set(slot, carried);
+    this.#size++;
+    this.#accepted++;
+    this.holdOn(1);
+  }
+
+  /** The same client's news go to somebody else. */
+  passOn(slot: number, carried: Carried): void {
+    this.#carried.set(slot, carried);
+  }
+
+  /** A client that is nobody's of the thread any more. */
+  forget(slot: number): void {
+    this.#carried.set(slot, null);
+    this.#size--;
+    this.#accepted--;
+    this.holdOn(-1);
   }
 
   #describe(place: number, { fd, kind, words, letter }: PortPlan): void {
@@ -132,16 +178,32 @@ export class RelayThread implements AsyncDisposable {
   #takeNews(): void {
     this.table.takeNews((slot, kind) => {
       if (kind === ENDED) this.#ended(slot);
-      else this.#carried[slot]?.onAsked(kind === ASKS ? "upload" : "download");
+      else if (kind < codes.REQUESTED)
+        this.#carried.get(slot)?.onAsked(kind === ASKS ? "upload" : "download");
+      else this.#heard(slot, kind);
     });
   }
 
+  #heard(slot: number, kind: number): void {
+    if (kind === codes.UNLISTENED) this.#options.onUnlistened(this, slot);
+    else if (kind === codes.DIALLED) this.#carried.get(slot)?.onDialled?.(null);
+    else if (kind === codes.NOT_DIALLED)
+      this.#carried.get(slot)?.onDialled?.(this.table.asked[slot * 2] as number);
+    else this.#options.onArrived(this, slot, kind);
+  }
+
   #ended(slot: number): void {
-    const carried = this.#carried[slot] ?? null;
-    this.#carried[slot] = null;
-    this.#free.push(slot);
-    if (--this.#size === 0) this.#worker.unref();
-    carried?.onEnded();
+    const carried = this.#carried.get(slot);
+    if (carried === null) return; // the thread has stopped, and nobody had heard of it
+    this.#carried.set(slot, null);
+    this.#size--;
+    if (slot < FRONT) this.#free.push(slot);
+    else {
+      this.#accepted--;
+      this.table.commandAtLeisure(slot, codes.RELEASE);
+    }
+    this.holdOn(-1);
+    carried.onEnded();
   }
 
   /** What it had is reset: nobody else knows what is in its pipes. */
@@ -149,15 +211,21 @@ export class RelayThread implements AsyncDisposable {
     if (!this.#alive) return;
     this.#alive = false;
     this.#takeNews();
-    for (const [slot, carried] of this.#carried.entries()) {
-      if (carried === null) continue;
-      for (const place of [slot * 2, slot * 2 + 1]) {
-        const fd = this.table.descriptors[place] as number;
-        if (fd >= 0) this.#options.calls.reset(fd);
-      }
+    for (const slot of this.#carried.taken()) {
+      this.#reset(slot);
       this.#ended(slot);
     }
-    this.#options.onDeath(why);
+    for (let slot = FRONT; slot < FRONT + this.table.fronted; slot++) this.#reset(slot); // in a handshake
+    this.#options.onDeath(why, this);
+  }
+
+  #reset(slot: number): void {
+    const { descriptors } = this.table;
+    for (const place of [slot * 2, slot * 2 + 1]) {
+      const fd = descriptors[place] as number;
+      descriptors[place] = -1;
+      if (fd >= 0) this.#options.calls.reset(fd);
+    }
   }
 
   #stop(): void {

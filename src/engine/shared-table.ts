@@ -6,7 +6,7 @@
 import { PORT_WORDS } from "./port.ts";
 
 /** Command words are `slot * COMMANDS + command`. */
-export const COMMANDS = 8;
+export const COMMANDS = 16;
 export const ADD = 0;
 /** As a fault would end it. */
 export const RESET = 1;
@@ -17,17 +17,38 @@ export const LIMIT = 3;
 export const FREE = 4;
 /** What was asked for may move: of the upload, and of the download next to it. */
 export const GRANT = 5;
+// Of slots that the thread gave out, from `FRONT` on; see front.ts.
+/** Connects, as the place of the slot says. */
+export const DIAL = 8;
+/** The main thread has a descriptor of its own; the slot is free. */
+export const TAKE = 9;
+/** The main thread has read that it ended; the slot is free. Nobody is woken for it. */
+export const RELEASE = 10;
+/** The slot is that of a listener. */
+export const LISTEN = 11;
+export const UNLISTEN = 12;
 
 /** Words of the news are `slot * NEWS + kind`: it has ended, or a direction asks (upload, and download next to it). */
-export const NEWS = 4;
+export const NEWS = 8;
 export const ENDED = 0;
 export const ASKS = 1;
+/** A client has said where to; its slot's place has the request. */
+export const REQUESTED = 3;
+/** A client that the thread can do nothing with. */
+export const HANDED = 4;
+export const DIALLED = 5;
+/** Why stands where a direction asks. */
+export const NOT_DIALLED = 6;
+/** Nothing comes of that listener any more. */
+export const UNLISTENED = 7;
 
-/** Conversations of one thread; one more is left to the portable pump. */
-export const CAPACITY = 1 << 15;
+/** Slots of one thread. */
+export const CAPACITY = 1 << 16;
+/** From this slot on they are the thread's to give out, to clients that it accepts. One more waits in the kernel. */
+export const FRONT = CAPACITY >>> 1;
 /** Of one slot two grants, two ends, an addition and a change of its mode can wait, and little more. */
-const COMMAND_RING = CAPACITY * COMMANDS;
-const NEWS_RING = CAPACITY * NEWS;
+const COMMAND_RING = CAPACITY * 8;
+const NEWS_RING = CAPACITY * 4;
 
 const STOP = 0;
 const ASLEEP = 1;
@@ -37,6 +58,7 @@ const COMMANDS_READ = 4;
 const NEWS_WRITTEN = 5;
 const NEWS_READ = 6;
 const SIGNAL = 7;
+const FRONTED = 8;
 const HEADER_WORDS = 16;
 
 const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 8;
@@ -98,14 +120,28 @@ export class SharedTable {
     this.#header[SIGNAL] = fd;
   }
 
+  /** Slots from `FRONT` on that were ever given out. */
+  get fronted(): number {
+    return this.#header[FRONTED] as number;
+  }
+
+  set fronted(count: number) {
+    this.#header[FRONTED] = count;
+  }
+
   // For the main thread.
 
   /** True: the relay thread sleeps and must be woken by its signal. */
   command(slot: number, command: number): boolean {
+    this.commandAtLeisure(slot, command);
+    return Atomics.exchange(this.#header, ASLEEP, 0) === 1;
+  }
+
+  /** For a command that can wait until the thread has something else to do. */
+  commandAtLeisure(slot: number, command: number): void {
     const written = this.#header[COMMANDS_WRITTEN] as number;
     this.#commands[written % COMMAND_RING] = slot * COMMANDS + command;
     Atomics.store(this.#header, COMMANDS_WRITTEN, (written + 1) % (COMMAND_RING * 2));
-    return Atomics.exchange(this.#header, ASLEEP, 0) === 1;
   }
 
   stop(): void {

@@ -1,23 +1,29 @@
 /** The program of a relay thread. It never returns to its event loop before it is told to stop. */
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
+import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
+import { FrontTable } from "./front-table.ts";
 import { Loop } from "./loop.ts";
 import { Ports } from "./ports.ts";
 import { SharedTable } from "./shared-table.ts";
 
 export interface ThreadData {
   readonly table: SharedArrayBuffer;
+  readonly front: SharedArrayBuffer;
   readonly pipes: number;
   /** Bytes that go with ports, in the order in which these are added. */
   readonly letters: MessagePort;
 }
 
-const { table: memory, pipes, letters } = workerData as ThreadData;
+const { table: memory, front: frontMemory, pipes, letters } = workerData as ThreadData;
 const calls = openRelayCalls();
-if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
+const accepts = openAcceptCalls();
+if (calls === null || accepts === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
 const table = new SharedTable(memory);
 const ports = new Ports(table, letters);
-const loop = new Loop({ calls, table, pipes, ports, tell: () => port.postMessage("news") });
+const front = new FrontTable(frontMemory);
+const tell = (): void => port.postMessage("news");
+const loop = new Loop({ calls, accepts, table, front, pipes, ports, tell });
 port.postMessage("ready");
 loop.run();

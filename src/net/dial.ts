@@ -1,5 +1,6 @@
 /** One TCP handshake to one literal address. */
 import { createConnection, Socket } from "node:net";
+import { getSystemErrorName } from "node:util";
 import { asDialError, DialError } from "#core/errors.ts";
 import { endpointText } from "#core/session.ts";
 import type { Endpoint } from "#core/session.ts";
@@ -32,8 +33,7 @@ export function dialTcp(to: Endpoint, { signal, timeoutMs, sockets }: DialOption
       reject(error);
     };
     const onAbort = (): void => fail(new DialError("aborted", `dial ${endpointText(to)}: aborted`));
-    const onTimeout = (): void =>
-      fail(new DialError("timeout", `dial ${endpointText(to)}: no answer within ${timeoutMs} ms`));
+    const onTimeout = (): void => fail(lateError(to, timeoutMs));
     const timer = setTimeout(onTimeout, timeoutMs);
     const settle = (): void => {
       clearTimeout(timer);
@@ -47,6 +47,17 @@ export function dialTcp(to: Endpoint, { signal, timeoutMs, sockets }: DialOption
       resolve(socket);
     });
   });
+}
+
+export function lateError(to: Endpoint, timeoutMs: number): DialError {
+  return new DialError("timeout", `dial ${endpointText(to)}: no answer within ${timeoutMs} ms`);
+}
+
+/** A refused connect(2) as the runtime's sockets have it; `errno` is negative. */
+export function connectError(to: Endpoint, errno: number): DialError {
+  const code = getSystemErrorName(errno);
+  const error = Object.assign(new Error(`connect ${code} ${to.ip}:${to.port}`), { code, errno });
+  return asDialError(error, `dial ${endpointText(to)}`);
 }
 
 function openSocket({ ip, port }: Endpoint, sockets: SocketMaker | null): Socket {

@@ -1,7 +1,9 @@
 /** The seam for engines that move bytes between two kernel sockets past JavaScript's streams. */
 import type { Duplex } from "node:stream";
 import type { Offer } from "#core/handover.ts";
+import type { HeldClient } from "#core/held.ts";
 import type { Direction, Meter } from "#core/meter.ts";
+import type { FrontThreads } from "#net/front-threads.ts";
 import type { Sweep } from "./sweep.ts";
 
 /** What every way of carrying a conversation must keep to. */
@@ -15,6 +17,12 @@ export interface CarryOptions {
   readonly idleMs: number;
   /** The same once one direction has ended. */
   readonly halfClosedIdleMs: number;
+}
+
+/** Whoever ends such a conversation calls `HeldClient.reset`. */
+export interface HeldOptions extends Omit<CarryOptions, "signal"> {
+  /** As it was dialled. */
+  readonly limited: boolean;
 }
 
 /** One side of a conversation: the stream that the relay has, and what lies below it. */
@@ -41,4 +49,8 @@ export interface Carrier {
    * touched: not for me (limits that it cannot keep, no capacity), the portable pump does it.
    */
   carry(pair: Pair, meter: Meter, options: CarryOptions): Promise<void> | null;
+  /** Threads that accept; absent or null: there are none. */
+  readonly fronts?: FrontThreads | null;
+  /** Goes on with a client of those threads from where it was `dialled`, in that very turn; `done`: it is over. */
+  goOn?(held: HeldClient, meter: Meter, options: HeldOptions, done: () => void): void;
 }

@@ -5,7 +5,7 @@ export const AF_INET = 2;
 export const AF_INET6 = 10;
 /** sockaddr_in6, the longer of the two. */
 export const SOCKADDR_BYTES = 28;
-const SOCKADDR_IN_BYTES = 16;
+export const SOCKADDR_IN_BYTES = 16;
 
 /** 4 or 16 bytes in network order; an IPv4-mapped address may come as 16. */
 export interface RawEndpoint {

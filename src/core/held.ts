@@ -1,0 +1,61 @@
+/** Clients whose sockets a relay thread has accepted and holds, until the main thread has decided about them. */
+import type { DialError } from "./errors.ts";
+import type { Endpoint, Ip } from "./session.ts";
+import type { StreamSocket } from "./sockets.ts";
+
+/** Which requests a thread may read by itself; `none`: there is no handshake, the destination is known. */
+export type PlainHandshake = "mixed" | "socks" | "http" | "none";
+
+/** One connection by an ordinary kernel socket. */
+export interface PlainWay {
+  readonly ip: Ip;
+  readonly port: number;
+  /** SO_MARK; 0: none. */
+  readonly routingMark: number;
+  /** SO_BINDTODEVICE; empty: none. */
+  readonly interfaceName: string;
+  /** Null: the peer is not probed. */
+  readonly probes: { readonly idleMs: number; readonly intervalMs: number } | null;
+  readonly timeoutMs: number;
+  /** There are more addresses to try where this one does not answer in time. */
+  readonly isFirstOfMany: boolean;
+}
+
+/** Told what became of a dial, in this order, each once at most. */
+export interface HeldWatch {
+  /** Connected, and the client has been told. Bytes may have moved. */
+  dialled(): void;
+  /** The client waits: it is to be dialled for again, or taken. */
+  failed(error: DialError): void;
+  /** Nothing is left of the client or of the conversation. */
+  ended(): void;
+}
+
+export interface HeldClient {
+  readonly source: Endpoint;
+  /** The listening side's own address for this client. */
+  readonly local: Endpoint;
+  /** The request as it came, still unread in the socket; empty where there is no handshake. */
+  readonly request: Buffer;
+  /** Who is told of the end, and of what `dial` comes to. */
+  watch: HeldWatch | null;
+  /**
+   * Has the thread connect, send `words` to the client, and move the bytes. `limited`: every piece is asked for from the
+   * first on.
+   */
+  dial(way: PlainWay, words: Uint8Array, limited: boolean): void;
+  /** Ends it as a fault would. */
+  reset(): void;
+  /**
+   * The socket as one of the runtime, with everything behind the handshake still to be read; the thread has done with it.
+   * Not while it dials, and not after. A socket without descriptors left to it comes destroyed.
+   */
+  take(): StreamSocket;
+}
+
+/** What threads may do in the place of a listener. */
+export interface PlainFront {
+  readonly handshake: PlainHandshake;
+  /** Takes the client over. */
+  on(client: HeldClient): void;
+}

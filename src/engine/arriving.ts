@@ -1,0 +1,241 @@
+import type { PlainHandshake } from "#core/held.ts";
+import { SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
+import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
+import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
+import { CLIENT, FAILED, WAITS } from "./conversation.ts";
+import type { Conversation, Io, Outcome, Side } from "./conversation.ts";
+import type { Front } from "./front.ts";
+import { REQUEST_BYTES, tag, type Dial } from "./front-table.ts";
+import { DIALLED, HANDED, NOT_DIALLED, REQUESTED } from "./shared-table.ts";
+
+const READS = 0;
+/** Everything is there; the main thread has been asked, or there is no place for the question yet. */
+const ASKS = 1;
+const DIALS = 2;
+const GONE = 3;
+
+/** RFC 1928 §3: VER METHOD, no authentication required. */
+const NO_AUTHENTICATION = Uint8Array.of(5, 0);
+const NOTHING: PlainRequest = { from: 0, size: 0 };
+const EINPROGRESS = -115;
+/** In the place of an errno: it took too long for us. */
+export const LATE = 0;
+
+/**
+ * A client from accept to the first byte of the tunnel. Its handshake is looked at and stays in the socket until the
+ * dial has worked out, so whoever takes the client before that finds it as it came. From the question to the answer the
+ * descriptor stays open whatever the client does: the main thread may duplicate it.
+ */
+export class Arriving implements Conversation {
+  queued = false;
+  readonly halfClosed = false;
+  deadlineMs = 0;
+  readonly slot: number;
+  readonly listener: number;
+  readonly #front: Front;
+  readonly #fd: number;
+  readonly #handshake: PlainHandshake;
+  readonly #source: Uint8Array;
+  #stage = READS;
+  #isGreeted = false;
+  #request = NOTHING;
+  #place = -1;
+  /** What the kernel has said of the client since its request was seen. */
+  #news = 0;
+  #remote = -1;
+  #remoteNews = 0;
+  #words: Uint8Array = NO_AUTHENTICATION;
+
+  /** `source` is a sockaddr. */
+  constructor(
+    front: Front,
+    slot: number,
+    listener: number,
+    { fd, handshake, source }: { fd: number; handshake: PlainHandshake; source: Uint8Array },
+  ) {
+    this.#front = front;
+    this.slot = slot;
+    this.#fd = fd;
+    this.listener = listener;
+    this.#handshake = handshake;
+    this.#source = source;
+  }
+
+  notice(side: Side, events: number): void {
+    if (side === CLIENT) this.#news |= events;
+    else this.#remoteNews |= events;
+  }
+
+  limit(): void {} // what it becomes looks at the table
+
+  grant(): void {} // it has asked for nothing
+
+  run(io: Io): Outcome {
+    if (this.#stage === READS) this.#read();
+    else if (this.#stage === DIALS) return this.#goOn(io);
+    return WAITS;
+  }
+
+  drop(): void {
+    this.#stage = GONE;
+    this.#leavePlace();
+    this.#front.gone(this);
+  }
+
+  #leavePlace(): void {
+    if (this.#place < 0) return;
+    const place = this.#place;
+    this.#place = -1;
+    this.#front.givePlace(place);
+  }
+
+  #read(): void {
+    const { calls } = this.#front;
+    const size = calls.peek(this.#fd);
+    if (size === EAGAIN || size === EINTR) return;
+    if (size <= 0) return this.end(size < 0);
+    const step = readPlain(this.#handshake, calls.bytes.subarray(0, size));
+    if (step === "other") return this.handOver();
+    if (step !== "wait") {
+      if (step.greets && !this.#isGreeted) {
+        if (calls.say(this.#fd, NO_AUTHENTICATION) < 0) return this.end(true);
+        this.#isGreeted = true;
+      }
+      if (step.request !== null) return this.#found(step.request, size);
+    }
+    const ended = (this.#news & (PEER_ENDED | HANGUP | FAULT)) !== 0;
+    if (ended || size === calls.bytes.length) this.handOver();
+  }
+
+  #found(request: PlainRequest, seen: number): void {
+    this.#request = request;
+    // What is there behind the handshake is no news to come.
+    this.#news = (this.#news & ~READABLE) | (seen > request.size ? READABLE : 0);
+    if (request.size - request.from > REQUEST_BYTES) this.handOver();
+    else this.ask();
+  }
+
+  /** Its bytes are those that were peeked at last. Without a place it is asked again when there is one. */
+  ask(): void {
+    const { calls, host, shared } = this.#front;
+    this.#stage = ASKS;
+    this.#place = this.#front.takePlace(this);
+    if (this.#place < 0) return;
+    const { from, size } = this.#request;
+    calls.localName(this.#fd);
+    shared.writeRequest(this.#place, this.#source, calls.address, calls.bytes.subarray(from, size));
+    shared.sizes[this.#place] = size;
+    shared.tags[this.slot] = tag(this.listener, this.#isGreeted, this.#place);
+    this.#front.asked(this);
+    host.report(this.slot, REQUESTED);
+  }
+
+  askAgain(): void {
+    if (this.#stage !== ASKS) return;
+    if (this.#front.calls.peek(this.#fd) < this.#request.size) this.end(true);
+    else this.ask();
+  }
+
+  /** The main thread serves it; only of one that has not been asked for. */
+  handOver(): void {
+    const { host, shared } = this.#front;
+    this.#stage = ASKS;
+    shared.tags[this.slot] = tag(this.listener, this.#isGreeted, 0);
+    this.#front.asked(this);
+    host.report(this.slot, HANDED);
+  }
+
+  /** Of one that the main thread has not heard of. */
+  end(isFault: boolean): void {
+    const { calls, table } = this.#front;
+    table.descriptors[this.slot * 2] = -1;
+    calls.discard(this.#fd, isFault);
+    this.#leave();
+  }
+
+  /** The main thread has a descriptor of its own. */
+  taken(): void {
+    const { calls, host, table } = this.#front;
+    calls.unwatch(host.epoll, this.#fd);
+    table.descriptors[this.slot * 2] = -1;
+    calls.close(this.#fd);
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#front.host.put(this.slot, null);
+    this.drop();
+    this.#front.freeSlot(this.slot);
+  }
+
+  /** As its place says. */
+  dial(): void {
+    const { host, shared, table } = this.#front;
+    const dial = shared.dial(this.#place);
+    this.#words = dial.words.slice();
+    const error = this.#open(dial);
+    const { timeoutMs } = dial;
+    this.#leavePlace();
+    if (error < 0 && error !== EINPROGRESS) return this.refused(error);
+    this.#stage = DIALS;
+    this.#front.dials(this, timeoutMs);
+    table.descriptors[this.slot * 2 + 1] = this.#remote;
+    if (!host.watch(this.slot, this.#remote, 1)) host.end(this.slot, true);
+  }
+
+  #open({ address, mark, idleSeconds, intervalSeconds, device }: Dial): number {
+    const { calls } = this.#front;
+    const fd = calls.open(address.length === SOCKADDR_IN_BYTES ? 4 : 6);
+    if (fd < 0) return fd;
+    this.#remote = fd;
+    calls.noDelay(fd);
+    if (idleSeconds > 0) calls.keepAlive(fd, idleSeconds, intervalSeconds);
+    const marked = mark === 0 ? 0 : calls.mark(fd, mark);
+    const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, device);
+    if (marked < 0 || bound < 0) return Math.min(marked, bound);
+    calls.address.set(address);
+    return calls.connect(fd, address.length);
+  }
+
+  timedOut(): void {
+    this.refused(LATE);
+  }
+
+  refused(errno: number): void {
+    const { calls, host, table } = this.#front;
+    if (this.#remote >= 0) calls.close(this.#remote);
+    this.#remote = table.descriptors[this.slot * 2 + 1] = -1;
+    this.#stage = ASKS;
+    this.#front.dialled(this);
+    table.asked[this.slot * 2] = errno;
+    host.report(this.slot, NOT_DIALLED);
+  }
+
+  #goOn(io: Io): Outcome {
+    if ((this.#news & (HANGUP | FAULT)) !== 0) return FAILED; // the client has gone
+    if (this.#remoteNews === 0) return WAITS;
+    const { calls } = this.#front;
+    const error = (this.#remoteNews & (FAULT | HANGUP)) === 0 ? 0 : calls.takeError(this.#remote);
+    if (error !== 0) {
+      this.refused(error);
+      return WAITS;
+    }
+    return this.#begin(io);
+  }
+
+  #begin(io: Io): Outcome {
+    const { calls, host } = this.#front;
+    const { size } = this.#request;
+    if (size > 0 && calls.consume(this.#fd, size) !== size) return FAILED;
+    if (this.#words.length > 0 && calls.say(this.#fd, this.#words) !== this.#words.length) return FAILED;
+    const pair = host.pair(this.slot);
+    if (pair === null) return FAILED;
+    this.#front.dialled(this);
+    this.#stage = GONE;
+    host.put(this.slot, pair);
+    host.report(this.slot, DIALLED);
+    if (this.#news !== 0) pair.notice(CLIENT, this.#news);
+    pair.notice(1, this.#remoteNews);
+    return pair.run(io);
+  }
+}

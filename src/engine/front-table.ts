@@ -1,0 +1,151 @@
+/**
+ * What threads that accept share with the main thread beside the table of conversations: listeners, and places where
+ * requests and answers to them are written. A place is the thread's until it asks, the main thread's until it answers.
+ */
+import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+
+/** At one time; one more is served by the event loop. */
+export const LISTENERS = 256;
+/** Requests that wait for an answer; one more waits for a place. */
+export const PLACES = 1024;
+const PLACE_BYTES = 1024;
+
+/** States of a listener. */
+export const CLOSED = 0;
+export const OPEN = 1;
+/** What the kernel has queued is still taken. */
+export const DRAINS = 2;
+
+// Request:  SOURCE(28) PAD(4) LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself
+// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) WORDS(n)
+const SOURCE = 0;
+const LOCAL = 32;
+const REQUEST_LENGTH = 64;
+const REQUEST = 68;
+/** A longer request is left to the event loop. */
+export const REQUEST_BYTES = PLACE_BYTES - REQUEST;
+
+const ADDRESS_LENGTH = 28;
+const MARK = 32;
+const TIMEOUT = 36;
+const IDLE = 40;
+const INTERVAL = 44;
+const DEVICE = 48;
+const DEVICE_BYTES = 16;
+const WORDS_LENGTH = 64;
+const WORDS = 68;
+
+const LISTENER_WORDS = 3;
+const MEMORY_BYTES = (LISTENERS * LISTENER_WORDS + PLACES) * 4 + PLACES * PLACE_BYTES;
+
+export function newFrontMemory(slots: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(MEMORY_BYTES + slots * 4);
+}
+
+/** What a thread dials. */
+export interface Dial {
+  readonly address: Uint8Array;
+  readonly mark: number;
+  readonly timeoutMs: number;
+  /** 0: no probes. */
+  readonly idleSeconds: number;
+  readonly intervalSeconds: number;
+  readonly device: Uint8Array;
+  readonly words: Uint8Array;
+}
+
+export class FrontTable {
+  /** Descriptors of listeners. */
+  readonly listeners: Int32Array;
+  readonly states: Int32Array;
+  /** Place in `HANDSHAKES` of what is read of a listener's clients. */
+  readonly handshakes: Int32Array;
+  /** Of each slot: its listener, whether it was greeted, its place; see `tag`. */
+  readonly tags: Int32Array;
+  /** How many bytes of handshake stand before the tunnel's, of each place. */
+  readonly sizes: Int32Array;
+  readonly #bytes: Buffer;
+  readonly #words: Int32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    let at = 0;
+    const words = (length: number): Int32Array => {
+      const view = new Int32Array(memory, at * 4, length);
+      at += length;
+      return view;
+    };
+    this.listeners = words(LISTENERS);
+    this.states = words(LISTENERS);
+    this.handshakes = words(LISTENERS);
+    this.sizes = words(PLACES);
+    this.#bytes = Buffer.from(memory, at * 4, PLACES * PLACE_BYTES) as Buffer;
+    this.#words = new Int32Array(memory, at * 4, (PLACES * PLACE_BYTES) / 4);
+    this.tags = new Int32Array(memory, MEMORY_BYTES);
+  }
+
+  #number(place: number, at: number): number {
+    return this.#words[(place * PLACE_BYTES + at) >>> 2] as number;
+  }
+
+  #setNumber(place: number, at: number, value: number): void {
+    this.#words[(place * PLACE_BYTES + at) >>> 2] = value;
+  }
+
+  #part(place: number, at: number, length: number): Buffer {
+    const start = place * PLACE_BYTES + at;
+    return this.#bytes.subarray(start, start + length);
+  }
+
+  writeRequest(place: number, source: Uint8Array, local: Uint8Array, request: Uint8Array): void {
+    this.#part(place, SOURCE, SOCKADDR_BYTES).set(source);
+    this.#part(place, LOCAL, SOCKADDR_BYTES).set(local);
+    this.#setNumber(place, REQUEST_LENGTH, request.length);
+    this.#part(place, REQUEST, request.length).set(request);
+  }
+
+  source(place: number): Uint8Array {
+    return this.#part(place, SOURCE, SOCKADDR_BYTES);
+  }
+
+  local(place: number): Uint8Array {
+    return this.#part(place, LOCAL, SOCKADDR_BYTES);
+  }
+
+  /** A copy. */
+  request(place: number): Buffer {
+    return Buffer.from(this.#part(place, REQUEST, this.#number(place, REQUEST_LENGTH)));
+  }
+
+  writeDial(place: number, dial: Dial): void {
+    this.#part(place, 0, dial.address.length).set(dial.address);
+    this.#setNumber(place, ADDRESS_LENGTH, dial.address.length);
+    this.#setNumber(place, MARK, dial.mark | 0);
+    this.#setNumber(place, TIMEOUT, dial.timeoutMs);
+    this.#setNumber(place, IDLE, dial.idleSeconds);
+    this.#setNumber(place, INTERVAL, dial.intervalSeconds);
+    this.#part(place, DEVICE, DEVICE_BYTES).fill(0).set(dial.device);
+    this.#setNumber(place, WORDS_LENGTH, dial.words.length);
+    this.#part(place, WORDS, dial.words.length).set(dial.words);
+  }
+
+  /** What of it is longer than a number lies in the place. */
+  dial(place: number): Dial {
+    const device = this.#part(place, DEVICE, DEVICE_BYTES);
+    return {
+      address: this.#part(place, 0, this.#number(place, ADDRESS_LENGTH)),
+      mark: this.#number(place, MARK),
+      timeoutMs: this.#number(place, TIMEOUT),
+      idleSeconds: this.#number(place, IDLE),
+      intervalSeconds: this.#number(place, INTERVAL),
+      device: device.subarray(0, device.indexOf(0)),
+      words: this.#part(place, WORDS, this.#number(place, WORDS_LENGTH)),
+    };
+  }
+}
+
+// Tag: LISTENER(8 bits) GREETED(1) PLACE(the rest)
+export const tag = (listener: number, greeted: boolean, place: number): number =>
+  listener | (greeted ? 256 : 0) | (place << 9);
+export const listenerOf = (word: number): number => word & 255;
+export const isGreeted = (word: number): boolean => (word & 256) !== 0;
+export const placeOf = (word: number): number => word >>> 9;

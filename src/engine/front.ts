@@ -1,0 +1,206 @@
+/**
+ * The part of a relay thread that takes connections: accepts them, looks at the plain handshake, asks the main thread
+ * where to, and dials. The conversation then goes on in the same slot.
+ */
+import type { PlainHandshake } from "#core/held.ts";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import { CLIENT, type Conversation } from "./conversation.ts";
+import { Arriving } from "./arriving.ts";
+import { DRAINS, OPEN, PLACES, type FrontTable } from "./front-table.ts";
+import { CAPACITY, FRONT, UNLISTENED, type SharedTable } from "./shared-table.ts";
+
+/** In epoll data, with the listener's number: no slot is as large. */
+export const LISTENER_DATA = 0x4000_0000;
+
+/** What the loop does for its front. */
+export interface FrontHost {
+  readonly epoll: number;
+  /** Watches the descriptor from now on, as that of the client (0) or the remote (1). False: the kernel refused. */
+  watch(slot: number, fd: number, side: 0 | 1): boolean;
+  /** Another conversation in the slot, or none. */
+  put(slot: number, conversation: Conversation | null): void;
+  end(slot: number, isFault: boolean): void;
+  report(slot: number, kind: number): void;
+  /** Two sockets that are connected, as a conversation. */
+  pair(slot: number): Conversation | null;
+}
+
+export const HANDSHAKES: readonly PlainHandshake[] = ["none", "mixed", "socks", "http"];
+
+/** Of one listener in one turn, before others have theirs. */
+const ACCEPTS = 32;
+/** Clients that have not said what they want; with one more the oldest of them is closed. */
+const MOST_ARRIVING = 4096;
+const HANDSHAKE_MS = 30_000;
+/** How precise deadlines are. */
+const TICK_MS = 50;
+/** Without descriptors nothing is accepted for so long. */
+const PAUSE_MS = 100;
+
+const ECONNABORTED = -103;
+
+export class Front {
+  readonly calls: AcceptCalls;
+  readonly table: SharedTable;
+  readonly shared: FrontTable;
+  readonly host: FrontHost;
+  readonly #free: number[] = [];
+  readonly #places: number[] = Array.from({ length: PLACES }, (_, at) => PLACES - 1 - at);
+  /** Those that have a request and no place for it, in order. */
+  readonly #waiting = new Set<Arriving>();
+  /** In order of arrival. */
+  readonly #arriving = new Set<Arriving>();
+  readonly #dialling = new Set<Arriving>();
+  readonly #listening = new Set<number>();
+  readonly #resting = new Set<number>();
+  #resumesAtMs = 0;
+  #tickAtMs = 0;
+
+  constructor(calls: AcceptCalls, table: SharedTable, shared: FrontTable, host: FrontHost) {
+    this.calls = calls;
+    this.table = table;
+    this.shared = shared;
+    this.host = host;
+  }
+
+  listen(listener: number): void {
+    this.#listening.add(listener);
+    this.#watchListener(listener);
+  }
+
+  #watchListener(listener: number): void {
+    const fd = this.shared.listeners[listener] as number;
+    if (this.calls.watchListener(this.host.epoll, fd, LISTENER_DATA + listener) < 0) this.#rest(listener);
+  }
+
+  /** Whoever is in a handshake is handed over; after the news of it nobody comes any more. */
+  unlisten(listener: number): void {
+    if (!this.#listening.delete(listener)) return;
+    this.#resting.delete(listener);
+    this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
+    if (Atomics.load(this.shared.states, listener) === DRAINS) while (this.#acceptOne(listener));
+    for (const one of this.#arriving) if (one.listener === listener) one.handOver();
+    this.host.report(listener, UNLISTENED);
+  }
+
+  /** The kernel has connections for it. */
+  accept(listener: number): void {
+    for (let count = 0; count < ACCEPTS; count++) if (!this.#acceptOne(listener)) return;
+  }
+
+  #acceptOne(listener: number): boolean {
+    const state = Atomics.load(this.shared.states, listener);
+    if (state !== OPEN && state !== DRAINS) return false; // the queue is somebody else's already
+    if (this.#free.length === 0 && FRONT + this.table.fronted === CAPACITY) return this.#rest(listener);
+    const fd = this.calls.accept(this.shared.listeners[listener] as number);
+    if (fd < 0) return fd === ECONNABORTED || fd === EINTR || (fd !== EAGAIN && this.#rest(listener));
+    this.#admit(fd, listener);
+    return true;
+  }
+
+  #admit(fd: number, listener: number): void {
+    const slot = this.#free.pop() ?? FRONT + this.table.fronted++;
+    const { descriptors, halfClosed, counts, kinds, letters } = this.table;
+    descriptors[slot * 2] = fd;
+    descriptors[slot * 2 + 1] = -1;
+    halfClosed[slot] = 0;
+    counts[slot * 2] = counts[slot * 2 + 1] = 0;
+    kinds[slot * 2] = kinds[slot * 2 + 1] = 0;
+    letters[slot * 2] = letters[slot * 2 + 1] = 0;
+    const handshake = HANDSHAKES[this.shared.handshakes[listener] as number] as PlainHandshake;
+    const source = this.calls.address.slice();
+    const one = new Arriving(this, slot, listener, { fd, handshake, source });
+    one.deadlineMs = this.#soon() + HANDSHAKE_MS;
+    this.#arriving.add(one);
+    this.host.put(slot, one);
+    if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
+    if (handshake === "none") return one.ask();
+    if (this.#arriving.size <= MOST_ARRIVING) return;
+    const [oldest] = this.#arriving;
+    oldest?.end(false);
+  }
+
+  /** Nothing is accepted of it for a moment. */
+  #rest(listener: number): false {
+    this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
+    this.#resting.add(listener);
+    this.#resumesAtMs = performance.now() + PAUSE_MS;
+    return false;
+  }
+
+  /** Good enough for deadlines. */
+  #soon(): number {
+    return this.#tickAtMs === 0 ? (this.#tickAtMs = performance.now()) : this.#tickAtMs;
+  }
+
+  // For those that arrive.
+
+  /** -1: there is none now; it will be told to ask again. */
+  takePlace(one: Arriving): number {
+    const place = this.#places.pop() ?? -1;
+    if (place < 0) this.#waiting.add(one);
+    return place;
+  }
+
+  givePlace(place: number): void {
+    this.#places.push(place);
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    this.#waiting.delete(next);
+    next.askAgain();
+  }
+
+  /** Its fate is up to the main thread now. */
+  asked(one: Arriving): void {
+    this.#arriving.delete(one);
+    this.#waiting.delete(one);
+  }
+
+  dials(one: Arriving, timeoutMs: number): void {
+    one.deadlineMs = performance.now() + timeoutMs;
+    this.#dialling.add(one);
+  }
+
+  dialled(one: Arriving): void {
+    this.#dialling.delete(one);
+  }
+
+  /** Of a client that the main thread has not heard of, or has taken. */
+  freeSlot(slot: number): void {
+    this.#free.push(slot);
+  }
+
+  gone(one: Arriving): void {
+    this.#arriving.delete(one);
+    this.#dialling.delete(one);
+    this.#waiting.delete(one);
+  }
+
+  /** Looks after deadlines. How long the thread may sleep, in ms. */
+  tick(longestMs: number): number {
+    if (this.#arriving.size + this.#dialling.size + this.#resting.size === 0) {
+      this.#tickAtMs = 0;
+      return longestMs;
+    }
+    const nowMs = performance.now();
+    if (nowMs - this.#tickAtMs >= TICK_MS) {
+      this.#tickAtMs = nowMs;
+      this.#expire(nowMs);
+    }
+    return this.#dialling.size + this.#resting.size > 0 ? TICK_MS : Math.min(longestMs, 1_000);
+  }
+
+  #expire(nowMs: number): void {
+    for (const one of this.#dialling) if (one.deadlineMs <= nowMs) one.timedOut();
+    for (const one of this.#arriving) {
+      if (one.deadlineMs > nowMs) break;
+      one.end(false);
+    }
+    if (this.#resting.size === 0 || nowMs < this.#resumesAtMs) return;
+    const resting = [...this.#resting];
+    this.#resting.clear();
+    for (const listener of resting) this.#watchListener(listener);
+  }
+}
+

@@ -1,0 +1,112 @@
+import type { PlainHandshake } from "#core/held.ts";
+import type { FrontAsk, FrontListening, FrontThreads } from "#net/front-threads.ts";
+import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { HANDSHAKES } from "./front.ts";
+import { CLOSED, DRAINS, isGreeted, LISTENERS, listenerOf, OPEN } from "./front-table.ts";
+import { HeldSocket, takeSocket } from "./held-socket.ts";
+import type { RelayThread } from "./relay-thread.ts";
+import { LISTEN, REQUESTED, UNLISTEN } from "./shared-table.ts";
+
+interface Listener {
+  readonly ask: FrontAsk;
+  /** Threads from which somebody may still come. */
+  readonly open: Set<RelayThread>;
+  readonly done: PromiseWithResolvers<void>;
+}
+
+/** Listeners whose clients are accepted by relay threads, each by all of them. */
+export class Fronts implements FrontThreads {
+  readonly #calls: AcceptCalls;
+  readonly #threads: () => readonly RelayThread[];
+  readonly #listeners: (Listener | null)[] = [];
+
+  private constructor(calls: AcceptCalls, threads: () => readonly RelayThread[]) {
+    this.#calls = calls;
+    this.#threads = threads;
+  }
+
+  /** Null where the system cannot. */
+  static open(threads: () => readonly RelayThread[]): Fronts | null {
+    const calls = openAcceptCalls();
+    return calls === null ? null : new Fronts(calls, threads);
+  }
+
+  duplicate(fd: number): number {
+    return this.#calls.duplicate(fd);
+  }
+
+  close(fd: number): void {
+    this.#calls.close(fd);
+  }
+
+  listen(fd: number, ask: FrontAsk): FrontListening | null {
+    const threads = this.#threads().filter(({ alive }) => alive);
+    const number = this.#freeNumber();
+    const own = threads.length === 0 || number === null ? -1 : this.#calls.duplicate(fd);
+    if (own < 0 || number === null) return null;
+    this.#prepare(own, ask);
+    const listener: Listener = { ask, open: new Set(threads), done: Promise.withResolvers() };
+    this.#listeners[number] = listener;
+    void listener.done.promise.then(() => {
+      this.#listeners[number] = null;
+      this.#calls.close(own);
+    });
+    for (const thread of threads) {
+      thread.front.listeners[number] = own;
+      thread.front.handshakes[number] = HANDSHAKES.indexOf(ask.handshake satisfies PlainHandshake);
+      Atomics.store(thread.front.states, number, OPEN);
+      thread.holdOn(1);
+      thread.command(number, LISTEN);
+    }
+    return {
+      stop: (drains) => {
+        for (const thread of listener.open) {
+          Atomics.store(thread.front.states, number, drains ? DRAINS : CLOSED);
+          thread.command(number, UNLISTEN);
+        }
+        return listener.done.promise;
+      },
+    };
+  }
+
+  #freeNumber(): number | null {
+    for (let number = 0; number < LISTENERS; number++) if (!this.#listeners[number]) return number;
+    return null;
+  }
+
+  /** What is set of a listening socket its connections are born with. */
+  #prepare(fd: number, { probes }: FrontAsk): void {
+    this.#calls.noDelay(fd);
+    if (probes === null) return;
+    this.#calls.keepAlive(fd, Math.floor(probes.idleMs / 1_000), Math.floor(probes.intervalMs / 1_000));
+  }
+
+  // For the threads.
+
+  arrived(thread: RelayThread, slot: number, kind: number): void {
+    const word = thread.front.tags[slot] as number;
+    const ask = this.#listeners[listenerOf(word)]?.ask ?? null;
+    if (ask !== null && kind === REQUESTED) {
+      const client = new HeldSocket(thread, slot, this.#calls);
+      thread.hold(slot, client);
+      ask.on(client);
+      return;
+    }
+    thread.hold(slot, null);
+    const socket = takeSocket(thread, slot, 0, this.#calls);
+    if (ask === null) socket.destroy();
+    else ask.onSocket(socket, isGreeted(word));
+  }
+
+  /** The thread has said so, or it is dead. */
+  closed(thread: RelayThread, number: number): void {
+    const listener = this.#listeners[number] ?? null;
+    if (listener === null || !listener.open.delete(thread)) return;
+    thread.holdOn(-1);
+    if (listener.open.size === 0) listener.done.resolve();
+  }
+
+  died(thread: RelayThread): void {
+    for (const number of this.#listeners.keys()) this.closed(thread, number);
+  }
+}

@@ -1,0 +1,122 @@
+import { Socket } from "node:net";
+import type { HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
+import type { Endpoint } from "#core/session.ts";
+import type { StreamSocket } from "#core/sockets.ts";
+import { connectError, lateError } from "#net/dial.ts";
+import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { LATE } from "./arriving.ts";
+import type { CarriedFlow } from "./carried-flow.ts";
+import { placeOf } from "./front-table.ts";
+import type { Carried, RelayThread } from "./relay-thread.ts";
+import { DIAL, RESET, TAKE } from "./shared-table.ts";
+
+const NOWHERE: Endpoint = { ip: ipFromBytes(new Uint8Array(4)), port: 0 };
+const NO_BYTES = new Uint8Array(0);
+
+/** A client whose request a relay thread has read, as the main thread sees it. */
+export class HeldSocket implements HeldClient, Carried {
+  readonly source: Endpoint;
+  readonly local: Endpoint;
+  readonly request: Buffer;
+  watch: HeldWatch | null = null;
+  readonly thread: RelayThread;
+  readonly slot: number;
+  readonly #calls: AcceptCalls;
+  readonly #handshakeBytes: number;
+  #way: PlainWay | null = null;
+  #isOver = false;
+
+  constructor(thread: RelayThread, slot: number, calls: AcceptCalls) {
+    this.thread = thread;
+    this.slot = slot;
+    this.#calls = calls;
+    const { front } = thread;
+    const place = placeOf(front.tags[slot] as number);
+    this.source = endpointOf(front.source(place));
+    this.local = endpointOf(front.local(place));
+    this.request = front.request(place);
+    this.#handshakeBytes = front.sizes[place] as number;
+  }
+
+  dial(way: PlainWay, words: Uint8Array, limited: boolean): void {
+    if (this.#isOver) return;
+    this.#way = way;
+    const { front, table } = this.thread;
+    const { ip, port, probes, routingMark: mark, interfaceName, timeoutMs } = way;
+    const length = encodeSockaddr(address, { address: bytesOfIp(ip), port });
+    front.writeDial(placeOf(front.tags[this.slot] as number), {
+      address: address.subarray(0, length),
+      mark,
+      timeoutMs,
+      idleSeconds: probes === null ? 0 : seconds(probes.idleMs),
+      intervalSeconds: probes === null ? 0 : seconds(probes.intervalMs),
+      device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
+      words,
+    });
+    table.limited[this.slot] = limited ? 1 : 0;
+    this.thread.command(this.slot, DIAL);
+  }
+
+  /** From here on the thread's news are the flow's. */
+  carriedBy(flow: CarriedFlow): void {
+    this.thread.passOn(this.slot, flow);
+  }
+
+  reset(): void {
+    if (!this.#isOver) this.thread.command(this.slot, RESET);
+  }
+
+  take(): StreamSocket {
+    if (this.#isOver) return new Socket().destroy();
+    this.#isOver = true;
+    return takeSocket(this.thread, this.slot, this.#handshakeBytes, this.#calls);
+  }
+
+  onAsked(): void {} // of bytes whose conversation has not begun for us; `carriedBy` looks
+
+  onDialled(errno: number | null): void {
+    if (errno === null) return this.watch?.dialled();
+    const { ip, port, timeoutMs } = this.#way as PlainWay;
+    const to = { ip, port };
+    this.watch?.failed(errno === LATE ? lateError(to, timeoutMs) : connectError(to, errno));
+  }
+
+  onEnded(): void {
+    this.#isOver = true;
+    this.watch?.ended();
+  }
+}
+
+/** As a socket of the runtime, with what follows the handshake still unread. The slot is the thread's again. */
+export function takeSocket(
+  thread: RelayThread,
+  slot: number,
+  handshakeBytes: number,
+  calls: AcceptCalls,
+): StreamSocket {
+  const fd = calls.duplicate(thread.table.descriptors[slot * 2] as number);
+  if (fd >= 0 && handshakeBytes > 0) calls.consume(fd, handshakeBytes);
+  thread.forget(slot);
+  if (thread.alive) thread.command(slot, TAKE);
+  else closeOwn(thread, slot, calls);
+  return fd < 0 ? new Socket().destroy() : new Socket({ fd, allowHalfOpen: true });
+}
+
+/** Of a thread that will not do it any more. */
+function closeOwn({ table }: RelayThread, slot: number, calls: AcceptCalls): void {
+  calls.close(table.descriptors[slot * 2] as number);
+  table.descriptors[slot * 2] = -1;
+}
+
+const address = new Uint8Array(SOCKADDR_BYTES);
+
+function seconds(ms: number): number {
+  return Math.max(1, Math.floor(ms / 1_000));
+}
+
+function endpointOf(sockaddr: Uint8Array): Endpoint {
+  const raw = decodeSockaddr(sockaddr);
+  return raw === null ? NOWHERE : { ip: ipFromBytes(raw.address), port: raw.port };
+}

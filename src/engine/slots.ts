@@ -1,0 +1,22 @@
+import { FRONT } from "./shared-table.ts";
+
+/** What is known by slot: two dense lists, for slots are given out by both threads, each from its own beginning. */
+export class Slots<T> {
+  readonly #carried: (T | null)[] = [];
+  readonly #fronted: (T | null)[] = [];
+
+  get(slot: number): T | null {
+    return (slot < FRONT ? this.#carried[slot] : this.#fronted[slot - FRONT]) ?? null;
+  }
+
+  set(slot: number, one: T | null): void {
+    if (slot < FRONT) this.#carried[slot] = one;
+    else this.#fronted[slot - FRONT] = one;
+  }
+
+  /** All slots that are in use. */
+  *taken(): Generator<number> {
+    for (const [at, one] of this.#carried.entries()) if (one) yield at;
+    for (const [at, one] of this.#fronted.entries()) if (one) yield FRONT + at;
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * What the first bytes of a client ask for, as far as a relay thread may see to it: plain requests to connect, of
+ * clients that need not say who they are. By the parsers of the inbounds; everything else is left to those.
+ */
+import { ProtocolError } from "#core/errors.ts";
+import type { PlainHandshake } from "#core/held.ts";
+import { parseConnectTarget } from "#protocols/http/authority.ts";
+import { decodeConnect } from "#protocols/http/head.ts";
+import * as socks from "#protocols/socks/wire.ts";
+
+export interface PlainRequest {
+  /** Where the request begins, behind a SOCKS5 greeting. */
+  readonly from: number;
+  /** How long the handshake is, all in all. What follows is the tunnel's. */
+  readonly size: number;
+}
+
+/** `wait`: more bytes are needed. `other`: not for a thread. */
+export type PlainStep =
+  | "wait"
+  | "other"
+  | {
+      /** A SOCKS5 greeting that accepts no authentication; its request may be there, too. */
+      readonly greets: boolean;
+      readonly request: PlainRequest | null;
+    };
+
+/** `bytes`: all from the first one on. */
+export function readPlain(handshake: PlainHandshake, bytes: Buffer): PlainStep {
+  const first = bytes[0];
+  if (first === undefined) return "wait";
+  const isSocks = first === 4 || first === 5;
+  if (isSocks ? handshake === "http" : handshake === "socks") return "other";
+  try {
+    return !isSocks ? readConnect(bytes) : first === 4 ? readSocks4(bytes) : readSocks5(bytes);
+  } catch (error) {
+    if (error instanceof ProtocolError) return "other"; // the inbound says what it has to say about it
+    throw error;
+  }
+}
+
+function readSocks4(bytes: Buffer): PlainStep {
+  const request = socks.decodeRequest4(bytes);
+  if (request === null) return "wait";
+  if (request.value.command !== socks.CONNECT) return "other";
+  return { greets: false, request: { from: 0, size: request.size } };
+}
+
+function readSocks5(bytes: Buffer): PlainStep {
+  const greeting = socks.decodeGreeting(bytes);
+  if (greeting === null) return "wait";
+  if (!greeting.value.includes(socks.NO_AUTHENTICATION)) return "other";
+  const from = greeting.size;
+  const request = socks.decodeRequest(bytes.subarray(from));
+  if (request === null) return { greets: true, request: null };
+  const { command, destination } = request.value;
+  if (command !== socks.CONNECT || destination === null) return "other";
+  return { greets: true, request: { from, size: from + request.size } };
+}
+
+function readConnect(bytes: Buffer): PlainStep {
+  const head = decodeConnect(bytes, 0);
+  if (head === null) return "wait";
+  if (head.value === null || parseConnectTarget(head.value.target) === null) return "other";
+  return { greets: false, request: { from: 0, size: head.size } };
+}
