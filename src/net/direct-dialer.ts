@@ -1,11 +1,12 @@
 /** The way out without a proxy: kernel sockets to literal addresses. Everything else is built on this one. */
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import type { DialContext, Dialer } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { destinationText } from "#core/session.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import { addressesOf } from "./addresses.ts";
+import { addressesOf, allows } from "./addresses.ts";
 import type { Families, IpVersion } from "./addresses.ts";
 import { dialTcp } from "./dial.ts";
 import { EgressSockets, type Egress } from "./egress.ts";
@@ -13,6 +14,7 @@ import { DatagramSockets } from "./datagram-socket.ts";
 import { DirectFlow } from "./direct-flow.ts";
 import { applyKeepAlive, DEFAULT_KEEP_ALIVE } from "./keep-alive.ts";
 import type { KeepAlive } from "./keep-alive.ts";
+import { familyOf } from "./ip.ts";
 import { race } from "./race.ts";
 
 export interface DirectDialerOptions {
@@ -52,18 +54,24 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
 
   const datagrams = new DatagramSockets();
 
+  const dial = async (ip: Ip, port: number, signal: AbortSignal): Promise<Socket> => {
+    const socket = await dialTcp({ ip, port }, { signal, timeoutMs, sockets: sockets.for(ip) });
+    applyKeepAlive(socket, keepAlive);
+    return socket;
+  };
+
+  const choose = async (destination: Destination, signal: AbortSignal): Promise<Socket> => {
+    const addresses = await addressesOf(destination, resolver, families, signal);
+    const attempt = (ip: Ip, stop: AbortSignal): Promise<Socket> => dial(ip, destination.port, stop);
+    const discard = (loser: Socket): void => void loser.destroy();
+    return await race(addresses.slice(0, MAX_ADDRESSES), attempt, discard, { signal, staggerMs });
+  };
+
   return {
-    async connect(destination: Destination, { signal }: DialContext): Promise<Duplex> {
-      const addresses = await addressesOf(destination, resolver, families, signal);
-      const { port } = destination;
-      const socket = await race(
-        addresses.slice(0, MAX_ADDRESSES),
-        async (ip: Ip, stop) => dialTcp({ ip, port }, { signal: stop, timeoutMs, sockets: sockets.for(ip) }),
-        (loser) => loser.destroy(),
-        { signal, staggerMs },
-      );
-      applyKeepAlive(socket, keepAlive);
-      return socket;
+    connect(destination: Destination, { signal }: DialContext): Promise<Duplex> {
+      const { ip, port } = destination;
+      if (ip !== null && allows(families, familyOf(ip))) return dial(ip, port, signal); // nothing to choose from
+      return choose(destination, signal);
     },
 
     associate(destination: Destination, { signal }: DialContext) {

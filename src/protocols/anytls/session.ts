@@ -19,6 +19,8 @@ import {
 type Done = () => void;
 
 const CLOSE_TIMEOUT_MS = 5_000;
+/** Frames that fill a TLS record wait for nothing. */
+const FULL_WRITE_BYTES = 16 * 1024;
 /** Answers that a peer asked for and does not read; beyond, it is flooding us and the session is closed. */
 const MAX_QUEUED_ANSWERS = 1 << 20;
 
@@ -35,6 +37,12 @@ export abstract class Session {
   /** Writers that wait for the wire; each stream has one write under way. */
   #waiting: Done[] = [];
   #corked = false;
+  readonly #afterThisTurn = (): void => void setImmediate(this.#uncork);
+  readonly #uncork = (): void => {
+    if (!this.#corked) return;
+    this.#corked = false;
+    this.#wire.uncork();
+  };
   #closed = false;
   /** What is left of a data frame that is being handed on as it comes, and whose it is; null: nobody's. */
   #dataLeft = 0;
@@ -81,7 +89,9 @@ export abstract class Session {
   send(bytes: Buffer, done?: Done): void {
     if (this.#closed) return done?.();
     this.#cork();
-    if (this.#wire.write(bytes)) done?.();
+    const hasRoom = this.#wire.write(bytes);
+    if (this.#wire.writableLength >= FULL_WRITE_BYTES) this.#uncork();
+    if (hasRoom) done?.();
     else if (done !== undefined) this.#waiting.push(done);
   }
 
@@ -112,15 +122,15 @@ export abstract class Session {
     if (this.#blocked.delete(stream) && this.#blocked.size === 0) this.#wire.resume();
   }
 
-  /** Many small frames of one turn go out as one write. */
+  /**
+   * Small frames wait for the end of the next turn and go out as one write: a stream's last bytes and its end are two
+   * events of its origin, but one record of the peer's.
+   */
   #cork(): void {
     if (this.#corked) return;
     this.#corked = true;
     this.#wire.cork();
-    process.nextTick(() => {
-      this.#corked = false;
-      this.#wire.uncork();
-    });
+    setImmediate(this.#afterThisTurn);
   }
 
   #release(): void {
