@@ -1,25 +1,23 @@
 /** Limits of managed users in the real program: who is cut off or refused, how soon, and that nobody else notices. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Dialer, Outbound } from "#core/outbound.ts";
+import type { Outbound } from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { parse } from "yaml";
 import { vless } from "#protocols/vless/index.ts";
 import { inbox } from "../support/client.ts";
-import { directDialer } from "../support/direct-accept.ts";
 import { type AnyJson, ManagedCore, stateFolder, TLS_KEYS } from "../support/managed-core.ts";
 import { echo, openTcpOrigin, openUdpEcho, type Origin } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
+import { starvedMs } from "../support/starved.ts";
 import {
   type Carrier,
   CARRIERS,
   carrierListeners,
   CLIENT_TLS,
+  dialerFrom,
   FOREVER,
   isServed,
   ofVless,
@@ -155,21 +153,11 @@ for (const carrier of ALL)
     assert.equal(await first.finish(), true);
   });
 
-/** Connects to the listener from another address of loopback. */
-const from = (localAddress: string): Dialer => ({
-  ...directDialer,
-  async connect({ ip, port }) {
-    const socket = netConnect({ host: ip as string, port, localAddress, allowHalfOpen: true, noDelay: true });
-    await once(socket, "connect");
-    return socket;
-  },
-});
-
 for (const carrier of ALL)
   test(`${carrier.tag}: another address is refused while those online fill the limit`, async () => {
     await using alice = await clientOf(carrier, { ip_limit: 1 });
     const port = await core.core.port(carrier.tag);
-    await using elsewhere = await carrier.open(port, alice.user, from("127.0.0.2"));
+    await using elsewhere = await carrier.open(port, alice.user, dialerFrom("127.0.0.2"));
     const here = await start(alice);
     const second = await start(alice);
     const { online_ips } = (await core.user(alice.user.id)) as AnyJson & Limited;
@@ -212,9 +200,9 @@ test("speed: every carrier keeps to its user's rates within 5 %, all sessions to
   const forgiven = new Set<string>();
   let missing = meters;
   for (let round = 0; round < ROUNDS && missing.length > 0; round++) {
-    const waitedBefore = waitedMs();
+    const waitedBefore = starvedMs(core.core.pid);
     const rates = await Promise.all(missing.map((meter) => meter.measure()));
-    const waited = (waitedMs() - waitedBefore) / (SECONDS * 1000);
+    const waited = (starvedMs(core.core.pid) - waitedBefore) / (SECONDS * 1000);
     context.diagnostic(`the program waited for a CPU ${percent(waited)} % of the time`);
     for (const { tag, down, up, overall, share } of rates) {
       const text = `download ${percent(down)} %, upload ${percent(up)} %, smaller share ${share.toFixed(2)}`;
@@ -234,12 +222,6 @@ test("speed: every carrier keeps to its user's rates within 5 %, all sessions to
     [],
   );
 });
-
-/** How long the program's own thread was ready to run and did not. */
-function waitedMs(): number {
-  const { pid } = core.core;
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
-}
 
 const percent = (off: number) => (off * 100).toFixed(1);
 

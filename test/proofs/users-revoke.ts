@@ -7,6 +7,7 @@ import type { Destination } from "#core/session.ts";
 import { type AnyJson, ManagedCore, stateFolder, type UserJson } from "../support/managed-core.ts";
 import { makeState, type MadeUser } from "../support/many-users.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
+import { starvedMs } from "../support/starved.ts";
 import { quantile } from "../support/slow-clients.ts";
 import { type Carrier, carrierListeners, isServed, Transfer } from "../support/user-traffic.ts";
 
@@ -28,9 +29,14 @@ export interface RevokeFindings {
   readonly revokedMs: readonly number[];
   /** Of requests that change nothing, each just before a revocation: what the machine makes of any request at all. */
   readonly idleMs: readonly number[];
+  /** How long the program was ready to run and had no CPU, from each request to the end of its connection. */
+  readonly starvedMs: readonly number[];
 }
 
 const CALM = { chunkBytes: 1024, pauseMs: 1000 };
+/** Always more to send than the limits of the users let through: every transfer is held back most of the time. */
+const HELD = { chunkBytes: 4096, pauseMs: 0 };
+const HELD_BPS = 32_000;
 /** Handshakes at once when all others connect. */
 const BATCH = 25;
 
@@ -39,7 +45,8 @@ export async function proveRevocation(
   { users, rounds }: RevokeBudget,
 ): Promise<RevokeFindings> {
   using state = stateFolder();
-  const made = makeState(state.store, { [carrier.tag]: carrier.protocol }, users + 1);
+  const limits = { upload_bps: HELD_BPS, download_bps: HELD_BPS };
+  const made = makeState(state.store, { [carrier.tag]: carrier.protocol }, users + 1, limits);
   await using core = await ManagedCore.start({
     ...carrierListeners([carrier]),
     store: state.store,
@@ -53,7 +60,7 @@ export async function proveRevocation(
   for (let at = 0; at < others.length; at += BATCH) {
     const batch = others.slice(at, at + BATCH).map(async (user) => {
       const outbound = outbounds.use(await carrier.open(port, credentialOf(user)));
-      return await (await Transfer.open(outbound, origin.destination, CALM)).running();
+      return await (await Transfer.open(outbound, origin.destination, HELD)).running();
     });
     transfers.push(...(await Promise.all(batch)));
   }
@@ -71,6 +78,7 @@ export async function proveRevocation(
     dropped,
     revokedMs: revokedMs.toSorted((a, b) => a - b),
     idleMs: victim.idleMs.toSorted((a, b) => a - b),
+    starvedMs: victim.starvedMs.toSorted((a, b) => a - b),
   };
 }
 
@@ -82,7 +90,8 @@ export function shownRevocation(found: RevokeFindings): string {
   return (
     `${found.carrier}: ${found.users} others, ${found.broken} interrupted; ` +
     `${found.handshakes} handshakes of another, ${found.dropped} dropped; ` +
-    `${found.revokedMs.length} revocations ${spread(found.revokedMs)}; ` +
+    `${found.revokedMs.length} revocations ${spread(found.revokedMs)}, ` +
+    `the program meanwhile without a CPU ${spread(found.starvedMs)}; ` +
     `requests that change nothing ${spread(found.idleMs)}`
   );
 }
@@ -119,6 +128,7 @@ class Shaking {
 
 class Victim {
   readonly idleMs: number[] = [];
+  readonly starvedMs: number[] = [];
   readonly #core: ManagedCore;
   readonly #carrier: Carrier;
   readonly #port: number;
@@ -170,9 +180,13 @@ class Victim {
     this.idleMs.push(performance.now() - askedMs);
     const [query, body] =
       method === "DELETE" ? [`?revision=${revision}`, {}] : ["", { body: { ...fields, revision } }];
+    const { pid } = this.#core.core;
+    const starvedBeforeMs = starvedMs(pid);
     const sentMs = performance.now();
     const said = await this.#core.ask(method, `/api/admin/users${path}${query}`, body);
     if (said.status >= 300) throw new Error(`${method} ${path}: ${said.status} ${said.text}`);
-    return (await transfer.closed) - sentMs;
+    const closedMs = await transfer.closed;
+    this.starvedMs.push(starvedMs(pid) - starvedBeforeMs);
+    return closedMs - sentMs;
   }
 }

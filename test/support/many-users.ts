@@ -16,11 +16,12 @@ export interface MadeUser {
   readonly token: string;
 }
 
-/** Writes a state file with `count` enabled users for each listener; its folder must exist. */
+/** Writes a state file with `count` enabled users for each listener, of these limits; its folder must exist. */
 export function makeState(
   store: string,
   listeners: Readonly<Record<string, "vless" | "anytls">>,
   count: number,
+  limits: { readonly upload_bps?: number; readonly download_bps?: number } = {},
 ): readonly MadeUser[] {
   const now = Date.now();
   const made: MadeUser[] = [];
@@ -31,7 +32,7 @@ export function makeState(
       const user = { id: randomUUID(), listener, name: `user ${at}`, credential, token: newToken() };
       made.push(user);
       document.subscriptions[user.id] = user.token;
-      return storedUser(user, protocol, now);
+      return { ...storedUser(user, protocol, now), ...limits };
     });
     const about = { id: randomUUID(), name: listener, protocol, revision: now, applied_revision: now };
     Object.assign(document.listeners, { [listener]: { ...about, users } });

@@ -1,14 +1,29 @@
 /** Managed users that move checked bytes through every carrier that a managed listener can have. */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import { anytls } from "#protocols/anytls/index.ts";
 import { vless } from "#protocols/vless/index.ts";
+import { directDialer } from "./direct-accept.ts";
 import { TLS_KEYS, type UserJson } from "./managed-core.ts";
 import { openClient } from "./protocol-pair.ts";
 
 export const FOREVER = new AbortController().signal;
+
+/** Connects to a listener from another address of loopback. */
+export function dialerFrom(localAddress: string): Dialer {
+  return {
+    ...directDialer,
+    async connect({ ip, port }) {
+      const socket = connect({ host: ip as string, port, localAddress, allowHalfOpen: true, noDelay: true });
+      await once(socket, "connect");
+      return socket;
+    },
+  };
+}
 
 export interface Carrier {
   /** Name of the listener, too. */
