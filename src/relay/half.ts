@@ -36,6 +36,7 @@ export class Half {
   readonly #ownsReads: boolean;
   #blocked = false;
   #ended = false;
+  #closed = false;
   #stopped = false;
 
   constructor(direction: Direction, from: Duplex, to: Duplex, env: HalfEnv) {
@@ -56,6 +57,11 @@ export class Half {
 
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** `to` has had everything, and the end. */
+  get delivered(): boolean {
+    return this.#closed || this.#to.writableFinished;
   }
 
   /** Everything that was read has been taken by the kernel, and there may be more to read. */
@@ -143,7 +149,7 @@ export class Half {
   #proceed(): void {
     this.#goOn();
     if (this.#rest !== null || this.#held !== null || this.#stopped) return;
-    if (this.#ended) this.#to.end();
+    if (this.#ended) this.#endTo();
     else if (!this.#blocked) {
       this.#from.resume();
       this.#env.onMoved();
@@ -154,6 +160,14 @@ export class Half {
     if (this.#ended || this.#stopped) return;
     this.#ended = true;
     this.#env.onEnded();
-    if (this.#rest === null && this.#held === null) this.#to.end();
+    if (this.#rest === null && this.#held === null) this.#endTo();
+  }
+
+  /** Once its own peer has ended, to close a socket says what its end would say, with less work for the system. */
+  #endTo(): void {
+    const to = this.#to;
+    this.#closed = isPlainSocket(to) && to.readableEnded && to.writableLength === 0 && !to.writableEnded;
+    if (this.#closed) to.destroy();
+    else to.end();
   }
 }

@@ -75,8 +75,8 @@ class Pump implements Idle {
 
   start(): void {
     const { signal, sweep } = this.#options;
-    this.#watch(this.#client, this.#remote);
-    this.#watch(this.#remote, this.#client);
+    this.#watch(this.#client, this.#remote, this.#down);
+    this.#watch(this.#remote, this.#client, this.#up);
     if (signal.aborted || this.#client.destroyed || this.#remote.destroyed) return this.#onAbort();
     signal.addEventListener("abort", this.#onAbort);
     sweep.add(this);
@@ -111,7 +111,8 @@ class Pump implements Idle {
     this.#settle();
   }
 
-  #watch(stream: Duplex, other: Duplex): void {
+  /** `inward` is the direction that ends in `stream`. */
+  #watch(stream: Duplex, other: Duplex, inward: Half): void {
     stream.on("error", (error) => {
       if (this.#settled) return;
       abortStream(other, error);
@@ -120,14 +121,14 @@ class Pump implements Idle {
     stream.once("finish", () => this.#finishIfComplete());
     stream.once("close", () => {
       // A stream that ended both ways closes by itself while the other may still be flushing.
-      if (stream.readableEnded && stream.writableFinished) return this.#finishIfComplete();
+      if (stream.readableEnded && inward.delivered) return this.#finishIfComplete();
       if (!this.#settled) this.#fail(new Error("the other side was cut off"));
     });
   }
 
   #finishIfComplete(): void {
-    const flushed = this.#client.writableFinished && this.#remote.writableFinished;
-    if (!flushed || !this.#up.ended || !this.#down.ended) return;
+    const delivered = this.#up.delivered && this.#down.delivered;
+    if (!delivered || !this.#up.ended || !this.#down.ended) return;
     this.#client.destroy();
     this.#remote.destroy();
     this.#settle();
