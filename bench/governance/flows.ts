@@ -24,7 +24,7 @@ export interface LimitedCore extends AsyncDisposable {
   readonly controller: number;
   readonly mixed: number;
   open(kind: FlowKind): Promise<Socket>;
-  /** Ends it; what its sockets were given. Null where its relay keeps that to itself, or the core was killed. */
+  /** Ends it; what its sockets were given. Null where that was nothing, or the core was killed. */
   end(): Promise<Written | null>;
 }
 
@@ -38,7 +38,7 @@ export interface Written {
 }
 
 /**
- * `relay`: only what the portable pump writes can be seen by `probe`. `block`: the value of `traffic-control`; targets 127.0.0.<n> are
+ * `probe`: environment of write-probe.mjs. `block`: the value of `traffic-control`; targets 127.0.0.<n> are
  * decided by the rule of that address.
  */
 export async function startLimited(

@@ -3,6 +3,7 @@
  * writes, and the shares of the flows. The ends share the machine with the core, so each rate stands beside what the
  * same flows move without a limit.
  */
+import { loadavg } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Direction } from "#core/meter.ts";
 import { startLimited } from "./flows.ts";
@@ -10,7 +11,7 @@ import { jain, Receiver } from "./receiver.ts";
 
 export interface RateResult {
   readonly bitsPerSecond: number;
-  /** The fullest 100 ms of the relay's writes against the limit; null: not to be seen. */
+  /** The fullest 100 ms of the relay's writes against the limit; null: nothing was written. */
   readonly peak: number | null;
   readonly arrivedPeak: number;
   readonly jain: number;
@@ -18,16 +19,19 @@ export interface RateResult {
 
 const MOST_WAIT_MS = 5_000;
 
+export type Relay = "auto" | "portable";
+
 /** `bitsPerSecond` 0: no limit. */
 export async function measureRate(
   bitsPerSecond: number,
   flows: number,
   direction: Direction,
   spanMs: number,
+  relay: Relay,
 ): Promise<RateResult> {
   const limit = bitsPerSecond === 0 ? "" : `, ${direction}-bps: ${bitsPerSecond}`;
   const block = `  enabled: true\n  global: { id: all${limit} }`;
-  await using limited = await startLimited(block, {}, "portable"); // whose writes can be seen
+  await using limited = await startLimited(block, {}, relay);
   const all = new Receiver(spanMs);
   const shares = Array.from({ length: flows }, () => 0);
   const opened = shares.map((_, at) =>
@@ -64,14 +68,17 @@ export interface NestedResult {
   readonly global: number;
   readonly device: number;
   readonly rule: number;
+  /** The fullest 100 ms of the relay's writes against the limit of all. */
+  readonly peak: number | null;
 }
 
 /** 100 Mbit/s for all, 20 for a device, 10 for what one rule of that device decides; in bit/s as they arrived. */
-export async function measureNested(spanMs: number, flowsEach: number): Promise<NestedResult> {
-  await using limited = await startLimited(`  enabled: true
+export async function measureNested(spanMs: number, flowsEach: number, relay: Relay): Promise<NestedResult> {
+  const block = `  enabled: true
   global: { download-bps: 100000000 }
   devices: [{ id: device, source-cidrs: [127.0.0.3/32], download-bps: 20000000 }]
-  rules: [{ id: rule, type: IP-CIDR, payload: 127.0.0.5/32, target: DIRECT, download-bps: 10000000 }]`);
+  rules: [{ id: rule, type: IP-CIDR, payload: 127.0.0.5/32, target: DIRECT, download-bps: 10000000 }]`;
+  await using limited = await startLimited(block, {}, relay);
   const kinds = [
     { source: "127.0.0.2", target: "127.0.0.1" },
     { source: "127.0.0.3", target: "127.0.0.1" },
@@ -96,10 +103,12 @@ export async function measureNested(spanMs: number, flowsEach: number): Promise<
   await Promise.all(opening);
   await firstByte(all);
   await delay(spanMs + 500);
+  const written = await limited.end();
   return {
     global: all.bitsPerSecond,
     device: device.bitsPerSecond,
     rule: arrived[2]?.bitsPerSecond ?? 0,
+    peak: written === null ? null : (written.most * 80) / 100e6,
   };
 }
 
@@ -107,25 +116,29 @@ const MBIT = 1e6;
 
 /** `budget`: seconds a measurement. */
 export async function run(out: (line: string) => void, budget: number): Promise<void> {
-  const spanMs = budget * 1000;
+  for (const relay of ["portable", "auto"] as const) await runBy(relay, out, budget * 1000);
+}
+
+async function runBy(relay: Relay, out: (line: string) => void, spanMs: number): Promise<void> {
   for (const mbit of [1, 10, 100, 1000])
     for (const flows of [1, 64])
       for (const direction of ["upload", "download"] as const) {
-        const result = await measureRate(mbit * MBIT, flows, direction, spanMs);
+        const result = await measureRate(mbit * MBIT, flows, direction, spanMs, relay);
         const free =
           mbit < 1000
             ? ""
-            : `; without a limit ${((await measureRate(0, flows, direction, 3000)).bitsPerSecond / MBIT).toFixed(0)} Mbit/s`;
+            : `; without a limit ${((await measureRate(0, flows, direction, 3000, relay)).bitsPerSecond / MBIT).toFixed(0)} Mbit/s`;
         out(
-          `${mbit} Mbit/s, ${flows} flows, ${direction}: ${percent(result.bitsPerSecond / (mbit * MBIT))}, ` +
+          `relay ${relay}, ${mbit} Mbit/s, ${flows} flows, ${direction}: ${percent(result.bitsPerSecond / (mbit * MBIT))}, ` +
             `fullest 100 ms written ${result.peak?.toFixed(2) ?? "–"}×, arrived ${result.arrivedPeak.toFixed(2)}×, ` +
-            `Jain ${result.jain.toFixed(3)}${free}`,
+            `Jain ${result.jain.toFixed(3)}${free}; load ${loadavg()[0]?.toFixed(1)}`,
         );
       }
   for (const flows of [1, 8]) {
-    const { global, device, rule } = await measureNested(spanMs, flows);
+    const { global, device, rule, peak } = await measureNested(spanMs, flows, relay);
     out(
-      `nested 100/20/10, ${flows} flows each: global ${percent(global / 100e6)}, device ${percent(device / 20e6)}, rule ${percent(rule / 10e6)}`,
+      `relay ${relay}, nested 100/20/10, ${flows} flows each: global ${percent(global / 100e6)}, device ${percent(device / 20e6)}, ` +
+        `rule ${percent(rule / 10e6)}, fullest 100 ms written ${peak?.toFixed(2) ?? "–"}×`,
     );
   }
 }

@@ -8,10 +8,20 @@ export interface Meter extends Disposable {
   /** What may be handed on in one piece at today's limits, in bytes; larger reads are cut. */
   readonly pieceBytes: number;
   /**
-   * Counts a piece about to be handed on; answers for how many ms to hold it (0: none). Synchronous, allocates nothing.
-   * Negative: a piece that was charged, and not held any more, went nowhere; what is held stays so.
+   * Counts a piece about to be handed on; answers for how many ms to hold it (0: none). Each direction holds one piece
+   * at most. Synchronous, allocates nothing.
    */
   charge(direction: Direction, bytes: number): number;
+  /**
+   * May the piece that was charged, and held for its time, go out now? 0: it does, in this very turn. Otherwise it is
+   * held for so many ms more and asked for again. What is held when the meter is disposed of went nowhere.
+   */
+  pass(direction: Direction, bytes: number): number;
+  /**
+   * Corrects the count: of bytes that moved uncharged while the meter was free, or, negative, of those that were charged,
+   * have passed and went nowhere. Holds nothing.
+   */
+  correct(direction: Direction, bytes: number): void;
   /** A datagram: counted and paid for only if every bucket grants it now; false: drop it. */
   admit(direction: Direction, bytes: number): boolean;
   /** True: no limit and no quota applies at present, so sums may be charged after they have moved. */

@@ -17,6 +17,9 @@ export interface Rate {
 const BURST_MS = 40;
 const MIN_BURST_BYTES = 1500;
 const MAX_BURST_BYTES = 4 * 1024 * 1024;
+/** The gate in parts of the rate and of the burst: 1.12 × 100 ms + 35 ms = 147 ms of the rate. */
+const GATE_FACTOR = 1.12;
+const GATE_BURST = 35 / BURST_MS;
 /** Timers are no finer; a debt below it stands and is paid with the next piece. */
 const SHORTEST_HOLD_MS = 1;
 
@@ -27,20 +30,47 @@ export function rateOf(bitsPerSecond: number): Rate {
   return { bytesPerMs, burstBytes, burstMs: burstBytes / bytesPerMs };
 }
 
+/**
+ * A second bucket for what goes out: it keeps the fullest 100 ms below 1.5 times the rate, and lets what late timers have
+ * kept back follow at an eighth above the rate.
+ */
+export function gateOf({ bytesPerMs, burstBytes }: Rate): Rate {
+  const fasterBytesPerMs = bytesPerMs * GATE_FACTOR;
+  const gateBytes = Math.max(MIN_BURST_BYTES, burstBytes * GATE_BURST);
+  return { bytesPerMs: fasterBytesPerMs, burstBytes: gateBytes, burstMs: gateBytes / fasterBytesPerMs };
+}
+
 /** A bucket that is full now. */
 export function fullAt({ burstMs }: Rate, nowMs: number): number {
   return nowMs - burstMs;
 }
 
-/** The bucket after these bytes; negative bytes were paid for and never went out. */
-export function paidUntil(rate: Rate, untilMs: number, nowMs: number, bytes: number): number {
-  return Math.max(untilMs, nowMs - rate.burstMs) + bytes / rate.bytesPerMs;
+/**
+ * The bucket after these bytes; negative bytes were paid for and never went out. What was left over longer than
+ * `memoryMs` ago is forgotten: by default what does not fit the burst.
+ */
+export function paidUntil(
+  rate: Rate,
+  untilMs: number,
+  nowMs: number,
+  bytes: number,
+  memoryMs = rate.burstMs,
+): number {
+  return Math.max(untilMs, nowMs - memoryMs) + bytes / rate.bytesPerMs;
 }
 
 /** How long a stream holds the piece that it has just paid for; 0: not at all. */
 export function holdMsOf(untilMs: number, nowMs: number): number {
   const debtMs = untilMs - nowMs;
   return debtMs < SHORTEST_HOLD_MS ? 0 : debtMs;
+}
+
+/** How long until a piece finds enough in the bucket, or until the bucket is full; 0: now. */
+export function shortMsOf(rate: Rate, untilMs: number, nowMs: number, bytes: number): number {
+  return holdMsOf(
+    Math.max(untilMs, nowMs - rate.burstMs) + Math.min(bytes, rate.burstBytes) / rate.bytesPerMs,
+    nowMs,
+  );
 }
 
 /** May a datagram pass without waiting? A full bucket lets one larger than itself pass and goes into debt. */

@@ -1,86 +1,101 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
+import { flow, jain, movedBy, randomOf, simulate, stalls } from "../../test/support/limited-flows.ts";
 import { Slot, TokenBucket } from "./token-bucket.ts";
 
 const SECONDS = 10;
+/** Of timers on a machine that has something else to do, too. */
+const late = () => ({ lateMs: scaled(4, randomOf(1)) });
 
-interface Flow {
-  readonly slots: readonly Slot[];
-  /** What a read gives at most. */
-  readonly readBytes: number;
-  moved: number;
+function scaled(most: number, random: () => number): () => number {
+  return () => most * random();
 }
 
-const flow = (buckets: readonly TokenBucket[], readBytes = 64 * 1024): Flow => ({
-  slots: buckets.map((bucket) => new Slot(bucket, null)),
-  readBytes,
-  moved: 0,
-});
-
-/** The fullest 100 ms of what was handed on. */
-class Windows {
-  readonly #bins = new Float64Array(SECONDS * 1000 + 1000);
-  add(atMs: number, bytes: number): void {
-    const bin = Math.trunc(atMs);
-    this.#bins[bin] = (this.#bins[bin] as number) + bytes;
-  }
-  get most(): number {
-    let most = 0;
-    let sum = 0;
-    for (let at = 0; at < this.#bins.length; at++) {
-      sum += (this.#bins[at] as number) - (this.#bins[at - 100] ?? 0);
-      most = Math.max(most, sum);
-    }
-    return most;
-  }
+/** One limit over flows of which every other one reads as TLS does, in records of 16 KiB. */
+function limited(mbit: number, count: number) {
+  const bucket = new TokenBucket(mbit * 1e6, 0);
+  return Array.from({ length: count }, (_, at) => flow([bucket], at % 2 === 0 ? 65_536 : 16_384));
 }
 
-/** Streams that always have something to say: each takes a piece, waits as told (a timer is up to 4 ms late), goes on. */
-function simulate(flows: readonly Flow[], seconds = SECONDS, windows = new Windows()): void {
-  const readyAt = flows.map(() => 0);
-  let jitter = 1;
-  for (;;) {
-    const next = readyAt.indexOf(Math.min(...readyAt));
-    const nowMs = readyAt[next] as number;
-    if (nowMs >= seconds * 1000) return;
-    const one = flows[next] as Flow;
-    const bytes = Math.min(one.readBytes, ...one.slots.map(({ bucket }) => bucket.pieceBytes));
-    const holdMs = Math.max(...one.slots.map((slot) => slot.bucket.take(slot, bytes, nowMs)));
-    jitter = (jitter * 48_271) % 0x7fffffff;
-    const late = holdMs === 0 ? 0.01 : (jitter % 4000) / 1000;
-    readyAt[next] = nowMs + holdMs + late;
-    if (nowMs + holdMs < seconds * 1000) {
-      one.moved += bytes;
-      windows.add(readyAt[next], bytes);
-    }
-  }
-}
-
-const movedBy = (flows: readonly Flow[]): number => flows.reduce((sum, one) => sum + one.moved, 0);
-
-/** Jain's index: 1 where all shares are equal. */
-function jain(shares: readonly number[]): number {
-  const sum = shares.reduce((a, b) => a + b, 0);
-  return sum ** 2 / (shares.length * shares.reduce((a, b) => a + b * b, 0));
+/** Of one limit, in parts of it: how far the mean is off, and the fullest 100 ms. */
+function judge(mbit: number, bytes: number, most: number, seconds = SECONDS) {
+  const wanted = (mbit * 1e6) / 8;
+  return { off: bytes / (wanted * seconds) - 1, peak: most / (wanted / 10) };
 }
 
 for (const mbit of [1, 10, 100, 1000])
   for (const count of [1, 16, 64, 100])
     test(`${mbit} Mbit/s over ${count} flows: within 3 %, no 100 ms above 1.5 times that, Jain at least 0.95`, () => {
-      const bucket = new TokenBucket(mbit * 1e6, 0);
-      // every other flow reads as TLS does, in records of 16 KiB
-      const flows = Array.from({ length: count }, (_, at) => flow([bucket], at % 2 === 0 ? 65_536 : 16_384));
-      const windows = new Windows();
-      simulate(flows, SECONDS, windows);
-      const moved = flows.reduce((sum, one) => sum + one.moved, 0);
-      const wanted = (mbit * 1e6 * SECONDS) / 8;
-      assert.ok(Math.abs(moved / wanted - 1) <= 0.03, `${(moved / wanted - 1) * 100} %`);
-      assert.ok(
-        windows.most <= 1.5 * (wanted / SECONDS / 10),
-        `${windows.most / (wanted / SECONDS / 10)} times`,
-      );
-      assert.ok(jain(flows.map((one) => one.moved)) >= 0.95, `Jain ${jain(flows.map((one) => one.moved))}`);
+      const flows = limited(mbit, count);
+      const most = simulate(flows, SECONDS, late());
+      const { off, peak } = judge(mbit, movedBy(flows), most);
+      assert.ok(Math.abs(off) <= 0.03, `${off * 100} %`);
+      assert.ok(peak <= 1.5, `${peak} times`);
+      const index = jain(flows.map(({ moved }) => moved));
+      assert.ok(index >= 0.95, `Jain ${index}`);
     });
+
+const CASE = fc.record({
+  mbit: fc.constantFrom(1, 3, 10, 100, 1000),
+  count: fc.constantFrom(1, 2, 16, 64),
+  seed: fc.nat(),
+});
+
+test("timers up to 20 ms late and an event loop that stands still for as long: the mean is kept all the same", () => {
+  const machine = fc.record({ from: fc.integer({ min: 0, max: 20 }), to: fc.integer({ min: 0, max: 20 }) });
+  fc.assert(
+    fc.property(CASE, machine, machine, ({ mbit, count, seed }, timers, loop) => {
+      const random = randomOf(seed);
+      const flows = limited(mbit, count);
+      const most = simulate(flows, SECONDS, {
+        lateMs: () => timers.from + (timers.to - timers.from) * random(),
+        stallMs: stalls(100, loop.from, loop.to, random),
+      });
+      const { off, peak } = judge(mbit, movedBy(flows), most);
+      assert.ok(Math.abs(off) <= 0.03, `${off * 100} %`);
+      assert.ok(peak <= 1.5, `${peak} times`);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("stalls of 100 ms each second are made up for; after worse ones, too, no 100 ms are above 1.5 times the limit", () => {
+  fc.assert(
+    fc.property(CASE, fc.integer({ min: 100, max: 600 }), ({ mbit, count, seed }, stallMs) => {
+      const random = randomOf(seed);
+      const flows = limited(mbit, count);
+      const machine = { lateMs: scaled(40, random), readMs: scaled(10, random) };
+      const most = simulate(flows, 4, { ...machine, stallMs: stalls(700, 0, stallMs, random) });
+      const { off, peak } = judge(mbit, movedBy(flows), most, 4);
+      assert.ok(peak <= 1.5, `${peak} times`);
+      assert.ok(off <= 0.03, `${off * 100} %`);
+    }),
+    { numRuns: 60 },
+  );
+  for (const count of [1, 64]) {
+    const flows = limited(100, count);
+    simulate(flows, SECONDS, { ...late(), stallMs: stalls(1000, 100, 100, randomOf(7)) });
+    const { off } = judge(100, movedBy(flows), 0);
+    assert.ok(Math.abs(off) <= 0.03, `${off * 100} %`);
+  }
+});
+
+test("a pause is no credit: after a second of silence the burst goes out and then the rate, in a second no more", () => {
+  const bucket = new TokenBucket(8e6, 0);
+  const slot = new Slot(bucket, null);
+  bucket.take(slot, 1000, 0);
+  bucket.pass(slot, 1000, 0);
+  let passed = 0;
+  for (let nowMs = 1000; nowMs < 2000;) {
+    const holdMs = bucket.take(slot, 1000, nowMs);
+    nowMs += holdMs;
+    nowMs += bucket.closedMs(slot, 1000, nowMs);
+    bucket.pass(slot, 1000, nowMs);
+    passed += 1000;
+  }
+  assert.ok(passed <= 1_042_000 && passed >= 1_030_000, `${passed}`);
+});
 
 for (const each of [1, 8])
   test(`§11.2 sessions share 8 Mbit/s; those of a device of 3 Mbit/s get 3 and the others all the rest, ${each} each`, () => {
@@ -88,7 +103,7 @@ for (const each of [1, 8])
     const device = new TokenBucket(3e6, 0);
     const free = Array.from({ length: each }, () => flow([common]));
     const bound = Array.from({ length: each }, () => flow([common, device]));
-    simulate([...free, ...bound]);
+    simulate([...free, ...bound], SECONDS, late());
     assert.ok(Math.abs(movedBy(bound) / (3e6 * (SECONDS / 8)) - 1) < 0.03, `bound ${movedBy(bound)}`);
     assert.ok(Math.abs(movedBy(free) / (5e6 * (SECONDS / 8)) - 1) < 0.03, `free ${movedBy(free)}`);
   });
@@ -103,8 +118,7 @@ for (const each of [1, 8, 64])
     const inner = Array.from({ length: each }, () => flow([all, device, rule]));
     const middle = Array.from({ length: each }, () => flow([all, device]));
     const outer = Array.from({ length: each }, () => flow([all]));
-    const windows = new Windows();
-    simulate([...inner, ...middle, ...outer], SECONDS, windows);
+    const most = simulate([...inner, ...middle, ...outer], SECONDS, late());
     const rates = [inner, [...inner, ...middle], [...inner, ...middle, ...outer]].map(
       (flows) => (movedBy(flows) * 8) / SECONDS / 1e6,
     );
@@ -113,13 +127,13 @@ for (const each of [1, 8, 64])
         Math.abs((rates[at] as number) / wanted - 1) <= 0.03,
         `${rates.map((rate) => rate.toFixed(2))}`,
       );
-    assert.ok(windows.most <= (1.5 * 100e6) / 8 / 10, `${windows.most}`);
+    assert.ok(judge(100, 0, most).peak <= 1.5, `${most}`);
   });
 
 test("flows of small reads, late flows and flows that rest are not worse off than those of large reads", () => {
   const bucket = new TokenBucket(20e6, 0);
   const flows = [4096, 16_384, 65_536, 65_536].map((readBytes) => flow([bucket], readBytes));
-  simulate(flows);
+  simulate(flows, SECONDS, late());
   const index = jain(flows.map(({ moved }) => moved));
   assert.ok(index >= 0.95, `${flows.map(({ moved }) => moved)}: ${index}`);
 });

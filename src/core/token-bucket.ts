@@ -1,14 +1,21 @@
 /**
- * A token bucket shared by all sessions of a limit; what it reckons with is in rate.ts. A stream reserves: its piece is
- * paid at once, the bucket may go into debt, and the answer is how long the debt takes. Each stream holds one piece at
- * most, so those that wait are served in turn; pieces shrink with their number, so a turn is short and the shares are
- * equal.
+ * A token bucket shared by all sessions of a limit; what it reckons with is in rate.ts. It is two things in a row.
+ *
+ * The line holds the mean: a stream reserves, its piece is paid at once, the bucket may go into debt, and the answer is
+ * how long the debt takes. Each stream holds one piece at most, so those that wait are served in turn; pieces shrink with
+ * their number, so a turn is short and the shares are equal. As long as the bucket is in use the line remembers what late
+ * timers and busy processors have kept back, and makes up for it.
+ *
+ * The gate holds the peak: it is asked when a piece really goes out, however early or late that is, and lets no 100 ms
+ * have more than 1.5 times the rate.
  */
-import { fullAt, grantsNow, holdMsOf, paidUntil, rateOf, type Rate } from "./rate.ts";
+import { fullAt, gateOf, grantsNow, holdMsOf, paidUntil, rateOf, shortMsOf, type Rate } from "./rate.ts";
 
 const MIN_PIECE_BYTES = 1500;
 /** How long all who wait take for a turn: short, so that late timers bring no two turns together. */
 const TURN_MS = 20;
+/** The largest piece, in parts of the burst: after a late timer several fit what the gate lets through at once. */
+const PIECES_IN_BURST = 5;
 /** Pieces of flows in company: no read is much smaller, so a turn costs everybody the same. */
 const SHARED_PIECE_BYTES = 16 * 1024;
 /** Who took something within this time, or the time before, counts as a flow. */
@@ -20,6 +27,10 @@ const SAVED_MS = 40;
  * may pass ahead of the line up to this debt. Above it there are more flows than were seen, and the line is all that counts.
  */
 const MOST_DEBT_MS = 100;
+/** A bucket that nothing passed for so long is at rest, and remembers its burst and no more. */
+const REST_MS = 100;
+/** What a bucket in use remembers: 2.5 % of ten seconds, and nothing of it from a transfer's first byte on. */
+const MEMORY_MS = 250;
 
 /** A session's place at a bucket. */
 export class Slot {
@@ -29,6 +40,8 @@ export class Slot {
   epoch = -1;
   /** Until when the flow has had its share of the bucket. */
   shareUntilMs = 0;
+  /** When the gate expects the piece that it has sent away. */
+  expectedMs = Infinity;
 
   constructor(bucket: TokenBucket, regime: { readonly overQuota: boolean } | null) {
     this.bucket = bucket;
@@ -42,8 +55,13 @@ export class Slot {
 
 export class TokenBucket {
   readonly rate: Rate;
+  readonly #gate: Rate;
   #untilMs: number;
-  /** In the bucket after the last piece. */
+  #gateUntilMs: number;
+  /** The same once all have passed that were sent away from the gate and told when to come back. */
+  #expectedUntilMs: number;
+  #passedAtMs = -Infinity;
+  /** In the bucket after the last piece, at the line and at the gate. */
   #leftBytes = 0;
   /** When it was last without debt: nobody has missed a share before that, least of all while the program stood still. */
   #freeAtMs: number;
@@ -53,7 +71,9 @@ export class TokenBucket {
 
   constructor(bitsPerSecond: number, nowMs: number) {
     this.rate = rateOf(bitsPerSecond);
+    this.#gate = gateOf(this.rate);
     this.#untilMs = fullAt(this.rate, nowMs);
+    this.#gateUntilMs = this.#expectedUntilMs = fullAt(this.#gate, nowMs);
     this.#freeAtMs = nowMs;
   }
 
@@ -62,25 +82,48 @@ export class TokenBucket {
    * it, and flows that another bucket has kept waiting catch up.
    */
   get pieceBytes(): number {
-    const flows = this.#flows;
-    const turnBytes = Math.min(this.rate.burstBytes, this.rate.bytesPerMs * TURN_MS);
-    const shared = flows <= 1 ? turnBytes : Math.min(SHARED_PIECE_BYTES, turnBytes / flows);
-    return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, this.#leftBytes));
+    const flows = Math.max(1, this.#flows);
+    const { bytesPerMs, burstBytes } = this.rate;
+    const mostBytes = burstBytes / PIECES_IN_BURST;
+    const shared = flows === 1 ? mostBytes : Math.min(SHARED_PIECE_BYTES, (bytesPerMs * TURN_MS) / flows);
+    return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, Math.min(mostBytes, this.#leftBytes / flows)));
   }
 
-  /** Pays for a piece; answers for how many ms it has to wait. */
+  /** Pays for a piece; answers for how many ms it has to wait before it may ask at the gate. */
   take(slot: Slot, bytes: number, nowMs: number): number {
     this.#see(slot, nowMs);
     this.#pay(slot, bytes, nowMs);
-    this.#leftBytes = (nowMs - this.#untilMs) * this.rate.bytesPerMs;
     const inLine = this.#untilMs;
     if (this.#flows <= 1 || inLine - nowMs >= MOST_DEBT_MS) return holdMsOf(inLine, nowMs);
     return holdMsOf(Math.min(inLine, slot.shareUntilMs), nowMs);
   }
 
+  /**
+   * For how many ms the gate is closed to a piece that has been paid for. 0: it may pass now. Otherwise its place among
+   * those who are sent away is kept until then.
+   */
+  closedMs(slot: Slot, bytes: number, nowMs: number): number {
+    const isTurn = this.#expectedUntilMs <= nowMs || slot.expectedMs - nowMs < 1;
+    if (isTurn && shortMsOf(this.#gate, this.#gateUntilMs, nowMs, bytes) === 0) return 0;
+    if (slot.expectedMs > nowMs && slot.expectedMs !== Infinity) return slot.expectedMs - nowMs;
+    const size = Math.min(bytes, this.#gate.burstBytes);
+    const behindMs = Math.max(this.#expectedUntilMs, this.#gateUntilMs);
+    slot.expectedMs = this.#expectedUntilMs = paidUntil(this.#gate, behindMs, nowMs, size);
+    return Math.max(1, slot.expectedMs - nowMs);
+  }
+
+  /** A piece goes out, now that every gate is open to it. */
+  pass(slot: Slot, bytes: number, nowMs: number): void {
+    slot.expectedMs = Infinity;
+    this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, bytes);
+    this.#leftBytes = (nowMs - Math.max(this.#untilMs, this.#gateUntilMs)) * this.rate.bytesPerMs;
+    this.#passedAtMs = nowMs;
+  }
+
   /** Could a datagram pass now? Takes nothing. */
   grants(slot: Slot, bytes: number, nowMs: number): boolean {
     this.#see(slot, nowMs);
+    if (!grantsNow(this.#gate, this.#gateUntilMs, nowMs, bytes)) return false;
     if (grantsNow(this.rate, this.#untilMs, nowMs, bytes)) return true;
     return this.#flows > 1 && slot.shareUntilMs <= nowMs && this.#untilMs - nowMs < MOST_DEBT_MS;
   }
@@ -88,12 +131,14 @@ export class TokenBucket {
   /** Pays for a datagram that every bucket has granted. */
   spend(slot: Slot, bytes: number, nowMs: number): void {
     this.#pay(slot, bytes, nowMs);
+    this.pass(slot, bytes, nowMs);
   }
 
   #pay(slot: Slot, bytes: number, nowMs: number): void {
     const { rate } = this;
     if (this.#untilMs <= nowMs) this.#freeAtMs = nowMs;
-    this.#untilMs = paidUntil(rate, this.#untilMs, nowMs, bytes);
+    const memoryMs = nowMs - this.#passedAtMs < REST_MS ? Math.max(MEMORY_MS, rate.burstMs) : rate.burstMs;
+    this.#untilMs = paidUntil(rate, this.#untilMs, nowMs, bytes, memoryMs);
     const from = Math.max(slot.shareUntilMs, nowMs - SAVED_MS, this.#freeAtMs);
     const until = from + (bytes * Math.max(1, this.#flows)) / rate.bytesPerMs;
     slot.shareUntilMs = Math.min(until, Math.max(this.#untilMs, nowMs));

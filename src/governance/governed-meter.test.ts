@@ -10,9 +10,9 @@ test("a correction takes back what went nowhere, and neither comes back itself n
   core.clock.pass(1);
   assert.equal(other.charge("download", 10_000), 0);
   assert.ok(busy.charge("download", 100_000) > 0);
-  other.charge("download", -10_000); // the bucket is in debt: it would hold a piece now
+  other.correct("download", -10_000); // the bucket is in debt: it would hold a piece now
   other[Symbol.dispose]();
-  busy.charge("download", -1000);
+  busy.correct("download", -1000);
   busy[Symbol.dispose]();
   assert.equal(core.governance.status().policies[0]?.counters.download, 99_000);
   core.apply(null);

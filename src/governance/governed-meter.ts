@@ -2,6 +2,7 @@ import type { Direction, Meter } from "#core/meter.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { Account } from "./account.ts";
+import { holdMsOf } from "#core/rate.ts";
 import type { Slot } from "#core/token-bucket.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import type { PolicyState } from "./policy-state.ts";
@@ -11,8 +12,9 @@ const NO_QUOTAS: readonly PolicyState[] = [];
 /** The piece that reaches a quota may go so far beyond it. */
 const LAST_PIECE_BYTES = 64 * 1024;
 
-/** A piece that was paid for and counted and is held back until its time. */
+/** A piece that was paid for and counted and has not passed yet. */
 interface Held {
+  /** Null: none. */
   account: Account | null;
   slots: readonly Slot[];
   bytes: number;
@@ -83,10 +85,41 @@ export class GovernedMeter implements Meter {
         const slot = slots[at] as Slot;
         if (slot.applies) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
       }
-      if (holdMs > 0 && bytes > 0) this.#hold(direction, bytes, nowMs + holdMs);
+      if (holdMs > 0) this.#hold(direction, bytes, nowMs + holdMs);
     }
     this.#ledger.record(account, direction, bytes);
     return holdMs;
+  }
+
+  pass(direction: Direction, bytes: number): number {
+    const slots = direction === "upload" ? this.#upload : this.#download;
+    const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
+    if (slots.length === 0 && held.account === null) return 0;
+    const nowMs = this.#ledger.clock.monotonicMs();
+    let holdMs = held.account === null ? 0 : holdMsOf(held.untilMs, nowMs);
+    if (holdMs > 0) return holdMs; // a timer that came early
+    for (let at = 0; at < slots.length; at++) {
+      const slot = slots[at] as Slot;
+      if (slot.applies) holdMs = Math.max(holdMs, slot.bucket.closedMs(slot, bytes, nowMs));
+    }
+    if (holdMs > 0) {
+      if (held.account === null) this.#hold(direction, bytes, nowMs + holdMs);
+      else held.untilMs = nowMs + holdMs;
+      return holdMs;
+    }
+    for (let at = 0; at < slots.length; at++) {
+      const slot = slots[at] as Slot;
+      if (slot.applies) slot.bucket.pass(slot, bytes, nowMs);
+    }
+    held.account = null;
+    return 0;
+  }
+
+  correct(direction: Direction, bytes: number): void {
+    const account = this.#account;
+    if (account === null) return;
+    if (bytes < 0) giveBack(direction === "upload" ? this.#upload : this.#download, -bytes, this.#ledger);
+    this.#ledger.record(account, direction, bytes);
   }
 
   admit(direction: Direction, bytes: number): boolean {
@@ -126,12 +159,16 @@ export class GovernedMeter implements Meter {
   }
 
   /** What was still held back when the session ended never went out. */
-  #takeBack(direction: Direction, { account, slots, bytes, untilMs }: Held): void {
-    const nowMs = this.#ledger.clock.monotonicMs();
-    if (account === null || untilMs <= nowMs) return;
-    for (const { bucket } of slots.filter(({ applies }) => applies)) bucket.giveBack(bytes, nowMs);
+  #takeBack(direction: Direction, { account, slots, bytes }: Held): void {
+    if (account === null) return;
+    giveBack(slots, bytes, this.#ledger);
     this.#ledger.record(account, direction, -bytes);
   }
+}
+
+function giveBack(slots: readonly Slot[], bytes: number, { clock }: GovernedLedger): void {
+  const nowMs = clock.monotonicMs();
+  for (const { bucket, applies } of slots) if (applies) bucket.giveBack(bytes, nowMs);
 }
 
 function pieceOf(slots: readonly Slot[]): number {

@@ -80,11 +80,8 @@ export class Half {
     if (this.#stopped) return;
     this.#env.onActive();
     const { meter } = this.#env;
-    if (chunk.length <= meter.pieceBytes) {
-      const holdMs = meter.charge(this.#direction, chunk.length);
-      if (holdMs > 0) this.#hold(chunk, holdMs);
-      else this.#write(chunk);
-    } else {
+    if (chunk.length <= meter.pieceBytes) this.#send(chunk);
+    else {
       this.#rest = chunk;
       this.#goOn();
     }
@@ -100,25 +97,31 @@ export class Half {
       const size = Math.min(all.length, Math.max(1, meter.pieceBytes));
       const piece = all.subarray(0, size);
       this.#rest = size < all.length ? all.subarray(size) : null;
-      const holdMs = meter.charge(this.#direction, size);
-      if (holdMs > 0) this.#hold(piece, holdMs);
-      else this.#write(piece);
+      this.#send(piece);
     }
+  }
+
+  #send(piece: Uint8Array): void {
+    const { meter } = this.#env;
+    const holdMs = meter.charge(this.#direction, piece.length) || meter.pass(this.#direction, piece.length);
+    if (holdMs > 0) this.#hold(piece, holdMs);
+    else this.#write(piece);
   }
 
   #hold(piece: Uint8Array, holdMs: number): void {
     this.#held = piece;
-    this.#timer = setTimeout(
-      () => {
-        const held = this.#held;
-        this.#held = null;
-        if (held === null || this.#stopped) return;
-        this.#env.onActive();
-        this.#write(held);
-        this.#proceed();
-      },
-      Math.min(holdMs, MAX_HOLD_MS),
-    );
+    this.#timer = setTimeout(() => this.#onTime(), Math.min(holdMs, MAX_HOLD_MS));
+  }
+
+  #onTime(): void {
+    const held = this.#held;
+    if (held === null || this.#stopped) return;
+    const holdMs = this.#env.meter.pass(this.#direction, held.length);
+    if (holdMs > 0) return this.#hold(held, holdMs);
+    this.#held = null;
+    this.#env.onActive();
+    this.#write(held);
+    this.#proceed();
   }
 
   #write(piece: Uint8Array): void {

@@ -1,6 +1,7 @@
 /** The meter of a managed user's session: counts for the user, and keeps to the user's limits besides everybody's. */
 import type { Direction, Ledger, Meter } from "#core/meter.ts";
 import type { Metadata } from "#core/session.ts";
+import { holdMsOf } from "#core/rate.ts";
 import { Slot, type TokenBucket } from "#core/token-bucket.ts";
 import type { UserCounter } from "./counters.ts";
 import type { Origin } from "./presence.ts";
@@ -37,9 +38,16 @@ class Lane {
   slot: Slot | null = null;
   heldFor: UserCounter | null = null;
   heldBytes = 0;
+  /** 0: nothing is held. */
   heldUntilMs = 0;
-  /** Until when the inner meter holds the same piece. */
-  innerUntilMs = 0;
+  /** The inner meter holds the same piece. */
+  innerHolds = false;
+
+  hold(counter: UserCounter | null, bytes: number, untilMs: number): void {
+    this.heldFor = counter;
+    this.heldBytes = bytes;
+    this.heldUntilMs = untilMs;
+  }
 
   /** Takes the bucket in force. */
   turnTo(bucket: TokenBucket | null): Slot | null {
@@ -88,13 +96,35 @@ class UserMeter implements Meter {
     const lane = this.#lanes[direction];
     const slot = lane.turnTo(counter.allowance?.[direction] ?? null);
     if (slot !== null) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
-    if (holdMs > 0 && bytes > 0) {
-      lane.heldFor = counter;
-      lane.heldBytes = bytes;
-      lane.heldUntilMs = nowMs + holdMs;
-      lane.innerUntilMs = nowMs + innerMs;
-    }
+    lane.innerHolds = innerMs > 0;
+    if (holdMs > 0) lane.hold(counter, bytes, nowMs + holdMs);
     return holdMs;
+  }
+
+  pass(direction: Direction, bytes: number): number {
+    const counter = this.#counter;
+    const lane = this.#lanes[direction];
+    const nowMs = this.#env.monotonicMs();
+    let holdMs = lane.heldUntilMs === 0 ? 0 : holdMsOf(lane.heldUntilMs, nowMs);
+    if (holdMs > 0) return holdMs; // a timer that came early
+    const slot = lane.turnTo(counter?.allowance?.[direction] ?? null);
+    holdMs = slot?.bucket.closedMs(slot, bytes, nowMs) ?? 0;
+    if (holdMs === 0) {
+      holdMs = this.#inner.pass(direction, bytes);
+      lane.innerHolds = holdMs > 0;
+    }
+    if (holdMs === 0) {
+      slot?.bucket.pass(slot, bytes, nowMs);
+      lane.heldUntilMs = 0;
+    } else if (lane.heldUntilMs === 0) lane.hold(counter, bytes, nowMs + holdMs);
+    else lane.heldUntilMs = nowMs + holdMs;
+    return holdMs;
+  }
+
+  correct(direction: Direction, bytes: number): void {
+    this.#inner.correct(direction, bytes);
+    if (bytes < 0) this.#lanes[direction].slot?.bucket.giveBack(-bytes, this.#env.monotonicMs());
+    this.#counter?.count(direction, bytes, this.#env.nowMs());
   }
 
   admit(direction: Direction, bytes: number): boolean {
@@ -119,11 +149,10 @@ class UserMeter implements Meter {
   /** What was still held back when the session ended never went out. */
   #takeBack(direction: Direction): void {
     const lane = this.#lanes[direction];
-    const nowMs = this.#env.monotonicMs();
-    if (lane.heldUntilMs <= nowMs) return;
+    if (lane.heldUntilMs === 0) return;
     lane.heldUntilMs = 0;
-    lane.slot?.bucket.giveBack(lane.heldBytes, nowMs);
-    if (lane.innerUntilMs <= nowMs) this.#inner.charge(direction, -lane.heldBytes); // otherwise it does so by itself
+    lane.slot?.bucket.giveBack(lane.heldBytes, this.#env.monotonicMs());
+    if (!lane.innerHolds) this.#inner.correct(direction, -lane.heldBytes); // otherwise it does so by itself
     if (lane.heldFor === this.#counter) lane.heldFor?.count(direction, -lane.heldBytes, this.#env.nowMs());
   }
 

@@ -104,6 +104,9 @@ test(
         if (!meter.free) asked++;
         return 0;
       },
+      correct(direction: "upload" | "download", bytes: number) {
+        charged[direction] += bytes;
+      },
     };
     const set = (free: boolean): void => {
       meter.free = free;

@@ -5,6 +5,8 @@ const UNLIMITED: Meter = {
   free: true,
   pieceBytes: Number.MAX_SAFE_INTEGER,
   charge: () => 0,
+  pass: () => 0,
+  correct() {},
   admit: () => true,
   [Symbol.dispose]() {},
 };

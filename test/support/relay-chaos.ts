@@ -149,6 +149,8 @@ function meterOf(books: Books, limited: boolean, random: Random): Meter {
       books.charged[direction] += bytes;
       return limited && random() < 0.2 ? random() * 3 : 0;
     },
+    pass: () => (limited && random() < 0.1 ? random() * 3 : 0),
+    correct: (direction, bytes) => void (books.charged[direction] += bytes),
     admit: () => true,
     [Symbol.dispose]() {},
   };

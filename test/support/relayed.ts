@@ -21,6 +21,8 @@ export const unlimited: Meter = {
   free: true,
   pieceBytes: Number.MAX_SAFE_INTEGER,
   charge: () => 0,
+  pass: () => 0,
+  correct() {},
   admit: () => true,
   [Symbol.dispose]() {},
 };
