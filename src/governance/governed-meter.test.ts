@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { governed, policy, settings } from "../../test/support/governed-ledger.ts";
 
-test("a correction takes back what went nowhere, and neither comes back itself nor lets a held piece count", () => {
+test("a correction takes back what went nowhere, and neither comes back itself nor lets a held piece count", async () => {
   const core = governed();
-  core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
+  await core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
   const [busy, other] = [core.session(), core.session()];
   assert.ok(busy.charge("download", 100_000) > 0);
   core.clock.pass(1);
@@ -15,5 +15,24 @@ test("a correction takes back what went nowhere, and neither comes back itself n
   busy.correct("download", -1000);
   busy[Symbol.dispose]();
   assert.equal(core.governance.status().policies[0]?.counters.download, 99_000);
-  core.apply(null);
+  await core.apply(null);
+});
+
+test("a piece waits for its time and for every gate; what has not passed when the session ends went nowhere", async () => {
+  const core = governed();
+  await core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
+  const [one, two] = [core.session(), core.session()];
+  assert.equal(one.charge("download", 36_000) || one.pass("download", 36_000), 0);
+  assert.equal(two.charge("download", 4_000), 0, "the burst is 40,000");
+  const closedMs = two.pass("download", 4_000);
+  assert.ok(closedMs > 3 && closedMs < 6, `the gate has 35,000 at once and 1,120 a ms: ${closedMs}`);
+  assert.ok(two.pass("download", 4_000) > 3, "asked too early");
+  core.clock.pass(0.01);
+  assert.equal(two.pass("download", 4_000), 0);
+  assert.ok(one.charge("download", 20_000) > 5);
+  core.clock.pass(10); // its timer is late
+  one[Symbol.dispose]();
+  two[Symbol.dispose]();
+  assert.equal(core.governance.status().policies[0]?.counters.download, 40_000);
+  await core.apply(null);
 });

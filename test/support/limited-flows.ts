@@ -36,7 +36,7 @@ export function stalls(
   fromMs: number,
   toMs: number,
   random: () => number,
-): Machine["stallMs"] {
+): NonNullable<Machine["stallMs"]> {
   let dueMs = everyMs;
   return (nowMs) => {
     if (nowMs < dueMs) return 0;
