@@ -1,7 +1,8 @@
 /** Datagrams straight to their destinations: one unconnected socket per family, opened when first needed. */
 import { createSocket } from "node:dgram";
 import type { Resolver } from "#core/resolver.ts";
-import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
+import { keptDatagram } from "#core/kept-datagram.ts";
+import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
 import type { SocketMaker } from "#platform/socket-maker.ts";
 import { addressesOf, allows } from "./addresses.ts";
 import type { Families } from "./addresses.ts";
@@ -40,6 +41,9 @@ export class DirectFlow implements DatagramFlow {
   /** The name last resolved to an address: what a reply is told apart by. */
   readonly #hosts = new Map<Ip, string>();
   readonly #abort = new AbortController();
+  // Most replies come from whoever the one before came from.
+  #lastFrom: Endpoint | null = null;
+  #lastName: Destination = { host: null, ip: null, port: 0 };
   #v4: DatagramSocket | null = null;
   #v6: DatagramSocket | null = null;
   #on: (item: Datagram) => void = () => {};
@@ -69,14 +73,14 @@ export class DirectFlow implements DatagramFlow {
   #sendByName(host: string, item: Datagram): void {
     const known = this.#names.get(host);
     if (known !== undefined && known.waiting !== null) {
-      if (known.waiting.length < MAX_WAITING) known.waiting.push(item);
+      if (known.waiting.length < MAX_WAITING) known.waiting.push(keptDatagram(item));
     } else if (known !== undefined && known.untilMs > performance.now()) {
       if (known.ip !== null) this.#sendTo(known.ip, item.destination.port, item.payload);
     } else void this.#lookUp(host, item);
   }
 
   async #lookUp(host: string, first: Datagram): Promise<void> {
-    const name: Name = { ip: null, untilMs: 0, waiting: [first] };
+    const name: Name = { ip: null, untilMs: 0, waiting: [keptDatagram(first)] };
     this.#names.delete(host); // so that it becomes the youngest
     if (this.#names.size >= MAX_NAMES) this.#names.delete(this.#names.keys().next().value as string);
     if (this.#hosts.size >= MAX_NAMES) this.#hosts.delete(this.#hosts.keys().next().value as Ip);
@@ -93,13 +97,14 @@ export class DirectFlow implements DatagramFlow {
     name.waiting = null;
     if (name.ip === null || this.#abort.signal.aborted) return;
     this.#hosts.set(name.ip, host);
+    this.#lastFrom = null;
     for (const item of waiting) this.#sendTo(name.ip, item.destination.port, item.payload);
   }
 
   #sendTo(ip: Ip, port: number, payload: Uint8Array): void {
     if (port === 0) return; // the kernel would refuse it
     const socket = familyOf(ip) === 4 ? (this.#v4 ??= this.#open(4)) : (this.#v6 ??= this.#open(6));
-    socket?.send([payload], { ip, port });
+    socket?.send(null, payload, ip, port);
   }
 
   /** Null where the system refuses a socket; the next datagram tries again. */
@@ -133,9 +138,15 @@ export class DirectFlow implements DatagramFlow {
       }
     }
     if (!listening) return null;
-    return this.#options.datagrams.take(socket, (payload, { ip, port }) =>
-      this.#on({ payload, destination: { host: this.#hosts.get(ip) ?? null, ip, port } }),
+    return this.#options.datagrams.take(socket, (payload, from) =>
+      this.#on({ payload, destination: from === this.#lastFrom ? this.#lastName : this.#nameOf(from) }),
     );
+  }
+
+  #nameOf(from: Endpoint): Destination {
+    const { ip, port } = from;
+    this.#lastFrom = from;
+    return (this.#lastName = { host: this.#hosts.get(ip) ?? null, ip, port });
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,10 +1,12 @@
 /** One datagram flow per client source, behind one UDP socket. */
 import type { Socket } from "node:dgram";
+import { keptDatagram } from "#core/kept-datagram.ts";
 import type { Datagram, DatagramFlow, Endpoint } from "#core/session.ts";
 import { endpointText } from "#core/session.ts";
 
 /** A flow as its feeder sees it: `arrived` brings datagrams in, `close` ends it from below. */
 export interface ClientFlow {
+  /** The payload is lent until it returns. */
   arrived(item: Datagram): void;
   readonly flow: DatagramFlow;
   close(): void;
@@ -17,6 +19,9 @@ export interface ClientFlow {
 export class UdpClients<Item extends Datagram = Datagram> {
   readonly #flows = new Map<string, ClientFlow>();
   readonly #maxSources: number;
+  // Most datagrams come from the source of the one before, which is the same object then.
+  #lastSource: Endpoint | null = null;
+  #lastFlow: ClientFlow | null = null;
   readonly #open: (source: Endpoint, flow: DatagramFlow, first: Item) => void;
   readonly #send: (item: Datagram, source: Endpoint) => void;
 
@@ -38,14 +43,23 @@ export class UdpClients<Item extends Datagram = Datagram> {
     return this.#flows.size;
   }
 
+  /** Both are lent until it returns, but for `source`, which is kept. */
   deliver(source: Endpoint, item: Item): void {
+    if (source === this.#lastSource && this.#lastFlow !== null) return this.#lastFlow.arrived(item);
     const key = endpointText(source);
     const known = this.#flows.get(key);
-    if (known !== undefined) return known.arrived(item);
+    if (known !== undefined) {
+      this.#lastSource = source;
+      this.#lastFlow = known;
+      return known.arrived(item);
+    }
     if (this.#flows.size >= this.#maxSources) return;
     const made = clientFlow(
       (reply) => this.#send(reply, source),
-      () => this.#flows.delete(key),
+      () => {
+        this.#flows.delete(key);
+        this.#lastFlow = null;
+      },
     );
     this.#flows.set(key, made);
     made.arrived(item);
@@ -78,7 +92,7 @@ export function clientFlow(send: (item: Datagram) => void, onClose: () => void):
     arrived(item) {
       if (!open) return;
       if (receiver !== null) receiver(item);
-      else if (waiting.length < MAX_WAITING) waiting.push(item);
+      else if (waiting.length < MAX_WAITING) waiting.push(keptDatagram(item));
     },
     close,
     flow: {
@@ -96,12 +110,12 @@ export function clientFlow(send: (item: Datagram) => void, onClose: () => void):
 /** Bytes that wait in the process for a full socket; beyond it replies are dropped. */
 const MAX_QUEUED_BYTES = 1024 * 1024;
 
-/** Sends one datagram made of `parts`; never waits, drops where the socket is full. */
-export function replyThrough(socket: Socket, parts: readonly Uint8Array[], { ip, port }: Endpoint): void {
+/** Sends a copy of `payload`; never waits, drops where the socket is full. */
+export function replyThrough(socket: Socket, payload: Uint8Array, { ip, port }: Endpoint): void {
   if (socket.getSendQueueSize() > MAX_QUEUED_BYTES) return;
   // A dual-stack socket knows an IPv4 client by its mapped address only.
   const mapped = !ip.includes(":") && socket.address().family === "IPv6";
-  socket.send(parts, port, mapped ? `::ffff:${ip}` : ip, ignore);
+  socket.send(Buffer.from(payload), port, mapped ? `::ffff:${ip}` : ip, ignore);
 }
 
 /** With a callback an error of one datagram (too long, unreachable) does not become an event. */

@@ -5,6 +5,7 @@ import type { RawEndpoint } from "./linux/sockaddr.ts";
 import { originalDestination, setTransparent, TransparentSockets } from "./linux/transparent.ts";
 import { openPoller } from "./linux/uv-poll.ts";
 
+export type { Control } from "./linux/control-message.ts";
 export type { RawEndpoint } from "./linux/sockaddr.ts";
 export type { RawReplySocket, RawTransparentSocket } from "./linux/transparent.ts";
 export type { TransparentSockets } from "./linux/transparent.ts";

@@ -1,5 +1,5 @@
-import type { Ip } from "#core/session.ts";
-import type { Datagram, Destination } from "#core/session.ts";
+import { keptDatagram } from "#core/kept-datagram.ts";
+import type { Datagram, Destination, Ip } from "#core/session.ts";
 
 export interface DatagramLimits {
   readonly sessions: number;
@@ -83,7 +83,7 @@ export class DatagramQueue {
 
   push(payload: Uint8Array, destination: Destination): void {
     if (this.#items.length < MAX_WAITING && this.#budget.queue(payload.length))
-      this.#items.push({ payload, destination });
+      this.#items.push(keptDatagram({ payload, destination }));
   }
 
   /** Empties it. */

@@ -58,5 +58,5 @@ function keyOf(host: string | null, ip: string | null, port: number): string {
 }
 
 export function same(a: Destination, b: Destination): boolean {
-  return a.port === b.port && a.ip === b.ip && a.host === b.host;
+  return a === b || (a.port === b.port && a.ip === b.ip && a.host === b.host);
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { keptDatagram } from "#core/kept-datagram.ts";
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
 import { tunAddress } from "./settings.ts";
 import { Hijack } from "./hijack.ts";
@@ -73,7 +74,7 @@ function fixture({ hasHeader = true, dns = true } = {}) {
     open: (source, destination, flow) => {
       const got: Datagram[] = [];
       opened.push({ source, destination, flow, got });
-      flow.receive((item) => got.push(item));
+      flow.receive((item) => got.push(keptDatagram(item)));
     },
     tooLong: () => {},
     nowMs: () => clock.nowMs,

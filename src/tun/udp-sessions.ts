@@ -57,8 +57,7 @@ export class UdpSessions {
     if (session === null) return false;
     const destination = destinationOf(packet, session);
     const from = transportAt + UDP_HEADER_BYTES;
-    // A copy: the packet's memory is used again for the next one.
-    session.client.arrived({ payload: Buffer.from(packet.bytes.subarray(from, packet.end)), destination });
+    session.client.arrived({ payload: packet.bytes.subarray(from, packet.end), destination });
     if (slot === NONE) this.#env.open(session.source, destination, session.client.flow);
     return true;
   }

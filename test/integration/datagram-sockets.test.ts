@@ -33,16 +33,18 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
       const sent = new Map<string, number>();
       const heard: { payload: Buffer; from: Endpoint }[] = [];
       const echo: DatagramSocket = await bound(sockets, LOOPBACK[family], (payload, from) =>
-        echo.send([payload.subarray(0, 1), payload.subarray(1)], from),
+        echo.send(payload.subarray(0, 1), payload.subarray(1), from.ip, from.port),
       );
-      const client = await bound(sockets, LOOPBACK[family], (payload, from) => heard.push({ payload, from }));
+      const client = await bound(sockets, LOOPBACK[family], (payload, from) =>
+        heard.push({ payload: Buffer.from(payload), from }),
+      );
       const to = { ip: LOOPBACK[family], port: echo.port };
       const lengths = [0, 1, 1200, 1472, 9000, 65_507, ...Array.from({ length: 194 }, (_, at) => at * 7)];
       for (const [at, length] of lengths.entries()) {
         const payload = randomBytes(length);
         const key = payload.toString("latin1");
         sent.set(key, (sent.get(key) ?? 0) + 1);
-        client.send([payload], to);
+        client.send(null, payload, to.ip, to.port);
         if (at % 40 === 39) await until(() => heard.length > at); // no receive buffer shall overflow
       }
       await until(() => heard.length === lengths.length);
@@ -54,7 +56,7 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
       assert.deepEqual([heard.length, [...sent.values()].filter((left) => left !== 0)], [lengths.length, []]);
       client.close();
       echo.close();
-      client.send([randomBytes(1)], to); // nobody hears it, and nothing breaks
+      client.send(null, randomBytes(1), to.ip, to.port); // nobody hears it, and nothing breaks
     });
 
   test(`${name}: a datagram that cannot go costs the others nothing`, async () => {
@@ -68,11 +70,11 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
     nobody.close();
     await once(nobody, "close");
     for (let round = 0; round < 20; round++) {
-      sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: closedPort }); // ICMP: port unreachable
-      sender.send([Buffer.alloc(65_508)], { ip: LOOPBACK[4], port: receiver.port }); // EMSGSIZE
-      sender.send([Buffer.alloc(70_000)], { ip: LOOPBACK[4], port: receiver.port });
-      sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: 0 });
-      sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: receiver.port });
+      sender.send(null, Buffer.from("x"), LOOPBACK[4], closedPort); // ICMP: port unreachable
+      sender.send(null, Buffer.alloc(65_508), LOOPBACK[4], receiver.port); // EMSGSIZE
+      sender.send(null, Buffer.alloc(70_000), LOOPBACK[4], receiver.port);
+      sender.send(null, Buffer.from("x"), LOOPBACK[4], 0);
+      sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
       await until(() => heard > round);
     }
     assert.equal(heard, 20);
@@ -84,11 +86,11 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
     const sockets = new DatagramSockets(open);
     const server: DatagramSocket = await bound(sockets, "::", (payload, from) => {
       assert.equal(from.ip, "127.0.0.1");
-      server.send([payload], from);
+      server.send(null, payload, from.ip, from.port);
     });
     const { promise, resolve } = Promise.withResolvers<Buffer>();
-    const client = await bound(sockets, "127.0.0.1", resolve);
-    client.send([Buffer.from("hello")], { ip: LOOPBACK[4], port: server.port });
+    const client = await bound(sockets, "127.0.0.1", (payload) => resolve(Buffer.from(payload)));
+    client.send(null, Buffer.from("hello"), LOOPBACK[4], server.port);
     assert.equal((await promise).toString(), "hello");
     client.close();
     server.close();
@@ -106,8 +108,7 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
         receiver.close();
       });
       const sender = await bound(sockets, "127.0.0.1", () => {});
-      for (let at = 0; at < 10; at++)
-        sender.send([Buffer.from("x")], { ip: LOOPBACK[4], port: receiver.port });
+      for (let at = 0; at < 10; at++) sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
       await until(() => heard > 0);
       sender.close();
       assert.equal(heard, 1);

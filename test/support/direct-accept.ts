@@ -56,7 +56,7 @@ async function openDirectFlow(): Promise<DatagramFlow> {
   let open = true;
   return {
     send({ payload, destination }) {
-      if (open) socket.send(payload, destination.port, addressOf(destination), () => {});
+      if (open) socket.send(Buffer.from(payload), destination.port, addressOf(destination), () => {});
     },
     receive(on) {
       socket.on("message", (payload, { address, port }) =>

@@ -39,7 +39,7 @@ async function askByUdp(
   let foreign = 0;
   flow.receive(({ payload, destination: from }: Datagram) => {
     const known = exit.kind !== "direct" || (from.ip === ip && from.port === server.port);
-    if (known && isAnswer(message, payload)) answered.resolve(payload);
+    if (known && isAnswer(message, payload)) answered.resolve(Uint8Array.from(payload));
     else if (++foreign > MAX_FOREIGN_PACKETS)
       answered.reject(new ProtocolError(`${server.text} sent only packets that answer nothing`));
   });

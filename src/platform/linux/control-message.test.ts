@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { endianness } from "node:os";
 import { test } from "node:test";
 import fc from "fast-check";
-import { readControl } from "./control-message.ts";
+import { NO_CONTROL, readControl } from "./control-message.ts";
 import { decodeSockaddr, encodeSockaddr } from "./sockaddr.ts";
 
 const V4 = { address: Uint8Array.of(192, 0, 2, 7), port: 443 };
@@ -41,14 +41,15 @@ test("socket addresses of both families go there and back", () => {
 test("original destination and code point, whatever stands around them", () => {
   const ecn = new Uint8Array(Int32Array.of((46 << 2) | 1).buffer);
   const v4 = joined([message(0, 1, Uint8Array.of((46 << 2) | 3)), message(0, 20, sockaddr(V4))]);
-  assert.deepEqual(readControl(v4), { original: V4, dscp: 46 });
+  assert.deepEqual(readControl(v4), { original: V4, dscp: 46, segmentBytes: 0 });
   const v6 = joined([
     message(1, 29, new Uint8Array(16)),
     message(41, 74, sockaddr(V6)),
     message(41, 67, ecn),
+    message(17, 104, new Uint8Array(Int32Array.of(1200).buffer)),
   ]);
-  assert.deepEqual(readControl(v6), { original: V6, dscp: 46 });
-  assert.deepEqual(readControl(new Uint8Array()), { original: null, dscp: null });
+  assert.deepEqual(readControl(v6), { original: V6, dscp: 46, segmentBytes: 1200 });
+  assert.deepEqual(readControl(new Uint8Array()), NO_CONTROL);
 });
 
 test("truncated and random bytes are read without harm", () => {
@@ -56,7 +57,8 @@ test("truncated and random bytes are read without harm", () => {
   for (let length = 0; length <= whole.length; length++) readControl(whole.subarray(0, length));
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 160 }), (bytes) => {
-      const { dscp } = readControl(bytes);
+      const { dscp, segmentBytes } = readControl(bytes);
+      assert.ok(segmentBytes >= 0);
       assert.ok(dscp === null || (dscp >= 0 && dscp <= 63));
     }),
   );

@@ -1,4 +1,5 @@
 /** What recvmsg tells beside the payload of a datagram (cmsg(3), ip(7), ipv6(7)); 64-bit layouts. */
+import { SOL_UDP, UDP_GRO } from "./message-layout.ts";
 import { decodeSockaddr, nativeUint16, type RawEndpoint } from "./sockaddr.ts";
 
 export const SOL_IP = 0;
@@ -14,7 +15,11 @@ export interface Control {
   readonly original: RawEndpoint | null;
   /** DSCP code point, 0–63. */
   readonly dscp: number | null;
+  /** Of a run that the kernel has put together (UDP_GRO): the length of each datagram but the last. 0: it is one. */
+  readonly segmentBytes: number;
 }
+
+export const NO_CONTROL: Control = { original: null, dscp: null, segmentBytes: 0 };
 
 const HEADER_BYTES = 16;
 const ALIGNMENT = 8;
@@ -24,6 +29,7 @@ const ALIGNMENT = 8;
 export function readControl(bytes: Uint8Array): Control {
   let original: RawEndpoint | null = null;
   let dscp: number | null = null;
+  let segmentBytes = 0;
   for (let at = 0; at + HEADER_BYTES <= bytes.length;) {
     const length = nativeLength(bytes, at);
     if (length < HEADER_BYTES || at + length > bytes.length) break;
@@ -35,9 +41,11 @@ export function readControl(bytes: Uint8Array): Control {
     else if (level === SOL_IP && type === IP_TOS && data.length > 0) dscp = (data[0] as number) >> 2;
     else if (level === SOL_IPV6 && type === IPV6_TCLASS && data.length >= 4)
       dscp = (nativeInt32(data, 0) & 0xff) >> 2;
+    else if (level === SOL_UDP && type === UDP_GRO && data.length >= 4)
+      segmentBytes = Math.max(0, nativeInt32(data, 0));
     at += Math.ceil(length / ALIGNMENT) * ALIGNMENT;
   }
-  return { original, dscp };
+  return { original, dscp, segmentBytes };
 }
 
 const LITTLE_ENDIAN = nativeUint16(Uint8Array.of(1, 0), 0) === 1;

@@ -1,87 +1,126 @@
 /** Many datagrams with one system call: recvmmsg(2) into memory that is made once. 64-bit layouts. */
 import type * as Ffi from "node:ffi";
-import { readControl, type Control } from "./control-message.ts";
-import { decodeSockaddr, SOCKADDR_BYTES, type RawEndpoint } from "./sockaddr.ts";
+import { NO_CONTROL, readControl, type Control } from "./control-message.ts";
+import {
+  addressOf,
+  CONTROL_LENGTH_WORD,
+  CONTROL_WORD,
+  FLAGS_WORD,
+  HEADER_WORDS,
+  LENGTH_WORD,
+  lowWord,
+  MSG_DONTWAIT,
+  NAME_BYTES,
+  NAME_LENGTH_WORD,
+  NAME_WORD,
+  setLong,
+  VECTOR_COUNT_WORD,
+  VECTOR_LENGTH_WORD,
+  VECTOR_WORDS,
+  VECTORS_WORD,
+} from "./message-layout.ts";
+import { SOCKADDR_BYTES } from "./sockaddr.ts";
 
-const BATCH = 32;
-/** No UDP payload is longer. */
-const PAYLOAD_BYTES = 65_536;
-/** Room for both families' original destination and traffic class. */
+/** Messages of one call. */
+export const BATCH = 64;
+/** No UDP payload is longer, and no run of them that the kernel has put together. */
+const SLOT_BYTES = 65_536;
+/** Room for both families' original destination, the traffic class and the size of segments. */
 const CONTROL_BYTES = 128;
-/** Name slots start at multiples of this. */
-const NAME_BYTES = 32;
-const HEADER_BYTES = 64;
-const IOVEC_BYTES = 16;
-const MSG_DONTWAIT = 0x40;
 const MSG_CTRUNC = 8;
-
-// mmsghdr: NAME*(8) NAMELEN(4) PAD(4) IOV*(8) IOVLEN(8) CONTROL*(8) CONTROLLEN(8) FLAGS(4) PAD(4) LEN(4) PAD(4)
-const CONTROL_LENGTH_AT = 40;
-const FLAGS_AT = 48;
-const LENGTH_AT = 56;
 
 const SIGNATURES = {
   recvmmsg: { arguments: ["i32", "pointer", "u32", "i32", "pointer"], return: "i32" },
 } as const;
 
-/** `payload` is the receiver's own. */
-export type OnReceived = (payload: Uint8Array, source: RawEndpoint, control: Control) => void;
+/** Everything is lent until it returns: the next read overwrites it. `name` is a sockaddr. */
+export type OnReceived = (payload: Buffer, name: Uint8Array, control: Control) => void;
 
-/** Reads one socket. Its 2 MiB are touched only as far as datagrams are long. */
+/** Of one thread: its calls come one after the other. Its 4 MiB are touched only as far as datagrams are long. */
 export class ReceiveBatch {
   readonly #library;
-  readonly #payloads = Buffer.from(new ArrayBuffer(BATCH * PAYLOAD_BYTES));
-  readonly #names = new Uint8Array(new ArrayBuffer(BATCH * NAME_BYTES));
-  readonly #controls = new Uint8Array(new ArrayBuffer(BATCH * CONTROL_BYTES));
-  readonly #vectors = new BigUint64Array(new ArrayBuffer(BATCH * IOVEC_BYTES));
-  readonly #headers = new Uint8Array(new ArrayBuffer(BATCH * HEADER_BYTES));
-  readonly #view = new DataView(this.#headers.buffer);
-  /** The kernel overwrites lengths in the headers, so each call begins from a copy of this. */
-  readonly #fresh: Uint8Array;
-  readonly #headersPointer: bigint;
+  readonly #payloads = Buffer.from(new ArrayBuffer(BATCH * SLOT_BYTES));
+  readonly #headers = new Uint32Array(new ArrayBuffer(BATCH * HEADER_WORDS * 4));
+  readonly #pointer: bigint;
+  readonly #names: readonly Uint8Array[];
+  readonly #controls: readonly Uint8Array[];
+  /** Lent to the kernel by address alone: nothing else would keep it. */
+  readonly #vectors = new Uint32Array(new ArrayBuffer(BATCH * VECTOR_WORDS * 4));
+  // Most datagrams carry the same messages as the one before.
+  readonly #lastControl = new Uint8Array(CONTROL_BYTES);
+  #lastControlBytes = 0;
+  #control: Control = NO_CONTROL;
 
   constructor(ffi: typeof Ffi) {
     this.#library = ffi.dlopen(null, SIGNATURES);
-    this.#headersPointer = ffi.getRawPointer(this.#headers);
-    const [payloads, names, controls, vectors] = [
-      this.#payloads,
-      this.#names,
-      this.#controls,
-      this.#vectors,
-    ].map((memory) => ffi.getRawPointer(memory)) as [bigint, bigint, bigint, bigint];
-    const words = new BigUint64Array(this.#headers.buffer);
+    this.#pointer = ffi.getRawPointer(this.#headers);
+    const names = new Uint8Array(new ArrayBuffer(BATCH * NAME_BYTES));
+    const controls = new Uint8Array(new ArrayBuffer(BATCH * CONTROL_BYTES));
+    this.#names = slotsOf(names, NAME_BYTES, SOCKADDR_BYTES);
+    this.#controls = slotsOf(controls, CONTROL_BYTES, CONTROL_BYTES);
+    const [payloadsAt, namesAt, controlsAt, vectorsAt] = [this.#payloads, names, controls, this.#vectors].map(
+      (memory) => addressOf(ffi, memory),
+    ) as [number, number, number, number];
     for (let at = 0; at < BATCH; at++) {
-      this.#vectors.set([payloads + BigInt(at * PAYLOAD_BYTES), BigInt(PAYLOAD_BYTES)], at * 2);
-      const header = at * (HEADER_BYTES / 8);
-      words[header] = names + BigInt(at * NAME_BYTES);
-      new Uint32Array(this.#headers.buffer, at * HEADER_BYTES + 8, 1)[0] = SOCKADDR_BYTES;
-      words[header + 2] = vectors + BigInt(at * IOVEC_BYTES);
-      words[header + 3] = 1n;
-      words[header + 4] = controls + BigInt(at * CONTROL_BYTES);
-      words[header + 5] = BigInt(CONTROL_BYTES);
+      setLong(this.#vectors, at * VECTOR_WORDS, payloadsAt + at * SLOT_BYTES);
+      setLong(this.#vectors, at * VECTOR_WORDS + VECTOR_LENGTH_WORD, SLOT_BYTES);
+      const header = at * HEADER_WORDS;
+      setLong(this.#headers, header + NAME_WORD, namesAt + at * NAME_BYTES);
+      setLong(this.#headers, header + VECTORS_WORD, vectorsAt + at * VECTOR_WORDS * 4);
+      setLong(this.#headers, header + VECTOR_COUNT_WORD, 1);
+      setLong(this.#headers, header + CONTROL_WORD, controlsAt + at * CONTROL_BYTES);
+      this.#makeReady(header);
     }
-    this.#fresh = this.#headers.slice();
   }
 
-  /** Gives what has arrived to `on`, one batch at most. Never waits; a pending error of the socket is taken off it. */
-  read(fd: number, on: OnReceived): void {
-    this.#headers.set(this.#fresh);
-    const count = this.#library.functions.recvmmsg(fd, this.#headersPointer, BATCH, MSG_DONTWAIT, 0n);
+  /** The kernel has written how much of each it used. */
+  #makeReady(header: number): void {
+    this.#headers[header + NAME_LENGTH_WORD] = SOCKADDR_BYTES;
+    setLong(this.#headers, header + CONTROL_LENGTH_WORD, CONTROL_BYTES);
+  }
+
+  /**
+   * Gives what has arrived, one batch at most, and answers with how many messages came; one may hold many datagrams
+   * (UDP_GRO). Never waits; a pending error of the socket is taken off it.
+   */
+  read(fd: number, on: OnReceived): number {
+    const count = this.#library.functions.recvmmsg(fd, this.#pointer, BATCH, MSG_DONTWAIT, 0n);
     for (let at = 0; at < count; at++) this.#give(at, on);
+    return count;
   }
 
   #give(at: number, on: OnReceived): void {
-    const header = at * HEADER_BYTES;
-    const length = this.#view.getUint32(header + LENGTH_AT, LITTLE_ENDIAN);
-    const controlLength = Number(this.#view.getBigUint64(header + CONTROL_LENGTH_AT, LITTLE_ENDIAN));
-    const flags = this.#view.getUint32(header + FLAGS_AT, LITTLE_ENDIAN);
-    const source = decodeSockaddr(this.#names.subarray(at * NAME_BYTES, (at + 1) * NAME_BYTES));
-    if (source === null || (flags & MSG_CTRUNC) !== 0) return; // no IP datagram, or nobody knows where to
-    const from = at * PAYLOAD_BYTES;
-    const payload = Buffer.from(this.#payloads.subarray(from, from + length)); // a copy
-    const control = this.#controls.subarray(at * CONTROL_BYTES, at * CONTROL_BYTES + controlLength);
-    on(payload, source, readControl(control));
+    const headers = this.#headers;
+    const header = at * HEADER_WORDS;
+    const length = headers[header + LENGTH_WORD] as number;
+    const isCut = ((headers[header + FLAGS_WORD] as number) & MSG_CTRUNC) !== 0;
+    const control = this.#controlOf(at, lowWord(headers, header + CONTROL_LENGTH_WORD));
+    this.#makeReady(header);
+    if (isCut) return; // nobody knows where to, or where one ends
+    const name = this.#names[at] as Uint8Array;
+    const segment = control.segmentBytes === 0 ? length : control.segmentBytes;
+    const start = at * SLOT_BYTES;
+    let from = start;
+    do {
+      const to = Math.min(from + segment, start + length);
+      on(this.#payloads.subarray(from, to), name, control);
+      from = to;
+    } while (from < start + length);
+  }
+
+  #controlOf(at: number, bytes: number): Control {
+    if (bytes === 0) return NO_CONTROL;
+    const control = this.#controls[at] as Uint8Array;
+    const last = this.#lastControl;
+    let same = bytes === this.#lastControlBytes ? 0 : -1;
+    while (same >= 0 && same < bytes) same = control[same] === last[same] ? same + 1 : -1;
+    if (same === bytes) return this.#control;
+    last.set(control);
+    this.#lastControlBytes = bytes;
+    return (this.#control = readControl(control.subarray(0, bytes)));
   }
 }
 
-const LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+function slotsOf(memory: Uint8Array, stride: number, bytes: number): readonly Uint8Array[] {
+  return Array.from({ length: BATCH }, (_, at) => memory.subarray(at * stride, at * stride + bytes));
+}

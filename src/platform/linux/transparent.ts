@@ -11,14 +11,14 @@ import {
   SOCKADDR_BYTES,
   type RawEndpoint,
 } from "./sockaddr.ts";
+import { SendBatch } from "./send-batch.ts";
 import { setMark } from "./sockopt.ts";
+import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
 
 const SOCK_DGRAM = 2;
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
-const SO_RCVBUF = 8;
-const SO_RCVBUFFORCE = 33;
 const SO_DOMAIN = 39;
 const IP_TRANSPARENT = 19;
 const IP_RECVTOS = 13;
@@ -26,22 +26,20 @@ const IPV6_TRANSPARENT = 75;
 const IPV6_RECVTCLASS = 66;
 const IPV6_V6ONLY = 26;
 const SO_ORIGINAL_DST = 80; // the same number in both families (linux/netfilter_ipv4.h, ip6_tables.h)
-const MSG_NOSIGNAL = 0x4000;
-const MSG_DONTWAIT = 0x40;
-
-const RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
 
 const SIGNATURES = {
   bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },
   getsockname: { arguments: ["i32", "pointer", "pointer"], return: "i32" },
-  sendto: { arguments: ["i32", "pointer", "i32", "i32", "pointer", "i32"], return: "i64" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
 /** An unconnected socket at an address that is not this machine's. */
 export interface RawReplySocket {
-  /** Never waits; a datagram that the kernel does not take is lost. */
-  send(payload: Uint8Array, to: RawEndpoint): void;
+  /**
+   * Goes at the end of the turn of the event loop; a datagram that the kernel does not take then is lost. `payload` is the
+   * caller's again when it returns; `name` is a sockaddr that nobody changes, the same object for the same peer.
+   */
+  send(payload: Uint8Array, name: Uint8Array): void;
   close(): void;
 }
 
@@ -82,9 +80,10 @@ function set(libc: Libc, fd: number, level: number, option: number, what: string
 }
 
 export class TransparentSockets {
-  readonly #ffi: typeof Ffi;
   readonly #libc: Libc;
   readonly #poller: Poller;
+  readonly #receiving: ReceiveBatch;
+  readonly #sending: SendBatch;
   readonly #library;
   readonly #errno: Int32Array;
   /** Lent to the kernel for the length of a call. */
@@ -92,9 +91,10 @@ export class TransparentSockets {
   readonly #addressPointer: bigint;
 
   constructor(ffi: typeof Ffi, libc: Libc, poller: Poller) {
-    this.#ffi = ffi;
     this.#libc = libc;
     this.#poller = poller;
+    this.#receiving = new ReceiveBatch(ffi);
+    this.#sending = new SendBatch(ffi, cutsMessages(libc));
     this.#library = ffi.dlopen(null, SIGNATURES);
     this.#errno = new Int32Array(ffi.toArrayBuffer(this.#library.functions.__errno_location(), 4, false));
     this.#addressPointer = ffi.getRawPointer(this.#address);
@@ -113,7 +113,8 @@ export class TransparentSockets {
         set(libc, fd, SOL_IPV6, IPV6_ORIGDSTADDR, "IPV6_RECVORIGDSTADDR");
         set(libc, fd, SOL_IPV6, IPV6_RECVTCLASS, "IPV6_RECVTCLASS");
       }
-      this.#widen(fd);
+      widenBuffers(libc, fd);
+      joinDatagrams(libc, fd);
       this.#bind(fd, at);
       // From now on replies may be sent from the same port of other addresses. Not before: a second program that
       // listens here by mistake must fail.
@@ -137,13 +138,13 @@ export class TransparentSockets {
       libc.close(fd);
       throw error;
     }
+    const outgoing = this.#sending.open(fd);
     return {
-      send: (payload, to) => {
-        const length = encodeSockaddr(this.#address, to);
-        const flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-        this.#library.functions.sendto(fd, payload, payload.length, flags, this.#addressPointer, length);
+      send: (payload, name) => this.#sending.put(outgoing, null, payload, name),
+      close: () => {
+        this.#sending.flush(); // what was said before goes out
+        libc.close(fd);
       },
-      close: () => libc.close(fd),
     };
   }
 
@@ -160,15 +161,6 @@ export class TransparentSockets {
     }
   }
 
-  #widen(fd: number): void {
-    try {
-      set(this.#libc, fd, SOL_SOCKET, SO_RCVBUFFORCE, "SO_RCVBUFFORCE", RECEIVE_BUFFER_BYTES);
-    } catch {
-      // With CAP_NET_RAW alone: as much as net.core.rmem_max allows.
-      set(this.#libc, fd, SOL_SOCKET, SO_RCVBUF, "SO_RCVBUF", RECEIVE_BUFFER_BYTES);
-    }
-  }
-
   #bind(fd: number, to: RawEndpoint): void {
     const length = encodeSockaddr(this.#address, to);
     const result = this.#library.functions.bind(fd, this.#addressPointer, length);
@@ -182,14 +174,13 @@ export class TransparentSockets {
   }
 
   #listening(fd: number, local: RawEndpoint): RawTransparentSocket {
-    const batch = new ReceiveBatch(this.#ffi);
     let on: OnReceived | null = null;
     let watch: Watch | null = null;
     let open = true;
     // One batch a turn of the event loop: the promises of new sessions go on in between, so that what waits for their
     // decision is never more than a batch.
     const read = (): void => {
-      if (on !== null) batch.read(fd, on);
+      if (on !== null) this.#receiving.read(fd, on);
     };
     return {
       fd,

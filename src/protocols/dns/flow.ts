@@ -24,7 +24,7 @@ export class DnsFlow implements DatagramFlow {
     if (this.#running >= MAX_RUNNING) return;
     this.#running++;
     this.#dns
-      .answer(payload)
+      .answer(Buffer.from(payload)) // a copy: the payload is lent
       .then(
         (answer) => this.#on?.({ payload: answer, destination }),
         (error: unknown) => this.#log.debug(() => `[DNS] a datagram without an answer: ${messageOf(error)}`),

@@ -9,6 +9,7 @@ import { BUFFERS, type DatagramSocket, type DatagramSockets } from "#net/datagra
 import { familyOf } from "#net/ip.ts";
 import { UdpClients } from "#net/udp-clients.ts";
 import { Refusal } from "#protocols/mixed/front.ts";
+import { DatagramHeaders } from "./datagram-headers.ts";
 import * as replies from "./replies.ts";
 import * as wire from "./wire.ts";
 
@@ -38,6 +39,7 @@ export async function openAssociation(
   socket.on("error", () => {
     // An ICMP error for one datagram; the association goes on.
   });
+  const headers = new DatagramHeaders("ip");
   const clients = new UdpClients(
     MAX_SOURCES,
     (source, flow, first) => {
@@ -45,13 +47,12 @@ export async function openAssociation(
       env.accept({ network: "udp", metadata: describe(env, { ...arrival, source }, asked), flow });
     },
     (item, source) => {
-      const header = wire.encodeDatagramHeader(item.destination, "ip");
-      door.send([header, item.payload], source);
+      door.send(headers.encode(item.destination), item.payload, source.ip, source.port);
     },
   );
   const door: DatagramSocket = datagrams.take(socket, (bytes, from) => {
     if (from.ip !== arrival.source.ip) return;
-    const item = wire.decodeDatagram(bytes);
+    const item = headers.decode(bytes);
     if (item !== null) clients.deliver(from, item);
   });
   holdUntilClosed(stream, () => {

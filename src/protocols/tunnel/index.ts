@@ -63,7 +63,7 @@ function listenUdp(destination: Destination, env: InboundEnv): Promise<readonly 
       MAX_SOURCES,
       (source, flow) =>
         env.accept({ network: "udp", metadata: describe(env, { source, local }, asked), flow }),
-      (item, source) => replyThrough(socket, [item.payload], source),
+      (item, source) => replyThrough(socket, item.payload, source),
     );
     socket.on("message", (payload, from) => {
       const ip = parseIp(from.address);

@@ -14,7 +14,7 @@ export function plainFraming(peer: Destination, role: "client" | "server"): Data
       const elsewhere =
         destination.port !== peer.port || (destination.ip ?? destination.host) !== (peer.ip ?? peer.host);
       if (role === "client" && elsewhere) throw new DialError("unsupported", "plain UDP has one destination");
-      return checked(payload);
+      return Buffer.from(checked(payload)); // a copy: the stream keeps it
     },
     take(arrived) {
       return arrived.length === 0 ? null : { payload: arrived.takeSome(arrived.length), destination: peer };

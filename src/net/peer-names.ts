@@ -1,0 +1,70 @@
+/** The peers of a UDP socket: between the kernel's structures and ours. Most datagrams are of the same peer as before. */
+import type { Endpoint, Ip } from "#core/session.ts";
+import { AF_INET, decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "#platform/datagrams.ts";
+import { bytesOfIp, ipFromBytes } from "./ip.ts";
+
+/** IPv4 peers that are remembered; with one more all are forgotten. */
+const MOST_KNOWN = 4096;
+
+export class PeerNames {
+  readonly #isV6: boolean;
+  readonly #known = new Map<number, Endpoint>();
+  readonly #fromName = new Uint8Array(SOCKADDR_BYTES);
+  #from: Endpoint | null = null;
+  #to: Uint8Array | null = null;
+  #toIp: Ip | null = null;
+  #toPort = 0;
+
+  /** `isV6`: the socket is of that family, and knows an IPv4 peer by its mapped address. */
+  constructor(isV6: boolean) {
+    this.#isV6 = isV6;
+  }
+
+  /** The same object for the same peer, in most cases. Null: it is no address. */
+  endpointOf(name: Uint8Array): Endpoint | null {
+    if (this.#from !== null && sameName(name, this.#fromName)) return this.#from;
+    const isV4 = (name[0] as number) + (name[1] as number) === AF_INET;
+    const endpoint = isV4 ? this.#knownV4(name) : decode(name);
+    if (endpoint === null) return null;
+    this.#fromName.set(name);
+    return (this.#from = endpoint);
+  }
+
+  #knownV4(name: Uint8Array): Endpoint | null {
+    let key = 0;
+    for (let at = 2; at < 8; at++) key = key * 256 + (name[at] as number); // port and address: 48 bits
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const endpoint = decode(name);
+    if (this.#known.size >= MOST_KNOWN) this.#known.clear();
+    if (endpoint !== null) this.#known.set(key, endpoint);
+    return endpoint;
+  }
+
+  /** A sockaddr that is never changed; the same object for the same peer as before. */
+  nameOf(ip: Ip, port: number): Uint8Array {
+    if (this.#to !== null && port === this.#toPort && ip === this.#toIp) return this.#to;
+    const bytes = bytesOfIp(ip);
+    const address = this.#isV6 && bytes.length === 4 ? Uint8Array.of(...MAPPED, ...bytes) : bytes;
+    const name = new Uint8Array(SOCKADDR_BYTES);
+    this.#to = name.subarray(0, encodeSockaddr(name, { address, port }));
+    this.#toIp = ip;
+    this.#toPort = port;
+    return this.#to;
+  }
+}
+
+/** RFC 4291 §2.5.5.2. */
+const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+function decode(name: Uint8Array): Endpoint | null {
+  const raw = decodeSockaddr(name);
+  return raw === null ? null : { ip: ipFromBytes(raw.address), port: raw.port };
+}
+
+/** Of an IPv4 name only family, port and address count; what lies behind them is older. */
+function sameName(a: Uint8Array, b: Uint8Array): boolean {
+  const length = (a[0] as number) + (a[1] as number) === AF_INET ? 8 : SOCKADDR_BYTES;
+  for (let at = 0; at < length; at++) if (a[at] !== b[at]) return false;
+  return true;
+}

@@ -1,0 +1,53 @@
+/** What the UDP sockets of one owner share on one thread: memory for datagrams in batches. 64-bit layouts. */
+import type * as Ffi from "node:ffi";
+import { openLibc, type Libc } from "./libc.ts";
+import { ReceiveBatch } from "./receive-batch.ts";
+import { SendBatch } from "./send-batch.ts";
+import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
+import { openPoller, type Poller } from "./uv-poll.ts";
+
+const F_DUPFD_CLOEXEC = 1030;
+
+const SIGNATURES = {
+  fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
+} as const;
+
+/** Null where this runtime or this system cannot. */
+export function openDatagramBatches(runs: boolean): DatagramBatches | null {
+  const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
+  const [libc, poller] = [openLibc(), openPoller()];
+  return ffi === undefined || libc === null || poller === null
+    ? null
+    : new DatagramBatches(ffi, libc, poller, runs);
+}
+
+export class DatagramBatches {
+  readonly receive: ReceiveBatch;
+  readonly send: SendBatch;
+  readonly poller: Poller;
+  readonly #libc: Libc;
+  readonly #joins: boolean;
+  readonly #library;
+
+  constructor(ffi: typeof Ffi, libc: Libc, poller: Poller, runs: boolean) {
+    this.receive = new ReceiveBatch(ffi);
+    this.send = new SendBatch(ffi, runs && cutsMessages(libc));
+    this.#joins = runs;
+    this.poller = poller;
+    this.#libc = libc;
+    this.#library = ffi.dlopen(null, SIGNATURES);
+  }
+
+  /** A second descriptor of the same socket, which is the caller's. Throws where none is left. */
+  adopt(fd: number): number {
+    const made = this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (made < 0) throw new Error("no descriptor is left");
+    widenBuffers(this.#libc, made);
+    if (this.#joins) joinDatagrams(this.#libc, made);
+    return made;
+  }
+
+  close(fd: number): void {
+    this.#libc.close(fd);
+  }
+}

@@ -1,0 +1,132 @@
+/** What sendmmsg(2) is shown: messages, each of pieces of one memory, some to be cut into datagrams by the kernel. */
+import type * as Ffi from "node:ffi";
+import {
+  addressOf,
+  CONTROL_LENGTH_WORD,
+  CONTROL_WORD,
+  HEADER_BYTES,
+  HEADER_WORDS,
+  lowWord,
+  MSG_DONTWAIT,
+  MSG_NOSIGNAL,
+  NAME_BYTES,
+  NAME_LENGTH_WORD,
+  NAME_WORD,
+  setLong,
+  SOL_UDP,
+  UDP_SEGMENT,
+  VECTOR_COUNT_WORD,
+  VECTOR_LENGTH_WORD,
+  VECTOR_WORDS,
+  VECTORS_WORD,
+} from "./message-layout.ts";
+
+// cmsghdr: LEN(8)=18 LEVEL(4) TYPE(4), then the size of a segment (2, native) and padding to 8
+const CONTROL_BYTES = 24;
+const CONTROL_LENGTH = 18;
+const SIZE_AT = 16;
+
+const SIGNATURES = {
+  sendmmsg: { arguments: ["i32", "pointer", "u32", "i32"], return: "i32" },
+  __errno_location: { arguments: [], return: "pointer" },
+} as const;
+
+/** Lends `memory` and `names` to the kernel, which reads them during `send` only. 64-bit layouts. */
+export class SendMessages {
+  count = 0;
+  readonly #library;
+  readonly #errno: Int32Array;
+  readonly #memoryAt: number;
+  readonly #namesAt: number;
+  readonly #vectorsAt: number;
+  readonly #pointer: bigint;
+  readonly #headers: Uint32Array;
+  readonly #vectors: Uint32Array;
+  /** Of each message: the size of its segments. */
+  readonly #sizes: Uint16Array;
+  #vectorsUsed = 0;
+  /** Where the last vector ends. */
+  #end = 0;
+  /** Held for the kernel: addresses alone keep nothing alive. */
+  readonly lent: readonly Uint8Array[];
+
+  /** `names` has a slot of `NAME_BYTES` for each; there may be `most` messages of `most` pieces together. */
+  constructor(ffi: typeof Ffi, memory: Uint8Array, names: Uint8Array, most: number) {
+    this.#library = ffi.dlopen(null, SIGNATURES);
+    this.#errno = new Int32Array(ffi.toArrayBuffer(this.#library.functions.__errno_location(), 4, false));
+    this.#headers = new Uint32Array(new ArrayBuffer(most * HEADER_BYTES));
+    this.#vectors = new Uint32Array(new ArrayBuffer(most * VECTOR_WORDS * 4));
+    const controls = new Uint8Array(new ArrayBuffer(most * CONTROL_BYTES));
+    this.#sizes = new Uint16Array(controls.buffer);
+    this.lent = [memory, names, controls];
+    [this.#memoryAt, this.#namesAt] = [addressOf(ffi, memory), addressOf(ffi, names)];
+    this.#vectorsAt = addressOf(ffi, this.#vectors);
+    this.#pointer = ffi.getRawPointer(this.#headers);
+    const controlsAt = addressOf(ffi, controls);
+    const words = new Uint32Array(controls.buffer);
+    for (let at = 0; at < most; at++) {
+      setLong(this.#headers, at * HEADER_WORDS + CONTROL_WORD, controlsAt + at * CONTROL_BYTES);
+      const word = (at * CONTROL_BYTES) / 4;
+      setLong(words, word, CONTROL_LENGTH);
+      words[word + 2] = SOL_UDP;
+      words[word + 3] = UDP_SEGMENT;
+    }
+  }
+
+  clear(): void {
+    this.count = 0;
+    this.#vectorsUsed = 0;
+  }
+
+  /** Begins a message to the name in a slot; its first piece comes with it. */
+  begin(slot: number, nameBytes: number, start: number, bytes: number): void {
+    const header = this.count++ * HEADER_WORDS;
+    const headers = this.#headers;
+    setLong(headers, header + NAME_WORD, this.#namesAt + slot * NAME_BYTES);
+    headers[header + NAME_LENGTH_WORD] = nameBytes;
+    setLong(headers, header + VECTORS_WORD, this.#vectorsAt + this.#vectorsUsed * VECTOR_WORDS * 4);
+    setLong(headers, header + VECTOR_COUNT_WORD, 0);
+    setLong(headers, header + CONTROL_LENGTH_WORD, 0);
+    this.#vector(header, start, bytes);
+  }
+
+  /** One more piece of the message that was begun last. */
+  append(start: number, bytes: number): void {
+    if (start !== this.#end) return this.#vector((this.count - 1) * HEADER_WORDS, start, bytes);
+    const vector = (this.#vectorsUsed - 1) * VECTOR_WORDS;
+    setLong(
+      this.#vectors,
+      vector + VECTOR_LENGTH_WORD,
+      lowWord(this.#vectors, vector + VECTOR_LENGTH_WORD) + bytes,
+    );
+    this.#end += bytes;
+  }
+
+  /** The kernel shall cut the message that was begun last into pieces of so many bytes. */
+  cut(bytes: number): void {
+    const at = this.count - 1;
+    setLong(this.#headers, at * HEADER_WORDS + CONTROL_LENGTH_WORD, CONTROL_BYTES);
+    this.#sizes[(at * CONTROL_BYTES + SIZE_AT) / 2] = bytes;
+  }
+
+  isCut(at: number): boolean {
+    return lowWord(this.#headers, at * HEADER_WORDS + CONTROL_LENGTH_WORD) !== 0;
+  }
+
+  /** Sends messages from that one on and answers with how many went, or with the errno of its first as a negative. */
+  send(fd: number, from: number): number {
+    const pointer = from === 0 ? this.#pointer : this.#pointer + BigInt(from * HEADER_BYTES);
+    const flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    const sent = this.#library.functions.sendmmsg(fd, pointer, this.count - from, flags);
+    return sent > 0 ? sent : -(this.#errno[0] as number);
+  }
+
+  #vector(header: number, start: number, bytes: number): void {
+    const vector = this.#vectorsUsed++ * VECTOR_WORDS;
+    setLong(this.#vectors, vector, this.#memoryAt + start);
+    setLong(this.#vectors, vector + VECTOR_LENGTH_WORD, bytes);
+    const count = lowWord(this.#headers, header + VECTOR_COUNT_WORD) + 1;
+    setLong(this.#headers, header + VECTOR_COUNT_WORD, count);
+    this.#end = start + bytes;
+  }
+}
