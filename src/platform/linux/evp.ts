@@ -22,19 +22,18 @@ const SIGNATURES = {
   ERR_clear_error: { arguments: [], return: "void" },
 } as const;
 
+export const TAG_BYTES = 16;
 const EVP_CTRL_AEAD_GET_TAG = 0x10;
 const EVP_CTRL_AEAD_SET_TAG = 0x11;
 const SEAL = 1;
 const OPEN = 0;
 const NULL = 0n;
 
-const TAG_BYTES = 16;
 const NONCE_BYTES = 12;
-// Scratch: NONCE(12) UNUSED(4) TAG(16) LENGTH(4, what the library says it wrote) UNUSED(12) END(16, written by no AEAD)
-const TAG_AT = 16;
-const LENGTH_AT = 32;
-const END_AT = 48;
-const SCRATCH_BYTES = 64;
+// Scratch: NONCE(12) UNUSED(4) LENGTH(4, what the library says it wrote) UNUSED(12) END(16, written by no AEAD)
+const LENGTH_AT = 16;
+const END_AT = 32;
+const SCRATCH_BYTES = 48;
 const NOTHING = new Uint8Array(0);
 
 type Functions = ReturnType<typeof Ffi.dlopen<typeof SIGNATURES>>["functions"];
@@ -46,8 +45,8 @@ const KEY_BYTES: Readonly<Record<EvpName, number>> = {
   "chacha20-poly1305": 32,
 };
 
-/** Addresses of EVP_CIPHER_CTX; 0: not made yet. Apart from their owner, so that they can be freed when it is gone. */
-interface Contexts {
+/** Addresses of EVP_CIPHER_CTX; 0: there is none. Apart from their owner, so that they can be freed when it is gone. */
+export interface Contexts {
   sealing: bigint;
   opening: bigint;
 }
@@ -57,10 +56,12 @@ export class Evp {
   readonly #library;
   readonly #functions: Functions;
   readonly #scratch = new Uint8Array(new ArrayBuffer(SCRATCH_BYTES));
+  readonly #counter = new DataView(this.#scratch.buffer);
+  /** Memory whose addresses were given out, for as long as the thread lives. */
+  readonly #pinned: Uint8Array[] = [];
   /** Where the library is to look while a call runs, and not longer: an address alone keeps no memory. */
   readonly #lent: [Uint8Array, Uint8Array] = [NOTHING, NOTHING];
   readonly #nonce: bigint;
-  readonly #tag: bigint;
   readonly #length: bigint;
   readonly #end: bigint;
   /** For conversations that end before anybody owns them. */
@@ -83,7 +84,6 @@ export class Evp {
     this.#functions = this.#library.functions;
     const start = ffi.getRawPointer(this.#scratch);
     this.#nonce = start;
-    this.#tag = start + BigInt(TAG_AT);
     this.#length = start + BigInt(LENGTH_AT);
     this.#end = start + BigInt(END_AT);
   }
@@ -115,14 +115,18 @@ export class Evp {
     this.#forgotten.unregister(contexts);
   }
 
+  /** Of memory that stays where it is and is never given back. */
+  pin(memory: Uint8Array): bigint {
+    this.#pinned.push(memory);
+    return this.#ffi.getRawPointer(memory);
+  }
+
   seal(context: bigint, out: Uint8Array, at: number, plain: Uint8Array): number {
     const end = at + plain.length;
     if (!(at >= 0 && end + TAG_BYTES <= out.length)) throw new RangeError("no room for the sealed bytes");
-    if (!this.#pass(context, out, at, plain, plain.length)) throw this.#broken();
-    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, this.#tag) !== 1)
-      throw this.#broken();
-    for (let index = 0; index < TAG_BYTES; index++)
-      out[end + index] = this.#scratch[TAG_AT + index] as number;
+    const to = this.#lend(0, out) + BigInt(at);
+    this.sealAt(context, to, plain.length === 0 ? NULL : this.#lend(1, plain), plain.length);
+    this.#lent[0] = this.#lent[1] = NOTHING;
     return end + TAG_BYTES;
   }
 
@@ -130,37 +134,64 @@ export class Evp {
     const size = sealed.length - TAG_BYTES;
     if (size < 0) return -1;
     if (!(at >= 0 && at + size <= out.length)) throw new RangeError("no room for the opened bytes");
-    for (let index = 0; index < TAG_BYTES; index++)
-      this.#scratch[TAG_AT + index] = sealed[size + index] as number;
-    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, TAG_BYTES, this.#tag) !== 1)
-      throw this.#broken();
-    if (this.#pass(context, out, at, sealed, size)) return at + size;
-    this.#functions.ERR_clear_error(); // or a later call of node:crypto would find it
+    const to = size === 0 ? NULL : this.#lend(0, out) + BigInt(at);
+    const isAuthentic = this.openAt(context, to, this.#lend(1, sealed), size);
+    this.#lent[0] = this.#lent[1] = NOTHING;
+    if (isAuthentic) return at + size;
     out.fill(0, at, at + size); // nobody may see what was not authentic
     return -1;
+  }
+
+  #lend(which: 0 | 1, memory: Uint8Array): bigint {
+    this.#lent[which] = memory;
+    return this.#ffi.getRawPointer(memory);
   }
 
   /** Gives the nonce, and what is authenticated only. */
   begin(context: bigint, nonce: Uint8Array, aad: Uint8Array | undefined): void {
     if (nonce.length !== NONCE_BYTES) throw new RangeError(`a nonce of ${nonce.length} bytes`);
     for (let index = 0; index < NONCE_BYTES; index++) this.#scratch[index] = nonce[index] as number;
-    const { EVP_CipherInit_ex, EVP_CipherUpdate } = this.#functions;
-    if (EVP_CipherInit_ex(context, NULL, NULL, NULL, this.#nonce, -1) !== 1) throw this.#broken();
+    this.#takeNonce(context);
     if (aad === undefined || aad.length === 0) return;
-    if (EVP_CipherUpdate(context, NULL, this.#length, aad, aad.length) !== 1) throw this.#broken();
+    if (this.#functions.EVP_CipherUpdate(context, NULL, this.#length, aad, aad.length) !== 1)
+      throw this.#broken();
+  }
+
+  /** The nonce is this number in little endian. */
+  beginCounted(context: bigint, count: number): void {
+    this.#counter.setUint32(0, count % 2 ** 32, true);
+    this.#counter.setUint32(4, Math.floor(count / 2 ** 32), true);
+    this.#counter.setUint32(8, 0, true);
+    this.#takeNonce(context);
+  }
+
+  #takeNonce(context: bigint): void {
+    if (this.#functions.EVP_CipherInit_ex(context, NULL, NULL, NULL, this.#nonce, -1) !== 1)
+      throw this.#broken();
+  }
+
+  /** From address to address, which may not overlap; the tag goes behind the sealed bytes. */
+  sealAt(context: bigint, to: bigint, from: bigint, size: number): void {
+    if (!this.#pass(context, to, from, size)) throw this.#broken();
+    const tag = to + BigInt(size);
+    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, tag) !== 1)
+      throw this.#broken();
+  }
+
+  /** Likewise, with the tag behind the `size` sealed bytes. False: it is wrong, and what was written is not authentic. */
+  openAt(context: bigint, to: bigint, from: bigint, size: number): boolean {
+    const tag = from + BigInt(size);
+    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, TAG_BYTES, tag) !== 1)
+      throw this.#broken();
+    if (this.#pass(context, to, from, size)) return true;
+    this.#functions.ERR_clear_error(); // or a later call of node:crypto would find it
+    return false;
   }
 
   /** All bytes at once. False: the library refuses them, which for an opening context means the tag. */
-  #pass(context: bigint, out: Uint8Array, at: number, from: Uint8Array, size: number): boolean {
+  #pass(context: bigint, to: bigint, from: bigint, size: number): boolean {
     const { EVP_CipherUpdate, EVP_CipherFinal_ex } = this.#functions;
-    if (size > 0) {
-      this.#lent[0] = out;
-      this.#lent[1] = from;
-      const to = this.#ffi.getRawPointer(out) + BigInt(at);
-      const done = EVP_CipherUpdate(context, to, this.#length, this.#ffi.getRawPointer(from), size);
-      this.#lent[0] = this.#lent[1] = NOTHING;
-      if (done !== 1) return false;
-    }
+    if (size > 0 && EVP_CipherUpdate(context, to, this.#length, from, size) !== 1) return false;
     return EVP_CipherFinal_ex(context, this.#end, this.#length) === 1;
   }
 
@@ -199,6 +230,14 @@ export class EvpAead implements Disposable {
   #open(direction: number): bigint {
     if (this.#key === null) throw new Error("the cipher was closed");
     return this.#evp.openContext(this.#name, this.#key, direction);
+  }
+
+  /** The context of that direction is the caller's; the cipher is closed. */
+  giveAway(direction: "sealing" | "opening"): bigint {
+    const context = this.contexts[direction];
+    this.contexts[direction] = NULL;
+    this[Symbol.dispose]();
+    return context;
   }
 
   [Symbol.dispose](): void {
