@@ -2,6 +2,12 @@ import type { Socket as UdpSocket } from "node:dgram";
 import type { Socket } from "node:net";
 import type { Datagram, Endpoint } from "./session.ts";
 
+/**
+ * Emitted by an accepted socket that was destroyed because somebody goes on with its descriptor: with the stream that is
+ * to be destroyed in its place, at the end of the program.
+ */
+export const REPLACED = "replaced";
+
 /** A kernel TCP socket. Named here so that `core` says which concrete class the fast path can take over. */
 export type StreamSocket = Socket;
 /** A kernel UDP socket. */

@@ -1,16 +1,23 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
+import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { PlainPort } from "./plain-port.ts";
-import { PLAIN, type Port } from "./port.ts";
+import { PLAIN, PORT_WORDS, TLS, type Port } from "./port.ts";
 import type { SharedTable } from "./shared-table.ts";
+import { TlsPort } from "./tls-port.ts";
 
 /** Makes the ports of one relay thread from what the main thread wrote of them. */
 export class Ports {
   readonly #table: SharedTable;
   readonly #letters: MessagePort;
+  readonly #buffer: Uint8Array;
+  /** Opened with the first port that needs it; null where it cannot be had. */
+  #ssl: Ssl | null | undefined;
 
-  constructor(table: SharedTable, letters: MessagePort) {
+  /** `buffer` is the thread's. */
+  constructor(table: SharedTable, letters: MessagePort, buffer: Uint8Array) {
     this.#table = table;
     this.#letters = letters;
+    this.#buffer = buffer;
   }
 
   /** `place` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had. */
@@ -19,7 +26,18 @@ export class Ports {
     const fd = descriptors[place] as number;
     const kind = kinds[place] as number;
     this.#letter(place);
-    return kind === PLAIN ? new PlainPort(fd) : null;
+    if (kind === PLAIN) return new PlainPort(fd);
+    return kind === TLS ? this.#openTls(place, fd) : null;
+  }
+
+  #openTls(place: number, fd: number): Port | null {
+    if (this.#ssl === undefined) this.#ssl = openSsl(this.#buffer);
+    const address = BigInt(this.#word(place, 0));
+    return this.#ssl === null ? null : new TlsPort(this.#ssl, address, fd);
+  }
+
+  #word(place: number, at: number): number {
+    return this.#table.portWords[place * PORT_WORDS + at] as number;
   }
 
   #letter(place: number): Uint8Array | null {

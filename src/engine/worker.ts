@@ -21,7 +21,7 @@ const accepts = openAcceptCalls();
 if (calls === null || accepts === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
 const table = new SharedTable(memory);
-const ports = new Ports(table, letters);
+const ports = new Ports(table, letters, calls.buffer);
 const front = new FrontTable(frontMemory);
 const tell = (): void => port.postMessage("news");
 const loop = new Loop({ calls, accepts, table, front, pipes, ports, tell });

@@ -97,12 +97,7 @@ export async function chooseSecurityServer(
   const server = await openTlsServer(options, place.files, place.log);
   return {
     kind: "tls",
-    async accept(stream) {
-      const pump = place.bypassable() ? openRecordPump(stream) : null;
-      const accepted = await server.accept(pump?.wire ?? stream);
-      const bypass = accepted.stream.getProtocol() === "TLSv1.3" ? pump : null;
-      return { ...accepted, bypass };
-    },
+    accept: (stream) => server.accept(stream, { bypassable: place.bypassable() }),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
 }

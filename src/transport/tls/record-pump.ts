@@ -23,6 +23,8 @@ export interface Bypass {
   /** Stops and starts the flow from below, before and after `leaveRead`. */
   hold(): void;
   release(): void;
+  /** What lies below, once both directions have left TLS and nothing of it is kept here; else null. */
+  readonly below: Duplex | null;
   /** Closes the connection below. */
   destroy(error?: Error): void;
 }
@@ -74,6 +76,11 @@ class Pump implements RecordPump {
   leaveWrite(): Duplex {
     this.wire.left = true;
     return this.#below;
+  }
+
+  get below(): Duplex | null {
+    const left = this.#sink !== null && this.wire.left && this.#queue.length === 0 && !this.#held;
+    return left ? this.#below : null;
   }
 
   hold(): void {

@@ -1,11 +1,13 @@
 import type { Duplex } from "node:stream";
-import type { SecureContext } from "node:tls";
-import { createSecureContext, TLSSocket } from "node:tls";
-import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
+import { AuthError, ConfigError, ProtocolError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import { isPemText } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
+import { nativeTls, type NativeTls } from "#platform/tls.ts";
 import type { ClientAuthType, TlsServerFields } from "./fields.ts";
+import { openLiveContexts } from "./live-contexts.ts";
+import { canGoNative, shakeNatively } from "./native-server.ts";
+import { nodeAcceptor } from "./node-server.ts";
+import type { Bypass } from "./record-pump.ts";
 
 /** A peer that has not finished its handshake by then is closed. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
@@ -21,11 +23,19 @@ export interface TlsServerOptions {
 }
 
 export interface TlsAccepted {
-  readonly stream: TLSSocket;
+  readonly stream: Duplex;
   /** What both sides agreed on; null where the client offered nothing. */
   readonly alpn: string | null;
   /** The name in the client's SNI, lower case; null where there was none. */
   readonly serverName: string | null;
+  /** The way round TLS; null where it was not asked for or cannot be had. */
+  readonly bypass: Bypass | null;
+}
+
+export interface AcceptOptions {
+  readonly signal?: AbortSignal;
+  /** The protocol inside may leave TLS behind. */
+  readonly bypassable?: boolean;
 }
 
 /** Accepting side of TLS. Disposing it ends the watching of its files; accepted streams go on. */
@@ -34,7 +44,7 @@ export interface TlsServer extends Disposable {
    * Speaks TLS through a stream and owns it from here. Throws `ProtocolError` or `AuthError`, and destroys the stream,
    * where the handshake fails, takes over 30 s, or the client does not show the certificate that is asked for.
    */
-  accept(stream: Duplex, signal?: AbortSignal): Promise<TlsAccepted>;
+  accept(stream: Duplex, options?: AcceptOptions): Promise<TlsAccepted>;
 }
 
 /**
@@ -72,128 +82,87 @@ export function readTlsServer(
 const VERIFYING: ReadonlySet<string> = new Set(["verify-if-given", "require-and-verify"]);
 const REQUIRING: ReadonlySet<string> = new Set(["require-any", "require-and-verify"]);
 
-/** Throws `ConfigError` where certificate and key cannot be read or do not fit. */
+/**
+ * Throws `ConfigError` where certificate and key cannot be read or do not fit. `native` null: by `node:tls` alone, which
+ * also takes what is no kernel socket, or has been read from.
+ */
 export async function openTlsServer(
   options: TlsServerOptions,
   files: SafeFiles,
   log: Log,
+  native: NativeTls | null = nativeTls(),
 ): Promise<TlsServer> {
-  const live = await openLiveContext(options, files, log);
-  const tlsOptions = {
-    isServer: true,
-    ...(options.alpn.length === 0 ? {} : { ALPNProtocols: [...options.alpn] }),
-    requestCert: options.clientAuthType !== "",
-    rejectUnauthorized: false, // checked after the handshake, so that the client gets an orderly end
-  };
+  const live = await openLiveContexts(options, { files, log, native });
+  const byNode = nodeAcceptor(options);
   return {
-    accept: (stream, signal) =>
-      handshake(
-        stream,
-        new TLSSocket(stream, { ...tlsOptions, secureContext: live.current() }),
-        options,
-        signal,
-      ),
+    async accept(stream, { signal, bypassable = false } = {}) {
+      const { node, ssl } = live.current();
+      const shaking =
+        native !== null && ssl !== null && canGoNative(stream)
+          ? shakeNatively(stream, { native, context: ssl, exact: bypassable })
+          : byNode(stream, node, bypassable);
+      return finishHandshake(shaking, options.clientAuthType, signal);
+    },
     [Symbol.dispose]: () => live[Symbol.dispose](),
   };
 }
 
-function handshake(
-  stream: Duplex,
-  socket: TLSSocket,
-  options: TlsServerOptions,
-  signal?: AbortSignal,
+/** A handshake that is under way: `stream` emits `secure` when it is done. */
+export interface Shaking {
+  readonly stream: Duplex;
+  /** What to destroy with it. */
+  readonly below: Duplex;
+  /** Asked for once it is done. */
+  facts(): HandshakeFacts;
+}
+
+export interface HandshakeFacts extends Omit<TlsAccepted, "stream"> {
+  /** Did the client show a certificate, and why does the library refuse it? */
+  readonly client: { readonly given: boolean; readonly refusal: string | null };
+}
+
+function finishHandshake(
+  { stream, below, facts }: Shaking,
+  clientAuthType: ClientAuthType,
+  signal: AbortSignal | undefined,
 ): Promise<TlsAccepted> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
-      () => settle(new ProtocolError("no TLS handshake within 30 s")),
+      () => fail(new ProtocolError("no TLS handshake within 30 s")),
       HANDSHAKE_TIMEOUT_MS,
     );
-    const settle = (failure: Error | null) => {
+    const stop = () => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
-      socket.off("error", onError).off("close", onClose).off("end", onClose).off("secure", onSecure);
-      if (failure === null)
-        return resolve({ stream: socket, alpn: socket.alpnProtocol || null, serverName: sniOf(socket) });
-      socket.on("error", () => {}); // a second fault of a handshake that already failed
-      socket.destroy();
+      stream.off("error", onError).off("close", onClose).off("end", onClose).off("secure", onSecure);
+    };
+    const fail = (failure: Error) => {
+      stop();
+      stream.on("error", () => {}); // a second fault of a handshake that already failed
       stream.destroy();
+      below.destroy();
       reject(failure);
     };
-    const onError = (cause: Error) => settle(new ProtocolError(`TLS handshake: ${cause.message}`, { cause }));
+    const onError = (cause: Error) => fail(new ProtocolError(`TLS handshake: ${cause.message}`, { cause }));
     const onClose = () =>
-      settle(new ProtocolError("the client closed the connection during the TLS handshake"));
-    const onAbort = () => settle(new ProtocolError("aborted during the TLS handshake"));
+      fail(new ProtocolError("the client closed the connection during the TLS handshake"));
+    const onAbort = () => fail(new ProtocolError("aborted during the TLS handshake"));
     const onSecure = () => {
-      // Only `tls.Server` clears this, and HTTP/2 waits for it.
-      (socket as TLSSocket & { secureConnecting: boolean }).secureConnecting = false;
-      settle(refusal(socket, options.clientAuthType));
+      const { client, ...accepted } = facts();
+      const refused = refusal(client, clientAuthType);
+      if (refused !== null) return fail(refused);
+      stop();
+      resolve({ ...accepted, stream });
     };
     signal?.addEventListener("abort", onAbort, { once: true });
-    socket.on("error", onError).on("close", onClose).on("end", onClose).on("secure", onSecure);
-    stream.on("error", (error) => socket.destroy(error));
+    stream.on("error", onError).on("close", onClose).on("end", onClose).on("secure", onSecure);
     if (signal?.aborted === true) onAbort();
   });
 }
 
-function sniOf(socket: TLSSocket): string | null {
-  const { servername } = socket as TLSSocket & { servername?: string | false | null };
-  return typeof servername === "string" && servername !== "" ? servername.toLowerCase() : null;
-}
-
-/** What the library knows of the client's certificate. Only `tls.Server` reads it into `authorized`, so it is read here. */
-function verifyError(socket: TLSSocket): Error | null {
-  const { ssl } = socket as TLSSocket & { ssl?: { verifyError?(): Error | null | undefined } };
-  if (typeof ssl?.verifyError !== "function") return new Error("the runtime does not tell"); // closed, not open
-  return ssl.verifyError() ?? null;
-}
-
-function refusal(socket: TLSSocket, type: ClientAuthType): Error | null {
+function refusal({ given, refusal: why }: HandshakeFacts["client"], type: ClientAuthType): Error | null {
   if (type === "" || type === "request") return null;
-  const given = socket.getPeerX509Certificate() !== undefined;
   if (!given) return REQUIRING.has(type) ? new AuthError("the client showed no certificate") : null;
-  if (!VERIFYING.has(type)) return null;
-  const error = verifyError(socket);
-  return error === null ? null : new AuthError(`the client's certificate is refused: ${error.message}`);
-}
-
-interface LiveContext extends Disposable {
-  current(): SecureContext;
-}
-
-/** Keeps one context and replaces it when a file changes. Half a change (a new key, the old certificate) keeps the old. */
-async function openLiveContext(options: TlsServerOptions, files: SafeFiles, log: Log): Promise<LiveContext> {
-  const texts = {
-    cert: await files.readPem(options.certificate),
-    key: await files.readPem(options.privateKey),
-    ...(options.clientAuthCert === null ? {} : { ca: await files.readPem(options.clientAuthCert) }),
-  };
-  const make = () => createSecureContext({ ...texts, minVersion: options.minVersion ?? "TLSv1.2" });
-  let context: SecureContext;
-  try {
-    context = make();
-  } catch (cause) {
-    throw new ConfigError(`certificate and private-key cannot be used: ${messageOf(cause)}`, { cause });
-  }
-  const watch = (source: string | null, part: keyof typeof texts): Disposable[] => {
-    if (source === null || isPemText(source)) return [];
-    const onChange = (pem: string) => {
-      texts[part] = pem;
-      try {
-        context = make();
-        log.info(`${source}: changed, used for new connections`);
-      } catch (error) {
-        log.warning(`${source}: changed, but certificate and key do not fit (yet): ${messageOf(error)}`);
-      }
-    };
-    return [files.watchPem(source, onChange)];
-  };
-  const watches = [
-    ...watch(options.certificate, "cert"),
-    ...watch(options.privateKey, "key"),
-    ...watch(options.clientAuthCert, "ca"),
-  ];
-  return {
-    current: () => context,
-    [Symbol.dispose]: () => watches.forEach((one) => one[Symbol.dispose]()),
-  };
+  if (!VERIFYING.has(type) || why === null) return null;
+  return new AuthError(`the client's certificate is refused: ${why}`);
 }

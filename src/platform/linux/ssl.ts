@@ -1,0 +1,195 @@
+/**
+ * Conversations of the libssl inside the Node binary (OpenSSL 3, SSL_read(3), SSL_write(3)) on descriptors that do not
+ * block. An SSL object belongs to nobody's thread, but to one at a time: it may pass from the main thread to a relay
+ * thread with its descriptor. Answers are counts, or errnos as negative numbers as in relay-calls.ts. The library's queue
+ * of errors is left empty by every call that failed: node:crypto reads the same one.
+ */
+import type * as Ffi from "node:ffi";
+import { EAGAIN, EINTR } from "./relay-calls.ts";
+
+const SIGNATURES = {
+  SSL_new: { arguments: ["pointer"], return: "pointer" },
+  SSL_free: { arguments: ["pointer"], return: "void" },
+  SSL_set_fd: { arguments: ["pointer", "i32"], return: "i32" },
+  SSL_set_accept_state: { arguments: ["pointer"], return: "void" },
+  SSL_set_read_ahead: { arguments: ["pointer", "i32"], return: "void" },
+  SSL_do_handshake: { arguments: ["pointer"], return: "i32" },
+  SSL_read: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
+  SSL_peek: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
+  SSL_write: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
+  SSL_pending: { arguments: ["pointer"], return: "i32" },
+  SSL_shutdown: { arguments: ["pointer"], return: "i32" },
+  SSL_get_error: { arguments: ["pointer", "i32"], return: "i32" },
+  ERR_clear_error: { arguments: [], return: "void" },
+  ERR_peek_error: { arguments: [], return: "u64" },
+  ERR_reason_error_string: { arguments: ["u64"], return: "pointer" },
+  __errno_location: { arguments: [], return: "pointer" },
+} as const;
+
+const SSL_ERROR_WANT_READ = 2;
+const SSL_ERROR_WANT_WRITE = 3;
+const SSL_ERROR_ZERO_RETURN = 6;
+
+/** There may be more to read. */
+export const FULL = 1;
+/** The peer said that no more follows. */
+export const ENDED = -10_000;
+/** Reading must wait until the socket takes bytes: an answer to a key update is on its way. No errno. */
+export const BLOCKED_BY_WRITE = -10_011;
+/** The conversation cannot go on: a fault of the peer, or of the connection. The errno EPROTO. */
+export const BROKEN = -71;
+
+/** The most that one record carries (RFC 8446 §5.1). */
+export const RECORD_BYTES = 16_384;
+
+/** Of the thread that made it. Null where this runtime has no FFI, or its libssl hides what is needed. */
+export function openSsl(buffer: Uint8Array): Ssl | null {
+  const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
+  if (ffi === undefined) return null;
+  try {
+    return new Ssl(ffi, buffer);
+  } catch {
+    return null; // a runtime linked without these names: node:tls is there
+  }
+}
+
+export class Ssl {
+  /** What `read` fills and `write` empties, from its start. */
+  readonly buffer: Uint8Array;
+  /** Why the last `read` gave no more: `FULL`, EAGAIN, EINTR, `BLOCKED_BY_WRITE`, `BROKEN`, or `ENDED`. */
+  outcome = FULL;
+  readonly #ffi: typeof Ffi;
+  readonly #library;
+  readonly #functions;
+  readonly #start: bigint;
+  readonly #errno: Int32Array;
+
+  /** Keeps the buffer, which must never be detached. */
+  constructor(ffi: typeof Ffi, buffer: Uint8Array) {
+    this.#ffi = ffi;
+    this.#library = ffi.dlopen(null, SIGNATURES);
+    this.#functions = this.#library.functions;
+    this.buffer = buffer;
+    this.#start = ffi.getRawPointer(buffer);
+    this.#errno = new Int32Array(ffi.toArrayBuffer(this.#functions.__errno_location(), 4, false));
+  }
+
+  /** The accepting side on a socket. Zero: the library has no memory. `readAhead`: it may read more than one record. */
+  accept(context: bigint, fd: number, readAhead: boolean): bigint {
+    const { SSL_new, SSL_set_fd, SSL_set_accept_state, SSL_set_read_ahead, SSL_free } = this.#functions;
+    const ssl = SSL_new(context);
+    if (ssl === 0n) return this.#forget(0n);
+    if (SSL_set_fd(ssl, fd) !== 1) {
+      SSL_free(ssl);
+      return this.#forget(0n);
+    }
+    SSL_set_accept_state(ssl);
+    SSL_set_read_ahead(ssl, readAhead ? 1 : 0);
+    return ssl;
+  }
+
+  /** From now on whatever the socket has may be read, and kept. */
+  readAhead(ssl: bigint): void {
+    this.#functions.SSL_set_read_ahead(ssl, 1);
+  }
+
+  /** The object is nobody's any more; the descriptor stays open. */
+  free(ssl: bigint): void {
+    this.#functions.SSL_free(ssl);
+    this.#functions.ERR_clear_error();
+  }
+
+  /** 1: done. EAGAIN, `BLOCKED_BY_WRITE`; or why it failed, as text. */
+  handshake(ssl: bigint): number | string {
+    this.#functions.ERR_clear_error();
+    const done = this.#functions.SSL_do_handshake(ssl);
+    if (done === 1) return 1;
+    const error = this.#functions.SSL_get_error(ssl, done);
+    if (error === SSL_ERROR_WANT_READ) return EAGAIN;
+    if (error === SSL_ERROR_WANT_WRITE) return BLOCKED_BY_WRITE;
+    return this.#reason();
+  }
+
+  /** Up to `size` plain bytes to the start of the buffer; `outcome` says what stopped it. 0: there are none. */
+  read(ssl: bigint, size: number): number {
+    let total = 0;
+    this.outcome = FULL;
+    while (total < size) {
+      this.#errno[0] = 0;
+      const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(total), size - total);
+      if (bytes <= 0) {
+        this.outcome = this.#outcomeOf(ssl, bytes);
+        break;
+      }
+      total += bytes;
+    }
+    return total;
+  }
+
+  /** The same, and nothing beyond one record; the next one is still in the socket where nothing was read ahead. */
+  readRecord(ssl: bigint): number {
+    this.outcome = FULL;
+    this.#errno[0] = 0;
+    const bytes = this.#functions.SSL_read(ssl, this.#start, RECORD_BYTES);
+    if (bytes > 0) return bytes;
+    this.outcome = this.#outcomeOf(ssl, bytes);
+    return 0;
+  }
+
+  /** Takes plain bytes from the start of the buffer: how many, or why none. What was not taken must come again, as it was. */
+  write(ssl: bigint, size: number): number {
+    let total = 0;
+    while (total < size) {
+      const piece = Math.min(RECORD_BYTES, size - total);
+      const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(total), piece);
+      if (bytes <= 0) {
+        const why = this.#outcomeOf(ssl, bytes);
+        if (total > 0) break;
+        return why === BLOCKED_BY_WRITE || why === EINTR ? EAGAIN : why === ENDED ? BROKEN : why;
+      }
+      total += bytes;
+    }
+    return total;
+  }
+
+  /** Plain bytes of the record that is under way; opens the next one where none is. 0: the end. */
+  available(ssl: bigint): number {
+    const { SSL_pending, SSL_peek } = this.#functions;
+    const bytes = SSL_pending(ssl);
+    if (bytes > 0) return bytes;
+    this.#errno[0] = 0;
+    const next = SSL_peek(ssl, this.#start, 1);
+    if (next > 0) return SSL_pending(ssl);
+    const why = this.#outcomeOf(ssl, next);
+    return why === ENDED ? 0 : why;
+  }
+
+  /** Says that no more follows (close_notify). 0: said; EAGAIN; `BROKEN`. */
+  shutdown(ssl: bigint): number {
+    const answer = this.#functions.SSL_shutdown(ssl);
+    if (answer >= 0) return 0;
+    return this.#functions.SSL_get_error(ssl, answer) === SSL_ERROR_WANT_WRITE
+      ? EAGAIN
+      : this.#forget(BROKEN);
+  }
+
+  #outcomeOf(ssl: bigint, answer: number): number {
+    const error = this.#functions.SSL_get_error(ssl, answer);
+    // It says so, too, where it has only taken what is no data: then the socket was not asked in vain.
+    if (error === SSL_ERROR_WANT_READ) return this.#errno[0] === -EAGAIN ? EAGAIN : EINTR;
+    if (error === SSL_ERROR_WANT_WRITE) return BLOCKED_BY_WRITE;
+    return this.#forget(error === SSL_ERROR_ZERO_RETURN ? ENDED : BROKEN);
+  }
+
+  #forget<Answer>(answer: Answer): Answer {
+    this.#functions.ERR_clear_error();
+    return answer;
+  }
+
+  #reason(): string {
+    const code = this.#functions.ERR_peek_error();
+    const text = this.#functions.ERR_reason_error_string(code);
+    const reason = text === 0n ? null : this.#ffi.toString(text);
+    return this.#forget(reason ?? "the connection ended");
+  }
+}

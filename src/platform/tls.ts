@@ -1,0 +1,39 @@
+/** The door to the runtime's own libssl on raw descriptors, which costs less than `node:tls` over streams. */
+import { openRelayCalls, type RelayCalls } from "./linux/relay-calls.ts";
+import { openSsl, type Ssl } from "./linux/ssl.ts";
+import { SslContexts } from "./linux/ssl-context.ts";
+import { openPoller, type Poller } from "./linux/uv-poll.ts";
+
+export { EAGAIN, EINTR } from "./linux/relay-calls.ts";
+export { BLOCKED_BY_WRITE, ENDED, FULL } from "./linux/ssl.ts";
+export type { SslContext } from "./linux/ssl-context.ts";
+export { UV_READABLE, UV_WRITABLE, type ReadinessWatch } from "./linux/uv-poll.ts";
+
+/** All of one thread; `ssl` works on the buffer of `calls`. */
+export interface NativeTls {
+  readonly calls: RelayCalls;
+  readonly ssl: Ssl;
+  readonly contexts: SslContexts;
+  readonly poller: Poller;
+}
+
+interface Door {
+  native?: NativeTls | null;
+}
+/** Of this thread. It is a constant that is worked out when somebody asks first. */
+const door: Door = {};
+
+/** Null where this system or runtime cannot: `node:tls` is there. */
+export function nativeTls(): NativeTls | null {
+  if (door.native === undefined) door.native = open();
+  return door.native;
+}
+
+function open(): NativeTls | null {
+  const calls = openRelayCalls();
+  const ssl = calls === null ? null : openSsl(calls.buffer);
+  const contexts = SslContexts.open();
+  const poller = openPoller();
+  if (calls === null || ssl === null || contexts === null || poller === null) return null;
+  return { calls, ssl, contexts, poller };
+}

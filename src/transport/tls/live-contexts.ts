@@ -1,0 +1,94 @@
+/** Certificates and keys in force, from files that may change. */
+import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import { isPemText, type SafeFiles } from "#core/files.ts";
+import type { Log } from "#core/log.ts";
+import type { NativeTls, SslContext } from "#platform/tls.ts";
+import type { TlsServerOptions } from "./server.ts";
+
+export interface Contexts {
+  readonly node: SecureContext;
+  /** Null where the library is not spoken to, or cannot do what is asked for. */
+  readonly ssl: SslContext | null;
+}
+
+export interface LiveContexts extends Disposable {
+  current(): Contexts;
+}
+
+interface Place {
+  readonly files: SafeFiles;
+  readonly log: Log;
+  readonly native: NativeTls | null;
+}
+
+/** Replaces them when a file changes. Half a change (a new key, the old certificate) keeps the old. Throws `ConfigError`. */
+export async function openLiveContexts(options: TlsServerOptions, place: Place): Promise<LiveContexts> {
+  const { files, log } = place;
+  const texts: Texts = {
+    cert: await files.readPem(options.certificate),
+    key: await files.readPem(options.privateKey),
+    ...(options.clientAuthCert === null ? {} : { ca: await files.readPem(options.clientAuthCert) }),
+  };
+  let contexts: Contexts;
+  try {
+    contexts = make(texts, options, place);
+  } catch (cause) {
+    throw new ConfigError(`certificate and private-key cannot be used: ${messageOf(cause)}`, { cause });
+  }
+  const watch = (source: string | null, part: keyof Texts): Disposable[] => {
+    if (source === null || isPemText(source)) return [];
+    const onChange = (pem: string) => {
+      texts[part] = pem;
+      try {
+        const next = make(texts, options, place);
+        contexts.ssl?.[Symbol.dispose]();
+        contexts = next;
+        log.info(`${source}: changed, used for new connections`);
+      } catch (error) {
+        log.warning(`${source}: changed, but certificate and key do not fit (yet): ${messageOf(error)}`);
+      }
+    };
+    return [files.watchPem(source, onChange)];
+  };
+  const watches = [
+    ...watch(options.certificate, "cert"),
+    ...watch(options.privateKey, "key"),
+    ...watch(options.clientAuthCert, "ca"),
+  ];
+  return {
+    current: () => contexts,
+    [Symbol.dispose]() {
+      for (const one of watches) one[Symbol.dispose]();
+      contexts.ssl?.[Symbol.dispose]();
+    },
+  };
+}
+
+interface Texts {
+  cert: string;
+  key: string;
+  ca?: string;
+}
+
+/** What `node:tls` refuses is refused; what only the other way cannot do is left to `node:tls`. */
+function make(texts: Texts, options: TlsServerOptions, { log, native }: Place): Contexts {
+  const minVersion = options.minVersion ?? "TLSv1.2";
+  const node = createSecureContext({ ...texts, minVersion });
+  if (native === null) return { node, ssl: null };
+  try {
+    const ssl = native.contexts.make({
+      certificate: texts.cert,
+      privateKey: texts.key,
+      alpn: options.alpn,
+      minVersion,
+      ciphers: DEFAULT_CIPHERS,
+      asksClient: options.clientAuthType !== "",
+      authorities: texts.ca ?? null,
+    });
+    return { node, ssl };
+  } catch (error) {
+    log.debug(() => `TLS by node:tls: ${messageOf(error)}`);
+    return { node, ssl: null };
+  }
+}

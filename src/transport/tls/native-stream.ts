@@ -1,0 +1,276 @@
+/** TLS on a descriptor, spoken by the runtime's own libssl without streams below. */
+import { Duplex } from "node:stream";
+import { getSystemErrorName } from "node:util";
+import { OFFER, type Departure, type Offer } from "#core/handover.ts";
+import {
+  BLOCKED_BY_WRITE,
+  EAGAIN,
+  EINTR,
+  ENDED,
+  FULL,
+  UV_READABLE,
+  UV_WRITABLE,
+  type NativeTls,
+  type ReadinessWatch,
+} from "#platform/tls.ts";
+import type { Bypass, RawSink } from "./record-pump.ts";
+
+type Done = (error?: Error | null) => void;
+
+/** What is read in one go, and how often before others have their turn. */
+const READ_BYTES = 64 * 1024;
+const READS_A_TURN = 8;
+/** What a peer whose handshake failed may have sent beyond: read, or the system would answer it with a reset. */
+const MOST_DISCARDED_BYTES = 1024 * 1024;
+
+export interface NativeStreamOptions {
+  /** The stream's own, as is the object of the library, whose handshake is still to be done. */
+  readonly fd: number;
+  readonly ssl: bigint;
+  /** One record at a time: TLS may be left behind, see `Bypass`. */
+  readonly exact: boolean;
+}
+
+/** Emits `secure` once the handshake is done. Half-close is kept; it may leave TLS behind, each direction by itself. */
+export class NativeTlsStream extends Duplex implements Bypass {
+  readonly #native: NativeTls;
+  readonly #fd: number;
+  readonly #ssl: bigint;
+  /** As its options say. */
+  readonly exact: boolean;
+  readonly #watch: ReadinessWatch;
+  #shaking = true;
+  #wanted = false;
+  /** The library has nothing that it was not asked for: the socket tells when there is more. */
+  #drained = false;
+  #soon = false;
+  #readsAfterWrite = false;
+  #ended = false;
+  #chunk: Uint8Array | null = null;
+  #at = 0;
+  #written: Done | null = null;
+  #finished: Done | null = null;
+  #sink: RawSink | null = null;
+  #held = false;
+  #rawWrite = false;
+  /** Somebody else has the descriptor. */
+  #left = false;
+
+  /** Throws where the descriptor cannot be watched; then both are still the caller's. */
+  constructor(native: NativeTls, { fd, ssl, exact }: NativeStreamOptions) {
+    super({ allowHalfOpen: true });
+    this.#native = native;
+    this.#fd = fd;
+    this.#ssl = ssl;
+    this.exact = exact;
+    this.#watch = native.poller.watchReadiness(fd, (events) => this.#onReady(events));
+    this.#watch.want(UV_READABLE);
+  }
+
+  /** The library's; only while the stream lives. */
+  get object(): bigint {
+    return this.#ssl;
+  }
+
+  [OFFER](): Offer | null {
+    const busy = this.#shaking || this.#written !== null || this.readableLength + this.writableLength > 0;
+    if (busy || this.#ended || this.writableEnded || this.destroyed || this.#left) return null;
+    const raw = this.#sink !== null && this.#rawWrite;
+    if (!raw && (this.#sink !== null || this.#rawWrite)) return null;
+    return { kind: raw ? "plain" : "tls", socket: this.#fd, leave: () => this.#leave(raw) };
+  }
+
+  #leave(raw: boolean): Departure {
+    this.#left = true;
+    this.#watch.close();
+    if (raw) this.#native.ssl.free(this.#ssl);
+    return { words: raw ? [] : [Number(this.#ssl)], letter: null };
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    if (this.#shaking) return;
+    if (this.#drained) this.#watchOn();
+    else this.#readSoon();
+  }
+
+  /** Not from within `_read`: what is pushed there is not delivered at once. */
+  #readSoon(): void {
+    if (this.#soon) return;
+    this.#soon = true;
+    setImmediate(() => {
+      this.#soon = false;
+      this.#readTurn();
+    });
+  }
+
+  override _write(chunk: Uint8Array, _encoding: string, done: Done): void {
+    this.#chunk = chunk;
+    this.#at = 0;
+    this.#written = done;
+    this.#writeOn();
+  }
+
+  override _final(done: Done): void {
+    this.#finished = done;
+    this.#finish();
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    if (!this.#left) {
+      this.#left = true;
+      this.#watch.close();
+      this.#native.ssl.free(this.#ssl);
+      if (this.#shaking) this.#discard();
+      this.#native.calls.close(this.#fd);
+    }
+    done(error);
+  }
+
+  #discard(): void {
+    const { calls } = this.#native;
+    for (let left = MOST_DISCARDED_BYTES; left > 0;) {
+      const bytes = calls.receive(this.#fd, READ_BYTES);
+      if (bytes <= 0) return;
+      left -= bytes;
+    }
+  }
+
+  #watchOn(): void {
+    if (this.#left) return;
+    const reads = this.#wanted && !this.#ended && !this.#held && !this.#readsAfterWrite;
+    const writes = this.#written !== null || this.#finished !== null || this.#readsAfterWrite;
+    this.#watch.want((reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
+  }
+
+  #onReady(events: number): void {
+    if (this.#shaking) return this.#shake();
+    if ((events & UV_WRITABLE) !== 0) {
+      this.#readsAfterWrite = false;
+      if (this.#written !== null) this.#writeOn();
+      if (this.#finished !== null) this.#finish();
+    }
+    this.#readTurn();
+  }
+
+  #shake(): void {
+    const answer = this.#native.ssl.handshake(this.#ssl);
+    if (typeof answer === "string") return void this.destroy(new Error(answer));
+    if (answer === EAGAIN) return this.#watch.want(UV_READABLE);
+    if (answer === BLOCKED_BY_WRITE) return this.#watch.want(UV_WRITABLE);
+    this.#shaking = false;
+    this.#watchOn();
+    this.emit("secure");
+    if (this.#wanted) this.#readSoon();
+  }
+
+  #readTurn(): void {
+    let more = true;
+    for (let left = READS_A_TURN; more && left > 0; left--) {
+      if (this.#left || !this.#wanted || this.#held || this.#ended) return this.#watchOn();
+      more = this.#sink === null ? this.#readSealed() : this.#readRaw(this.#sink);
+    }
+    this.#drained = !more;
+    if (more) this.#readSoon();
+    else this.#watchOn();
+  }
+
+  /** False: nothing more is to be had now. */
+  #readSealed(): boolean {
+    const { ssl } = this.#native;
+    this.#drained = false;
+    const bytes = this.exact ? ssl.readRecord(this.#ssl) : ssl.read(this.#ssl, READ_BYTES);
+    const { outcome } = ssl; // who reads the plain bytes may use the library
+    if (bytes > 0) this.#wanted = this.push(this.#copy(bytes)) || this.#sink !== null;
+    if (outcome === FULL || outcome === EINTR) return true;
+    if (outcome === BLOCKED_BY_WRITE) this.#readsAfterWrite = true;
+    else if (outcome === ENDED) this.#endRead(() => this.push(null));
+    else if (outcome !== EAGAIN) this.destroy(cutOff());
+    return false;
+  }
+
+  #readRaw(sink: RawSink): boolean {
+    const bytes = this.#native.calls.receive(this.#fd, READ_BYTES);
+    if (bytes > 0) sink.data(this.#copy(bytes));
+    else if (bytes === 0) this.#endRead(() => sink.end());
+    else if (bytes !== EAGAIN && bytes !== EINTR) this.destroy(failure("read", bytes));
+    return bytes > 0 || bytes === EINTR;
+  }
+
+  #copy(bytes: number): Buffer {
+    return Buffer.from(this.#native.calls.buffer.subarray(0, bytes));
+  }
+
+  #endRead(tell: () => void): void {
+    this.#ended = true;
+    tell();
+  }
+
+  #writeOn(): void {
+    const { calls, ssl } = this.#native;
+    const chunk = this.#chunk as Uint8Array;
+    while (this.#at < chunk.length) {
+      const piece = chunk.subarray(this.#at, this.#at + calls.buffer.length);
+      calls.buffer.set(piece);
+      const size = piece.length;
+      const taken = this.#rawWrite ? calls.send(this.#fd, size) : ssl.write(this.#ssl, size);
+      if (taken === EAGAIN) return this.#watchOn();
+      if (taken < 0 && taken !== EINTR)
+        return this.#wrote(this.#rawWrite ? failure("write", taken) : cutOff());
+      this.#at += Math.max(0, taken);
+    }
+    this.#wrote(null);
+  }
+
+  #wrote(error: Error | null): void {
+    const done = this.#written as Done;
+    this.#written = this.#chunk = null;
+    done(error);
+  }
+
+  #finish(): void {
+    const { calls, ssl } = this.#native;
+    const said = this.#rawWrite ? 0 : ssl.shutdown(this.#ssl);
+    if (said === EAGAIN) return this.#watchOn();
+    const done = this.#finished as Done;
+    this.#finished = null;
+    if (said === 0) calls.endWriting(this.#fd);
+    done(said === 0 ? null : cutOff());
+  }
+
+  // What `Bypass` asks for. Nothing is read ahead, so what follows a record is still in the socket.
+
+  leaveRead(sink: RawSink): void {
+    this.#sink = sink;
+    this.#wanted = true;
+  }
+
+  leaveWrite(): Duplex {
+    this.#rawWrite = true;
+    return this;
+  }
+
+  hold(): void {
+    this.#held = true;
+    this.#watchOn();
+  }
+
+  release(): void {
+    if (!this.#held) return;
+    this.#held = false;
+    this.#readSoon();
+  }
+
+  get below(): Duplex | null {
+    return this.#sink !== null && this.#rawWrite ? this : null;
+  }
+}
+
+function cutOff(): Error {
+  return Object.assign(new Error("the TLS connection was cut off"), { code: "ECONNRESET" });
+}
+
+function failure(call: string, errno: number): Error {
+  const code = getSystemErrorName(errno);
+  return Object.assign(new Error(`${call}: ${code}`), { code });
+}

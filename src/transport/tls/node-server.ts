@@ -1,0 +1,45 @@
+/** The accepting side of TLS by `node:tls`, over any stream. */
+import type { Duplex } from "node:stream";
+import { TLSSocket, type SecureContext } from "node:tls";
+import { openRecordPump, type RecordPump } from "./record-pump.ts";
+import type { HandshakeFacts, Shaking, TlsServerOptions } from "./server.ts";
+
+/** What is built over each stream. */
+export function nodeAcceptor(options: TlsServerOptions) {
+  const tlsOptions = {
+    isServer: true,
+    ...(options.alpn.length === 0 ? {} : { ALPNProtocols: [...options.alpn] }),
+    requestCert: options.clientAuthType !== "",
+    rejectUnauthorized: false, // checked after the handshake, so that the client gets an orderly end
+  };
+  return (below: Duplex, secureContext: SecureContext, bypassable: boolean): Shaking => {
+    const pump = bypassable ? openRecordPump(below) : null;
+    const wire = pump?.wire ?? below;
+    const stream = new TLSSocket(wire, { ...tlsOptions, secureContext });
+    wire.on("error", (error) => stream.destroy(error));
+    return { stream, below: wire, facts: () => factsOf(stream, pump) };
+  };
+}
+
+function factsOf(socket: TLSSocket, pump: RecordPump | null): HandshakeFacts {
+  // Only `tls.Server` clears this, and HTTP/2 waits for it.
+  (socket as TLSSocket & { secureConnecting: boolean }).secureConnecting = false;
+  return {
+    alpn: socket.alpnProtocol || null,
+    serverName: sniOf(socket),
+    bypass: socket.getProtocol() === "TLSv1.3" ? pump : null,
+    client: { given: socket.getPeerX509Certificate() !== undefined, refusal: verifyError(socket) },
+  };
+}
+
+function sniOf(socket: TLSSocket): string | null {
+  const { servername } = socket as TLSSocket & { servername?: string | false | null };
+  return typeof servername === "string" && servername !== "" ? servername.toLowerCase() : null;
+}
+
+/** What the library knows of the client's certificate. Only `tls.Server` reads it into `authorized`, so it is read here. */
+function verifyError(socket: TLSSocket): string | null {
+  const { ssl } = socket as TLSSocket & { ssl?: { verifyError?(): Error | null | undefined } };
+  if (typeof ssl?.verifyError !== "function") return "the runtime does not tell"; // closed, not open
+  return ssl.verifyError()?.message ?? null;
+}
