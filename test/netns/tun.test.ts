@@ -2,12 +2,14 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { test, type TestContext } from "node:test";
 import { skipNetns, type Netns } from "../support/netns.ts";
 import { isPlainlyConnected, openRoutedRow } from "../support/netns-far-away.ts";
 import { FAMILIES, type Row } from "../support/netns-row.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 
+const WITH_TUN = fileURLToPath(new URL("../support/with-tun.ts", import.meta.url));
 const skip = skipNetns("tun", "nft", "curl", "ping");
 
 const [v4] = FAMILIES;
@@ -311,6 +313,65 @@ interface-name: up0
     }
     assert.equal(await core.stop(), 0);
     assert.deepEqual(await traces(row), []);
+  },
+);
+
+test(
+  "transparent-proxy §5: a device that somebody else has opened and set up is used as it is",
+  { skip, timeout: 60_000 },
+  async () => {
+    await using row = await openRoutedRow("tunfd");
+    const { router } = row;
+    const numbered = (descriptor: number) => `
+log-level: debug
+external-controller: 127.0.0.1:9090
+secret: ${SECRET}
+tun: { enable: true, file-descriptor: ${descriptor}, inet6-address: ["fd77::1/64"], auto-route: true }
+dns: { enable: true, nameserver: ["${v4.origin}"] }
+rules: ["MATCH,DIRECT"]
+`;
+    const opener = ["198.18.0.1/30", "fd77::1/64", "--"];
+    const giving = [
+      process.execPath,
+      "--disable-warning=ExperimentalWarning",
+      WITH_TUN,
+      DEVICE,
+      "100",
+      ...opener,
+    ];
+    const core = await startCore(numbered(100), { prefix: [...router.prefix, ...giving] });
+    await using _ = core;
+    await core.shows(new RegExp(`listening on ${DEVICE}`));
+    assert.deepEqual(
+      (await traces(row)).filter((line) => !line.startsWith(DEVICE)),
+      [],
+      "no rules, no routes",
+    );
+    assert.match(await router.run("ip", "-br", "address", "show", DEVICE), /198\.18\.0\.1\/30 fd77::1\/64/);
+    for (const family of ["", "-6 "])
+      await router.ip(
+        `${family}route add default dev ${DEVICE} table 77`,
+        `${family}rule add iif down0 lookup 77 priority 100`,
+      );
+    for (const { origin, url } of FAMILIES) {
+      assert.match(await curl(row.client, url), /^hello/);
+      assert.equal(await row.near("many", origin, 7, 20), "20 echoed");
+      assert.equal(await row.near("udp", origin, 7, 1000), "echo of 1000");
+    }
+    assert.ok(sessions(core, "TCP") >= 42 && sessions(core, "UDP") >= 2, "all of it came through weir");
+    assert.equal(await core.stop(), 0);
+    assert.doesNotMatch(
+      await router.run("ip", "-br", "link"),
+      new RegExp(DEVICE),
+      "it went with its descriptor",
+    );
+
+    // Standard output: whatever number stands there, it is not closed.
+    await using refused = await startCore(numbered(1), { prefix: router.prefix });
+    assert.match(refused.output(), /level=error msg="tun\.file-descriptor 1: TUNGETIFF/);
+    assert.match(await controller(row), /"file-descriptor":1/);
+    assert.equal(await refused.stop(), 0);
+    assert.match(refused.output(), /shutting down/);
   },
 );
 

@@ -30,10 +30,9 @@ const OFFLOAD_TCP6 = 0x04;
 const O_RDWR = 2;
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
-const F_SETFD = 2;
 const F_GETFL = 3;
 const F_SETFL = 4;
-const FD_CLOEXEC = 1;
+const F_DUPFD_CLOEXEC = 1030;
 // struct ifreq: NAME(16) FLAGS(2) …, 40 bytes on 64-bit systems
 const IFREQ_BYTES = 40;
 const NAME_BYTES = 16;
@@ -116,9 +115,10 @@ export class TunDevice implements Disposable {
     this.#errno = new Int32Array(ffi.toArrayBuffer(this.#library.functions.__errno_location(), 4, false));
     this.incoming = this.#buffer();
     this.outgoing = this.#buffer();
-    this.#fd = ask.fileDescriptor > 0 ? this.#inherit(ask.fileDescriptor) : this.#create();
+    const given = ask.fileDescriptor;
+    this.#fd = given > 0 ? this.#duplicate(given) : this.#create();
     try {
-      const { name, flags } = ask.fileDescriptor > 0 ? this.#inquire() : this.#attach(ask.name);
+      const { name, flags } = given > 0 ? this.#inherit() : this.#attach(ask.name);
       this.name = name;
       this.hasHeader = (flags & IFF_VNET_HDR) !== 0;
       if (this.hasHeader) this.#setOffload(ask.offload);
@@ -127,6 +127,7 @@ export class TunDevice implements Disposable {
       this.#library.functions.close(this.#fd);
       throw error;
     }
+    if (given > 0) this.#library.functions.close(given); // not before it is known for a TUN: it may be anybody's
   }
 
   /**
@@ -189,12 +190,8 @@ export class TunDevice implements Disposable {
     return this.#check("open /dev/net/tun", this.#library.functions.open(zeroEnded("/dev/net/tun"), flags));
   }
 
-  #inherit(fd: number): number {
-    const { fcntl } = this.#library.functions;
-    const flags = this.#check(`file-descriptor ${fd}`, fcntl(fd, F_GETFL, 0));
-    this.#check("fcntl", fcntl(fd, F_SETFL, flags | O_NONBLOCK));
-    this.#check("fcntl", fcntl(fd, F_SETFD, FD_CLOEXEC));
-    return fd;
+  #duplicate(fd: number): number {
+    return this.#check(`file-descriptor ${fd}`, this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0));
   }
 
   #attach(name: string): Attached {
@@ -206,9 +203,12 @@ export class TunDevice implements Disposable {
     return { name: nameIn(request), flags };
   }
 
-  #inquire(): Attached {
+  #inherit(): Attached {
+    const { ioctl, fcntl } = this.#library.functions;
     const request = Buffer.alloc(IFREQ_BYTES);
-    this.#check("TUNGETIFF", this.#library.functions.ioctl(this.#fd, TUNGETIFF, request));
+    this.#check("TUNGETIFF", ioctl(this.#fd, TUNGETIFF, request));
+    const status = this.#check("fcntl", fcntl(this.#fd, F_GETFL, 0));
+    this.#check("fcntl", fcntl(this.#fd, F_SETFL, status | O_NONBLOCK));
     const flags = new Uint16Array(request.buffer, request.byteOffset + NAME_BYTES, 1)[0] as number;
     return { name: nameIn(request), flags };
   }
