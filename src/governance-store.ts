@@ -4,37 +4,40 @@ import { dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { PARTS, type StoreFile } from "#governance/store.ts";
-import { Store } from "#store/backup.ts";
+import { freeName, type StoreOptions } from "#store/backup.ts";
+import type { OpenedStore } from "#store/opened-store.ts";
 import { DamageError } from "#store/sealed-blob.ts";
+import { openStoreThread } from "#store/store-thread.ts";
 
 /** `path` is absolute; its folder is made where it is missing. */
-export function governanceStore(path: string, log: Log): { readonly key: string; readonly file: StoreFile } {
+export function governanceStore(
+  path: string,
+  log: Log,
+  open: (options: StoreOptions) => Promise<OpenedStore> = openStoreThread,
+): { readonly key: string; readonly file: StoreFile } {
   const file: StoreFile = {
-    open() {
+    async open() {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       const options = { path, parts: PARTS, nowMs: Date.now, log };
       try {
-        return Store.open(options);
+        return await open(options);
       } catch (error) {
         if (!(error instanceof DamageError)) throw error;
         // Losing statistics is milder than losing the limits: begin anew, and keep what is left for whoever can read it.
         log.error(
           `${messageOf(error)}; traffic control begins anew, the files are kept as ${path}.corrupt-…`,
         );
-        for (const file of [path, `${path}.bak`]) setAside(file);
-        return Store.open(options);
+        for (const damaged of [path, `${path}.bak`]) setAside(damaged);
+        return await open(options);
       }
     },
     sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),
-    compact: (store) => {
-      if (store instanceof Store) store.compact();
-    },
   };
   return { key: path, file };
 }
 
 function setAside(file: string): void {
-  const aside = `${file}.corrupt-${Math.trunc(Date.now() / 1000)}`;
+  const aside = freeName(`${file}.corrupt-${Math.trunc(Date.now() / 1000)}`);
   for (const suffix of ["", "-wal"]) if (existsSync(file + suffix)) renameSync(file + suffix, aside + suffix);
   rmSync(`${file}.sum`, { force: true });
 }

@@ -12,6 +12,7 @@ import type { GovernanceSettings } from "#governance/settings.ts";
 import { governanceStore } from "../../src/governance-store.ts";
 import { cidr, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
 import { decisionOf, metadataOf } from "../../test/support/metadata.ts";
+import { openStoreHere } from "../../test/support/store-here.ts";
 import { randomFrom } from "../../test/support/random.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Ip } from "#core/session.ts";
@@ -44,14 +45,14 @@ interface Opened extends Disposable {
   use(device: number, upload: number, download: number): void;
 }
 
-function open(home: string, clock: TurnedClock, log: Log): Opened {
+async function open(home: string, clock: TurnedClock, log: Log): Promise<Opened> {
   const ledger = new GovernedLedger(clock);
   const governance = new Governance({
     ledger,
     log,
-    storeFile: (store) => governanceStore(join(home, store), log),
+    storeFile: (store) => governanceStore(join(home, store), log, openStoreHere),
   });
-  governance.prepare(BOOK, { tolerant: false }).activate();
+  (await governance.prepare(BOOK, { tolerant: false })).activate();
   return {
     governance,
     ledger,
@@ -112,29 +113,29 @@ async function scenes(): Promise<readonly Scene[]> {
   };
   try {
     {
-      using first = open(home, clock, SILENT);
+      using first = await open(home, clock, SILENT);
       states.push(shown(first, clock));
       for (let hour = 0; hour < 72; hour++) {
         for (let device = 0; device < DEVICES; device++) first.use(device, 1000 + hour, 5000 * device + hour);
         clock.pass(3600);
       }
-      first.governance.prepare(BOOK, { tolerant: false }).abandon(); // commits
+      (await first.governance.prepare(BOOK, { tolerant: false })).abandon(); // commits
       states.push(shown(first, clock));
       look("killed after a commit");
       for (let second = 0; second < 5; second++) {
         first.use(second, 10_000, 20_000);
         clock.pass(1);
-        first.governance.tick();
+        await first.governance.tick();
         states.push(shown(first, clock));
       }
       look("killed after five seconds of journal");
       first.use(1, 60_000_000, 1);
-      await new Promise(setImmediate);
+      for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
       states.push(shown(first, clock));
       look("killed after a quota was reached");
       first.use(2, 7, 8);
     }
-    using last = open(home, clock, SILENT);
+    using last = await open(home, clock, SILENT);
     states.push(shown(last, clock));
     last[Symbol.dispose]();
     look("ended in order");
@@ -165,7 +166,7 @@ export async function measureDamage(rounds: number, seed = 20_261_120): Promise<
   const faults: string[] = [];
   for (let round = 0; round < rounds; round++) {
     const scene = all[round % all.length] as Scene;
-    const { outcome, what } = damageOnce(scene, random);
+    const { outcome, what } = await damageOnce(scene, random);
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     if (outcome === "wrong" || outcome === "crash" || outcome === "older in silence")
       faults.push(`round ${round}, ${scene.name}: ${what}: ${outcome}`);
@@ -175,7 +176,10 @@ export async function measureDamage(rounds: number, seed = 20_261_120): Promise<
 
 type Random = ReturnType<typeof randomFrom>;
 
-function damageOnce(scene: Scene, random: Random): { readonly outcome: Outcome; readonly what: string } {
+async function damageOnce(
+  scene: Scene,
+  random: Random,
+): Promise<{ readonly outcome: Outcome; readonly what: string }> {
   const home = mkdtempSync(join(tmpdir(), "weir-damaged-"));
   mkdirSync(home, { recursive: true, mode: 0o700 });
   const names = [...scene.files.keys()].filter((name) => (scene.files.get(name)?.length ?? 0) > 0);
@@ -188,7 +192,7 @@ function damageOnce(scene: Scene, random: Random): { readonly outcome: Outcome; 
   const clock = new TurnedClock(scene.wall / 1000);
   const text = `${name}: ${what}`;
   try {
-    using opened = open(home, clock, { ...SILENT, error: hear, warning: hear });
+    using opened = await open(home, clock, { ...SILENT, error: hear, warning: hear });
     const now = shown(opened, clock);
     if (now === scene.states.at(-1)) return { outcome: "exact", what: text };
     const said = lines.length > 0;

@@ -1,11 +1,12 @@
-/** When and what is written: whole records at a commit, the open minute each second. */
+/** What is written: whole records at a commit, the open minute each second. */
 import { messageOf, StoreError } from "#core/errors.ts";
+import { Lanes } from "#core/lanes.ts";
 import type { Log } from "#core/log.ts";
 import { PolicyState } from "./policy-state.ts";
 import { Reports } from "./reports.ts";
 import { Series } from "./series.ts";
 import { StateBook } from "./state-book.ts";
-import type { Part, RecordChange, SeriesStore, StoreFile } from "./store.ts";
+import type { Part, RecordChange, SeriesRecords, SeriesStore, StoreFile } from "./store.ts";
 
 /** What lives in memory between the commits. */
 export interface Books {
@@ -14,8 +15,9 @@ export interface Books {
 }
 
 /** A record that cannot be read costs itself, not the others: its statistics are gone, and the log says so. */
-export function loadBooks(store: SeriesStore, log: Log): Books {
-  const texts = (part: Part) => [...store.entries(part)].map(([key, value]) => [key, textOf(value)] as const);
+export function loadBooks(records: SeriesRecords, log: Log): Books {
+  const texts = (part: Part) =>
+    [...(records.get(part) ?? [])].map(([key, value]) => [key, textOf(value)] as const);
   const readable = <T>(part: Part, decode: (text: string) => T): Map<string, T> => {
     const found = new Map<string, T>();
     for (const [key, text] of texts(part))
@@ -68,24 +70,31 @@ function addOlder(recent: PolicyState, known: PolicyState): void {
   for (const [start, upload, download] of [...older, ...newer]) window.add(start, upload, download);
 }
 
-export class Checkpoint implements Disposable {
+/**
+ * While something is written bytes are counted on. So what is put into words counts as written from then on, and as not
+ * written again where the store does not take it. One piece of work after the other.
+ */
+export class Checkpoint {
   readonly #store: SeriesStore;
   readonly #file: StoreFile;
   readonly #log: Log;
-  readonly #journalKeys = new Set<string>();
+  readonly #lanes = new Lanes();
+  /** Those that the store has, or may have. */
+  #journalKeys = new Set<string>();
   readonly #lengths = new Map<string, number>();
   /** Unix seconds of the last commit; 0: none yet. */
   lastSeconds = 0;
   maxBytes: number;
 
-  constructor(store: SeriesStore, file: StoreFile, maxBytes: number, log: Log) {
+  /** `records`: as they were when `store` was opened. */
+  constructor(store: SeriesStore, records: SeriesRecords, file: StoreFile, maxBytes: number, log: Log) {
     this.#store = store;
     this.#file = file;
     this.maxBytes = maxBytes;
     this.#log = log;
-    for (const [key] of store.entries("journal")) this.#journalKeys.add(key);
+    for (const [key] of records.get("journal") ?? []) this.#journalKeys.add(key);
     for (const part of ["policies", "reports"] as const)
-      for (const [key, value] of store.entries(part)) this.#lengths.set(`${part}/${key}`, value.length);
+      for (const [key, value] of records.get(part) ?? []) this.#lengths.set(`${part}/${key}`, value.length);
   }
 
   get storeBytes(): number {
@@ -96,105 +105,140 @@ export class Checkpoint implements Disposable {
     return this.#lengths.values().reduce((sum, length) => sum + length, 0);
   }
 
-  /** Writes every changed record in one transaction. Throws `StoreError`: all stays marked, the next try writes it. */
-  commit({ states, reports }: Books, nowSeconds: number): void {
-    this.#write(states, reports, nowSeconds);
-    this.#fit(states, reports, nowSeconds);
+  /** Writes every changed record in one transaction. Rejects with `StoreError`: the next try writes all of it. */
+  commit(books: Books, nowSeconds: number): Promise<void> {
+    return this.#lanes.on("", async () => {
+      await this.#write(books, nowSeconds);
+      await this.#fit(books, nowSeconds);
+    });
   }
 
-  #write(states: StateBook, reports: Reports, nowSeconds: number): void {
+  async #write({ states, reports }: Books, nowSeconds: number): Promise<void> {
     const dirtyStates = [...states.all()].filter(({ dirty }) => dirty);
     const dirtySeries = [...reports.all()].filter(({ dirty }) => dirty);
     const gone = { policies: [...states.gone], reports: [...reports.gone] };
+    const journalKeys = this.#journalKeys;
     const changes: RecordChange[] = [
       ...dirtyStates.map((state) => put("policies", state.key, state.encode())),
       ...dirtySeries.map((series) => put("reports", series.key, series.encode())),
       ...gone.policies.map((key) => ({ part: "policies" as const, key, value: null })),
       ...gone.reports.map((key) => ({ part: "reports" as const, key, value: null })),
-      ...[...this.#journalKeys].map((key) => ({ part: "journal" as const, key, value: null })),
+      ...[...journalKeys].map((key) => ({ part: "journal" as const, key, value: null })),
     ];
-    if (changes.length > 0) this.#store.commit(changes, { backup: true });
+    this.#journalKeys = new Set();
+    try {
+      await this.#take(changes, [...dirtyStates, ...dirtySeries]);
+    } catch (error) {
+      this.#journalKeys = this.#journalKeys.union(journalKeys);
+      throw error;
+    }
     for (const { part, key, value } of changes)
       if (value === null) this.#lengths.delete(`${part}/${key}`);
       else this.#lengths.set(`${part}/${key}`, value.length);
-    for (const one of [...dirtyStates, ...dirtySeries]) settled(one);
     states.forgetGone(gone.policies);
     reports.forgetGone(gone.reports);
-    this.#journalKeys.clear();
     this.lastSeconds = nowSeconds;
   }
 
   /**
    * What cannot wait for the next commit: the policies whole, of the reports only what is new, so that a quota reached
-   * in the middle of traffic does not hold the traffic up. Throws `StoreError`.
+   * in the middle of traffic does not hold the traffic up. Rejects with `StoreError`.
    */
-  urgent({ states, reports }: Books, nowSeconds: number): void {
-    const written = [...states.all()].filter(({ dirty }) => dirty);
-    const recent = [...reports.all()].filter(({ journalDirty }) => journalDirty);
-    const stale = [...this.#journalKeys].filter((key) => key.startsWith(POLICY));
-    const changes = [
-      ...written.map((state) => put("policies", state.key, state.encode())),
-      ...recent.map((series) => put("journal", SERIES + series.key, series.encodeRecent())),
-      ...stale.map((key) => ({ part: "journal" as const, key, value: null })),
-    ];
-    if (changes.length > 0) this.#store.commit(changes, { backup: true });
-    for (const state of written) settled(state);
-    for (const series of recent) {
-      series.journalDirty = false;
-      this.#journalKeys.add(SERIES + series.key);
-    }
-    for (const key of stale) this.#journalKeys.delete(key);
-    this.lastSeconds = nowSeconds;
+  urgent({ states, reports }: Books, nowSeconds: number): Promise<void> {
+    return this.#lanes.on("", async () => {
+      const written = [...states.all()].filter(({ dirty }) => dirty);
+      const recent = [...reports.all()].filter(({ journalDirty }) => journalDirty);
+      const stale = [...this.#journalKeys].filter((key) => key.startsWith(POLICY));
+      const changes = [
+        ...written.map((state) => put("policies", state.key, state.encode())),
+        ...recent.map((series) => put("journal", SERIES + series.key, series.encodeRecent())),
+        ...stale.map((key) => ({ part: "journal" as const, key, value: null })),
+      ];
+      for (const series of recent) this.#journalKeys.add(SERIES + series.key);
+      await this.#take(changes, written, recent);
+      for (const key of stale) this.#journalKeys.delete(key);
+      this.lastSeconds = nowSeconds;
+    });
   }
 
   /**
    * What changed since the last second, so that a crash loses one second at most; in both files, because a log with a
-   * changed byte ends there without a word. Throws `StoreError`.
+   * changed byte ends there without a word. Rejects with `StoreError`.
    */
-  journal({ states, reports }: Books): void {
-    const changes: RecordChange[] = [];
-    const written: { journalDirty: boolean }[] = [];
-    for (const state of states.all())
-      if (state.journalDirty) {
-        changes.push(put("journal", POLICY + state.key, state.encode(state.journalFrom)));
-        written.push(state);
-      }
-    for (const series of reports.all())
-      if (series.journalDirty) {
-        changes.push(put("journal", SERIES + series.key, series.encodeRecent()));
-        written.push(series);
-      }
+  journal({ states, reports }: Books): Promise<void> {
+    return this.#lanes.on("", async () => {
+      const recentStates = [...states.all()].filter(({ journalDirty }) => journalDirty);
+      const recentSeries = [...reports.all()].filter(({ journalDirty }) => journalDirty);
+      const changes = [
+        ...recentStates.map((state) => put("journal", POLICY + state.key, state.encode(state.journalFrom))),
+        ...recentSeries.map((series) => put("journal", SERIES + series.key, series.encodeRecent())),
+      ];
+      for (const { key } of changes) this.#journalKeys.add(key);
+      await this.#take(changes, [], [...recentStates, ...recentSeries]);
+    });
+  }
+
+  /** `whole` are among the changes with all that they hold, of `recent` the journal gets what is new. */
+  async #take(
+    changes: readonly RecordChange[],
+    whole: readonly Kept[],
+    recent: readonly Kept[] = [],
+  ): Promise<void> {
     if (changes.length === 0) return;
-    this.#store.commit(changes, { backup: true });
-    for (const one of written) one.journalDirty = false;
-    for (const { key } of changes) this.#journalKeys.add(key);
+    const before = [...whole, ...recent].map((one) => [one, marksOf(one)] as const);
+    for (const one of whole) Object.assign(one, { dirty: false, journalDirty: false, journalFrom: Infinity });
+    for (const one of recent) one.journalDirty = false;
+    try {
+      await this.#store.commit(changes, { backup: true });
+    } catch (error) {
+      for (const [one, { dirty, journalDirty, journalFrom }] of before) {
+        one.dirty ||= dirty;
+        one.journalDirty ||= journalDirty;
+        one.journalFrom = Math.min(one.journalFrom, journalFrom);
+      }
+      throw error;
+    }
   }
 
   /** A file above its cap loses report series, those quiet for longest first; states and quotas never. */
-  #fit(states: StateBook, reports: Reports, nowSeconds: number): void {
+  async #fit(books: Books, nowSeconds: number): Promise<void> {
     if (this.storeBytes <= this.maxBytes) return;
-    this.#file.compact(this.#store); // free pages first: often that is all
+    await this.#store.compact(); // free pages first: often that is all
     while (this.storeBytes > this.maxBytes) {
-      const dropped = reports.dropOldest();
+      const dropped = books.reports.dropOldest();
       if (dropped === 0)
         throw new StoreError(
           `the store has ${this.storeBytes} bytes, more than max-store-size ${this.maxBytes}, and no report is left to drop`,
         );
       this.#log.warning(`traffic control: the store is full; ${dropped} report series were dropped`);
-      this.#write(states, reports, nowSeconds);
-      this.#file.compact(this.#store);
+      await this.#write(books, nowSeconds);
+      await this.#store.compact();
     }
   }
 
-  [Symbol.dispose](): void {
-    this.#store[Symbol.dispose]();
+  /** Behind all that was asked for. Rejects with `StoreError`. */
+  close(): Promise<void> {
+    return this.#lanes.on("", () => this.#store.close());
+  }
+
+  /** A last commit, and the store is closed when this returns; for the end of the program. Throws `StoreError`. */
+  closeNow(books: Books, nowSeconds: number): void {
+    this.#write(books, nowSeconds).catch((error: unknown) =>
+      this.#log.error(`traffic control: the last counts are lost: ${messageOf(error)}`),
+    );
+    this.#store.closeNow();
   }
 }
 
-/** The store has all of it. */
-function settled(one: { dirty: boolean; journalDirty: boolean; journalFrom: number }): void {
-  one.dirty = one.journalDirty = false;
-  one.journalFrom = Infinity;
+/** What remembers how much of it the store has. */
+interface Kept {
+  dirty: boolean;
+  journalDirty: boolean;
+  journalFrom: number;
+}
+
+function marksOf({ dirty, journalDirty, journalFrom }: Kept): Kept {
+  return { dirty, journalDirty, journalFrom };
 }
 
 function put(part: Part, key: string, text: string): RecordChange {

@@ -36,9 +36,9 @@ const total = ({ governance, clock }: Governed, key: string) =>
     .report({ key, granularity: "hour", from: 0, to: clock.wall / 1000 + 1 })
     .reduce((sum, { counters }) => sum + counters.upload + counters.download, 0);
 
-test("§11.1 one flow of all four kinds counts in four policies and ten series", () => {
+test("§11.1 one flow of all four kinds counts in four policies and ten series", async () => {
   const core = governed();
-  core.apply(
+  await core.apply(
     settings({
       global: policy(),
       devices: [{ ...policy({ id: "phone" }), mac: null, sourceCidrs: [cidr("192.0.2.0/24")] }],
@@ -62,14 +62,14 @@ test("§11.1 one flow of all four kinds counts in four policies and ten series",
   for (const key of keys) assert.equal(total(core, key), 123, key);
 });
 
-test("a target is the node for kind proxy and an enclosing group for kind group", () => {
+test("a target is the node for kind proxy and an enclosing group for kind group", async () => {
   const core = governed();
   const target = (id: string, kind: "proxy" | "group", name: string) => ({
     ...policy({ id }),
     kind,
     target: name,
   });
-  core.apply(
+  await core.apply(
     settings({
       targets: [target("a", "proxy", "node"), target("b", "group", "node"), target("c", "group", "inner")],
     }),
@@ -82,14 +82,14 @@ test("a target is the node for kind proxy and an enclosing group for kind group"
   );
 });
 
-test("several devices may hold one source; a mapped or foreign address does not confuse them", () => {
+test("several devices may hold one source; a mapped or foreign address does not confuse them", async () => {
   const core = governed();
   const device = (id: string, ...networks: string[]) => ({
     ...policy({ id }),
     mac: null,
     sourceCidrs: networks.map(cidr),
   });
-  core.apply(
+  await core.apply(
     settings({ devices: [device("lan", "192.0.2.0/24", "2001:db8::/32"), device("tv", "192.0.2.7/32")] }),
   );
   for (const ip of ["192.0.2.7", "192.0.2.8", "2001:db8::1", "198.51.100.1"])
@@ -97,7 +97,7 @@ test("several devices may hold one source; a mapped or foreign address does not 
   assert.deepEqual([statusOf(core, "lan").counters.upload, statusOf(core, "tv").counters.upload], [3, 1]);
 });
 
-test("at most 128 keys a session, single ones first", () => {
+test("at most 128 keys a session, single ones first", async () => {
   const policies = Array.from({ length: 40 }, (_, at) => ({ dimension: "device" as const, id: `d${at}` }));
   const keys = keysOf(policies);
   assert.equal(keys.length, MOST_KEYS);
@@ -106,7 +106,7 @@ test("at most 128 keys a session, single ones first", () => {
 
 test("§11.4 a quota: over with the transfer that reaches it, then the overage rate; free after window and width", async () => {
   const core = governed();
-  core.apply(settings({ global: policy({ quota: quota(1000) }) }));
+  await core.apply(settings({ global: policy({ quota: quota(1000) }) }));
   using meter = core.session();
   assert.equal(meter.charge("download", 999), 0);
   assert.equal(statusOf(core, "global").overQuota, false);
@@ -121,12 +121,12 @@ test("§11.4 a quota: over with the transfer that reaches it, then the overage r
   core.clock.pass(3600 + 60);
   assert.equal(statusOf(core, "global").overQuota, false);
   assert.equal(meter.charge("download", 10), 0);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("a quota overshoots by the piece that reaches it and no more", () => {
+test("a quota overshoots by the piece that reaches it and no more", async () => {
   const core = governed();
-  core.apply(settings({ global: policy({ quota: quota(1_000_000) }) }));
+  await core.apply(settings({ global: policy({ quota: quota(1_000_000) }) }));
   const meters = Array.from({ length: 16 }, () => core.session());
   let moved = 0;
   for (let at = 0; !statusOf(core, "global").overQuota; at++) {
@@ -135,12 +135,12 @@ test("a quota overshoots by the piece that reaches it and no more", () => {
   }
   assert.ok(moved - 1_000_000 <= 65_536);
   assert.ok((meters[3]?.charge("download", 65_536) ?? 0) > 0, "every other session feels it at once");
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("whatever has been read, the piece that reaches a quota goes 64 KiB beyond it at most", () => {
+test("whatever has been read, the piece that reaches a quota goes 64 KiB beyond it at most", async () => {
   const core = governed();
-  core.apply(settings({ global: policy({ quota: quota(10_000_000) }) }));
+  await core.apply(settings({ global: policy({ quota: quota(10_000_000) }) }));
   const meters = Array.from({ length: 8 }, () => core.session());
   const arrived = 3_000_000; // in the kernel's buffers, as a relay thread sees it
   for (let at = 0; !statusOf(core, "global").overQuota; at++) {
@@ -149,12 +149,12 @@ test("whatever has been read, the piece that reaches a quota goes 64 KiB beyond 
   }
   const { counters } = statusOf(core, "global");
   assert.ok(counters.download - 10_000_000 <= 65_536, `${counters.download}`);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("§11.3 a datagram that one of two policies refuses costs the other nothing and is not counted", () => {
+test("§11.3 a datagram that one of two policies refuses costs the other nothing and is not counted", async () => {
   const core = governed();
-  core.apply(
+  await core.apply(
     settings({
       global: policy({ uploadBps: 8e6 }),
       devices: [
@@ -166,35 +166,35 @@ test("§11.3 a datagram that one of two policies refuses costs the other nothing
   using free = core.session({ ip: "198.51.100.1" });
   assert.ok(slow.admit("upload", 1500));
   for (let at = 0; at < 1000; at++) assert.equal(slow.admit("upload", 1500), false);
-  assert.ok(free.admit("upload", 38_000), "the burst of 40,000 is there but for the one that passed");
+  assert.ok(free.admit("upload", 33_000), "the 35,000 that go at once are there but for the one that passed");
   assert.equal(statusOf(core, "slow").counters.upload, 1500);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("a piece that was held back when its session ended is neither counted nor paid for", () => {
+test("a piece that was held back when its session ended is neither counted nor paid for", async () => {
   const core = governed();
-  core.apply(settings({ global: policy({ uploadBps: 80_000, quota: quota(1e6) }) }));
+  await core.apply(settings({ global: policy({ uploadBps: 80_000, quota: quota(1e6) }) }));
   const meter = core.session();
   meter.charge("upload", 1500);
   assert.ok(meter.charge("upload", 1500) > 0);
   meter[Symbol.dispose]();
   const { counters, rolling, activeConnections } = statusOf(core, "global");
   assert.deepEqual([counters.upload, rolling.upload, activeConnections], [1500, 1500, 0]);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("live sessions are bound anew; a connection counts once; no byte is counted twice", () => {
+test("live sessions are bound anew; a connection counts once; no byte is counted twice", async () => {
   const core = governed();
   using meter = core.session({ rule: VIDEO });
   meter.charge("upload", 5);
-  core.apply(settings({ global: policy({ id: "all" }) }));
+  await core.apply(settings({ global: policy({ id: "all" }) }));
   assert.equal(
     statusOf(core, "all").activeConnections,
     1,
     "picked up although nothing matched when it opened",
   );
   meter.charge("upload", 7);
-  core.apply(settings({ global: policy({ id: "all", uploadBps: 8e6 }), rules: [rule("video")] }));
+  await core.apply(settings({ global: policy({ id: "all", uploadBps: 8e6 }), rules: [rule("video")] }));
   meter.charge("upload", 11);
   const { counters } = statusOf(core, "all");
   assert.deepEqual([counters.upload, counters.connections], [18, 1]);
@@ -205,66 +205,66 @@ test("live sessions are bound anew; a connection counts once; no byte is counted
     exceeded: 0,
   });
   assert.equal(core.governance.revision, 2);
-  core.apply(null);
+  await core.apply(null);
   assert.equal(meter.charge("upload", 1e9), 0);
 });
 
-test("§11.5 reordered rules keep counters; another id keeps history; another content is a new generation", () => {
+test("§11.5 reordered rules keep counters; another id keeps history; another content is a new generation", async () => {
   const core = governed();
   const at = (...rules: RuleSettings[]) => core.apply(settings({ global: policy({ id: "g" }), rules }));
-  at(rule("a"), rule("b", "other.example"));
+  await at(rule("a"), rule("b", "other.example"));
   using meter = core.session({ rule: VIDEO });
   meter.charge("upload", 10);
-  at(rule("b", "other.example"), rule("a"));
+  await at(rule("b", "other.example"), rule("a"));
   assert.equal(statusOf(core, "a").counters.upload, 10);
-  at(rule("renamed"), rule("b", "other.example"));
+  await at(rule("renamed"), rule("b", "other.example"));
   assert.equal(statusOf(core, "renamed").counters.upload, 10);
   assert.equal(total(core, "rule:renamed"), 10);
   assert.equal(total(core, "global:g|rule:renamed"), 10);
-  at(rule("renamed", "third.example"));
+  await at(rule("renamed", "third.example"));
   assert.deepEqual([statusOf(core, "renamed").counters.upload, statusOf(core, "renamed").generation], [0, 2]);
   assert.equal(total(core, "rule:renamed@1"), 10);
   assert.equal(total(core, "global:g|rule:renamed@1"), 10);
-  at(rule("b", "example.video"), rule("x", "other.example"));
+  await at(rule("b", "example.video"), rule("x", "other.example"));
   assert.equal(statusOf(core, "b").generation, 2, "the id was another rule's");
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("two rules change places in one step: each history goes with its content", () => {
+test("two rules change places in one step: each history goes with its content", async () => {
   const core = governed();
-  core.apply(settings({ rules: [rule("a"), rule("b", "other.example")] }));
+  await core.apply(settings({ rules: [rule("a"), rule("b", "other.example")] }));
   using meter = core.session({ rule: VIDEO });
   meter.charge("upload", 10);
-  core.apply(settings({ rules: [rule("b"), rule("a", "other.example")] }));
+  await core.apply(settings({ rules: [rule("b"), rule("a", "other.example")] }));
   assert.deepEqual([statusOf(core, "a").counters.upload, statusOf(core, "b").counters.upload], [0, 10]);
   assert.equal(total(core, "rule:b"), 10);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("a device goes on under new addresses; a policy that is away comes back as it was", () => {
+test("a device goes on under new addresses; a policy that is away comes back as it was", async () => {
   const core = governed();
   const phone = (network: string) => ({
     ...policy({ id: "phone" }),
     mac: null,
     sourceCidrs: [cidr(network)],
   });
-  core.apply(settings({ devices: [phone("192.0.2.1/32")] }));
+  await core.apply(settings({ devices: [phone("192.0.2.1/32")] }));
   core.session().charge("upload", 9);
-  core.apply(settings({ devices: [phone("192.0.2.0/24")] }));
+  await core.apply(settings({ devices: [phone("192.0.2.0/24")] }));
   assert.deepEqual([statusOf(core, "phone").counters.upload, statusOf(core, "phone").generation], [9, 1]);
-  core.apply(settings());
-  core.apply(settings({ devices: [phone("192.0.2.0/24")] }));
+  await core.apply(settings());
+  await core.apply(settings({ devices: [phone("192.0.2.0/24")] }));
   assert.equal(statusOf(core, "phone").counters.upload, 9);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("§11.9 an hour that is finished and committed twice is in its day once; the clock may even go back into it", () => {
+test("§11.9 an hour that is finished and committed twice is in its day once; the clock may even go back into it", async () => {
   const core = governed();
   const day = Math.floor(core.clock.wall / 1000 / DAY) * DAY;
   core.clock.wall = (day + 1800) * 1000;
-  core.apply(settings({ global: policy() }));
+  await core.apply(settings({ global: policy() }));
   using meter = core.session();
-  const commit = (): void => core.apply(settings({ global: policy() }));
+  const commit = () => core.apply(settings({ global: policy() }));
   const ofDay = (granularity: "day" | "month") =>
     core.governance
       .report({ key: "global:global", granularity, from: day - 40 * DAY, to: day + DAY })
@@ -272,30 +272,30 @@ test("§11.9 an hour that is finished and committed twice is in its day once; th
   meter.charge("upload", 5);
   core.clock.pass(3600);
   meter.charge("upload", 7);
-  commit();
-  commit();
+  await commit();
+  await commit();
   assert.deepEqual([ofDay("day"), ofDay("month")], [12, 12]);
   core.clock.pass(-3600);
   meter.charge("upload", 1);
-  commit();
+  await commit();
   core.clock.pass(2 * 3600);
-  commit();
+  await commit();
   assert.deepEqual([ofDay("day"), ofDay("month")], [13, 13]);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("what was counted is there after a restart, from commits and from the journal alone", () => {
+test("what was counted is there after a restart, from commits and from the journal alone", async () => {
   for (const ends of ["closed", "killed"]) {
     const first = governed();
     const used = settings({ global: policy({ quota: quota(1e6) }) });
-    first.apply(used);
+    await first.apply(used);
     first.session().charge("upload", 100);
-    first.governance.prepare(used, { tolerant: false }).abandon(); // commits
+    (await first.governance.prepare(used, { tolerant: false })).abandon(); // commits
     first.session().charge("upload", 23);
     if (ends === "closed") first.governance[Symbol.dispose]();
-    else first.governance.tick();
+    else await first.governance.tick();
     const second = governed(first.clock, first.store);
-    second.apply(used);
+    await second.apply(used);
     const { counters, rolling } = statusOf(second, "global");
     assert.deepEqual([counters.upload, counters.connections, rolling.upload], [123, 2, 123], ends);
     assert.equal(total(second, "global:global"), 123);
@@ -307,15 +307,15 @@ test("what was counted is there after a restart, from commits and from the journ
 test("a quota that is reached is stored at once, with what the reports have of it, and survives a crash", async () => {
   const first = governed();
   const used = settings({ global: policy({ quota: quota(1000) }) });
-  first.apply(used);
+  await first.apply(used);
   await new Promise(setImmediate);
   using meter = first.session();
   meter.charge("upload", 10);
-  first.governance.tick(); // a journal record that the urgent commit overtakes
+  await first.governance.tick(); // a journal record that the urgent commit overtakes
   meter.charge("upload", 1000);
   await new Promise(setImmediate);
   const second = governed(first.clock, first.store);
-  second.apply(used);
+  await second.apply(used);
   const { counters, overQuota, rolling } = statusOf(second, "global");
   assert.deepEqual([counters.upload, counters.exceeded, overQuota, rolling.upload], [1010, 1, true, 1010]);
   assert.equal(total(second, "global:global"), 1010);
@@ -323,22 +323,22 @@ test("a quota that is reached is stored at once, with what the reports have of i
   second.governance[Symbol.dispose]();
 });
 
-test("a commit that fails changes nothing: the old policies go on, and the next try has everything", () => {
+test("a commit that fails changes nothing: the old policies go on, and the next try has everything", async () => {
   const core = governed();
-  core.apply(settings({ global: policy({ id: "old" }) }));
+  await core.apply(settings({ global: policy({ id: "old" }) }));
   using meter = core.session();
   meter.charge("upload", 4);
   core.store.failure = new Error("no space");
-  assert.throws(() => core.apply(settings({ global: policy({ id: "new" }) })), /no space/);
+  await assert.rejects(() => core.apply(settings({ global: policy({ id: "new" }) })), /no space/);
   assert.equal(statusOf(core, "old").counters.upload, 4);
   assert.equal(core.governance.revision, 1);
   core.store.failure = null;
-  core.apply(settings({ global: policy({ id: "new" }) }));
+  await core.apply(settings({ global: policy({ id: "new" }) }));
   assert.ok(core.store.parts.get("policies")?.has("old"));
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("a full store drops the oldest report series only, a tenth at a time", () => {
+test("a full store drops the oldest report series only, a tenth at a time", async () => {
   const sizeOf = (bytes: Map<string, Uint8Array> | undefined) => (bytes?.size ?? 0) * 1000;
   const core = governed(undefined, undefined, (store) => sizeOf(store.parts.get("reports")));
   const devices = Array.from({ length: 30 }, (_, at) => ({
@@ -346,38 +346,38 @@ test("a full store drops the oldest report series only, a tenth at a time", () =
     mac: null,
     sourceCidrs: [cidr(`192.0.2.${at}`)],
   }));
-  core.apply(settings({ devices }));
+  await core.apply(settings({ devices }));
   for (let at = 0; at < 30; at++) {
     core.session({ ip: `192.0.2.${at}` }).charge("upload", 1);
     core.governance.status();
     core.clock.pass(1);
   }
-  core.apply(settings({ devices, maxStoreSizeBytes: 100_000 }));
+  await core.apply(settings({ devices, maxStoreSizeBytes: 100_000 }));
   assert.equal(core.store.parts.get("reports")?.size, 30);
-  assert.throws(() => core.apply(settings({ devices, maxStoreSizeBytes: 20_000 })), /max-store-size/);
-  core.apply(settings({ devices, maxStoreSizeBytes: 30_000 }));
+  await assert.rejects(() => core.apply(settings({ devices, maxStoreSizeBytes: 20_000 })), /max-store-size/);
+  await core.apply(settings({ devices, maxStoreSizeBytes: 30_000 }));
   core.session({ ip: "192.0.2.29" });
   const more = { ...policy({ id: "more" }), mac: null, sourceCidrs: [cidr("198.51.100.1")] };
-  core.apply(settings({ devices: [...devices, more], maxStoreSizeBytes: 30_000 }));
+  await core.apply(settings({ devices: [...devices, more], maxStoreSizeBytes: 30_000 }));
   core.session({ ip: "198.51.100.1" }).charge("upload", 1);
-  core.governance.prepare(settings(), { tolerant: false }).abandon(); // commits
+  (await core.governance.prepare(settings(), { tolerant: false })).abandon(); // commits
   assert.equal(core.store.parts.get("reports")?.size, 27, "31 would not fit; a tenth went");
   assert.equal(total(core, "device:d29"), 1);
   assert.equal(total(core, "device:d0"), 0);
   assert.equal(statusOf(core, "d0").counters.upload, 1);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("orphans go after their retention, configured policies never", () => {
+test("orphans go after their retention, configured policies never", async () => {
   const core = governed();
   const a = { ...policy({ id: "a" }), mac: null, sourceCidrs: [cidr("192.0.2.0/24")] };
-  core.apply(settings({ global: policy(), devices: [a] }));
+  await core.apply(settings({ global: policy(), devices: [a] }));
   core.session().charge("upload", 1);
-  core.apply(settings({ global: policy() }));
+  await core.apply(settings({ global: policy() }));
   core.clock.pass(91 * DAY);
-  core.apply(settings({ global: policy() }));
+  await core.apply(settings({ global: policy() }));
   assert.deepEqual([...(core.store.parts.get("policies")?.keys() ?? [])], ["global"]);
-  core.apply(settings({ global: policy(), devices: [a] }));
+  await core.apply(settings({ global: policy(), devices: [a] }));
   assert.deepEqual([statusOf(core, "a").counters.upload, statusOf(core, "global").counters.upload], [0, 1]);
-  core.apply(null);
+  await core.apply(null);
 });

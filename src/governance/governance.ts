@@ -28,6 +28,8 @@ export interface Prepared {
 
 export class Governance implements Disposable {
   readonly #env: GovernanceEnv;
+  /** The store of the configuration before has been let go of. */
+  #left: Promise<void> = Promise.resolve();
   #running: Running | null = null;
   #settings: GovernanceSettings | null = null;
   #revision = 0;
@@ -51,17 +53,20 @@ export class Governance implements Disposable {
   }
 
   /**
-   * Opens what the configuration needs and commits what the one in force has counted. Throws with nothing changed.
+   * Opens what the configuration needs and commits what the one in force has counted. Rejects with nothing changed.
    * `tolerant`: a store that cannot be opened is logged, and nothing is kept over a restart; the limits hold.
    */
-  prepare(settings: GovernanceSettings | null, { tolerant }: { readonly tolerant: boolean }): Prepared {
-    const next = settings?.enabled === true ? this.#open(settings, tolerant) : null;
+  async prepare(
+    settings: GovernanceSettings | null,
+    { tolerant }: { readonly tolerant: boolean },
+  ): Promise<Prepared> {
+    const next = settings?.enabled === true ? await this.#open(settings, tolerant) : null;
     const isNew = next !== null && next.checkpoint !== this.#running?.parts.checkpoint;
     const abandon = (): void => {
-      if (isNew) next.checkpoint[Symbol.dispose]();
+      if (isNew) this.#left = closed(next, this.#env.log);
     };
     try {
-      this.#running?.commit();
+      await this.#running?.commit();
     } catch (error) {
       abandon();
       throw error;
@@ -73,7 +78,7 @@ export class Governance implements Disposable {
     return { abandon, activate };
   }
 
-  #open(settings: GovernanceSettings, tolerant: boolean): RunningParts {
+  async #open(settings: GovernanceSettings, tolerant: boolean): Promise<RunningParts> {
     const entries = entriesOf(settings);
     const repeated = repeatedId(entries);
     if (repeated !== null) throw new ConfigError(`traffic-control: policy id ${repeated} is used twice`);
@@ -85,24 +90,21 @@ export class Governance implements Disposable {
       return { settings, entries, storeKey: key, books: now.books, checkpoint: now.checkpoint };
     }
     const { log } = this.#env;
+    await this.#left; // it may have been this file
     try {
       checkSize(file.sizeBytes(), settings);
-      const store = file.open();
-      const books = loadBooks(store, log);
-      return {
-        settings,
-        entries,
-        storeKey: key,
-        books,
-        checkpoint: new Checkpoint(store, file, maxBytes, log),
-      };
+      const { store, records } = await file.open();
+      const books = loadBooks(records, log);
+      const checkpoint = new Checkpoint(store, records, file, maxBytes, log);
+      return { settings, entries, storeKey: key, books, checkpoint };
     } catch (error) {
       if (!tolerant) throw error;
       log.error(`traffic control: ${messageOf(error)}; nothing that is counted outlives this process`);
       const store = new MemoryStore();
-      const nowhere: StoreFile = { open: () => store, sizeBytes: () => 0, compact() {} };
-      const checkpoint = new Checkpoint(store, nowhere, maxBytes, log);
-      return { settings, entries, storeKey: `memory ${key}`, books: loadBooks(store, log), checkpoint };
+      const { records } = store;
+      const nowhere: StoreFile = { open: async () => ({ store, records }), sizeBytes: () => 0 };
+      const checkpoint = new Checkpoint(store, records, nowhere, maxBytes, log);
+      return { settings, entries, storeKey: `memory ${key}`, books: loadBooks(records, log), checkpoint };
     }
   }
 
@@ -112,7 +114,7 @@ export class Governance implements Disposable {
     old?.stop();
     if (old !== null && old.parts.checkpoint !== next?.checkpoint) {
       ledger.install(null); // counts to the last byte go to the books that they belong to
-      finish(old, log);
+      this.#left = finish(old, log);
     }
     this.#revision++;
     this.#running = next === null ? null : new Running(next, ledger, log);
@@ -121,8 +123,8 @@ export class Governance implements Disposable {
   }
 
   /** What happens each second; the timer does it, and whoever cannot wait. */
-  tick(): void {
-    this.#running?.tick();
+  async tick(): Promise<void> {
+    await this.#running?.tick();
   }
 
   status(): GovernanceView {
@@ -160,15 +162,15 @@ export class Governance implements Disposable {
     return this.status().policies.filter(({ id }) => ids.has(id));
   }
 
-  /** Null: no such policy. Throws `StoreError` where the reset could not be committed. */
-  reset(id: string): PolicyStatusView | null {
+  /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed. */
+  async reset(id: string): Promise<PolicyStatusView | null> {
     const running = this.#running;
     const entry = running?.parts.entries.find(({ policy }) => policy.id === id);
     if (running === null || entry === undefined) return null;
     this.#env.ledger.settle();
     const state = running.stateOf(entry);
     state.reset(running.nowSeconds());
-    running.commit();
+    await running.commit();
     return statusView(entry, state);
   }
 
@@ -178,20 +180,39 @@ export class Governance implements Disposable {
     return this.#running.parts.books.reports.query(key, granularity, from, to);
   }
 
-  /** Commits and closes the store; what is counted later is lost. */
+  /**
+   * The end of the program: all is committed and the store is closed when this returns, however long the medium takes;
+   * what is counted later is lost.
+   */
   [Symbol.dispose](): void {
-    this.#activate(null);
+    const { ledger, log } = this.#env;
+    const old = this.#running;
+    if (old === null) return;
+    this.#running = null;
+    old.stop();
+    ledger.install(null);
+    try {
+      old.closeNow();
+    } catch (error) {
+      log.error(`traffic control: closing the store: ${messageOf(error)}`);
+    }
   }
 }
 
-function finish(running: Running, log: Log): void {
+/** Never rejects. */
+async function finish(running: Running, log: Log): Promise<void> {
   try {
-    running.commit();
+    await running.commit();
   } catch (error) {
     log.error(`traffic control: the last counts are lost: ${messageOf(error)}`);
   }
+  await closed(running.parts, log);
+}
+
+/** Never rejects. */
+async function closed({ checkpoint }: RunningParts, log: Log): Promise<void> {
   try {
-    running.parts.checkpoint[Symbol.dispose]();
+    await checkpoint.close();
   } catch (error) {
     log.error(`traffic control: closing the store: ${messageOf(error)}`);
   }

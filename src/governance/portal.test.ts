@@ -30,7 +30,7 @@ test("of more than eight policies the link names eight and still verifies", () =
   assert.equal(signer.verify(new URLSearchParams(signer.query(ids, NOW)), NOW)?.length, 8);
 });
 
-test("the pages escape names, say when the quota frees, and speak two languages", () => {
+test("the pages escape names, say when the quota frees, and speak two languages", async () => {
   const quota = {
     totalBytes: 1000,
     uploadBytes: 0,
@@ -40,7 +40,7 @@ test("the pages escape names, say when the quota frees, and speak two languages"
     overageDownloadBps: 2_000_000,
   };
   const core = governed();
-  core.apply(settings({ global: policy({ name: `<b>"x"`, quota }) }));
+  await core.apply(settings({ global: policy({ name: `<b>"x"`, quota }) }));
   core.session().charge("download", 2048);
   const { policies } = core.governance.status();
   assert.equal(policies[0]?.freeAt, NOW + 3600 + 60);
@@ -50,13 +50,13 @@ test("the pages escape names, say when the quota frees, and speak two languages"
   const none = () => [];
   assert.match(ownPage("en", core.governance.statusOf("192.0.2.1"), none, NOW), /Left<\/dt><dd>0 B/);
   assert.match(ownPage("en", [], none, NOW), /No policy/);
-  core.apply(null);
+  await core.apply(null);
 });
 
-test("a device sees the hours of its own policies as a drawing, in its language; what all use is not drawn", () => {
+test("a device sees the hours of its own policies as a drawing, in its language; what all use is not drawn", async () => {
   const core = governed();
   const devices = [{ ...policy({ id: "tv" }), mac: null, sourceCidrs: [cidr("192.0.2.1")] }];
-  core.apply(settings({ global: policy({ id: "all" }), devices }));
+  await core.apply(settings({ global: policy({ id: "all" }), devices }));
   core.session().charge("download", 3072);
   core.clock.pass(3600);
   core.session().charge("upload", 1024);
@@ -73,5 +73,5 @@ test("a device sees the hours of its own policies as a drawing, in its language;
   assert.match(english, /class="down" x="264" y="0" width="9" height="80"/);
   assert.match(page("zh", "192.0.2.1"), /aria-label="最近 24 小时".*上传 1\.0 KiB/);
   assert.doesNotMatch(page("en", "192.0.2.2"), /<svg/);
-  core.apply(null);
+  await core.apply(null);
 });

@@ -57,9 +57,9 @@ const schedule = fc.record({
   ),
 });
 
-test("1,000 schedules with clocks that are set: usage, over and free are those of a model that looks through everything", () => {
-  fc.assert(
-    fc.property(schedule, ({ window, cap, steps }) => {
+test("1,000 schedules with clocks that are set: usage, over and free are those of a model that looks through everything", async () => {
+  await fc.assert(
+    fc.asyncProperty(schedule, async ({ window, cap, steps }) => {
       const clock = new TurnedClock();
       const quota = {
         totalBytes: cap,
@@ -72,7 +72,7 @@ test("1,000 schedules with clocks that are set: usage, over and free are those o
       const book = settings({ global: policy({ quota }) });
       const model = new Model(window);
       let core = governed(clock);
-      core.apply(book);
+      await core.apply(book);
       let session = core.session();
       let reached = 0;
       let wasOver = false;
@@ -82,11 +82,11 @@ test("1,000 schedules with clocks that are set: usage, over and free are those o
         const now = clock.wall / 1000;
         if (what === "restart" || what === "crash") {
           if (what === "restart") core.governance[Symbol.dispose]();
-          else core.governance.tick(); // the journal's second, then the end
+          else await core.governance.tick(); // the journal's second, then the end
           core = governed(clock, core.store);
-          core.apply(book);
+          await core.apply(book);
           session = core.session();
-        } else if (what === "commit") core.governance.prepare(book, { tolerant: false }).abandon();
+        } else if (what === "commit") (await core.governance.prepare(book, { tolerant: false })).abandon();
         else if (what === "use") {
           wasOver = model.usage(now) >= cap;
           session.charge("upload", bytes);
@@ -101,7 +101,7 @@ test("1,000 schedules with clocks that are set: usage, over and free are those o
           assert.ok(freeAt > now && freeAt <= now + window + 2 * widthOf(window), `free at ${freeAt - now}`);
         } else assert.equal(freeAt, 0);
       }
-      core.apply(null);
+      await core.apply(null);
     }),
     { numRuns: 1000 },
   );

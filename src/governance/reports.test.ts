@@ -36,20 +36,20 @@ const CHANGES = [
 ] as const;
 
 for (const [timeZone, when] of CHANGES)
-  test(`${timeZone} around ${when}: days and months of a report are those of the zone, of 23 and 25 hours, too`, () => {
+  test(`${timeZone} around ${when}: days and months of a report are those of the zone, of 23 and 25 hours, too`, async () => {
     const nameOf = namesOf(timeZone);
     const change = Date.parse(when) / 1000;
     const hour = fc.integer({ min: -60, max: 60 });
-    fc.assert(
-      fc.property(
+    await fc.assert(
+      fc.asyncProperty(
         fc.array(fc.tuple(hour, fc.integer({ min: 1, max: 1000 })), { minLength: 1, maxLength: 40 }),
-        (uses) => {
+        async (uses) => {
           const clock = new TurnedClock();
           const core = governed(clock);
           const { reports } = settings();
           const book = settings({ global: policy(), reports: { ...reports, timeZone } });
           const sums = { day: new Map<string, number>(), month: new Map<string, number>() };
-          core.apply(book);
+          await core.apply(book);
           const session = core.session();
           const ordered = uses
             .map(([hours, bytes]) => [change + hours * HOUR + 60, bytes] as const)
@@ -57,7 +57,7 @@ for (const [timeZone, when] of CHANGES)
           for (const [at, bytes] of ordered) {
             clock.wall = at * 1000;
             session.charge("upload", bytes);
-            if (bytes % 5 === 0) core.apply(book); // commits: finished hours are rolled up
+            if (bytes % 5 === 0) await core.apply(book); // commits: finished hours are rolled up
             const names = nameOf(Math.floor(at / HOUR) * HOUR);
             for (const granularity of ["day", "month"] as const)
               sums[granularity].set(
@@ -74,7 +74,7 @@ for (const [timeZone, when] of CHANGES)
             assert.deepEqual(new Map(found as [string, number][]), sums[granularity], granularity);
             assert.equal(found.length, sums[granularity].size, "no day twice");
           }
-          core.apply(null);
+          await core.apply(null);
         },
       ),
       { numRuns: 60 },

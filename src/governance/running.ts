@@ -28,6 +28,7 @@ export class Running {
   #soon: NodeJS.Immediate | null = null;
   #committedAtMs: number;
   #failing = false;
+  #isTicking = false;
 
   constructor(parts: RunningParts, ledger: GovernedLedger, log: Log) {
     this.parts = parts;
@@ -47,7 +48,7 @@ export class Running {
     const book = openPolicyBook(entries);
     const onExceeded = () => this.#soonAfter(() => this.#commitUrgent());
     this.#ledger.install({ book, states, reports, onExceeded });
-    this.#timer = setInterval(() => this.tick(), TICK_MS).unref();
+    this.#timer = setInterval(() => void this.tick(), TICK_MS).unref();
     this.#soonAfter(() => this.commit());
   }
 
@@ -70,43 +71,61 @@ export class Running {
     return this.parts.books.states.get(policy.id) as PolicyState; // start() gave every policy one
   }
 
-  /** More often than each second: the open minute, or the ordinary commit when its time has come. Never throws. */
-  tick(): void {
+  /**
+   * More often than each second: the open minute, or the ordinary commit when its time has come. Never rejects; does
+   * nothing while the tick before waits for the medium.
+   */
+  async tick(): Promise<void> {
+    if (this.#isTicking) return;
+    this.#isTicking = true;
     this.#ledger.settle();
     const { checkpoint, books, settings } = this.parts;
     const isDue = this.#ledger.clock.monotonicMs() - this.#committedAtMs >= settings.checkpointIntervalMs;
-    this.#guarded(() => (isDue ? this.commit() : checkpoint.journal(books)));
+    await this.#guarded(() => (isDue ? this.commit() : checkpoint.journal(books)));
+    this.#isTicking = false;
   }
 
-  /** Everything counted so far goes to the store. Throws `StoreError`; the next tick then tries again. */
-  commit(): void {
-    const { checkpoint, books, settings, entries } = this.parts;
+  /** Everything counted so far goes to the store. Rejects with `StoreError`; the next tick then tries again. */
+  async commit(): Promise<void> {
+    const { checkpoint, books } = this.parts;
+    this.#tidy();
+    await checkpoint.commit(books, this.nowSeconds());
+    this.#committedAtMs = this.#ledger.clock.monotonicMs();
+  }
+
+  /** The last commit, and the store is closed when this returns. Throws `StoreError`. */
+  closeNow(): void {
+    const { checkpoint, books } = this.parts;
+    this.#tidy();
+    checkpoint.closeNow(books, this.nowSeconds());
+  }
+
+  #tidy(): void {
+    const { books, settings, entries } = this.parts;
     const nowSeconds = this.nowSeconds();
     this.#ledger.settle();
     books.reports.maintain(nowSeconds, this.#members);
     const orphanBorder = nowSeconds - settings.reports.orphanRetentionMs / 1000;
     books.states.dropOrphans(new Set(entries.map(({ policy }) => policy.id)), orphanBorder);
-    checkpoint.commit(books, nowSeconds);
-    this.#committedAtMs = this.#ledger.clock.monotonicMs();
   }
 
-  #commitUrgent(): void {
+  async #commitUrgent(): Promise<void> {
     this.#ledger.settle();
-    this.parts.checkpoint.urgent(this.parts.books, this.nowSeconds());
+    await this.parts.checkpoint.urgent(this.parts.books, this.nowSeconds());
   }
 
   /** Many quotas that are reached in one turn of the loop make one commit. */
-  #soonAfter(work: () => void): void {
+  #soonAfter(work: () => Promise<void>): void {
     this.#soon ??= setImmediate(() => {
       this.#soon = null;
-      this.#guarded(work);
+      void this.#guarded(work);
     });
   }
 
   /** What could not be written stays in memory and is tried again; the log hears it once. */
-  #guarded(work: () => void): void {
+  async #guarded(work: () => Promise<void>): Promise<void> {
     try {
-      work();
+      await work();
       this.#failing = false;
     } catch (error) {
       this.#committedAtMs = -Infinity;

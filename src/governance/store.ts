@@ -1,4 +1,4 @@
-/** What governance asks of a store. The sealed store of #store/backup.ts has this shape. */
+/** What governance asks of a store. The stores of #store/opened-store.ts have this shape. */
 export type Part = "policies" | "reports" | "journal";
 export const PARTS: readonly Part[] = ["policies", "reports", "journal"];
 
@@ -9,19 +9,34 @@ export interface RecordChange {
   readonly value: Uint8Array | null;
 }
 
-/** Records by part and key. Everything throws `StoreError`; a commit that throws has changed nothing. */
-export interface SeriesStore extends Disposable {
-  entries(part: Part): Iterable<readonly [key: string, value: Uint8Array]>;
-  commit(changes: Iterable<RecordChange>, options: { readonly backup: boolean }): void;
+/**
+ * Records by part and key. Everything happens in the order in which it was asked for. All rejections are `StoreError`s;
+ * a commit that rejects has changed nothing.
+ */
+export interface SeriesStore {
+  /** Settles when it is on the medium. */
+  commit(changes: Iterable<RecordChange>, options: { readonly backup: boolean }): Promise<void>;
+  /** Makes the file as small as its contents. */
+  compact(): Promise<void>;
+  close(): Promise<void>;
+  /** The same for the end of the program: done when it returns. Throws `StoreError`. */
+  closeNow(): void;
 }
+
+export interface OpenedSeries {
+  readonly store: SeriesStore;
+  /** Every record by part, as it was when the store was opened. */
+  readonly records: SeriesRecords;
+}
+
+export type SeriesRecords = ReadonlyMap<string, Iterable<readonly [key: string, value: Uint8Array]>>;
 
 /** Where a store is, how large it is, and how it is opened. */
 export interface StoreFile {
-  open(): SeriesStore;
+  /** Rejects with `StoreError`. */
+  open(): Promise<OpenedSeries>;
   /** Bytes on the medium, the write-ahead log included. */
   sizeBytes(): number;
-  /** Makes the file as small as its contents. */
-  compact(store: SeriesStore): void;
 }
 
 /** Keeps nothing: for a start at which no store could be opened, and for tests. */
@@ -31,11 +46,11 @@ export class MemoryStore implements SeriesStore {
   /** Set: the next commits fail with it. */
   failure: Error | null = null;
 
-  entries(part: Part): Iterable<readonly [key: string, value: Uint8Array]> {
-    return this.parts.get(part) ?? [];
+  get records(): SeriesRecords {
+    return new Map([...this.parts].map(([part, records]) => [part, [...records]] as const));
   }
 
-  commit(changes: Iterable<RecordChange>): void {
+  async commit(changes: Iterable<RecordChange>): Promise<void> {
     if (this.failure !== null) throw this.failure;
     for (const { part, key, value } of changes) {
       const records = this.parts.get(part);
@@ -45,5 +60,7 @@ export class MemoryStore implements SeriesStore {
     this.commits++;
   }
 
-  [Symbol.dispose](): void {}
+  async compact(): Promise<void> {}
+  async close(): Promise<void> {}
+  closeNow(): void {}
 }

@@ -24,7 +24,7 @@ export async function prepareTrafficControl(
     return portals.prepare(null);
   });
   try {
-    const policies = governance.prepare(settings, options);
+    const policies = await governance.prepare(settings, options);
     return {
       abandon() {
         policies.abandon();

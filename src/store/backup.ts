@@ -246,10 +246,10 @@ function repair(
   return KeyValueFile.open(path, parts); // decodes all of it
 }
 
-/** Two files that were damaged within a second are both kept. */
-function freeName(wanted: string): string {
+/** Two files that were damaged within a second are both kept, each with the log that was beside it. */
+export function freeName(wanted: string): string {
   let name = wanted;
-  for (let at = 2; existsSync(name); at++) name = `${wanted}-${at}`;
+  for (let at = 2; existsSync(name) || existsSync(`${name}-wal`); at++) name = `${wanted}-${at}`;
   return name;
 }
 

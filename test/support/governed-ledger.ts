@@ -71,7 +71,7 @@ export interface Governed {
   readonly ledger: GovernedLedger;
   readonly governance: Governance;
   readonly store: MemoryStore;
-  apply(next: GovernanceSettings | null): void;
+  apply(next: GovernanceSettings | null): Promise<void>;
   session(facts?: SessionFacts): Meter;
 }
 
@@ -88,7 +88,8 @@ export function governed(
   sizeBytes: (store: MemoryStore) => number = () => 0,
 ): Governed {
   const ledger = new GovernedLedger(clock);
-  const file = { open: () => store, sizeBytes: () => sizeBytes(store), compact() {} };
+  const open = async () => ({ store, records: store.records });
+  const file = { open, sizeBytes: () => sizeBytes(store) };
   const storeFile = (key: string) => ({ key, file });
   const governance = new Governance({ ledger, log: SILENT, storeFile });
   return {
@@ -96,7 +97,7 @@ export function governed(
     ledger,
     governance,
     store,
-    apply: (next) => governance.prepare(next, { tolerant: false }).activate(),
+    apply: async (next) => (await governance.prepare(next, { tolerant: false })).activate(),
     session({ ip = "192.0.2.1", rule = null, chain = ["DIRECT"] } = {}) {
       const to = { host: "origin.example", ip: null, port: 443 };
       const metadata = { ...metadataOf(to), source: { ip: ip as Ip, port: 1 } };

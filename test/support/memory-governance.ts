@@ -45,7 +45,7 @@ export class MemoryGovernance implements GovernanceControl {
     return this.signatures;
   }
 
-  reset(id: string): PolicyStatusView | null {
+  async reset(id: string): Promise<PolicyStatusView | null> {
     return this.shown.find((policy) => policy.id === id) ?? null;
   }
 

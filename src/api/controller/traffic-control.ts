@@ -77,8 +77,8 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
       path: `${BASE}/policies/:id/reset`,
       summary: "Start a policy's counters and quota anew",
       answer: { status: 200, description: "The status after the commit", schema: policyStatusShape },
-      handle({ params }) {
-        const status = governance.reset(params.id as string);
+      async handle({ params }) {
+        const status = await governance.reset(params.id as string);
         if (status === null) throw notFound();
         return policyJson(status);
       },
