@@ -66,12 +66,18 @@ interface Load {
   readonly args: readonly string[];
 }
 
+/** WEIR_BENCH_LOADS: only those whose title holds it. */
 const LOADS: readonly Load[] = [
   { title: "TCP up, 1 stream", udp: false, args: [] },
   { title: "TCP down, 1 stream", udp: false, args: ["-R"] },
   { title: "TCP up, 8 streams", udp: false, args: ["-P", "8"] },
   { title: "UDP up, 1,200 bytes, as fast as it goes", udp: true, args: ["-u", "-b", "0", "-l", "1200"] },
-];
+  {
+    title: "UDP down, 1,200 bytes, as fast as it goes",
+    udp: true,
+    args: ["-R", "-u", "-b", "0", "-l", "1200"],
+  },
+].filter(({ title }) => title.includes(process.env["WEIR_BENCH_LOADS"] ?? ""));
 
 interface Figure {
   readonly gbits: number;

@@ -1,6 +1,6 @@
 import { messageOf } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
-import { endpointText, type Datagram, type Endpoint } from "#core/session.ts";
+import { endpointText, type Datagram, type Destination, type Endpoint } from "#core/session.ts";
 import type { CapturedDatagram, TransparentSocket } from "#core/sockets.ts";
 import { describe } from "#net/accept.ts";
 import { loopsBack } from "#net/own-address.ts";
@@ -21,7 +21,7 @@ export function serveCaptured(socket: TransparentSocket, env: InboundEnv): void 
     (source, flow, { destination, dscp }) => {
       const asked = { network: "udp", type: "TProxy", user: null, destination } as const;
       const metadata = { ...describe(env, { source, local: socket.local }, asked), dscp };
-      void flow.closed.then(() => replies.release(endpointText(source)));
+      void flow.closed.then(() => replies.release(source));
       env.accept({ network: "udp", metadata, flow });
     },
     (item, source) => reply(replies, item, source),
@@ -33,7 +33,10 @@ export function serveCaptured(socket: TransparentSocket, env: InboundEnv): void 
 }
 
 function reply(replies: ReplySockets, { payload, destination }: Datagram, source: Endpoint): void {
-  const { ip, port } = destination;
-  if (ip === null) return; // a name cannot be a sender; sessions that began with an address never see one
-  replies.get({ ip, port }, endpointText(source))?.send(payload, source);
+  // A name cannot be a sender; sessions that began with an address never see one.
+  if (hasAddress(destination)) replies.get(destination, source)?.send(payload, source);
+}
+
+function hasAddress(destination: Destination): destination is Destination & Endpoint {
+  return destination.ip !== null;
 }

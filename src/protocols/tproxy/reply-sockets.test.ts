@@ -4,6 +4,9 @@ import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
 import { ReplySockets } from "./reply-sockets.ts";
 
 const at = (port: number): Endpoint => ({ ip: "192.0.2.1" as Ip, port });
+/** Clients: each is one object for as long as its session lives. */
+const a: Endpoint = { ip: "192.0.2.9" as Ip, port: 1 };
+const b: Endpoint = { ip: "192.0.2.9" as Ip, port: 2 };
 
 function fixture(max = 8) {
   const events: string[] = [];
@@ -22,34 +25,34 @@ function fixture(max = 8) {
 
 test("sessions share a socket; the last one that leaves closes it", () => {
   const { events, sockets } = fixture();
-  assert.equal(sockets.get(at(53), "a"), sockets.get(at(53), "b"));
-  sockets.get(at(80), "a");
-  sockets.release("a");
+  assert.equal(sockets.get(at(53), a), sockets.get(at(53), b));
+  sockets.get(at(80), a);
+  sockets.release(a);
   assert.deepEqual(events, ["open 53", "open 80", "close 80"]);
-  sockets.release("b");
-  sockets.release("b");
+  sockets.release(b);
+  sockets.release(b);
   assert.equal(sockets.size, 0);
   assert.deepEqual(events.slice(3), ["close 53"]);
 });
 
 test("at the bound the oldest goes, and comes back when needed", () => {
   const { events, sockets } = fixture(2);
-  for (const port of [1, 2, 3, 1]) sockets.get(at(port), "a");
+  for (const port of [1, 2, 3, 1]) sockets.get(at(port), a);
   assert.deepEqual(events, ["open 1", "open 2", "close 1", "open 3", "close 2", "open 1"]);
-  sockets.release("a");
+  sockets.release(a);
   assert.deepEqual(events.slice(6).toSorted(), ["close 1", "close 3"]);
 });
 
 test("a refusal is told once and tried again later", () => {
   const { events, state, sockets } = fixture();
   state.refuses = true;
-  assert.equal(sockets.get(at(53), "a"), null);
-  assert.equal(sockets.get(at(53), "b"), null);
+  assert.equal(sockets.get(at(53), a), null);
+  assert.equal(sockets.get(at(53), b), null);
   assert.deepEqual(events, ["refused 192.0.2.1:53: EADDRINUSE"]);
   state.nowMs = 5_000;
   state.refuses = false;
-  assert.ok(sockets.get(at(53), "a"));
-  sockets.release("a");
-  sockets.release("b");
+  assert.ok(sockets.get(at(53), a));
+  sockets.release(a);
+  sockets.release(b);
   assert.equal(sockets.size, 0);
 });

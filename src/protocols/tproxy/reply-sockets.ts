@@ -11,7 +11,7 @@ interface Entry {
   readonly socket: ReplySocket | null;
   readonly refusedAtMs: number;
   /** The sessions that sent by it. */
-  readonly users: Set<string>;
+  readonly users: Set<Endpoint>;
 }
 
 /** Sockets by the address that they send from, shared by the sessions that talk to it. */
@@ -21,7 +21,11 @@ export class ReplySockets {
   readonly #now: () => number;
   readonly #max: number;
   readonly #entries = new Map<string, Entry>();
-  readonly #used = new Map<string, Set<string>>();
+  readonly #used = new Map<Endpoint, Set<string>>();
+  // Most replies are for the client of the one before, from the same peer.
+  #lastFrom: Endpoint | null = null;
+  #lastUser: Endpoint | null = null;
+  #lastSocket: ReplySocket | null = null;
 
   /** `open` may throw; `onRefused` hears of it once in a while. */
   constructor(
@@ -39,8 +43,13 @@ export class ReplySockets {
     return this.#entries.size;
   }
 
-  /** Null where the system refuses the address. `user` holds it until `release`. */
-  get(from: Endpoint, user: string): ReplySocket | null {
+  /**
+   * Null where the system refuses the address. `user` holds it until `release`: the client of one session, which is the
+   * same object throughout. Whoever keeps what comes back may find it closed.
+   */
+  get(from: Endpoint, user: Endpoint): ReplySocket | null {
+    if (from === this.#lastFrom && user === this.#lastUser && this.#lastSocket !== null)
+      return this.#lastSocket;
     const key = endpointText(from);
     const entry = this.#current(key) ?? this.#make(key, from);
     if (!entry.users.has(user)) {
@@ -49,11 +58,14 @@ export class ReplySockets {
       if (keys === undefined) this.#used.set(user, new Set([key]));
       else keys.add(key);
     }
-    return entry.socket;
+    this.#lastFrom = from;
+    this.#lastUser = user;
+    return (this.#lastSocket = entry.socket);
   }
 
   /** The session is over; what nobody else uses is closed. */
-  release(user: string): void {
+  release(user: Endpoint): void {
+    this.#lastSocket = null;
     for (const key of this.#used.get(user) ?? []) {
       const entry = this.#entries.get(key);
       entry?.users.delete(user);
@@ -88,6 +100,7 @@ export class ReplySockets {
   }
 
   #close(key: string, entry: Entry): void {
+    this.#lastSocket = null;
     for (const user of entry.users) this.#used.get(user)?.delete(key);
     this.#entries.delete(key);
     entry.socket?.close();
