@@ -2,6 +2,8 @@ import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { PlainPort } from "./plain-port.ts";
 import { PLAIN, PORT_WORDS, TLS, type Port } from "./port.ts";
+import { SealedMemory } from "./sealed-memory.ts";
+import { SealedPort } from "./sealed-port.ts";
 import type { SharedTable } from "./shared-table.ts";
 import { TlsPort } from "./tls-port.ts";
 
@@ -12,6 +14,7 @@ export class Ports {
   readonly #buffer: Uint8Array;
   /** Opened with the first port that needs it; null where it cannot be had. */
   #ssl: Ssl | null | undefined;
+  #sealed: SealedMemory | null | undefined;
 
   /** `buffer` is the thread's. */
   constructor(table: SharedTable, letters: MessagePort, buffer: Uint8Array) {
@@ -25,9 +28,15 @@ export class Ports {
     const { descriptors, kinds } = this.#table;
     const fd = descriptors[place] as number;
     const kind = kinds[place] as number;
-    this.#letter(place);
+    const letter = this.#letter(place);
     if (kind === PLAIN) return new PlainPort(fd);
-    return kind === TLS ? this.#openTls(place, fd) : null;
+    return kind === TLS ? this.#openTls(place, fd) : this.#openSealed(place, fd, letter);
+  }
+
+  #openSealed(place: number, fd: number, letter: Uint8Array | null): Port | null {
+    if (this.#sealed === undefined) this.#sealed = SealedMemory.open(this.#buffer);
+    if (this.#sealed === null) return null;
+    return new SealedPort(this.#sealed, fd, (at) => this.#word(place, at), letter);
   }
 
   #openTls(place: number, fd: number): Port | null {

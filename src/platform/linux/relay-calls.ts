@@ -146,7 +146,12 @@ export class RelayCalls {
 
   /** Into `buffer`. */
   receive(fd: number, size: number): number {
-    return this.#answer(this.#library.functions.recv(fd, this.#pointers.buffer, size, MSG_DONTWAIT));
+    return this.receiveAt(fd, this.#pointers.buffer, size);
+  }
+
+  /** Into other memory, by its address. */
+  receiveAt(fd: number, address: bigint, size: number): number {
+    return this.#answer(this.#library.functions.recv(fd, address, size, MSG_DONTWAIT));
   }
 
   /** Bytes that the socket has for its reader. */
@@ -162,9 +167,12 @@ export class RelayCalls {
 
   /** From `buffer`. */
   send(fd: number, size: number): number {
-    return this.#answer(
-      this.#library.functions.send(fd, this.#pointers.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL),
-    );
+    return this.sendAt(fd, this.#pointers.buffer, size);
+  }
+
+  /** From other memory, by its address. */
+  sendAt(fd: number, address: bigint, size: number): number {
+    return this.#answer(this.#library.functions.send(fd, address, size, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
   splice(from: number, to: number, size: number): number {

@@ -1,0 +1,87 @@
+import { FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import type { Io } from "./conversation.ts";
+import type { Port } from "./port.ts";
+import type { SealedMemory } from "./sealed-memory.ts";
+import { SealedReader } from "./sealed-reader.ts";
+import { SealedWriter } from "./sealed-writer.ts";
+
+/** A socket with the sealed chunks of Shadowsocks; all that opens the conversation is through. */
+export class SealedPort implements Port {
+  /** What was read from the socket before may hold something. */
+  readable = true;
+  writable = true;
+  hungUp = false;
+  readonly bareSocket = -1;
+  readonly #memory: SealedMemory;
+  readonly #fd: number;
+  readonly #contexts: { sealing: bigint; opening: bigint };
+  readonly #reader: SealedReader;
+  readonly #writer: SealedWriter;
+
+  /** `word` answers with what `SealedDeparture` wrote; `letter` was read from the socket. The contexts are its own from here on. */
+  constructor(memory: SealedMemory, fd: number, word: (at: number) => number, letter: Uint8Array | null) {
+    const opening = BigInt(word(0));
+    const sealing = BigInt(word(1));
+    const chunkBytes = word(4);
+    this.#memory = memory;
+    this.#fd = fd;
+    this.#contexts = { opening, sealing };
+    this.#reader = new SealedReader(
+      memory,
+      fd,
+      { context: opening, count: word(2), chunkBytes },
+      word(5),
+      letter,
+    );
+    this.#writer = new SealedWriter(memory, fd, { context: sealing, count: word(3), chunkBytes });
+  }
+
+  get pending(): boolean {
+    return this.#writer.pending;
+  }
+
+  read({ calls }: Io, size: number): number {
+    return this.#found(this.#reader.read(calls, size));
+  }
+
+  available({ calls }: Io): number {
+    return this.#found(this.#reader.available(calls));
+  }
+
+  /** A short read says that there is no more, unless it is the last. */
+  #found(bytes: number): number {
+    if (this.#reader.isDry && !this.hungUp) this.readable = false;
+    return bytes;
+  }
+
+  write(io: Io, size: number): number {
+    const taken = this.#writer.write(io, size);
+    this.writable = !this.#writer.pending;
+    return taken;
+  }
+
+  flush(io: Io): number {
+    const sent = this.#writer.flush(io);
+    if (this.#writer.pending) this.writable = false;
+    return sent;
+  }
+
+  endWriting({ calls }: Io): number {
+    return calls.endWriting(this.#fd);
+  }
+
+  notice(events: number): void {
+    if ((events & (READABLE | PEER_ENDED | HANGUP | FAULT)) !== 0) {
+      this.readable = true;
+      this.#reader.wake();
+    }
+    if ((events & (PEER_ENDED | HANGUP | FAULT)) !== 0) this.hungUp = true;
+    if ((events & (WRITABLE | HANGUP | FAULT)) !== 0) this.writable = true;
+  }
+
+  /** The library wipes the keys. */
+  drop(io: Io): void {
+    this.#writer.drop(io);
+    this.#memory.evp.free(this.#contexts);
+  }
+}
