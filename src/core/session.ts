@@ -88,6 +88,8 @@ export interface DatagramFlow extends AsyncDisposable {
   send(item: Datagram): void;
   receive(on: (item: Datagram) => void): void;
   readonly closed: Promise<void>;
+  /** Tells the client that a rule refuses what it sends there, a destination as it came; absent: it cannot be told. */
+  refuse?(destination: Destination): void;
   /** Of a flow that leaves this machine by sockets of its own: their ports, as they are now. */
   readonly localPorts?: readonly number[];
 }

@@ -1,7 +1,7 @@
 /** One datagram flow per client source, behind one UDP socket. */
 import type { Socket } from "node:dgram";
 import { keptDatagram } from "#core/kept-datagram.ts";
-import type { Datagram, DatagramFlow, Endpoint } from "#core/session.ts";
+import type { Datagram, DatagramFlow, Destination, Endpoint } from "#core/session.ts";
 import { endpointText } from "#core/session.ts";
 
 /** A flow as its feeder sees it: `arrived` brings datagrams in, `close` ends it from below. */
@@ -75,8 +75,12 @@ export class UdpClients<Item extends Datagram = Datagram> {
 /** What arrives before `receive` waits here; beyond the bound it is dropped, as a full socket buffer would do. */
 const MAX_WAITING = 64;
 
-/** `send` puts a reply on its way; `onClose` runs once, whoever closes. */
-export function clientFlow(send: (item: Datagram) => void, onClose: () => void): ClientFlow {
+/** `send` puts a reply on its way; `onClose` runs once, whoever closes; `refuse` is the flow's. */
+export function clientFlow(
+  send: (item: Datagram) => void,
+  onClose: () => void,
+  refuse?: (destination: Destination) => void,
+): ClientFlow {
   const waiting: Datagram[] = [];
   let receiver: ((item: Datagram) => void) | null = null;
   let open = true;
@@ -102,6 +106,7 @@ export function clientFlow(send: (item: Datagram) => void, onClose: () => void):
         for (const item of waiting.splice(0)) on(item);
       },
       closed,
+      ...(refuse === undefined ? {} : { refuse }),
       [Symbol.asyncDispose]: async () => close(),
     },
   };

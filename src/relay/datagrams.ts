@@ -46,6 +46,8 @@ interface Route {
   /** Non-null while its datagrams are looked at, before it is decided. */
   watch: DatagramWatch | null;
   refusedUntilMs: number;
+  /** By a rule: the client is told. */
+  rejected: boolean;
 }
 
 /** Settles when the session is over: its client's path has closed, or nothing has happened for long. Never rejects. */
@@ -111,7 +113,10 @@ class Demultiplexer implements BranchOwner, Idle {
     for (const [key, route] of this.#routes) {
       if (route.branch !== branch) continue;
       if (failure === null) this.#routes.delete(key);
-      else refuse(route);
+      else {
+        refuse(route);
+        if (branch.decision.outbound.rejects === true) this.#reject(route);
+      }
     }
     if (this.#branches.size === 0) {
       this.activeAtMs = this.#env.sweep.nowMs;
@@ -132,8 +137,14 @@ class Demultiplexer implements BranchOwner, Idle {
     } else if (route.refusedUntilMs <= performance.now()) {
       route.waiting = new DatagramQueue(this.#env.budget);
       route.waiting.push(payload, destination);
+      route.rejected = false;
       void this.#decide(route, payload);
-    }
+    } else if (route.rejected) this.#reject(route);
+  }
+
+  #reject(route: Route): void {
+    route.rejected = true;
+    this.#session.flow.refuse?.(route.client);
   }
 
   #routeTo(client: Destination): Route {
@@ -148,6 +159,7 @@ class Demultiplexer implements BranchOwner, Idle {
       waiting: null,
       watch: null,
       refusedUntilMs: 0,
+      rejected: false,
     };
     this.#routes.set(key, route);
     return route;

@@ -121,6 +121,17 @@ export class PacketWriter {
     this.#finish(at, 2, protocol, 8 + quoted);
   }
 
+  /** An ICMP error about a datagram from `client` of which nothing is left but who sent it where: its headers are made anew. */
+  portUnreachable(destination: Uint8Array, port: number, client: Uint8Array, clientPort: number): void {
+    const at = this.#header(client, destination, UDP, UDP_HEADER_BYTES);
+    this.#view.setUint16(at, clientPort);
+    this.#view.setUint16(at + 2, port);
+    this.#view.setUint16(at + 4, UDP_HEADER_BYTES);
+    this.#view.setUint16(at + 6, 0);
+    const about = this.#bytes.slice(PACKET_AT, at + UDP_HEADER_BYTES);
+    this.unreachableFrom(destination, client, about, "port");
+  }
+
   /** An ICMP message with a zero checksum field, the checksum filled in. False: longer than the MTU, not sent. */
   icmp(source: Uint8Array, destination: Uint8Array, message: Uint8Array): boolean {
     const family = source.length === 4 ? 4 : 6;

@@ -214,6 +214,28 @@ for (const family of [4, 6] as const) {
     assert.deepEqual(transport.subarray(8), packet.subarray(0, transport.length - 8));
   });
 
+  test(`IPv${family}: a client whose datagrams a rule refuses is told so for the destination it wrote to`, () => {
+    const { send, opened, device } = fixture();
+    send(udp(client, far, 5000, 7000));
+    const [{ flow, destination }] = opened as [Opened];
+    device.written.length = 0;
+    flow.refuse?.(destination);
+    flow.refuse?.({
+      ...destination,
+      ip: family === 4 ? FAMILIES[6].far : (FAMILIES[4].far as Ip),
+    } as Destination);
+    assert.equal(device.written.length, 1, "no packet can name a host of the other family");
+    const told = readPacket(device.written[0]!.subarray(10));
+    assert.deepEqual([told.source, told.destination, told.intact], [far, client, true]);
+    assert.deepEqual(
+      [told.protocol, told.transport[0], told.transport[1]],
+      family === 4 ? [1, 3, 3] : [58, 1, 4],
+    );
+    const about = readPacket(told.transport.subarray(8));
+    assert.deepEqual([about.source, about.destination, about.protocol], [client, far, 17]);
+    assert.deepEqual([about.transport.readUInt16BE(0), about.transport.readUInt16BE(2)], [5000, 7000]);
+  });
+
   test(`IPv${family}: a ping to the next address is answered, others are asked about, replies are nobody's`, () => {
     const { send, echoes } = fixture();
     const [answer] = send(echo(client, next));

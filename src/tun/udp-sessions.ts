@@ -79,6 +79,7 @@ export class UdpSessions {
           this.#table.delete(slot);
           this.#sessions[slot] = null;
         },
+        (to) => this.#refuse(session, to),
       ),
       source: { ip: ipFromBytes(sourceBytes), port: packet.sourcePort },
       sourceBytes,
@@ -101,6 +102,12 @@ export class UdpSessions {
     if (replyBytes.length !== sourceBytes.length) return; // a stranger of the other family: no packet can say so
     if (!this.#env.writer.udp(replyBytes, port, sourceBytes, source.port, payload))
       this.#env.tooLong(payload.length, source);
+  }
+
+  #refuse({ sourceBytes, source }: Session, { ip, port }: Destination): void {
+    const destination = ip === null ? null : bytesOfIp(ip);
+    if (destination?.length === sourceBytes.length)
+      this.#env.writer.portUnreachable(destination, port, sourceBytes, source.port);
   }
 }
 

@@ -28,9 +28,13 @@ class ClientFlow implements DatagramFlow {
   readonly #end = Promise.withResolvers<void>();
   readonly closed = this.#end.promise;
   readonly received: Datagram[] = [];
+  readonly refused: Destination[] = [];
   #on: (item: Datagram) => void = () => {};
   send(item: Datagram): void {
     this.received.push(item);
+  }
+  refuse(destination: Destination): void {
+    this.refused.push(destination);
   }
   receive(on: (item: Datagram) => void): void {
     this.#on = on;
@@ -175,6 +179,11 @@ test("a rejected destination costs one decision, however many datagrams come", a
   }
   assert.equal(routed(), 1);
   assert.equal(live.size, 0);
+  const told = flow.refused.length;
+  assert.ok(told > 0, "the client is told");
+  flow.write("x", { host: "ads.example", ip: null, port: 443 });
+  assert.equal(flow.refused.length, told + 1, "also of what is dropped without asking the rules again");
+  assert.equal(flow.refused[0]?.host, "ads.example");
   await flow[Symbol.asyncDispose]();
   await done;
 });
@@ -183,7 +192,7 @@ test("REJECT-DROP swallows", async () => {
   const { flow, done } = start({ outbound: rejectDropOutbound("REJECT-DROP") });
   flow.write("x", { host: "ads.example", ip: null, port: 443 });
   await delay(5);
-  assert.deepEqual(flow.received, []);
+  assert.deepEqual([flow.received, flow.refused], [[], []]);
   await flow[Symbol.asyncDispose]();
   await done;
 });

@@ -133,9 +133,27 @@ test(
     await using row = await openRoutedRow("tunredir");
     const { client, router } = row;
     await client.ip(`address add ${SECOND_CLIENT}/24 dev up0`);
-    const rules = ['"SRC-PORT,23456,REJECT"', `"SRC-IP-CIDR,${SECOND_CLIENT}/32,REJECT"`, '"MATCH,DIRECT"'];
+    const refusing =
+      '"AND,((NETWORK,UDP),(DST-PORT,40)),REJECT", "AND,((NETWORK,UDP),(DST-PORT,41)),REJECT-DROP"';
+    const rules = [
+      refusing,
+      '"SRC-PORT,23456,REJECT"',
+      `"SRC-IP-CIDR,${SECOND_CLIENT}/32,REJECT"`,
+      '"MATCH,DIRECT"',
+    ];
     await using core = await startCore(config(MARK_MODE, rules.join()), { prefix: router.prefix });
     await carries(t, row, core, true);
+
+    await t.test(
+      "transparent-proxy §6.2: who is refused hears of it, whoever is dropped does not",
+      async () => {
+        for (const { origin } of FAMILIES) {
+          assert.equal(await row.near("refused", origin, 40), "ECONNREFUSED", origin);
+          assert.equal(await row.nearIn(router, "refused", origin, 40), "ECONNREFUSED", origin);
+          assert.equal(await row.near("refused", origin, 41), "silence", origin);
+        }
+      },
+    );
 
     await t.test("rules see who asked", async () => {
       await assert.rejects(curl(client, "--local-port", "23456", v4.url));

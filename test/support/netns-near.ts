@@ -49,6 +49,22 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     socket.close();
     console.log("silence");
   },
+  /** refused host port: what a connected socket hears of its datagrams within a second. */
+  async refused() {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    const codes: string[] = [];
+    const failed = (error: NodeJS.ErrnoException | null) => void (error && codes.push(String(error.code)));
+    socket.on("error", failed);
+    socket.on("message", () => codes.push("an answer"));
+    socket.connect(numbers[0] ?? 0, host);
+    await once(socket, "connect");
+    for (const end = Date.now() + 1_000; codes.length === 0 && Date.now() < end;) {
+      socket.send("anybody?", failed);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    socket.close();
+    console.log(codes[0] ?? "silence");
+  },
   /** cone host count port port: one socket, two destinations; prints how many answers came from each. */
   async cone() {
     const [count = 0, ...ports] = numbers;
