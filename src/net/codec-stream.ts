@@ -1,5 +1,6 @@
 import { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
+import { BELOW, PASSED_ON } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import { discardInput } from "./read-handshake.ts";
 
@@ -13,6 +14,8 @@ export interface StreamCodec {
   open(wire: Buffer, emit: (plain: Buffer | null) => void): void;
   /** The wire ended. Throws `ProtocolError` where it must not end. */
   openEnd(): void;
+  /** From now on plain and wire bytes are the same, both ways, and nothing is kept back. */
+  readonly bare?: boolean;
   /** The conversation is over: frees what no garbage collection sees. Called once; whatever is called later may throw. */
   close?(): void;
 }
@@ -35,6 +38,7 @@ export class CodecStream extends Duplex {
   #opened = false;
   #wanted = false;
   #plainEnded = false;
+  #passedOn = false;
   #afterDrain: ((error?: Error | null) => void) | null = null;
   readonly #emit = (plain: Buffer | null): void => this.#take(plain);
 
@@ -56,6 +60,15 @@ export class CodecStream extends Duplex {
   /** The stream below, for those who need to know where the conversation really runs. */
   get wire(): Duplex {
     return this.#wire;
+  }
+
+  [BELOW](): Duplex | null {
+    const busy = this.destroyed || this.#plainEnded || this.writableEnded || this.#afterDrain !== null;
+    return busy || this.#codec.bare !== true ? null : this.#wire;
+  }
+
+  [PASSED_ON](): void {
+    this.#passedOn = true;
   }
 
   override _read(): void {
@@ -128,7 +141,7 @@ export class CodecStream extends Duplex {
   }
 
   #wireClosed(): void {
-    if (this.destroyed || (this.#plainEnded && this.writableFinished)) return;
+    if (this.destroyed || this.#passedOn || (this.#plainEnded && this.writableFinished)) return;
     this.destroy(new Error("the connection below closed before its end"));
   }
 

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
 import { LOOPBACK_V4 } from "#net/ip.ts";
 import { dialTcp } from "#net/dial.ts";
@@ -31,6 +32,8 @@ export interface RelayedOptions extends Partial<Pick<RelayOptions, "idleMs" | "h
   readonly signal?: AbortSignal;
   readonly meter?: Meter;
   readonly carrier?: RelayOptions["carrier"];
+  /** What a client's socket becomes before it is relayed. */
+  readonly front?: (socket: Socket) => Promise<Duplex>;
 }
 
 export async function openRelayed(originPort: number, options: RelayedOptions = {}): Promise<Relayed> {
@@ -46,7 +49,9 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
     halfClosedIdleMs: options.halfClosedIdleMs ?? Infinity,
     carrier: options.carrier ?? null,
   };
-  const serveOne = async (client: Socket): Promise<void> => {
+  const serveOne = async (socket: Socket): Promise<void> => {
+    socket.on("error", () => {});
+    const client = (await options.front?.(socket)) ?? socket;
     client.on("error", () => {});
     const to = { ip: LOOPBACK_V4, port: originPort };
     const remote = await dialTcp(to, { signal, timeoutMs: 5_000, sockets: null });

@@ -8,6 +8,10 @@ export class RequestCodec implements StreamCodec {
     this.#request = request;
   }
 
+  get bare(): boolean {
+    return this.#request === null;
+  }
+
   seal(plain: Buffer): Buffer {
     if (this.#request === null) return plain;
     const opening = Buffer.concat([this.#request, plain]);

@@ -10,6 +10,10 @@ export class ClientCodec implements StreamCodec {
     this.#request = request;
   }
 
+  get bare(): boolean {
+    return this.#request === null && this.#answer.done;
+  }
+
   seal(plain: Buffer): Buffer {
     if (this.#request === null) return plain;
     const opening = Buffer.concat([this.#request, plain]); // one write: servers look at their first read only
@@ -32,6 +36,10 @@ export class ClientCodec implements StreamCodec {
 /** The server's side without a flow: the answer's header goes with the first bytes, never alone. */
 export class ServerCodec implements StreamCodec {
   #answered = false;
+
+  get bare(): boolean {
+    return this.#answered;
+  }
 
   seal(plain: Buffer): Buffer {
     if (this.#answered) return plain;

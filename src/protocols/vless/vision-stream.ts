@@ -1,4 +1,5 @@
 import { Duplex } from "node:stream";
+import { BELOW, PASSED_ON } from "#core/handover.ts";
 import type { Secured } from "#transport/security.ts";
 import type { Bypass } from "#transport/tls/record-pump.ts";
 import {
@@ -46,6 +47,7 @@ export class VisionStream extends Duplex {
   #writeState: WriteState = "padded";
   #rawRead = false;
   #readEnded = false;
+  #passedOn = false;
   #raw: Duplex | null = null;
   #afterDrain: Done | null = null;
   readonly #emit = (content: Buffer): void => {
@@ -74,6 +76,15 @@ export class VisionStream extends Duplex {
   /** Has the outer TLS been left? Per direction. */
   get raw(): { readonly read: boolean; readonly write: boolean } {
     return { read: this.#rawRead, write: this.#writeState === "raw" };
+  }
+
+  [BELOW](): Duplex | null {
+    const busy = this.destroyed || this.#readEnded || this.writableEnded || this.#afterDrain !== null;
+    return busy || !this.#rawRead || this.#writeState !== "raw" ? null : this.#bypass.below;
+  }
+
+  [PASSED_ON](): void {
+    this.#passedOn = true;
   }
 
   override _read(): void {
@@ -146,7 +157,7 @@ export class VisionStream extends Duplex {
   }
 
   #closedBelow(): void {
-    if (this.destroyed || (this.#readEnded && this.writableFinished)) return;
+    if (this.destroyed || this.#passedOn || (this.#readEnded && this.writableFinished)) return;
     this.destroy(new Error("the connection below closed before its end"));
   }
 
