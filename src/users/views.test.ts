@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { compareBytes } from "./views.ts";
+
+test("names are in the order of their UTF-8 bytes, whatever is in them", () => {
+  const text = fc.string({
+    unit: fc.oneof(fc.constantFrom("a", "\u{e000}", "\u{ffff}", "😀"), fc.string({ unit: "binary" })),
+  });
+  fc.assert(
+    fc.property(text, text, (a, b) => {
+      assert.equal(Math.sign(compareBytes(a, b)), Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    }),
+    { numRuns: 5000 },
+  );
+});
