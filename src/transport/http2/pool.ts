@@ -93,7 +93,9 @@ export class Http2Pool implements AsyncDisposable {
   }
 
   #adopt(session: ClientHttp2Session): Link {
-    session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+    session.on("connect", () => {
+      if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    });
     const link: Link = { session, streams: 0, idleTimer: null, pingTimer: null };
     this.#links.add(link);
     const forget = () => {
@@ -104,7 +106,9 @@ export class Http2Pool implements AsyncDisposable {
     session.on("error", forget).on("goaway", forget).on("close", forget); // its streams report the error
     const { pingIntervalMs } = this.#options;
     if (pingIntervalMs > 0)
-      link.pingTimer = setInterval(() => session.ping(() => {}), pingIntervalMs).unref();
+      link.pingTimer = setInterval(() => {
+        if (!session.destroyed) session.ping(() => {}); // its 'close' waits for the connection's
+      }, pingIntervalMs).unref();
     return link;
   }
 

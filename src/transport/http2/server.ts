@@ -2,11 +2,13 @@ import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 
 import { performServerHandshake } from "node:http2";
 import type { Duplex } from "node:stream";
 import { CodecStream } from "#net/codec-stream.ts";
+import { onEnd } from "#net/late-end.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { pathOf } from "#transport/http-head.ts";
 import { http2Exchange } from "#transport/xhttp/exchange.ts";
 import type { XhttpServer } from "#transport/xhttp/server.ts";
+import { isGone } from "./gone.ts";
 import { PlainCodec } from "./plain-codec.ts";
 import { CONNECTION_WINDOW_BYTES, MAX_STREAMS, STREAM_WINDOW_BYTES } from "./windows.ts";
 
@@ -30,11 +32,12 @@ export function serveHttp2(wire: Duplex, options: Http2ServerOptions, on: (strea
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
   session.on("error", () => session.destroy());
   // Sockets here may be half open; an HTTP/2 client that ends its side is gone, and the session would not notice.
-  wire.on("end", () => session.destroy());
+  onEnd(wire, () => session.destroy());
   wire.on("close", () => session.destroy()); // a stream that is no socket may go without an end
   session.setTimeout(IDLE_MS, () => session.close());
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     stream.on("error", () => stream.destroy()); // a reset tunnel ends; its user has its own listener
+    if (isGone(stream)) return;
     const path = pathOf(headers[":path"] ?? "");
     if (options.xhttp?.owns(path) === true)
       return options.xhttp.serve(http2Exchange(stream, headers), path, on);
@@ -68,7 +71,9 @@ function answer(
 
 function answerGrpc(stream: ServerHttp2Stream): Duplex {
   stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
-  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+  stream.on("wantTrailers", () => {
+    if (!isGone(stream)) stream.sendTrailers({ "grpc-status": "0" });
+  });
   return new CodecStream(stream, new GunCodec());
 }
 

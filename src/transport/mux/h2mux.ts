@@ -10,6 +10,8 @@ import {
 import type { Duplex } from "node:stream";
 import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
 import { CodecStream } from "#net/codec-stream.ts";
+import { onEnd } from "#net/late-end.ts";
+import { isGone } from "#transport/http2/gone.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";
 import {
@@ -41,7 +43,9 @@ export class H2Client implements OpenMuxSession {
     });
     this.#session = session;
     this.#timer = setInterval(() => this.#tick(), PING_MS).unref();
-    session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+    session.on("connect", () => {
+      if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    });
     session.on("error", (error) => log.debug(() => `mux session: ${messageOf(error)}`)); // 'close' follows
     session.on("goaway", () => (this.#retiring = true));
     followEnd(session, wire, () => {
@@ -92,6 +96,7 @@ export class H2Client implements OpenMuxSession {
     }
     if (!this.#answered) return this.close(new ProtocolError("the mux server no longer answers"));
     this.#answered = false;
+    if (this.#session.destroyed) return; // its 'close' waits for the connection's
     this.#session.ping(() => (this.#answered = true));
   }
 }
@@ -102,7 +107,7 @@ function wireEnded(): Error {
 
 /** Session and connection end together: on what is no socket, the library looks for neither its end nor its close. */
 function followEnd(session: Http2Session, wire: Duplex, onClosed: () => void): void {
-  wire.on("end", () => {
+  onEnd(wire, () => {
     session.destroy(wireEnded());
     wire.destroy();
   });
@@ -124,6 +129,7 @@ export function serveH2(wire: Duplex, { onStream, onClosed, log }: MuxEvents): v
   followEnd(session, wire, onClosed);
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     stream.on("error", () => stream.destroy()); // its user has a listener of its own
+    if (isGone(stream)) return;
     if (headers[":method"] !== "CONNECT") return stream.respond({ ":status": 405 }, { endStream: true });
     stream.respond({ ":status": 200 }); // at once: clients give up after five seconds
     const carried = new CodecStream(stream, new PlainCodec());
