@@ -36,6 +36,17 @@ test("messages in one piece; what is behind them stays in the stream, with its e
   assert.equal(await readRest(ours), "the rest");
 });
 
+test("a message behind another, in a chunk that had come before anybody read", async () => {
+  const [ours, theirs] = pair();
+  theirs.write("\x03one\x05");
+  theirs.write("hello");
+  await new Promise(setImmediate);
+  using reader = new ByteReader(ours);
+  assert.equal(await reader.take(word), "one");
+  await new Promise(setImmediate); // nothing more will be told of what is buffered
+  assert.equal(await reader.take(word), "hello");
+});
+
 test("messages byte by byte", async () => {
   const [ours, theirs] = pair();
   using reader = new ByteReader(ours);

@@ -95,11 +95,16 @@ export class ByteReader implements Disposable {
     if (this.#pending !== null) this.#fail(givenUp());
   }
 
+  /** To the last buffered chunk: a `read` gives back one of them, and no event tells of those behind it. */
   #pump(): void {
-    const pending = this.#pending;
-    if (pending === null) return;
-    const chunk = this.#stream.read() as Buffer | null;
-    if (chunk === null) return;
+    for (let pending = this.#pending; pending !== null; pending = this.#pending) {
+      const chunk = this.#stream.read() as Buffer | null;
+      if (chunk === null) return;
+      this.#offer(pending, chunk);
+    }
+  }
+
+  #offer(pending: Pending, chunk: Buffer): void {
     const seen = this.#heldSize;
     const bytes = this.#append(chunk);
     let size: number | null;

@@ -63,6 +63,22 @@ describe("codec stream", () => {
     }
   });
 
+  test("an end that the handshake's reader was given with its last byte is an end", async () => {
+    const [near, far] = duplexPair();
+    far.end("h");
+    await readHandshake(near, (arrived) => arrived.take(1), 10_000);
+    await turn();
+    assert.equal(near.readableEnded, true);
+    const stream = new CodecStream(near, turnedOver());
+    stream.resume();
+    await once(stream, "end");
+    stream.destroy();
+    await assert.rejects(
+      readHandshake(near, () => null, 10_000),
+      ProtocolError,
+    );
+  });
+
   test("the opening goes alone when nobody writes", async () => {
     const [near, far] = duplexPair();
     const stream = new CodecStream(near, turnedOver(), { openAfterMs: 1 });

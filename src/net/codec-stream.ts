@@ -2,6 +2,7 @@ import { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { BELOW, PASSED_ON } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
+import { onEnd } from "./late-end.ts";
 import { discardInput } from "./read-handshake.ts";
 
 /** Turns plain bytes into wire bytes and back; one object serves one conversation. */
@@ -51,7 +52,7 @@ export class CodecStream extends Duplex {
       options.openAfterMs === undefined ? null : setTimeout(() => this.#open(), options.openAfterMs);
     wire.pause(); // until somebody reads
     wire.on("data", (bytes: Buffer) => this.#guard(() => codec.open(bytes, this.#emit)));
-    wire.on("end", () => this.#guard(() => this.#wireEnded()));
+    onEnd(wire, () => this.#guard(() => this.#wireEnded()));
     wire.on("error", (error) => this.destroy(error));
     wire.on("close", () => this.#wireClosed());
     wire.on("drain", () => this.#drained());

@@ -41,7 +41,8 @@ export function readHandshake<T>(stream: Duplex, step: HandshakeStep<T>, deadlin
       resolve(answer);
     }
     stream.on("data", onData).on("end", onEnd).on("error", fail).on("close", onEnd);
-    stream.resume();
+    if (stream.readableEnded || stream.destroyed) onEnd();
+    else stream.resume();
   });
 }
 

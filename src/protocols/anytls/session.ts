@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { abortStream } from "#core/stream.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
+import { onEnd } from "#net/late-end.ts";
 import type { SessionStream } from "./stream.ts";
 import {
   encodeData,
@@ -51,7 +52,7 @@ export abstract class Session {
   constructor(wire: Duplex) {
     this.#wire = wire;
     wire.on("data", (bytes: Buffer) => this.#receive(bytes));
-    wire.on("end", () => this.close(null));
+    onEnd(wire, () => this.close(null));
     wire.on("error", (error) => this.close(error));
     wire.on("close", () => this.close(null));
     wire.on("drain", () => this.#release());

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Datagram, DatagramFlow } from "#core/session.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
+import { onEnd } from "#net/late-end.ts";
 
 /** Bytes that the stream has not passed on yet; beyond, datagrams are dropped, as a full network queue would. */
 const MAX_QUEUED_BYTES = 512 * 1024;
@@ -29,7 +30,7 @@ export class StreamFlow implements DatagramFlow {
     this.closed = promise;
     stream.on("error", () => {}); // 'close' follows, and there is nobody to tell why
     stream.on("close", () => resolve());
-    stream.on("end", () => stream.destroy());
+    onEnd(stream, () => stream.destroy());
     if (stream.destroyed) resolve();
   }
 

@@ -3,6 +3,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
+import { onEnd } from "#net/late-end.ts";
 import {
   encodeFrame,
   MAX_CHUNK_BYTES,
@@ -55,7 +56,7 @@ export class MuxServer {
       if (this.#sessions.size === 0) wire.destroy();
     }, IDLE_MS).unref();
     wire.on("data", (bytes: Buffer) => this.#take(bytes));
-    wire.on("end", () => wire.destroy());
+    onEnd(wire, () => wire.destroy());
     wire.on("close", () => this.#close());
     wire.setMaxListeners(0); // each conversation waits for 'drain' by itself
   }

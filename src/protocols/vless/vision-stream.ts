@@ -1,4 +1,5 @@
 import { Duplex } from "node:stream";
+import { onEnd } from "#net/late-end.ts";
 import { BELOW, PASSED_ON } from "#core/handover.ts";
 import type { Secured } from "#transport/security.ts";
 import type { Bypass } from "#transport/tls/record-pump.ts";
@@ -123,7 +124,7 @@ export class VisionStream extends Duplex {
         this.destroy(error as Error);
       }
     });
-    secured.on("end", () => {
+    onEnd(secured, () => {
       if (!this.#rawRead) this.#endRead();
     });
     secured.on("error", (error) => {

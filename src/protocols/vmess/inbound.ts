@@ -58,9 +58,13 @@ function serve(
   else onFlow(new StreamFlow(stream, plainFraming(destination, "server")), destination);
 }
 
-/** The first packet tells where to; it stays in front of the others. */
+/** The first packet tells where to; it stays in front of the others. Without one there is nothing to wait for. */
 function acceptPacketAddr(stream: Duplex, onFlow: (flow: DatagramFlow, to: Destination) => void): void {
+  const timer = setTimeout(() => stream.destroy(), SILENCE_MS);
+  stream.once("close", () => clearTimeout(timer));
+  stream.once("end", () => stream.destroy());
   stream.once("data", (packet: Buffer) => {
+    clearTimeout(timer);
     stream.pause();
     try {
       const { destination } = decodePacketAddr(packet);

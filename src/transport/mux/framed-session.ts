@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { messageOf, ProtocolError } from "#core/errors.ts";
 import { farewell } from "#net/accept.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
+import { onEnd } from "#net/late-end.ts";
 import {
   CLIENT_IDLE_MS,
   MAX_STREAMS,
@@ -44,7 +45,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
     this.isClient = events.onStream === null;
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
     wire.on("data", (bytes: Buffer) => this.#arrive(bytes));
-    wire.on("end", () => this.close(null));
+    onEnd(wire, () => this.close(null));
     wire.on("error", (error) => this.close(error));
     wire.on("close", () => this.close(null));
     wire.on("drain", () => this.#release());
