@@ -13,6 +13,8 @@ export interface Offer {
   readonly socket: Socket | number;
   /** From here on the stream reads and writes nothing and closes nothing; somebody may still destroy it, to end it all. */
   leave(): Departure;
+  /** Where the port leaves the descriptor open at the end: it is the stream's again. */
+  readonly takeBack?: (fd: number) => void;
 }
 
 /** What goes with the socket; what the parts mean is between the stream and the port of that kind. */
@@ -50,7 +52,7 @@ export function offerOf(stream: Duplex): Offer | null {
     (stream as Duplex & Steps)[PASSED_ON]?.();
     return offer.leave();
   };
-  return { kind: offer.kind, socket: offer.socket, leave };
+  return { ...offer, leave };
 }
 
 /** A kernel TCP socket without TLS, or a local pipe. */

@@ -1,7 +1,8 @@
 import type { Direction, Meter } from "#core/meter.ts";
 import type { CarryOptions } from "#relay/carrier.ts";
 import type { Idle } from "#relay/sweep.ts";
-import type { PortPlan } from "./port.ts";
+import type { Side } from "./conversation.ts";
+import { PLAIN, type PortPlan, SPARED } from "./port.ts";
 import type { Carried, RelayThread } from "./relay-thread.ts";
 import { CLOSE, FREE, GRANT, LIMIT, RESET } from "./shared-table.ts";
 
@@ -120,6 +121,7 @@ export class CarriedFlow implements Carried, Idle {
       MOST_PIECE_BYTES,
     );
     one.chargedBytes += piece;
+    meter.passedLate?.(one.direction);
     const holdMs = meter.charge(one.direction, piece) || meter.pass(one.direction, piece);
     if (holdMs <= 0) return this.#grant(one, piece);
     one.heldBytes = piece;
@@ -170,6 +172,17 @@ export class CarriedFlow implements Carried, Idle {
 
   expire(): void {
     this.#thread.command(this.#slot, CLOSE);
+  }
+
+  /** Once it has ended: the descriptor of a side that was not closed and is the caller's from here on; -1: there is none. */
+  takeSpared(side: Side): number {
+    const { descriptors, kinds } = this.#thread.table;
+    const place = this.#slot * 2 + side;
+    if (kinds[place] !== SPARED) return -1;
+    const fd = descriptors[place] as number;
+    kinds[place] = PLAIN;
+    descriptors[place] = -1;
+    return fd;
   }
 
   onEnded(): void {

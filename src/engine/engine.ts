@@ -110,9 +110,13 @@ export class Engine implements Carrier, AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<void>();
     const left = [...husk(client, flow), ...husk(remote, flow)];
     this.#flows.add(flow);
+    const { takeBack: nearBack } = client.offer;
+    const { takeBack: farBack } = remote.offer;
     flow.start(depart(client, near), depart(remote, far), () => {
       this.#flows.delete(flow);
       for (const stream of left) stream.destroy();
+      if (nearBack !== undefined) giveBack(flow.takeSpared(0), nearBack);
+      if (farBack !== undefined) giveBack(flow.takeSpared(1), farBack);
       resolve();
     });
     return promise;
@@ -194,6 +198,10 @@ function depart({ offer }: End, fd: number): PortPlan {
   const { words, letter } = offer.leave();
   if (typeof offer.socket !== "number") offer.socket.destroy();
   return { kind: KINDS[offer.kind], fd, words, letter };
+}
+
+function giveBack(fd: number, takeBack: (fd: number) => void): void {
+  if (fd >= 0) takeBack(fd);
 }
 
 function count(meter: Meter, { onBytes }: CarryOptions, direction: Direction, bytes: number): void {

@@ -7,6 +7,7 @@ import type { Conversation, Io, Side, Way } from "./conversation.ts";
 import type { FrontTable } from "./front-table.ts";
 import { Front, LISTENER_DATA } from "./front.ts";
 import { Pipes } from "./pipes.ts";
+import { SPARED } from "./port.ts";
 import { PortConversation } from "./port-conversation.ts";
 import type { Ports } from "./ports.ts";
 import * as codes from "./shared-table.ts";
@@ -31,6 +32,7 @@ export interface LoopOptions {
 
 export class Loop {
   readonly #calls: RelayCalls;
+  readonly #accepts: AcceptCalls;
   readonly #table: SharedTable;
   readonly #ports: Ports;
   readonly #tell: () => void;
@@ -46,6 +48,7 @@ export class Loop {
 
   constructor({ calls, accepts, table, front, pipes, ports, tell }: LoopOptions) {
     this.#calls = calls;
+    this.#accepts = accepts;
     this.#table = table;
     this.#ports = ports;
     this.#tell = tell;
@@ -202,9 +205,10 @@ export class Loop {
   }
 
   #release(place: number, isFault: boolean): void {
-    const { descriptors } = this.#table;
+    const { descriptors, kinds } = this.#table;
     const fd = descriptors[place] as number;
     if (fd < 0) return;
+    if (kinds[place] === SPARED) return this.#accepts.unwatch(this.#epoll, fd);
     descriptors[place] = -1; // first: should this thread die, nobody closes a number that may be another's by then
     if (isFault) this.#calls.reset(fd);
     else this.#calls.close(fd);

@@ -39,6 +39,8 @@ export interface Port {
 export const PLAIN = 0;
 export const TLS = 1;
 export const SEALED = 2;
+/** Written in its place by a port whose socket is not to be closed at the end: the main thread has further use for it. */
+export const SPARED = 3;
 export type PortKind = typeof PLAIN | typeof TLS | typeof SEALED;
 
 /** Numbers that a kind of port is told at its start; addresses of this process fit into a double. */

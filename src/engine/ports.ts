@@ -1,7 +1,7 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
 import { PlainPort } from "./plain-port.ts";
-import { PLAIN, PORT_WORDS, TLS, type Port } from "./port.ts";
+import { PLAIN, PORT_WORDS, SPARED, TLS, type Port } from "./port.ts";
 import { SealedMemory } from "./sealed-memory.ts";
 import { SealedPort } from "./sealed-port.ts";
 import type { SharedTable } from "./shared-table.ts";
@@ -36,7 +36,8 @@ export class Ports {
   #openSealed(place: number, fd: number, letter: Uint8Array | null): Port | null {
     if (this.#sealed === undefined) this.#sealed = SealedMemory.open(this.#buffer);
     if (this.#sealed === null) return null;
-    return new SealedPort(this.#sealed, fd, (at) => this.#word(place, at), letter);
+    const spare = (): void => void (this.#table.kinds[place] = SPARED);
+    return new SealedPort(this.#sealed, fd, { word: (at) => this.#word(place, at), letter, spare });
   }
 
   #openTls(place: number, fd: number): Port | null {

@@ -2,8 +2,20 @@ import { FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/r
 import type { Io } from "./conversation.ts";
 import type { Port } from "./port.ts";
 import type { SealedMemory } from "./sealed-memory.ts";
-import { SealedReader } from "./sealed-reader.ts";
+import { BROKEN, SealedReader } from "./sealed-reader.ts";
 import { SealedWriter } from "./sealed-writer.ts";
+
+export interface SealedStart {
+  /**
+   * 0 and 1: the contexts of opening and sealing. 2 and 3: the messages of each so far. 4: the most that a chunk carries.
+   * 5: the length of the payload that comes next, where it is known, or -1. 6: 1 where a faulty peer is not to be reset.
+   */
+  word(at: number): number;
+  /** Read from the socket already, and not opened. */
+  readonly letter: Uint8Array | null;
+  /** The socket stays open. */
+  spare(): void;
+}
 
 /** A socket with the sealed chunks of Shadowsocks; all that opens the conversation is through. */
 export class SealedPort implements Port {
@@ -17,23 +29,20 @@ export class SealedPort implements Port {
   readonly #contexts: { sealing: bigint; opening: bigint };
   readonly #reader: SealedReader;
   readonly #writer: SealedWriter;
+  readonly #spare: (() => void) | null;
 
-  /** `word` answers with what `SealedDeparture` wrote; `letter` was read from the socket. The contexts are its own from here on. */
-  constructor(memory: SealedMemory, fd: number, word: (at: number) => number, letter: Uint8Array | null) {
+  /** The contexts are its own from here on. */
+  constructor(memory: SealedMemory, fd: number, { word, letter, spare }: SealedStart) {
     const opening = BigInt(word(0));
     const sealing = BigInt(word(1));
     const chunkBytes = word(4);
     this.#memory = memory;
     this.#fd = fd;
     this.#contexts = { opening, sealing };
-    this.#reader = new SealedReader(
-      memory,
-      fd,
-      { context: opening, count: word(2), chunkBytes },
-      word(5),
-      letter,
-    );
+    const inward = { context: opening, count: word(2), chunkBytes };
+    this.#reader = new SealedReader(memory, fd, inward, word(5), letter);
     this.#writer = new SealedWriter(memory, fd, { context: sealing, count: word(3), chunkBytes });
+    this.#spare = word(6) === 1 ? spare : null;
   }
 
   get pending(): boolean {
@@ -50,6 +59,7 @@ export class SealedPort implements Port {
 
   /** A short read says that there is no more, unless it is the last. */
   #found(bytes: number): number {
+    if (bytes === BROKEN) this.#spare?.();
     if (this.#reader.isDry && !this.hungUp) this.readable = false;
     return bytes;
   }

@@ -3,6 +3,7 @@
  * both, starting at 0 and growing after every seal and open.
  */
 import { ProtocolError } from "#core/errors.ts";
+import type { Departure } from "#core/handover.ts";
 import type { ByteQueue } from "#net/byte-queue.ts";
 import type { KeptAead } from "#platform/aead.ts";
 import { incrementNonce, TAG_BYTES } from "#protocols/crypto/aead.ts";
@@ -41,6 +42,20 @@ export class ChunkSealer implements Disposable {
     return end;
   }
 
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
+  /** Sealed so far; 0 where there is no context to give. */
+  get departingCount(): number {
+    return countOf(this.#aead, this.#nonce);
+  }
+
+  /** The context is the caller's; nothing is sealed any more. */
+  giveAway(): number {
+    return Number(this.#aead.giveAway?.("sealing") ?? 0n);
+  }
+
   /** Writes one sealed part: half a chunk, or a header. */
   partInto(out: Buffer, at: number, plain: Uint8Array): number {
     const end = this.#aead.sealInto(out, at, this.#nonce, plain);
@@ -66,6 +81,21 @@ export class ChunkOpener implements Disposable {
     this.#aead = aead;
     this.#nonce = Buffer.alloc(aead.nonceBytes);
     this.#maxBytes = maxBytes;
+  }
+
+  /** Opened so far; 0 where there is no context to give. */
+  get departingCount(): number {
+    return countOf(this.#aead, this.#nonce);
+  }
+
+  /** Length of the payload that comes next; -1: a length comes next. */
+  get payloadBytes(): number {
+    return this.#payloadBytes;
+  }
+
+  /** The context is the caller's; nothing is opened any more. */
+  giveAway(): number {
+    return Number(this.#aead.giveAway?.("opening") ?? 0n);
   }
 
   /** Opens one sealed part. Throws `ProtocolError` where the tag is wrong. */
@@ -134,4 +164,27 @@ export class ChunkOpener implements Disposable {
   get idle(): boolean {
     return this.#payloadBytes < 0;
   }
+}
+
+function countOf({ giveAway }: KeptAead, nonce: Buffer): number {
+  return giveAway === undefined ? 0 : nonce.readUIntLE(0, 6);
+}
+
+/**
+ * For a relay thread that goes on with both directions, the words of its port: the contexts of opening and sealing, the
+ * messages of each so far, the most that a chunk carries, the length that is known of the next payload or -1. Null: a
+ * direction has not begun, or there are no contexts to give.
+ */
+export function departureOf(
+  sealer: ChunkSealer | null,
+  opener: ChunkOpener | null,
+  arrived: ByteQueue,
+): (() => Departure) | null {
+  if (sealer === null || opener === null) return null;
+  const [opened, sealed] = [opener.departingCount, sealer.departingCount];
+  if (opened === 0 || sealed === 0) return null;
+  return () => ({
+    words: [opener.giveAway(), sealer.giveAway(), opened, sealed, sealer.maxBytes, opener.payloadBytes],
+    letter: arrived.length === 0 ? null : Uint8Array.from(arrived.takeAll()),
+  });
 }

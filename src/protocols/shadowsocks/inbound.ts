@@ -2,7 +2,6 @@ import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
-import { CodecStream } from "#net/codec-stream.ts";
 import { readHandshake } from "#net/read-handshake.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import type { Entrance } from "#protocols/managed/entrance.ts";
@@ -13,6 +12,7 @@ import { BARE_SERVER } from "#transport/server.ts";
 import { serveDatagrams } from "./inbound-udp.ts";
 import { findMethod, type Method } from "./methods.ts";
 import type { InboundOptions } from "./options.ts";
+import { openStream } from "./sealed-stream.ts";
 import { type Request, serverHandshake } from "./server-handshake.ts";
 import { serverUsers } from "./server-keys.ts";
 import { chanceBy } from "./sip022.ts";
@@ -62,7 +62,7 @@ function serve(
   entrance: Entrance,
   mux: InboundOptions["mux-option"],
 ): void {
-  const stream = new CodecStream(wire, codec, { discardOnFaultMs: SILENCE_MS });
+  const stream = openStream(wire, codec, { discardOnFaultMs: SILENCE_MS });
   if (payload.length > 0) stream.unshift(payload);
   entrance.holdStream(stream, wire);
   const onStream = (sub: Duplex, to: Destination, tell: (failure: Error | null) => void): void => {

@@ -8,7 +8,7 @@ import {
   TCP_ONLY,
 } from "#core/outbound.ts";
 import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
-import { CodecStream, type StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/codec-stream.ts";
 import { toDestination } from "#net/ip.ts";
 import { encodeSocksAddress } from "#net/socks-address.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
@@ -19,6 +19,7 @@ import { findMethod, masterKey, type Method, preSharedKeys } from "./methods.ts"
 import type { OutboundOptions } from "./options.ts";
 import { plainCodec } from "./plain.ts";
 import { openPlugin, type Plugin } from "./plugin.ts";
+import { openStream } from "./sealed-stream.ts";
 import { Sip004Codec } from "./sip004.ts";
 import { type Chance, chanceBy, Sip022ClientCodec } from "./sip022.ts";
 
@@ -77,7 +78,7 @@ class Client {
     const codec = this.#codec(encodeSocksAddress(destination));
     const socket = await this.#env.dialer.connect(this.#server, context);
     const below = this.#plugin === null ? socket : await this.#plugin(socket, context.signal);
-    return new CodecStream(below, codec, { openAfterMs: OPEN_AFTER_MS });
+    return openStream(below, codec, { openAfterMs: OPEN_AFTER_MS });
   }
 
   #codec(address: Buffer): StreamCodec {

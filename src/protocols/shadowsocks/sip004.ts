@@ -1,12 +1,13 @@
 /** TCP of the AEAD ciphers: SALT(key size) then chunks; a client's first chunk starts with the SOCKS address (SIP004). */
 import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
+import type { Departure } from "#core/handover.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
-import { ChunkOpener, ChunkSealer, MAX_CHUNK } from "./chunks.ts";
+import { ChunkOpener, ChunkSealer, departureOf, MAX_CHUNK } from "./chunks.ts";
 import { type Method, sip004Subkey } from "./methods.ts";
+import type { DepartingCodec } from "./sealed-stream.ts";
 
 export interface Sip004Options {
   readonly method: Method;
@@ -21,7 +22,7 @@ export interface Sip004Options {
   readonly salt?: Buffer;
 }
 
-export class Sip004Codec implements StreamCodec {
+export class Sip004Codec implements DepartingCodec {
   readonly #options: Sip004Options;
   readonly #arrived = new ByteQueue();
   #sealer: ChunkSealer | null = null;
@@ -72,6 +73,10 @@ export class Sip004Codec implements StreamCodec {
   openEnd(): void {
     if (this.#arrived.length > 0 || this.#opener?.idle === false)
       throw new ProtocolError("the stream ended within a chunk");
+  }
+
+  departure(): (() => Departure) | null {
+    return departureOf(this.#sealer, this.#opener, this.#arrived);
   }
 
   close(): void {

@@ -1,12 +1,13 @@
 /** TCP of the 2022 edition (SIP022 §3.1): headers with time and type, a response bound to its request by the salt. */
 import { randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
+import type { Departure } from "#core/handover.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
-import { ChunkOpener, ChunkSealer, MAX_CHUNK } from "./chunks.ts";
+import { ChunkOpener, ChunkSealer, departureOf, MAX_CHUNK } from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
+import type { DepartingCodec } from "./sealed-stream.ts";
 
 export const TYPE_CLIENT = 0;
 export const TYPE_SERVER = 1;
@@ -46,7 +47,7 @@ export function sip022Opener(method: Method, psk: Uint8Array, salt: Uint8Array):
 }
 
 /** What client and server share once the headers are through. */
-abstract class Sip022Codec implements StreamCodec {
+abstract class Sip022Codec implements DepartingCodec {
   protected readonly arrived = new ByteQueue();
   protected sealer: ChunkSealer | null = null;
   protected opener: ChunkOpener | null = null;
@@ -72,6 +73,10 @@ abstract class Sip022Codec implements StreamCodec {
   openEnd(): void {
     if (this.arrived.length > 0 || this.opener?.idle === false)
       throw new ProtocolError("the stream ended within a chunk");
+  }
+
+  departure(): (() => Departure) | null {
+    return departureOf(this.sealer, this.opener, this.arrived);
   }
 
   close(): void {
@@ -159,6 +164,10 @@ export class Sip022ClientCodec extends Sip022Codec {
     if (echoed.length !== this.#salt.length || !timingSafeEqual(echoed, this.#salt))
       throw new ProtocolError("the response belongs to another request");
     return fixed.readUInt16BE(end);
+  }
+
+  override departure(): (() => Departure) | null {
+    return this.#headerDone ? super.departure() : null;
   }
 
   override openEnd(): void {
