@@ -36,6 +36,47 @@ for (const script of ["weir.init", "weir.sh"])
     execFileSync("busybox", ["ash", "-n", join(deploy, "openwrt", "files", script)]);
   });
 
+/** What an action of the init script asks procd and the program for, with `options` in /etc/config/weir. */
+function asked(action: string, options: Readonly<Record<string, string>>): readonly string[] {
+  const stubs = `
+config_load() { :; }
+config_get() { eval "$1=\\"\\$OPTION_$3\\""; [ -n "$(eval echo \\$$1)" ] || eval "$1=\\"$4\\""; }
+config_get_bool() { config_get "$@"; }
+modprobe() { :; }
+rc_procd() { "$@"; echo "procd compares"; }
+for name in open_instance set_param close_instance send_signal add_reload_trigger; do
+  eval "procd_$name() { echo $name \\"\\$@\\"; }"
+done
+PROGRAM() { echo "weir $*"; }
+`;
+  const script = readFileSync(join(deploy, "openwrt", "files", "weir.init"), "utf8");
+  const text = `${stubs}\n${script.replace("PROG=/usr/bin/weir", "PROG=PROGRAM")}\n${action}\n`;
+  const env = Object.fromEntries(Object.entries(options).map(([name, value]) => [`OPTION_${name}`, value]));
+  const shown = execFileSync("busybox", ["ash", "-c", text], {
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+  });
+  return shown.trim().split("\n");
+}
+
+test(
+  "the init script: a reload is told to procd, too, which sees other options",
+  { skip: missing("busybox") },
+  () => {
+    const options = { enabled: "1", home: "/srv/weir", config: "/srv/weir.yaml" };
+    const reloaded = asked("reload_service", options);
+    assert.ok(
+      reloaded.includes("set_param command PROGRAM -d /srv/weir -f /srv/weir.yaml"),
+      reloaded.join("\n"),
+    );
+    assert.deepEqual(reloaded.slice(-2), ["procd compares", "send_signal weir * HUP"]);
+    assert.ok(!reloaded.some((line) => line.startsWith("set_param file")), "procd alone would start it anew");
+    const off = asked("reload_service", { ...options, enabled: "0" });
+    assert.deepEqual(off, ["procd compares", "send_signal weir * HUP"]);
+    assert.deepEqual(asked("service_stopped", options), ["weir cleanup -d /srv/weir -f /srv/weir.yaml"]);
+  },
+);
+
 test("the package recipe names files that are there", () => {
   const recipe = readFileSync(join(deploy, "openwrt", "Makefile"), "utf8");
   const named = [...recipe.matchAll(/\.\/(files\/\S+)/g)].map(([, file]) => file as string);
