@@ -63,7 +63,8 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const governance = new Governance({ ledger, log, storeFile });
   const live = new LiveTable();
   const kernelDirect = new KernelDirect(log);
-  const relayPath = new RelayPath(log);
+  const sockets = new SocketPool();
+  const relayPath = new RelayPath(log, () => sockets.useThreads(null));
   live.look = ledger.look = () => relayPath.look();
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);
@@ -84,7 +85,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     home,
     log,
     files,
-    sockets: new SocketPool(),
+    sockets,
     egress: new Egress(),
     live,
     clock: new NetworkClock(),

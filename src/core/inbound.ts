@@ -1,4 +1,5 @@
 import type { SafeFiles } from "./files.ts";
+import type { PlainFront } from "./held.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
@@ -28,12 +29,22 @@ export interface Access {
   skipsAuthentication(source: Ip): boolean;
   /** May this source connect at all (`lan-allowed-ips`, `lan-disallowed-ips`)? */
   admits(source: Ip): boolean;
+  /** Every source may. Absent: some may not. */
+  readonly admitsAll?: boolean;
 }
 
 export interface ListenOptions {
   /** The socket accepts what belongs to other addresses (tproxy). */
   readonly transparent?: boolean;
+  /** What relay threads may do where there are such; absent: nothing. */
+  readonly front?: PlainFront;
 }
+
+/**
+ * Takes an accepted connection over. `listener` is the endpoint that took it; `isGreeted`: this SOCKS5 client has been
+ * told already that it need not say who it is, and its greeting is still to be read.
+ */
+export type TakeSocket = (socket: StreamSocket, listener: Endpoint, isGreeted?: boolean) => void;
 
 /** What an inbound is given. */
 export interface InboundEnv {
@@ -56,10 +67,7 @@ export interface InboundEnv {
    * asks for the same endpoint; a connection is handed over with `allowHalfOpen` and `noDelay`, and with the endpoint
    * that took it, which a captured connection does not show.
    */
-  listenTcp(
-    on: (socket: StreamSocket, listener: Endpoint) => void,
-    options?: ListenOptions,
-  ): Promise<readonly Endpoint[]>;
+  listenTcp(on: TakeSocket, options?: ListenOptions): Promise<readonly Endpoint[]>;
   /** Opens one UDP socket per configured endpoint. */
   listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]>;
   /** The same for what is on its way to others. Throws `ConfigError` where this system cannot. */

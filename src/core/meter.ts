@@ -17,6 +17,8 @@ export interface Meter extends Disposable {
    * held for so many ms more and asked for again. What is held when the meter is disposed of went nowhere.
    */
   pass(direction: Direction, bytes: number): number;
+  /** What passed last did not go out in that turn but at some time up to now. For whoever has a thread write it. */
+  passedLate?(direction: Direction): void;
   /**
    * Corrects the count: of bytes that moved uncharged while the meter was free, or, negative, of those that were charged,
    * have passed and went nowhere. Holds nothing.
@@ -34,5 +36,7 @@ export interface Meter extends Disposable {
 
 /** Opens a meter for every session that reached its destination. Never throws; a failed dial is no session. */
 export interface Ledger {
+  /** True: a meter of a session that no managed user makes would be `free` now, and redirect nowhere. */
+  readonly free?: boolean;
   open(metadata: Metadata, decision: Decision): Meter;
 }

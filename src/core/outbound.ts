@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { DialError } from "./errors.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
+import type { PlainWay } from "./held.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Metadata, Network } from "./session.ts";
 
@@ -16,6 +17,11 @@ export interface DialContext {
 export interface Dialer {
   /** The stream is connected as far as the protocol can tell; its error events belong to the caller from then on. */
   connect(destination: Destination, context: DialContext): Promise<Duplex>;
+  /**
+   * Where `connect` would lead by one ordinary kernel socket, for whoever can open it at less cost; a promise where names
+   * must be resolved, which rejects as `connect` does. Null: not by such a socket. Absent: never.
+   */
+  plain?(destination: Destination, signal: () => AbortSignal): PlainWay | Promise<PlainWay> | null;
   /** A path for datagrams to any destination; `destination` is the first one. */
   associate(destination: Destination, context: DialContext): Promise<DatagramFlow>;
 }

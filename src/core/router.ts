@@ -28,6 +28,8 @@ export interface Decision {
 }
 
 export interface Router {
+  /** `route`, where nothing has to be found out on the way; else null, with nothing counted. Absent: ask `route`. */
+  decide?(metadata: Metadata): Decision | null;
   /**
    * `sniffed` is what the client's first bytes told; absent or null: nothing. Never throws for want of a match: no match
    * is DIRECT. Throws `DialError` where a listener's target is unknown.

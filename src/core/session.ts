@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { HeldClient } from "./held.ts";
 
 /** Canonical text: lower case, no zone, an IPv4-mapped address written as IPv4. Made by `parseIp` (#net/ip.ts) only. */
 export type Ip = string & { readonly __brand: "Ip" };
@@ -72,6 +73,11 @@ export interface StreamSession {
    * the stream long before. Never throws. Absent: nobody waits for it.
    */
   readonly ended?: () => void;
+  /**
+   * A relay thread still has the client, and can dial and relay by itself: `words` are what the client hears of success.
+   * Looking at `stream` takes the client from it. Absent or null: nobody has.
+   */
+  readonly held?: { readonly client: HeldClient; readonly words: Uint8Array } | null;
 }
 
 export interface Datagram {
@@ -82,7 +88,8 @@ export interface Datagram {
 
 /**
  * A two-way path for datagrams. `send` never waits and may drop. `receive` is called once, before anything can
- * arrive; a payload handed to the callback belongs to the callee. `closed` settles when the path ends by itself.
+ * arrive. Both ways a payload is lent until the call returns, for its memory is used again: who keeps it makes a copy
+ * (`keptDatagram`). `closed` settles when the path ends by itself.
  */
 export interface DatagramFlow extends AsyncDisposable {
   send(item: Datagram): void;

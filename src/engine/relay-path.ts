@@ -13,8 +13,12 @@ export class RelayPath implements AsyncDisposable {
   #opened: Engine | null = null;
   #said = "";
 
-  constructor(log: Log) {
+  readonly #onAllDead: () => void;
+
+  /** `onAllDead`: the last thread of the engine has died. */
+  constructor(log: Log, onAllDead: () => void = () => {}) {
     this.#log = log;
+    this.#onAllDead = onAllDead;
   }
 
   /** Null: everything goes through the portable pump. Says in one line of the log what is so, and why. Never rejects. */
@@ -27,7 +31,9 @@ export class RelayPath implements AsyncDisposable {
     if (engine === null) return null;
     const { threads } = engine;
     if (threads > 0)
-      this.#say(`relay: plain TCP by ${threads} threads (epoll and splice), the rest by the portable pump`);
+      this.#say(
+        `relay: plain TCP by ${threads} threads (accept, dial, splice), the rest by the portable pump`,
+      );
     return threads > 0 ? engine : null;
   }
 
@@ -49,6 +55,7 @@ export class RelayPath implements AsyncDisposable {
   #died(why: string, threadsLeft: number): void {
     const then = threadsLeft > 0 ? `${threadsLeft} go on` : "the portable pump takes over";
     this.#log.error(`relay: a thread has ended, its connections with it; ${then}: ${why}`);
+    if (threadsLeft === 0) this.#onAllDead();
   }
 
   #say(text: string): void {

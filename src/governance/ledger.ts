@@ -40,6 +40,10 @@ export class GovernedLedger implements Ledger {
   /** How links to the portal are made; null for none. */
   portalLink: (ids: readonly string[]) => string | null = () => null;
 
+  get free(): boolean {
+    return this.#rules === null;
+  }
+
   open(metadata: Metadata, decision: Decision): Meter {
     const meter = new GovernedMeter(this, metadata, decision);
     this.#meters.add(meter);

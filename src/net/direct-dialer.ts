@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
+import type { PlainWay } from "#core/held.ts";
 import type { DialContext, Dialer } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { destinationText } from "#core/session.ts";
@@ -12,7 +13,7 @@ import { dialTcp } from "./dial.ts";
 import { EgressSockets, type Egress } from "./egress.ts";
 import { DatagramSockets } from "./datagram-socket.ts";
 import { DirectFlow } from "./direct-flow.ts";
-import { applyKeepAlive, DEFAULT_KEEP_ALIVE } from "./keep-alive.ts";
+import { applyKeepAlive, DEFAULT_KEEP_ALIVE, probesOf } from "./keep-alive.ts";
 import type { KeepAlive } from "./keep-alive.ts";
 import { familyOf } from "./ip.ts";
 import { race } from "./race.ts";
@@ -52,6 +53,7 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
   const { interfaceName = "", routingMark = 0, egress = null } = options;
   const sockets = new EgressSockets({ interfaceName, routingMark }, egress);
 
+  const probes = probesOf(keepAlive);
   const datagrams = new DatagramSockets();
 
   const dial = async (ip: Ip, port: number, signal: AbortSignal): Promise<Socket> => {
@@ -72,6 +74,26 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
       const { ip, port } = destination;
       if (ip !== null && allows(families, familyOf(ip))) return dial(ip, port, signal); // nothing to choose from
       return choose(destination, signal);
+    },
+
+    plain(destination: Destination, signal: () => AbortSignal) {
+      const lead = (addresses: readonly Ip[]): PlainWay => {
+        const [ip] = addresses as [Ip, ...Ip[]];
+        const isFirstOfMany = addresses.length > 1;
+        const patienceMs = isFirstOfMany ? Math.min(STAGGER_MS, timeoutMs) : timeoutMs;
+        return {
+          ip,
+          port: destination.port,
+          ...sockets.optionsFor(ip),
+          probes,
+          timeoutMs: patienceMs,
+          isFirstOfMany,
+        };
+      };
+      const { ip } = destination;
+      if (ip !== null && allows(families, familyOf(ip))) return lead([ip]);
+      if (staggerMs === 0) return null; // all addresses at once
+      return addressesOf(destination, resolver, families, signal()).then(lead);
     },
 
     associate(destination: Destination, { signal }: DialContext) {

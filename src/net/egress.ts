@@ -71,16 +71,25 @@ export class EgressSockets {
 
   /** For one destination, or for many of which none is known. Null: ordinary sockets do. Throws `DialError`. */
   for(destination: Ip | null): SocketMaker | null {
-    if (this.#egress === null || (destination !== null && isLoopback(destination))) return this.#plain;
+    const options = this.optionsFor(destination);
+    if (options === this.#options) return this.#plain;
+    if (options !== this.#last) {
+      this.#last = options;
+      this.#made = openSockets(options);
+    }
+    return this.#made;
+  }
+
+  /** What `for` sets, as long as it is the same the same object. Throws `DialError`. */
+  optionsFor(destination: Ip | null): SocketOptions {
+    if (this.#egress === null || (destination !== null && isLoopback(destination))) return this.#options;
     const routingMark = this.#egress.routingMark || this.#options.routingMark;
     const interfaceName = this.#options.interfaceName || this.#egress.interfaceName;
     if (interfaceName === null)
       throw new DialError("unreachable", "auto-detect-interface: there is no default route now");
-    if (routingMark !== this.#last.routingMark || interfaceName !== this.#last.interfaceName) {
-      this.#last = { routingMark, interfaceName };
-      this.#made = openSockets(this.#last);
-    }
-    return this.#made;
+    for (const known of [this.#options, this.#last])
+      if (routingMark === known.routingMark && interfaceName === known.interfaceName) return known;
+    return { routingMark, interfaceName };
   }
 }
 

@@ -1,12 +1,13 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
-import { setImmediate } from "node:timers/promises";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Endpoint, Ip } from "#core/session.ts";
 import type { TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
 import { datagramDescriptorOf } from "./datagram-descriptor.ts";
+import type { FrontThreads } from "./front-threads.ts";
 import { ANY_V4, ANY_V6, familyOf, socketIp } from "./ip.ts";
+import { TcpListener, type FrontShare, type TcpShare } from "./tcp-listener.ts";
 import { openTransparentUdp } from "./transparent-udp.ts";
 
 /** What to listen on. Two asks with the same `key` get the same kernel socket. */
@@ -26,28 +27,43 @@ export interface Lease extends AsyncDisposable {
   activate(): void;
 }
 
-interface Shared<Handler> {
+export interface Shared<Handler> {
   readonly endpoint: Endpoint;
   readonly fd: number;
   readonly holders: { readonly on: Handler; active: boolean }[];
   /** Makes the newest active holder the receiver. */
   deliver(): void;
+  /** Takes what has come already, where a close would reset it. */
+  drain(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Connections that arrive while a new socket has no active holder yet; beyond this they are closed. */
-const PENDING_LIMIT = 1024;
-const BACKLOG = 4096;
-
 /** The listening sockets of the process. They outlive a reload: old and new runtime may hold one at the same time. */
 export class SocketPool {
-  readonly #tcp = new Map<string, Promise<Shared<(socket: Socket) => void>>>();
+  readonly #tcp = new Map<string, Promise<TcpListener>>();
   readonly #udp = new Map<string, Promise<Shared<(socket: UdpSocket) => void>>>();
   readonly #transparent = new Map<string, Promise<Shared<(socket: TransparentSocket) => void>>>();
-  readonly #accepted = new Set<Socket>();
+  readonly #accepted = new Set<Duplex>();
+  #threads: FrontThreads | null = null;
 
-  leaseTcp(ask: ListenAsk, on: (socket: Socket) => void): Promise<Lease> {
-    return lease(this.#tcp, ask, on, (asked, shared) => openTcp(asked, shared, this.#accepted));
+  /** `on` gets connections whose first bytes nobody has taken; see `FrontAsk` for `isGreeted`. */
+  leaseTcp(ask: ListenAsk, on: TcpShare["on"], front: FrontShare | null = null): Promise<Lease> {
+    return lease(this.#tcp, ask, { on, front }, async (asked, shared) => {
+      const listener = new TcpListener(this.#accepted, () => this.#threads);
+      await listener.open(asked, shared);
+      return listener;
+    });
+  }
+
+  /** From now on by these threads, where a listener allows it; null: by the event loop. */
+  useThreads(threads: FrontThreads | null): void {
+    if (threads === this.#threads) return;
+    this.#threads = threads;
+    for (const opening of this.#tcp.values())
+      void opening.then(
+        (listener) => listener.deliver(),
+        () => {}, // whoever asked for it has been told
+      );
   }
 
   /** `on` gets the socket once, at activation, and adds its `message` listener; it must never close the socket. */
@@ -66,14 +82,12 @@ export class SocketPool {
   }
 }
 
-/** `shared`: another socket of ours has the port at an address that overlaps. */
-type Open<Handler> = (ask: ListenAsk, shared: boolean) => Promise<Shared<Handler>>;
-
-async function lease<Handler>(
-  pool: Map<string, Promise<Shared<Handler>>>,
+/** `open`: its second argument says that another socket of ours has the port at an address that overlaps. */
+async function lease<Handler, Of extends Shared<Handler>>(
+  pool: Map<string, Promise<Of>>,
   ask: ListenAsk,
   on: Handler,
-  open: Open<Handler>,
+  open: (ask: ListenAsk, shared: boolean) => Promise<Of>,
 ): Promise<Lease> {
   const key = `${ask.ip}|${ask.port}|${ask.port === 0 ? ask.owner : ""}`;
   let opening = pool.get(key);
@@ -98,7 +112,7 @@ async function lease<Handler>(
       if (at < 0) return;
       shared.holders.splice(at, 1);
       if (shared.holders.length > 0) return shared.deliver();
-      await queueTaken();
+      await shared.drain();
       if (shared.holders.length > 0 || pool.get(key) !== opening) return; // somebody has it again, or closed it
       pool.delete(key);
       await shared.close();
@@ -106,21 +120,15 @@ async function lease<Handler>(
   };
 }
 
-/** A close resets the connections that the kernel has accepted and we have not: two turns of the event loop let them in. */
-async function queueTaken(): Promise<void> {
-  await setImmediate();
-  await setImmediate();
-}
-
 /**
  * A reload from 127.0.0.1 to every address (`allow-lan`) holds both sockets for a while, which the kernel refuses
  * unless both agree. They agree for the moment of the bind only, so that nobody else can join them.
  */
-async function openBeside<Handler>(
-  open: readonly Promise<Shared<Handler>>[],
+async function openBeside<Of extends Shared<unknown>>(
+  open: readonly Promise<Of>[],
   ask: ListenAsk,
-  make: Open<Handler>,
-): Promise<Shared<Handler>> {
+  make: (ask: ListenAsk, shared: boolean) => Promise<Of>,
+): Promise<Of> {
   const settled = await Promise.allSettled(open);
   const ours = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const descriptors = ours
@@ -146,44 +154,6 @@ function newestActive<Handler>(holders: readonly { on: Handler; active: boolean 
   return holders.findLast(({ active }) => active)?.on ?? null;
 }
 
-async function openTcp(
-  ask: ListenAsk,
-  shared: boolean,
-  accepted: Set<Socket>,
-): Promise<Shared<(socket: Socket) => void>> {
-  function forget(this: Socket): void {
-    accepted.delete(this);
-  }
-  const pending: Socket[] = [];
-  const holders: { on: (socket: Socket) => void; active: boolean }[] = [];
-  let receive: ((socket: Socket) => void) | null = null;
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    accepted.add(socket);
-    socket.once("close", forget);
-    if (receive !== null) receive(socket);
-    else if (pending.length < PENDING_LIMIT) pending.push(socket.on("error", () => socket.destroy()));
-    else socket.destroy();
-  });
-  await listen(server, ask, shared);
-  const fd = descriptorOf(server);
-  configure(ask, fd, () => server.close());
-  const { address, port } = server.address() as AddressInfo;
-  return {
-    endpoint: { ip: socketIp(address), port },
-    fd,
-    holders,
-    deliver() {
-      receive = newestActive(holders);
-      if (receive !== null) for (const socket of pending.splice(0)) receive(socket);
-    },
-    async close() {
-      for (const socket of pending.splice(0)) socket.destroy();
-      // Accepted connections go on by themselves, so this does not wait for the server's close event.
-      server.close();
-    },
-  };
-}
-
 /** A socket that cannot be what was asked for is closed. */
 function configure(ask: ListenAsk, fd: number, close: () => void): void {
   try {
@@ -192,25 +162,6 @@ function configure(ask: ListenAsk, fd: number, close: () => void): void {
     close();
     throw error;
   }
-}
-
-function descriptorOf(server: Server): number {
-  return (server as unknown as { _handle: { fd: number } })._handle.fd;
-}
-
-async function listen(server: Server, { ip, port }: ListenAsk, reusePort: boolean): Promise<void> {
-  server.listen({ host: ip, port, backlog: BACKLOG, reusePort });
-  try {
-    await once(server, "listening");
-  } catch (error) {
-    // A machine without IPv6: "all families" is IPv4 then.
-    if (ip !== ANY_V6 || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
-    server.listen({ host: ANY_V4, port, backlog: BACKLOG, reusePort });
-    await once(server, "listening");
-  }
-  server.on("error", () => {
-    // After listening, only accept() fails (descriptors exhausted); the kernel keeps the connection for the next try.
-  });
 }
 
 const UDP_BUFFER_BYTES = 1024 * 1024;
@@ -248,6 +199,7 @@ async function openUdp(ask: ListenAsk, reusePort: boolean): Promise<Shared<(sock
       socket.removeAllListeners("message");
       next?.(socket);
     },
+    drain: async () => {},
     close: async () => void socket.close(),
   };
 }
@@ -270,6 +222,7 @@ async function openTransparent(
       receiver = next;
       next?.(socket);
     },
+    drain: async () => {},
     close: async () => close(),
   };
 }

@@ -17,7 +17,10 @@ export class LiveEntry implements LiveConnection, Disposable {
   /** By the monotonic clock. Null: a datagram path, or the dial goes on. */
   dialledAtMs: number | null = null;
   readonly #table: LiveTable;
-  readonly #abort = new AbortController();
+  #abort: AbortController | null = null;
+  #closed = false;
+  /** Called by `close`, for whoever has no use for a signal. */
+  onClose: (() => void) | null = null;
 
   constructor(table: LiveTable, metadata: Metadata) {
     this.#table = table;
@@ -35,6 +38,10 @@ export class LiveEntry implements LiveConnection, Disposable {
 
   /** Aborted by `close`: whoever works for this conversation stops. */
   get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      if (this.#closed) this.#abort.abort();
+    }
     return this.#abort.signal;
   }
 
@@ -45,7 +52,9 @@ export class LiveEntry implements LiveConnection, Disposable {
   }
 
   close(): void {
-    this.#abort.abort();
+    this.#closed = true;
+    this.#abort?.abort();
+    this.onClose?.();
   }
 
   [Symbol.dispose](): void {

@@ -20,6 +20,11 @@ export class LoopGuard {
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
 
+  /** What DIRECT opens has to be shown to `watch`. */
+  get isArmed(): boolean {
+    return this.#armed;
+  }
+
   /** Throws `DialError` where the session is one of our own. */
   check({ source, network, inbound }: Metadata, { outbound }: Decision): void {
     if (!TRANSPARENT.has(inbound.type)) return;

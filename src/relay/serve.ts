@@ -30,10 +30,23 @@ export interface ServeEnv {
   readonly halfClosedIdleMs: number;
 }
 
+/** What has come out of a session before its client was taken from a relay thread. */
+export interface Begun {
+  readonly entry: LiveEntry;
+  readonly decision: Decision | null;
+  /** Why the dial has failed; null: it is still to come. */
+  readonly failure: unknown;
+}
+
 /** Never rejects: whatever goes wrong belongs to this conversation. */
-export async function serve(session: StreamSession, env: ServeEnv): Promise<void> {
+export function serve(session: StreamSession, env: ServeEnv): Promise<void> {
   const entry = env.live.open(session.metadata); // visible in /connections until the end
-  return finish(begin(session, env, entry), entry);
+  return goOn(session, env, { entry, decision: null, failure: null });
+}
+
+/** The same from where somebody else has left it. */
+export function goOn(session: StreamSession, env: ServeEnv, begun: Begun): Promise<void> {
+  return finish(begin(session, env, begun), begun.entry);
 }
 
 /** What is left of a conversation once its bytes move. */
@@ -52,21 +65,23 @@ async function finish(beginning: Promise<Going | null>, entry: LiveEntry): Promi
 }
 
 /** From accept to the first byte. Null: the conversation is over. */
-async function begin(session: StreamSession, env: ServeEnv, entry: LiveEntry): Promise<Going | null> {
+async function begin(session: StreamSession, env: ServeEnv, begun: Begun): Promise<Going | null> {
   const { metadata, stream } = session;
   const { flows, ledger, log, loops, router, sniffer } = env;
+  const { entry, failure } = begun;
   const { signal } = entry;
   const onGone = (): void => entry.close(); // a client that hangs up ends the dial
-  let decision: Decision | null = null;
+  let { decision } = begun;
   let isDialled = false;
   using owned = new DisposableStack();
   stream.on("error", onGone);
   stream.once("close", onGone);
   try {
+    if (failure !== null) throw failure;
     if (stream.destroyed) return null;
     const reading = sniffer === null ? null : sniffer.readStream(session, signal);
     const sniffed = reading === null ? null : await reading;
-    decision = entry.decision = await router.route(metadata, signal, sniffed);
+    decision = entry.decision = decision ?? (await router.route(metadata, signal, sniffed));
     loops.check(metadata, decision);
     flows.decided(decision);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });

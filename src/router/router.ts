@@ -75,7 +75,8 @@ interface Way {
   readonly observer: TraceObserver | null;
   readonly metadata: Metadata;
   readonly prepared: Prepared;
-  readonly signal: AbortSignal;
+  /** What was known before. */
+  readonly facts: Facts;
 }
 
 /** Throws `ConfigError` where a rule names a target or a list that does not exist, or lists lead in a circle. */
@@ -130,25 +131,54 @@ class ListRouter implements RuleRouter {
     return this.#start(metadata, signal, null, observer);
   }
 
+  decide(metadata: Metadata): Decision | null {
+    if (this.#env.findProcessMode === "always") return null;
+    const way = this.#enter(metadata, null, null);
+    if (!("walk" in way)) return way;
+    const { walk, counters, prepared } = way;
+    const stop = walk.next();
+    if (stop === "wants") return null;
+    const rule = stop === "end" ? null : (walk.rule as Rule);
+    const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts);
+    if (rule !== null && passReason(decision.outbound, metadata.network) !== null) return null;
+    counters?.run(0, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
+    return decision;
+  }
+
   async #start(
     metadata: Metadata,
     signal: AbortSignal,
     sniffed: Sniffed | null,
     observer: TraceObserver | null,
   ): Promise<Decision> {
+    const way = this.#enter(metadata, sniffed, observer);
+    if (this.#env.findProcessMode === "always") {
+      const facts = await this.#discover("process", way.facts, metadata, signal);
+      if (!("walk" in way)) return { ...way, facts };
+      way.walk.facts = facts;
+    }
+    return "walk" in way ? this.#follow(way, signal) : way;
+  }
+
+  /** Decides where no rules are needed, else stands before the first of them. */
+  #enter(metadata: Metadata, sniffed: Sniffed | null, observer: TraceObserver | null): Decision | Way {
     const env = this.#env;
     const prepared = env.prepare?.(metadata, sniffed) ?? metadata;
-    let facts = factsOf(metadata, prepared, env.findProcessMode);
-    if (env.findProcessMode === "always") facts = await this.#discover("process", facts, metadata, signal);
+    const facts = factsOf(metadata, prepared, env.findProcessMode);
     const fixed = this.#fixedTarget(metadata);
     if (fixed !== null) return { ...decisionOf(fixed, metadata, prepared, null, facts), unruled: true };
     const root = this.#rootFor(metadata.inbound);
     const walk = new Walk(root, this.#lists, facts, observer);
     const counters = root === this.#main && observer === null ? this.#counters : null;
-    return this.#follow({ walk, counters, observer, metadata, prepared, signal });
+    return { walk, facts, counters, observer, metadata, prepared };
   }
 
-  async #follow({ walk, counters, observer, metadata, prepared, signal }: Way): Promise<Decision> {
+  #targetOf(rule: Rule | null): Outbound {
+    return rule === null ? this.#env.direct : (this.#targets.get(rule.target) as Outbound);
+  }
+
+  async #follow(way: Way, signal: AbortSignal): Promise<Decision> {
+    const { walk, counters, observer, metadata, prepared } = way;
     for (let first = 0; ;) {
       const stop = walk.next(); // synchronous from one missing fact to the next
       if (stop === "wants") {
@@ -158,8 +188,7 @@ class ListRouter implements RuleRouter {
         continue;
       }
       const rule = stop === "end" ? null : (walk.rule as Rule);
-      const target = rule === null ? this.#env.direct : (this.#targets.get(rule.target) as Outbound);
-      const decision = decisionOf(target, metadata, prepared, rule, walk.facts);
+      const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts);
       const reason = rule === null ? null : passReason(decision.outbound, metadata.network);
       if (rule === null || reason === null) {
         counters?.run(first, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());

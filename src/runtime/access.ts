@@ -8,6 +8,9 @@ import { bytesOfIp } from "#net/ip.ts";
 export function openAccess({ accounts, skipAuthPrefixes, lanAllowedIps, lanDisallowedIps }: Config): Access {
   return {
     accounts,
+    admitsAll:
+      lanDisallowedIps.length === 0 &&
+      (lanAllowedIps.length === 0 || [4, 16].every((bytes) => hasAll(lanAllowedIps, bytes))),
     skipsAuthentication: (source) => holds(skipAuthPrefixes, source),
     admits: (source) =>
       !holds(lanDisallowedIps, source) && (lanAllowedIps.length === 0 || holds(lanAllowedIps, source)),
@@ -18,6 +21,11 @@ export function openAccess({ accounts, skipAuthPrefixes, lanAllowedIps, lanDisal
 export function accessKey({ accounts, skipAuthPrefixes, lanAllowedIps, lanDisallowedIps }: Config): string {
   const lists = [skipAuthPrefixes, lanAllowedIps, lanDisallowedIps].map((list) => list.map(cidrText));
   return JSON.stringify([accounts, lists]);
+}
+
+/** Of one family. */
+function hasAll(list: readonly Cidr[], addressBytes: number): boolean {
+  return list.some(({ bytes, bits }) => bytes.length === addressBytes && bits === 0);
 }
 
 function holds(list: readonly Cidr[], source: Ip): boolean {

@@ -177,10 +177,13 @@ async function openListener(
     target,
     routingMark: routingMark || commonMark,
     listenTcp: (on, how) =>
-      leases.listenTcp((socket, at) => {
-        applyKeepAlive(socket, keepAlive); // a client that vanished without a word must not stay for ever
-        on(socket, at);
-      }, how),
+      leases.listenTcp(
+        (socket, at, isGreeted) => {
+          applyKeepAlive(socket, keepAlive); // a client that vanished without a word must not stay for ever
+          on(socket, at, isGreeted);
+        },
+        { ...how, keepAlive },
+      ),
     listenUdp: (on) => leases.listenUdp(on),
     listenTransparentUdp: (on) => leases.listenTransparentUdp(on),
   };

@@ -1,7 +1,9 @@
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
-import type { ListenOptions } from "#core/inbound.ts";
-import type { DatagramSocket, StreamSocket, TransparentSocket } from "#core/sockets.ts";
+import type { ListenOptions, TakeSocket } from "#core/inbound.ts";
+import type { DatagramSocket, TransparentSocket } from "#core/sockets.ts";
+import type { KeepAlive } from "#net/keep-alive.ts";
+import { DEFAULT_KEEP_ALIVE, probesOf } from "#net/keep-alive.ts";
 import type { Lease, ListenAsk, SocketPool } from "#net/socket-pool.ts";
 import { makeTransparent } from "#platform/transparent.ts";
 
@@ -27,8 +29,12 @@ export class LeaseBook implements AsyncDisposable {
   }
 
   listenTcp(
-    on: (socket: StreamSocket, listener: Endpoint) => void,
-    { transparent = false }: ListenOptions = {},
+    on: TakeSocket,
+    {
+      transparent = false,
+      front,
+      keepAlive = DEFAULT_KEEP_ALIVE,
+    }: ListenOptions & { readonly keepAlive?: KeepAlive } = {},
   ): Promise<readonly Endpoint[]> {
     return this.#all("tcp", async (ask) => {
       const configure = (fd: number): void => {
@@ -36,7 +42,11 @@ export class LeaseBook implements AsyncDisposable {
         if (transparent) makeTransparent(fd);
       };
       // Nothing arrives before `activate`, and so before the lease is there.
-      const lease = await this.#pool.leaseTcp({ ...ask, configure }, (socket) => on(socket, lease.endpoint));
+      const lease = await this.#pool.leaseTcp(
+        { ...ask, configure },
+        (socket, isGreeted) => on(socket, lease.endpoint, isGreeted),
+        front === undefined ? null : { ...front, probes: probesOf(keepAlive) },
+      );
       return lease;
     });
   }

@@ -2,7 +2,7 @@
 import type { Config, Mode } from "#config/config.ts";
 import type { Health } from "#core/group.ts";
 import { messageOf } from "#core/errors.ts";
-import type { Session } from "#core/session.ts";
+import type { Session, StreamSession } from "#core/session.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import { openDnsServer } from "#dns/server.ts";
 import type { Host } from "#host.ts";
@@ -13,6 +13,7 @@ import { openProcessLookup } from "#platform/process.ts";
 import type { Carrier } from "#relay/carrier.ts";
 import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
 import { refuse } from "#relay/refuse.ts";
+import { serveHeld } from "#relay/serve-held.ts";
 import { serve, type ServeEnv } from "#relay/serve.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
 import { openRouter, type RuleRouter } from "#router/router.ts";
@@ -67,6 +68,7 @@ export class Runtime {
   readonly #env: ServeEnv & DatagramEnv;
   readonly #sessions = new Tickets();
   readonly #users: Users;
+  readonly #host: Host;
 
   private constructor(parts: Parts, owned: AsyncDisposableStack, { host, mode }: RuntimeEnv) {
     this.config = parts.config;
@@ -82,6 +84,7 @@ export class Runtime {
     this.#timeKeeper = parts.timeKeeper;
     this.#owned = owned;
     this.#users = host.users;
+    this.#host = host;
     const { metering: ledger, live, log, sweep, datagrams } = host;
     this.#env = {
       router: parts.router,
@@ -117,6 +120,7 @@ export class Runtime {
 
   /** New connections come to this runtime from now on. Synchronous. */
   activate(): void {
+    this.#host.sockets.useThreads(this.#env.carrier?.fronts ?? null);
     this.inbounds.activate();
     this.#dnsLeases.activate();
     this.lists.activate();
@@ -128,6 +132,12 @@ export class Runtime {
   serve(arrived: Session): void {
     this.#sessions.enter();
     const passed = this.#users.enter(arrived);
+    const held = arrived.network === "tcp" ? (arrived.held ?? null) : null;
+    if (held !== null && typeof passed !== "string")
+      return serveHeld(arrived as StreamSession, held, this.#env, () => {
+        passed.leave();
+        this.#sessions.leave();
+      });
     const served =
       typeof passed === "string" ? refuse(arrived, passed, this.#env.log) : this.#servePassed(passed);
     void this.#leaveAfter(served, arrived.network === "tcp" ? arrived.ended : undefined);

@@ -23,6 +23,9 @@ const OVER_HOLD_MS = 5_000;
 /** The same ledger, with the sessions of managed users metered for their users, too. */
 export function meterUsers(inner: Ledger, env: MeterEnv): Ledger {
   return {
+    get free() {
+      return inner.free === true;
+    },
     open(metadata, decision) {
       const meter = inner.open(metadata, decision);
       const { name, userId } = metadata.inbound;
@@ -119,6 +122,12 @@ class UserMeter implements Meter {
     } else if (lane.heldUntilMs === 0) lane.hold(counter, bytes, nowMs + holdMs);
     else lane.heldUntilMs = nowMs + holdMs;
     return holdMs;
+  }
+
+  passedLate(direction: Direction): void {
+    const { slot } = this.#lanes[direction];
+    slot?.bucket.passedLate(slot, this.#env.monotonicMs());
+    this.#inner.passedLate?.(direction);
   }
 
   correct(direction: Direction, bytes: number): void {

@@ -1,26 +1,50 @@
+import type { Duplex } from "node:stream";
+import type { HeldClient } from "#core/held.ts";
 import type { InboundEnv } from "#core/inbound.ts";
-import type { Destination } from "#core/session.ts";
-import { describe, farewell, streamSession } from "#net/accept.ts";
+import type { Destination, StreamSession } from "#core/session.ts";
+import { describe, farewell, streamSession, type InboundPlace } from "#net/accept.ts";
+import type { Decoded } from "#net/byte-reader.ts";
+import { HeldSession } from "#net/held-session.ts";
 import type { Client } from "#protocols/mixed/front.ts";
 import { answerTo, encodeAnswer } from "./answers.ts";
+import { parseConnectTarget } from "./authority.ts";
+import { decodeConnect, type ConnectRequest } from "./head.ts";
+
+type Version = ConnectRequest["version"];
 
 /** Hands a client that asked for CONNECT over. The client learns the outcome when the dial is decided. */
 export function openTunnel(
   { stream, arrival }: Client,
-  version: "1.0" | "1.1",
+  version: Version,
   user: string | null,
   destination: Destination,
   env: InboundEnv,
 ): void {
   const metadata = describe(env, arrival, { network: "tcp", type: "HTTPS", user, destination });
-  const tell = (failure: Error | null): void => {
+  env.accept(streamSession(metadata, stream, teller(stream, version)));
+}
+
+/** The same for a client that a relay thread holds. */
+export function connectSession(client: HeldClient, place: InboundPlace): StreamSession {
+  const { value } = decodeConnect(client.request, 0) as Decoded<ConnectRequest>;
+  const { target, version } = value;
+  const destination = parseConnectTarget(target) as Destination;
+  const metadata = describe(place, client, { network: "tcp", type: "HTTPS", user: null, destination });
+  return new HeldSession(metadata, client, established(version), (stream) => teller(stream, version));
+}
+
+function established(version: Version): Buffer {
+  return Buffer.from(`HTTP/${version} 200 Connection established\r\n\r\n`);
+}
+
+function teller(stream: Duplex, version: Version) {
+  return (failure: Error | null): void => {
     if (failure === null) {
-      stream.write(`HTTP/${version} 200 Connection established\r\n\r\n`);
+      stream.write(established(version));
       return;
     }
     const answer = answerTo(failure);
     if (answer === null) stream.destroy();
     else farewell(stream, encodeAnswer(answer, version, false));
   };
-  env.accept(streamSession(metadata, stream, tell));
 }

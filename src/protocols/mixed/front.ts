@@ -3,7 +3,8 @@ import type { Duplex } from "node:stream";
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
-import type { Inbound, InboundEnv } from "#core/inbound.ts";
+import type { PlainFront } from "#core/held.ts";
+import type { Inbound, InboundEnv, TakeSocket } from "#core/inbound.ts";
 import { endpointText } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { arrivalOf, farewell, guardErrors, type Arrival } from "#net/accept.ts";
@@ -11,6 +12,7 @@ import { ByteReader } from "#net/byte-reader.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
 import { AccountBook } from "./accounts.ts";
+import { plainSession } from "./plain-session.ts";
 
 /** `users` absent: the global accounts; an empty list: nobody has to say who they are. */
 export const frontFields = {
@@ -27,6 +29,8 @@ export interface Client {
   readonly arrival: Arrival;
   /** Null: this client need not say who it is. */
   readonly accounts: AccountBook | null;
+  /** By SOCKS5, the client has been told so already. */
+  readonly isGreeted?: boolean;
 }
 
 /**
@@ -50,7 +54,7 @@ export class Refusal extends Error {
  * `ConfigError` where certificate and key cannot be used.
  */
 export async function openFront(
-  type: string,
+  type: "mixed" | "socks" | "http",
   options: FrontOptions,
   env: InboundEnv,
   serve: Serve,
@@ -60,7 +64,7 @@ export async function openFront(
   for (const one of owned) undo.use(one);
   const tls = undo.use(await openTls(options, env));
   const letIn = doorOf(options, env);
-  const on = (socket: StreamSocket): void => {
+  const on: TakeSocket = (socket, _, isGreeted) => {
     guardErrors(socket);
     const arrival = arrivalOf(socket);
     const door = arrival === null ? null : letIn(arrival);
@@ -69,12 +73,14 @@ export async function openFront(
       return;
     }
     attend(socket, tls, (stream, reader) =>
-      serve({ stream, arrival, accounts: door.accounts }, reader),
+      serve({ stream, arrival, accounts: door.accounts, isGreeted: isGreeted === true }, reader),
     ).catch((error: unknown) => {
       env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
     });
   };
-  const endpoints = await env.listenTcp(on);
+  const isOpen = tls === null && letsEverybodyIn(options, env);
+  const front: PlainFront = { handshake: type, on: (client) => env.accept(plainSession(client, env)) };
+  const endpoints = await env.listenTcp(on, isOpen ? { front } : {});
   const life = undo.move();
   return { name: env.name, type, endpoints, [Symbol.asyncDispose]: async () => life.dispose() };
 }
@@ -101,6 +107,12 @@ async function attend(
     else stream.destroy();
     throw error;
   }
+}
+
+/** Whoever it is, without having to say who. */
+function letsEverybodyIn({ users }: FrontOptions, { access }: InboundEnv): boolean {
+  if (users !== undefined) return users.length === 0;
+  return access.accounts.length === 0 && access.admitsAll === true;
 }
 
 /** The source filter and the exempted prefixes belong to the global accounts; own users stand for themselves. */

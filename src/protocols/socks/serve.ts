@@ -1,13 +1,12 @@
 /** The accepting side of SOCKS 4, 4a and 5, up to the session. */
-import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
-import type { Destination } from "#core/session.ts";
-import { describe, farewell, streamSession } from "#net/accept.ts";
+import { describe, streamSession } from "#net/accept.ts";
 import type { DatagramSockets } from "#net/datagram-socket.ts";
 import type { ByteReader } from "#net/byte-reader.ts";
 import { Refusal, type Client } from "#protocols/mixed/front.ts";
 import { openAssociation } from "./associate.ts";
 import * as replies from "./replies.ts";
+import { teller4, teller5 } from "./session.ts";
 import * as wire from "./wire.ts";
 
 export interface SocksOptions {
@@ -37,8 +36,7 @@ async function serve4(client: Client, reader: ByteReader, env: InboundEnv): Prom
   reader[Symbol.dispose]();
   const user = accounts === null ? null : userId;
   const metadata = describe(env, arrival, { network: "tcp", type: "Socks4", user, destination });
-  const tell = teller(stream, (failure) => wire.encodeReply4(failure === null ? 90 : 91));
-  env.accept(streamSession(metadata, stream, tell));
+  env.accept(streamSession(metadata, stream, teller4(stream)));
 }
 
 async function serve5(
@@ -53,11 +51,7 @@ async function serve5(
   if (command === wire.CONNECT && destination !== null) {
     reader[Symbol.dispose]();
     const metadata = describe(env, arrival, { network: "tcp", type: "Socks5", user, destination });
-    const bound: Destination = { host: null, ...arrival.local };
-    const tell = teller(stream, (failure) =>
-      failure === null ? wire.encodeReply(0, bound) : wire.encodeReply(replies.codeOf(failure)),
-    );
-    env.accept(streamSession(metadata, stream, tell));
+    env.accept(streamSession(metadata, stream, teller5(stream, arrival.local)));
   } else if (command === wire.UDP_ASSOCIATE && destination !== null && options.udp) {
     reader[Symbol.dispose]();
     await openAssociation(stream, arrival, user, { env, datagrams: options.datagrams });
@@ -72,10 +66,13 @@ async function serve5(
  * The user's name, or null where nobody has to say it. A client that offers nothing but a password to a listener that
  * wants none is let through with whatever it says: it has credentials configured, which is no reason to fail.
  */
-async function negotiate({ stream, accounts }: Client, reader: ByteReader): Promise<string | null> {
+async function negotiate(
+  { stream, accounts, isGreeted }: Client,
+  reader: ByteReader,
+): Promise<string | null> {
   const offered = await reader.take(wire.decodeGreeting);
   if (accounts === null && offered.includes(wire.NO_AUTHENTICATION)) {
-    stream.write(wire.encodeChoice(wire.NO_AUTHENTICATION));
+    if (isGreeted !== true) stream.write(wire.encodeChoice(wire.NO_AUTHENTICATION));
     return null;
   }
   if (!offered.includes(wire.USER_PASSWORD))
@@ -89,12 +86,4 @@ async function negotiate({ stream, accounts }: Client, reader: ByteReader): Prom
     throw new Refusal(wire.encodeVerdict(false), "SOCKS5 user name or password wrong");
   stream.write(wire.encodeVerdict(true));
   return accounts === null ? null : username;
-}
-
-function teller(stream: Duplex, encode: (failure: Error | null) => Buffer) {
-  return (failure: Error | null): void => {
-    if (failure === null) stream.write(encode(null));
-    else if (replies.isDropped(failure)) stream.destroy();
-    else farewell(stream, encode(failure));
-  };
 }

@@ -4,7 +4,10 @@ import { choice, Fault, list, scalar } from "#core/fields.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Destination, Endpoint } from "#core/session.ts";
-import { arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
+import type { StreamSocket } from "#core/sockets.ts";
+import type { HeldClient } from "#core/held.ts";
+import { type Arrival, arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
+import { HeldSession } from "#net/held-session.ts";
 import { parseIp, socketIp, toDestination } from "#net/ip.ts";
 import { replyThrough, UdpClients } from "#net/udp-clients.ts";
 
@@ -39,16 +42,21 @@ async function open(options: TunnelOptions, env: InboundEnv): Promise<Inbound> {
 }
 
 function listenTcp(destination: Destination, env: InboundEnv): Promise<readonly Endpoint[]> {
-  return env.listenTcp((socket) => {
+  const describeOf = (arrival: Arrival) =>
+    describe(env, arrival, { network: "tcp", type: "Tunnel", user: null, destination });
+  const tellerOf = () => () => {}; // a failed dial shows as a close
+  const on = (client: HeldClient): void =>
+    env.accept(new HeldSession(describeOf(client), client, Buffer.alloc(0), tellerOf));
+  const take = (socket: StreamSocket): void => {
     guardErrors(socket);
     const arrival = arrivalOf(socket);
     if (arrival === null) {
       socket.destroy();
       return;
     }
-    const metadata = describe(env, arrival, { network: "tcp", type: "Tunnel", user: null, destination });
-    env.accept(streamSession(metadata, socket, () => {})); // a failed dial shows as a close
-  });
+    env.accept(streamSession(describeOf(arrival), socket, tellerOf()));
+  };
+  return env.listenTcp(take, { front: { handshake: "none", on } });
 }
 
 /** Clients of one port; a datagram of one more is dropped. */

@@ -1,0 +1,182 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { setImmediate } from "node:timers/promises";
+import type { Endpoint } from "#core/session.ts";
+import { REPLACED } from "#core/sockets.ts";
+import type { FrontAsk, FrontListening, FrontThreads } from "./front-threads.ts";
+import { ANY_V4, ANY_V6, socketIp } from "./ip.ts";
+import type { ListenAsk } from "./socket-pool.ts";
+
+/** Who takes connections, and what threads may do about them (null: nothing). */
+export interface TcpShare {
+  readonly on: (socket: Socket, isGreeted: boolean) => void;
+  readonly front: FrontShare | null;
+}
+
+/** See `FrontAsk`; connections that a thread does not understand go the way of all others. */
+export type FrontShare = Omit<FrontAsk, "onSocket">;
+
+export interface TcpHolder {
+  readonly on: TcpShare;
+  active: boolean;
+}
+
+interface Fronted {
+  readonly share: TcpShare;
+  readonly threads: FrontThreads;
+  readonly listening: FrontListening;
+}
+
+/** Connections that arrive while a new socket has no active holder yet; beyond this they are closed. */
+const PENDING_LIMIT = 1024;
+const BACKLOG = 4096;
+
+/**
+ * One listening socket of the process. The event loop accepts, or relay threads do; the socket stays the same one, so
+ * nothing of what the kernel has queued is lost when that changes.
+ */
+export class TcpListener {
+  readonly holders: TcpHolder[] = [];
+  readonly #accepted: Set<Duplex>;
+  readonly #threads: () => FrontThreads | null;
+  readonly #pending: Socket[] = [];
+  readonly #onAccepted = (socket: Socket): void => this.#take(socket, this.#receive, false);
+  #endpoint: Endpoint = { ip: ANY_V4, port: 0 };
+  #receive: TcpShare | null = null;
+  /** Null: threads accept. */
+  #server: Server | null = null;
+  /** Where there is no server: our own descriptor of the socket, made and closed by `#keeper`. */
+  #fd = -1;
+  #keeper: FrontThreads | null = null;
+  #front: Fronted | null = null;
+
+  /** `threads`: those that may accept now. */
+  constructor(accepted: Set<Duplex>, threads: () => FrontThreads | null) {
+    this.#accepted = accepted;
+    this.#threads = threads;
+  }
+
+  async open(ask: ListenAsk, reusePort: boolean): Promise<void> {
+    const server = this.#newServer();
+    await listen(server, ask, reusePort);
+    try {
+      ask.configure?.(descriptorOf(server));
+    } catch (error) {
+      server.close(); // a socket that cannot be what was asked for
+      throw error;
+    }
+    const { address, port } = server.address() as AddressInfo;
+    this.#endpoint = { ip: socketIp(address), port };
+    this.#server = server;
+  }
+
+  get endpoint(): Endpoint {
+    return this.#endpoint;
+  }
+
+  get fd(): number {
+    return this.#server === null ? this.#fd : descriptorOf(this.#server);
+  }
+
+  #newServer(): Server {
+    return createServer({ allowHalfOpen: true, noDelay: true }, this.#onAccepted);
+  }
+
+  deliver(): void {
+    const share = this.holders.findLast(({ active }) => active)?.on ?? null;
+    this.#receive = share;
+    if (share === null) return;
+    for (const socket of this.#pending.splice(0)) share.on(socket, false);
+    const threads = share.front === null ? null : this.#threads();
+    if (this.#front?.share === share && this.#front.threads === threads) return;
+    const before = this.#front;
+    this.#front = threads === null ? null : this.#listenBy(threads, share);
+    if (this.#front === null) this.#listenHere();
+    void before?.listening.stop(false);
+  }
+
+  #listenBy(threads: FrontThreads, share: TcpShare): Fronted | null {
+    if (share.front === null) return null;
+    const onSocket = (socket: Socket, isGreeted: boolean): void => {
+      if (!socket.destroyed) this.#take(socket, share, isGreeted);
+    };
+    if (this.#server !== null) {
+      const fd = threads.duplicate(descriptorOf(this.#server));
+      if (fd < 0) return null;
+      this.#fd = fd;
+      this.#keeper = threads;
+    }
+    const listening = threads.listen(this.#fd, { ...share.front, onSocket });
+    if (listening === null) {
+      if (this.#server !== null) threads.close(this.#fd);
+      return null;
+    }
+    this.#server?.close(); // the socket stays open by our descriptor
+    this.#server = null;
+    return { share, threads, listening };
+  }
+
+  #listenHere(): void {
+    if (this.#server !== null) return;
+    this.#server = this.#newServer();
+    this.#server.on("error", ignore);
+    this.#server.listen({ fd: this.#fd, backlog: BACKLOG }); // which is the server's from here on
+  }
+
+  #take(socket: Socket, by: TcpShare | null, isGreeted: boolean): void {
+    this.#note(socket);
+    socket.once(REPLACED, (stream: Duplex) => this.#note(stream));
+    if (by !== null) by.on(socket, isGreeted);
+    else if (this.#pending.length < PENDING_LIMIT)
+      this.#pending.push(socket.on("error", () => socket.destroy()));
+    else socket.destroy();
+  }
+
+  #note(stream: Duplex): void {
+    const accepted = this.#accepted;
+    accepted.add(stream);
+    stream.once("close", () => accepted.delete(stream));
+  }
+
+  /** A close resets the connections that the kernel has accepted and we have not. */
+  async drain(): Promise<void> {
+    const front = this.#front;
+    if (front === null) return queueTaken();
+    this.#front = null;
+    await front.listening.stop(true);
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#pending.splice(0)) socket.destroy();
+    // Accepted connections go on by themselves, so this does not wait for the server's close event.
+    if (this.#server === null) this.#keeper?.close(this.#fd);
+    else this.#server.close();
+  }
+}
+
+/** Two turns of the event loop let them in. */
+async function queueTaken(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
+
+function descriptorOf(server: Server): number {
+  return (server as unknown as { _handle: { fd: number } | null })._handle?.fd ?? -1;
+}
+
+async function listen(server: Server, { ip, port }: ListenAsk, reusePort: boolean): Promise<void> {
+  server.listen({ host: ip, port, backlog: BACKLOG, reusePort });
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    // A machine without IPv6: "all families" is IPv4 then.
+    if (ip !== ANY_V6 || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
+    server.listen({ host: ANY_V4, port, backlog: BACKLOG, reusePort });
+    await once(server, "listening");
+  }
+  // After listening, only accept() fails (descriptors exhausted); the kernel keeps the connection for the next try.
+  server.on("error", ignore);
+}
+
+function ignore(): void {}

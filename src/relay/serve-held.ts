@@ -1,0 +1,148 @@
+/** The life of a TCP conversation whose client a relay thread has: the thread dials and relays, here it is decided. */
+import type { DialError } from "#core/errors.ts";
+import type { HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
+import type { Direction, Meter } from "#core/meter.ts";
+import { reportDial, type Decision } from "#core/router.ts";
+import type { Ip, StreamSession } from "#core/session.ts";
+import type { LiveEntry } from "./live-table.ts";
+import { HTTP_PORT } from "./redirect.ts";
+import { goOn, type ServeEnv } from "./serve.ts";
+import { matched } from "./session-log.ts";
+
+/** `over` is called at the end. What a thread cannot do goes the way of all others, with the client taken from it. */
+export function serveHeld(
+  session: StreamSession,
+  held: NonNullable<StreamSession["held"]>,
+  env: ServeEnv,
+  over: () => void,
+): void {
+  const entry = env.live.open(session.metadata);
+  new HeldService(session, held, env, entry, over).start();
+}
+
+class HeldService implements HeldWatch {
+  readonly #env: ServeEnv;
+  readonly #entry: LiveEntry;
+  readonly #over: () => void;
+  readonly #client: HeldClient;
+  readonly #words: Uint8Array;
+  /** Null: nothing is left to be told to the client. */
+  #session: StreamSession | null;
+  #decision: Decision | null = null;
+  #ip: Ip | null = null;
+  #isFirstOfMany = false;
+  #limited = false;
+  #meter: Meter | null = null;
+  #isOver = false;
+
+  constructor(
+    session: StreamSession,
+    { client, words }: NonNullable<StreamSession["held"]>,
+    env: ServeEnv,
+    entry: LiveEntry,
+    over: () => void,
+  ) {
+    this.#session = session;
+    this.#client = client;
+    this.#words = words;
+    this.#env = env;
+    this.#entry = entry;
+    this.#over = over;
+  }
+
+  start(): void {
+    const { carrier, loops, sniffer } = this.#env;
+    if (sniffer !== null || loops.isArmed || carrier?.goOn === undefined) return this.#take(null);
+    this.#client.watch = this;
+    this.#entry.onClose = () => this.#client.reset();
+    try {
+      const decision = this.#env.router.decide?.(this.#entry.metadata) ?? null;
+      if (decision === null) void this.#findOut();
+      else this.#decided(decision);
+    } catch (error) {
+      this.#take(error);
+    }
+  }
+
+  /** Never rejects. */
+  async #findOut(): Promise<void> {
+    const { metadata, signal } = this.#entry;
+    try {
+      const decision = await this.#env.router.route(metadata, signal);
+      if (!this.#isOver) this.#decided(decision);
+    } catch (error) {
+      this.#take(error);
+    }
+  }
+
+  /** Throws what makes the dial fail. */
+  #decided(decision: Decision): void {
+    const { ledger } = this.#env;
+    const { destination, outbound } = decision;
+    this.#decision = this.#entry.decision = decision;
+    this.#limited = ledger.free !== true;
+    // A client that is redirected instead is answered by us.
+    const way =
+      this.#limited && destination.port === HTTP_PORT
+        ? null
+        : (outbound.plain?.(destination, () => this.#entry.signal) ?? null);
+    if (way === null) return this.#take(null);
+    this.#env.loops.check(this.#entry.metadata, decision);
+    if (way instanceof Promise)
+      way.then((found) => this.#dial(found)).catch((error: unknown) => this.#take(error));
+    else this.#dial(way);
+  }
+
+  #dial(way: PlainWay): void {
+    if (this.#isOver) return;
+    if (!way.isFirstOfMany) this.#env.flows.decided(this.#decision as Decision);
+    this.#isFirstOfMany = way.isFirstOfMany;
+    this.#entry.remoteAddress = this.#ip = way.ip;
+    this.#client.dial(way, this.#words, this.#limited);
+  }
+
+  dialled(): void {
+    const decision = this.#decision as Decision;
+    const { carrier, flows, ledger, log } = this.#env;
+    const entry = this.#entry;
+    const { metadata } = entry;
+    this.#session = null;
+    reportDial(decision, null);
+    entry.dialledAtMs = performance.now();
+    flows.connected(decision, () => this.#ip);
+    log.info(() => matched(metadata, decision));
+    this.#meter = ledger.open(metadata, decision);
+    const onBytes = (direction: Direction, bytes: number): void => entry.count(direction, bytes);
+    const { sweep, idleMs, halfClosedIdleMs } = this.#env;
+    const options = { sweep, idleMs, halfClosedIdleMs, onBytes, limited: this.#limited };
+    carrier?.goOn?.(this.#client, this.#meter, options, () => this.#end());
+  }
+
+  /** Of one address of several: all of them have their chance. */
+  failed(error: DialError): void {
+    this.#take(this.#isFirstOfMany ? null : error);
+  }
+
+  ended(): void {
+    this.#end();
+  }
+
+  #take(failure: unknown): void {
+    const session = this.#session;
+    if (this.#isOver || session === null) return;
+    this.#session = null;
+    this.#client.watch = null;
+    this.#entry.onClose = null;
+    const begun = { entry: this.#entry, decision: this.#decision, failure };
+    void goOn(session, this.#env, begun).then(this.#over);
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#entry.onClose = null;
+    this.#meter?.[Symbol.dispose]();
+    this.#entry[Symbol.dispose]();
+    this.#over();
+  }
+}
