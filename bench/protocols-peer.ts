@@ -67,6 +67,9 @@ const CLIENT_HELLO = Buffer.concat([
   Buffer.alloc(0xd0 - 4 - 2 - 32 - 33 - 4, 0),
 ]);
 
+/** What it says once the server has answered: a record that is encrypted, behind which its direction may leave TLS, too. */
+const CLIENT_FINISHED = Buffer.concat([Buffer.from("1703030035", "hex"), Buffer.alloc(0x35, 3)]);
+
 async function dial(socksPort: number, sinkPort: number, on: (bytes: number) => void): Promise<Socket> {
   const onread = { buffer: shared, callback: (bytes: number) => (heard(bytes), true) };
   let heard = (_bytes: number): void => {};
@@ -98,6 +101,11 @@ async function bulk(task: Extract<ProtocolTask, { what: "bulk" }>): Promise<Prot
     Array.from({ length: streams }, () => dial(socksPort, sinkPort, (bytes) => (amount += bytes))),
   );
   for (const socket of sockets) socket.write(kind === "T" ? CLIENT_HELLO : kind);
+  if (kind === "T") {
+    while (amount === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
+    for (const socket of sockets) socket.write(CLIENT_FINISHED);
+  }
   if (kind === "U") for (const socket of sockets) endless(socket, BLOCK);
   const moved = (): number =>
     kind === "U" ? sockets.reduce((sum, one) => sum + one.bytesWritten - one.writableLength, 0) : amount;
