@@ -1,7 +1,8 @@
 /**
  * `npm run prove:users -- [name=budget …]`: what is promised of managed users, at full length. Without arguments all of
  * it; `revoke=500` users a carrier, `kill=500` ends in the middle of changes, `damage=1000` damaged files, `count=1000`
- * flows a carrier, `sub=1000` questions of each kind, `crash=50` ends in the middle of traffic. The tests in test/integration run the same, shorter.
+ * flows a carrier, `sub=1000` questions of each kind, `crash=50` ends in the middle of traffic. The tests in
+ * test/integration run the same, shorter. Ends with 1 where anything is not as promised.
  */
 import { proveCounts, proveCrashes, shownCounts, shownCrashes } from "../test/proofs/users-count.ts";
 import { proveDamage, shownDamage } from "../test/proofs/users-damage.ts";
@@ -13,8 +14,19 @@ import { ANYTLS, CARRIERS } from "../test/support/user-traffic.ts";
 
 interface Proof {
   readonly budget: number;
-  run(budget: number): AsyncGenerator<string>;
+  run(budget: number): AsyncGenerator<Finding>;
 }
+
+interface Finding {
+  readonly text: string;
+  /** Is everything as promised? */
+  readonly isGood: boolean;
+}
+
+/** How far the medians of answers to tokens of nobody may be apart. */
+const APART = 1.1;
+/** What a crash may cost of the counters. */
+const MOST_LOST_MS = 1_000;
 
 /** Rounds of changes a carrier: four revocations each, three with AnyTLS. */
 const ROUNDS = 40;
@@ -25,42 +37,67 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     budget: 500,
     async *run(users) {
       for (const carrier of CARRIERS)
-        yield shownRevocation(await proveRevocation(carrier, { users, rounds: ROUNDS }));
+        yield of(
+          await proveRevocation(carrier, { users, rounds: ROUNDS }),
+          shownRevocation,
+          ({ broken, dropped }) => broken + dropped === 0,
+        );
     },
   },
   kill: {
     budget: 500,
     async *run(kills) {
       const found = await proveKills(kills, random, (sofar) => console.log(`… ${shownKills(sofar)}`));
-      yield [shownKills(found), ...found.faults].join("\n");
+      yield of(found, withFaults(shownKills), ({ faults }) => faults.length === 0);
     },
   },
   damage: {
     budget: 1000,
     async *run(rounds) {
       const found = await proveDamage(rounds, random);
-      yield [shownDamage(found), ...found.faults].join("\n");
+      yield of(found, withFaults(shownDamage), ({ faults }) => faults.length === 0);
     },
   },
   count: {
     budget: 1000,
     async *run(flows) {
-      for (const carrier of CARRIERS) yield shownCounts(await proveCounts(carrier, flows, random));
+      for (const carrier of CARRIERS)
+        yield of(
+          await proveCounts(carrier, flows, random),
+          shownCounts,
+          ({ difference }) => difference === 0,
+        );
     },
   },
   sub: {
     budget: 1000,
     async *run(times) {
-      yield shownSilence(await proveSilence(times));
+      yield of(await proveSilence(times), shownSilence, (found) => {
+        const medians = found.map(({ medianMs }) => medianMs);
+        const answers = new Set(found.map(({ answer }) => answer));
+        return answers.size === 1 && Math.max(...medians) <= APART * Math.min(...medians);
+      });
     },
   },
   crash: {
     budget: 50,
     async *run(kills) {
-      yield shownCrashes(await proveCrashes(ANYTLS, kills, random));
+      yield of(
+        await proveCrashes(ANYTLS, kills, random),
+        shownCrashes,
+        ({ doubled, lostMs }) => doubled === 0 && (lostMs.at(-1) ?? 0) <= MOST_LOST_MS,
+      );
     },
   },
 };
+
+function of<T>(found: T, shown: (found: T) => string, isGood: (found: T) => boolean): Finding {
+  return { text: shown(found), isGood: isGood(found) };
+}
+
+function withFaults<T extends { readonly faults: readonly string[] }>(shown: (found: T) => string) {
+  return (found: T): string => [shown(found), ...found.faults].join("\n");
+}
 
 const wanted = process.argv.slice(2).map((argument) => argument.split("="));
 for (const [name] of wanted)
@@ -70,5 +107,8 @@ for (const [name, { budget, run }] of Object.entries(PROOFS)) {
   const asked = wanted.find(([one]) => one === name);
   if (wanted.length > 0 && asked === undefined) continue;
   console.log(`## ${name}`);
-  for await (const line of run(Number(asked?.[1] ?? budget))) console.log(line);
+  for await (const { text, isGood } of run(Number(asked?.[1] ?? budget))) {
+    console.log(isGood ? text : `NOT AS PROMISED: ${text}`);
+    if (!isGood) process.exitCode = 1;
+  }
 }

@@ -70,6 +70,7 @@ export class Roster {
   barred: ReadonlySet<string> = new Set();
   settings: UsersSettings;
   readonly #env: RosterEnv;
+  #noUser: { readonly protocol: string; readonly user: UserRecord } | null = null;
 
   constructor(env: RosterEnv, settings: UsersSettings, state: StoredState) {
     this.#env = env;
@@ -168,12 +169,21 @@ export class Roster {
     return `${this.settings.publicBaseUrl}/sub/svc/${found.user.token}`;
   }
 
-  /** Whoever is past a limit keeps the subscription: there a client reads why nothing works. */
+  /**
+   * Whoever is past a limit keeps the subscription: there a client reads why nothing works. For a token of nobody who may
+   * have one the same is done for nobody, so that the time that it takes tells nothing either.
+   */
   subscription(token: string): SubscriptionView | null {
     const owner = this.tokens.find(token);
     const found = owner === null ? null : this.find(owner.userId);
-    const link = found === null ? null : this.#link(found);
-    if (found === null || link === null) return null;
+    const entitled = found?.user.enabled === true ? found : null;
+    const shown = entitled ?? this.#nobody();
+    const link = shown === null ? null : this.#link(shown);
+    const view = shown === null ? null : this.#subscriptionOf(shown, link ?? LINK_OF_NOBODY);
+    return entitled === null || link === null ? null : view;
+  }
+
+  #subscriptionOf(found: Found, link: string): SubscriptionView {
     const { book, user } = found;
     const counter = this.counters.get(book.listener, user.id);
     const used = counter?.allowance?.used(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
@@ -188,6 +198,18 @@ export class Roster {
       totalBytes: user.limits.quota?.totalBytes ?? 0,
       expiresAtMs: user.limits.expiresAtMs,
     };
+  }
+
+  /** A user of the first listener whom nobody knows; null where nothing is managed. */
+  #nobody(): Found | null {
+    const [listener] = this.listeners.values();
+    const book = listener === undefined ? undefined : this.books.get(listener.name);
+    if (listener === undefined || book === undefined) return null;
+    if (this.#noUser?.protocol !== listener.protocol) {
+      const user = userOfNobody(listener.support.makeCredential());
+      this.#noUser = { protocol: listener.protocol, user };
+    }
+    return { book, user: this.#noUser.user, listener };
   }
 
   #managed(): readonly { readonly book: UserBook; readonly listener: ManagedListener }[] {
@@ -231,6 +253,25 @@ export class Roster {
     }
     return counts;
   }
+}
+
+/** Stands where somebody's would, which there is not. */
+const LINK_OF_NOBODY =
+  "vless://00000000-0000-4000-8000-000000000000@192.0.2.1:443?encryption=none&type=tcp#nobody";
+
+function userOfNobody(credential: string): UserRecord {
+  return {
+    id: "",
+    name: "nobody",
+    credential,
+    flow: "",
+    enabled: true,
+    trafficGeneration: 1,
+    createdAtMs: 0,
+    updatedAtMs: 0,
+    token: "",
+    limits: NO_LIMITS,
+  };
 }
 
 /** Those of `some` change sides. */
