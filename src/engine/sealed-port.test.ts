@@ -17,8 +17,8 @@ const [SEAL, OPEN] = [1, 0];
 
 /** A socket of memory: `arrived` is what it has, `sent` what was written to it. */
 class FakeSocket {
-  arrived = Buffer.alloc(0);
-  sent = Buffer.alloc(0);
+  arrived: Buffer = Buffer.alloc(0);
+  sent: Buffer = Buffer.alloc(0);
   ended = false;
   /** How much it takes before it says EAGAIN. */
   room = Infinity;
