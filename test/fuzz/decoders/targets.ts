@@ -33,6 +33,7 @@ import { decodeEarlyData } from "#transport/websocket/early-data.ts";
 import { hasPadding } from "#transport/xhttp/padding.ts";
 import { codec, handshake, once, session, steps, type Target, whole } from "./kinds.ts";
 import { linkTargets } from "./links.ts";
+import { lookupTargets } from "./lookups.ts";
 import { sealedTargets } from "./sealed.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -342,4 +343,5 @@ export const TARGETS: readonly Target[] = [
   ...httpTargets,
   ...sealedTargets,
   ...linkTargets,
+  ...lookupTargets,
 ];
