@@ -1,5 +1,5 @@
 /**
- * What a piece costs where it is charged: CPU time, alone, beside books of up to 256 policies and windows of up to a
+ * What a piece costs where it is charged and passes: CPU time, alone, beside books of up to 256 policies and windows of up to a
  * year. Interleaved rounds of one process; the ratio to the smallest is what counts.
  */
 import type { Meter } from "#core/meter.ts";
@@ -27,7 +27,7 @@ const quota = (windowMs: number) => ({
 });
 
 /** One limited device with a quota of this window, among so many policies that are about others. */
-function subject(policies: number, windowMs: number): Subject {
+async function subject(policies: number, windowMs: number): Promise<Subject> {
   const clock = new TurnedClock();
   const core = governed(clock);
   const own = {
@@ -41,7 +41,7 @@ function subject(policies: number, windowMs: number): Subject {
     sourceCidrs: [cidr(`198.51.100.${at % 256}/32`)],
   }));
   const book: GovernanceSettings = settings({ devices: [own, ...others] });
-  core.apply(book);
+  await core.apply(book);
   const meter = core.session();
   // A window that is full of buckets: the worst that it can be.
   for (let at = 0; at < 1100; at++) {
@@ -61,15 +61,15 @@ export interface CostResult {
   readonly nanoseconds: number;
 }
 
-export function measureCost(pieces: number): readonly CostResult[] {
-  const subjects = [
+export async function measureCost(pieces: number): Promise<readonly CostResult[]> {
+  const subjects = await Promise.all([
     subject(1, DAY_MS / 24),
     subject(16, DAY_MS / 24),
     subject(256, DAY_MS / 24),
     subject(1, 30 * DAY_MS),
     subject(1, 365 * DAY_MS),
     subject(256, 365 * DAY_MS),
-  ];
+  ]);
   for (let round = 0; round < ROUNDS; round++)
     for (const { clock, meter, nanoseconds } of subjects) {
       const before = process.cpuUsage();
@@ -77,6 +77,7 @@ export function measureCost(pieces: number): readonly CostResult[] {
         clock.monotonic += 0.01;
         clock.wall += 0.01;
         meter.charge("download", PIECE_BYTES);
+        meter.pass("download", PIECE_BYTES);
       }
       const { user, system } = process.cpuUsage(before);
       nanoseconds.push(((user + system) * 1000) / pieces);
@@ -85,14 +86,13 @@ export function measureCost(pieces: number): readonly CostResult[] {
 }
 
 /** `budget`: pieces a round, in thousands. */
-export function run(out: (line: string) => void, budget: number): Promise<void> {
-  const results = measureCost(budget * 1000);
+export async function run(out: (line: string) => void, budget: number): Promise<void> {
+  const results = await measureCost(budget * 1000);
   const base = results[0]?.nanoseconds ?? Number.NaN;
   for (const { name, nanoseconds } of results)
     out(
       `a charged piece, ${name}: ${nanoseconds.toFixed(0)} ns of CPU, ${(nanoseconds / base).toFixed(2)}× the first`,
     );
-  return Promise.resolve();
 }
 
 if (import.meta.main) await run((line) => console.log(line), Number(process.argv[2] ?? 300));

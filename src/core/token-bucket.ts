@@ -14,8 +14,10 @@ import { fullAt, gateOf, grantsNow, holdMsOf, paidUntil, rateOf, shortMsOf, type
 const MIN_PIECE_BYTES = 1500;
 /** How long all who wait take for a turn: short, so that late timers bring no two turns together. */
 const TURN_MS = 20;
-/** The largest piece, in parts of the burst: after a late timer several fit what the gate lets through at once. */
-const PIECES_IN_BURST = 5;
+/** The piece of a flow that is alone, in parts of the burst: after a late timer several fit what the gate lets through. */
+const LONE_PART = 1 / 5;
+/** The largest piece of a flow that has been kept waiting, in parts of the burst. */
+const MOST_PART = 1 / 3;
 /** Pieces of flows in company: no read is much smaller, so a turn costs everybody the same. */
 const SHARED_PIECE_BYTES = 16 * 1024;
 /** Who took something within this time, or the time before, counts as a flow. */
@@ -42,6 +44,8 @@ export class Slot {
   shareUntilMs = 0;
   /** When the gate expects the piece that it has sent away. */
   expectedMs = Infinity;
+  /** Of the last piece that passed. */
+  passedBytes = 0;
 
   constructor(bucket: TokenBucket, regime: { readonly overQuota: boolean } | null) {
     this.bucket = bucket;
@@ -84,9 +88,10 @@ export class TokenBucket {
   get pieceBytes(): number {
     const flows = Math.max(1, this.#flows);
     const { bytesPerMs, burstBytes } = this.rate;
-    const mostBytes = burstBytes / PIECES_IN_BURST;
-    const shared = flows === 1 ? mostBytes : Math.min(SHARED_PIECE_BYTES, (bytesPerMs * TURN_MS) / flows);
-    return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, Math.min(mostBytes, this.#leftBytes / flows)));
+    const shared =
+      flows === 1 ? burstBytes * LONE_PART : Math.min(SHARED_PIECE_BYTES, (bytesPerMs * TURN_MS) / flows);
+    const saved = Math.min(burstBytes * MOST_PART, this.#leftBytes / flows);
+    return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, saved));
   }
 
   /** Pays for a piece; answers for how many ms it has to wait before it may ask at the gate. */
@@ -115,9 +120,16 @@ export class TokenBucket {
   /** A piece goes out, now that every gate is open to it. */
   pass(slot: Slot, bytes: number, nowMs: number): void {
     slot.expectedMs = Infinity;
+    slot.passedBytes = bytes;
     this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, bytes);
     this.#leftBytes = (nowMs - Math.max(this.#untilMs, this.#gateUntilMs)) * this.rate.bytesPerMs;
     this.#passedAtMs = nowMs;
+  }
+
+  /** The piece that passed last may have gone out only now: what the gate has run over by since then was not there. */
+  passedLate({ passedBytes }: Slot, nowMs: number): void {
+    const withoutMs = this.#gateUntilMs - passedBytes / this.#gate.bytesPerMs;
+    this.#gateUntilMs = paidUntil(this.#gate, withoutMs, nowMs, passedBytes);
   }
 
   /** Could a datagram pass now? Takes nothing. */

@@ -115,6 +115,12 @@ export class GovernedMeter implements Meter {
     return 0;
   }
 
+  passedLate(direction: Direction): void {
+    const nowMs = this.#ledger.clock.monotonicMs();
+    for (const slot of direction === "upload" ? this.#upload : this.#download)
+      if (slot.applies) slot.bucket.passedLate(slot, nowMs);
+  }
+
   correct(direction: Direction, bytes: number): void {
     const account = this.#account;
     if (account === null) return;

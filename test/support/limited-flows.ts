@@ -18,6 +18,8 @@ export const flow = (buckets: readonly TokenBucket[], readBytes = 64 * 1024): Fl
 export interface Machine {
   /** How late a timer is. */
   readonly lateMs?: () => number;
+  /** How long after its leave a piece goes out, where a thread writes it; absent: at once. */
+  readonly writeMs?: () => number;
   /** How long after a piece has gone out the next one is there. */
   readonly readMs?: () => number;
   /** Asked before everything the program does: how long nothing of it runs. */
@@ -86,6 +88,10 @@ class Runner {
     return holdMs;
   }
 
+  written(nowMs: number): void {
+    for (const slot of this.flow.slots) slot.bucket.passedLate(slot, nowMs);
+  }
+
   go(nowMs: number): void {
     for (const slot of this.flow.slots) slot.bucket.pass(slot, this.pieceBytes, nowMs);
     this.flow.moved += this.pieceBytes;
@@ -94,7 +100,7 @@ class Runner {
 
 /** Streams that always have something to say, from 0 on; gives the fullest 100 ms. */
 export function simulate(flows: readonly Flow[], seconds: number, machine: Machine = {}): number {
-  const { lateMs = () => 0, readMs = () => 0.01, stallMs = () => 0 } = machine;
+  const { lateMs = () => 0, writeMs, readMs = () => 0.01, stallMs = () => 0 } = machine;
   const runners = flows.map((one) => new Runner(one));
   const windows = new Windows();
   for (let nowMs = 0; ;) {
@@ -103,15 +109,17 @@ export function simulate(flows: readonly Flow[], seconds: number, machine: Machi
     nowMs = Math.max(nowMs, next.atMs);
     nowMs += stallMs(nowMs);
     if (nowMs >= seconds * 1000) return windows.most;
+    if (writeMs !== undefined && next.pieceBytes === 0) next.written(nowMs);
     const holdMs = next.ask(nowMs);
     if (holdMs > 0) {
       next.atMs = nowMs + Math.trunc(holdMs) + lateMs(); // the runtime's timers cut fractions off
       continue;
     }
     next.go(nowMs);
-    windows.add(nowMs, next.pieceBytes);
+    const writtenMs = nowMs + (writeMs?.() ?? 0);
+    windows.add(writtenMs, next.pieceBytes);
     next.pieceBytes = 0;
-    next.atMs = nowMs + readMs();
+    next.atMs = writtenMs + readMs();
   }
 }
 
