@@ -176,7 +176,9 @@ export function outboundContract(
       const box = inbox(flow);
       for (const { destination } of [first, second, first]) {
         const payload = randomBytes(1_200);
-        flow.send({ payload, destination });
+        const lent = Buffer.from(payload);
+        flow.send({ payload: lent, destination });
+        lent.fill(0); // its owner's again: nobody may have kept it
         const reply = await box.next();
         assert.deepEqual(Buffer.from(reply.payload), payload);
         assert.equal(reply.destination.ip, destination.ip);

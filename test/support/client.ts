@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
+import { keptDatagram } from "#core/kept-datagram.ts";
 import type { Datagram, DatagramFlow } from "#core/session.ts";
 
 /** Everything until the end; rejects on an error. */
@@ -39,7 +40,8 @@ export function outcome(stream: Duplex): Promise<string | null> {
 export function inbox(flow: DatagramFlow): { next(): Promise<Datagram> } {
   const items: Datagram[] = [];
   const waiting: ((item: Datagram) => void)[] = [];
-  flow.receive((item) => {
+  flow.receive((lent) => {
+    const item = keptDatagram(lent);
     const first = waiting.shift();
     if (first === undefined) items.push(item);
     else first(item);

@@ -126,7 +126,10 @@ async function serveDatagrams({ flow, metadata }: DatagramSession, dialer: Diale
     signal: new AbortController().signal,
     metadata,
   });
-  far.receive((item) => flow.send(item));
+  far.receive((item) => {
+    flow.send(item);
+    item.payload.fill(0); // as whoever lends it may: nobody may have kept it
+  });
   flow.receive((item) => far.send(item));
   await Promise.race([flow.closed, far.closed]);
   await far[Symbol.asyncDispose]();

@@ -1,0 +1,109 @@
+/** Runs of datagrams that the kernel cuts and joins: whatever goes as one message arrives as what it was. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import fc from "fast-check";
+import type { Ip } from "#core/session.ts";
+import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
+import { openBatchedDatagrams } from "#platform/datagrams.ts";
+import { openNetns, skipNetns } from "../support/netns.ts";
+
+const self = fileURLToPath(import.meta.url);
+const HOST = "127.0.0.1" as Ip;
+const RUNS = { cut: true, whole: false };
+
+async function bound(sockets: DatagramSockets, on: OnDatagram): Promise<DatagramSocket> {
+  const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
+  socket.on("error", () => {}); // of one datagram
+  socket.bind({ address: HOST, port: 0 });
+  await once(socket, "listening");
+  return sockets.take(socket, on);
+}
+
+/** Its number and its length in every byte that has room, so that one cut elsewhere is seen. */
+function datagram(number: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length, number & 0xff);
+  if (length >= 8) {
+    bytes.writeUInt32BE(number);
+    bytes.writeUInt32BE(length, 4);
+  }
+  return bytes;
+}
+
+async function until(done: () => boolean): Promise<void> {
+  for (const untilMs = performance.now() + 10_000; !done() && performance.now() < untilMs;) await delay(1);
+}
+
+interface Sent {
+  readonly to: number;
+  readonly length: number;
+}
+
+/** In one turn of the event loop, from one socket to several; what each of them heard is compared with what was said. */
+async function exchange(sending: boolean, receiving: boolean, sent: readonly Sent[]): Promise<void> {
+  const heard: Buffer[][] = [[], [], []];
+  const sockets = new DatagramSockets(() => openBatchedDatagrams(receiving));
+  const receivers = await Promise.all(
+    heard.map((of) => bound(sockets, (payload) => of.push(Buffer.from(payload)))),
+  );
+  const sender = await bound(new DatagramSockets(() => openBatchedDatagrams(sending)), () => {});
+  const wanted: Buffer[][] = [[], [], []];
+  for (const [number, { to, length }] of sent.entries()) {
+    const bytes = datagram(number, length);
+    wanted[to]?.push(Buffer.from(bytes));
+    sender.send(bytes.subarray(0, length >> 1), bytes.subarray(length >> 1), HOST, receivers[to]?.port ?? 0);
+    bytes.fill(0xee); // it was lent
+  }
+  await until(() => heard.flat().length >= sent.length);
+  assert.deepEqual(heard, wanted);
+  for (const socket of [sender, ...receivers]) socket.close();
+}
+
+if (process.argv[2] === "child") await child();
+else {
+  for (const [sends, sending] of Object.entries(RUNS))
+    for (const [hears, receiving] of Object.entries(RUNS)) {
+      test(`sent ${sends}, heard ${hears}: every length, in order, a peer at a time and mixed`, async () => {
+        const of = (to: number, ...lengths: readonly number[]) => lengths.map((length) => ({ to, length }));
+        const same = (to: number, count: number, length: number) => of(to, ...Array(count).fill(length));
+        await exchange(sending, receiving, same(0, 300, 1_200));
+        await exchange(sending, receiving, [...same(0, 70, 9), ...same(0, 70, 10), ...same(0, 70, 9)]);
+        await exchange(sending, receiving, of(0, 0, 0, 5, 5, 0, 5, 5, 3, 3, 4, 4, 4, 1, 65_507, 65_507, 1));
+        await exchange(sending, receiving, same(1, 20, 9_000).concat(same(2, 3, 40_000)));
+        const mixed = Array.from({ length: 200 }, (_, at) => ({ to: at % 3, length: 1_000 + (at % 2) }));
+        await exchange(sending, receiving, mixed);
+      });
+      test(`sent ${sends}, heard ${hears}: any sequence`, async () => {
+        const length = fc.oneof(
+          fc.constantFrom(0, 1, 1_200, 1_200, 1_200),
+          fc.integer({ min: 0, max: 2_000 }),
+        );
+        const one = fc.record({ to: fc.integer({ min: 0, max: 2 }), length });
+        const all = fc.asyncProperty(fc.array(one, { maxLength: 150 }), (sent) =>
+          exchange(sending, receiving, sent),
+        );
+        await fc.assert(all, { numRuns: 20 });
+      });
+    }
+
+  const skip = skipNetns("datagrams on a short path");
+  test("where a path's packets are too short for a run, its datagrams go one by one", { skip }, async () => {
+    await using netns = await openNetns("runs");
+    await netns.ip("link set lo mtu 1500");
+    const [program, ...args] = [...netns.prefix, process.execPath, "--disable-warning=ExperimentalWarning"];
+    const { stdout } = await promisify(execFile)(program as string, [...args, self, "child"]);
+    assert.equal(stdout, "good\n");
+  });
+}
+
+async function child(): Promise<void> {
+  const lengths = [1_200, 1_472, 1_473, 4_000, 1_473, 1_200];
+  const sent = lengths.flatMap((length) => Array<Sent>(20).fill({ to: 0, length }));
+  await exchange(true, true, sent);
+  console.log("good");
+}
