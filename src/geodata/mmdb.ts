@@ -74,7 +74,7 @@ export class Mmdb {
   #checkDepth(): void {
     const { nodeCount, ipVersion } = this.metadata;
     const depths = new Uint8Array(nodeCount);
-    const waiting = [0];
+    const waiting = nodeCount === 0 ? [] : [0];
     for (let node = waiting.pop(); node !== undefined; node = waiting.pop())
       for (const side of [0, 1] as const) {
         const next = this.#record(node, side);
@@ -128,7 +128,7 @@ function readMetadata(bytes: Buffer): MmdbMetadata {
   const databaseType = value.get("database_type");
   if (value.get("binary_format_major_version") !== 2)
     throw new ProtocolError("the database is of an unknown format version; 2 can be read");
-  if (typeof nodeCount !== "number" || nodeCount < 0)
+  if (typeof nodeCount !== "number" || !Number.isSafeInteger(nodeCount) || nodeCount < 0)
     throw new ProtocolError("the database does not say how many nodes it has");
   if (recordBits !== 24 && recordBits !== 28 && recordBits !== 32)
     throw new ProtocolError(
