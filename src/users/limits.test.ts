@@ -275,6 +275,7 @@ test("what is no limit is refused by name, with the old ones in force", () => {
       (window) => [{ quota: { totalBytes: 1, window } }, /^quota.window/] as const,
     ),
     [{ expiresAtMs: -1 }, /^expires_at/],
+    [{ expiresAtMs: 8_640_000_000_000_001 }, /^expires_at: .* to 8640000000000000$/],
     [{ uploadBitsPerSecond: 2 ** 53 }, /^upload_bps/],
     [{ downloadBitsPerSecond: -1 }, /^download_bps/],
     [{ connections: -1 }, /^connection_limit/],

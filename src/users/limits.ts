@@ -11,6 +11,9 @@ export const NO_LIMITS: UserLimits = {
   ips: 0,
 };
 
+/** A later one is no date: ECMA-262 §21.4.1.1. Who means never says 0. */
+export const LAST_MOMENT_MS = 8_640_000_000_000_000;
+
 export const QUOTA_RESETS: readonly UserQuota["reset"][] = ["never", ...QUOTA_CYCLES, "window"];
 
 const SECONDS = { m: 60, h: 3600, d: 86_400, w: 604_800 } as const;
@@ -29,7 +32,9 @@ export function changedLimits(before: UserLimits, change: LimitsChange | undefin
   const next = {
     quota: quota === undefined ? before.quota : checkedQuota(quota),
     expiresAtMs:
-      expiresAtMs === undefined ? before.expiresAtMs : checkedCount("expires_at", expiresAtMs) || null,
+      expiresAtMs === undefined
+        ? before.expiresAtMs
+        : checkedCount("expires_at", expiresAtMs, LAST_MOMENT_MS) || null,
     uploadBitsPerSecond: checkedCount("upload_bps", change.uploadBitsPerSecond ?? before.uploadBitsPerSecond),
     downloadBitsPerSecond: checkedCount(
       "download_bps",
@@ -46,9 +51,9 @@ function hasAny(limits: UserLimits): boolean {
   return canBar(limits) || uploadBitsPerSecond + downloadBitsPerSecond + connections + ips > 0;
 }
 
-function checkedCount(field: string, value: number): number {
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new ApiError(400, `${field}: expected a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
+function checkedCount(field: string, value: number, most = Number.MAX_SAFE_INTEGER): number {
+  if (Number.isSafeInteger(value) && value >= 0 && value <= most) return value;
+  throw new ApiError(400, `${field}: expected a whole number from 0 to ${most}`);
 }
 
 function checkedQuota({ totalBytes, reset, window }: NonNullable<LimitsChange["quota"]>): UserQuota | null {

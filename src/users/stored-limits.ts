@@ -3,7 +3,7 @@ import { z } from "zod";
 import { StoreError } from "#core/errors.ts";
 import type { UserLimits } from "#core/users.ts";
 import type { StoredUsage } from "./allowance.ts";
-import { NO_LIMITS, QUOTA_RESETS } from "./limits.ts";
+import { LAST_MOMENT_MS, NO_LIMITS, QUOTA_RESETS } from "./limits.ts";
 
 const count = () => z.int().nonnegative();
 
@@ -64,7 +64,7 @@ export function limitsOf(stored: StoredLimits | undefined): {
       quota === undefined
         ? null
         : { totalBytes: quota.total_bytes, reset: quota.reset, windowSeconds: quota.window_seconds },
-    expiresAtMs: expires_at || null,
+    expiresAtMs: Math.min(expires_at ?? 0, LAST_MOMENT_MS) || null, // earlier versions took what is no date
     uploadBitsPerSecond: rest.upload_bps ?? 0,
     downloadBitsPerSecond: rest.download_bps ?? 0,
     connections: rest.connection_limit ?? 0,

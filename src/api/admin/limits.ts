@@ -10,6 +10,8 @@ import {
   type UserView,
 } from "#core/users.ts";
 
+/** A later one is no date: ECMA-262 §21.4.1.1. */
+const LAST_MOMENT_MS = 8_640_000_000_000_000;
 const limit = (description: string) => z.int().nullish().meta({ description, minimum: 0 });
 
 /** 0 takes a limit away. What is no limit (negative, another reset) is refused after the revision was looked at. */
@@ -26,7 +28,10 @@ export const limitFields = {
       }),
     })
     .nullish(),
-  expires_at: limit("Unix ms; 0: never"),
+  expires_at: z
+    .int()
+    .nullish()
+    .meta({ description: "Unix ms; 0: never", minimum: 0, maximum: LAST_MOMENT_MS }),
   upload_bps: limit("bit/s of all sessions together; 0: no limit"),
   download_bps: limit("bit/s of all sessions together; 0: no limit"),
   connection_limit: limit("TCP streams and UDP associations at once; 0: no limit"),
