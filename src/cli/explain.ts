@@ -98,7 +98,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
   const host = openHost(home, files, new LogHub("silent", { write() {}, flush() {} }));
   const runtime = await Runtime.open(config, null, {
     host,
-    health: openHealth(new DelayBook(), () => false),
+    health: openHealth(new DelayBook(), () => ({ unified: false, trust: DEFAULT_TRUST })),
     mode: () => config.mode,
     accept() {},
     changeTuns: async () => NO_CHANGE,
