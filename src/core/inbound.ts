@@ -53,6 +53,8 @@ export interface InboundEnv {
   readonly access: Access;
   readonly log: Log;
   readonly files: SafeFiles;
+  /** Nothing goes past the runtime's own streams (`relay: portable`). Absent: what can, may. */
+  readonly portable?: boolean;
   /** Unix time for protocols that compare clocks with their peer: the system's, or better (`ntp`). */
   readonly nowMs: () => number;
   /** DIRECT, for the fallback of servers that hide among others. */

@@ -49,7 +49,8 @@ export class Inbounds {
     await using undo = new AsyncDisposableStack();
     const access = openAccess(config);
     const { keepAlive, routingMark } = config.general;
-    const guard = [accessKey(config), keepAlive, routingMark];
+    const portable = config.general.relay === "portable";
+    const guard = [accessKey(config), keepAlive, routingMark, portable];
     const held = new Map<string, Held>();
     const fresh = new Set<Held>();
     const claims = new Set<string>();
@@ -63,7 +64,12 @@ export class Inbounds {
         kept.leases.claimFor(claims);
         held.set(key, kept);
       } else {
-        const made = await openListener(listener, key, { access, claims, keepAlive, routingMark }, env);
+        const made = await openListener(
+          listener,
+          key,
+          { access, claims, keepAlive, routingMark, portable },
+          env,
+        );
         if (made === null) continue;
         undo.defer(() => closeHeld(made));
         const own = { ...made, isManaged };
@@ -154,12 +160,13 @@ interface Common {
   readonly claims: Set<string>;
   readonly keepAlive: KeepAlive;
   readonly routingMark: number;
+  readonly portable: boolean;
 }
 
 async function openListener(
   listener: ListenerConfig,
   key: string,
-  { access, claims, keepAlive, routingMark: commonMark }: Common,
+  { access, claims, keepAlive, routingMark: commonMark, portable }: Common,
   { sockets, accept, files, dialer, log, nowMs, tolerant }: InboundsEnv,
 ): Promise<Omit<Held, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
@@ -171,6 +178,7 @@ async function openListener(
     access,
     log,
     files,
+    portable,
     nowMs,
     dialer,
     ruleList,

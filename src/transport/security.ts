@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
+import { nativeTls } from "#platform/tls.ts";
 import type { TlsClientPlace } from "./tls/client.ts";
 import { openTlsClient, readTlsClient } from "./tls/client.ts";
 import type { RealityClientFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
@@ -79,6 +80,8 @@ export interface SecurityServerPlace {
   readonly alpn: readonly string[];
   /** Asked for each accepted stream: may the protocol inside leave the layer behind? */
   readonly bypassable: () => boolean;
+  /** By `node:tls` alone. */
+  readonly portable: boolean;
   readonly files: SafeFiles;
   readonly log: Log;
 }
@@ -94,7 +97,7 @@ export async function chooseSecurityServer(
   const options = readTlsServer(fields, place.where, place.alpn);
   if (options === null)
     return { kind: "none", accept: async (stream) => plain(stream), [Symbol.dispose]() {} };
-  const server = await openTlsServer(options, place.files, place.log);
+  const server = await openTlsServer(options, place.files, place.log, place.portable ? null : nativeTls());
   return {
     kind: "tls",
     accept: (stream) => server.accept(stream, { bypassable: place.bypassable() }),

@@ -18,6 +18,8 @@ export interface TransportServerPlace {
   readonly name: string;
   /** Asked for each connection over bare TCP: may the protocol inside leave the security layer behind? */
   readonly bypassable?: () => boolean;
+  /** As `InboundEnv` says. */
+  readonly portable?: boolean;
   readonly files: SafeFiles;
   readonly log: Log;
 }
@@ -41,13 +43,14 @@ const PREFACE_TIMEOUT_MS = 10_000;
 /** Throws `ConfigError`. */
 export async function openTransportServer(
   fields: SecurityServerFields & TransportServerFields,
-  { name, bypassable, files, log }: TransportServerPlace,
+  { name, bypassable, portable = false, files, log }: TransportServerPlace,
 ): Promise<TransportServer> {
   const carriers = carriersOf(fields);
   const security = await chooseSecurityServer(fields, {
     where: `listener ${name}`,
     alpn: carriers.alpn,
     bypassable: () => carriers.bare && bypassable?.() === true,
+    portable: portable || !carriers.bare, // HTTP/2 of the runtime wants a TLS socket of the runtime
     files,
     log,
   });

@@ -18,6 +18,8 @@ import { openTlsServer, readTlsServer } from "#transport/tls/server.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
+import { opensslClient } from "../support/openssl-client.ts";
+import { missing } from "../support/peer.ts";
 import { openRelayed, unlimited, type Relayed, type RelayedOptions } from "../support/relayed.ts";
 
 const certificate = makeCertificate({ names: ["server.test"] });
@@ -70,6 +72,7 @@ const ways = [
 
 interface Front {
   readonly relayed: Relayed;
+  readonly port: number;
   /** Of the session that came last. */
   readonly stream: () => Duplex;
   dial(options?: ConnectionOptions): Promise<TLSSocket>;
@@ -88,6 +91,7 @@ async function openFront(
   const relayed = await openRelayed(port, { carrier: way.carrier, ...options, front });
   return {
     relayed,
+    port: relayed.port,
     stream: () => stream as unknown as Duplex,
     async dial(tls = {}) {
       const socket = await relayed.dial();
@@ -110,7 +114,21 @@ const script = fc.array(fc.oneof(fc.integer({ min: 1, max: 2_000 }), fc.integer(
   maxLength: 8,
 });
 
+const noOpenssl = missing("openssl");
+
 for (const way of ways) {
+  test(`${way.name}: keys are updated on the way`, { skip: noOpenssl }, async () => {
+    await using origin = await openTcpOrigin(echo);
+    const { relayed, port } = await openFront(way, origin.port);
+    await using _relayed = relayed;
+    const lines = Array.from({ length: 90 }, (_, at) =>
+      at % 3 === 0 ? "K" : at % 3 === 1 ? "k" : `line ${at}`,
+    );
+    const said = await opensslClient(port, ["-tls1_3"], lines);
+    assert.match(said, /line 89\n/);
+    assert.match(said, /this is the last line\n/);
+  });
+
   for (const version of ["TLSv1.2", "TLSv1.3"] as const)
     test(`${way.name}: ${version}: whatever both sides write arrives whole, half-closes too`, async () => {
       await fc.assert(

@@ -10,6 +10,7 @@ import { z } from "zod";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import { abortStream } from "#core/stream.ts";
+import { nativeTls } from "#platform/tls.ts";
 import { openTlsClient, readTlsClient } from "#transport/tls/client.ts";
 import type { TlsClientOptions } from "#transport/tls/client.ts";
 import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
@@ -25,6 +26,8 @@ const textFiles: SafeFiles = {
   readPem: async (text) => text,
   watchPem: () => ({ [Symbol.dispose]() {} }),
 };
+
+const native = nativeTls();
 
 const sockets: Duplex[] = [];
 afterEach(() => {
@@ -56,7 +59,7 @@ async function shake(
 ) {
   const options = readTlsServer(serverFields(extra), "listener test", alpn);
   assert.ok(options !== null);
-  const tls = await openTlsServer(options, files, SILENT);
+  const tls = await openTlsServer(options, files, SILENT, native);
   const accepted = tls.accept(pair[1]);
   accepted.catch(() => {});
   const opened = openTlsClient(
@@ -224,7 +227,7 @@ describe("TLS", () => {
     const fields = serverFields({ certificate: "c.pem", "private-key": "k.pem" });
     const options = readTlsServer(fields, "listener test");
     assert.ok(options !== null);
-    const tls = await openTlsServer(options, files, SILENT);
+    const tls = await openTlsServer(options, files, SILENT, native);
     const seen = async () => {
       const pair = await tcpPair();
       const accepted = tls.accept(pair[1]);
@@ -247,7 +250,7 @@ describe("TLS", () => {
   test("a client that speaks no TLS, and one that hangs up, cost only themselves", async () => {
     const options = readTlsServer(serverFields(), "listener test");
     assert.ok(options !== null);
-    const tls = await openTlsServer(options, textFiles, SILENT);
+    const tls = await openTlsServer(options, textFiles, SILENT, native);
     const [plain, acceptedPlain] = await tcpPair();
     plain.on("error", () => {}).write("GET / HTTP/1.1\r\n\r\n");
     await assert.rejects(tls.accept(acceptedPlain), /ProtocolError|TLS handshake/);

@@ -11,6 +11,7 @@ import type { RelayOptions } from "#relay/pump.ts";
 import { Sweep } from "#relay/sweep.ts";
 
 export interface Relayed extends AsyncDisposable {
+  readonly port: number;
   /** A connected client. */
   dial(): Promise<Socket>;
   /** Conversations that are over, among them those whose dial failed (the client is reset). */
@@ -34,6 +35,8 @@ export interface RelayedOptions extends Partial<Pick<RelayOptions, "idleMs" | "h
   readonly carrier?: RelayOptions["carrier"];
   /** What a client's socket becomes before it is relayed. */
   readonly front?: (socket: Socket) => Promise<Duplex>;
+  /** What the socket to the origin becomes. */
+  readonly back?: (socket: Socket) => Duplex;
 }
 
 export async function openRelayed(originPort: number, options: RelayedOptions = {}): Promise<Relayed> {
@@ -54,7 +57,8 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
     const client = (await options.front?.(socket)) ?? socket;
     client.on("error", () => {});
     const to = { ip: LOOPBACK_V4, port: originPort };
-    const remote = await dialTcp(to, { signal, timeoutMs: 5_000, sockets: null });
+    const dialled = await dialTcp(to, { signal, timeoutMs: 5_000, sockets: null });
+    const remote = options.back?.(dialled) ?? dialled;
     await relay(client, remote, options.meter ?? unlimited, relayOptions);
     settled++;
   };
@@ -68,6 +72,7 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {
+    port,
     async dial() {
       const socket = connect({ port, host: LOOPBACK_V4, allowHalfOpen: true, noDelay: true });
       await once(socket, "connect");

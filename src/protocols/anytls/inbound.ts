@@ -19,7 +19,7 @@ const PREAMBLE_TIMEOUT_MS = 30_000;
 
 /** Throws `ConfigError`: users that cannot be told apart, nothing that hides the traffic and no `allow-insecure`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
-  const { name, files, log } = env;
+  const { name, files, log, portable = false } = env;
   const nobody = AnyTlsTable.empty(); // all tables of the listener share its key, so that who stays is known as the same
   const tableOf = (users: readonly User[]) => nobody.changed({ gone: [], come: users }, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
@@ -31,7 +31,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   });
   const text = options["padding-scheme"];
   const scheme = text === "" ? DEFAULT_SCHEME : parseScheme(Buffer.from(text));
-  return await shell.listen(await openTransportServer(options, { name, files, log }), {
+  return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
     async greet({ stream, alpn, serverName }, arrival) {

@@ -9,6 +9,7 @@ import { endpointText } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { arrivalOf, farewell, guardErrors, type Arrival } from "#net/accept.ts";
 import { ByteReader } from "#net/byte-reader.ts";
+import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
 import { AccountBook } from "./accounts.ts";
@@ -87,7 +88,7 @@ export async function openFront(
 
 async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServer | null> {
   const read = readTlsServer(options, `listener ${env.name}`);
-  return read === null ? null : openTlsServer(read, env.files, env.log);
+  return read === null ? null : openTlsServer(read, env.files, env.log, env.portable === true ? null : nativeTls());
 }
 
 /** Takes TLS off and serves; a failure ends the connection and is thrown on to be logged. */

@@ -21,7 +21,7 @@ const SILENCE_MS = 60_000;
 
 /** Throws `ConfigError`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
-  const { name, files, log } = env;
+  const { name, files, log, portable = false } = env;
   const tableOf = (users: readonly User[]) => vmessUsers(users, `listener ${name}`);
   const users = options.users.map(({ username, uuid }, index) => ({
     id: username ?? `${index}`,
@@ -30,7 +30,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   }));
   const shell = new ManagedShell(env, { type: "Vmess", users: tableOf(users), tableOf });
   const guard = new RequestGuard(env.nowMs);
-  return await shell.listen(await openTransportServer(options, { name, files, log }), {
+  return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
     async greet({ stream: wire }, arrival) {

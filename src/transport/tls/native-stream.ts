@@ -20,8 +20,6 @@ type Done = (error?: Error | null) => void;
 /** What is read in one go, and how often before others have their turn. */
 const READ_BYTES = 64 * 1024;
 const READS_A_TURN = 8;
-/** What a peer whose handshake failed may have sent beyond: read, or the system would answer it with a reset. */
-const MOST_DISCARDED_BYTES = 1024 * 1024;
 
 export interface NativeStreamOptions {
   /** The stream's own, as is the object of the library, whose handshake is still to be done. */
@@ -121,19 +119,11 @@ export class NativeTlsStream extends Duplex implements Bypass {
       this.#left = true;
       this.#watch.close();
       this.#native.ssl.free(this.#ssl);
-      if (this.#shaking) this.#discard();
+      // What node:tls would have read by then: or the system would answer with a reset where it answers with an end.
+      if (this.#shaking) this.#native.calls.receive(this.#fd, READ_BYTES);
       this.#native.calls.close(this.#fd);
     }
     done(error);
-  }
-
-  #discard(): void {
-    const { calls } = this.#native;
-    for (let left = MOST_DISCARDED_BYTES; left > 0;) {
-      const bytes = calls.receive(this.#fd, READ_BYTES);
-      if (bytes <= 0) return;
-      left -= bytes;
-    }
   }
 
   #watchOn(): void {

@@ -92,6 +92,7 @@ export async function openTlsServer(
   log: Log,
   native: NativeTls | null = nativeTls(),
 ): Promise<TlsServer> {
+  log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
   const live = await openLiveContexts(options, { files, log, native });
   const byNode = nodeAcceptor(options);
   return {

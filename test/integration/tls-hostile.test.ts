@@ -1,0 +1,267 @@
+/** What strangers do to a TLS listener: the same answers by node:tls and by the library itself, and nothing is left of them. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { duplexPair, type Duplex } from "node:stream";
+import { after, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { connect as connectTls, type TLSSocket } from "node:tls";
+import fc from "fast-check";
+import { z } from "zod";
+import { SILENT } from "#core/log.ts";
+import { nativeTls } from "#platform/tls.ts";
+import { tlsServerFields } from "#transport/tls/fields.ts";
+import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import { makeCertificate } from "../support/certificate.ts";
+import { opensslClient } from "../support/openssl-client.ts";
+import { missing } from "../support/peer.ts";
+
+const native = nativeTls();
+const skip = native === null ? "SKIP native TLS: needs Linux and node:ffi" : false;
+
+const certificate = makeCertificate({ names: ["server.test"] });
+const files = {
+  resolve: (path: string) => path,
+  readPem: async (text: string) => text,
+  watchPem: () => ({ [Symbol.dispose]() {} }),
+};
+const fields = z
+  .object(tlsServerFields)
+  .parse({ certificate: certificate.cert, "private-key": certificate.key });
+const options = readTlsServer(fields, "listener test", ["http/1.1"]);
+assert.ok(options !== null);
+
+interface Listener {
+  readonly port: number;
+  readonly failures: Error[];
+  readonly streams: Duplex[];
+}
+
+/** Echoes what a client says. */
+async function listen(tls: TlsServer, bypassable = false): Promise<Listener> {
+  const failures: Error[] = [];
+  const streams: Duplex[] = [];
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    socket.on("error", () => {});
+    tls.accept(socket, { bypassable }).then(
+      ({ stream }) => {
+        streams.push(stream);
+        stream.on("error", () => stream.destroy());
+        stream.pipe(stream);
+      },
+      (error: Error) => void failures.push(error),
+    );
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  after(() => server.close());
+  return { port: (server.address() as AddressInfo).port, failures, streams };
+}
+
+const byNode = await listen(await openTlsServer(options, files, SILENT, null));
+const byLibrary = native === null ? null : await listen(await openTlsServer(options, files, SILENT, native));
+/** Nothing is read beyond a record. */
+const byRecords =
+  native === null ? null : await listen(await openTlsServer(options, files, SILENT, native), true);
+
+/** What a client of today begins with. */
+async function clientHello(tls: object = {}): Promise<Buffer> {
+  const [near, far] = duplexPair();
+  const client = connectTls({ socket: near, servername: "server.test", rejectUnauthorized: false, ...tls });
+  client.on("error", () => {});
+  const [hello] = (await once(far, "data")) as [Buffer];
+  client.destroy();
+  return hello;
+}
+
+const hello = await clientHello();
+
+/** All that the listener answers until it closes, or until it has been silent for a while; and how it ended. */
+async function answerTo(port: number, bytes: Buffer, end: boolean): Promise<string> {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+  const parts: Buffer[] = [];
+  let how = "silence";
+  socket.on("data", (part: Buffer) => void parts.push(part));
+  socket.on("error", (error: NodeJS.ErrnoException) => (how = error.code ?? "error"));
+  socket.on("end", () => (how = "end"));
+  await once(socket, "connect");
+  socket.write(bytes);
+  if (end) socket.end();
+  await Promise.race([once(socket, "end"), once(socket, "close"), delay(300)]).catch(() => {});
+  socket.destroy();
+  return `${Buffer.concat(parts).toString("hex")} ${how}`;
+}
+
+test("what is no handshake gets the same answer both ways", { skip }, async () => {
+  const ports = [byLibrary, byRecords].map((listener) => (listener as Listener).port);
+  const flipped = Buffer.from(hello);
+  flipped[9] = 0x01; // the version inside
+  const inputs: readonly [string, Buffer][] = [
+    ["a web request", Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n")],
+    ["zeros", Buffer.alloc(2_000)],
+    ["an alert", Buffer.from("15030100020100", "hex")],
+    ["application data", Buffer.concat([Buffer.from("1703030040", "hex"), Buffer.alloc(64)])],
+    ["a record too long", Buffer.concat([Buffer.from("16030148ff", "hex"), Buffer.alloc(20_000)])],
+    ["an empty record", Buffer.from("1603010000", "hex")],
+    ["SSL 2", Buffer.from("802e0100020015000000100100800300800700c0", "hex")],
+    ["a hello with garbage behind it", Buffer.concat([hello, Buffer.alloc(300, 0x55)])],
+    ["a hello of TLS 1.1", flipped],
+    ["no protocol in common", await clientHello({ ALPNProtocols: ["nonsense"] })],
+    ["half a hello and the end", hello.subarray(0, 100)],
+    ["much garbage", Buffer.alloc(200_000, 0x47)],
+  ];
+  for (const [what, bytes] of inputs)
+    for (const end of [false, true]) {
+      const [one, ...others] = await Promise.all(
+        [byNode.port, ...ports].map((port) => answerTo(port, bytes, end)),
+      );
+      // A ServerHello is random; its alerts and its end are not.
+      const shape = (text: string) => (text.startsWith("160303") ? text.replace(/^.*? /, "hello ") : text);
+      for (const other of others)
+        assert.equal(shape(other), shape(one as string), `${what}${end ? ", ended" : ""}`);
+    }
+});
+
+test("any cut of a hello, and any bytes, cost only themselves", { skip }, async () => {
+  const { port, failures } = byLibrary as Listener;
+  const before = failures.length;
+  const bytes = fc.oneof(
+    fc.integer({ min: 0, max: hello.length - 1 }).map((size) => hello.subarray(0, size)),
+    fc
+      .tuple(fc.integer({ min: 0, max: hello.length - 1 }), fc.integer({ min: 0, max: 255 }))
+      .map(([at, value]) => {
+        const changed = Buffer.from(hello);
+        changed[at] = value;
+        return changed;
+      }),
+    fc.uint8Array({ minLength: 1, maxLength: 600 }).map((array) => Buffer.from(array)),
+  );
+  await fc.assert(
+    fc.asyncProperty(bytes, fc.boolean(), async (sent, resets) => {
+      const socket = connect({ port, host: "127.0.0.1" });
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      socket.write(sent);
+      if (resets) socket.resetAndDestroy();
+      else socket.end();
+      socket.resume();
+      await closed(socket);
+    }),
+    { numRuns: 200 },
+  );
+  while (failures.length < before + 200) await delay(5);
+  await speak(port);
+});
+
+/** A good client still gets what it asks for. */
+async function speak(port: number, tls: object = {}): Promise<TLSSocket> {
+  const client = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ...tls });
+  client.on("error", () => {});
+  await once(client, "secureConnect");
+  const sent = randomBytes(1_000);
+  client.write(sent);
+  let got = Buffer.alloc(0);
+  while (got.length < sent.length) got = Buffer.concat([got, ((await once(client, "data")) as [Buffer])[0]]);
+  assert.ok(got.equals(sent));
+  client.destroy();
+  return client;
+}
+
+async function closed(stream: Duplex): Promise<void> {
+  if (!stream.closed) await new Promise((resolve) => stream.once("close", resolve));
+}
+
+const descriptors = (): number => readdirSync("/proc/self/fd").length;
+
+test("a thousand handshakes that nobody finishes leave nothing", { skip }, async () => {
+  const { port, failures } = byLibrary as Listener;
+  const round = async (count: number): Promise<void> => {
+    const target = failures.length + count;
+    for (let left = count; left > 0; left -= 50) {
+      const clients = Array.from({ length: 50 }, () =>
+        connect({ port, host: "127.0.0.1" }).on("error", () => {}),
+      );
+      await Promise.all(clients.map((client) => once(client, "connect")));
+      for (const [index, client] of clients.entries()) {
+        client.write(hello);
+        if (index % 2 === 0) client.resetAndDestroy();
+        else client.once("data", () => client.destroy());
+      }
+      await Promise.all(clients.map((client) => closed(client)));
+    }
+    while (failures.length < target) await delay(5);
+    await delay(50);
+  };
+  await round(200); // what is made once, and what the allocator keeps
+  const [fds, kept] = [descriptors(), process.memoryUsage().rss];
+  await round(1_000);
+  assert.ok(descriptors() <= fds + 4, `${fds} descriptors have become ${descriptors()}`);
+  const grownMiB = (process.memoryUsage().rss - kept) / 2 ** 20;
+  assert.ok(grownMiB < 48, `${grownMiB} MiB more`); // one SSL object that stays a handshake would be 60 and more
+  await speak(port);
+});
+
+test("an early close, an end without close_notify and a reset end one stream each", { skip }, async () => {
+  const { port, streams } = byLibrary as Listener;
+  for (const leave of [
+    (socket: Socket) => socket.destroy(),
+    (socket: Socket) => socket.end(),
+    (socket: Socket) => socket.resetAndDestroy(),
+  ]) {
+    const socket = connect({ port, host: "127.0.0.1" });
+    const client = connectTls({ socket, rejectUnauthorized: false });
+    client.on("error", () => {});
+    await once(client, "secureConnect");
+    client.write("x");
+    await once(client, "data");
+    const stream = streams.at(-1) as Duplex;
+    leave(socket);
+    await closed(stream);
+    client.destroy();
+  }
+});
+
+test("a client that wants to negotiate anew is refused", { skip }, async () => {
+  const { port } = byLibrary as Listener;
+  const client = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, maxVersion: "TLSv1.2" });
+  await once(client, "secureConnect");
+  const refused = new Promise((resolve) => client.once("error", resolve).once("close", resolve));
+  client.renegotiate({}, () => {});
+  await refused;
+  client.destroy();
+  await speak(port);
+});
+
+const noOpenssl = skip || missing("openssl");
+
+for (const version of ["-tls1_2", "-tls1_3"])
+  test(`openssl s_client ${version}: talks, and resumes with a ticket`, { skip: noOpenssl }, async () => {
+    const { port } = byLibrary as Listener;
+    const folder = mkdtempSync(join(tmpdir(), "weir-tls-"));
+    const session = join(folder, "session");
+    after(() => rmSync(folder, { recursive: true }));
+    const first = await opensslClient(port, [version, "-sess_out", session, "-servername", "server.test"]);
+    assert.match(first, /New, TLSv1/);
+    assert.match(first, /this is the last line\n/);
+    const second = await opensslClient(port, [version, "-sess_in", session, "-servername", "server.test"]);
+    assert.match(second, /Reused, TLSv1/);
+    assert.match(second, /this is the last line\n/);
+  });
+
+test(
+  "openssl s_client: keys are updated, by one side and by both, again and again",
+  { skip: noOpenssl },
+  async () => {
+    const { port } = byLibrary as Listener;
+    const lines = Array.from({ length: 60 }, (_, at) =>
+      at % 3 === 0 ? "K" : at % 3 === 1 ? "k" : `line ${at}`,
+    );
+    const said = await opensslClient(port, ["-tls1_3"], lines);
+    assert.match(said, /KEYUPDATE/);
+    assert.match(said, /line 59\n/);
+    assert.match(said, /this is the last line\n/);
+  },
+);

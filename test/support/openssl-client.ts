@@ -1,0 +1,32 @@
+/** OpenSSL's own client at a listener that echoes: its single-letter commands do what no client of the runtime can. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+
+const LAST = "this is the last line";
+
+/** Sends the lines, waits until the last of them came back or it left, and answers with all that it printed. */
+export async function opensslClient(
+  port: number,
+  args: readonly string[],
+  lines: readonly string[] = [],
+): Promise<string> {
+  const child = spawn("openssl", ["s_client", "-connect", `127.0.0.1:${port}`, ...args]);
+  const closed = once(child, "close");
+  let said = "";
+  child.stdin.on("error", () => {});
+  for (const out of [child.stdout, child.stderr]) out.on("data", (bytes: Buffer) => (said += String(bytes)));
+  const until = async (text: string): Promise<void> => {
+    while (!said.includes(text) && child.exitCode === null) await delay(5);
+  };
+  await until("Verify return code");
+  for (const line of [...lines, LAST]) {
+    child.stdin.write(`${line}\n`);
+    await delay(1); // a command is one only where it begins what it reads
+  }
+  await until(`${LAST}\n`);
+  child.stdin.write("Q\n");
+  child.stdin.end();
+  await closed;
+  return said;
+}
