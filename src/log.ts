@@ -15,6 +15,11 @@ export interface LineSink {
 /** What waits for a slow reader of stdout, in bytes; beyond it whole lines are dropped and counted, nobody waits. */
 const QUEUE_BYTES = 4 * 1024 * 1024;
 
+/** Lines go out together: one call for each would cost more than all else that is done for a short connection. */
+const GATHER_MS = 10;
+/** As much goes out at once. */
+const GATHER_CHARACTERS = 16 * 1024;
+
 /** What the last lines get where the reader of stdout has stopped reading; then they are lost. */
 const FLUSH_MS = 1_000;
 
@@ -44,9 +49,23 @@ export function openDescriptorSink(fd: number): LineSink {
       }),
     );
   });
+  let gathered = "";
+  let timer: NodeJS.Timeout | undefined;
+  const hand = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    const text = gathered;
+    gathered = "";
+    if (text !== "") out.write(text);
+  };
   return {
-    write: (line) => void out.write(line),
+    write(line) {
+      gathered += line;
+      if (gathered.length >= GATHER_CHARACTERS) hand();
+      else timer ??= setTimeout(hand, GATHER_MS);
+    },
     flush() {
+      hand();
       giveUpAtMs = performance.now() + FLUSH_MS; // and no later try, which would keep the process alive
       try {
         out.flushSync();

@@ -7,6 +7,7 @@ import { explainDirect, renderDirect } from "#kernel-direct/explain.ts";
 import { explanationLines } from "#dns/explain-text.ts";
 import { parseIp } from "#net/ip.ts";
 import { DelayBook } from "#net/delay-book.ts";
+import { DEFAULT_TRUST } from "#net/trust.ts";
 import { explain, parseQuestion, renderExplanation } from "#router/explain.ts";
 import { openHealth } from "#runtime/health.ts";
 import { Runtime } from "#runtime/runtime.ts";
@@ -94,6 +95,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
     listeners: [],
     tunnels: [],
     dns: { ...result.config.dns, listen: null },
+    general: { ...result.config.general, relay: "portable" as const }, // nothing is relayed: no threads are wanted
   };
   const host = openHost(home, files, new LogHub("silent", { write() {}, flush() {} }));
   const runtime = await Runtime.open(config, null, {

@@ -6,6 +6,7 @@ import type { HeldClient } from "#core/held.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 import type { Carrier, CarryOptions, End, HeldOptions, Pair } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
 import { Fronts } from "./fronts.ts";
@@ -38,11 +39,12 @@ const KINDS: Readonly<Record<WireKind, PortKind>> = { plain: PLAIN, tls: TLS, se
 /** Throws where this system cannot: the message says why. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const calls = openRelayCalls();
-  if (calls === null) {
+  const poller = openPoller();
+  if (calls === null || poller === null) {
     const what = process.platform === "linux" ? `${process.version} has no node:ffi` : process.platform;
     throw new Error(`needs Linux and a runtime with node:ffi, this is ${what}`);
   }
-  const engine = new Engine(calls, options);
+  const engine = new Engine(calls, poller, options);
   await using undo = new AsyncDisposableStack();
   undo.use(engine);
   await engine.start(options.threads ?? availableParallelism());
@@ -54,13 +56,15 @@ export class Engine implements Carrier, AsyncDisposable {
   readonly afterBytes: number;
   readonly fronts: Fronts | null = Fronts.open(() => this.#threads);
   readonly #calls: RelayCalls;
+  readonly #poller: Poller;
   readonly #options: EngineOptions;
   #threads: readonly RelayThread[] = [];
   readonly #flows = new Set<CarriedFlow>();
   #lookedAtMs = 0;
 
-  constructor(calls: RelayCalls, options: EngineOptions) {
+  constructor(calls: RelayCalls, poller: Poller, options: EngineOptions) {
     this.#calls = calls;
+    this.#poller = poller;
     this.#options = options;
     this.afterBytes = options.afterBytes ?? AFTER_BYTES;
   }
@@ -77,7 +81,7 @@ export class Engine implements Carrier, AsyncDisposable {
       this.fronts?.closed(thread, listener);
     const pipes = Math.floor(PIPES / count);
     const opening = Array.from({ length: count }, () =>
-      RelayThread.open({ calls: this.#calls, pipes, onDeath, onArrived, onUnlistened }),
+      RelayThread.open({ calls: this.#calls, poller: this.#poller, pipes, onDeath, onArrived, onUnlistened }),
     );
     const opened = await Promise.allSettled(opening);
     this.#threads = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));

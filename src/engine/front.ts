@@ -203,4 +203,3 @@ export class Front {
     for (const listener of resting) this.#watchListener(listener);
   }
 }
-

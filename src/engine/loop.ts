@@ -91,7 +91,7 @@ export class Loop {
   }
 
   #onEvent(data: number, events: number): void {
-    if (data === SIGNAL) return this.#calls.clearSignal(this.#table.signal);
+    if (data === SIGNAL) return; // edge-triggered: it need not be cleared
     if (data >= LISTENER_DATA) return this.#front.accept(data - LISTENER_DATA);
     const slot = data >>> 1;
     const conversation = this.#conversations.get(slot); // it may have ended earlier in this batch

@@ -4,6 +4,7 @@ import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
 import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { PORT_WORDS, type PortPlan } from "./port.ts";
 import * as codes from "./shared-table.ts";
@@ -23,6 +24,8 @@ export interface Carried {
 
 export interface RelayThreadOptions {
   readonly calls: RelayCalls;
+  /** Of the main thread. */
+  readonly poller: Poller;
   readonly pipes: number;
   /** A client that the thread has accepted wants something. */
   readonly onArrived: (thread: RelayThread, slot: number, kind: number) => void;
@@ -45,11 +48,15 @@ export class RelayThread implements AsyncDisposable {
   readonly front: FrontTable;
   readonly #options: RelayThreadOptions;
   readonly #worker: Worker;
+  readonly #news: ReadinessWatch;
   readonly #letters: MessagePort;
   readonly #carried = new Slots<Carried>();
   #next = 0;
   readonly #free: number[] = [];
-  readonly #onExit = (): void => this.#stop();
+  readonly #onExit = (): void => {
+    this.#news.want(0); // what the event loop still does at the very end must not call into JavaScript
+    this.#stop();
+  };
   readonly #exited: Promise<unknown>;
   readonly #wake = (): void => {
     this.#waking = false;
@@ -70,7 +77,11 @@ export class RelayThread implements AsyncDisposable {
     const front = newFrontMemory(CAPACITY);
     this.front = new FrontTable(front);
     this.table.signal = options.calls.openSignal();
-    if (this.table.signal < 0) throw new Error("no descriptor is left for a relay thread");
+    this.table.newsSignal = this.table.signal < 0 ? -1 : options.calls.openSignal();
+    if (this.table.newsSignal < 0) {
+      options.calls.close(this.table.signal);
+      throw new Error("no descriptor is left for a relay thread");
+    }
     const { port1, port2: letters } = new MessageChannel();
     this.#letters = port1;
     const workerData: ThreadData = { table: memory, front, pipes: options.pipes, letters };
@@ -81,7 +92,12 @@ export class RelayThread implements AsyncDisposable {
       name: "relay",
     });
     this.#worker.unref();
-    this.#worker.on("message", () => this.#takeNews());
+    this.#news = options.poller.watchReadiness(this.table.newsSignal, () => {
+      options.calls.clearSignal(this.table.newsSignal);
+      this.#takeNews();
+    });
+    this.#news.want(UV_READABLE);
+    this.#news.hold(false);
     this.#worker.on("error", (error) => this.#die(messageOf(error)));
     this.#exited = once(this.#worker, "exit").catch(() => {}); // the error has been heard above
     this.#worker.once("exit", () => this.#die("it ended by itself"));
@@ -243,6 +259,8 @@ export class RelayThread implements AsyncDisposable {
     await this.#exited;
     this.#takeNews();
     this.#letters.close();
+    this.#news.close();
+    this.#options.calls.close(this.table.newsSignal);
     this.#options.calls.close(this.table.signal);
     this.table.signal = -1;
   }

@@ -59,6 +59,7 @@ const NEWS_WRITTEN = 5;
 const NEWS_READ = 6;
 const SIGNAL = 7;
 const FRONTED = 8;
+const NEWS_SIGNAL = 9;
 const HEADER_WORDS = 16;
 
 const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 8;
@@ -118,6 +119,15 @@ export class SharedTable {
 
   set signal(fd: number) {
     this.#header[SIGNAL] = fd;
+  }
+
+  /** The eventfd that wakes the main thread. */
+  get newsSignal(): number {
+    return this.#header[NEWS_SIGNAL] as number;
+  }
+
+  set newsSignal(fd: number) {
+    this.#header[NEWS_SIGNAL] = fd;
   }
 
   /** Slots from `FRONT` on that were ever given out. */

@@ -18,12 +18,13 @@ export interface ThreadData {
 const { table: memory, front: frontMemory, pipes, letters } = workerData as ThreadData;
 const calls = openRelayCalls();
 const accepts = openAcceptCalls();
-if (calls === null || accepts === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
+if (calls === null || accepts === null || parentPort === null)
+  throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
 const table = new SharedTable(memory);
 const ports = new Ports(table, letters, calls.buffer);
 const front = new FrontTable(frontMemory);
-const tell = (): void => port.postMessage("news");
+const tell = (): void => calls.raiseSignal(table.newsSignal);
 const loop = new Loop({ calls, accepts, table, front, pipes, ports, tell });
 port.postMessage("ready");
 loop.run();

@@ -124,9 +124,7 @@ export class AcceptCalls {
   takeError(fd: number): number {
     const { value, length } = this.#pointers;
     this.#memory.length[0] = 4;
-    const answer = this.#answer(
-      this.#library.functions.getsockopt(fd, SOL_SOCKET, SO_ERROR, value, length),
-    );
+    const answer = this.#answer(this.#library.functions.getsockopt(fd, SOL_SOCKET, SO_ERROR, value, length));
     return answer < 0 ? answer : -(this.#memory.value[0] as number);
   }
 

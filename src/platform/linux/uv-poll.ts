@@ -11,10 +11,14 @@ const SIGNATURES = {
   uv_poll_init: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
   uv_poll_start: { arguments: ["pointer", "i32", "pointer"], return: "i32" },
   uv_poll_stop: { arguments: ["pointer"], return: "i32" },
+  uv_ref: { arguments: ["pointer"], return: "void" },
+  uv_unref: { arguments: ["pointer"], return: "void" },
   uv_close: { arguments: ["pointer", "pointer"], return: "void" },
 } as const;
 
 export interface Watch {
+  /** Does it keep the process alive? As long as nobody says no. */
+  hold(holds: boolean): void;
   /** Nothing is called any more; the descriptor may be closed right afterwards. */
   close(): void;
 }
@@ -85,7 +89,11 @@ export class Poller {
     const root = setInterval(() => this.#watched, NEVER_MS).unref();
     const watched: Watched = { memory, pointer, root, onReady, wanted: 0, open: true };
     this.#watched.set(pointer, watched);
+    const { uv_ref: ref, uv_unref: unref } = this.#library.functions;
     return {
+      hold: (holds) => {
+        if (watched.open) (holds ? ref : unref)(pointer);
+      },
       want: (events) => {
         if (!watched.open || watched.wanted === events) return;
         watched.wanted = events;
