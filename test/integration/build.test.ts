@@ -36,11 +36,14 @@ test("the build starts in an empty directory and says its version everywhere", a
 
     const [mixed, controller] = (await freePorts(2)) as [number, number];
     await using core = await startCore(
-      `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\n`,
+      `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\ntraffic-control: { enabled: true, global: {} }\n`,
       { program },
     );
     const version = await (await fetch(`http://127.0.0.1:${controller}/version`)).json();
     assert.deepEqual(version, { meta: true, version: "test-build-7" });
+    const status = await fetch(`http://127.0.0.1:${controller}/api/svc/traffic-control/status`);
+    const { store_bytes } = (await status.json()) as { store_bytes: number };
+    assert.ok(store_bytes > 0, "the thread of a store is in the build");
     const script = await fetch(`http://127.0.0.1:${controller}/ui/app.js`);
     assert.equal(script.status, 200, "the dashboard is in the build");
     await script.body?.cancel();
