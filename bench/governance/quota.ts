@@ -57,9 +57,13 @@ export async function measureOvershoot(
 }
 
 /** Is it known after the restart that the quota was used up, when the process was killed `killMs` after that? */
-export async function survivesKill(connections: number, killMs: number): Promise<boolean> {
+export async function survivesKill(
+  connections: number,
+  killMs: number,
+  relay: "auto" | "portable" = "portable",
+): Promise<boolean> {
   const probe = { WEIR_PROBE_CAP: String(CAP_BYTES), WEIR_PROBE_KILL_MS: String(killMs) };
-  await using limited = await startLimited(BLOCK, probe, "portable");
+  await using limited = await startLimited(BLOCK, probe, relay);
   await openAll(limited, connections);
   await limited.core.exited;
   const text = readFileSync(join(limited.core.home, "config.yaml"), "utf8");
@@ -83,29 +87,23 @@ async function reached({ controller }: LimitedCore): Promise<void> {
 
 /** `budget`: repetitions. */
 export async function run(out: (line: string) => void, budget: number): Promise<void> {
-  for (const connections of [1, 50]) {
-    const results: OvershootResult[] = [];
-    for (let at = 0; at < budget; at++) results.push(await measureOvershoot(connections, "portable"));
-    const worst = (of: (result: OvershootResult) => number | null) =>
-      Math.max(...results.map((result) => of(result) ?? Number.NaN));
-    out(
-      `10 MB quota, ${connections} connections, worst of ${budget}: ` +
-        `${(worst(({ countedBytes }) => countedBytes) / 1024 / connections).toFixed(1)} KiB a connection too much, ` +
-        `in the 50 ms after the cap ${(worst(({ first50Ms }) => first50Ms) / 1024 / connections).toFixed(1)} KiB a connection, ` +
-        `in the second after that ${worst(({ nextSecond }) => nextSecond).toFixed(2)}× what the overage rate allows`,
-    );
-    const threads: number[] = [];
-    for (let at = 0; at < budget; at++)
-      threads.push((await measureOvershoot(connections, "auto")).countedBytes);
-    out(
-      `10 MB quota, ${connections} connections, by relay threads: ${(Math.max(...threads) / 1024 / connections).toFixed(1)} KiB a connection too much`,
-    );
-    let kept = 0;
-    for (let at = 0; at < budget; at++) if (await survivesKill(connections, 100)) kept++;
-    out(
-      `10 MB quota, ${connections} connections: killed 100 ms after the cap, known after the restart ${kept} of ${budget} times`,
-    );
-  }
+  for (const relay of ["portable", "auto"] as const)
+    for (const connections of [1, 50]) {
+      const what = `relay ${relay}, 10 MB quota, ${connections} connections`;
+      const results: OvershootResult[] = [];
+      for (let at = 0; at < budget; at++) results.push(await measureOvershoot(connections, relay));
+      const worst = (of: (result: OvershootResult) => number | null) =>
+        Math.max(...results.map((result) => of(result) ?? Number.NaN));
+      const each = (bytes: number): string => `${(bytes / 1024 / connections).toFixed(1)} KiB a connection`;
+      out(
+        `${what}, worst of ${budget}: ${each(worst(({ countedBytes }) => countedBytes))} too much, ` +
+          `in the 50 ms after the cap ${each(worst(({ first50Ms }) => first50Ms))}, ` +
+          `in the second after that ${worst(({ nextSecond }) => nextSecond).toFixed(2)}× what the overage rate allows`,
+      );
+      let kept = 0;
+      for (let at = 0; at < budget; at++) if (await survivesKill(connections, 100, relay)) kept++;
+      out(`${what}: killed 100 ms after the cap, known after the restart ${kept} of ${budget} times`);
+    }
 }
 
 if (import.meta.main) await run((line) => console.log(line), Number(process.argv[2] ?? 10));

@@ -42,6 +42,8 @@ export class Slot {
   epoch = -1;
   /** Until when the flow has had its share of the bucket. */
   shareUntilMs = 0;
+  /** Its piece has been paid for and has not passed the gate: of a bucket that came into force later it knows nothing. */
+  charged = false;
   /** When the gate expects the piece that it has sent away. */
   expectedMs = Infinity;
   /** Of the last piece that passed. */
@@ -98,6 +100,7 @@ export class TokenBucket {
   take(slot: Slot, bytes: number, nowMs: number): number {
     this.#see(slot, nowMs);
     this.#pay(slot, bytes, nowMs);
+    slot.charged = true;
     const inLine = this.#untilMs;
     if (this.#flows <= 1 || inLine - nowMs >= MOST_DEBT_MS) return holdMsOf(inLine, nowMs);
     return holdMsOf(Math.min(inLine, slot.shareUntilMs), nowMs);
@@ -108,6 +111,7 @@ export class TokenBucket {
    * those who are sent away is kept until then.
    */
   closedMs(slot: Slot, bytes: number, nowMs: number): number {
+    if (!slot.charged) return 0;
     const isTurn = this.#expectedUntilMs <= nowMs || slot.expectedMs - nowMs < 1;
     if (isTurn && shortMsOf(this.#gate, this.#gateUntilMs, nowMs, bytes) === 0) return 0;
     if (slot.expectedMs > nowMs && slot.expectedMs !== Infinity) return slot.expectedMs - nowMs;
@@ -119,6 +123,8 @@ export class TokenBucket {
 
   /** A piece goes out, now that every gate is open to it. */
   pass(slot: Slot, bytes: number, nowMs: number): void {
+    if (!slot.charged) return;
+    slot.charged = false;
     slot.expectedMs = Infinity;
     slot.passedBytes = bytes;
     this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, bytes);
@@ -143,6 +149,7 @@ export class TokenBucket {
   /** Pays for a datagram that every bucket has granted. */
   spend(slot: Slot, bytes: number, nowMs: number): void {
     this.#pay(slot, bytes, nowMs);
+    slot.charged = true;
     this.pass(slot, bytes, nowMs);
   }
 

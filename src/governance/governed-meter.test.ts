@@ -36,3 +36,18 @@ test("a piece waits for its time and for every gate; what has not passed when th
   assert.equal(core.governance.status().policies[0]?.counters.download, 40_000);
   await core.apply(null);
 });
+
+test("the piece that reaches a quota goes as before; what follows has the overage rate, from its burst on", async () => {
+  const core = governed();
+  const caps = { totalBytes: 100_000, uploadBytes: 0, downloadBytes: 0, windowMs: 3_600_000 };
+  const overage = { overageUploadBps: 80_000, overageDownloadBps: 80_000 };
+  await core.apply(settings({ global: policy({ quota: { ...caps, ...overage } }) }));
+  const meter = core.session();
+  assert.equal(meter.charge("download", 150_000) || meter.pass("download", 150_000), 0);
+  assert.equal(meter.charge("download", 1500) || meter.pass("download", 1500), 0);
+  const holdMs = meter.charge("download", 1500);
+  assert.ok(holdMs > 149 && holdMs < 151, `${holdMs}`);
+  core.clock.pass(holdMs / 1000);
+  assert.equal(meter.pass("download", 1500), 0);
+  await core.apply(null);
+});

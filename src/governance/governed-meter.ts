@@ -100,7 +100,7 @@ export class GovernedMeter implements Meter {
     if (holdMs > 0) return holdMs; // a timer that came early
     for (let at = 0; at < slots.length; at++) {
       const slot = slots[at] as Slot;
-      if (slot.applies) holdMs = Math.max(holdMs, slot.bucket.closedMs(slot, bytes, nowMs));
+      holdMs = Math.max(holdMs, slot.bucket.closedMs(slot, bytes, nowMs));
     }
     if (holdMs > 0) {
       if (held.account === null) this.#hold(direction, bytes, nowMs + holdMs);
@@ -109,7 +109,7 @@ export class GovernedMeter implements Meter {
     }
     for (let at = 0; at < slots.length; at++) {
       const slot = slots[at] as Slot;
-      if (slot.applies) slot.bucket.pass(slot, bytes, nowMs);
+      slot.bucket.pass(slot, bytes, nowMs);
     }
     held.account = null;
     return 0;
@@ -118,13 +118,17 @@ export class GovernedMeter implements Meter {
   passedLate(direction: Direction): void {
     const nowMs = this.#ledger.clock.monotonicMs();
     for (const slot of direction === "upload" ? this.#upload : this.#download)
-      if (slot.applies) slot.bucket.passedLate(slot, nowMs);
+      slot.bucket.passedLate(slot, nowMs);
   }
 
   correct(direction: Direction, bytes: number): void {
     const account = this.#account;
     if (account === null) return;
-    if (bytes < 0) giveBack(direction === "upload" ? this.#upload : this.#download, -bytes, this.#ledger);
+    const slots = direction === "upload" ? this.#upload : this.#download;
+    if (bytes < 0) {
+      const inForce = slots.filter(({ applies }) => applies);
+      giveBack(inForce, -bytes, this.#ledger.clock.monotonicMs());
+    }
     this.#ledger.record(account, direction, bytes);
   }
 
@@ -167,14 +171,14 @@ export class GovernedMeter implements Meter {
   /** What was still held back when the session ended never went out. */
   #takeBack(direction: Direction, { account, slots, bytes }: Held): void {
     if (account === null) return;
-    giveBack(slots, bytes, this.#ledger);
+    const charged = slots.filter((slot) => slot.charged);
+    giveBack(charged, bytes, this.#ledger.clock.monotonicMs());
     this.#ledger.record(account, direction, -bytes);
   }
 }
 
-function giveBack(slots: readonly Slot[], bytes: number, { clock }: GovernedLedger): void {
-  const nowMs = clock.monotonicMs();
-  for (const { bucket, applies } of slots) if (applies) bucket.giveBack(bytes, nowMs);
+function giveBack(slots: readonly Slot[], bytes: number, nowMs: number): void {
+  for (const { bucket } of slots) bucket.giveBack(bytes, nowMs);
 }
 
 function pieceOf(slots: readonly Slot[]): number {
