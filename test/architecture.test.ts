@@ -11,7 +11,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   core: [], // the vocabulary: moves out one day without a change
   platform: ["core"], // the only folder that knows the operating system
   net: ["core", "platform"], // sockets and addresses
-  transport: ["core", "net"], // Duplex in, Duplex out: does not know who speaks through it
+  transport: ["core", "net", "platform"], // Duplex in, Duplex out: does not know who speaks through it; platform for the runtime's libssl
   dns: ["core", "net"], // dials through what it is given
   router: ["core", "net", "platform"], // decides; platform only for the process lookup it is built with
   groups: ["core"], // an outbound that picks another, nothing more
