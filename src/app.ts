@@ -13,6 +13,7 @@ import { keepPorts } from "#control/change.ts";
 import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import type { Host } from "#host.ts";
 import { DelayBook } from "#net/delay-book.ts";
+import { DEFAULT_TRUST } from "#net/trust.ts";
 import { openHealth } from "#runtime/health.ts";
 import type { Inbounds } from "#runtime/inbounds.ts";
 import { Runtime } from "#runtime/runtime.ts";
@@ -79,7 +80,10 @@ export class App implements AsyncDisposable {
 
   private constructor(env: AppEnv) {
     this.#env = env;
-    this.#health = openHealth(this.#delays, () => this.#unifiedDelay);
+    this.#health = openHealth(this.#delays, () => ({
+      unified: this.#unifiedDelay,
+      trust: (this.#runtime as Runtime | undefined)?.trust ?? DEFAULT_TRUST, // groups test while the first one opens
+    }));
     this.control = openControl({
       host: env.host,
       loader: env.loader,
@@ -94,6 +98,7 @@ export class App implements AsyncDisposable {
       host: env.host,
       config: () => this.#runtime.config,
       dialer: () => this.#runtime.outbounds.direct,
+      trust: () => this.#runtime.trust,
     });
     this.#controller = new ControllerSlot(this.control, env.host);
     this.#tuns = new Tuns({

@@ -105,7 +105,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
     accept() {},
     changeTuns: async () => NO_CHANGE,
     onRuleList() {},
-    adopt() {},
+    adopt: async () => {},
     tolerant: false,
   });
   return {

@@ -4,6 +4,7 @@ import { installPages, namesIn, refuseStrangeFolder } from "#archive/install.ts"
 import type { Config } from "#config/config.ts";
 import { ApiError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
+import type { Trust } from "#core/trust.ts";
 import type { Host } from "#host.ts";
 import { fetchResource } from "#providers/fetch.ts";
 import { externalUiFolder } from "#ui-folder.ts";
@@ -19,6 +20,7 @@ export interface ExternalUiEnv {
   config(): Config;
   /** Reaches the download's server: DIRECT, names by the core's own resolver. */
   dialer(): Dialer;
+  trust(): Trust;
 }
 
 export class ExternalUi implements AsyncDisposable {
@@ -60,7 +62,7 @@ export class ExternalUi implements AsyncDisposable {
   }
 
   async #update(): Promise<void> {
-    const { host, config, dialer } = this.#env;
+    const { host, config, dialer, trust } = this.#env;
     const { controller, general } = config();
     const wanted = externalUiFolder(config(), host.home);
     if (wanted === null) throw new Error("it is not set; the built-in dashboard comes with the program");
@@ -75,6 +77,7 @@ export class ExternalUi implements AsyncDisposable {
         userAgent: general.globalUa,
         etag: null,
         dialer: dialer(),
+        trust: trust(),
         timeoutMs: TIMEOUT_MS,
         maxBytes: MAX_DOWNLOAD_BYTES,
       },

@@ -5,6 +5,7 @@ import type { Log } from "./log.ts";
 import type { PlainWay } from "./held.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Metadata, Network } from "./session.ts";
+import type { Trust } from "./trust.ts";
 
 export interface DialContext {
   /** Ends the dial; after the dial it means nothing. */
@@ -66,6 +67,8 @@ export interface OutboundEnv {
   readonly nowMs: () => number;
   /** Absent: the `dns` section is off. */
   readonly dns?: DnsAnswers;
+  /** Absent: the authorities of the runtime alone. */
+  readonly trust?: Trust;
 }
 
 /** The core's DNS service, for questions that were meant for another server. */

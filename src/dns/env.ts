@@ -2,6 +2,7 @@
 import type { HostEntry, NameserverOptions } from "#core/dns-options.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
+import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "./fake-ip.ts";
 import type { Observer } from "./observe.ts";
 import type { NameSets } from "./policy.ts";
@@ -24,6 +25,8 @@ export interface SystemEnv {
   /** Null where the system has no such file. `hostsFile` null also switches it off. */
   readonly resolvConf: string | null;
   readonly hostsFile: string | null;
+  /** Absent: the authorities of the runtime alone. */
+  readonly trust?: Trust;
 }
 
 export interface DnsEnv extends SystemEnv {

@@ -7,6 +7,7 @@ import { DialError } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { DelayBook } from "./delay-book.ts";
 import { probe, statusIn } from "./http-probe.ts";
+import { DEFAULT_TRUST } from "./trust.ts";
 
 test("ten samples per node and URL, the newest last", () => {
   let nowMs = 0;
@@ -51,11 +52,11 @@ test("a probe measures one HEAD, or the second one of a warm connection", async 
   const dialer = loopbackDialer(() => port);
   const signal = new AbortController().signal;
   const url = "http://test.example/generate_204?x=1";
-  const once1 = await probe(dialer, { url, timeoutMs: 5000, unified: false, signal });
+  const once1 = await probe(dialer, { url, timeoutMs: 5000, unified: false, trust: DEFAULT_TRUST, signal });
   assert.equal(once1.status, 204);
   assert.ok(once1.delayMs >= 1);
   assert.deepEqual(seen, ["HEAD test.example /generate_204?x=1"]);
-  await probe(dialer, { url, timeoutMs: 5000, unified: true, signal });
+  await probe(dialer, { url, timeoutMs: 5000, unified: true, trust: DEFAULT_TRUST, signal });
   assert.equal(seen.length, 3);
   server.closeAllConnections();
   server.close();
@@ -69,12 +70,20 @@ test("a probe that gets no answer is a time-out, nonsense is a failure", async (
   const dialer = loopbackDialer(() => (silent.address() as AddressInfo).port);
   const signal = new AbortController().signal;
   const url = "http://test.example/";
-  await assert.rejects(probe(dialer, { url, timeoutMs: 30, unified: false, signal }), { reason: "timeout" });
-  silent.on("connection", (socket) => socket.end("nonsense\r\n\r\n"));
-  await assert.rejects(probe(dialer, { url, timeoutMs: 5000, unified: false, signal }), { reason: "failed" });
-  await assert.rejects(probe(dialer, { url: "ftp://x", timeoutMs: 1, unified: false, signal }), {
-    reason: "unsupported",
+  await assert.rejects(probe(dialer, { url, timeoutMs: 30, unified: false, trust: DEFAULT_TRUST, signal }), {
+    reason: "timeout",
   });
+  silent.on("connection", (socket) => socket.end("nonsense\r\n\r\n"));
+  await assert.rejects(
+    probe(dialer, { url, timeoutMs: 5000, unified: false, trust: DEFAULT_TRUST, signal }),
+    { reason: "failed" },
+  );
+  await assert.rejects(
+    probe(dialer, { url: "ftp://x", timeoutMs: 1, unified: false, trust: DEFAULT_TRUST, signal }),
+    {
+      reason: "unsupported",
+    },
+  );
   silent.close();
 });
 

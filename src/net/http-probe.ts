@@ -1,10 +1,10 @@
 /** How long a way out takes to fetch a page: the delay test of dashboards and of groups. */
 import type { Duplex } from "node:stream";
-import { connect as tlsConnect } from "node:tls";
 import { asDialError, DialError } from "#core/errors.ts";
 import type { StatusRanges } from "#core/group.ts";
 import type { Dialer } from "#core/outbound.ts";
-import { toDestination } from "./ip.ts";
+import type { Trust } from "#core/trust.ts";
+import { openUrlStream } from "./url-stream.ts";
 
 export interface ProbeOptions {
   /** http or https. */
@@ -13,6 +13,7 @@ export interface ProbeOptions {
   readonly timeoutMs: number;
   /** Measure a second request on the warm connection (`unified-delay`): the handshakes of the way are left out. */
   readonly unified: boolean;
+  readonly trust: Trust;
   readonly signal: AbortSignal;
 }
 
@@ -32,7 +33,7 @@ export async function probe(dialer: Dialer, options: ProbeOptions): Promise<Prob
   let stream: Duplex | null = null;
   try {
     let startedMs = performance.now();
-    stream = await openStream(dialer, url, signal);
+    stream = await openUrlStream(url, { dialer, trust: options.trust }, signal);
     let status = await head(stream, url, signal);
     if (options.unified) {
       startedMs = performance.now();
@@ -63,25 +64,6 @@ function parseProbeUrl(text: string): URL {
   const url = URL.parse(text);
   if (url !== null && (url.protocol === "http:" || url.protocol === "https:")) return url;
   throw new DialError("unsupported", `a delay test needs an http or https URL, got ${text}`);
-}
-
-async function openStream(dialer: Dialer, url: URL, signal: AbortSignal): Promise<Duplex> {
-  const secure = url.protocol === "https:";
-  const destination = toDestination(url.hostname, Number(url.port) || (secure ? 443 : 80));
-  const stream = await dialer.connect(destination, { signal, metadata: null });
-  stream.on("error", () => stream.destroy()); // the reader below sees the close
-  if (!secure) return stream;
-  const server = destination.host === null ? {} : { servername: destination.host };
-  const tls = tlsConnect({ socket: stream, ALPNProtocols: ["http/1.1"], ...server });
-  tls.on("error", () => tls.destroy());
-  tls.on("close", () => stream.destroy());
-  try {
-    await settle(tls, signal, (done) => tls.once("secureConnect", done));
-  } catch (error) {
-    tls.destroy(); // nobody else has it yet
-    throw error;
-  }
-  return tls;
 }
 
 /** Sends one request and reads the head of its answer; the status line is all that matters. */

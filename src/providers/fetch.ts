@@ -1,12 +1,12 @@
 /** Downloads over any way out: HTTP/1.1 on a stream that somebody else dials, bounded in time, size and redirects. */
 import { request, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { connect as tlsConnect } from "node:tls";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
-import { toDestination } from "#net/ip.ts";
+import type { Trust } from "#core/trust.ts";
+import { openUrlStream } from "#net/url-stream.ts";
 
 export interface FetchRequest {
   /** http or https. */
@@ -20,6 +20,7 @@ export interface FetchRequest {
   readonly timeoutMs: number;
   /** Of the body, packed and unpacked. More is an error: half a list is worse than the old one. */
   readonly maxBytes: number;
+  readonly trust: Trust;
 }
 
 export interface Fetched {
@@ -62,7 +63,7 @@ async function fetchOnce(
   asked: FetchRequest,
   signal: AbortSignal,
 ): Promise<Fetched | URL> {
-  const stream = await openStream(url, asked.dialer, signal);
+  const stream = await openUrlStream(url, asked, signal);
   try {
     const response = await ask(stream, url, own, asked, signal);
     const { statusCode = 0, headers } = response;
@@ -78,31 +79,6 @@ async function fetchOnce(
     return { body, etag, userInfo };
   } finally {
     stream.destroy();
-  }
-}
-
-async function openStream(url: URL, dialer: Dialer, signal: AbortSignal): Promise<Duplex> {
-  const secure = url.protocol === "https:";
-  const destination = toDestination(url.hostname, Number(url.port) || (secure ? 443 : 80));
-  const stream = await dialer.connect(destination, { signal, metadata: null });
-  stream.on("error", () => stream.destroy()); // the request hears of the close
-  if (!secure) return stream;
-  const server = destination.host === null ? {} : { servername: destination.host };
-  const tls = tlsConnect({ socket: stream, ALPNProtocols: ["http/1.1"], ...server });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onAbort = (): void => void tls.destroy(new Error("aborted"));
-  signal.addEventListener("abort", onAbort, { once: true });
-  tls.once("secureConnect", resolve).on("error", reject);
-  tls.once("close", () => reject(new DialError("failed", `${url.host} closed the connection`)));
-  tls.once("close", () => stream.destroy());
-  try {
-    await promise;
-    return tls;
-  } catch (error) {
-    tls.destroy();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }
 

@@ -1,5 +1,6 @@
 /** How the core fetches lists and databases for itself: through a named way out, or where the rules send it. */
 import type { Config } from "#config/config.ts";
+import type { Trust } from "#core/trust.ts";
 import { fetchResource, type Fetched } from "#providers/fetch.ts";
 import type { EtagBook } from "#providers/resource.ts";
 import type { ProfileCache } from "#store/profile-cache.ts";
@@ -18,9 +19,11 @@ export interface Download {
 /** Throws `DialError`. */
 export type Fetch = (download: Download, signal: AbortSignal) => Promise<Fetched>;
 
-export function openFetch({ general }: Config, exits: Exits): Fetch {
-  return ({ proxy, ...download }, signal) =>
-    fetchResource({ ...download, userAgent: general.globalUa, dialer: exits.through(proxy) }, signal);
+export function openFetch({ general }: Config, exits: Exits, trust: Trust): Fetch {
+  return ({ proxy, ...download }, signal) => {
+    const dialer = exits.through(proxy);
+    return fetchResource({ ...download, userAgent: general.globalUa, dialer, trust }, signal);
+  };
 }
 
 /** ETags in the profile cache, each with the hash of what it stands for: a file that was edited is fetched whole. */

@@ -1,10 +1,16 @@
 import type { Delays } from "#core/delays.ts";
 import type { Health, TestPlan } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
+import type { Trust } from "#core/trust.ts";
 import { probe, statusIn } from "#net/http-probe.ts";
 
-/** Delay tests whose results are kept in `delays`; `unified` is asked at each test, because it can change live. */
-export function openHealth(delays: Delays, unified: () => boolean): Health {
+export interface HealthSettings {
+  readonly unified: boolean;
+  readonly trust: Trust;
+}
+
+/** Delay tests whose results are kept in `delays`; `settings` is asked at each test, because they can change live. */
+export function openHealth(delays: Delays, settings: () => HealthSettings): Health {
   return {
     delays,
     async test(
@@ -13,7 +19,7 @@ export function openHealth(delays: Delays, unified: () => boolean): Health {
       signal: AbortSignal,
     ): Promise<number> {
       try {
-        const { delayMs, status } = await probe(member, { url, timeoutMs, unified: unified(), signal });
+        const { delayMs, status } = await probe(member, { url, timeoutMs, ...settings(), signal });
         delays.record(member.name, url, delayMs, statusIn(status, expected));
         return delayMs;
       } catch (error) {

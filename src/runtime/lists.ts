@@ -2,6 +2,7 @@
 import type { Config } from "#config/config.ts";
 import type { RuleScope } from "#core/rule.ts";
 import type { Health } from "#core/group.ts";
+import type { Trust } from "#core/trust.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { Geodata } from "#geodata/geodata.ts";
 import type { Host } from "#host.ts";
@@ -18,6 +19,7 @@ export interface ListsEnv {
   readonly host: Host;
   readonly health: Health;
   readonly exits: Exits;
+  readonly trust: Trust;
   /** Hears that a rule provider has other contents; also while lists are loaded. */
   readonly onRuleList: () => void;
 }
@@ -31,10 +33,11 @@ export class Lists implements AsyncDisposable {
   readonly geoUpdater: GeoUpdater;
   readonly #geodata: Geodata;
 
-  private constructor(config: Config, previous: Lists | null, { host, health, exits, onRuleList }: ListsEnv) {
+  private constructor(config: Config, previous: Lists | null, given: ListsEnv) {
+    const { host, health, exits, trust, onRuleList } = given;
     const { log, home } = host;
     const { geodata: options, dns } = config;
-    const fetch = openFetch(config, exits);
+    const fetch = openFetch(config, exits, trust);
     const env = {
       home,
       geodataMode: options.geodataMode,

@@ -4,6 +4,7 @@ import type { Config } from "#config/config.ts";
 import type { Log } from "#core/log.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Destination } from "#core/session.ts";
+import type { Trust } from "#core/trust.ts";
 import { openDns, type Dns } from "#dns/dns.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import type { Observer } from "#dns/observe.ts";
@@ -23,6 +24,7 @@ export interface NamesEnv {
   /** Who learns from the answers that clients get; asked at each. */
   readonly observer: () => Observer | null;
   readonly log: Log;
+  readonly trust: Trust;
 }
 
 export interface Names extends AsyncDisposable {
@@ -41,13 +43,14 @@ const HOSTS_FILE = "/etc/hosts";
 /** Throws `ConfigError`; nothing stays open then. */
 export async function openNames(
   config: Config,
-  { exits, egress, sets, countryOf, persist, observer, log }: NamesEnv,
+  { exits, egress, sets, countryOf, persist, observer, log, trust }: NamesEnv,
 ): Promise<Names> {
   const system = {
     hosts: config.hosts,
     exitFor: exits.for.bind(exits),
     ownAddresses: () => egress.dnsAddresses,
     log,
+    trust,
     nowMs: Date.now,
     resolvConf: existsSync(RESOLV_CONF) ? RESOLV_CONF : null,
     hostsFile: process.env["DISABLE_SYSTEM_HOSTS"] === "true" || !existsSync(HOSTS_FILE) ? null : HOSTS_FILE,

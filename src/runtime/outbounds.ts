@@ -6,6 +6,7 @@ import type { Log } from "#core/log.ts";
 import type { Dialer, DnsAnswers, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
+import type { Trust } from "#core/trust.ts";
 import { isGroup } from "#core/outbound.ts";
 import type { Dns } from "#dns/dns.ts";
 import { serveDnsStream } from "#dns/server.ts";
@@ -31,6 +32,7 @@ export interface OutboundsEnv {
   readonly egress: Egress;
   readonly log: Log;
   readonly nowMs: () => number;
+  readonly trust: Trust;
 }
 
 /** Every way out of one runtime, by name. */
@@ -149,6 +151,7 @@ async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv
       files: env.files,
       log: env.log,
       nowMs: env.nowMs,
+      trust: env.trust,
       ...(env.dns === null ? {} : { dns: dnsAnswers(env.dns, env.log) }),
     });
   } catch (error) {

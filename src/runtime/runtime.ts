@@ -3,12 +3,14 @@ import type { Config, Mode } from "#config/config.ts";
 import type { Health } from "#core/group.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Session, StreamSession } from "#core/session.ts";
+import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import { openDnsServer } from "#dns/server.ts";
 import type { Host } from "#host.ts";
 import { ANY_V6, bytesOfIp, parseIp } from "#net/ip.ts";
 import type { Judge } from "#kernel-direct/kernel-direct.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
+import { openTrust } from "#net/trust.ts";
 import { openProcessLookup } from "#platform/process.ts";
 import type { Carrier } from "#relay/carrier.ts";
 import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
@@ -58,6 +60,8 @@ export class Runtime {
   readonly inbounds: Inbounds;
   readonly names: Names;
   readonly lists: Lists;
+  /** What TLS clients believe. */
+  readonly trust: Trust;
   /** What kernel-direct may learn while this runtime is in force. */
   readonly judge: Judge;
   readonly #fakeIps: FakeIpStore | null;
@@ -77,6 +81,7 @@ export class Runtime {
     this.inbounds = parts.inbounds;
     this.names = parts.names;
     this.lists = parts.lists;
+    this.trust = parts.trust;
     this.judge = openJudge({ ...parts, mode });
     this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
@@ -180,6 +185,7 @@ interface Parts {
   /** Null: `profile.store-fake-ip` is false. */
   readonly fakeIps: FakeIpStore | null;
   readonly lists: Lists;
+  readonly trust: Trust;
   readonly dnsLeases: LeaseBook;
   readonly tuns: TunChange;
   readonly timeKeeper: TimeKeeper;
@@ -196,8 +202,9 @@ async function openParts(
   const { log, files, cache, sockets, egress } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
   const exits = new Exits({ interfaceName, routingMark, egress, tcpConcurrent, ipv6, keepAlive });
+  const trust = await openTrust(config.tls.customCertifactes, files, "tls.custom-certifactes");
   const lists = undo.use(
-    await Lists.open(config, previous?.lists ?? null, { host, health, exits, onRuleList }),
+    await Lists.open(config, previous?.lists ?? null, { host, health, exits, trust, onRuleList }),
   );
   const { scope, countryOf } = lists;
   const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
@@ -211,6 +218,7 @@ async function openParts(
       persist,
       observer: () => host.kernelDirect.observer,
       log,
+      trust,
     }),
   );
   const choices = config.profile.storeSelected ? cache : host.choices;
@@ -224,6 +232,7 @@ async function openParts(
       egress,
       log,
       nowMs: host.clock.nowMs,
+      trust,
     }),
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);
@@ -266,7 +275,7 @@ async function openParts(
   const tuns = opened.use(await changeTuns(config, lists));
   await adopt(config, inbounds);
   opened.move();
-  return { config, outbounds, router, inbounds, names, fakeIps, lists, dnsLeases, tuns, timeKeeper };
+  return { config, outbounds, router, inbounds, names, fakeIps, lists, trust, dnsLeases, tuns, timeKeeper };
 }
 
 /** The server of `dns.listen`; a book without leases where there is none. */

@@ -77,7 +77,7 @@ interface SecuredDialer {
 async function openSecured(
   options: TransportClientOptions,
   network: TransportNetwork,
-  { name, dialer, files, log }: OutboundEnv,
+  { name, dialer, files, log, trust }: OutboundEnv,
 ): Promise<SecuredDialer> {
   const { "ws-opts": ws } = options;
   const wsHost = network === "ws" ? headerOf(ws?.headers, "host") : undefined;
@@ -92,6 +92,7 @@ async function openSecured(
       bypassable: options.bypassable === true && network === "tcp",
       files,
       log,
+      trust,
     },
   );
   const server = toDestination(options.server, options.port);

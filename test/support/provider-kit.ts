@@ -7,6 +7,7 @@ import type { ProxyConfig } from "#config/config.ts";
 import { openSafeFiles } from "#config/safe-path.ts";
 import { SILENT } from "#core/log.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
+import { DEFAULT_TRUST as trust } from "#net/trust.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { fetchResource } from "#providers/fetch.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
@@ -53,7 +54,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
     nowMs: Date.now,
     fetch: (etag, signal) =>
       fetchResource(
-        { url, headers: {}, userAgent: "test", etag, dialer, timeoutMs, maxBytes: LIMIT_BYTES },
+        { url, headers: {}, userAgent: "test", etag, dialer, trust, timeoutMs, maxBytes: LIMIT_BYTES },
         signal,
       ),
     etags: {

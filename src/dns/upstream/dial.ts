@@ -50,7 +50,7 @@ export async function dialTls(
     socket: raw,
     host: server.host,
     servername: server.ip === null ? server.host : "", // RFC 6066 §3: no literal addresses
-    minVersion: "TLSv1.2",
+    secureContext: env.trust.context({ minVersion: "TLSv1.2" }),
     rejectUnauthorized: !skipCertVerify,
     checkServerIdentity: (_, certificate) => checkServerIdentity(nameCertVerify ?? server.host, certificate),
     ...(alpn.length === 0 ? {} : { ALPNProtocols: [...alpn] }),

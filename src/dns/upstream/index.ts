@@ -3,7 +3,9 @@ import type { NameserverOptions } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Ip } from "#core/session.ts";
+import type { Trust } from "#core/trust.ts";
 import { nameserverKey } from "#net/nameserver.ts";
+import { DEFAULT_TRUST } from "#net/trust.ts";
 import { openDhcpUpstream } from "./dhcp.ts";
 import { openHttpsUpstream } from "./https.ts";
 import { withParameters } from "./parameters.ts";
@@ -19,6 +21,8 @@ export interface UpstreamPoolEnv {
   readonly resolvConf: string | null;
   readonly ownAddresses: () => ReadonlySet<Ip>;
   readonly nowMs: () => number;
+  /** Absent: the authorities of the runtime alone. */
+  readonly trust?: Trust;
 }
 
 type Opener = (server: NameserverOptions, env: UpstreamEnv, pool: UpstreamPool) => Upstream;
@@ -69,7 +73,8 @@ export class UpstreamPool implements AsyncDisposable {
   }
 
   #openPlain(server: NameserverOptions, resolver: Resolver): Upstream {
-    return OPENERS[server.scheme](server, { exit: () => this.#env.exitFor(server), resolver }, this);
+    const { exitFor, trust = DEFAULT_TRUST } = this.#env;
+    return OPENERS[server.scheme](server, { exit: () => exitFor(server), resolver, trust }, this);
   }
 
   readonly #openLiteral = (server: NameserverOptions): Upstream =>

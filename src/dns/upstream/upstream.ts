@@ -1,5 +1,6 @@
 import type { Dialer } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
+import type { Trust } from "#core/trust.ts";
 
 /** One way to ask one server. */
 export interface Upstream extends AsyncDisposable {
@@ -29,4 +30,5 @@ export interface UpstreamEnv {
   readonly exit: () => Exit;
   /** Resolves names of upstream servers: the default resolver. */
   readonly resolver: Resolver;
+  readonly trust: Trust;
 }

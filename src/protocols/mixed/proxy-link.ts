@@ -33,11 +33,11 @@ export async function openProxyLink(
   alpn: readonly string[] = [],
 ): Promise<ProxyLink> {
   const { server, port } = options;
-  const { name: node, files, log, dialer } = env;
+  const { name: node, dialer } = env;
   const where = `proxy ${node}`;
   const destination = toDestination(server, port);
   const tls = options.tls
-    ? await readTlsClient(options, { node, server, serverName: options.sni, defaultAlpn: alpn, files, log })
+    ? await readTlsClient(options, { ...env, node, server, serverName: options.sni, defaultAlpn: alpn })
     : null;
   return {
     server,

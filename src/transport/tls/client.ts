@@ -1,10 +1,12 @@
 import type { Duplex } from "node:stream";
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
-import { checkServerIdentity, connect, createSecureContext } from "node:tls";
+import { checkServerIdentity, connect } from "node:tls";
 import { AuthError, asDialError, ConfigError, DialError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
+import type { Trust } from "#core/trust.ts";
 import { parseIp } from "#net/ip.ts";
+import { DEFAULT_TRUST } from "#net/trust.ts";
 import { clientTuning } from "./tuning.ts";
 import type { TlsClientFields } from "./fields.ts";
 import { checkPin } from "./pin.ts";
@@ -37,6 +39,7 @@ export interface TlsClientPlace {
   readonly minVersion?: "TLSv1.2" | "TLSv1.3";
   readonly files: SafeFiles;
   readonly log: Log;
+  readonly trust?: Trust | undefined;
 }
 
 /** From the node's keys to options; reads the client certificate. Throws `ConfigError`. */
@@ -75,14 +78,14 @@ function warn(fields: TlsClientFields, node: string, log: Log): void {
 }
 
 async function clientContext(fields: TlsClientFields, place: TlsClientPlace): Promise<SecureContext> {
-  const { node, files } = place;
+  const { node, files, trust = DEFAULT_TRUST } = place;
   const { certificate, "private-key": key } = fields;
   if ((certificate ?? "") === "" && (key ?? "") === "")
-    return createSecureContext(contextOptions(place.minVersion));
+    return trust.context(contextOptions(place.minVersion));
   if (!certificate || !key)
     throw new ConfigError(`proxy ${node}: a client certificate needs both certificate and private-key`);
   try {
-    return createSecureContext({
+    return trust.context({
       ...contextOptions(place.minVersion),
       cert: await files.readPem(certificate),
       key: await files.readPem(key),
