@@ -25,6 +25,16 @@ export class LoopGuard {
     return this.#armed;
   }
 
+  /**
+   * To be awaited before `check`. The kernel accepts what comes back while the dial does not know yet that it is done, so
+   * a captured connection of this machine waits for the end of the turn.
+   */
+  beforeCheck({ source, network, inbound }: Metadata): Promise<void> | null {
+    if (network !== "tcp" || !TRANSPARENT.has(inbound.type) || !this.#own.has(source.ip)) return null;
+    this.#armed = true;
+    return new Promise<void>((resolve) => void setImmediate(resolve));
+  }
+
   /** Throws `DialError` where the session is one of our own. */
   check({ source, network, inbound }: Metadata, { outbound }: Decision): void {
     if (!TRANSPARENT.has(inbound.type)) return;

@@ -82,6 +82,8 @@ async function begin(session: StreamSession, env: ServeEnv, begun: Begun): Promi
     const reading = sniffer === null ? null : sniffer.readStream(session, signal);
     const sniffed = reading === null ? null : await reading;
     decision = entry.decision = decision ?? (await router.route(metadata, signal, sniffed));
+    const turn = loops.beforeCheck(metadata);
+    if (turn !== null) await turn;
     loops.check(metadata, decision);
     flows.decided(decision);
     const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
