@@ -5,6 +5,7 @@
 import { cpus, loadavg } from "node:os";
 import * as account from "./account.ts";
 import * as cost from "./cost.ts";
+import * as datagrams from "./datagrams.ts";
 import * as damage from "./damage.ts";
 import * as kill from "./kill.ts";
 import * as quota from "./quota.ts";
@@ -19,6 +20,7 @@ interface Measurement {
 const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   account: { run: account.run, budget: 10_000 },
   rate: { run: rate.run, budget: 10 },
+  datagrams: { run: datagrams.run, budget: 10 },
   quota: { run: quota.run, budget: 10 },
   damage: { run: damage.run, budget: 1000 },
   kill: { run: kill.run, budget: 200 },
