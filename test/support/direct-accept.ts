@@ -17,6 +17,7 @@ import { socketIp } from "#net/ip.ts";
 import { relay } from "#relay/pump.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { unlimited } from "./relayed.ts";
+import { fixReceiveBuffer } from "./small-buffers.ts";
 
 /** Names that tests use; everything else must be an address. */
 export type Names = Readonly<Record<string, string>>;
@@ -43,6 +44,7 @@ export const directDialer: Dialer = {
     } finally {
       signal.removeEventListener("abort", abort);
     }
+    fixReceiveBuffer(socket);
     return socket;
   },
   associate: async () => openDirectFlow(),
