@@ -21,7 +21,7 @@ export class RollingWindow {
   readonly widthSeconds: number;
   upload = 0;
   download = 0;
-  /** How often a clock that was set back has moved the buckets: what was stored of them before has other times. */
+  /** How often buckets were moved by a clock that was set back, or dropped: what was stored of them before is not so any more. */
   moves = 0;
   readonly #capacity: number;
   readonly #starts: Float64Array;
@@ -94,6 +94,7 @@ export class RollingWindow {
     this.download -= this.#downloads[this.#first] as number;
     this.#first = (this.#first + 1) % this.#capacity;
     this.#count--;
+    this.moves++;
   }
 
   #followBack(nowSeconds: number): void {

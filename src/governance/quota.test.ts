@@ -106,3 +106,23 @@ test("1,000 schedules with clocks that are set: usage, over and free are those o
     { numRuns: 1000 },
   );
 });
+
+test("what has left the window stays away after a crash, though the clock was set back by a day meanwhile", async () => {
+  const clock = new TurnedClock();
+  const caps = { totalBytes: 2, uploadBytes: 0, downloadBytes: 0, windowMs: 3_600_000 };
+  const book = settings({
+    global: policy({ quota: { ...caps, overageUploadBps: 0, overageDownloadBps: 0 } }),
+  });
+  const before = governed(clock);
+  await before.apply(book);
+  before.session().charge("upload", 1);
+  (await before.governance.prepare(book, { tolerant: false })).abandon(); // commits
+  clock.pass(3_660);
+  assert.equal(before.governance.status().policies[0]?.rolling.upload, 0);
+  await before.governance.tick();
+  clock.wall -= 86_400_000;
+  const after = governed(clock, before.store);
+  await after.apply(book);
+  assert.equal(after.governance.status().policies[0]?.rolling.upload, 0);
+  for (const core of [before, after]) await core.apply(null);
+});
