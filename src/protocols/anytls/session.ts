@@ -37,12 +37,14 @@ export abstract class Session {
   readonly #blocked = new Set<SessionStream>();
   /** Writers that wait for the wire; each stream has one write under way. */
   #waiting: Done[] = [];
-  #corked = false;
-  readonly #afterThisTurn = (): void => void setImmediate(this.#uncork);
-  readonly #uncork = (): void => {
-    if (!this.#corked) return;
-    this.#corked = false;
-    this.#wire.uncork();
+  /** Frames that wait for company, less than `FULL_WRITE_BYTES` of them. */
+  #small: Buffer[] = [];
+  #smallBytes = 0;
+  #isTimed = false;
+  readonly #afterThisTurn = (): void => void setImmediate(this.#afterTheNext);
+  readonly #afterTheNext = (): void => {
+    this.#isTimed = false;
+    this.#flush();
   };
   #closed = false;
   /** What is left of a data frame that is being handed on as it comes, and whose it is; null: nobody's. */
@@ -79,6 +81,7 @@ export abstract class Session {
 
   /** In an orderly way, unless the peer does not take what is left. */
   #closeWire(): void {
+    this.#flush();
     const timer = setTimeout(() => this.#wire.destroy(), CLOSE_TIMEOUT_MS).unref();
     this.#wire.end(() => {
       clearTimeout(timer);
@@ -89,10 +92,12 @@ export abstract class Session {
   /** Sends frames; `done` runs when the wire takes more. */
   send(bytes: Buffer, done?: Done): void {
     if (this.#closed) return done?.();
-    this.#cork();
-    const hasRoom = this.#wire.write(bytes);
-    if (this.#wire.writableLength >= FULL_WRITE_BYTES) this.#uncork();
-    if (hasRoom) done?.();
+    if (bytes.length < FULL_WRITE_BYTES) this.#wait(bytes);
+    else {
+      this.#flush();
+      this.#wire.write(bytes);
+    }
+    if (!this.#wire.writableNeedDrain) done?.();
     else if (done !== undefined) this.#waiting.push(done);
   }
 
@@ -127,11 +132,21 @@ export abstract class Session {
    * Small frames wait for the end of the next turn and go out as one write: a stream's last bytes and its end are two
    * events of its origin, but one record of the peer's.
    */
-  #cork(): void {
-    if (this.#corked) return;
-    this.#corked = true;
-    this.#wire.cork();
+  #wait(bytes: Buffer): void {
+    this.#small.push(bytes);
+    this.#smallBytes += bytes.length;
+    if (this.#smallBytes >= FULL_WRITE_BYTES) return this.#flush();
+    if (this.#isTimed) return;
+    this.#isTimed = true;
     setImmediate(this.#afterThisTurn);
+  }
+
+  #flush(): void {
+    const small = this.#small;
+    if (small.length === 0 || this.#wire.writableEnded || this.#wire.destroyed) return;
+    this.#small = [];
+    this.#smallBytes = 0;
+    this.#wire.write(small.length === 1 ? (small[0] as Buffer) : Buffer.concat(small));
   }
 
   #release(): void {
