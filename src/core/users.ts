@@ -23,6 +23,8 @@ export interface UserAdmin {
   /** Sorted by listener, name, id; of one listener or of all. */
   users(inbound: string | null): readonly UserView[];
   user(id: string): UserDetailView | null;
+  /** What a user moved in the last day, since the program runs; null where there is no such user. */
+  usage(id: string): UsageView | null;
   /** Does anybody have a limit of the kind? */
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean };
   create(draft: UserDraft): Promise<UserDetailView>;
@@ -36,6 +38,19 @@ export interface UserAdmin {
   ): Promise<{ readonly revision: number; readonly subscriptionUrl: string }>;
   /** What is behind a subscription token; null for a token of nobody who may have a link. */
   subscription(token: string): SubscriptionView | null;
+}
+
+export interface UsageView {
+  readonly stepSeconds: number;
+  /** Oldest first; steps in which nothing was moved are left out. */
+  readonly steps: readonly UsageStep[];
+}
+
+export interface UsageStep {
+  /** Unix seconds. */
+  readonly startSeconds: number;
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
 }
 
 /** Sensitive. */

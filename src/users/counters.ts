@@ -2,6 +2,7 @@
 import type { Direction } from "#core/meter.ts";
 import { canBar } from "./limits.ts";
 import type { Allowance, StoredUsage } from "./allowance.ts";
+import { RecentUsage } from "./recent-usage.ts";
 
 export interface Traffic {
   readonly uploadBytes: number;
@@ -24,6 +25,8 @@ export class UserCounter implements Traffic {
   isOver = false;
   /** Null: the user has no limits. */
   allowance: Allowance | null;
+  /** Goes on where the counters are set back. */
+  readonly recent: RecentUsage;
   readonly #changed: Set<UserCounter>;
 
   constructor(
@@ -31,7 +34,9 @@ export class UserCounter implements Traffic {
     id: string,
     { uploadBytes, downloadBytes, allowance }: Counted,
     changed: Set<UserCounter>,
+    recent = new RecentUsage(),
   ) {
+    this.recent = recent;
     this.listener = listener;
     this.id = id;
     this.uploadBytes = uploadBytes;
@@ -50,12 +55,13 @@ export class UserCounter implements Traffic {
   }
 
   /**
-   * Allocates nothing. `bytes` is negative for what was counted and never went out. Stops at 2^53-1, where numbers stop
+   * Allocates next to nothing. `bytes` is negative for what was counted and never went out. Stops at 2^53-1, where numbers stop
    * being exact.
    */
   count(direction: Direction, bytes: number, wallMs: number): void {
     if (direction === "upload") this.uploadBytes = sumOf(this.uploadBytes, bytes);
     else this.downloadBytes = sumOf(this.downloadBytes, bytes);
+    this.recent.count(direction, bytes, wallMs);
     const { allowance } = this;
     if (allowance !== null && allowance.limits.quota !== null) {
       allowance.count(direction, bytes, wallMs);
@@ -90,8 +96,9 @@ export class UserCounters {
   set(listener: string, id: string, counted: Counted, wallMs: number): void {
     const ofListener = this.#byListener.get(listener) ?? new Map<string, UserCounter>();
     this.#byListener.set(listener, ofListener);
-    this.#forget(ofListener.get(id));
-    const counter = new UserCounter(listener, id, counted, this.#changed);
+    const before = ofListener.get(id);
+    this.#forget(before);
+    const counter = new UserCounter(listener, id, counted, this.#changed, before?.recent);
     ofListener.set(id, counter);
     counter.look(wallMs);
     this.#keepIfLimited(counter);

@@ -12,6 +12,7 @@ import type {
   ManagedInboundView,
   ManagedProtocolView,
   SubscriptionView,
+  UsageView,
   UserAdmin,
   UserChange,
   UserDetailView,
@@ -186,6 +187,10 @@ export class Manager implements UserAdmin {
   user(id: string): UserDetailView | null {
     const found = this.roster.find(id);
     return found === null ? null : this.roster.detail(found);
+  }
+
+  usage(id: string): UsageView | null {
+    return this.roster.usage(id);
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {

@@ -6,6 +6,7 @@ import type {
   ManagedInboundView,
   OnlineIp,
   SubscriptionView,
+  UsageView,
   UserDetailView,
   UserStanding,
   UserView,
@@ -14,6 +15,7 @@ import { Allowance } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter, UserCounters } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { Presences, type Origin } from "./presence.ts";
+import { STEP_SECONDS } from "./recent-usage.ts";
 import type { StoredState } from "./records.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
 import { TokenIndex } from "./tokens.ts";
@@ -134,6 +136,13 @@ export class Roster {
     const { book, user, listener } = found;
     const view = this.#view(book, user, this.#activeConnections());
     return detailView(view, user, listener, this.subscriptionUrl(found), this.#online(book, user));
+  }
+
+  usage(id: string): UsageView | null {
+    const found = this.find(id);
+    if (found === null) return null;
+    const counter = this.counters.get(found.book.listener, id);
+    return { stepSeconds: STEP_SECONDS, steps: counter?.recent.shown(this.#env.nowMs()) ?? [] };
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {

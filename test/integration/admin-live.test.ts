@@ -201,6 +201,18 @@ async function countsOf(core: ManagedCore, id: string): Promise<readonly number[
   return [upload_bytes, download_bytes];
 }
 
+/** All steps of what the program remembers together. */
+async function lastDayOf(core: ManagedCore, id: string): Promise<readonly number[]> {
+  const { status, text } = await core.ask("GET", `/api/admin/users/${id}/usage`);
+  assert.equal(status, 200);
+  const { steps } = JSON.parse(text) as {
+    steps: readonly { start: number; upload_bytes: number; download_bytes: number }[];
+  };
+  assert.ok(steps.every(({ start }) => start % 300_000 === 0 && Math.abs(Date.now() - start) < 900_000));
+  const sum = (field: "upload_bytes" | "download_bytes") => steps.reduce((all, step) => all + step[field], 0);
+  return [sum("upload_bytes"), sum("download_bytes")];
+}
+
 test("bytes are counted per user and direction, and survive a clean restart to the last one", async () => {
   using state = stateFolder();
   const options = { store: state.store, folder: state.path };
@@ -215,15 +227,28 @@ test("bytes are counted per user and direction, and survive a clean restart to t
       assert.equal(await transfer.finish(), true);
       const counts = [transfer.bytes, transfer.bytes];
       assert.deepEqual(await countsOf(core, client.user.id), counts);
-      wanted.push({ id: client.user.id, counts });
+      assert.deepEqual(await lastDayOf(core, client.user.id), counts);
+      await core.change(kind.tag, "POST", `/${client.user.id}/reset-traffic`);
+      assert.deepEqual(
+        await lastDayOf(core, client.user.id),
+        counts,
+        "that day has been, whatever is counted anew",
+      );
+      const more = await client.connect(origin.destination);
+      await allRunning([more]);
+      assert.equal(await more.finish(), true);
+      assert.deepEqual(await countsOf(core, client.user.id), [more.bytes, more.bytes]);
+      wanted.push({ id: client.user.id, counts: [more.bytes, more.bytes] });
     }
     assert.equal(await core.core.stop(), 0);
   }
   await using core = await ManagedCore.start(options);
   for (const { id, counts } of wanted) assert.deepEqual(await countsOf(core, id), counts);
+  for (const { id } of wanted) assert.deepEqual(await lastDayOf(core, id), [0, 0], "kept in memory only");
+  assert.equal((await core.ask("GET", "/api/admin/users/nobody/usage")).status, 404);
   const [first] = wanted;
   const reset = await core.change("edge", "POST", `/${first?.id}/reset-traffic`);
-  assert.deepEqual([reset.upload_bytes, reset.download_bytes, reset.traffic_generation], [0, 0, 2]);
+  assert.deepEqual([reset.upload_bytes, reset.download_bytes, reset.traffic_generation], [0, 0, 3]);
 });
 
 test("kill -9 under load costs at most what the last second moved", async (context: TestContext) => {

@@ -27,6 +27,13 @@ export class MemoryUsers implements UsersControl {
     users: (inbound) =>
       [...this.#users.values()].filter((user) => inbound === null || user.inbound === inbound),
     user: (id) => this.#users.get(id) ?? null,
+    usage: (id) =>
+      this.#users.has(id)
+        ? {
+            stepSeconds: 300,
+            steps: [{ startSeconds: AT_MS / 1000, uploadBytes: 1, downloadBytes: 2 }],
+          }
+        : null,
     limitKinds: () => ({ quota: false, expiration: false }),
     create: async (draft) => {
       if (draft.inbound !== LISTENER) throw new ApiError(404, "no such listener");

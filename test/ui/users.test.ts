@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ManagedUser } from "#ui/api/admin-types.ts";
 import { merge } from "#ui/state/merge.ts";
 import { changesOf, fieldsOfUser, NEW_USER } from "#ui/state/user-fields.ts";
-import { UsageHistory } from "#ui/state/usage-history.ts";
+import { UsageHistory, withPast } from "#ui/state/usage-history.ts";
 
 const USER: ManagedUser = {
   id: "1",
@@ -68,4 +68,23 @@ test("speeds come from differences; a reset of the counters is no negative speed
   assert.deepEqual(history.of("1"), { times: [2, 3], up: [100, 10], down: [1000, 20] });
   history.read([], 4000);
   assert.deepEqual(history.of("1").times, []);
+});
+
+test("what the program remembers stands before what was seen since, in steps, and silence is nothing", () => {
+  const step = (start: number, download_bytes: number) => ({
+    start: start * 1000,
+    upload_bytes: 300,
+    download_bytes,
+  });
+  const past = { step_seconds: 300, steps: [step(600, 3000), step(900, 6000), step(1800, 3000)] };
+  const live = { times: [2000, 2005], down: [7, 8], up: [1, 1] };
+  const { times, down, up } = withPast(past, live);
+  assert.deepEqual(
+    times,
+    times.toSorted((a, b) => a - b),
+  );
+  const at = (time: number) => down[times.findLastIndex((each) => each <= time)];
+  assert.deepEqual([at(599), at(700), at(1000), at(1500), at(1900), at(2001)], [0, 10, 20, 0, 10, 7]);
+  assert.deepEqual([times.length, up.at(-1)], [down.length, 1]);
+  assert.deepEqual(withPast({ step_seconds: 300, steps: [] }, live), live);
 });

@@ -51,6 +51,17 @@ export interface UserDetail extends ManagedUser {
   }[];
 }
 
+/** Steps in which nothing was moved are left out. */
+export interface UserUsage {
+  readonly step_seconds: number;
+  readonly steps: readonly {
+    /** Unix ms. */
+    readonly start: number;
+    readonly upload_bytes: number;
+    readonly download_bytes: number;
+  }[];
+}
+
 export interface UserList {
   readonly users: readonly ManagedUser[];
   readonly inbounds: readonly ManagedInbound[];

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { ManagedUser, UserDetail } from "#ui/api/admin-types.ts";
+import type { ManagedUser, UserDetail, UserUsage } from "#ui/api/admin-types.ts";
 import { bytesText, countText, rateText } from "#ui/format.ts";
 import { CopyButton } from "#ui/parts/copy.tsx";
 import { Dialog } from "#ui/parts/dialog.tsx";
@@ -10,10 +10,12 @@ import { RATES } from "#ui/parts/throughput-plot.tsx";
 import { Button, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
 import { textOf, useEnvironment } from "#ui/state/context.ts";
+import { withPast } from "#ui/state/usage-history.ts";
 
 interface Props {
   /** As the list has it now. */
   readonly user: ManagedUser;
+  /** Since the page opened. */
   readonly usage: PlotData;
   readonly onEdit: () => unknown;
   readonly onTurn: (enabled: boolean) => unknown;
@@ -27,6 +29,11 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
   const { admin } = useEnvironment();
   const [detail, setDetail] = useState<UserDetail | null>(null);
   const [error, setError] = useState("");
+  const [past, setPast] = useState<UserUsage>({ step_seconds: 1, steps: [] });
+  useEffect(() => {
+    const asked = admin.call<UserUsage>("GET", `users/${encodeURIComponent(user.id)}/usage`);
+    asked.then(setPast, (fault: unknown) => setError(textOf(fault)));
+  }, [user.id]);
   useEffect(() => {
     admin
       .call<UserDetail>("GET", `users/${encodeURIComponent(user.id)}?online=true`)
@@ -43,10 +50,10 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
         <Link url={detail.subscription_url} />
       )}
       <Plot
-        data={usage}
+        data={withPast(past, usage)}
         look={RATES}
         label={`Usage of ${user.name}. ${last}`}
-        note="since this page opened"
+        note="last day, in steps of five minutes until this page opened"
       />
       <div class="actions">
         <Button label="Edit" onPress={onEdit} />

@@ -1,5 +1,5 @@
-/** Speeds of users, from the counters as they were read: the admin API knows totals only. */
-import type { ManagedUser } from "#ui/api/admin-types.ts";
+/** Speeds of users: of the last day in steps as the program remembers them, and from the counters as they are read. */
+import type { ManagedUser, UserUsage } from "#ui/api/admin-types.ts";
 import type { PlotData } from "#ui/parts/plot-data.ts";
 
 /** A user; older ones are dropped. */
@@ -52,4 +52,29 @@ export class UsageHistory {
 function withSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
   if (samples.length === 0 && sample.up + sample.down === 0) return samples;
   return [...samples, sample].slice(-MAX_SAMPLES);
+}
+
+/** What the program remembers, then what was seen since: a step ends where that begins, and silence is nothing. */
+export function withPast({ step_seconds: width, steps }: UserUsage, live: PlotData): PlotData {
+  const points: Sample[] = [];
+  let end = Number.NaN;
+  const fall = (): void => void points.push({ time: end, up: 0, down: 0 });
+  for (const { start, upload_bytes, download_bytes } of steps) {
+    const from = start / 1000;
+    const [up, down] = [upload_bytes / width, download_bytes / width];
+    if (from !== end) {
+      if (points.length > 0) fall();
+      points.push({ time: from - 1, up: 0, down: 0 });
+    }
+    end = from + width;
+    points.push({ time: from, up, down }, { time: end - 1, up, down });
+  }
+  if (points.length > 0) fall();
+  const [first = Infinity] = live.times;
+  const past = points.filter(({ time }) => time < first);
+  return {
+    times: [...past.map(({ time }) => time), ...live.times],
+    up: [...past.map(({ up }) => up), ...live.up],
+    down: [...past.map(({ down }) => down), ...live.down],
+  };
 }

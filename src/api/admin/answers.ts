@@ -52,6 +52,13 @@ export const userDetail = z
   })
   .meta({ id: "UserDetail" });
 
+export const userUsage = z
+  .object({
+    step_seconds: z.int().positive(),
+    steps: z.array(z.object({ start: unixMs(), upload_bytes: amount(), download_bytes: amount() })),
+  })
+  .meta({ id: "UserUsage" });
+
 export const inboundList = z.object({ inbounds: z.array(inbound), listeners: z.array(inbound) });
 
 export const userList = z.object({ users: z.array(user), inbounds: z.array(inbound) });

@@ -5,7 +5,15 @@ import { notFound } from "#api/errors.ts";
 import { DONE, route, type Answer, type Route } from "#api/route.ts";
 import type { Control } from "#core/control.ts";
 import type { UserAdmin, UsersControl } from "#core/users.ts";
-import { inboundList, overview, protocolList, subscription, userDetail, userList } from "./answers.ts";
+import {
+  inboundList,
+  overview,
+  protocolList,
+  subscription,
+  userDetail,
+  userList,
+  userUsage,
+} from "./answers.ts";
 import { adminGuard } from "./guard.ts";
 import { overviewJson, protocolsJson } from "./overview.ts";
 import {
@@ -17,10 +25,17 @@ import {
   revisionOf,
   revisionQuery,
   updateBody,
+  usageJson,
   userJson,
   userQuery,
   usersQuery,
 } from "./shapes.ts";
+
+/** Of what changes the users of a listener. */
+const faults = {
+  500: "It could not be written, or the listener refused it; everything is as before",
+  503: "Too many changes of this listener wait already; nothing was done",
+};
 
 const ok = (description: string, schema: z.ZodType): Answer => ({ status: 200, description, schema });
 
@@ -91,6 +106,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
         description: "The user, with credential and subscription link",
         schema: userDetail,
       },
+      faults,
       async handle({ body }) {
         const draft = { ...changeOf(body), inbound: body.inbound ?? "", name: body.name ?? "" };
         return detailJson(await admin().create(draft));
@@ -109,11 +125,23 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       },
     }),
     route({
+      method: "GET",
+      path: "/api/admin/users/:id/usage",
+      summary: "What one user moved in the last day, in steps, since weir runs",
+      answer: ok("Steps in which something was moved", userUsage),
+      handle({ params }) {
+        const usage = admin().usage(params.id as string);
+        if (usage === null) throw notFound();
+        return usageJson(usage);
+      },
+    }),
+    route({
       method: "PUT",
       path: "/api/admin/users/:id",
       summary: "Change what is named; the rest stays",
       body: updateBody,
       answer: ok("The user", userDetail),
+      faults,
       handle: async ({ params, body }) =>
         detailJson(await admin().update(params.id as string, changeOf(body))),
     }),
@@ -123,6 +151,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "Delete a user; live sessions end",
       query: revisionQuery,
       answer: DONE,
+      faults,
       handle: ({ params, query }) => admin().remove(params.id as string, revisionOf(query.revision)),
     }),
     ...actionRoutes(admin),
@@ -137,6 +166,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "Set the counters to zero",
       body: revisionBody,
       answer: ok("The user", userDetail),
+      faults,
       handle: async ({ params, body }) =>
         detailJson(await admin().resetTraffic(params.id as string, body.revision)),
     }),
@@ -146,6 +176,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "A new subscription link; the old one is dead at once",
       body: revisionBody,
       answer: ok("The listener's new revision and the link", subscription),
+      faults,
       async handle({ params, body }) {
         const { revision, subscriptionUrl } = await admin().rotateSubscription(
           params.id as string,

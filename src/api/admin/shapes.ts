@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ApiError } from "#core/errors.ts";
 import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
-import type { ManagedInboundView, UserChange, UserDetailView, UserView } from "#core/users.ts";
+import type { ManagedInboundView, UsageView, UserChange, UserDetailView, UserView } from "#core/users.ts";
 
 const optionalText = () => z.string().nullish();
 
@@ -90,5 +90,16 @@ export function detailJson(view: UserDetailView, withOnline = false) {
     [view.credentialKind]: view.credential,
     ...(view.subscriptionUrl === null ? {} : { subscription_url: view.subscriptionUrl }),
     ...onlineJson(view, withOnline),
+  };
+}
+
+export function usageJson({ stepSeconds, steps }: UsageView) {
+  return {
+    step_seconds: stepSeconds,
+    steps: steps.map(({ startSeconds, uploadBytes, downloadBytes }) => ({
+      start: startSeconds * 1000,
+      upload_bytes: uploadBytes,
+      download_bytes: downloadBytes,
+    })),
   };
 }
