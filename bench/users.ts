@@ -1,7 +1,12 @@
-/** Ten thousand managed users: what a change, a list and a subscription cost, beside what the disk takes for one fsync. */
-import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+/**
+ * Ten thousand managed users: what a change, a list and a subscription cost, and how late the program's event loop is
+ * meanwhile, beside what the disk takes for one fsync.
+ */
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { loadavg } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ADMIN_SECRET, ManagedCore, stateFolder } from "../test/support/managed-core.ts";
 import { makeState, type MadeUser } from "../test/support/many-users.ts";
 import { quantile } from "../test/support/slow-clients.ts";
@@ -16,12 +21,16 @@ export async function run(out: (line: string) => void): Promise<void> {
   using state = stateFolder();
   const made = makeState(state.store, { edge: "vless", side: "anytls" }, USERS / 2);
   const startedMs = performance.now();
+  using loop = new LoopProbe(join(state.path, "loop"));
   await using core = await ManagedCore.start({ store: state.store, folder: state.path });
   out(`start with ${USERS} users: ${Math.round(performance.now() - startedMs)} ms`);
   const client = new Client(core.url, core.core.pid);
-  for (const tag of ["edge", "side"]) out(await changes(client, core, made, tag, state.path));
-  out(await lists(client));
-  out(await subscriptions(client, core, made));
+  const told = async (text: string) =>
+    out(`${text}; event loop late by ${await loop.read(core.core.pid)}; load ${loadavg()[0]?.toFixed(1)}`);
+  await loop.read(core.core.pid);
+  for (const tag of ["edge", "side"]) await told(await changes(client, core, made, tag, state.path));
+  await told(await lists(client));
+  await told(await subscriptions(client, core, made));
   client.agent.destroy();
 }
 
@@ -135,6 +144,30 @@ class Disk {
   }
   close(): void {
     closeSync(this.#file);
+  }
+}
+
+/** How late the event loop of the next program that is started is. */
+class LoopProbe implements Disposable {
+  readonly #file: string;
+  constructor(file: string) {
+    this.#file = file;
+    process.env["WEIR_PROBE_FILE"] = file;
+    process.env["NODE_OPTIONS"] = `--import ${new URL("loop-probe.mjs", import.meta.url).href}`;
+  }
+
+  /** Since the last time. */
+  async read(pid: number): Promise<string> {
+    rmSync(this.#file, { force: true });
+    process.kill(pid, "SIGUSR2");
+    while (!existsSync(this.#file)) await sleep(5);
+    const { p50, p99, worst } = JSON.parse(readFileSync(this.#file, "utf8")) as Record<string, number>;
+    return `p50 ${p50?.toFixed(1)}, p99 ${p99?.toFixed(1)}, worst ${worst?.toFixed(1)} ms`;
+  }
+
+  [Symbol.dispose](): void {
+    delete process.env["WEIR_PROBE_FILE"];
+    delete process.env["NODE_OPTIONS"];
   }
 }
 
