@@ -172,7 +172,7 @@ export class Arriving implements Conversation {
   dial(): void {
     const { host, shared, table } = this.#front;
     const dial = shared.dial(this.#place);
-    this.#words = dial.words.slice();
+    this.#words = new Uint8Array(dial.words); // its place is about to be another one
     const error = this.#open(dial);
     const { timeoutMs } = dial;
     this.#leavePlace();
