@@ -2,7 +2,6 @@
 import type { Socket } from "node:dgram";
 import type { Endpoint, Ip } from "#core/session.ts";
 import {
-  BATCH,
   openBatchedDatagrams,
   type DatagramBatches,
   type Outgoing,
@@ -80,9 +79,6 @@ class PlainSocket implements DatagramSocket {
 /** With a callback an error of one datagram (too long, unreachable) does not become an event. */
 function ignore(): void {}
 
-/** Datagrams that one readiness may bring before others have their turn; the batch that reaches it is given whole. */
-const DATAGRAMS_A_TURN = 256;
-
 class BatchedSocket implements DatagramSocket {
   readonly port: number;
   readonly #fd: number;
@@ -92,7 +88,6 @@ class BatchedSocket implements DatagramSocket {
   readonly #on: OnDatagram;
   readonly #watch: Watch;
   #open = true;
-  #given = 0;
 
   constructor(socket: Socket, fd: number, batches: DatagramBatches, on: OnDatagram) {
     const { port, family } = socket.address();
@@ -106,15 +101,12 @@ class BatchedSocket implements DatagramSocket {
     this.#watch = batches.poller.watch(this.#fd, () => this.#read());
   }
 
+  /** One batch a turn: others have theirs, and what it made goes out before the next one. */
   #read(): void {
-    this.#given = 0;
-    const { receive } = this.#batches;
-    while (this.#open && this.#given < DATAGRAMS_A_TURN)
-      if (receive.read(this.#fd, this.#give) < BATCH) return;
+    if (this.#open) this.#batches.receive.read(this.#fd, this.#give);
   }
 
   readonly #give = (payload: Buffer, name: Uint8Array): void => {
-    this.#given++;
     const from = this.#open ? this.#names.endpointOf(name) : null;
     if (from !== null) this.#on(payload, from);
   };

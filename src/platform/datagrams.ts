@@ -1,7 +1,6 @@
 /** The door to datagrams in batches. */
 import { openDatagramBatches, type DatagramBatches } from "./linux/datagram-batches.ts";
 
-export { BATCH } from "./linux/receive-batch.ts";
 export type { DatagramBatches } from "./linux/datagram-batches.ts";
 export type { Outgoing } from "./linux/send-batch.ts";
 export type { Watch } from "./linux/uv-poll.ts";

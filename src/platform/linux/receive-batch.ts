@@ -22,7 +22,7 @@ import {
 import { SOCKADDR_BYTES } from "./sockaddr.ts";
 
 /** Messages of one call. */
-export const BATCH = 64;
+const BATCH = 64;
 /** No UDP payload is longer, and no run of them that the kernel has put together. */
 const SLOT_BYTES = 65_536;
 /** Room for both families' original destination, the traffic class and the size of segments. */
@@ -80,13 +80,12 @@ export class ReceiveBatch {
   }
 
   /**
-   * Gives what has arrived, one batch at most, and answers with how many messages came; one may hold many datagrams
-   * (UDP_GRO). Never waits; a pending error of the socket is taken off it.
+   * Gives what has arrived, one batch of messages at most; one may hold many datagrams (UDP_GRO). Never waits; a pending
+   * error of the socket is taken off it.
    */
-  read(fd: number, on: OnReceived): number {
+  read(fd: number, on: OnReceived): void {
     const count = this.#library.functions.recvmmsg(fd, this.#pointer, BATCH, MSG_DONTWAIT, 0n);
     for (let at = 0; at < count; at++) this.#give(at, on);
-    return count;
   }
 
   #give(at: number, on: OnReceived): void {

@@ -139,9 +139,12 @@ export class TransparentSockets {
       throw error;
     }
     const outgoing = this.#sending.open(fd);
+    let open = true;
     return {
-      send: (payload, name) => this.#sending.put(outgoing, null, payload, name),
+      send: (payload, name) => void (open && this.#sending.put(outgoing, null, payload, name)),
       close: () => {
+        if (!open) return;
+        open = false;
         this.#sending.flush(); // what was said before goes out
         libc.close(fd);
       },
