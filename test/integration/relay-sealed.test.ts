@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import type { Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -22,6 +22,7 @@ import { chanceBy, Sip022ClientCodec } from "#protocols/shadowsocks/sip022.ts";
 import type { Carrier } from "#relay/carrier.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
+import { freePort, missing, startPeer } from "../support/peer.ts";
 import { openRelayed, type Relayed, type RelayedOptions, unlimited } from "../support/relayed.ts";
 
 const CIPHERS = [
@@ -67,7 +68,7 @@ interface Sides {
   readonly front: (socket: Socket) => Promise<Duplex>;
 }
 
-function sidesOf(cipher: string): Sides {
+function sidesOf(cipher: string, address = ADDRESS): Sides {
   const method = findMethod(cipher) as Method;
   const isModern = method.edition === "2022";
   const password = isModern ? Buffer.alloc(method.keyBytes, 5).toString("base64") : "sesame";
@@ -80,10 +81,10 @@ function sidesOf(cipher: string): Sides {
         ? new Sip022ClientCodec({
             method,
             keys: preSharedKeys(method, password),
-            address: ADDRESS,
+            address,
             chance: CHANCE,
           })
-        : new Sip004Codec({ method, master: masterKey(method, password), request: ADDRESS, salts: used }),
+        : new Sip004Codec({ method, master: masterKey(method, password), request: address, salts: used }),
     async front(socket) {
       const { codec, payload } = await readHandshake(
         socket,
@@ -95,6 +96,13 @@ function sidesOf(cipher: string): Sides {
       return stream;
     },
   };
+}
+
+async function portOf(relayed: Relayed): Promise<number> {
+  const probe = await relayed.dial();
+  const port = probe.remotePort as number;
+  probe.destroy();
+  return port;
 }
 
 interface Chain extends AsyncDisposable {
@@ -122,9 +130,7 @@ async function openChain(
       front: async (socket) => (stream = await front(socket)),
     }),
   );
-  const probe = await far.dial();
-  const wirePort = probe.remotePort as number;
-  probe.destroy();
+  const wirePort = await portOf(far);
   const near = undo.use(
     await openRelayed(wirePort, {
       ...common,
@@ -139,6 +145,23 @@ async function openChain(
     wirePort,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
+}
+
+const LIBEV = ["-s", "127.0.0.1", "-k", "sesame"];
+
+/** 4 MiB there and back at once, slowly read, behind enough turns for a conversation to be handed over. */
+async function exchange(client: Socket): Promise<void> {
+  for (let round = 0; round < 3; round++) {
+    client.write(randomBytes(20_000));
+    for (let got = 0; got < 20_000;) got += ((await once(client, "data")) as [Buffer])[0].length;
+  }
+  const bytes = randomBytes(4 << 20);
+  const got: Buffer[] = [];
+  client.on("data", (chunk: Buffer) => void got.push(chunk));
+  client.write(bytes);
+  while (got.reduce((sum, { length }) => sum + length, 0) < bytes.length) await once(client, "data");
+  assert.equal(hashOf(Buffer.concat(got)), hashOf(bytes));
+  client.destroy();
 }
 
 const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
@@ -183,6 +206,38 @@ for (const way of ways) {
       if (way.carrier !== null) assert.equal(way.carrier.taken > takenBefore, cipher !== NEVER_LEAVES);
     });
 
+  for (const cipher of ["aes-128-gcm", "chacha20-ietf-poly1305"])
+    test(
+      `${way.name}: ${cipher} with shadowsocks-libev`,
+      { skip: missing("ss-server", "ss-tunnel") },
+      async () => {
+        const takenBefore = way.carrier?.taken ?? 0;
+        await using origin = await openTcpOrigin(echo);
+        const { codec, front } = sidesOf(cipher, encodeSocksAddress(origin.destination));
+        const peerPort = await freePort();
+        await using _server = await startPeer(
+          ["ss-server", ...LIBEV, "-p", `${peerPort}`, "-m", cipher],
+          peerPort,
+        );
+        await using near = await openRelayed(peerPort, {
+          carrier: way.carrier,
+          back: (socket) => openStream(socket, codec(), {}),
+        });
+        await exchange(await near.dial());
+
+        await using far = await openRelayed(origin.port, { carrier: way.carrier, front });
+        const farPort = await portOf(far);
+        const localPort = await freePort();
+        const local = ["-b", "127.0.0.1", "-l", `${localPort}`, "-L", "127.0.0.1:9"];
+        await using _tunnel = await startPeer(
+          ["ss-tunnel", ...LIBEV, "-p", `${farPort}`, "-m", cipher, ...local],
+          localPort,
+        );
+        await exchange(connect({ port: localPort, host: "127.0.0.1" }));
+        if (way.carrier !== null) assert.ok(way.carrier.taken >= takenBefore + 2);
+      },
+    );
+
   test(`${way.name}: bulk both ways at once, to a client that reads slowly`, async () => {
     await using origin = await openTcpOrigin(echo);
     await using chain = await openChain(way, "chacha20-ietf-poly1305", origin.port);
@@ -210,7 +265,7 @@ for (const way of ways) {
       echo(socket);
     });
     await using chain = await openChain(way, "aes-128-gcm", origin.port);
-    const exchange = async (): Promise<Socket> => {
+    const begin = async (): Promise<Socket> => {
       const client = await chain.near.dial();
       for (let round = 0; round < 3; round++) {
         client.write(randomBytes(100_000));
@@ -219,14 +274,14 @@ for (const way of ways) {
       client.resume();
       return client;
     };
-    const first = outcome(await exchange());
+    const first = outcome(await begin());
     (remotes.at(-1) as Socket).resetAndDestroy();
     assert.equal(await first, "ECONNRESET");
-    const second = await exchange();
+    const second = await begin();
     const remote = outcome(remotes.at(-1) as Socket);
     second.resetAndDestroy();
     assert.equal(await remote, "ECONNRESET");
-    const third = await exchange();
+    const third = await begin();
     const over = Promise.race([once(third, "end"), outcome(third)]);
     const gone = outcome(remotes.at(-1) as Socket);
     chain.stream().destroy(); // as if its user were taken away
