@@ -237,6 +237,7 @@ export async function run(out: (line: string) => void, budget: number): Promise<
   const { outcomes, faults } = await measureDamage(budget);
   out(`${budget} damages: ${[...outcomes].map(([outcome, count]) => `${outcome} ${count}`).join(", ")}`);
   for (const fault of faults.slice(0, 30)) out(`  ${fault}`);
+  if (faults.length > 0) process.exitCode = 1;
 }
 
 if (import.meta.main) await run((line) => console.log(line), Number(process.argv[2] ?? 1000));

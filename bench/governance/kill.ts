@@ -118,7 +118,7 @@ async function afterwards(
 
 const BATCH = 20;
 
-/** `budget`: kills; a new store for every twenty. */
+/** `budget`: kills; a new store for every twenty. The process ends with 1 where there were faults. */
 export async function run(out: (line: string) => void, budget: number): Promise<void> {
   let mostLostMs = 0;
   let faults = 0;
@@ -129,6 +129,7 @@ export async function run(out: (line: string) => void, budget: number): Promise<
     faults += result.faults.length;
     out(`${done + count} kills under load: at most ${mostLostMs.toFixed(0)} ms lost, ${faults} faults`);
     for (const fault of result.faults) out(`  ${fault}`);
+    if (faults > 0) process.exitCode = 1;
   }
 }
 

@@ -40,6 +40,8 @@ class StoreThread implements AsyncStore {
   readonly #end = new SharedArrayBuffer(4);
   readonly #failed = Promise.withResolvers<never>();
   #isOver = false;
+  /** Why it ended by itself. */
+  #death: StoreError | null = null;
 
   constructor(options: StoreOptions, onOpened: (records: OpenedStore["records"]) => void) {
     this.#options = options;
@@ -85,6 +87,7 @@ class StoreThread implements AsyncStore {
   }
 
   closeNow(): void {
+    if (this.#death !== null) throw this.#death;
     void this.close().catch(() => {}); // nobody hears an answer any more
     if (Atomics.wait(new Int32Array(this.#end), 0, 0, MOST_END_MS) === "timed-out")
       throw new StoreError(`${this.#options.path}: the medium does not answer`);
@@ -112,6 +115,7 @@ class StoreThread implements AsyncStore {
 
   #die(why: string): void {
     const error = new StoreError(`${this.#options.path}: the store's thread: ${why}`);
+    if (!this.#isOver) this.#death = error;
     this.#isOver = true;
     this.#failed.reject(error);
     for (const { reject } of this.#waiting.splice(0)) reject(error);

@@ -58,7 +58,7 @@ function next(opened: Store, requests: readonly StoreRequest[]): number {
   if (first.kind === "commit") {
     const others = requests.findIndex(({ kind }) => kind !== "commit");
     const commits = requests.slice(0, others < 0 ? requests.length : others);
-    commitAll(opened, commits as Extract<StoreRequest, { readonly kind: "commit" }>[]);
+    commitAll(opened, commits as Commit[]);
     return commits.length;
   }
   if (first.kind === "compact") answer(() => opened.compact());
@@ -71,15 +71,18 @@ type Commit = Extract<StoreRequest, { readonly kind: "commit" }>;
 /** In one transaction; where that fails, in one each, because each has an answer of its own. */
 function commitAll(opened: Store, commits: readonly Commit[]): void {
   nowMs = commits.at(-1)?.nowMs ?? nowMs;
-  const changes = commits.flatMap((one): readonly Change[] => one.changes);
+  const isDone = commits.length > 1 && commitTogether(opened, commits);
+  for (const one of commits) answer(() => (isDone ? undefined : opened.commit(one.changes, one)));
+}
+
+function commitTogether(opened: Store, commits: readonly Commit[]): boolean {
   try {
-    if (commits.length < 2) throw new Error("there is nothing to put together");
+    const changes = commits.flatMap((one): readonly Change[] => one.changes);
     opened.commit(changes, { backup: commits.some(({ backup }) => backup) });
+    return true;
   } catch {
-    for (const one of commits) answer(() => opened.commit(one.changes, one)); // each hears what is wrong with it
-    return;
+    return false; // whose fault it is shows when they are written one by one
   }
-  for (const _ of commits) say({ kind: "done", failure: null });
 }
 
 function fold(opened: Store): void {
