@@ -165,6 +165,21 @@ test("§11.3 8 kbit/s passes a datagram of 1,500 bytes; what is refused costs no
   assert.ok(slow.grants(slot, 100, 101), "asking in vain took nothing");
 });
 
+test("flows that end while they wait at the gate leave their appointments and their payments to others", () => {
+  const bucket = new TokenBucket(8e6, 0); // 1,000 bytes a ms
+  const slots = Array.from({ length: 30 }, () => new Slot(bucket, null));
+  bucket.take(slots[0] as Slot, 35_000, 0);
+  bucket.pass(slots[0] as Slot, 35_000, 0);
+  for (const slot of slots.slice(1)) {
+    bucket.take(slot, 1120, 0);
+    assert.ok(bucket.closedMs(slot, 1120, 0) >= 1);
+  }
+  for (const slot of slots.slice(1)) bucket.cancel(slot, 1120, 0);
+  const late = new Slot(bucket, null);
+  assert.equal(bucket.take(late, 1120, 0), 0);
+  assert.equal(bucket.closedMs(late, 1120, 0), 1);
+});
+
 test("a full bucket lets one larger datagram pass and then owes for it", () => {
   const bucket = new TokenBucket(80_000, 0); // 10 bytes a ms
   const slot = new Slot(bucket, null);

@@ -163,7 +163,16 @@ export class TokenBucket {
     slot.shareUntilMs = Math.min(until, Math.max(this.#untilMs, nowMs));
   }
 
-  /** For a piece that was paid for and never went out. */
+  /** For a piece that was to pass and will not: its flow has ended. */
+  cancel(slot: Slot, bytes: number, nowMs: number): void {
+    if (!slot.charged) return;
+    if (slot.expectedMs !== Infinity) this.#expectedUntilMs -= bytes / this.#gate.bytesPerMs;
+    slot.expectedMs = Infinity;
+    slot.charged = false;
+    this.giveBack(bytes, nowMs);
+  }
+
+  /** For bytes that were paid for, have passed and never went out. */
   giveBack(bytes: number, nowMs: number): void {
     this.#untilMs = paidUntil(this.rate, this.#untilMs, nowMs, -bytes);
   }

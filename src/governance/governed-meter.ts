@@ -124,11 +124,7 @@ export class GovernedMeter implements Meter {
   correct(direction: Direction, bytes: number): void {
     const account = this.#account;
     if (account === null) return;
-    const slots = direction === "upload" ? this.#upload : this.#download;
-    if (bytes < 0) {
-      const inForce = slots.filter(({ applies }) => applies);
-      giveBack(inForce, -bytes, this.#ledger.clock.monotonicMs());
-    }
+    if (bytes < 0) this.#giveBack(direction === "upload" ? this.#upload : this.#download, -bytes);
     this.#ledger.record(account, direction, bytes);
   }
 
@@ -168,17 +164,18 @@ export class GovernedMeter implements Meter {
     this.#ledger.close(this);
   }
 
+  #giveBack(slots: readonly Slot[], bytes: number): void {
+    const nowMs = this.#ledger.clock.monotonicMs();
+    for (const { bucket, applies } of slots) if (applies) bucket.giveBack(bytes, nowMs);
+  }
+
   /** What was still held back when the session ended never went out. */
   #takeBack(direction: Direction, { account, slots, bytes }: Held): void {
     if (account === null) return;
-    const charged = slots.filter((slot) => slot.charged);
-    giveBack(charged, bytes, this.#ledger.clock.monotonicMs());
+    const nowMs = this.#ledger.clock.monotonicMs();
+    for (const slot of slots) slot.bucket.cancel(slot, bytes, nowMs);
     this.#ledger.record(account, direction, -bytes);
   }
-}
-
-function giveBack(slots: readonly Slot[], bytes: number, nowMs: number): void {
-  for (const { bucket } of slots) bucket.giveBack(bytes, nowMs);
 }
 
 function pieceOf(slots: readonly Slot[]): number {

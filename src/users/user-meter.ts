@@ -160,7 +160,7 @@ class UserMeter implements Meter {
     const lane = this.#lanes[direction];
     if (lane.heldUntilMs === 0) return;
     lane.heldUntilMs = 0;
-    lane.slot?.bucket.giveBack(lane.heldBytes, this.#env.monotonicMs());
+    lane.slot?.bucket.cancel(lane.slot, lane.heldBytes, this.#env.monotonicMs());
     if (!lane.innerHolds) this.#inner.correct(direction, -lane.heldBytes); // otherwise it does so by itself
     if (lane.heldFor === this.#counter) lane.heldFor?.count(direction, -lane.heldBytes, this.#env.nowMs());
   }
