@@ -9,6 +9,7 @@ import * as governance from "./governance.ts";
 import * as match from "./match.ts";
 import * as protocols from "./protocols.ts";
 import * as relay from "./relay.ts";
+import * as tls from "./tls.ts";
 import * as transparent from "./transparent.ts";
 import * as udp from "./udp.ts";
 import * as users from "./users.ts";
@@ -26,6 +27,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   relay,
   udp,
   protocols,
+  tls,
   governance,
   controller,
   users,

@@ -43,7 +43,10 @@ export class Ports {
   #openTls(place: number, fd: number): Port | null {
     if (this.#ssl === undefined) this.#ssl = openSsl(this.#buffer);
     const address = BigInt(this.#word(place, 0));
-    return this.#ssl === null ? null : new TlsPort(this.#ssl, address, fd);
+    if (this.#ssl === null) return null;
+    if (this.#ssl.batch(address)) return new TlsPort(this.#ssl, address, fd);
+    this.#ssl.free(address);
+    return null;
   }
 
   #word(place: number, at: number): number {

@@ -1,25 +1,28 @@
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
-import { BLOCKED_BY_WRITE, ENDED, type Ssl } from "#platform/linux/ssl.ts";
+import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
 import type { Io } from "./conversation.ts";
 import type { Port } from "./port.ts";
 
-/** A socket that speaks TLS; its handshake is done. The library keeps what it has sealed and the socket has not taken. */
+/** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
+const MOST_WIRE_BYTES = 320 * 1024;
+
+/** A socket that speaks TLS; its handshake is done. */
 export class TlsPort implements Port {
   /** The library may have read more already than it was asked for. */
   readable = true;
   writable = true;
   hungUp = false;
-  readonly pending = false;
   readonly bareSocket = -1;
   readonly #ssl: Ssl;
   readonly #address: bigint;
   readonly #fd: number;
   /** What reading comes to from now on: 0 or an errno; null while it goes on. */
   #last: number | null = null;
-  #readsAfterWrite = false;
+  /** Sealed, and not taken by the socket yet. */
+  #wire: Uint8Array | null = null;
   #said = false;
 
-  /** The object is the port's own from here on. Its buffer is that of the thread. */
+  /** The object is the port's own from here on, and `batched`. */
   constructor(ssl: Ssl, address: bigint, fd: number) {
     this.#ssl = ssl;
     this.#address = address;
@@ -27,57 +30,79 @@ export class TlsPort implements Port {
     ssl.readAhead(address);
   }
 
-  read(_io: Io, size: number): number {
+  get pending(): boolean {
+    return this.#wire !== null;
+  }
+
+  read(io: Io, size: number): number {
     if (this.#last !== null) return this.#last;
     const bytes = this.#ssl.read(this.#address, size);
-    const why = this.#see(this.#ssl.outcome);
+    const why = this.#see(io, this.#ssl.outcome);
     return bytes > 0 ? bytes : why;
   }
 
-  available(): number {
-    return this.#last ?? this.#see(this.#ssl.available(this.#address));
+  available(io: Io): number {
+    return this.#last ?? this.#see(io, this.#ssl.available(this.#address));
   }
 
   /** What an attempt to read came to. */
-  #see(outcome: number): number {
+  #see(io: Io, outcome: number): number {
+    const sent = this.#send(io); // it may have answered a key update
+    if (sent < 0) return (this.#last = sent);
     if (outcome > 0 || outcome === EINTR) return outcome;
-    if (outcome === EAGAIN || outcome === BLOCKED_BY_WRITE) {
-      this.readable = false;
-      this.#readsAfterWrite = outcome === BLOCKED_BY_WRITE;
-      return EAGAIN;
-    }
-    this.#last = outcome === ENDED ? 0 : outcome;
-    return this.#last;
-  }
-
-  /** A record that the library sealed already and could not send goes out when the same bytes come again. */
-  write(_io: Io, size: number): number {
-    const bytes = this.#ssl.write(this.#address, size);
-    if (bytes === EAGAIN || (bytes >= 0 && bytes < size)) this.writable = false;
-    return bytes;
-  }
-
-  flush(): number {
+    if (outcome !== EAGAIN) return (this.#last = outcome === ENDED ? 0 : outcome);
+    this.readable = false;
     return EAGAIN;
   }
 
+  write(io: Io, size: number): number {
+    const bytes = this.#ssl.write(this.#address, size);
+    const sent = this.#send(io);
+    return sent < 0 ? sent : bytes;
+  }
+
+  /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
+  #send(io: Io): number {
+    const rest = this.#wire === null ? this.#ssl.sendSealed(this.#fd) : this.#ssl.takeSealed();
+    if (rest === null) return 0;
+    if (typeof rest === "number") return rest;
+    this.writable = false;
+    io.strandedBytes += rest.length;
+    this.#wire = this.#wire === null ? rest : Buffer.concat([this.#wire, rest]);
+    return this.#wire.length > MOST_WIRE_BYTES ? BROKEN : 0;
+  }
+
+  flush(io: Io): number {
+    if (this.#wire === null) return EAGAIN;
+    const piece = this.#wire.subarray(0, io.calls.buffer.length);
+    io.calls.buffer.set(piece);
+    const sent = io.calls.send(this.#fd, piece.length);
+    if (sent > 0) {
+      io.strandedBytes -= sent;
+      this.#wire = sent < this.#wire.length ? this.#wire.subarray(sent) : null;
+    }
+    if (sent === EAGAIN || (sent >= 0 && sent < piece.length)) this.writable = false;
+    return sent;
+  }
+
   /** First in TLS, then in TCP. */
-  endWriting({ calls }: Io): number {
+  endWriting(io: Io): number {
     const said = this.#said ? 0 : this.#ssl.shutdown(this.#address);
-    if (said === EAGAIN) this.writable = false;
-    if (said < 0) return said;
     this.#said = true;
-    return calls.endWriting(this.#fd);
+    const sent = this.#send(io);
+    if (said < 0 || sent < 0) return said < 0 ? said : sent;
+    return this.#wire === null ? io.calls.endWriting(this.#fd) : EAGAIN;
   }
 
   notice(events: number): void {
     if ((events & (READABLE | PEER_ENDED | HANGUP | FAULT)) !== 0) this.readable = true;
     if ((events & (PEER_ENDED | HANGUP | FAULT)) !== 0) this.hungUp = true;
     if ((events & (WRITABLE | HANGUP | FAULT)) !== 0) this.writable = true;
-    if (this.#readsAfterWrite && this.writable) this.readable = true;
   }
 
-  drop(): void {
+  drop(io: Io): void {
     this.#ssl.free(this.#address);
+    if (this.#wire !== null) io.strandedBytes -= this.#wire.length;
+    this.#wire = null;
   }
 }
