@@ -12,8 +12,6 @@ const SIGNATURES = {
   SSL_free: { arguments: ["pointer"], return: "void" },
   SSL_set_fd: { arguments: ["pointer", "i32"], return: "i32" },
   SSL_set_accept_state: { arguments: ["pointer"], return: "void" },
-  SSL_set_connect_state: { arguments: ["pointer"], return: "void" },
-  SSL_ctrl: { arguments: ["pointer", "i32", "i64", "pointer"], return: "i64" },
   SSL_set_read_ahead: { arguments: ["pointer", "i32"], return: "void" },
   SSL_do_handshake: { arguments: ["pointer"], return: "i32" },
   SSL_read: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
@@ -34,7 +32,6 @@ const SIGNATURES = {
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
-const SSL_CTRL_SET_TLSEXT_HOSTNAME = 55;
 const SSL_ERROR_WANT_READ = 2;
 const SSL_ERROR_WANT_WRITE = 3;
 const SSL_ERROR_ZERO_RETURN = 6;
@@ -96,32 +93,14 @@ export class Ssl {
 
   /** The accepting side on a socket. Zero: the library has no memory. `readAhead`: it may read more than one record. */
   accept(context: bigint, fd: number, readAhead: boolean): bigint {
-    const ssl = this.#make(context, fd, readAhead);
-    if (ssl !== 0n) this.#functions.SSL_set_accept_state(ssl);
-    return ssl;
-  }
-
-  /** The dialling side, likewise. `serverName` goes into the hello; null: none does. */
-  connect(context: bigint, fd: number, readAhead: boolean, serverName: string | null): bigint {
-    const { SSL_set_connect_state, SSL_ctrl } = this.#functions;
-    const ssl = this.#make(context, fd, readAhead);
-    if (ssl === 0n) return ssl;
-    SSL_set_connect_state(ssl);
-    if (serverName === null) return ssl;
-    const name = Buffer.from(`${serverName}\0`, "latin1");
-    if (SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0n, name) === 1n) return ssl;
-    this.free(ssl);
-    return 0n;
-  }
-
-  #make(context: bigint, fd: number, readAhead: boolean): bigint {
-    const { SSL_new, SSL_set_fd, SSL_set_read_ahead } = this.#functions;
+    const { SSL_new, SSL_set_fd, SSL_set_accept_state, SSL_set_read_ahead } = this.#functions;
     const ssl = SSL_new(context);
     if (ssl === 0n) return this.#forget(0n);
     if (SSL_set_fd(ssl, fd) !== 1) {
       this.free(ssl);
       return 0n;
     }
+    SSL_set_accept_state(ssl);
     SSL_set_read_ahead(ssl, readAhead ? 1 : 0);
     return ssl;
   }
