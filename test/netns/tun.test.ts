@@ -336,7 +336,7 @@ interface-name: up0
 
 test(
   "transparent-proxy §5: a device that somebody else has opened and set up is used as it is",
-  { skip, timeout: 60_000 },
+  { skip, timeout: 120_000 },
   async () => {
     await using row = await openRoutedRow("tunfd");
     const { router } = row;
