@@ -32,8 +32,6 @@ interface Watched {
   /** libuv's structure; it must stay where it is until libuv says that it is closed. */
   readonly memory: Uint8Array;
   readonly pointer: bigint;
-  /** The collector sees no reference from libuv; a timer that never fires is one that it sees. */
-  readonly root: NodeJS.Timeout;
   readonly onReady: (events: number) => void;
   wanted: number;
   open: boolean;
@@ -51,6 +49,8 @@ export class Poller {
   readonly #ffi: typeof Ffi;
   readonly #library;
   readonly #watched = new Map<bigint, Watched>();
+  /** While something is watched: the collector sees no reference from libuv; a timer that never fires is one that it sees. */
+  #root: NodeJS.Timeout | undefined;
   readonly #onEvent: bigint;
   readonly #onClosed: bigint;
   readonly #handleBytes: number;
@@ -86,8 +86,8 @@ export class Poller {
     const pointer = this.#ffi.getRawPointer(memory);
     if (init(this.#ffi.getCurrentEventLoop(), pointer, fd) !== 0)
       throw new Error(`cannot watch descriptor ${fd}`);
-    const root = setInterval(() => this.#watched, NEVER_MS).unref();
-    const watched: Watched = { memory, pointer, root, onReady, wanted: 0, open: true };
+    const watched: Watched = { memory, pointer, onReady, wanted: 0, open: true };
+    this.#root ??= setInterval(() => this.#watched, NEVER_MS).unref();
     this.#watched.set(pointer, watched);
     const { uv_ref: ref, uv_unref: unref } = this.#library.functions;
     return {
@@ -132,8 +132,9 @@ export class Poller {
   }
 
   #closed(pointer: bigint): void {
-    const watched = this.#watched.get(pointer);
-    if (watched !== undefined) clearInterval(watched.root);
     this.#watched.delete(pointer);
+    if (this.#watched.size > 0) return;
+    clearInterval(this.#root);
+    this.#root = undefined;
   }
 }

@@ -126,9 +126,10 @@ export class NativeTlsStream extends Duplex implements Bypass {
     done(error);
   }
 
-  #watchOn(): void {
+  /** `mayKeep`: to be told of something to read that is not wanted now costs less than to say so, if it is wanted soon. */
+  #watchOn(mayKeep = false): void {
     if (this.#left) return;
-    const reads = this.#wanted && !this.#ended && !this.#held && !this.#readsAfterWrite;
+    const reads = (mayKeep || this.#wanted) && !this.#ended && !this.#held && !this.#readsAfterWrite;
     const writes = this.#written !== null || this.#finished !== null || this.#readsAfterWrite;
     this.#watch.want((reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
   }
@@ -149,7 +150,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     if (answer === EAGAIN) return this.#watch.want(UV_READABLE);
     if (answer === BLOCKED_BY_WRITE) return this.#watch.want(UV_WRITABLE);
     this.#shaking = false;
-    this.#watchOn();
+    this.#watchOn(true);
     this.emit("secure");
     if (this.#wanted) this.#readSoon();
   }
