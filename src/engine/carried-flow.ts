@@ -35,6 +35,13 @@ const MOST_PIECE_BYTES = 2 * 1024 * 1024;
 /** Without a signal somebody calls `reset`. */
 export type FlowOptions = Omit<CarryOptions, "signal"> & Partial<Pick<CarryOptions, "signal">>;
 
+/**
+ * Leave that lies about while a thread does not run would be used at once, together with what comes next: while it is so
+ * far behind it is given no more.
+ */
+const MOST_BEHIND_MS = 3;
+const BEHIND_HOLD_MS = 2;
+
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;
 
@@ -112,6 +119,10 @@ export class CarriedFlow implements Carried, Idle {
   onAsked(direction: Direction): void {
     const one = direction === "upload" ? this.#up : this.#down;
     if (!this.#limited || this.#ended || one.heldBytes > 0) return;
+    if (this.#thread.behindMs > MOST_BEHIND_MS) {
+      one.timer = setTimeout(() => this.onAsked(direction), BEHIND_HOLD_MS);
+      return;
+    }
     const { asked, counts } = this.#thread.table;
     this.#lookAt(one, counts);
     const meter = this.#meter;
@@ -134,6 +145,7 @@ export class CarriedFlow implements Carried, Idle {
 
   #release(one: Way): void {
     const { heldBytes } = one;
+    if (this.#thread.behindMs > MOST_BEHIND_MS) return this.#wait(one, BEHIND_HOLD_MS);
     const holdMs = this.#meter.pass(one.direction, heldBytes);
     if (holdMs > 0) return this.#wait(one, holdMs);
     one.heldBytes = 0;

@@ -63,6 +63,10 @@ export class RelayThread implements AsyncDisposable {
     if (this.table.signal >= 0) this.#options.calls.raiseSignal(this.table.signal);
   };
   #waking = false;
+  /** Commands so far; one that had not been obeyed yet when it was last looked at, and since when. */
+  #commands = 0;
+  #marked = 0;
+  #markedAtMs = 0;
   #alive = false;
   #size = 0;
   /** Of those, clients that it has accepted. */
@@ -186,9 +190,27 @@ export class RelayThread implements AsyncDisposable {
    * connection of a burst would cost more than the connections' own calls.
    */
   command(slot: number, command: number): void {
-    if (!this.#alive || !this.table.command(slot, command) || this.#waking) return;
+    if (!this.#alive) return;
+    const isAsleep = this.table.command(slot, command);
+    this.#commands++;
+    if (this.#isMarkPassed) this.#mark();
+    if (!isAsleep || this.#waking) return;
     this.#waking = true;
     setImmediate(this.#wake);
+  }
+
+  /** For how long at least a command has been waiting for the thread; 0: it is not behind. */
+  get behindMs(): number {
+    return this.#isMarkPassed ? 0 : performance.now() - this.#markedAtMs;
+  }
+
+  get #isMarkPassed(): boolean {
+    return this.#commands - this.table.commandsLeft >= this.#marked;
+  }
+
+  #mark(): void {
+    this.#marked = this.#commands;
+    this.#markedAtMs = performance.now();
   }
 
   #takeNews(): void {

@@ -91,6 +91,8 @@ export class SharedTable {
   readonly #header: Int32Array;
   readonly #commands: Int32Array;
   readonly #news: Int32Array;
+  /** Of the relay thread: where its next command stands. */
+  #nextRead = 0;
 
   constructor(memory: SharedArrayBuffer) {
     let at = 0;
@@ -154,6 +156,12 @@ export class SharedTable {
     Atomics.store(this.#header, COMMANDS_WRITTEN, (written + 1) % (COMMAND_RING * 2));
   }
 
+  /** Commands that the relay thread has not obeyed yet. */
+  get commandsLeft(): number {
+    const read = Atomics.load(this.#header, COMMANDS_READ);
+    return ((this.#header[COMMANDS_WRITTEN] as number) - read + COMMAND_RING * 2) % (COMMAND_RING * 2);
+  }
+
   stop(): void {
     Atomics.store(this.#header, STOP, 1);
   }
@@ -189,12 +197,12 @@ export class SharedTable {
     Atomics.store(this.#header, ASLEEP, 0);
   }
 
-  /** -1: none waits. */
+  /** -1: none waits. The one before has been obeyed. */
   nextCommand(): number {
-    const read = this.#header[COMMANDS_READ] as number;
-    if (read === Atomics.load(this.#header, COMMANDS_WRITTEN)) return -1;
-    const word = this.#commands[read % COMMAND_RING] as number;
-    this.#header[COMMANDS_READ] = (read + 1) % (COMMAND_RING * 2);
+    Atomics.store(this.#header, COMMANDS_READ, this.#nextRead);
+    if (this.#nextRead === Atomics.load(this.#header, COMMANDS_WRITTEN)) return -1;
+    const word = this.#commands[this.#nextRead % COMMAND_RING] as number;
+    this.#nextRead = (this.#nextRead + 1) % (COMMAND_RING * 2);
     return word;
   }
 
