@@ -12,6 +12,12 @@ const IDLE_MS = 30_000;
 /** Idle connections; one more is closed. */
 const MAX_IDLE = 8;
 
+/**
+ * A request that streams is the last of its connection anyway. Servers written in Go must hear of it: before they
+ * answer they read a request's body to its end, or 256 KiB of it, unless the connection closes after it.
+ */
+const LAST = { connection: "close" };
+
 type Dial = (context: DialContext) => Promise<Secured>;
 
 /** HTTP/1.1 connections to one server: each carries one exchange at a time. */
@@ -64,7 +70,7 @@ export class Http1Pool implements HttpClient {
       headers: {
         host: authority,
         ...headers,
-        ...(body === null || body === "stream" ? {} : { "content-length": body.length }),
+        ...(body === "stream" ? LAST : body === null ? {} : { "content-length": body.length }),
       },
       ...({ context } satisfies Contextual),
     });
