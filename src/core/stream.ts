@@ -2,6 +2,9 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
+/** On streams that are through with a chunk's memory as soon as they count it as written: they have copied it. */
+export const COPIES = Symbol("the stream copies what is written to it");
+
 /**
  * Ends a stream as a peer would see a fault: a kernel TCP socket sends RST, anything else is destroyed with the error
  * (TLS, too: its close without `close_notify` is what a truncated conversation looks like). Never throws.

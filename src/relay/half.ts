@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
+import { COPIES } from "#core/stream.ts";
 import { isPlainSocket } from "#core/handover.ts";
 
 /** setTimeout takes no more. */
@@ -32,7 +33,7 @@ export class Half {
   /** Charged for, and held back until the timer fires. */
   #held: Uint8Array | null = null;
   #timer: NodeJS.Timeout | undefined;
-  /** Between two kernel sockets nobody else sees a read or a write. */
+  /** From a kernel socket to another one, or to a stream that copies, nobody else sees a read or a write. */
   readonly #ownsReads: boolean;
   #blocked = false;
   #ended = false;
@@ -44,7 +45,7 @@ export class Half {
     this.#from = from;
     this.#to = to;
     this.#env = env;
-    this.#ownsReads = isPlainSocket(from) && isPlainSocket(to);
+    this.#ownsReads = isPlainSocket(from) && (isPlainSocket(to) || COPIES in to);
   }
 
   start(): void {

@@ -106,6 +106,10 @@ export class ClientSession extends Session {
     this.#enqueue(shaped ? shapeWrite(scheme, index, bytes) : [bytes], done);
   }
 
+  protected override get isThrough(): boolean {
+    return this.#shaped.length === 0 && super.isThrough;
+  }
+
   #enqueue(pieces: readonly Buffer[], done: (() => void) | undefined): void {
     this.#writes++;
     this.#shaped.push({ pieces, next: 0, done });

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
+import { COPIES } from "#core/stream.ts";
 import type { Destination } from "#core/session.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
 import { decodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
@@ -93,6 +94,8 @@ function problemOf(failure: Error): string {
 }
 
 export class ServerStream extends SessionStream {
+  /** Frames are made of copies. */
+  readonly [COPIES] = true;
   readonly #onTarget: (stream: ServerStream, destination: Destination) => void;
   /** What came before the target was complete; null: it is. */
   #pending: ByteQueue | null = new ByteQueue();

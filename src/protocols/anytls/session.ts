@@ -47,6 +47,8 @@ export abstract class Session {
     this.#flush();
   };
   #closed = false;
+  /** Of large frames that the wire was through with at once, for the next ones; not without streams. */
+  #memory: Buffer | null = null;
   /** What is left of a data frame that is being handed on as it comes, and whose it is; null: nobody's. */
   #dataLeft = 0;
   #dataFor: SessionStream | null = null;
@@ -107,7 +109,17 @@ export abstract class Session {
   }
 
   sendData(stream: SessionStream, data: Buffer, done: Done): void {
-    this.send(encodeData(stream.id, data), done);
+    const memory = this.#memory;
+    this.#memory = null;
+    const frames = encodeData(stream.id, data, memory);
+    this.send(frames, done);
+    if (frames.length >= FULL_WRITE_BYTES && this.isThrough)
+      this.#memory = memory !== null && memory.length >= frames.length ? memory : frames;
+  }
+
+  /** Nothing of what was sent is needed any more. */
+  protected get isThrough(): boolean {
+    return this.#wire.writableLength === 0;
   }
 
   /** Says that a stream is over for both sides and forgets it. */
@@ -119,6 +131,7 @@ export abstract class Session {
 
   protected forget(stream: SessionStream): void {
     this.streams.delete(stream.id);
+    if (this.streams.size === 0) this.#memory = null;
     if (this.#dataFor === stream) this.#dataFor = null;
     this.readable(stream);
   }

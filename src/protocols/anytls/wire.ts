@@ -53,11 +53,12 @@ function headerInto(out: Buffer, at: number, command: number, streamId: number, 
   out.writeUInt16BE(length, at + 5);
 }
 
-/** Payload as PSH frames, cut into equal parts where one frame cannot hold it; copied once. */
-export function encodeData(streamId: number, data: Buffer): Buffer {
+/** Payload as PSH frames, cut into equal parts where one frame cannot hold it; copied once, into `memory` where it is large enough. */
+export function encodeData(streamId: number, data: Buffer, memory: Buffer | null = null): Buffer {
   const count = Math.max(1, Math.ceil(data.length / MAX_DATA));
   const partBytes = Math.ceil(data.length / count);
-  const out = Buffer.allocUnsafe(data.length + count * HEADER_BYTES);
+  const size = data.length + count * HEADER_BYTES;
+  const out = memory !== null && memory.length >= size ? memory.subarray(0, size) : Buffer.allocUnsafe(size);
   let end = 0;
   for (let from = 0; from < data.length || from === 0; from += partBytes || 1) {
     const part = data.subarray(from, from + partBytes);
