@@ -17,8 +17,8 @@ export interface Rate {
 const BURST_MS = 40;
 const MIN_BURST_BYTES = 1500;
 const MAX_BURST_BYTES = 4 * 1024 * 1024;
-/** The gate in parts of the rate and of the burst: 1.12 × 100 ms + 35 ms = 147 ms of the rate. */
-const GATE_FACTOR = 1.12;
+/** The gate in parts of the rate and of the burst: 1.11 × 100 ms + 35 ms = 146 ms of the rate. */
+const GATE_FACTOR = 1.11;
 const GATE_BURST = 35 / BURST_MS;
 /** Timers are no finer; a debt below it stands and is paid with the next piece. */
 const SHORTEST_HOLD_MS = 1;
@@ -32,7 +32,7 @@ export function rateOf(bitsPerSecond: number): Rate {
 
 /**
  * A second bucket for what goes out: it keeps the fullest 100 ms below 1.5 times the rate, and lets what late timers have
- * kept back follow at an eighth above the rate.
+ * kept back follow at a tenth above the rate.
  */
 export function gateOf({ bytesPerMs, burstBytes }: Rate): Rate {
   const fasterBytesPerMs = bytesPerMs * GATE_FACTOR;

@@ -39,8 +39,8 @@ export type FlowOptions = Omit<CarryOptions, "signal"> & Partial<Pick<CarryOptio
  * Leave that lies about while a thread does not run would be used at once, together with what comes next: while it is so
  * far behind it is given no more.
  */
-const MOST_BEHIND_MS = 3;
-const BEHIND_HOLD_MS = 2;
+const MOST_BEHIND_MS = 2;
+const BEHIND_HOLD_MS = 1;
 
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;
