@@ -10,11 +10,13 @@ import type { TLSSocket } from "node:tls";
 import { connect as tlsConnect, createServer as createTlsServer } from "node:tls";
 import { createHash, randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
+import type { Carrier } from "#relay/carrier.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { vless } from "#protocols/vless/index.ts";
 import type { VisionStream } from "#protocols/vless/vision-stream.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { inbox, readAll } from "../support/client.ts";
+import { relayPaths } from "../support/carriers.ts";
 import { digestNext, exchange, pour } from "../support/exchange.ts";
 import { countThenAnswer, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
@@ -60,14 +62,14 @@ async function openTap(port: number, cut: number | null) {
   };
 }
 
-async function openVision(cut: number | null = null) {
+async function openVision(carrier: Carrier | null, cut: number | null = null) {
   await using undo = new AsyncDisposableStack();
   const options = {
     certificate: certificate.cert,
     "private-key": certificate.key,
     users: [{ username: "ann", uuid, flow }],
   };
-  const server = undo.use(await openServer(vless, options));
+  const server = undo.use(await openServer(vless, options, undefined, carrier));
   const tap = undo.use(await openTap(server.port, cut));
   const client = {
     server: "127.0.0.1",
@@ -157,195 +159,219 @@ async function overHttp1(inner: TLSSocket): Promise<Buffer> {
   return await readAll(answer as unknown as Duplex);
 }
 
-describe("vision", () => {
-  for (const cut of [null, 7, 900]) {
-    const how = cut === null ? "as it comes" : `cut into ${cut} bytes`;
-    test(
-      `inner TLS 1.3, the wire ${how}: both directions leave the outer TLS`,
-      { timeout: 60_000 },
-      async () => {
-        await using vision = await openVision(cut);
-        const stream = await converse(vision.outbound, "TLSv1.3", cut === 7 ? 100_000 : 4 << 20);
-        assert.deepEqual(stream.raw, { read: true, write: true });
-        // To an onlooker it is one TLS conversation from its first byte to its last.
-        recordsOf(vision.tap.down());
-        recordsOf(vision.tap.up());
-      },
-    );
-  }
+let carried = 0;
 
-  test("after the switch the wire holds the inner records, byte by byte", { timeout: 30_000 }, async () => {
-    await using vision = await openVision();
-    const inner: Buffer[] = [];
-    const written: Buffer[] = [];
-    const tapped: Pick<Dialer, "connect"> = {
-      async connect(...args) {
-        const stream = await vision.outbound.connect(...args);
-        const write = stream._write.bind(stream);
-        stream._write = (chunk: Buffer, ...rest) => {
-          written.push(Buffer.from(chunk));
-          write(chunk, ...rest);
-        };
-        const push = stream.push.bind(stream);
-        stream.push = (chunk: Buffer | null) => {
-          if (chunk !== null) inner.push(Buffer.from(chunk));
-          return push(chunk);
-        };
-        return stream;
-      },
-    };
-    await converse(tapped, "TLSv1.3", 1 << 20);
-    const plain = Buffer.concat(inner);
-    const tail = plain.subarray(plain.length - 600_000);
-    assert.ok(vision.tap.down().includes(tail), "the inner records are on the wire as they are");
-    const sent = Buffer.concat(written);
-    assert.ok(vision.tap.up().includes(sent.subarray(sent.length - 600_000)), "upwards, too");
-  });
+/** Counts what it takes. */
+function counting(carrier: Carrier): Carrier {
+  return {
+    afterBytes: carrier.afterBytes,
+    carry(...args) {
+      const taken = carrier.carry(...args);
+      if (taken !== null) carried++;
+      return taken;
+    },
+  };
+}
 
-  test("inner HTTP/1.1 and HTTP/2 over TLS 1.3", { timeout: 30_000 }, async () => {
-    await using vision = await openVision();
-    const body = randomBytes(300_000);
-    const web = createSecureServer({ cert: certificate.cert, key: certificate.key, allowHTTP1: true });
-    web.on("request", (request, answer) => {
-      request.resume();
-      request.on("end", () => answer.end(body));
+const ways = (await relayPaths())
+  .filter(({ name }) => name !== "engine") // which takes what is bare from its first byte
+  .map(({ name, carrier }) => ({ name, carrier: carrier === null ? null : counting(carrier) }));
+
+for (const { name, carrier } of ways)
+  describe(`vision, relayed by the ${name} way`, () => {
+    for (const cut of [null, 7, 900]) {
+      const how = cut === null ? "as it comes" : `cut into ${cut} bytes`;
+      test(
+        `inner TLS 1.3, the wire ${how}: both directions leave the outer TLS`,
+        { timeout: 60_000 },
+        async () => {
+          await using vision = await openVision(carrier, cut);
+          const stream = await converse(vision.outbound, "TLSv1.3", cut === 7 ? 100_000 : 4 << 20);
+          assert.deepEqual(stream.raw, { read: true, write: true });
+          // To an onlooker it is one TLS conversation from its first byte to its last.
+          recordsOf(vision.tap.down());
+          recordsOf(vision.tap.up());
+        },
+      );
+    }
+
+    test("after the switch the wire holds the inner records, byte by byte", { timeout: 30_000 }, async () => {
+      await using vision = await openVision(carrier);
+      const inner: Buffer[] = [];
+      const written: Buffer[] = [];
+      const tapped: Pick<Dialer, "connect"> = {
+        async connect(...args) {
+          const stream = await vision.outbound.connect(...args);
+          const write = stream._write.bind(stream);
+          stream._write = (chunk: Buffer, ...rest) => {
+            written.push(Buffer.from(chunk));
+            write(chunk, ...rest);
+          };
+          const push = stream.push.bind(stream);
+          stream.push = (chunk: Buffer | null) => {
+            if (chunk !== null) inner.push(Buffer.from(chunk));
+            return push(chunk);
+          };
+          return stream;
+        },
+      };
+      await converse(tapped, "TLSv1.3", 1 << 20);
+      const plain = Buffer.concat(inner);
+      const tail = plain.subarray(plain.length - 600_000);
+      assert.ok(vision.tap.down().includes(tail), "the inner records are on the wire as they are");
+      const sent = Buffer.concat(written);
+      assert.ok(vision.tap.up().includes(sent.subarray(sent.length - 600_000)), "upwards, too");
     });
-    web.listen(0, "127.0.0.1");
-    await once(web, "listening");
-    const { port } = web.address() as { port: number };
-    const signal = AbortSignal.timeout(20_000);
-    for (const protocol of ["http/1.1", "h2"]) {
-      const to = { host: "origin.test", ip: null, port };
-      const stream = (await vision.outbound.connect(to, { signal, metadata: null })) as VisionStream;
+
+    test("inner HTTP/1.1 and HTTP/2 over TLS 1.3", { timeout: 30_000 }, async () => {
+      await using vision = await openVision(carrier);
+      const body = randomBytes(300_000);
+      const web = createSecureServer({ cert: certificate.cert, key: certificate.key, allowHTTP1: true });
+      web.on("request", (request, answer) => {
+        request.resume();
+        request.on("end", () => answer.end(body));
+      });
+      web.listen(0, "127.0.0.1");
+      await once(web, "listening");
+      const { port } = web.address() as { port: number };
+      const signal = AbortSignal.timeout(20_000);
+      for (const protocol of ["http/1.1", "h2"]) {
+        const to = { host: "origin.test", ip: null, port };
+        const stream = (await vision.outbound.connect(to, { signal, metadata: null })) as VisionStream;
+        const inner = tlsConnect({
+          socket: stream,
+          servername: "server.test",
+          rejectUnauthorized: false,
+          ALPNProtocols: [protocol],
+        });
+        inner.on("error", () => {});
+        await once(inner, "secureConnect");
+        const got = protocol === "h2" ? await overHttp2(inner) : await overHttp1(inner);
+        assert.ok(got.equals(body), protocol);
+        assert.deepEqual(stream.raw, { read: true, write: true });
+        inner.destroy();
+        stream.destroy();
+      }
+      web.close();
+    });
+
+    test("inner TLS 1.2 and no TLS at all stay inside", { timeout: 60_000 }, async () => {
+      await using vision = await openVision(carrier);
+      const stream = await converse(vision.outbound, "TLSv1.2");
+      assert.deepEqual(stream.raw, { read: false, write: false });
+      const plain = (await exchange(vision.outbound, 4 << 20)) as VisionStream;
+      assert.deepEqual(plain.raw, { read: false, write: false });
+    });
+
+    test("half-close, empty streams, and a server that speaks first", { timeout: 30_000 }, async () => {
+      await using vision = await openVision(carrier);
+      await using origin = await openTcpOrigin(countThenAnswer);
+      const signal = AbortSignal.timeout(20_000);
+      for (const size of [0, 1, 100_000]) {
+        const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
+        stream.end(Buffer.alloc(size));
+        assert.equal(String(await readAll(stream)), `${size}`);
+        stream.destroy();
+      }
+      await using greeter = await openTcpOrigin((socket) => void socket.end("220 hello\r\n"));
+      const silent = await vision.outbound.connect(greeter.destination, { signal, metadata: null });
+      assert.equal(String(await readAll(silent)), "220 hello\r\n");
+      silent.destroy();
+    });
+
+    test("half-close after the switch, both ends", { timeout: 30_000 }, async () => {
+      await using vision = await openVision(carrier);
+      await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
+        let bytes = 0;
+        socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
+        socket.on("end", () => socket.end(`${bytes}`));
+      });
+      const signal = AbortSignal.timeout(20_000);
+      const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
       const inner = tlsConnect({
-        socket: stream,
+        socket: stream as Duplex,
         servername: "server.test",
         rejectUnauthorized: false,
-        ALPNProtocols: [protocol],
       });
+      inner.end(Buffer.alloc(300_000));
+      assert.equal(String(await readAll(inner)), "300000");
+      assert.deepEqual((stream as VisionStream).raw, { read: true, write: true });
+      stream.destroy();
+    });
+
+    test("a slow reader holds the sender back", { timeout: 30_000 }, async () => {
+      await using vision = await openVision(carrier);
+      let sent = 0;
+      await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
+        const block = Buffer.alloc(65_536);
+        const more = (): void => {
+          while (sent < 64 << 20) {
+            sent += block.length;
+            if (!socket.write(block)) return void socket.once("drain", more);
+          }
+        };
+        more();
+      });
+      const signal = AbortSignal.timeout(20_000);
+      const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
+      const inner = tlsConnect({ socket: stream, servername: "server.test", rejectUnauthorized: false });
       inner.on("error", () => {});
       await once(inner, "secureConnect");
-      const got = protocol === "h2" ? await overHttp2(inner) : await overHttp1(inner);
-      assert.ok(got.equals(body), protocol);
-      assert.deepEqual(stream.raw, { read: true, write: true });
-      inner.destroy();
+      inner.pause();
+      for (let last = -1; last !== sent;) {
+        last = sent;
+        await new Promise((resolve) => setTimeout(resolve, 300));
+      }
+      assert.ok(sent < 40 << 20, `${sent} bytes were taken from the origin`);
       stream.destroy();
-    }
-    web.close();
-  });
-
-  test("inner TLS 1.2 and no TLS at all stay inside", { timeout: 60_000 }, async () => {
-    await using vision = await openVision();
-    const stream = await converse(vision.outbound, "TLSv1.2");
-    assert.deepEqual(stream.raw, { read: false, write: false });
-    const plain = (await exchange(vision.outbound, 4 << 20)) as VisionStream;
-    assert.deepEqual(plain.raw, { read: false, write: false });
-  });
-
-  test("half-close, empty streams, and a server that speaks first", { timeout: 30_000 }, async () => {
-    await using vision = await openVision();
-    await using origin = await openTcpOrigin(countThenAnswer);
-    const signal = AbortSignal.timeout(20_000);
-    for (const size of [0, 1, 100_000]) {
-      const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
-      stream.end(Buffer.alloc(size));
-      assert.equal(String(await readAll(stream)), `${size}`);
-      stream.destroy();
-    }
-    await using greeter = await openTcpOrigin((socket) => void socket.end("220 hello\r\n"));
-    const silent = await vision.outbound.connect(greeter.destination, { signal, metadata: null });
-    assert.equal(String(await readAll(silent)), "220 hello\r\n");
-    silent.destroy();
-  });
-
-  test("half-close after the switch, both ends", { timeout: 30_000 }, async () => {
-    await using vision = await openVision();
-    await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
-      let bytes = 0;
-      socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
-      socket.on("end", () => socket.end(`${bytes}`));
     });
-    const signal = AbortSignal.timeout(20_000);
-    const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
-    const inner = tlsConnect({
-      socket: stream as Duplex,
-      servername: "server.test",
-      rejectUnauthorized: false,
+
+    test("datagrams (XUDP in padded blocks)", { timeout: 30_000 }, async () => {
+      await using vision = await openVision(carrier);
+      await using echo = await openUdpEcho();
+      const signal = AbortSignal.timeout(20_000);
+      const opened = await vision.outbound.associate(echo.destination, { signal, metadata: null });
+      const box = inbox(opened);
+      for (let size = 1; size < 8000; size += 500) {
+        opened.send({ payload: Buffer.alloc(size, 7), destination: echo.destination });
+        assert.equal((await box.next()).payload.length, size);
+      }
+      await opened[Symbol.asyncDispose]();
     });
-    inner.end(Buffer.alloc(300_000));
-    assert.equal(String(await readAll(inner)), "300000");
-    assert.deepEqual((stream as VisionStream).raw, { read: true, write: true });
-    stream.destroy();
-  });
 
-  test("a slow reader holds the sender back", { timeout: 30_000 }, async () => {
-    await using vision = await openVision();
-    let sent = 0;
-    await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
-      const block = Buffer.alloc(65_536);
-      const more = (): void => {
-        while (sent < 64 << 20) {
-          sent += block.length;
-          if (!socket.write(block)) return void socket.once("drain", more);
-        }
-      };
-      more();
+    test("flow policy: a request without the user's flow, and one with a flow the user lacks", async () => {
+      const tls = { certificate: certificate.cert, "private-key": certificate.key };
+      for (const [users, own] of [
+        [[{ uuid, flow }], ""],
+        [[{ uuid }], flow],
+      ] as const) {
+        await using server = await openServer(vless, { ...tls, users });
+        await using outbound = await openClient(
+          vless,
+          {
+            server: "127.0.0.1",
+            port: server.port,
+            uuid,
+            flow: own,
+            tls: true,
+            servername: "server.test",
+            fingerprint: certificate.fingerprint,
+          },
+          { dialer: directDialer },
+        );
+        const destination = { host: "origin.test", ip: null, port: 9 };
+        const signal = AbortSignal.timeout(10_000);
+        const stream = await outbound.connect(destination, { signal, metadata: null });
+        stream.on("error", () => {}).resume();
+        stream.write("x");
+        await Promise.race([once(stream, "end"), once(stream, "close")]);
+        stream.destroy();
+        assert.equal(server.sessions.length, 0);
+      }
     });
-    const signal = AbortSignal.timeout(20_000);
-    const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
-    const inner = tlsConnect({ socket: stream, servername: "server.test", rejectUnauthorized: false });
-    inner.on("error", () => {});
-    await once(inner, "secureConnect");
-    inner.pause();
-    for (let last = -1; last !== sent;) {
-      last = sent;
-      await new Promise((resolve) => setTimeout(resolve, 300));
-    }
-    assert.ok(sent < 40 << 20, `${sent} bytes were taken from the origin`);
-    stream.destroy();
-  });
 
-  test("datagrams (XUDP in padded blocks)", { timeout: 30_000 }, async () => {
-    await using vision = await openVision();
-    await using echo = await openUdpEcho();
-    const signal = AbortSignal.timeout(20_000);
-    const opened = await vision.outbound.associate(echo.destination, { signal, metadata: null });
-    const box = inbox(opened);
-    for (let size = 1; size < 8000; size += 500) {
-      opened.send({ payload: Buffer.alloc(size, 7), destination: echo.destination });
-      assert.equal((await box.next()).payload.length, size);
-    }
-    await opened[Symbol.asyncDispose]();
+    if (carrier !== null)
+      test("conversations that had left TLS both ways went to the relay threads", () => {
+        assert.ok(carried > 0);
+      });
   });
-
-  test("flow policy: a request without the user's flow, and one with a flow the user lacks", async () => {
-    const tls = { certificate: certificate.cert, "private-key": certificate.key };
-    for (const [users, own] of [
-      [[{ uuid, flow }], ""],
-      [[{ uuid }], flow],
-    ] as const) {
-      await using server = await openServer(vless, { ...tls, users });
-      await using outbound = await openClient(
-        vless,
-        {
-          server: "127.0.0.1",
-          port: server.port,
-          uuid,
-          flow: own,
-          tls: true,
-          servername: "server.test",
-          fingerprint: certificate.fingerprint,
-        },
-        { dialer: directDialer },
-      );
-      const destination = { host: "origin.test", ip: null, port: 9 };
-      const signal = AbortSignal.timeout(10_000);
-      const stream = await outbound.connect(destination, { signal, metadata: null });
-      stream.on("error", () => {}).resume();
-      stream.write("x");
-      await Promise.race([once(stream, "end"), once(stream, "close")]);
-      stream.destroy();
-      assert.equal(server.sessions.length, 0);
-    }
-  });
-});

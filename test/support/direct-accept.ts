@@ -14,6 +14,7 @@ import type {
   StreamSession,
 } from "#core/session.ts";
 import { socketIp } from "#net/ip.ts";
+import type { Carrier } from "#relay/carrier.ts";
 import { relay } from "#relay/pump.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { unlimited } from "./relayed.ts";
@@ -85,21 +86,21 @@ export interface Seen {
 export function directAccept(
   dialer: Dialer = directDialer,
   fail: (metadata: Metadata) => Error | undefined = () => undefined,
+  carrier: Carrier | null = null,
 ): Seen {
   const sessions: Metadata[] = [];
   const sweep = new Sweep();
   const accept: Accept = (session) => {
     sessions.push(session.metadata);
     if (session.network === "udp") void serveDatagrams(session, dialer);
-    else void serveStream(session, dialer, sweep, fail(session.metadata));
+    else void serveStream(session, { dialer, sweep, carrier }, fail(session.metadata));
   };
   return { accept, sessions };
 }
 
 async function serveStream(
   session: StreamSession,
-  dialer: Dialer,
-  sweep: Sweep,
+  { dialer, sweep, carrier }: { dialer: Dialer; sweep: Sweep; carrier: Carrier | null },
   failure: Error | undefined,
 ): Promise<void> {
   const { stream, metadata } = session;
@@ -115,7 +116,7 @@ async function serveStream(
       sweep,
       idleMs: Infinity,
       halfClosedIdleMs: Infinity,
-      carrier: null,
+      carrier,
     });
   } catch (error) {
     session.reply(error as Error);

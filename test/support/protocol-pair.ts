@@ -6,6 +6,7 @@ import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Metadata } from "#core/session.ts";
+import type { Carrier } from "#relay/carrier.ts";
 import { LOOPBACK_V4 } from "#net/ip.ts";
 import { directAccept, directDialer } from "./direct-accept.ts";
 import { openInboundEnv } from "./inbound-env.ts";
@@ -29,8 +30,9 @@ export async function openServer(
   protocol: Protocol,
   options: Options,
   fail?: (metadata: Metadata) => Error | undefined,
+  carrier: Carrier | null = null,
 ): Promise<Serving> {
-  const { accept, sessions } = directAccept(directDialer, fail);
+  const { accept, sessions } = directAccept(directDialer, fail, carrier);
   const plain = openInboundEnv({ accept });
   const udp = new AsyncDisposableStack();
   let tcpPort = 0;
