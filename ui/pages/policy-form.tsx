@@ -1,9 +1,8 @@
 import { useState } from "preact/hooks";
 import type { PolicyDocument, PolicyKind } from "#ui/api/governance-types.ts";
-import { Dialog } from "#ui/parts/dialog.tsx";
-import { Button, Input, Select, Switch } from "#ui/parts/small.tsx";
-import { textOf } from "#ui/state/context.ts";
-import { fieldsOf, policyOf, type PolicyFields } from "#ui/state/policy-fields.ts";
+import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
+import { Select, Switch } from "#ui/parts/small.tsx";
+import { fieldsOf, policyOf } from "#ui/state/policy-fields.ts";
 
 export const KINDS: readonly (readonly [PolicyKind, string])[] = [
   ["global", "All traffic"],
@@ -23,78 +22,49 @@ interface Props {
 
 export function PolicyForm({ kind: first, policy, onSave, onClose }: Props) {
   const [kind, setKind] = useState(first);
-  const [fields, setFields] = useState<PolicyFields>(() => fieldsOf(policy ?? {}));
-  const [error, setError] = useState("");
-  const [busy, setBusy] = useState(false);
-  const set = (change: Partial<PolicyFields>): void => setFields({ ...fields, ...change });
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setError("");
-    try {
-      await onSave(kind, policyOf(kind, fields));
-    } catch (fault) {
-      setError(textOf(fault));
-    }
-    setBusy(false);
-  };
-  const text = (key: keyof PolicyFields, label: string, placeholder = "", required = false) => (
-    <Input
-      label={label}
-      value={fields[key] as string}
-      placeholder={placeholder}
-      required={required}
-      onInput={(value) => set({ [key]: value })}
-    />
-  );
+  const { fields, set, text } = useFields(() => fieldsOf(policy ?? {}));
   return (
-    <Dialog title={policy === null ? "New policy" : "Edit policy"} onClose={onClose}>
-      <form class="fields" onSubmit={(event) => void submit(event)}>
-        {policy === null && (
-          <Select label="What it is about" value={kind} options={KINDS} onChange={setKind} />
-        )}
-        {text("name", "Name")}
-        {policy === null && text("id", "Id", "made up if empty")}
-        {kind === "device" && text("sources", "Addresses", "192.168.1.20, fd00::/64", true)}
-        {kind === "device" && text("mac", "MAC address")}
-        {kind === "rule" && text("type", "Rule type", "DOMAIN-SUFFIX", true)}
-        {kind === "rule" && text("payload", "Payload", "example.org")}
-        {kind === "target" && (
-          <Select
-            label="Kind"
-            value={fields.kind}
-            options={[
-              ["group", "Group"],
-              ["proxy", "Node"],
-            ]}
-            onChange={(value) => set({ kind: value })}
-          />
-        )}
-        {(kind === "rule" || kind === "target") && text("target", "Target", "Proxy", true)}
-        <div class="fields wide">
-          {text("download", "Download", "no limit, or 20 Mbit/s")}
-          {text("upload", "Upload", "no limit, or 5 Mbit/s")}
-          {text("total", "Quota", "none, or 100 GiB")}
-          {text("window", "Counted over", "30d")}
-          {text("totalDownload", "Download quota", "none")}
-          {text("totalUpload", "Upload quota", "none")}
-          {text("overageDownload", "Download beyond the quota", "no limit, or 256 kbit/s")}
-          {text("overageUpload", "Upload beyond the quota", "no limit")}
-        </div>
-        <Switch label="In force" on={fields.enabled} onChange={(enabled) => set({ enabled })} />
-        <Switch
-          label="Show the portal page beyond the quota"
-          on={fields.portal}
-          onChange={(portal) => set({ portal })}
+    <EditForm
+      title={policy === null ? "New policy" : "Edit policy"}
+      action="Save"
+      onSave={() => onSave(kind, policyOf(kind, fields))}
+      onClose={onClose}
+    >
+      {policy === null && <Select label="What it is about" value={kind} options={KINDS} onChange={setKind} />}
+      {text("name", "Name")}
+      {policy === null && text("id", "Id", "made up if empty")}
+      {kind === "device" && text("sources", "Addresses", "192.168.1.20, fd00::/64", true)}
+      {kind === "device" && text("mac", "MAC address")}
+      {kind === "rule" && text("type", "Rule type", "DOMAIN-SUFFIX", true)}
+      {kind === "rule" && text("payload", "Payload", "example.org")}
+      {kind === "target" && (
+        <Select
+          label="Kind"
+          value={fields.kind}
+          options={[
+            ["group", "Group"],
+            ["proxy", "Node"],
+          ]}
+          onChange={(value) => set({ kind: value })}
         />
-        <p class="error wide" role="alert">
-          {error}
-        </p>
-        <div class="actions wide">
-          <Button label="Cancel" onPress={onClose} />
-          <Button label="Save" kind="main" busy={busy} />
-        </div>
-      </form>
-    </Dialog>
+      )}
+      {(kind === "rule" || kind === "target") && text("target", "Target", "Proxy", true)}
+      <div class="fields wide">
+        {text("download", "Download", "no limit, or 20 Mbit/s")}
+        {text("upload", "Upload", "no limit, or 5 Mbit/s")}
+        {text("total", "Quota", "none, or 100 GiB")}
+        {text("window", "Counted over", "30d")}
+        {text("totalDownload", "Download quota", "none")}
+        {text("totalUpload", "Upload quota", "none")}
+        {text("overageDownload", "Download beyond the quota", "no limit, or 256 kbit/s")}
+        {text("overageUpload", "Upload beyond the quota", "no limit")}
+      </div>
+      <Switch label="In force" on={fields.enabled} onChange={(enabled) => set({ enabled })} />
+      <Switch
+        label="Show the portal page beyond the quota"
+        on={fields.portal}
+        onChange={(portal) => set({ portal })}
+      />
+    </EditForm>
   );
 }

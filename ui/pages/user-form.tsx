@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import { CYCLES, type ManagedInbound, type ManagedUser } from "#ui/api/admin-types.ts";
-import { Dialog } from "#ui/parts/dialog.tsx";
-import { Button, Input, Select, Switch } from "#ui/parts/small.tsx";
-import { textOf } from "#ui/state/context.ts";
+import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
+import { Input, Select, Switch } from "#ui/parts/small.tsx";
 import { fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
 
 const RESETS = [
@@ -25,80 +24,53 @@ interface Props {
 
 export function UserForm({ inbounds, user, onSave, onClose }: Props) {
   const [tag, setTag] = useState(user?.inbound ?? inbounds[0]?.tag ?? "");
-  const [fields, setFields] = useState<UserFields>(() => (user === null ? NEW_USER : fieldsOfUser(user)));
-  const [error, setError] = useState("");
-  const [busy, setBusy] = useState(false);
+  const { fields, set, text } = useFields(() => (user === null ? NEW_USER : fieldsOfUser(user)));
   const inbound = inbounds.find((view) => view.tag === tag);
-  const set = (change: Partial<UserFields>): void => setFields({ ...fields, ...change });
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setError("");
-    try {
-      await onSave(tag, fields);
-    } catch (fault) {
-      setError(textOf(fault));
-    }
-    setBusy(false);
-  };
-  const text = (key: keyof UserFields, label: string, placeholder = "", required = false) => (
-    <Input
-      label={label}
-      value={fields[key] as string}
-      placeholder={placeholder}
-      required={required}
-      onInput={(value) => set({ [key]: value })}
-    />
-  );
   const kind = inbound?.credential === "password" ? "Password" : "UUID";
   return (
-    <Dialog title={user === null ? "New user" : `Edit ${user.name}`} onClose={onClose}>
-      <form class="fields" onSubmit={(event) => void submit(event)}>
-        {user === null && (
-          <Select
-            label="Listener"
-            value={tag}
-            options={inbounds.map((view) => [view.tag, `${view.tag} (${view.type})`] as const)}
-            onChange={(next) => {
-              setTag(next);
-              set({ flow: "", credential: "" }); // another listener may have others, or none
-            }}
-          />
-        )}
-        {text("name", "Name", "", true)}
-        {text("credential", kind, user === null ? "made up if empty" : "stays if empty")}
-        {inbound?.flow === true && (
-          <Select label="Flow" value={fields.flow} options={FLOWS} onChange={(flow) => set({ flow })} />
-        )}
-        <div class="fields wide">
-          {text("quota", "Quota", "none, or 100 GiB")}
-          <Select
-            label="Quota begins anew"
-            value={fields.reset}
-            options={RESETS}
-            onChange={(reset) => set({ reset })}
-          />
-          {fields.reset === "window" && text("window", "Quota counted over", "30d", true)}
-          {text("download", "Download", "no limit, or 20 Mbit/s")}
-          {text("upload", "Upload", "no limit, or 5 Mbit/s")}
-          {text("connections", "Connections at once", "no limit")}
-          {text("ips", "Addresses at once", "no limit")}
-          <Input
-            label="Expires"
-            type="datetime-local"
-            value={fields.expires}
-            onInput={(expires) => set({ expires })}
-          />
-        </div>
-        <Switch label="Enabled" on={fields.enabled} onChange={(enabled) => set({ enabled })} />
-        <p class="error wide" role="alert">
-          {error}
-        </p>
-        <div class="actions wide">
-          <Button label="Cancel" onPress={onClose} />
-          <Button label={user === null ? "Create" : "Save"} kind="main" busy={busy} />
-        </div>
-      </form>
-    </Dialog>
+    <EditForm
+      title={user === null ? "New user" : `Edit ${user.name}`}
+      action={user === null ? "Create" : "Save"}
+      onSave={() => onSave(tag, fields)}
+      onClose={onClose}
+    >
+      {user === null && (
+        <Select
+          label="Listener"
+          value={tag}
+          options={inbounds.map((view) => [view.tag, `${view.tag} (${view.type})`] as const)}
+          onChange={(next) => {
+            setTag(next);
+            set({ flow: "", credential: "" }); // another listener may have others, or none
+          }}
+        />
+      )}
+      {text("name", "Name", "", true)}
+      {text("credential", kind, user === null ? "made up if empty" : "stays if empty")}
+      {inbound?.flow === true && (
+        <Select label="Flow" value={fields.flow} options={FLOWS} onChange={(flow) => set({ flow })} />
+      )}
+      <div class="fields wide">
+        {text("quota", "Quota", "none, or 100 GiB")}
+        <Select
+          label="Quota begins anew"
+          value={fields.reset}
+          options={RESETS}
+          onChange={(reset) => set({ reset })}
+        />
+        {fields.reset === "window" && text("window", "Quota counted over", "30d", true)}
+        {text("download", "Download", "no limit, or 20 Mbit/s")}
+        {text("upload", "Upload", "no limit, or 5 Mbit/s")}
+        {text("connections", "Connections at once", "no limit")}
+        {text("ips", "Addresses at once", "no limit")}
+        <Input
+          label="Expires"
+          type="datetime-local"
+          value={fields.expires}
+          onInput={(expires) => set({ expires })}
+        />
+      </div>
+      <Switch label="Enabled" on={fields.enabled} onChange={(enabled) => set({ enabled })} />
+    </EditForm>
   );
 }
