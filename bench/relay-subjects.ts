@@ -20,13 +20,19 @@ export interface Subject extends AsyncDisposable {
   readonly pid: number | null;
 }
 
-/** A TypeScript file of this folder as a child; its first message is the port. */
+/**
+ * A TypeScript file of this folder as a child; its first message is the port. `prefix` comes before the command, such as
+ * `ip netns exec name`.
+ */
 export async function forkPeer(
   file: string,
   args: readonly string[],
+  prefix: readonly string[] = [],
 ): Promise<{ child: ChildProcess; port: number }> {
   const path = fileURLToPath(new URL(file, import.meta.url));
-  const child = fork(path, args, { execArgv: ["--disable-warning=ExperimentalWarning"] });
+  const [execPath, ...before] = [...prefix, process.execPath];
+  const execArgv = [...before, "--disable-warning=ExperimentalWarning"];
+  const child = fork(path, args, { execPath: execPath as string, execArgv });
   const [port] = args[0] === "load" ? [0] : ((await once(child, "message")) as [number]);
   return { child, port };
 }

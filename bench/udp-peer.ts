@@ -1,7 +1,8 @@
 /**
- * The two ends of a datagram measurement, in processes of their own. `far` is what a proxy leads to, `near` its client by a
- * SOCKS5 association. Whoever receives tells the sender directly how many have come; the sender keeps so many under way at
- * most, or sends at a rate and takes what comes of it. With `runs` the ends use UDP_SEGMENT and UDP_GRO, too.
+ * The two ends of a datagram measurement, in processes of their own: `far HOST runs|plain` is what a proxy leads to, `load
+ * HOST runs|plain` its client, by a SOCKS5 association where there is one. Whoever receives answers every 64 datagrams how
+ * many have come, on the same way back; the sender keeps so many under way at most, or sends at a rate and takes what comes
+ * of it. With `runs` the ends use UDP_SEGMENT and UDP_GRO, too.
  */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -14,7 +15,7 @@ export interface UdpTask {
   readonly direction: "up" | "down";
   /** Null: straight to the far end. */
   readonly socksPort: number | null;
-  readonly farPort: number;
+  readonly far: Endpoint;
   readonly bytes: number;
   readonly ms: number;
   /** Null: as fast as it goes. */
@@ -28,114 +29,126 @@ export interface UdpResult {
   readonly rate: number;
 }
 
-const HOST = "127.0.0.1" as Ip;
+const LOOPBACK = "127.0.0.1" as Ip;
 const BURST = 64;
 const WINDOW = 256; // what the receive buffers of a system with defaults hold
 /** Without news for so long everything under way is taken for lost. */
 const LOST_MS = 20;
 /** Of each run, before anything is counted. */
 const WARM_UP_MS = 300;
-const ASKS_FOR_MORE = 1;
+/** The first byte of a datagram. */
+const KIND = { data: 0, request: 1, news: 2 } as const;
+// A request for a run down: KIND(1) MS(4) RATE(4, 0: as fast as it goes) BYTES(2). News: KIND(1) COUNT(8).
+const REQUEST_BYTES = 11;
+const NEWS_BYTES = 9;
 
-// Datagram: NEWS-PORT(2) KIND(1), in a request for a run down MS(4) RATE(4, 0: as fast as it goes) BYTES(2), then anything.
-const REQUEST_BYTES = 13;
-
-const [, , role = "", ends = "plain"] = process.argv;
+const [, , role = "", host = LOOPBACK, ends = "plain"] = process.argv;
 const sockets = new DatagramSockets(() => openBatchedDatagrams(ends === "runs"));
 
 async function bound(on: OnDatagram): Promise<DatagramSocket> {
   const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20, sendBufferSize: 1 << 20 });
   socket.on("error", () => {}); // of one datagram
-  socket.bind({ address: HOST, port: 0 });
+  socket.bind({ address: host, port: 0 });
   await once(socket, "listening");
   return sockets.take(socket, on);
 }
 
-/** Counts what arrives and tells of it. */
-function receiver(news: () => DatagramSocket): OnDatagram {
+type Send = (payload: Buffer) => void;
+
+/** Counts what arrives and tells the sender of it. */
+function receiver(): (answer: Send) => void {
   let [count, told] = [0, 0];
-  const message = Buffer.alloc(8);
-  let port = 0;
+  const news = Buffer.alloc(NEWS_BYTES, KIND.news);
+  let send: Send = () => {};
   const tell = (): void => {
     if (count === told) return;
     told = count;
-    message.writeDoubleLE(count);
-    news().send(null, message, HOST, port);
+    news.writeDoubleLE(count, 1);
+    send(news);
   };
   setInterval(tell, 50).unref();
-  return (payload) => {
+  return (answer) => {
     count++;
-    port = payload.readUInt16BE(0);
+    send = answer;
     if (count - told >= BURST) tell();
   };
 }
 
-/** Sends with `send` until the time is over. */
-async function run(
-  { bytes, ms, perSecond }: Pick<UdpTask, "bytes" | "ms" | "perSecond">,
-  send: (payload: Buffer) => void,
-): Promise<UdpResult> {
-  let [told, base, sent, underWay, heardAtMs] = [0, -1, 0, 0, performance.now()];
-  const news = await bound((message) => {
-    const count = message.readDoubleLE(0);
-    if (base < 0) base = told = count - BURST;
-    underWay = Math.max(0, underWay - (count - told));
-    told = count;
-    heardAtMs = performance.now();
-    if (perSecond === null) fill();
-  });
-  const payload = Buffer.alloc(bytes);
-  payload.writeUInt16BE(news.port, 0);
-  const burst = (count: number): void => {
-    for (let at = 0; at < count; at++) send(payload);
-    sent += count;
-    underWay += count;
-  };
-  const fill = (): void => {
-    while (underWay <= WINDOW - BURST) burst(BURST);
-  };
-  const startMs = performance.now();
-  const { promise, resolve } = Promise.withResolvers<UdpResult>();
-  let [countedFromMs, countedFrom] = [0, 0];
-  const timer = setInterval(() => {
-    const nowMs = performance.now();
-    if (perSecond !== null) burst(Math.floor(((nowMs - startMs) * perSecond) / 1_000) - sent);
-    else if (nowMs - heardAtMs > LOST_MS) {
-      underWay = 0;
-      heardAtMs = nowMs;
-      fill();
-    }
-    if (countedFromMs === 0 && nowMs - startMs > WARM_UP_MS) [countedFromMs, countedFrom] = [nowMs, told];
-    if (nowMs - startMs < WARM_UP_MS + ms) return;
-    clearInterval(timer);
-    const rate = ((told - countedFrom) / (nowMs - countedFromMs)) * 1_000;
-    setTimeout(() => resolve({ sent, received: told - Math.max(base, 0), rate }), 500);
-  }, 1);
-  if (perSecond === null) fill();
-  const result = await promise;
-  news.close();
-  return result;
+/** Sends until the time is over. */
+class Run {
+  readonly #task: Pick<UdpTask, "bytes" | "ms" | "perSecond">;
+  readonly #send: Send;
+  readonly #payload: Buffer;
+  #told = 0;
+  #sent = 0;
+  #underWay = 0;
+  #heardAtMs = performance.now();
+
+  constructor(task: Pick<UdpTask, "bytes" | "ms" | "perSecond">, send: Send) {
+    this.#task = task;
+    this.#send = send;
+    this.#payload = Buffer.alloc(task.bytes, KIND.data);
+  }
+
+  onNews(message: Buffer): void {
+    const count = message.readDoubleLE(1);
+    this.#underWay = Math.max(0, this.#underWay - (count - this.#told));
+    this.#told = count;
+    this.#heardAtMs = performance.now();
+    if (this.#task.perSecond === null) this.#fill();
+  }
+
+  async result(): Promise<UdpResult> {
+    const { ms, perSecond } = this.#task;
+    const startMs = performance.now();
+    let [fromMs, from] = [0, 0];
+    const { promise, resolve } = Promise.withResolvers<UdpResult>();
+    const timer = setInterval(() => {
+      const nowMs = performance.now();
+      if (perSecond !== null) this.#burst(Math.floor(((nowMs - startMs) * perSecond) / 1_000) - this.#sent);
+      else if (this.#sent === 0 || nowMs - this.#heardAtMs > LOST_MS) {
+        this.#underWay = 0;
+        this.#heardAtMs = nowMs;
+        this.#fill();
+      }
+      if (fromMs === 0 && nowMs - startMs > WARM_UP_MS) [fromMs, from] = [nowMs, this.#told];
+      if (nowMs - startMs < WARM_UP_MS + ms) return;
+      clearInterval(timer);
+      const rate = ((this.#told - from) / (nowMs - fromMs)) * 1_000;
+      setTimeout(() => resolve({ sent: this.#sent, received: this.#told, rate }), 500);
+    }, 1);
+    return promise;
+  }
+
+  #fill(): void {
+    while (this.#underWay <= WINDOW - BURST) this.#burst(BURST);
+  }
+
+  #burst(count: number): void {
+    for (let at = 0; at < count; at++) this.#send(this.#payload);
+    this.#sent += count;
+    this.#underWay += count;
+  }
 }
 
 async function far(): Promise<void> {
-  const count = receiver(() => out);
-  const onDatagram: OnDatagram = (payload, from) => {
-    if (payload[2] !== ASKS_FOR_MORE) return count(payload, from);
-    const task = {
-      ms: payload.readUInt32BE(3),
-      perSecond: payload.readUInt32BE(7) || null,
-      bytes: payload.readUInt16BE(11),
-    };
-    const { ip, port }: Endpoint = from;
-    void run(task, (bytes) => out.send(null, bytes, ip, port)).then((result) => process.send?.(result));
-  };
-  const out: DatagramSocket = await bound(onDatagram);
+  let run: Run | null = null;
+  let [count, client] = [receiver(), ""];
+  const out: DatagramSocket = await bound((message, { ip, port }) => {
+    if (client !== `${ip} ${port}`) [count, client] = [receiver(), `${ip} ${port}`]; // every run has its own socket
+    const answer = (bytes: Buffer): void => out.send(null, bytes, ip, port);
+    if (message[0] === KIND.data) return count(answer);
+    if (message[0] === KIND.news) return run?.onNews(message);
+    const perSecond = message.readUInt32BE(5) || null;
+    run = new Run({ ms: message.readUInt32BE(1), perSecond, bytes: message.readUInt16BE(9) }, answer);
+    void run.result().then((result) => process.send?.(result));
+  });
   process.send?.(out.port);
 }
 
 /** RFC 1928 §7: RSV(2)=0 FRAG(1)=0 ATYP(1)=1 DST.ADDR(4) DST.PORT(2). */
 async function associate(socksPort: number): Promise<{ port: number } & Disposable> {
-  const control = connect({ port: socksPort, host: HOST });
+  const control = connect({ port: socksPort, host: LOOPBACK });
   await once(control, "connect");
   control.on("error", () => {}); // the subject ends first
   control.write(Buffer.from([5, 1, 0]));
@@ -147,29 +160,35 @@ async function associate(socksPort: number): Promise<{ port: number } & Disposab
 
 const HEADER_BYTES = 10;
 
-async function near({ socksPort, farPort, direction, ...task }: UdpTask): Promise<UdpResult | null> {
+async function near({ socksPort, far: to, direction, ...task }: UdpTask): Promise<UdpResult | null> {
   using association = socksPort === null ? null : await associate(socksPort);
-  const head =
-    association === null ? null : Buffer.from([0, 0, 0, 1, 127, 0, 0, 1, farPort >> 8, farPort & 255]);
-  const port = association === null ? farPort : association.port;
-  const count = receiver(() => out);
-  const out: DatagramSocket = await bound((bytes, from) =>
-    count(head === null ? bytes : bytes.subarray(HEADER_BYTES), from),
-  );
+  const head = association === null ? null : headerOf(to);
+  const { ip, port } = association === null ? to : { ip: LOOPBACK, port: association.port };
+  const count = receiver();
+  const out: DatagramSocket = await bound((bytes) => {
+    const message = head === null ? bytes : bytes.subarray(HEADER_BYTES);
+    if (message[0] === KIND.news) run.onNews(message);
+    else count(send);
+  });
+  const send: Send = (payload) => out.send(head, payload, ip, port);
+  const run = new Run(task, send);
   if (direction === "up") {
-    const result = await run(task, (payload) => out.send(head, payload, HOST, port));
+    const result = await run.result();
     out.close();
     return result;
   }
-  const request = Buffer.alloc(REQUEST_BYTES);
-  request[2] = ASKS_FOR_MORE;
-  request.writeUInt32BE(task.ms, 3);
-  request.writeUInt32BE(task.perSecond ?? 0, 7);
-  request.writeUInt16BE(task.bytes, 11);
-  out.send(head, request, HOST, port);
+  const request = Buffer.alloc(REQUEST_BYTES, KIND.request);
+  request.writeUInt32BE(task.ms, 1);
+  request.writeUInt32BE(task.perSecond ?? 0, 5);
+  request.writeUInt16BE(task.bytes, 9);
+  send(request);
   await once(process, "message"); // the far end has told its result
   out.close();
   return null;
+}
+
+function headerOf({ ip, port }: Endpoint): Buffer {
+  return Buffer.from([0, 0, 0, 1, ...ip.split(".").map(Number), port >> 8, port & 255]);
 }
 
 if (role === "far") await far();
