@@ -3,8 +3,9 @@ import type { FrontAsk, FrontListening, FrontThreads } from "#net/front-threads.
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { HANDSHAKES } from "./front.ts";
 import { CLOSED, DRAINS, isGreeted, LISTENERS, listenerOf, OPEN } from "./front-table.ts";
-import { HeldSocket, takeSocket } from "./held-socket.ts";
+import { type HeldEnv, HeldSocket, takeSocket } from "./held-socket.ts";
 import type { RelayThread } from "./relay-thread.ts";
+import { Sockaddrs } from "./sockaddrs.ts";
 import { LISTEN, REQUESTED, UNLISTEN } from "./shared-table.ts";
 
 interface Listener {
@@ -18,10 +19,12 @@ interface Listener {
 export class Fronts implements FrontThreads {
   readonly #calls: AcceptCalls;
   readonly #threads: () => readonly RelayThread[];
+  readonly #held: HeldEnv;
   readonly #listeners: (Listener | null)[] = [];
 
   private constructor(calls: AcceptCalls, threads: () => readonly RelayThread[]) {
     this.#calls = calls;
+    this.#held = { calls, sockaddrs: new Sockaddrs() };
     this.#threads = threads;
   }
 
@@ -87,7 +90,7 @@ export class Fronts implements FrontThreads {
     const word = thread.front.tags[slot] as number;
     const ask = this.#listeners[listenerOf(word)]?.ask ?? null;
     if (ask !== null && kind === REQUESTED) {
-      const client = new HeldSocket(thread, slot, this.#calls);
+      const client = new HeldSocket(thread, slot, this.#held);
       thread.hold(slot, client);
       ask.on(client);
       return;

@@ -3,51 +3,54 @@ import type { HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { connectError, lateError } from "#net/dial.ts";
-import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { LATE } from "./arriving.ts";
 import type { CarriedFlow } from "./carried-flow.ts";
 import { placeOf } from "./front-table.ts";
+import type { Sockaddrs } from "./sockaddrs.ts";
 import type { Carried, RelayThread } from "./relay-thread.ts";
 import { DIAL, RESET, TAKE } from "./shared-table.ts";
 
-const NOWHERE: Endpoint = { ip: ipFromBytes(new Uint8Array(4)), port: 0 };
-const NO_BYTES = new Uint8Array(0);
+const NO_BYTES = Buffer.alloc(0);
+
+/** Of the main thread, for all of them. */
+export interface HeldEnv {
+  readonly calls: AcceptCalls;
+  readonly sockaddrs: Sockaddrs;
+}
 
 /** A client whose request a relay thread has read, as the main thread sees it. */
 export class HeldSocket implements HeldClient, Carried {
   readonly source: Endpoint;
   readonly local: Endpoint;
-  readonly request: Buffer;
+  request: Buffer;
   watch: HeldWatch | null = null;
   readonly thread: RelayThread;
   readonly slot: number;
-  readonly #calls: AcceptCalls;
+  readonly #env: HeldEnv;
   readonly #handshakeBytes: number;
   #way: PlainWay | null = null;
   #isOver = false;
 
-  constructor(thread: RelayThread, slot: number, calls: AcceptCalls) {
+  constructor(thread: RelayThread, slot: number, env: HeldEnv) {
     this.thread = thread;
     this.slot = slot;
-    this.#calls = calls;
+    this.#env = env;
     const { front } = thread;
     const place = placeOf(front.tags[slot] as number);
-    this.source = endpointOf(front.source(place));
-    this.local = endpointOf(front.local(place));
-    this.request = front.request(place);
+    this.source = env.sockaddrs.source(front.source(place));
+    this.local = env.sockaddrs.local(front.local(place));
     this.#handshakeBytes = front.sizes[place] as number;
+    this.request = this.#handshakeBytes === 0 ? NO_BYTES : front.request(place);
   }
 
   dial(way: PlainWay, words: Uint8Array, limited: boolean): void {
     if (this.#isOver) return;
     this.#way = way;
     const { front, table } = this.thread;
-    const { ip, port, probes, routingMark: mark, interfaceName, timeoutMs } = way;
-    const length = encodeSockaddr(address, { address: bytesOfIp(ip), port });
+    const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
     front.writeDial(placeOf(front.tags[this.slot] as number), {
-      address: address.subarray(0, length),
+      address: this.#env.sockaddrs.encode(way),
       mark,
       timeoutMs,
       idleSeconds: probes === null ? 0 : seconds(probes.idleMs),
@@ -61,6 +64,8 @@ export class HeldSocket implements HeldClient, Carried {
 
   /** From here on the thread's news are the flow's. */
   carriedBy(flow: CarriedFlow): void {
+    this.request = NO_BYTES; // thousands of them stay
+    this.#way = null;
     this.thread.passOn(this.slot, flow);
   }
 
@@ -71,7 +76,7 @@ export class HeldSocket implements HeldClient, Carried {
   take(): StreamSocket {
     if (this.#isOver) return new Socket().destroy();
     this.#isOver = true;
-    return takeSocket(this.thread, this.slot, this.#handshakeBytes, this.#calls);
+    return takeSocket(this.thread, this.slot, this.#handshakeBytes, this.#env.calls);
   }
 
   onAsked(): void {} // of bytes whose conversation has not begun for us; `carriedBy` looks
@@ -110,13 +115,6 @@ function closeOwn({ table }: RelayThread, slot: number, calls: AcceptCalls): voi
   table.descriptors[slot * 2] = -1;
 }
 
-const address = new Uint8Array(SOCKADDR_BYTES);
-
 function seconds(ms: number): number {
   return Math.max(1, Math.floor(ms / 1_000));
-}
-
-function endpointOf(sockaddr: Uint8Array): Endpoint {
-  const raw = decodeSockaddr(sockaddr);
-  return raw === null ? NOWHERE : { ip: ipFromBytes(raw.address), port: raw.port };
 }

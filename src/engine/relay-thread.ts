@@ -238,6 +238,7 @@ export class RelayThread implements AsyncDisposable {
     if (slot < FRONT) this.#free.push(slot);
     else {
       this.#accepted--;
+      this.#commands++;
       this.table.commandAtLeisure(slot, codes.RELEASE);
     }
     this.holdOn(-1);

@@ -25,7 +25,7 @@ class HeldService implements HeldWatch {
   readonly #entry: LiveEntry;
   readonly #over: () => void;
   readonly #client: HeldClient;
-  readonly #words: Uint8Array;
+  #words: Uint8Array | null;
   /** Null: nothing is left to be told to the client. */
   #session: StreamSession | null;
   #decision: Decision | null = null;
@@ -98,7 +98,7 @@ class HeldService implements HeldWatch {
     if (!way.isFirstOfMany) this.#env.flows.decided(this.#decision as Decision);
     this.#isFirstOfMany = way.isFirstOfMany;
     this.#entry.remoteAddress = this.#ip = way.ip;
-    this.#client.dial(way, this.#words, this.#limited);
+    if (this.#words !== null) this.#client.dial(way, this.#words, this.#limited);
   }
 
   dialled(): void {
@@ -106,7 +106,7 @@ class HeldService implements HeldWatch {
     const { carrier, flows, ledger, log } = this.#env;
     const entry = this.#entry;
     const { metadata } = entry;
-    this.#session = null;
+    this.#session = this.#words = null;
     reportDial(decision, null);
     entry.dialledAtMs = performance.now();
     flows.connected(decision, () => this.#ip);
