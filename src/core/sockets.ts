@@ -13,7 +13,7 @@ export type StreamSocket = Socket;
 /** A kernel UDP socket. */
 export type DatagramSocket = UdpSocket;
 
-/** What a transparent socket took off the wire; `destination` is where it was going. */
+/** What a transparent socket took off the wire, lent until the receiver returns; `destination` is where it was going. */
 export interface CapturedDatagram extends Datagram {
   readonly source: Endpoint;
   /** DSCP code point, 0–63. */
@@ -35,7 +35,7 @@ export interface TransparentSocket {
 }
 
 export interface ReplySocket {
-  /** Never waits; what the kernel does not take, or an address of the other family, is lost. */
+  /** Never waits and keeps nothing; what the kernel does not take, or an address of the other family, is lost. */
   send(payload: Uint8Array, to: Endpoint): void;
   close(): void;
 }

@@ -8,7 +8,7 @@ const MAX_QUEUED_BYTES = 512 * 1024;
 
 /** How a stream carries datagrams. One object serves one stream. */
 export interface DatagramFraming {
-  /** The wire form; may throw for a datagram that the format cannot hold: it is dropped. */
+  /** The wire form, in memory of its own; may throw for a datagram that the format cannot hold: it is dropped. */
   encode(item: Datagram): Buffer;
   /** Takes the next whole datagram; null: more bytes are needed. Throws `ProtocolError`. */
   take(arrived: ByteQueue): Datagram | null;
