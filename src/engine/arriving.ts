@@ -132,7 +132,8 @@ export class Arriving implements Conversation {
 
   askAgain(): void {
     if (this.#stage !== ASKS) return;
-    if (this.#front.calls.peek(this.#fd) < this.#request.size) this.end(true);
+    const { size } = this.#request;
+    if (size > 0 && this.#front.calls.peek(this.#fd) < size) this.end(true);
     else this.ask();
   }
 

@@ -123,6 +123,7 @@ export class Front {
 
   /** Nothing is accepted of it for a moment. */
   #rest(listener: number): false {
+    if (!this.#listening.has(listener)) return false; // it is drained for the last time
     this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
     this.#resting.add(listener);
     this.#resumesAtMs = performance.now() + PAUSE_MS;

@@ -3,7 +3,7 @@ import type { FrontAsk, FrontListening, FrontThreads } from "#net/front-threads.
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { HANDSHAKES } from "./front.ts";
 import { CLOSED, DRAINS, isGreeted, LISTENERS, listenerOf, OPEN } from "./front-table.ts";
-import { type HeldEnv, HeldSocket, takeSocket } from "./held-socket.ts";
+import { type HeldEnv, HeldSocket, takeSocket, wholeSeconds } from "./held-socket.ts";
 import type { RelayThread } from "./relay-thread.ts";
 import { Sockaddrs } from "./sockaddrs.ts";
 import { LISTEN, REQUESTED, UNLISTEN } from "./shared-table.ts";
@@ -80,8 +80,8 @@ export class Fronts implements FrontThreads {
   /** What is set of a listening socket its connections are born with. */
   #prepare(fd: number, { probes }: FrontAsk): void {
     this.#calls.noDelay(fd);
-    if (probes === null) return;
-    this.#calls.keepAlive(fd, Math.floor(probes.idleMs / 1_000), Math.floor(probes.intervalMs / 1_000));
+    if (probes === null) this.#calls.noKeepAlive(fd);
+    else this.#calls.keepAlive(fd, wholeSeconds(probes.idleMs), wholeSeconds(probes.intervalMs));
   }
 
   // For the threads.
@@ -92,7 +92,12 @@ export class Fronts implements FrontThreads {
     if (ask !== null && kind === REQUESTED) {
       const client = new HeldSocket(thread, slot, this.#held);
       thread.hold(slot, client);
-      ask.on(client);
+      try {
+        ask.on(client);
+      } catch (error) {
+        client.reset(); // it costs this client and nobody else
+        throw error;
+      }
       return;
     }
     thread.hold(slot, null);

@@ -53,8 +53,8 @@ export class HeldSocket implements HeldClient, Carried {
       address: this.#env.sockaddrs.encode(way),
       mark,
       timeoutMs,
-      idleSeconds: probes === null ? 0 : seconds(probes.idleMs),
-      intervalSeconds: probes === null ? 0 : seconds(probes.intervalMs),
+      idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
+      intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
       words,
     });
@@ -115,6 +115,7 @@ function closeOwn({ table }: RelayThread, slot: number, calls: AcceptCalls): voi
   table.descriptors[slot * 2] = -1;
 }
 
-function seconds(ms: number): number {
+/** As options of sockets have them. */
+export function wholeSeconds(ms: number): number {
   return Math.max(1, Math.floor(ms / 1_000));
 }

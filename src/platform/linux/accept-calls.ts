@@ -144,6 +144,10 @@ export class AcceptCalls {
     this.#set(fd, IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
   }
 
+  noKeepAlive(fd: number): void {
+    this.#set(fd, SOL_SOCKET, SO_KEEPALIVE, 0);
+  }
+
   mark(fd: number, mark: number): number {
     return this.#set(fd, SOL_SOCKET, SO_MARK, mark | 0);
   }
