@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { duplexPair, type Duplex } from "node:stream";
 import { after, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
+import { setImmediate as turn, setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import fc from "fast-check";
 import { z } from "zod";
@@ -37,16 +37,19 @@ assert.ok(options !== null);
 
 interface Listener {
   readonly port: number;
+  readonly accepted: Socket[];
   readonly failures: Error[];
   readonly streams: Duplex[];
 }
 
 /** Echoes what a client says. */
 async function listen(tls: TlsServer, bypassable = false): Promise<Listener> {
+  const accepted: Socket[] = [];
   const failures: Error[] = [];
   const streams: Duplex[] = [];
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     socket.on("error", () => {});
+    accepted.push(socket);
     tls.accept(socket, { bypassable }).then(
       ({ stream }) => {
         streams.push(stream);
@@ -58,7 +61,7 @@ async function listen(tls: TlsServer, bypassable = false): Promise<Listener> {
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   after(() => server.close());
-  return { port: (server.address() as AddressInfo).port, failures, streams };
+  return { port: (server.address() as AddressInfo).port, accepted, failures, streams };
 }
 
 const byNode = await listen(await openTlsServer(options, files, SILENT, null));
@@ -222,6 +225,23 @@ test("an early close, an end without close_notify and a reset end one stream eac
     await closed(stream);
     client.destroy();
   }
+});
+
+test("who says nothing is closed after thirty seconds", { skip }, async (context) => {
+  const { port, failures } = byLibrary as Listener;
+  const [before, accepted] = [failures.length, (byLibrary as Listener).accepted.length];
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const socket = connect({ port, host: "127.0.0.1" });
+  socket.on("error", () => {}).resume();
+  await once(socket, "connect");
+  socket.write(hello.subarray(0, 50));
+  while ((byLibrary as Listener).accepted.length === accepted) await turn();
+  context.mock.timers.tick(29_999);
+  await turn();
+  assert.equal(failures.length, before);
+  context.mock.timers.tick(1);
+  await closed(socket);
+  assert.match(String(failures.at(-1)), /no TLS handshake within 30 s/);
 });
 
 test("a client that wants to negotiate anew is refused", { skip }, async () => {

@@ -98,11 +98,16 @@ export async function openTlsServer(
   return {
     async accept(stream, { signal, bypassable = false } = {}) {
       const { node, ssl } = live.current();
-      const shaking =
+      const begin = (): Shaking =>
         native !== null && ssl !== null && canGoNative(stream)
           ? shakeNatively(stream, { native, context: ssl, exact: bypassable })
           : byNode(stream, node, bypassable);
-      return finishHandshake(shaking, options.clientAuthType, signal);
+      try {
+        return await finishHandshake(begin(), options.clientAuthType, signal);
+      } catch (error) {
+        stream.destroy();
+        throw error;
+      }
     },
     [Symbol.dispose]: () => live[Symbol.dispose](),
   };
@@ -139,7 +144,6 @@ function finishHandshake(
     };
     const fail = (failure: Error) => {
       stop();
-      stream.on("error", () => {}); // a second fault of a handshake that already failed
       stream.destroy();
       below.destroy();
       reject(failure);
@@ -156,6 +160,8 @@ function finishHandshake(
       resolve({ ...accepted, stream });
     };
     signal?.addEventListener("abort", onAbort, { once: true });
+    // Stays for good: a second fault, or one before the caller's own listener, must not end the process.
+    stream.on("error", () => {});
     stream.on("error", onError).on("close", onClose).on("end", onClose).on("secure", onSecure);
     if (signal?.aborted === true) onAbort();
   });
