@@ -17,8 +17,11 @@ export interface Meter extends Disposable {
    * held for so many ms more and asked for again. What is held when the meter is disposed of went nowhere.
    */
   pass(direction: Direction, bytes: number): number;
-  /** What passed last did not go out in that turn but at some time up to now. For whoever has a thread write it. */
-  passedLate?(direction: Direction): void;
+  /**
+   * What passed last did not go out in that turn but at some time up to now. For whoever has a thread write it;
+   * `wasBehind`: the thread has not written anything for a while, for nobody.
+   */
+  passedLate?(direction: Direction, wasBehind: boolean): void;
   /**
    * Corrects the count: of bytes that moved uncharged while the meter was free, or, negative, of those that were charged,
    * have passed and went nowhere. Holds nothing.

@@ -67,6 +67,8 @@ export class TokenBucket {
   /** The same once all have passed that were sent away from the gate and told when to come back. */
   #expectedUntilMs: number;
   #passedAtMs = -Infinity;
+  /** At the gate after the last piece. */
+  #savedMs = Infinity;
   /** In the bucket after the last piece, at the line and at the gate. */
   #leftBytes = 0;
   /** When it was last without debt: nobody has missed a share before that, least of all while the program stood still. */
@@ -130,10 +132,15 @@ export class TokenBucket {
     this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, bytes);
     this.#leftBytes = (nowMs - Math.max(this.#untilMs, this.#gateUntilMs)) * this.rate.bytesPerMs;
     this.#passedAtMs = nowMs;
+    this.#savedMs = nowMs - this.#gateUntilMs;
   }
 
-  /** The piece that passed last may have gone out only now: what the gate has run over by since then was not there. */
-  passedLate({ passedBytes }: Slot, nowMs: number): void {
+  /**
+   * The piece that passed last may have gone out only now: what the gate has run over by since then was not there. With
+   * `wasBehind` nothing that passed has gone out before: the gate has regained nothing since the last piece.
+   */
+  passedLate({ passedBytes }: Slot, nowMs: number, wasBehind: boolean): void {
+    if (wasBehind) this.#gateUntilMs = Math.max(this.#gateUntilMs, nowMs - this.#savedMs);
     const withoutMs = this.#gateUntilMs - passedBytes / this.#gate.bytesPerMs;
     this.#gateUntilMs = paidUntil(this.#gate, withoutMs, nowMs, passedBytes);
   }

@@ -18,6 +18,8 @@ interface Way {
   /** Charged for and held back: the meter itself takes it back where it comes to nothing. */
   heldBytes: number;
   timer: NodeJS.Timeout | undefined;
+  /** When it was last about to be given leave, the thread was behind. */
+  wasBehind: boolean;
 }
 
 const way = (direction: Direction, at: number): Way => ({
@@ -27,6 +29,7 @@ const way = (direction: Direction, at: number): Way => ({
   chargedBytes: 0,
   heldBytes: 0,
   timer: undefined,
+  wasBehind: false,
 });
 
 /** What a busy socket holds: each piece costs a round trip to the main thread. The meter's own pieces shrink before a quota. */
@@ -119,7 +122,7 @@ export class CarriedFlow implements Carried, Idle {
   onAsked(direction: Direction): void {
     const one = direction === "upload" ? this.#up : this.#down;
     if (!this.#limited || this.#ended || one.heldBytes > 0) return;
-    if (this.#thread.behindMs > MOST_BEHIND_MS) {
+    if (this.#isBehind(one)) {
       one.timer = setTimeout(() => this.onAsked(direction), BEHIND_HOLD_MS);
       return;
     }
@@ -132,11 +135,19 @@ export class CarriedFlow implements Carried, Idle {
       MOST_PIECE_BYTES,
     );
     one.chargedBytes += piece;
-    meter.passedLate?.(one.direction);
+    meter.passedLate?.(one.direction, false);
     const holdMs = meter.charge(one.direction, piece) || meter.pass(one.direction, piece);
     if (holdMs <= 0) return this.#grant(one, piece);
     one.heldBytes = piece;
     this.#wait(one, holdMs);
+  }
+
+  /** Leave that has lain about counts from when it is used. */
+  #isBehind(one: Way): boolean {
+    const isBehind = this.#thread.behindMs > MOST_BEHIND_MS;
+    if (one.wasBehind && !isBehind) this.#meter.passedLate?.(one.direction, true);
+    one.wasBehind = isBehind;
+    return isBehind;
   }
 
   #wait(one: Way, holdMs: number): void {
@@ -145,7 +156,7 @@ export class CarriedFlow implements Carried, Idle {
 
   #release(one: Way): void {
     const { heldBytes } = one;
-    if (this.#thread.behindMs > MOST_BEHIND_MS) return this.#wait(one, BEHIND_HOLD_MS);
+    if (this.#isBehind(one)) return this.#wait(one, BEHIND_HOLD_MS);
     const holdMs = this.#meter.pass(one.direction, heldBytes);
     if (holdMs > 0) return this.#wait(one, holdMs);
     one.heldBytes = 0;

@@ -115,10 +115,10 @@ export class GovernedMeter implements Meter {
     return 0;
   }
 
-  passedLate(direction: Direction): void {
+  passedLate(direction: Direction, wasBehind: boolean): void {
     const nowMs = this.#ledger.clock.monotonicMs();
     for (const slot of direction === "upload" ? this.#upload : this.#download)
-      slot.bucket.passedLate(slot, nowMs);
+      slot.bucket.passedLate(slot, nowMs, wasBehind);
   }
 
   correct(direction: Direction, bytes: number): void {

@@ -124,10 +124,10 @@ class UserMeter implements Meter {
     return holdMs;
   }
 
-  passedLate(direction: Direction): void {
+  passedLate(direction: Direction, wasBehind: boolean): void {
     const { slot } = this.#lanes[direction];
-    slot?.bucket.passedLate(slot, this.#env.monotonicMs());
-    this.#inner.passedLate?.(direction);
+    slot?.bucket.passedLate(slot, this.#env.monotonicMs(), wasBehind);
+    this.#inner.passedLate?.(direction, wasBehind);
   }
 
   correct(direction: Direction, bytes: number): void {

@@ -89,7 +89,7 @@ class Runner {
   }
 
   written(nowMs: number): void {
-    for (const slot of this.flow.slots) slot.bucket.passedLate(slot, nowMs);
+    for (const slot of this.flow.slots) slot.bucket.passedLate(slot, nowMs, false);
   }
 
   go(nowMs: number): void {
