@@ -18,6 +18,8 @@ const TURN_MS = 20;
 const LONE_PART = 1 / 5;
 /** The largest piece of a flow that has been kept waiting, in parts of the burst. */
 const MOST_PART = 1 / 3;
+/** The largest burst of a rate is over sooner where the rate is far above what flows use: they share no small pieces. */
+const WIDE_MS = 10;
 /** Pieces of flows in company: no read is much smaller, so a turn costs everybody the same. */
 const SHARED_PIECE_BYTES = 16 * 1024;
 /** Who took something within this time, or the time before, counts as a flow. */
@@ -94,7 +96,10 @@ export class TokenBucket {
     const { bytesPerMs, burstBytes } = this.rate;
     const shared =
       flows === 1 ? burstBytes * LONE_PART : Math.min(SHARED_PIECE_BYTES, (bytesPerMs * TURN_MS) / flows);
-    const saved = Math.min(burstBytes * MOST_PART, this.#leftBytes / flows);
+    const saved =
+      this.rate.burstMs < WIDE_MS
+        ? Math.min(burstBytes / 2, this.#leftBytes)
+        : Math.min(burstBytes * MOST_PART, this.#leftBytes / flows);
     return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, saved));
   }
 
