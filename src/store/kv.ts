@@ -299,7 +299,7 @@ function looksLikeJson(path: string): boolean {
   try {
     const bytes = Buffer.alloc(MAGIC.length);
     const read = readSync(descriptor, bytes);
-    return read > 0 && bytes[0] === 0x7b && !bytes.subarray(1).equals(MAGIC.subarray(1));
+    return /^\{[\t\n\r -~]*$/.test(bytes.toString("latin1", 0, read)); // noise may begin with a brace, too
   } finally {
     closeSync(descriptor);
   }
