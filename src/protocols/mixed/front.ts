@@ -88,7 +88,9 @@ export async function openFront(
 
 async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServer | null> {
   const read = readTlsServer(options, `listener ${env.name}`);
-  return read === null ? null : openTlsServer(read, env.files, env.log, env.portable === true ? null : nativeTls());
+  return read === null
+    ? null
+    : openTlsServer(read, env.files, env.log, env.portable === true ? null : nativeTls());
 }
 
 /** Takes TLS off and serves; a failure ends the connection and is thrown on to be logged. */
