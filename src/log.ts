@@ -15,9 +15,7 @@ export interface LineSink {
 /** What waits for a slow reader of stdout, in bytes; beyond it whole lines are dropped and counted, nobody waits. */
 const QUEUE_BYTES = 4 * 1024 * 1024;
 
-/** Lines go out together: one call for each would cost more than all else that is done for a short connection. */
-const GATHER_MS = 10;
-/** As much goes out at once. */
+/** As much goes out before the turn ends. */
 const GATHER_CHARACTERS = 16 * 1024;
 
 /** What the last lines get where the reader of stdout has stopped reading; then they are lost. */
@@ -49,11 +47,12 @@ export function openDescriptorSink(fd: number): LineSink {
       }),
     );
   });
+  // Lines of a turn go out together: one call for each would cost more than all else that is done for a short connection.
   let gathered = "";
-  let timer: NodeJS.Timeout | undefined;
+  let turnsEnd: NodeJS.Immediate | undefined;
   const hand = (): void => {
-    clearTimeout(timer);
-    timer = undefined;
+    clearImmediate(turnsEnd);
+    turnsEnd = undefined;
     const text = gathered;
     gathered = "";
     if (text !== "") out.write(text);
@@ -62,7 +61,7 @@ export function openDescriptorSink(fd: number): LineSink {
     write(line) {
       gathered += line;
       if (gathered.length >= GATHER_CHARACTERS) hand();
-      else timer ??= setTimeout(hand, GATHER_MS);
+      else turnsEnd ??= setImmediate(hand);
     },
     flush() {
       hand();

@@ -48,10 +48,10 @@ async function openBoth(): Promise<Both> {
   const threads = opened.use(await startCore(config("auto", origin.port, one)));
   const loop = opened.use(await startCore(config("portable", origin.port, other)));
   assert.match(threads.output(), /relay: plain TCP by \d+ threads/);
-  const ask = async (core: Core, { listener, says }: Exchange, cutAt: number | null): Promise<string> => {
-    const port = await core.port(listener);
+  const ask = async (core: Core, exchange: Exchange, cutAt: number | null): Promise<string> => {
+    const port = await core.port(exchange.listener);
     const own = String.fromCharCode(port >> 8, port & 255);
-    return (await transcript(port, says, cutAt)).replace(own, "##");
+    return (await transcript(port, exchange, cutAt)).replace(own, "##");
   };
   const owned = opened.move();
   return {
@@ -94,7 +94,9 @@ test("clients that are wrong, refused, or somebody else's to serve hear the same
 
 /** Says something and hears it again; throws where the connection is reset or refused. */
 async function speak(port: number, to: number): Promise<void> {
-  const heard = await transcript(port, Buffer.from(`CONNECT 127.0.0.1:${to} HTTP/1.1\r\n\r\nhello`));
+  const heard = await transcript(port, {
+    says: Buffer.from(`CONNECT 127.0.0.1:${to} HTTP/1.1\r\n\r\nhello`),
+  });
   assert.match(heard, /^HTTP\/1.1 200 Connection established\r\n\r\nhello\|$/);
 }
 
@@ -144,12 +146,18 @@ test("without descriptors it waits, and goes on when there are some", { skip }, 
   const sockets: Socket[] = [];
   for (let count = 0; count < 120; count++) {
     const socket = connect(port, "127.0.0.1").on("error", () => {});
-    await Promise.race([once(socket, "connect"), once(socket, "close")]);
+    await new Promise((resolve) => socket.once("connect", resolve).once("close", resolve));
     sockets.push(socket);
   }
   await delay(300); // some are connected and nobody accepts them
   for (const socket of sockets) socket.destroy();
-  assert.equal(await transcript(port, Buffer.from("again")), "again|");
+  // Whoever comes while the descriptors of the others are still being closed may find none.
+  let heard = "";
+  for (let tries = 0; tries < 50 && heard !== "again|"; tries++) {
+    heard = await transcript(port, { says: Buffer.from("again") });
+    if (heard !== "again|") await delay(100);
+  }
+  assert.equal(heard, "again|");
   assert.equal(await core.stop(), 0);
 });
 

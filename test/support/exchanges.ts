@@ -1,5 +1,4 @@
 /** What clients say to plain listeners: every protocol, good and bad. What comes back must not depend on who accepts. */
-import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -7,6 +6,8 @@ export interface Exchange {
   readonly name: string;
   readonly listener: "mixed" | "socks" | "http" | "tunnel";
   readonly says: Buffer;
+  /** The client ends behind the server: an end behind a plain request takes it back. */
+  readonly waits?: true;
 }
 
 const port = (number: number): number[] => [number >> 8, number & 255];
@@ -86,28 +87,39 @@ export function otherRequests(to: number): readonly Exchange[] {
       "a longer head": text(`CONNECT 127.0.0.1:${to} HTTP/1.1\r\nA: ${"b".repeat(9_000)}\r\n\r\nlonger`),
       "SOCKS4 with a long user": bytes([4, 1], port(to), [127, 0, 0, 1], "u".repeat(300), 0),
       "SOCKS4 BIND": bytes([4, 2], port(to), [127, 0, 0, 1], 0),
-      GET: text(`GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: 127.0.0.1:1\r\nConnection: close\r\n\r\n`),
       "no protocol at all": bytes([22, 3, 1, 0, 5, 1, 0, 0, 1, 3]),
     }),
+    {
+      name: "mixed: GET",
+      listener: "mixed",
+      says: text(`GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: 127.0.0.1:1\r\nConnection: close\r\n\r\n`),
+      waits: true,
+    },
     ...on("socks", { HTTP: connectTo("127.0.0.1"), "version 6": bytes([6, 1, 0]) }),
     ...on("http", { SOCKS5: socks5([5, 1, 0, 1, 127, 0, 0, 1], port(to)) }),
   ];
 }
 
 /** All that comes back, and how it ends; the client ends behind its last word. `cutAt`: after so many bytes it pauses. */
-export async function transcript(to: number, says: Buffer, cutAt: number | null = null): Promise<string> {
+export async function transcript(
+  to: number,
+  { says, waits }: Pick<Exchange, "says" | "waits">,
+  cutAt: number | null = null,
+): Promise<string> {
   const socket = connect({ port: to, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
   const heard: Buffer[] = [];
   let fault = "";
   socket.on("data", (chunk: Buffer) => heard.push(chunk));
   socket.on("error", (error: NodeJS.ErrnoException) => (fault = error.code ?? error.message));
   socket.once("end", () => socket.end());
-  await Promise.race([once(socket, "connect"), once(socket, "close")]);
+  const closed = new Promise((resolve) => socket.once("close", resolve)); // `once` would reject for a fault
+  await Promise.race([new Promise((resolve) => socket.once("connect", resolve)), closed]);
   if (cutAt !== null) {
     socket.write(says.subarray(0, cutAt));
     await delay(5); // what is sent now comes alone on most machines; the outcome must not depend on it
   }
-  socket.end(says.subarray(cutAt ?? 0));
-  if (!socket.closed) await once(socket, "close");
+  socket.write(says.subarray(cutAt ?? 0));
+  if (waits !== true) socket.end();
+  await closed;
   return `${Buffer.concat(heard).toString("latin1")}|${fault}`;
 }
