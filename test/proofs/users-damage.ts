@@ -44,12 +44,12 @@ const DAMAGES: Readonly<Record<string, (bytes: Buffer, random: Random) => Buffer
   },
   "page of zeros"(bytes, random) {
     const from = random(Math.ceil(bytes.length / PAGE_BYTES)) * PAGE_BYTES;
-    return bytes.fill(0, from, from + PAGE_BYTES);
+    return bytes.fill(0, from, Math.min(bytes.length, from + PAGE_BYTES));
   },
   "page moved"(bytes, random) {
     const pages = Math.floor(bytes.length / PAGE_BYTES);
-    if (pages > 1) bytes.copyWithin(random(pages) * PAGE_BYTES, random(pages) * PAGE_BYTES, PAGE_BYTES);
-    return bytes;
+    const from = random(Math.max(1, pages)) * PAGE_BYTES;
+    return bytes.copyWithin(random(Math.max(1, pages)) * PAGE_BYTES, from, from + PAGE_BYTES);
   },
 };
 
