@@ -38,7 +38,7 @@ for (const script of ["weir.init", "weir.sh"])
 
 /** What an action of the init script asks procd and the program for, with `options` in /etc/config/weir. */
 function asked(action: string, options: Readonly<Record<string, string>>): readonly string[] {
-  const stubs = `
+  const surroundings = `
 config_load() { :; }
 config_get() { eval "$1=\\"\\$OPTION_$3\\""; [ -n "$(eval echo \\$$1)" ] || eval "$1=\\"$4\\""; }
 config_get_bool() { config_get "$@"; }
@@ -50,7 +50,7 @@ done
 PROGRAM() { echo "weir $*"; }
 `;
   const script = readFileSync(join(deploy, "openwrt", "files", "weir.init"), "utf8");
-  const text = `${stubs}\n${script.replace("PROG=/usr/bin/weir", "PROG=PROGRAM")}\n${action}\n`;
+  const text = `${surroundings}\n${script.replace("PROG=/usr/bin/weir", "PROG=PROGRAM")}\n${action}\n`;
   const env = Object.fromEntries(Object.entries(options).map(([name, value]) => [`OPTION_${name}`, value]));
   const shown = execFileSync("busybox", ["ash", "-c", text], {
     encoding: "utf8",

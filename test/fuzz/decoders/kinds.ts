@@ -93,7 +93,7 @@ export const once = (name: string, seeds: readonly Buffer[], decode: (bytes: Buf
 });
 
 /** A connection whose input is put in by hand. What is written to it counts, and goes nowhere. */
-class Stub extends Duplex {
+class HandFed extends Duplex {
   written = 0;
   override _read(): void {}
   override _write(bytes: Buffer, _encoding: string, done: () => void): void {
@@ -109,7 +109,7 @@ export const session = (name: string, seeds: readonly Buffer[], start: (wire: Du
   name,
   seeds,
   run(pieces) {
-    const wire = new Stub();
+    const wire = new HandFed();
     wire.on("error", () => {});
     start(wire);
     for (const piece of pieces) if (!wire.destroyed) wire.emit("data", piece);
