@@ -91,7 +91,7 @@ export class Arriving implements Conversation {
 
   #read(): void {
     const { calls } = this.#front;
-    const size = calls.peek(this.#fd);
+    const size = calls.look(this.#fd);
     if (size === EAGAIN || size === EINTR) return;
     if (size <= 0) return this.end(size < 0);
     const step = readPlain(this.#handshake, calls.bytes.subarray(0, size));
@@ -133,7 +133,7 @@ export class Arriving implements Conversation {
   askAgain(): void {
     if (this.#stage !== ASKS) return;
     const { size } = this.#request;
-    if (size > 0 && this.#front.calls.peek(this.#fd) < size) this.end(true);
+    if (size > 0 && this.#front.calls.look(this.#fd) < size) this.end(true);
     else this.ask();
   }
 

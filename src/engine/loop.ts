@@ -1,6 +1,5 @@
 /** The life of a relay thread: one blocking epoll loop. */
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { Arriving } from "./arriving.ts";
 import { CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Side, Way } from "./conversation.ts";
@@ -19,8 +18,7 @@ const LONGEST_SLEEP_MS = 3_000;
 const SIGNAL = 0xffff_ffff;
 
 export interface LoopOptions {
-  readonly calls: RelayCalls;
-  readonly accepts: AcceptCalls;
+  readonly calls: AcceptCalls;
   readonly table: SharedTable;
   readonly front: FrontTable;
   /** Pipes that this thread may hold. */
@@ -31,8 +29,7 @@ export interface LoopOptions {
 }
 
 export class Loop {
-  readonly #calls: RelayCalls;
-  readonly #accepts: AcceptCalls;
+  readonly #calls: AcceptCalls;
   readonly #table: SharedTable;
   readonly #ports: Ports;
   readonly #tell: () => void;
@@ -43,12 +40,10 @@ export class Loop {
   /** Slots of conversations with more to do than one turn allows. */
   #queue: number[] = [];
   #isNews = false;
-
   #sleepMs = LONGEST_SLEEP_MS;
 
-  constructor({ calls, accepts, table, front, pipes, ports, tell }: LoopOptions) {
+  constructor({ calls, table, front, pipes, ports, tell }: LoopOptions) {
     this.#calls = calls;
-    this.#accepts = accepts;
     this.#table = table;
     this.#ports = ports;
     this.#tell = tell;
@@ -60,7 +55,7 @@ export class Loop {
     this.#epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
       throw new Error("a relay thread cannot watch its signal");
-    this.#front = new Front(accepts, table, front, {
+    this.#front = new Front(calls, table, front, {
       epoll: this.#epoll,
       watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
       put: (slot, conversation) => this.#conversations.set(slot, conversation),
@@ -208,7 +203,7 @@ export class Loop {
     const { descriptors, kinds } = this.#table;
     const fd = descriptors[place] as number;
     if (fd < 0) return;
-    if (kinds[place] === SPARED) return this.#accepts.unwatch(this.#epoll, fd);
+    if (kinds[place] === SPARED) return this.#calls.unwatch(this.#epoll, fd);
     descriptors[place] = -1; // first: should this thread die, nobody closes a number that may be another's by then
     if (isFault) this.#calls.reset(fd);
     else this.#calls.close(fd);

@@ -1,22 +1,22 @@
-import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import type { Io } from "./conversation.ts";
 import type { Port } from "./port.ts";
+import { Readiness } from "./readiness.ts";
 
 /** A kernel socket whose bytes are the conversation's. */
-export class PlainPort implements Port {
-  readable = false;
-  writable = true;
-  /** From then on a short read does not mean that it is empty. */
-  hungUp = false;
+export class PlainPort extends Readiness implements Port {
+  override readable = false;
   readonly pending = false;
   readonly bareSocket: number;
 
   constructor(fd: number) {
+    super();
     this.bareSocket = fd;
   }
 
   read({ calls }: Io, size: number): number {
     const bytes = calls.receive(this.bareSocket, size);
+    // Behind an end or a fault a short read does not mean that the socket is empty.
     if (bytes < size && !this.hungUp) this.readable = false;
     return bytes;
   }
@@ -43,12 +43,6 @@ export class PlainPort implements Port {
 
   endWriting({ calls }: Io): number {
     return calls.endWriting(this.bareSocket);
-  }
-
-  notice(events: number): void {
-    if ((events & (READABLE | PEER_ENDED | HANGUP | FAULT)) !== 0) this.readable = true;
-    if ((events & (PEER_ENDED | HANGUP | FAULT)) !== 0) this.hungUp = true;
-    if ((events & (WRITABLE | HANGUP | FAULT)) !== 0) this.writable = true;
   }
 
   drop(): void {}

@@ -1,6 +1,6 @@
-import { FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { Io } from "./conversation.ts";
 import type { Port } from "./port.ts";
+import { Readiness } from "./readiness.ts";
 import type { SealedMemory } from "./sealed-memory.ts";
 import { BROKEN, SealedReader } from "./sealed-reader.ts";
 import { SealedWriter } from "./sealed-writer.ts";
@@ -18,11 +18,7 @@ export interface SealedStart {
 }
 
 /** A socket with the sealed chunks of Shadowsocks; all that opens the conversation is through. */
-export class SealedPort implements Port {
-  /** What was read from the socket before may hold something. */
-  readable = true;
-  writable = true;
-  hungUp = false;
+export class SealedPort extends Readiness implements Port {
   readonly bareSocket = -1;
   readonly #memory: SealedMemory;
   readonly #fd: number;
@@ -33,6 +29,7 @@ export class SealedPort implements Port {
 
   /** The contexts are its own from here on. */
   constructor(memory: SealedMemory, fd: number, { word, letter, spare }: SealedStart) {
+    super();
     const opening = BigInt(word(0));
     const sealing = BigInt(word(1));
     const chunkBytes = word(4);
@@ -80,13 +77,9 @@ export class SealedPort implements Port {
     return calls.endWriting(this.#fd);
   }
 
-  notice(events: number): void {
-    if ((events & (READABLE | PEER_ENDED | HANGUP | FAULT)) !== 0) {
-      this.readable = true;
-      this.#reader.wake();
-    }
-    if ((events & (PEER_ENDED | HANGUP | FAULT)) !== 0) this.hungUp = true;
-    if ((events & (WRITABLE | HANGUP | FAULT)) !== 0) this.writable = true;
+  override notice(events: number): void {
+    super.notice(events);
+    if (this.readable) this.#reader.wake();
   }
 
   /** The library wipes the keys. */

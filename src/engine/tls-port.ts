@@ -1,17 +1,14 @@
-import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
 import type { Io } from "./conversation.ts";
 import type { Port } from "./port.ts";
+import { Readiness } from "./readiness.ts";
 
 /** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
 const MOST_WIRE_BYTES = 320 * 1024;
 
 /** A socket that speaks TLS; its handshake is done. */
-export class TlsPort implements Port {
-  /** The library may have read more already than it was asked for. */
-  readable = true;
-  writable = true;
-  hungUp = false;
+export class TlsPort extends Readiness implements Port {
   readonly bareSocket = -1;
   readonly #ssl: Ssl;
   readonly #address: bigint;
@@ -24,6 +21,7 @@ export class TlsPort implements Port {
 
   /** The object is the port's own from here on, and `batched`. */
   constructor(ssl: Ssl, address: bigint, fd: number) {
+    super();
     this.#ssl = ssl;
     this.#address = address;
     this.#fd = fd;
@@ -92,12 +90,6 @@ export class TlsPort implements Port {
     const sent = this.#send(io);
     if (said < 0 || sent < 0) return said < 0 ? said : sent;
     return this.#wire === null ? io.calls.endWriting(this.#fd) : EAGAIN;
-  }
-
-  notice(events: number): void {
-    if ((events & (READABLE | PEER_ENDED | HANGUP | FAULT)) !== 0) this.readable = true;
-    if ((events & (PEER_ENDED | HANGUP | FAULT)) !== 0) this.hungUp = true;
-    if ((events & (WRITABLE | HANGUP | FAULT)) !== 0) this.writable = true;
   }
 
   drop(io: Io): void {

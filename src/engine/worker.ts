@@ -1,7 +1,6 @@
 /** The program of a relay thread. It never returns to its event loop before it is told to stop. */
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
-import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import { FrontTable } from "./front-table.ts";
 import { Loop } from "./loop.ts";
 import { Ports } from "./ports.ts";
@@ -16,15 +15,13 @@ export interface ThreadData {
 }
 
 const { table: memory, front: frontMemory, pipes, letters } = workerData as ThreadData;
-const calls = openRelayCalls();
-const accepts = openAcceptCalls();
-if (calls === null || accepts === null || parentPort === null)
-  throw new Error("a relay thread needs node:ffi");
+const calls = openAcceptCalls();
+if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
 const table = new SharedTable(memory);
 const ports = new Ports(table, letters, calls.buffer);
 const front = new FrontTable(frontMemory);
 const tell = (): void => calls.raiseSignal(table.newsSignal);
-const loop = new Loop({ calls, accepts, table, front, pipes, ports, tell });
+const loop = new Loop({ calls, table, front, pipes, ports, tell });
 port.postMessage("ready");
 loop.run();

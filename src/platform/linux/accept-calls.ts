@@ -1,5 +1,6 @@
-/** System calls of a relay thread that accepts and dials: see `relay-calls.ts` for how they are made. */
+/** The calls of a relay thread that accepts and dials, too. */
 import type * as Ffi from "node:ffi";
+import { RelayCalls } from "./relay-calls.ts";
 import { AF_INET, AF_INET6, SOCKADDR_BYTES } from "./sockaddr.ts";
 
 /** What is looked at of a handshake at most. */
@@ -18,11 +19,9 @@ const SOCK_FLAGS = 0o4000 | 0o2000000; // NONBLOCK, CLOEXEC
 const MSG_DONTWAIT = 0x40;
 const MSG_PEEK = 2;
 const MSG_NOSIGNAL = 0x4000;
-const F_DUPFD_CLOEXEC = 1030;
 const SOL_SOCKET = 1;
 const SO_ERROR = 4;
 const SO_KEEPALIVE = 9;
-const SO_LINGER = 13;
 const SO_BINDTODEVICE = 25;
 const SO_MARK = 36;
 const IPPROTO_TCP = 6;
@@ -40,35 +39,29 @@ const SIGNATURES = {
   recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
   send: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
   epoll_ctl: { arguments: ["i32", "i32", "i32", "pointer"], return: "i32" },
-  fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
-  close: { arguments: ["i32"], return: "i32" },
-  __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
-/** Of the thread that made it, and of no other. Null where this runtime has no FFI. Failures are negative errno values. */
+/** Of the thread that made it, and of no other. Null where this runtime has no FFI. */
 export function openAcceptCalls(): AcceptCalls | null {
   const ffi = process.getBuiltinModule("node:ffi");
   return ffi === undefined || process.platform !== "linux" ? null : new AcceptCalls(ffi);
 }
 
-export class AcceptCalls {
-  /** What `peek` fills, from its start. */
+export class AcceptCalls extends RelayCalls {
+  /** What `look` fills, from its start. */
   readonly bytes: Buffer<ArrayBuffer>;
   /** A socket address: what `accept` and `localName` fill and `connect` reads. */
   readonly address: Uint8Array<ArrayBuffer>;
   readonly #library;
-  readonly #errno: Int32Array;
   readonly #memory;
   readonly #pointers;
 
   constructor(ffi: typeof Ffi) {
-    const library = ffi.dlopen(null, SIGNATURES);
-    this.#library = library;
-    this.#errno = new Int32Array(ffi.toArrayBuffer(library.functions.__errno_location(), 4, false));
+    super(ffi);
+    this.#library = ffi.dlopen(null, SIGNATURES);
     const memory = {
       bytes: Buffer.from(new ArrayBuffer(PEEK_BYTES)),
       words: new Uint8Array(new ArrayBuffer(MOST_WORDS)),
-      linger: Int32Array.of(1, 0), // struct linger: ONOFF(4) LINGER(4), in seconds
       address: new Uint8Array(new ArrayBuffer(SOCKADDR_BYTES)),
       length: new Uint32Array(new ArrayBuffer(4)),
       value: new Int32Array(new ArrayBuffer(4)),
@@ -82,7 +75,6 @@ export class AcceptCalls {
     this.#pointers = {
       bytes: pointerOf(memory.bytes),
       words: pointerOf(memory.words),
-      linger: pointerOf(memory.linger),
       address: pointerOf(memory.address),
       length: pointerOf(memory.length),
       value: pointerOf(memory.value),
@@ -92,45 +84,41 @@ export class AcceptCalls {
     process.on("exit", () => void memory); // a pointer keeps nothing alive
   }
 
-  #answer(result: number): number {
-    return result < 0 ? -(this.#errno[0] as number) : result;
-  }
-
   /** Non-blocking, close-on-exec; `address` is the client's. */
   accept(listener: number): number {
     const { address, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    return this.#answer(this.#library.functions.accept4(listener, address, length, SOCK_FLAGS));
+    return this.answer(this.#library.functions.accept4(listener, address, length, SOCK_FLAGS));
   }
 
   /** Into `address`. */
   localName(fd: number): number {
     const { address, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    return this.#answer(this.#library.functions.getsockname(fd, address, length));
+    return this.answer(this.#library.functions.getsockname(fd, address, length));
   }
 
   open(family: 4 | 6): number {
     const domain = family === 4 ? AF_INET : AF_INET6;
-    return this.#answer(this.#library.functions.socket(domain, SOCK_STREAM | SOCK_FLAGS, 0));
+    return this.answer(this.#library.functions.socket(domain, SOCK_STREAM | SOCK_FLAGS, 0));
   }
 
   /** To `address`, of which so many bytes count. */
   connect(fd: number, addressBytes: number): number {
-    return this.#answer(this.#library.functions.connect(fd, this.#pointers.address, addressBytes));
+    return this.answer(this.#library.functions.connect(fd, this.#pointers.address, addressBytes));
   }
 
   /** What became of a connect: 0, or a negative errno. */
   takeError(fd: number): number {
     const { value, length } = this.#pointers;
     this.#memory.length[0] = 4;
-    const answer = this.#answer(this.#library.functions.getsockopt(fd, SOL_SOCKET, SO_ERROR, value, length));
+    const answer = this.answer(this.#library.functions.getsockopt(fd, SOL_SOCKET, SO_ERROR, value, length));
     return answer < 0 ? answer : -(this.#memory.value[0] as number);
   }
 
   #set(fd: number, level: number, option: number, to: number): number {
     this.#memory.value[0] = to;
-    return this.#answer(this.#library.functions.setsockopt(fd, level, option, this.#pointers.value, 4));
+    return this.answer(this.#library.functions.setsockopt(fd, level, option, this.#pointers.value, 4));
   }
 
   noDelay(fd: number): number {
@@ -156,33 +144,31 @@ export class AcceptCalls {
   bindToDevice(fd: number, name: Uint8Array): number {
     this.#memory.name.fill(0).set(name.subarray(0, 15));
     const { setsockopt } = this.#library.functions;
-    return this.#answer(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, this.#pointers.name, name.length + 1));
+    return this.answer(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, this.#pointers.name, name.length + 1));
   }
 
   /** Into `bytes`; the socket keeps them. */
-  peek(fd: number): number {
+  look(fd: number): number {
     const { recv } = this.#library.functions;
-    return this.#answer(recv(fd, this.#pointers.bytes, PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK));
+    return this.answer(recv(fd, this.#pointers.bytes, PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK));
   }
 
-  /** Takes bytes off the socket that `peek` has seen; what it answers is how many. */
+  /** Takes bytes off the socket that `look` has seen; what it answers is how many. */
   consume(fd: number, size: number): number {
-    return this.#answer(this.#library.functions.recv(fd, this.#pointers.bytes, size, MSG_DONTWAIT));
+    return this.answer(this.#library.functions.recv(fd, this.#pointers.bytes, size, MSG_DONTWAIT));
   }
 
   /** How many of these bytes, `MOST_WORDS` at most, the kernel has taken. */
   say(fd: number, words: Uint8Array): number {
     this.#memory.words.set(words);
     const { send } = this.#library.functions;
-    return this.#answer(send(fd, this.#pointers.words, words.length, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return this.answer(send(fd, this.#pointers.words, words.length, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
   /** What it has to be read is thrown away first: a close over unread bytes would be a reset. */
   discard(fd: number, isFault: boolean): void {
-    if (isFault) {
-      const { setsockopt } = this.#library.functions;
-      setsockopt(fd, SOL_SOCKET, SO_LINGER, this.#pointers.linger, 8);
-    } else this.consume(fd, PEEK_BYTES);
+    if (isFault) return this.reset(fd);
+    this.consume(fd, PEEK_BYTES);
     this.close(fd);
   }
 
@@ -191,20 +177,11 @@ export class AcceptCalls {
     const { event } = this.#memory;
     event[0] = EPOLLIN | EPOLLEXCLUSIVE;
     event[DATA_WORD] = data;
-    return this.#answer(this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_ADD, fd, this.#pointers.event));
+    return this.answer(this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_ADD, fd, this.#pointers.event));
   }
 
   /** Needed where another descriptor of the same file stays open: closing one does not end the watch. */
   unwatch(epoll: number, fd: number): void {
     this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_DEL, fd, this.#pointers.event);
-  }
-
-  /** A second descriptor of the same file, close-on-exec. */
-  duplicate(fd: number): number {
-    return this.#answer(this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  }
-
-  close(fd: number): void {
-    this.#library.functions.close(fd);
   }
 }

@@ -102,12 +102,13 @@ export class RelayCalls {
     process.on("exit", () => void memory);
   }
 
-  #answer(result: number): number {
+  /** What a call came to: its result, or the errno as a negative number. */
+  protected answer(result: number): number {
     return result < 0 ? -(this.#errno[0] as number) : result;
   }
 
   openEpoll(): number {
-    return this.#answer(this.#library.functions.epoll_create1(O_CLOEXEC));
+    return this.answer(this.#library.functions.epoll_create1(O_CLOEXEC));
   }
 
   /** Edge-triggered, both directions, until the descriptor is closed. */
@@ -115,12 +116,12 @@ export class RelayCalls {
     const { event } = this.#memory;
     event[0] = READABLE | WRITABLE | PEER_ENDED | EDGE_TRIGGERED;
     event[DATA_WORD] = data;
-    return this.#answer(this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_ADD, fd, this.#pointers.event));
+    return this.answer(this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_ADD, fd, this.#pointers.event));
   }
 
   /** Blocks this thread. */
   wait(epoll: number, timeoutMs: number): number {
-    return this.#answer(this.#library.functions.epoll_wait(epoll, this.#pointers.events, BATCH, timeoutMs));
+    return this.answer(this.#library.functions.epoll_wait(epoll, this.#pointers.events, BATCH, timeoutMs));
   }
 
   eventsAt(index: number): number {
@@ -132,7 +133,7 @@ export class RelayCalls {
   }
 
   openSignal(): number {
-    return this.#answer(this.#library.functions.eventfd(0, O_NONBLOCK | O_CLOEXEC));
+    return this.answer(this.#library.functions.eventfd(0, O_NONBLOCK | O_CLOEXEC));
   }
 
   raiseSignal(fd: number): void {
@@ -151,18 +152,18 @@ export class RelayCalls {
 
   /** Into other memory, by its address. */
   receiveAt(fd: number, address: bigint, size: number): number {
-    return this.#answer(this.#library.functions.recv(fd, address, size, MSG_DONTWAIT));
+    return this.answer(this.#library.functions.recv(fd, address, size, MSG_DONTWAIT));
   }
 
   /** Bytes that the socket has for its reader. */
   available(fd: number): number {
-    const answer = this.#answer(this.#library.functions.ioctl(fd, FIONREAD, this.#pointers.pair));
+    const answer = this.answer(this.#library.functions.ioctl(fd, FIONREAD, this.#pointers.pair));
     return answer < 0 ? answer : (this.#memory.pair[0] as number);
   }
 
   /** What `receive` would say, with nothing taken off the socket: 1, 0 at its end, or an errno. */
   peek(fd: number): number {
-    return this.#answer(this.#library.functions.recv(fd, this.#pointers.buffer, 1, MSG_DONTWAIT | MSG_PEEK));
+    return this.answer(this.#library.functions.recv(fd, this.#pointers.buffer, 1, MSG_DONTWAIT | MSG_PEEK));
   }
 
   /** From `buffer`. */
@@ -172,11 +173,11 @@ export class RelayCalls {
 
   /** From other memory, by its address. */
   sendAt(fd: number, address: bigint, size: number): number {
-    return this.#answer(this.#library.functions.send(fd, address, size, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return this.answer(this.#library.functions.send(fd, address, size, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
   splice(from: number, to: number, size: number): number {
-    return this.#answer(this.#library.functions.splice(from, 0n, to, 0n, size, SPLICE_FLAGS));
+    return this.answer(this.#library.functions.splice(from, 0n, to, 0n, size, SPLICE_FLAGS));
   }
 
   /** Of `PIPE_BYTES`. Null: no descriptors are left, or this user has as much pipe memory as the system allows. */
@@ -191,11 +192,11 @@ export class RelayCalls {
 
   /** A second descriptor of the same file, close-on-exec. */
   duplicate(fd: number): number {
-    return this.#answer(this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    return this.answer(this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0));
   }
 
   endWriting(fd: number): number {
-    return this.#answer(this.#library.functions.shutdown(fd, SHUT_WR));
+    return this.answer(this.#library.functions.shutdown(fd, SHUT_WR));
   }
 
   close(fd: number): void {
