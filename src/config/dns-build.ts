@@ -8,10 +8,9 @@ import type {
 } from "#core/dns-options.ts";
 import { messageOf } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseHostPort, parsePrefix } from "#net/address-fields.ts";
-import { NAME_RULE_TYPES, parseConditions, parseFakeIpRule } from "#net/dns-policy.ts";
+import { parseConditions, parseFakeIpRule } from "#net/dns-policy.ts";
 import { familyOf, ipFromBytes } from "#net/ip.ts";
 import { needsNoResolver, parseNameserver, withoutUnsupported } from "#net/nameserver.ts";
 import type { Context } from "./context.ts";
@@ -223,8 +222,7 @@ function readFakeIpLine(
     if (fault === null) return [rule];
     report.error(path, `fake-ip-filter rule [${line}]: ${fault}`);
   } catch (error) {
-    const [type = ""] = line.split(",");
-    report.error(path, `${messageOf(error)}${suggestion(type.trim(), NAME_RULE_TYPES)}`);
+    report.error(path, messageOf(error));
   }
   return [];
 }

@@ -186,7 +186,26 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     /DNS NameServer\[1\] of nameserver: unknown DNS scheme "htps".*did you mean "https"/,
   ],
   ["tunnel proxy", "tunnels: ['tcp,127.0.0.1:1,x:1,nobody']\n", /tunnel proxy nobody not found/],
-  ["tunnel network", "tunnels: ['icmp,127.0.0.1:1,x:1']\n", /expected tcp, udp or tcp\/udp, got "icmp"/],
+  [
+    "tunnel network",
+    "tunnels: ['tpc,127.0.0.1:1,x:1']\n",
+    /expected one of tcp, udp, tcp\/udp, udp\/tcp, got "tpc"; did you mean "tcp"\?/,
+  ],
+  [
+    "rcode",
+    "dns: {nameserver: ['rcode://sucess']}\n",
+    /^1:\d+ dns\.nameserver\[0\]: .*unknown rcode "sucess".*did you mean "success"\?/,
+  ],
+  [
+    "fake-ip-filter type",
+    "dns: {fake-ip-filter-mode: rule, fake-ip-filter: ['DOMAIN-SUFIX,a,real-ip']}\n",
+    /^1:\d+ dns\.fake-ip-filter\[0\]: .*did you mean "DOMAIN-SUFFIX"\?$/,
+  ],
+  [
+    "fake-ip-filter action",
+    "dns: {fake-ip-filter-mode: rule, fake-ip-filter: ['DOMAIN,a,real-pi']}\n",
+    /^1:\d+ dns\.fake-ip-filter\[0\]: .*must end in fake-ip or real-ip; did you mean "real-ip"\?$/,
+  ],
   ["hosts", "hosts: {a: [1.1.1.1, b.com]}\n", /hosts "a": a list holds only IP addresses/],
   ["hosts circle", "hosts: {a.com: b.com, b.com: a.com}\n", /cycle in domain mapping a\.com->b\.com->a\.com/],
   ["sniffer", "sniffer: {sniff: {TSL: {}}}\n", /unknown sniffer protocol "TSL".*did you mean "TLS"/],

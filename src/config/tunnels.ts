@@ -1,5 +1,5 @@
 /** `tunnels`: fixed forwards, as text `network,address,target[,proxy]` or as a map. */
-import { Fault, list, maybe, name, Plain, scalar, show, text } from "#core/fields.ts";
+import { Fault, list, maybe, name, noneOf, Plain, scalar, show, text } from "#core/fields.ts";
 import type { Network } from "#core/session.ts";
 import { parseHostPort } from "#net/address-fields.ts";
 import { ANY_V4, parseIp } from "#net/ip.ts";
@@ -12,12 +12,14 @@ import { isMapValue } from "./shape.ts";
 
 const NETWORKS: readonly Network[] = ["tcp", "udp"];
 
+const NETWORK_WORDS = ["tcp", "udp", "tcp/udp", "udp/tcp"];
+
 const network = () =>
-  scalar({ type: "string", enum: ["tcp", "udp", "tcp/udp", "udp/tcp"] }, (source, raw) => {
+  scalar({ type: "string", enum: NETWORK_WORDS }, (source, raw) => {
     const words = source.toLowerCase().split("/");
     const networks = NETWORKS.filter((word) => words.includes(word));
     if (networks.length === words.length && networks.length > 0) return networks;
-    return new Fault(`expected tcp, udp or tcp/udp, got ${show(raw)}`);
+    return noneOf(NETWORK_WORDS, source, raw);
   });
 
 const listenAddress = () =>

@@ -128,10 +128,14 @@ export const choice = <const T extends string>(words: readonly T[], { fold = fal
     const wanted = fold ? source.toLowerCase() : source;
     const found = words.find((word) => (fold ? word.toLowerCase() : word) === wanted);
     if (found !== undefined) return found;
-    return new Fault(
-      `expected one of ${words.map((word) => word || '""').join(", ")}, got ${show(raw)}${suggestion(source, words)}`,
-    );
+    return noneOf(words, source, raw);
   });
+
+/** What to say of a word that is none of `words`. */
+export function noneOf(words: readonly string[], source: string, raw: unknown): Fault {
+  const known = words.map((word) => word || '""').join(", ");
+  return new Fault(`expected one of ${known}, got ${show(raw)}${suggestion(source, words)}`);
+}
 
 /** A path inside the home directory or a safe path; the configuration checks that it is. */
 export const filePath = () => scalar({ type: "string", "x-weir-file": true }, (source) => source);

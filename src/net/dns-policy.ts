@@ -1,6 +1,7 @@
 /** Keys of nameserver policies and items of the fake-IP filter as data (configuration.md §6.4 and §6.6). */
 import type { DomainCondition, FakeIpRule } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
+import { suggestion } from "#core/nearest.ts";
 import { parseDomainPattern } from "./domain-pattern.ts";
 
 /** `+.example.org,*.lan`, `geosite:cn,private`, `rule-set:a,b`; prefixes in any case. Throws `ConfigError`. */
@@ -20,7 +21,7 @@ export function parseConditions(text: string): readonly DomainCondition[] {
 }
 
 /** Rule types that look at nothing but a name. */
-export const NAME_RULE_TYPES: readonly string[] = [
+const NAME_RULE_TYPES: readonly string[] = [
   "DOMAIN",
   "DOMAIN-SUFFIX",
   "DOMAIN-KEYWORD",
@@ -30,18 +31,22 @@ export const NAME_RULE_TYPES: readonly string[] = [
   "RULE-SET",
 ];
 
+const ACTIONS: readonly string[] = ["fake-ip", "real-ip"];
+
 /** A line of `fake-ip-filter` in mode `rule`: `TYPE,payload,action` or `MATCH,action`. Throws `ConfigError`. */
 export function parseFakeIpRule(line: string): FakeIpRule {
   const parts = line.split(",").map((part) => part.trim());
   const type = (parts[0] ?? "").toUpperCase();
   const action = (parts.at(-1) ?? "").toLowerCase();
-  if (action !== "fake-ip" && action !== "real-ip")
-    throw new ConfigError(`fake-ip-filter rule "${line}" must end in fake-ip or real-ip`);
+  if (!ACTIONS.includes(action))
+    throw new ConfigError(
+      `fake-ip-filter rule "${line}" must end in fake-ip or real-ip${suggestion(action, ACTIONS)}`,
+    );
   const fake = action === "fake-ip";
   if (type === "MATCH" && parts.length === 2) return { type, payload: "", fake };
   if (!NAME_RULE_TYPES.includes(type))
     throw new ConfigError(
-      `fake-ip-filter rule "${line}" needs MATCH or one of ${NAME_RULE_TYPES.join(", ")}`,
+      `fake-ip-filter rule "${line}" needs MATCH or one of ${NAME_RULE_TYPES.join(", ")}${suggestion(type, [...NAME_RULE_TYPES, "MATCH"])}`,
     );
   const payload = parts.slice(1, -1).join(",");
   if (payload === "") throw new ConfigError(`fake-ip-filter rule "${line}" has no payload`);

@@ -4,6 +4,7 @@
  */
 import type { NameserverOptions } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
+import { suggestion } from "#core/nearest.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseCidr } from "./cidr.ts";
 import { parseIp } from "./ip.ts";
@@ -42,7 +43,10 @@ function parseServer(body: string): Server {
   const rest = split?.[2] ?? body;
   if (scheme === "rcode") {
     if (Object.hasOwn(RCODE_NAMES, rest)) return serverOf("rcode", rest, 0);
-    throw new ConfigError(`unknown rcode "${rest}", expected one of ${Object.keys(RCODE_NAMES).join(", ")}`);
+    const known = Object.keys(RCODE_NAMES);
+    throw new ConfigError(
+      `unknown rcode "${rest}", expected one of ${known.join(", ")}${suggestion(rest, known)}`,
+    );
   }
   if (scheme === "dhcp") {
     if (/^[^\s/]{1,15}$/.test(rest)) return serverOf("dhcp", rest, 0);

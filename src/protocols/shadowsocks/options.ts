@@ -1,25 +1,20 @@
 import { z } from "zod";
 import { ConfigError } from "#core/errors.ts";
-import { Fault, flag, int, mapOf, name, scalar, secret, serverFields, show, text } from "#core/fields.ts";
+import { choice, flag, int, mapOf, name, noneOf, scalar, secret, serverFields, text } from "#core/fields.ts";
 import type { User } from "#core/inbound.ts";
+import { suggestion } from "#core/nearest.ts";
 import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import { headerMap, tlsClientFields } from "#transport/tls/fields.ts";
 import { findMethod, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";
 import { serverKeys } from "./server-keys.ts";
 
 const cipher = () =>
-  scalar({ type: "string", enum: [...METHOD_NAMES] }, (source, raw) => {
-    const method = findMethod(source);
-    return method?.name ?? new Fault(`expected one of ${METHOD_NAMES.join(", ")}, got ${show(raw)}`);
-  });
+  scalar(
+    { type: "string", enum: [...METHOD_NAMES] },
+    (source, raw) => findMethod(source)?.name ?? noneOf(METHOD_NAMES, source, raw),
+  );
 
 const PLUGINS = ["obfs", "v2ray-plugin"] as const;
-
-const plugin = () =>
-  scalar({ type: "string", enum: [...PLUGINS] }, (source, raw) => {
-    const found = PLUGINS.find((known) => known === source);
-    return found ?? new Fault(`expected one of ${PLUGINS.join(", ")}, got ${show(raw)}`);
-  });
 
 const pluginOptions = z.object({
   mode: text().optional(),
@@ -42,7 +37,7 @@ export const outboundSchema = z
     udp: flag().default(false),
     "udp-over-tcp": flag().default(false),
     "udp-over-tcp-version": int(1, 2).default(1),
-    plugin: plugin().optional(),
+    plugin: choice(PLUGINS).optional(),
     "plugin-opts": pluginOptions.optional(),
     ...muxClientFields,
   })
@@ -50,10 +45,11 @@ export const outboundSchema = z
     const fault = faultOf(() => checkPassword(method, password));
     if (fault !== null) context.addIssue({ code: "custom", message: fault, path: ["password"] });
     const modes = kind === "obfs" ? ["http", "tls"] : kind === undefined ? null : ["websocket"];
-    if (modes !== null && !modes.includes(options?.mode ?? ""))
+    const mode = options?.mode ?? "";
+    if (modes !== null && !modes.includes(mode))
       context.addIssue({
         code: "custom",
-        message: `${kind} needs mode ${modes.join(" or ")}`,
+        message: `${kind} needs mode ${modes.join(" or ")}${suggestion(mode, modes)}`,
         path: ["plugin-opts", "mode"],
       });
   });

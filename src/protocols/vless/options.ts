@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { choice, Fault, flag, list, scalar, serverFields, text } from "#core/fields.ts";
+import { choice, Fault, flag, list, scalar, serverFields, show, text } from "#core/fields.ts";
+import { suggestion } from "#core/nearest.ts";
 import { transportClientFields, transportServerFields } from "#transport/fields.ts";
 import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import {
@@ -22,10 +23,11 @@ export const userId = () =>
 
 /** Empty, or the one flow there is; what follows its 16 characters (`-udp443`) is cut, as peers do. */
 const flow = () =>
-  scalar({ type: "string" }, (source) => {
+  scalar({ type: "string" }, (source, raw) => {
     const value = source.trim().toLowerCase();
     if (value === "" || value === "none") return "" as const;
-    return value.slice(0, VISION.length) === VISION ? VISION : new Fault(`expected ${VISION} or nothing`);
+    if (value.slice(0, VISION.length) === VISION) return VISION;
+    return new Fault(`expected ${VISION} or nothing, got ${show(raw)}${suggestion(value, [VISION])}`);
   });
 
 /** Everything but `none` changes the wire completely. */
@@ -33,7 +35,9 @@ const noEncryption = () =>
   scalar({ type: "string", enum: ["", "none"] }, (source) =>
     source === "" || source === "none"
       ? source
-      : new Fault('expected "none": VLESS encryption (mlkem768x25519plus) is not available'),
+      : new Fault(
+          `expected "none": VLESS encryption (mlkem768x25519plus) is not available${suggestion(source, ["none"])}`,
+        ),
   );
 
 export const outboundSchema = z.object({

@@ -1,5 +1,6 @@
 import { ConfigError } from "#core/errors.ts";
 import type { User, UsersChange } from "#core/inbound.ts";
+import { suggestion } from "#core/nearest.ts";
 import { PersistentMap } from "#core/persistent-map.ts";
 import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
 import { parseUserId } from "./user-id.ts";
@@ -76,6 +77,8 @@ function vlessUser({ id: name, credential, flow }: User, where: string): VlessUs
   if (id === null)
     throw new ConfigError(`${where}: user ${name}: the uuid is neither a UUID nor a text of 1 to 30 bytes`);
   if (flow !== null && flow !== "" && flow !== VISION)
-    throw new ConfigError(`${where}: user ${name}: flow ${flow}, expected ${VISION} or nothing`);
+    throw new ConfigError(
+      `${where}: user ${name}: flow ${flow}, expected ${VISION} or nothing${suggestion(flow, [VISION])}`,
+    );
   return { name, id, flow: flow ?? "" };
 }

@@ -1,6 +1,9 @@
 import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
+import { suggestion } from "#core/nearest.ts";
 import type { RuleType } from "#core/rule.ts";
+
+const NETWORKS: readonly string[] = ["tcp", "udp"];
 
 /** NETWORK,udp */
 export const network: RuleType = {
@@ -9,8 +12,8 @@ export const network: RuleType = {
   allowsOptions: false,
   parse(text) {
     const payload = text.trim().toLowerCase();
-    if (payload !== "tcp" && payload !== "udp")
-      throw new ConfigError(`${show(text)} is no network: write tcp or udp`);
+    if (!NETWORKS.includes(payload))
+      throw new ConfigError(`${show(text)} is no network: write tcp or udp${suggestion(payload, NETWORKS)}`);
     return {
       matcher: {
         reads: ["network"],
