@@ -1,15 +1,14 @@
-/** A core under limits between clients that never have enough and an origin that gives and takes without end. */
-import { once } from "node:events";
+/** A core under limits between clients that never have enough and origins that give and take without end. */
+import { on, once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Direction } from "#core/meter.ts";
 import { freePorts } from "../../test/support/free-ports.ts";
 import { startCore, type Core } from "../../test/support/start-core.ts";
-
-const BLOCK = Buffer.alloc(256 * 1024, 1);
-const shared = Buffer.allocUnsafe(256 * 1024);
+import { endOf, forkPeer } from "../relay-subjects.ts";
+import { tunnel } from "./tunnel.ts";
 
 export interface FlowKind {
   readonly direction: Direction;
@@ -23,7 +22,7 @@ export interface LimitedCore extends AsyncDisposable {
   readonly core: Core;
   readonly controller: number;
   readonly mixed: number;
-  open(kind: FlowKind): Promise<Socket>;
+  open(kind: FlowKind): Promise<void>;
   /** Ends it; what its sockets were given. Null where that was nothing, or the core was killed. */
   end(): Promise<Written | null>;
 }
@@ -50,10 +49,12 @@ export async function startLimited(
   const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
   const written = join(folder, "writes.json");
   const arrivals = new Map<string, (bytes: number) => void>();
-  const origin = createServer({ noDelay: true }, (socket) => serve(socket, arrivals));
+  const origin = createServer({ noDelay: true }, (socket) => take(socket, arrivals));
   origin.listen({ port: 0, host: "0.0.0.0", backlog: 1024 });
   await once(origin, "listening");
-  const { port } = origin.address() as AddressInfo;
+  const { port: takerPort } = origin.address() as AddressInfo;
+  const { child: giver, port: giverPort } = await forkPeer("./governance/giver.ts", ["giver"]);
+  giver.setMaxListeners(0); // one for each flow that opens
   const core = await startCore(
     `relay: ${relay}\nmixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\nlog-level: info\nrules:\n` +
       `  - IP-CIDR,127.0.0.5/32,DIRECT\n  - MATCH,DIRECT\ntraffic-control:\n${block}\n`,
@@ -73,17 +74,18 @@ export async function startLimited(
     mixed,
     async open({ direction, source, target, onBytes }) {
       const name = `${direction} ${++names}`;
-      if (direction === "upload") arrivals.set(name, onBytes);
-      const socket = await tunnel(
-        mixed,
-        source,
-        `${target}:${port}`,
-        direction === "download" ? onBytes : () => {},
-      );
-      sockets.push(socket);
-      socket.write(`${name}\n`);
-      if (direction === "upload") pour(socket);
-      return socket;
+      const port = direction === "download" ? giverPort : takerPort;
+      const way = { proxyPort: mixed, source, target: `${target}:${port}` };
+      if (direction === "download") {
+        const socket = await tunnel(way, onBytes);
+        sockets.push(socket);
+        socket.write(`${name}\n`);
+        return;
+      }
+      arrivals.set(name, onBytes);
+      giver.send({ way, name });
+      for await (const [opened] of on(giver, "message", { close: ["exit"] })) if (opened === name) return;
+      throw new Error("the giver ended");
     },
     async end() {
       await core.stop("SIGTERM");
@@ -97,54 +99,19 @@ export async function startLimited(
       await core[Symbol.asyncDispose]();
       for (const socket of sockets) socket.destroy();
       origin.close();
+      await endOf(giver);
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-function serve(socket: Socket, arrivals: ReadonlyMap<string, (bytes: number) => void>): void {
+function take(socket: Socket, arrivals: ReadonlyMap<string, (bytes: number) => void>): void {
   socket.on("error", () => {}); // the end of a measurement
   socket.once("data", (first: Buffer) => {
     const end = first.indexOf(10);
-    const name = first.toString("latin1", 0, end);
-    const onBytes = arrivals.get(name);
-    if (onBytes === undefined) return pour(socket);
+    const onBytes = arrivals.get(first.toString("latin1", 0, end));
+    if (onBytes === undefined) return void socket.destroy();
     if (first.length > end + 1) onBytes(first.length - end - 1);
     socket.on("data", (chunk: Buffer) => onBytes(chunk.length));
   });
-}
-
-function pour(socket: Socket): void {
-  const more = (): void => {
-    while (!socket.destroyed && socket.write(BLOCK));
-  };
-  socket.on("drain", more);
-  more();
-}
-
-/** One static buffer: the ends must cost less than what is measured. */
-async function tunnel(
-  proxyPort: number,
-  localAddress: string,
-  target: string,
-  onBytes: (bytes: number) => void,
-): Promise<Socket> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let open = false;
-  const onread = {
-    buffer: shared,
-    callback(bytes: number) {
-      if (open) onBytes(bytes);
-      else {
-        open = true; // the answer to CONNECT: the origin says nothing before it is asked
-        resolve();
-      }
-      return true;
-    },
-  };
-  const socket = connect({ port: proxyPort, host: "127.0.0.1", localAddress, noDelay: true, onread });
-  socket.on("error", () => {}); // the end of a measurement
-  socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
-  await promise;
-  return socket;
 }
