@@ -12,6 +12,7 @@ import { DEFAULT_TRUST, openTrust } from "#net/trust.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";
+import { textFiles } from "../support/text-files.ts";
 
 const authority = makeCertificate({ names: ["Private Authority"], ca: true });
 const leaf = makeCertificate({ names: ["server.test", "127.0.0.1"], issuer: authority });
@@ -91,16 +92,15 @@ test("without the key nobody believes it", { timeout: 60_000 }, async () => {
 });
 
 test("what is no certificate is refused with its place; equal settings share a context", async () => {
-  const files = { readPem: async (text: string) => text };
   const where = "tls.custom-certifactes";
-  await assert.rejects(openTrust([authority.cert, leaf.key], files, where), (error) => {
+  await assert.rejects(openTrust([authority.cert, leaf.key], textFiles, where), (error) => {
     assert.ok(error instanceof ConfigError);
     return error.message.startsWith(`${where}[1]: `);
   });
   const broken = authority.cert.replace(/\n[A-Za-z0-9+/]{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
-  await assert.rejects(openTrust([broken], files, where), ConfigError);
-  assert.equal(await openTrust([], files, where), DEFAULT_TRUST);
-  const trust = await openTrust([authority.cert], files, where);
+  await assert.rejects(openTrust([broken], textFiles, where), ConfigError);
+  assert.equal(await openTrust([], textFiles, where), DEFAULT_TRUST);
+  const trust = await openTrust([authority.cert], textFiles, where);
   assert.equal(trust.context({ minVersion: "TLSv1.2" }), trust.context({ minVersion: "TLSv1.2" }));
   assert.notEqual(trust.context({ minVersion: "TLSv1.2" }), trust.context({ minVersion: "TLSv1.3" }));
 });

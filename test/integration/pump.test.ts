@@ -107,7 +107,7 @@ for (const { name: way, carrier } of paths) {
           const sizes = [fromClient, fromOrigin].map(({ steps }) =>
             steps.reduce((sum, { bytes }) => sum + bytes, 0),
           );
-          while (relayed.settled === 0) await delay(1);
+          await relayed.untilSettled();
           assert.deepEqual([relayed.bytes.upload, relayed.bytes.download], sizes);
         },
       ),
@@ -132,7 +132,7 @@ for (const { name: way, carrier } of paths) {
         witness.resume();
         await play(actor, resetting);
         assert.equal(await ended, "ECONNRESET");
-        while (relayed.settled === 0) await delay(1);
+        await relayed.untilSettled();
       }),
       { numRuns: 25 },
     );
@@ -149,7 +149,7 @@ for (const { name: way, carrier } of paths) {
       assert.ok(sent.equals(await readAll(client)));
     };
     await Promise.all(Array.from({ length: 200 }, one));
-    while (relayed.settled < 200) await delay(1);
+    await relayed.untilSettled(200);
   });
 
   test(`${way}: a client that does not read holds up the origin, not the memory`, async () => {
@@ -171,7 +171,7 @@ for (const { name: way, carrier } of paths) {
     await once(client, "end");
     assert.equal(received, size);
     client.end();
-    while (relayed.settled === 0) await delay(1);
+    await relayed.untilSettled();
   });
 
   test(`${way}: a kill ends both sides at once`, async () => {
@@ -187,7 +187,7 @@ for (const { name: way, carrier } of paths) {
     await once(remote, "data"); // the relay is at work
     kill.abort();
     assert.deepEqual(await Promise.all(outcomes), ["ECONNRESET", "ECONNRESET"]);
-    while (relayed.settled === 0) await delay(1);
+    await relayed.untilSettled();
   });
 
   test(`${way}: silence ends a conversation; a half-closed one sooner`, async () => {
@@ -215,10 +215,10 @@ for (const { name: way, carrier } of paths) {
       advance(9_000);
       assert.equal(relayed.settled, 0);
       advance(2_000);
-      while (halfClosed && relayed.settled === 0) await delay(1);
+      if (halfClosed) await relayed.untilSettled();
       assert.equal(relayed.settled, halfClosed ? 1 : 0);
       advance(100_000);
-      while (relayed.settled === 0) await delay(1);
+      await relayed.untilSettled();
       client.destroy();
     }
   });

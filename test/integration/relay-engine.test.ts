@@ -84,7 +84,7 @@ test("what both sides said before the dial was done goes first, in order", { ski
   remote.end("and more");
   const [up, down] = await Promise.all([readAll(remote), readAll(client)]);
   assert.deepEqual([up.toString(), down.toString()], ["early late", "banner and more"]);
-  while (relayed.settled === 0) await delay(1);
+  await relayed.untilSettled();
   assert.deepEqual(relayed.bytes, { upload: 10, download: 15 });
 });
 
@@ -130,7 +130,7 @@ test(
     set(true);
     await exchange(100_000);
     client.end();
-    while (relayed.settled === 0) await delay(1);
+    await relayed.untilSettled();
     assert.deepEqual(charged, { upload: exchanges * 100_000, download: exchanges * 100_000 });
     assert.deepEqual(relayed.bytes, charged);
   },
@@ -153,7 +153,7 @@ test(
     await core.apply(settings({ global: limit }));
     await delay(5); // the flow hears of it behind this turn; the outcome must not depend on it
     client.end();
-    while (relayed.settled === 0) await delay(1);
+    await relayed.untilSettled();
     meter[Symbol.dispose]();
     const { counters } = core.governance.status().policies[0] ?? assert.fail();
     assert.deepEqual([counters.upload, counters.download], [300_000, 300_000]);

@@ -16,16 +16,11 @@ import type { TlsClientOptions } from "#transport/tls/client.ts";
 import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, readTlsServer } from "#transport/tls/server.ts";
 import { makeCertificate } from "../support/certificate.ts";
+import { textFiles } from "../support/text-files.ts";
 
 const authority = makeCertificate({ names: ["Test Authority"] });
 const server = makeCertificate({ names: ["server.test", "127.0.0.1"], issuer: authority });
 const trusting = createSecureContext({ ca: authority.cert });
-
-const textFiles: SafeFiles = {
-  resolve: (path) => path,
-  readPem: async (text) => text,
-  watchPem: () => ({ [Symbol.dispose]() {} }),
-};
 
 const native = nativeTls();
 

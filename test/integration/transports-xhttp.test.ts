@@ -10,20 +10,13 @@ import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import { openTransportServer } from "#transport/server.ts";
 import { basePath, hasPadding, padding } from "#transport/xhttp/padding.ts";
+import { textFiles } from "../support/text-files.ts";
 
 async function open() {
   const tunnels: Duplex[] = [];
   const transport = await openTransportServer(
     { "client-auth-type": "", "xhttp-config": { path: "/x", mode: "auto" } },
-    {
-      name: "test",
-      log: SILENT,
-      files: {
-        resolve: (path) => path,
-        readPem: async (text) => text,
-        watchPem: () => ({ [Symbol.dispose]() {} }),
-      },
-    },
+    { name: "test", log: SILENT, files: textFiles },
   );
   const server = createServer({ allowHalfOpen: true }, (socket) =>
     transport.serve(socket, ({ stream }) => tunnels.push(stream.on("error", () => {}))),

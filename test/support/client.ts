@@ -28,6 +28,26 @@ export async function roundTrip(stream: Duplex, sizeBytes: number): Promise<void
   if (got !== sizeBytes) throw new Error(`${got} of ${sizeBytes} bytes came back`);
 }
 
+/** Sends random bytes to an echo and waits until as many have come back. The stream goes on, and still flows. */
+export async function echoed(stream: Duplex, sizeBytes: number): Promise<void> {
+  const { promise: isBack, resolve, reject } = Promise.withResolvers<void>();
+  const sent = randomBytes(sizeBytes);
+  let got = 0;
+  const take = (bytes: Buffer): void => {
+    if (!bytes.equals(sent.subarray(got, got + bytes.length))) reject(new Error("changed on the way"));
+    got += bytes.length;
+    if (got >= sizeBytes) resolve();
+  };
+  const onClose = (): void => reject(new Error(`closed after ${got} of ${sizeBytes} bytes`));
+  stream.on("data", take).once("close", onClose);
+  stream.write(sent);
+  try {
+    await isBack;
+  } finally {
+    stream.off("data", take).off("close", onClose);
+  }
+}
+
 /** How the stream came to its end: its error's code, or `null` for a close without one. */
 export function outcome(stream: Duplex): Promise<string | null> {
   return new Promise((resolve) => {

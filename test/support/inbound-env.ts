@@ -3,7 +3,6 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { DialError } from "#core/errors.ts";
-import type { SafeFiles } from "#core/files.ts";
 import type { Accept, Access, Inbound, InboundEnv } from "#core/inbound.ts";
 import { SILENT } from "#core/log.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
@@ -11,17 +10,12 @@ import type { Protocol } from "#core/protocol.ts";
 import type { Endpoint, Ip } from "#core/session.ts";
 import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
 import { literalsOnly } from "./resolvers.ts";
+import { textFiles } from "./text-files.ts";
 
 export const OPEN_ACCESS: Access = {
   accounts: [],
   skipsAuthentication: () => false,
   admits: () => true,
-};
-
-const inMemory: SafeFiles = {
-  resolve: (path) => path,
-  readPem: async (text) => text,
-  watchPem: () => ({ [Symbol.dispose]() {} }),
 };
 
 export interface TestInboundEnv extends InboundEnv, AsyncDisposable {}
@@ -42,7 +36,7 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     access: { ...OPEN_ACCESS, ...access },
     nowMs: Date.now,
     log: SILENT,
-    files: inMemory,
+    files: textFiles,
     dialer: { connect: nowhere, associate: nowhere },
     ruleList: null,
     target: null,
@@ -123,6 +117,6 @@ export async function openTestOutbound(
     resolver: literalsOnly,
     nowMs,
     log: SILENT,
-    files: inMemory,
+    files: textFiles,
   });
 }

@@ -1,4 +1,5 @@
 /** OpenSSL's own client at a listener that echoes: its single-letter commands do what no client of the runtime can. */
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -29,4 +30,20 @@ export async function opensslClient(
   child.stdin.end();
   await closed;
   return said;
+}
+
+/** Keys are updated by one side (`k`) and by both (`K`), again and again; what is said after each comes back. */
+export async function updateKeys(port: number, lines: number): Promise<string> {
+  const said = await opensslClient(
+    port,
+    ["-tls1_3"],
+    Array.from({ length: lines }, (_, at) => (at % 3 === 0 ? "K" : at % 3 === 1 ? "k" : `line ${at}`)),
+  );
+  assert.match(said, new RegExp(`line ${lines - 1}\n`));
+  assertHeardAll(said);
+  return said;
+}
+
+export function assertHeardAll(said: string): void {
+  assert.ok(said.includes(`${LAST}\n`), said);
 }

@@ -11,6 +11,7 @@ import { LOOPBACK_V4 } from "#net/ip.ts";
 import { directAccept, directDialer } from "./direct-accept.ts";
 import { openInboundEnv } from "./inbound-env.ts";
 import { literalsOnly } from "./resolvers.ts";
+import { textFiles } from "./text-files.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 interface AnySide<Env, Made> {
@@ -87,11 +88,7 @@ export function openClient(
     resolver: literalsOnly,
     nowMs: Date.now,
     log,
-    files: {
-      resolve: (path) => path,
-      readPem: async (text) => text,
-      watchPem: () => ({ [Symbol.dispose]() {} }),
-    },
+    files: textFiles,
   };
   const side = protocol.outbound as unknown as AnySide<OutboundEnv, Outbound>;
   return side.open(side.schema.parse(options), env);

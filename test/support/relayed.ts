@@ -1,5 +1,5 @@
 /** A listener that relays every connection to one origin through the portable pump: the smallest thing that relays. */
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -16,6 +16,8 @@ export interface Relayed extends AsyncDisposable {
   dial(): Promise<Socket>;
   /** Conversations that are over, among them those whose dial failed (the client is reset). */
   readonly settled: number;
+  /** Waits until so many are over. */
+  untilSettled(count?: number): Promise<void>;
   readonly bytes: Readonly<Record<Direction, number>>;
 }
 
@@ -44,6 +46,11 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
   const signal = options.signal ?? stop.signal;
   const bytes = { upload: 0, download: 0 };
   let settled = 0;
+  const ends = new EventEmitter();
+  const settle = (): void => {
+    settled++;
+    ends.emit("end");
+  };
   const relayOptions: RelayOptions = {
     signal,
     onBytes: (direction, count) => void (bytes[direction] += count),
@@ -60,11 +67,11 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
     const dialled = await dialTcp(to, { signal, timeoutMs: 5_000, sockets: null });
     const remote = options.back?.(dialled) ?? dialled;
     await relay(client, remote, options.meter ?? unlimited, relayOptions);
-    settled++;
+    settle();
   };
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     serveOne(client).catch(() => {
-      settled++;
+      settle();
       client.resetAndDestroy();
     });
   });
@@ -80,6 +87,9 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
     },
     get settled() {
       return settled;
+    },
+    async untilSettled(count = 1) {
+      while (settled < count) await once(ends, "end");
     },
     bytes,
     async [Symbol.asyncDispose]() {

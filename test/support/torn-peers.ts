@@ -6,10 +6,9 @@ import type { Protocol } from "#core/protocol.ts";
 import type { DatagramFlow, Destination, Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { LOOPBACK_V4, toDestination } from "#net/ip.ts";
-import { openTlsServer, readTlsServer, type TlsServerOptions } from "#transport/tls/server.ts";
-import { makeCertificate } from "./certificate.ts";
 import { inbox } from "./client.ts";
 import { openInboundEnv } from "./inbound-env.ts";
+import { openListenerTls } from "./listener-tls.ts";
 import { openClient } from "./protocol-pair.ts";
 import { type Tear, tornWire } from "./torn-wire.ts";
 
@@ -150,10 +149,7 @@ async function openListener(
 
 /** Makes a stream on which a client speaks TLS, and whose plain bytes pass through the given one. */
 async function openTlsPeeler(alpn: readonly string[]): Promise<(inner: Duplex) => Duplex> {
-  const { cert: certificate, key } = makeCertificate({ names: ["server.test"] });
-  const fields = { certificate, "private-key": key, "client-auth-type": "" } as const;
-  const { files, log } = openInboundEnv({ accept: () => {} });
-  const server = await openTlsServer(readTlsServer(fields, "test", alpn) as TlsServerOptions, files, log);
+  const server = await openListenerTls(null, alpn); // what it accepts is no kernel socket
   return (inner) => {
     const [client, far] = duplexPair();
     client.on("error", () => {});
