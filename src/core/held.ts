@@ -3,8 +3,11 @@ import type { DialError } from "./errors.ts";
 import type { Endpoint, Ip } from "./session.ts";
 import type { StreamSocket } from "./sockets.ts";
 
-/** Which requests a thread may read by itself; `none`: there is no handshake, the destination is known. */
-export type PlainHandshake = "mixed" | "socks" | "http" | "none";
+/**
+ * How a thread may find out by itself where a client wants to go: by reading a request; `none`: there is no handshake, the
+ * destination is known; `redirected`: there is none either, and the kernel's connection tracking knows it.
+ */
+export type PlainHandshake = "mixed" | "socks" | "http" | "none" | "redirected";
 
 /** One connection by an ordinary kernel socket. */
 export interface PlainWay {
@@ -35,6 +38,8 @@ export interface HeldClient {
   readonly source: Endpoint;
   /** The listening side's own address for this client. */
   readonly local: Endpoint;
+  /** Where it was going before the kernel redirected it; null where the listener is not for such clients. */
+  readonly original: Endpoint | null;
   /** The request as it came, still unread in the socket; empty where there is no handshake. */
   readonly request: Buffer;
   /** Who is told of the end, and of what `dial` comes to. */
@@ -44,6 +49,8 @@ export interface HeldClient {
    * first on.
    */
   dial(way: PlainWay, words: Uint8Array, limited: boolean): void;
+  /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
+  dialledFrom(): Endpoint | null;
   /** Ends it as a fault would. */
   reset(): void;
   /**
@@ -56,6 +63,6 @@ export interface HeldClient {
 /** What threads may do in the place of a listener. */
 export interface PlainFront {
   readonly handshake: PlainHandshake;
-  /** Takes the client over. */
-  on(client: HeldClient): void;
+  /** Takes the client over. `listener` is the endpoint that took it, which a captured client does not show. */
+  on(client: HeldClient, listener: Endpoint): void;
 }

@@ -122,8 +122,10 @@ export class Arriving implements Conversation {
     this.#place = this.#front.takePlace(this);
     if (this.#place < 0) return;
     const { from, size } = this.#request;
+    const known = this.#handshake === "redirected" ? calls.originalName(this.#fd, this.#source) : size;
+    if (known < 0) return this.handOver(); // it came by itself
     calls.localName(this.#fd);
-    shared.writeRequest(this.#place, this.#source, calls.address, calls.bytes.subarray(from, size));
+    shared.writeRequest(this.#place, this.#source, calls.address, calls.bytes.subarray(from, known));
     shared.sizes[this.#place] = size;
     shared.tags[this.slot] = tag(this.listener, this.#isGreeted, this.#place);
     this.#front.asked(this);
@@ -141,6 +143,7 @@ export class Arriving implements Conversation {
   handOver(): void {
     const { host, shared } = this.#front;
     this.#stage = ASKS;
+    this.#leavePlace();
     shared.tags[this.slot] = tag(this.listener, this.#isGreeted, 0);
     this.#front.asked(this);
     host.report(this.slot, HANDED);
@@ -171,7 +174,7 @@ export class Arriving implements Conversation {
 
   /** As its place says. */
   dial(): void {
-    const { host, shared, table } = this.#front;
+    const { host, shared } = this.#front;
     const dial = shared.dial(this.#place);
     this.#words = new Uint8Array(dial.words); // its place is about to be another one
     const error = this.#open(dial);
@@ -180,15 +183,16 @@ export class Arriving implements Conversation {
     if (error < 0 && error !== EINPROGRESS) return this.refused(error);
     this.#stage = DIALS;
     this.#front.dials(this, timeoutMs);
-    table.descriptors[this.slot * 2 + 1] = this.#remote;
     if (!host.watch(this.slot, this.#remote, 1)) host.end(this.slot, true);
   }
 
   #open({ address, mark, idleSeconds, intervalSeconds, device }: Dial): number {
-    const { calls } = this.#front;
+    const { calls, table } = this.#front;
     const fd = calls.open(address.length === SOCKADDR_IN_BYTES ? 4 : 6);
     if (fd < 0) return fd;
     this.#remote = fd;
+    // Before anything leaves by it: what comes back to this machine is told by the name of this socket.
+    Atomics.store(table.descriptors, this.slot * 2 + 1, fd);
     calls.noDelay(fd);
     if (idleSeconds > 0) calls.keepAlive(fd, idleSeconds, intervalSeconds);
     const marked = mark === 0 ? 0 : calls.mark(fd, mark);
@@ -204,8 +208,9 @@ export class Arriving implements Conversation {
 
   refused(errno: number): void {
     const { calls, host, table } = this.#front;
+    table.descriptors[this.slot * 2 + 1] = -1; // first: nobody asks for the name of somebody else's number
     if (this.#remote >= 0) calls.close(this.#remote);
-    this.#remote = table.descriptors[this.slot * 2 + 1] = -1;
+    this.#remote = -1;
     this.#stage = ASKS;
     this.#front.dialled(this);
     table.asked[this.slot * 2] = errno;

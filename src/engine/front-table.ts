@@ -16,7 +16,8 @@ export const OPEN = 1;
 /** What the kernel has queued is still taken. */
 export const DRAINS = 2;
 
-// Request:  SOURCE(28) PAD(4) LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself
+// Request:  SOURCE(28) PAD(4) LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
+//           of redirected clients the socket address that they were going to
 // Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) WORDS(n)
 const SOURCE = 0;
 const LOCAL = 32;
@@ -113,7 +114,16 @@ export class FrontTable {
 
   /** A copy. */
   request(place: number): Buffer {
-    return Buffer.from(this.#part(place, REQUEST, this.#number(place, REQUEST_LENGTH)));
+    return Buffer.from(this.#requestAt(place));
+  }
+
+  /** Of a redirected client. */
+  original(place: number): Uint8Array {
+    return this.#requestAt(place);
+  }
+
+  #requestAt(place: number): Buffer {
+    return this.#part(place, REQUEST, this.#number(place, REQUEST_LENGTH));
   }
 
   writeDial(place: number, dial: Dial): void {

@@ -26,7 +26,7 @@ export interface FrontHost {
   pair(slot: number): Conversation | null;
 }
 
-export const HANDSHAKES: readonly PlainHandshake[] = ["none", "mixed", "socks", "http"];
+export const HANDSHAKES: readonly PlainHandshake[] = ["none", "mixed", "socks", "http", "redirected"];
 
 /** Of one listener in one turn, before others have theirs. */
 const ACCEPTS = 32;
@@ -115,7 +115,7 @@ export class Front {
     this.#arriving.add(one);
     this.host.put(slot, one);
     if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
-    if (handshake === "none") return one.ask();
+    if (handshake === "none" || handshake === "redirected") return one.ask();
     if (this.#arriving.size <= MOST_ARRIVING) return;
     const [oldest] = this.#arriving;
     oldest?.end(false);

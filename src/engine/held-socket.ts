@@ -23,6 +23,7 @@ export interface HeldEnv {
 export class HeldSocket implements HeldClient, Carried {
   readonly source: Endpoint;
   readonly local: Endpoint;
+  readonly original: Endpoint | null;
   request: Buffer;
   watch: HeldWatch | null = null;
   readonly thread: RelayThread;
@@ -32,7 +33,7 @@ export class HeldSocket implements HeldClient, Carried {
   #way: PlainWay | null = null;
   #isOver = false;
 
-  constructor(thread: RelayThread, slot: number, env: HeldEnv) {
+  constructor(thread: RelayThread, slot: number, isRedirected: boolean, env: HeldEnv) {
     this.thread = thread;
     this.slot = slot;
     this.#env = env;
@@ -41,6 +42,7 @@ export class HeldSocket implements HeldClient, Carried {
     this.source = env.sockaddrs.source(front.source(place));
     this.local = env.sockaddrs.local(front.local(place));
     this.#handshakeBytes = front.sizes[place] as number;
+    this.original = isRedirected ? env.sockaddrs.original(front.original(place)) : null;
     this.request = this.#handshakeBytes === 0 ? NO_BYTES : front.request(place);
   }
 
@@ -60,6 +62,14 @@ export class HeldSocket implements HeldClient, Carried {
     });
     table.limited[this.slot] = limited ? 1 : 0;
     this.thread.command(this.slot, DIAL);
+  }
+
+  dialledFrom(): Endpoint | null {
+    const { calls, sockaddrs } = this.#env;
+    const fd = Atomics.load(this.thread.table.descriptors, this.slot * 2 + 1);
+    if (fd < 0 || calls.localName(fd) < 0) return null;
+    const name = sockaddrs.local(calls.address);
+    return name.port === 0 ? null : name;
   }
 
   /** From here on the thread's news are the flow's. */

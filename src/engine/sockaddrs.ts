@@ -1,25 +1,22 @@
 import type { Endpoint, Ip } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
-import {
-  AF_INET,
-  decodeSockaddr,
-  encodeSockaddr,
-  nativeUint16,
-  SOCKADDR_BYTES,
-} from "#platform/linux/sockaddr.ts";
+import { decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 
 const NOWHERE: Endpoint = { ip: ipFromBytes(new Uint8Array(4)), port: 0 };
 
-/** Most clients come from few addresses and to one: the texts of the last ones are kept, for each side. */
+/** Most clients come from few addresses and to one: the texts of the last ones are kept, for each kind. */
 interface Last {
   address: number;
   ip: Ip;
 }
 
+const noneYet = (): Last => ({ address: 0, ip: NOWHERE.ip });
+
 /** Between endpoints and the kernel's structures, with memory of its own. */
 export class Sockaddrs {
-  readonly #sources: Last = { address: 0, ip: NOWHERE.ip };
-  readonly #locals: Last = { address: 0, ip: NOWHERE.ip };
+  readonly #sources = noneYet();
+  readonly #locals = noneYet();
+  readonly #originals = noneYet();
   readonly #encoded = new Uint8Array(SOCKADDR_BYTES);
 
   source(sockaddr: Uint8Array): Endpoint {
@@ -30,6 +27,10 @@ export class Sockaddrs {
     return endpointOf(sockaddr, this.#locals);
   }
 
+  original(sockaddr: Uint8Array): Endpoint {
+    return endpointOf(sockaddr, this.#originals);
+  }
+
   /** Until the next call. */
   encode({ ip, port }: Endpoint): Uint8Array {
     const length = encodeSockaddr(this.#encoded, { address: bytesOfIp(ip), port });
@@ -38,13 +39,14 @@ export class Sockaddrs {
 }
 
 function endpointOf(sockaddr: Uint8Array, last: Last): Endpoint {
-  if (nativeUint16(sockaddr, 0) !== AF_INET) {
+  const at = v4At(sockaddr);
+  if (at === 0) {
     const raw = decodeSockaddr(sockaddr);
     return raw === null ? NOWHERE : { ip: ipFromBytes(raw.address), port: raw.port };
   }
   const port = ((sockaddr[2] as number) << 8) | (sockaddr[3] as number);
-  const [a, b] = [sockaddr[4] as number, sockaddr[5] as number];
-  const [c, d] = [sockaddr[6] as number, sockaddr[7] as number];
+  const [a, b] = [sockaddr[at] as number, sockaddr[at + 1] as number];
+  const [c, d] = [sockaddr[at + 2] as number, sockaddr[at + 3] as number];
   const address = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
   if (address !== last.address) {
     last.address = address;

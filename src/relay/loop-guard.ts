@@ -5,10 +5,12 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
+import type { HeldClient } from "#core/held.ts";
 import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/ip.ts";
 import { RecentOwnAddresses } from "#net/own-address.ts";
+import { DialledNames } from "./dialled-names.ts";
 
 /** Inbounds that connections come to without having asked for them. */
 export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
@@ -16,14 +18,10 @@ export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun
 export class LoopGuard {
   readonly #streams = new Set<string>();
   readonly #flows = new Set<DatagramFlow>();
+  readonly #dials = new DialledNames();
   readonly #own = new RecentOwnAddresses();
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
-
-  /** What DIRECT opens has to be shown to `watch`. */
-  get isArmed(): boolean {
-    return this.#armed;
-  }
 
   /**
    * To be awaited before `check`. The kernel accepts what comes back while the dial does not know yet that it is done, so
@@ -40,8 +38,7 @@ export class LoopGuard {
     if (!TRANSPARENT.has(inbound.type)) return;
     this.#armed = true;
     if (outbound.type !== "Direct") return;
-    const own =
-      network === "tcp" ? this.#streams.has(`${source.ip} ${source.port}`) : this.#isOwnPort(source);
+    const own = network === "tcp" ? this.#isOwnStream(source) : this.#isOwnPort(source);
     if (own) throw new DialError("aborted", `a loop: ${source.ip} port ${source.port} is a socket of DIRECT`);
   }
 
@@ -56,6 +53,20 @@ export class LoopGuard {
     if (!("localPorts" in opened)) return null;
     this.#flows.add(opened);
     return { [Symbol.dispose]: () => void this.#flows.delete(opened) };
+  }
+
+  /** Notes a client for whom a relay thread is about to dial, until `forget`. */
+  dials({ outbound }: Decision, client: HeldClient): void {
+    if (this.#armed && outbound.type === "Direct") this.#dials.add(client);
+  }
+
+  forget(client: HeldClient): void {
+    this.#dials.delete(client);
+  }
+
+  #isOwnStream(source: Metadata["source"]): boolean {
+    if (this.#streams.has(`${source.ip} ${source.port}`)) return true;
+    return this.#own.has(source.ip) && this.#dials.has(source);
   }
 
   /**

@@ -51,8 +51,8 @@ class HeldService implements HeldWatch {
   }
 
   start(): void {
-    const { carrier, loops, sniffer } = this.#env;
-    if (sniffer !== null || loops.isArmed || carrier?.goOn === undefined) return this.#take(null);
+    const { carrier, sniffer } = this.#env;
+    if (sniffer !== null || carrier?.goOn === undefined) return this.#take(null);
     this.#client.watch = this;
     this.#entry.onClose = () => this.#client.reset();
     try {
@@ -77,9 +77,18 @@ class HeldService implements HeldWatch {
 
   /** Throws what makes the dial fail. */
   #decided(decision: Decision): void {
-    const { ledger } = this.#env;
-    const { destination, outbound } = decision;
     this.#decision = this.#entry.decision = decision;
+    const turn = this.#env.loops.beforeCheck(this.#entry.metadata);
+    if (turn === null) this.#findWay(decision);
+    else void turn.then(() => this.#findWay(decision)).catch((error: unknown) => this.#take(error));
+  }
+
+  /** Throws likewise. */
+  #findWay(decision: Decision): void {
+    if (this.#isOver) return;
+    const { ledger, loops } = this.#env;
+    const { destination, outbound } = decision;
+    loops.check(this.#entry.metadata, decision);
     this.#limited = ledger.free !== true;
     // A client that is redirected instead is answered by us.
     const way =
@@ -87,7 +96,6 @@ class HeldService implements HeldWatch {
         ? null
         : (outbound.plain?.(destination, () => this.#entry.signal) ?? null);
     if (way === null) return this.#take(null);
-    this.#env.loops.check(this.#entry.metadata, decision);
     if (way instanceof Promise)
       way.then((found) => this.#dial(found)).catch((error: unknown) => this.#take(error));
     else this.#dial(way);
@@ -95,7 +103,10 @@ class HeldService implements HeldWatch {
 
   #dial(way: PlainWay): void {
     if (this.#isOver) return;
-    if (!way.isFirstOfMany) this.#env.flows.decided(this.#decision as Decision);
+    const { flows, loops } = this.#env;
+    const decision = this.#decision as Decision;
+    if (!way.isFirstOfMany) flows.decided(decision);
+    loops.dials(decision, this.#client);
     this.#isFirstOfMany = way.isFirstOfMany;
     this.#entry.remoteAddress = this.#ip = way.ip;
     if (this.#words !== null) this.#client.dial(way, this.#words, this.#limited);
@@ -131,6 +142,7 @@ class HeldService implements HeldWatch {
     const session = this.#session;
     if (this.#isOver || session === null) return;
     this.#session = null;
+    this.#env.loops.forget(this.#client);
     this.#client.watch = null;
     this.#entry.onClose = null;
     const begun = { entry: this.#entry, decision: this.#decision, failure };
@@ -140,6 +152,7 @@ class HeldService implements HeldWatch {
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#env.loops.forget(this.#client);
     this.#entry.onClose = null;
     this.#meter?.[Symbol.dispose]();
     this.#entry[Symbol.dispose]();

@@ -45,7 +45,13 @@ export class LeaseBook implements AsyncDisposable {
       const lease = await this.#pool.leaseTcp(
         { ...ask, configure },
         (socket, isGreeted) => on(socket, lease.endpoint, isGreeted),
-        front === undefined ? null : { ...front, probes: probesOf(keepAlive) },
+        front === undefined
+          ? null
+          : {
+              handshake: front.handshake,
+              on: (client) => front.on(client, lease.endpoint),
+              probes: probesOf(keepAlive),
+            },
       );
       return lease;
     });

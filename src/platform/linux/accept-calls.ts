@@ -1,7 +1,8 @@
 /** The calls of a relay thread that accepts and dials, too. */
 import type * as Ffi from "node:ffi";
+import { SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import { RelayCalls } from "./relay-calls.ts";
-import { AF_INET, AF_INET6, SOCKADDR_BYTES } from "./sockaddr.ts";
+import { AF_INET, AF_INET6, SOCKADDR_BYTES, v4At } from "./sockaddr.ts";
 
 /** What is looked at of a handshake at most. */
 export const PEEK_BYTES = 4096;
@@ -96,6 +97,19 @@ export class AcceptCalls extends RelayCalls {
     const { address, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
     return this.answer(this.#library.functions.getsockname(fd, address, length));
+  }
+
+  /**
+   * Where a redirected connection was going, as a socket address at the start of `bytes`; answers with its length, or with
+   * an errno where connection tracking does not know it. `source` is the client's.
+   */
+  originalName(fd: number, source: Uint8Array): number {
+    const { bytes, length } = this.#pointers;
+    this.#memory.length[0] = SOCKADDR_BYTES;
+    const level = v4At(source) > 0 ? SOL_IP : SOL_IPV6;
+    const { getsockopt } = this.#library.functions;
+    const answer = this.answer(getsockopt(fd, level, SO_ORIGINAL_DST, bytes, length));
+    return answer < 0 ? answer : (this.#memory.length[0] as number);
   }
 
   open(family: 4 | 6): number {

@@ -7,6 +7,8 @@ export const SOL_IPV6 = 41;
 /** The same number asks for the message and marks it. */
 export const IP_ORIGDSTADDR = 20;
 export const IPV6_ORIGDSTADDR = 74;
+/** Of a redirected connection: the same number in both families (linux/netfilter_ipv4.h, ip6_tables.h). */
+export const SO_ORIGINAL_DST = 80;
 const IP_TOS = 1;
 const IPV6_TCLASS = 67;
 

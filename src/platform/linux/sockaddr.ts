@@ -30,6 +30,13 @@ export function decodeSockaddr(bytes: Uint8Array): RawEndpoint | null {
   return { address: bytes.slice(8, 24), port };
 }
 
+/** Where the four bytes of an IPv4 address lie, which may be mapped into IPv6; 0: it is no IPv4 address. */
+export function v4At(bytes: Uint8Array): number {
+  if (nativeUint16(bytes, 0) === AF_INET) return 4;
+  for (let at = 8; at < 18; at++) if (bytes[at] !== 0) return 0;
+  return bytes[18] === 0xff && bytes[19] === 0xff ? 20 : 0;
+}
+
 // sockaddr_in:  FAMILY(2, native) PORT(2, big endian) ADDRESS(4) ZERO(8)
 // sockaddr_in6: FAMILY(2, native) PORT(2, big endian) FLOWINFO(4) ADDRESS(16) SCOPE(4)
 /** Writes into `into`, which has room for 28 bytes, and answers with the length. */

@@ -1,7 +1,7 @@
 /** Sockets that take and send what belongs to other addresses: tproxy (ip(7), ipv6(7), Documentation/networking/tproxy). */
 import type * as Ffi from "node:ffi";
 import { SystemError, type Libc } from "./libc.ts";
-import { IP_ORIGDSTADDR, IPV6_ORIGDSTADDR, SOL_IP, SOL_IPV6 } from "./control-message.ts";
+import { IP_ORIGDSTADDR, IPV6_ORIGDSTADDR, SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import { ReceiveBatch, type OnReceived } from "./receive-batch.ts";
 import {
   AF_INET,
@@ -25,7 +25,6 @@ const IP_RECVTOS = 13;
 const IPV6_TRANSPARENT = 75;
 const IPV6_RECVTCLASS = 66;
 const IPV6_V6ONLY = 26;
-const SO_ORIGINAL_DST = 80; // the same number in both families (linux/netfilter_ipv4.h, ip6_tables.h)
 
 const SIGNATURES = {
   bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },

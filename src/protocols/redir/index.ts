@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
-import type { Destination } from "#core/session.ts";
-import { abortStream } from "#core/stream.ts";
-import { arrivalOf, describe, descriptorOf, guardErrors, streamSession } from "#net/accept.ts";
+import type { Endpoint, Metadata } from "#core/session.ts";
+import type { StreamSocket } from "#core/sockets.ts";
+import { type Arrival, describe, descriptorOf } from "#net/accept.ts";
 import { familyOf, ipFromBytes } from "#net/ip.ts";
 import { loopsBack } from "#net/own-address.ts";
+import { listenSilently, type SilentClient } from "#net/silent-clients.ts";
 import { openOriginalDestinations } from "#platform/transparent.ts";
 
 /** TCP that an nftables or iptables `redirect` rule sends here goes where it was going. */
@@ -13,26 +14,28 @@ export const redir: Protocol = { type: "redir", inbound: inboundSide(z.object({}
 
 /** Throws `ConfigError` where this system does not tell where a connection was going. */
 async function open(_: object, env: InboundEnv): Promise<Inbound> {
-  const originalOf = openOriginalDestinations();
-  const endpoints = await env.listenTcp((socket, listener) => {
-    guardErrors(socket);
-    const arrival = arrivalOf(socket);
-    const original = arrival === null ? null : originalOf(descriptorOf(socket), familyOf(arrival.source.ip));
-    if (arrival === null || original === null) {
-      env.log.debug(() => `${env.name}: a connection that was not redirected is reset`);
-      return abortStream(socket);
-    }
-    const destination: Destination = {
-      host: null,
-      ip: ipFromBytes(original.address),
-      port: original.port,
-    };
-    if (loopsBack(destination, listener)) {
-      env.log.debug(() => `${env.name}: a connection to the listener itself is reset`);
-      return abortStream(socket);
-    }
-    const metadata = describe(env, arrival, { network: "tcp", type: "Redir", user: null, destination });
-    env.accept(streamSession(metadata, socket, () => {})); // a failed dial shows as a close
+  const ask = openOriginalDestinations();
+  const originalOf = (socket: StreamSocket, { source }: Arrival): Endpoint | null => {
+    const raw = ask(descriptorOf(socket), familyOf(source.ip));
+    return raw === null ? null : { ip: ipFromBytes(raw.address), port: raw.port };
+  };
+  const endpoints = await listenSilently(env, {
+    originalOf,
+    describe: (client, listener) => describeClient(client, listener, env),
   });
   return { name: env.name, type: "redir", endpoints, async [Symbol.asyncDispose]() {} };
+}
+
+function describeClient(client: SilentClient, listener: Endpoint, env: InboundEnv): Metadata | null {
+  const { original } = client;
+  if (original === null) {
+    env.log.debug(() => `${env.name}: a connection that was not redirected is reset`);
+    return null;
+  }
+  const destination = { host: null, ...original };
+  if (loopsBack(destination, listener)) {
+    env.log.debug(() => `${env.name}: a connection to the listener itself is reset`);
+    return null;
+  }
+  return describe(env, client, { network: "tcp", type: "Redir", user: null, destination });
 }

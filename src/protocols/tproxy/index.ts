@@ -2,10 +2,10 @@ import { z } from "zod";
 import { flag } from "#core/fields.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
-import type { Endpoint } from "#core/session.ts";
-import { abortStream } from "#core/stream.ts";
-import { arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
+import type { Endpoint, Metadata } from "#core/session.ts";
+import { type Arrival, describe } from "#net/accept.ts";
 import { loopsBack } from "#net/own-address.ts";
+import { listenSilently } from "#net/silent-clients.ts";
 import { serveCaptured } from "./datagrams.ts";
 
 const schema = z.object({ udp: flag().default(true) });
@@ -15,26 +15,22 @@ export const tproxy: Protocol = { type: "tproxy", inbound: inboundSide(schema, o
 
 /** Throws `ConfigError` where this system or this user cannot have transparent sockets. */
 async function open({ udp }: z.output<typeof schema>, env: InboundEnv): Promise<Inbound> {
-  const endpoints = [...(await listenTcp(env))];
+  const endpoints = [
+    ...(await listenSilently(env, {
+      transparent: true,
+      describe: (client, listener) => describeClient(client, listener, env),
+    })),
+  ];
   if (udp) endpoints.push(...(await env.listenTransparentUdp((socket) => serveCaptured(socket, env))));
   return { name: env.name, type: "tproxy", endpoints, async [Symbol.asyncDispose]() {} };
 }
 
-function listenTcp(env: InboundEnv): Promise<readonly Endpoint[]> {
-  return env.listenTcp(
-    (socket, listener) => {
-      guardErrors(socket);
-      const arrival = arrivalOf(socket);
-      if (arrival === null) return abortStream(socket);
-      const destination = { host: null, ...arrival.local }; // the kernel keeps the address that the client dialled
-      if (loopsBack(destination, listener)) {
-        env.log.debug(() => `${env.name}: a connection to the listener itself is reset`);
-        return abortStream(socket);
-      }
-      const place = { source: arrival.source, local: listener };
-      const metadata = describe(env, place, { network: "tcp", type: "TProxy", user: null, destination });
-      env.accept(streamSession(metadata, socket, () => {})); // a failed dial shows as a close
-    },
-    { transparent: true },
-  );
+function describeClient({ source, local }: Arrival, listener: Endpoint, env: InboundEnv): Metadata | null {
+  const destination = { host: null, ...local }; // the kernel keeps the address that the client dialled
+  if (loopsBack(destination, listener)) {
+    env.log.debug(() => `${env.name}: a connection to the listener itself is reset`);
+    return null;
+  }
+  const place = { source, local: listener };
+  return describe(env, place, { network: "tcp", type: "TProxy", user: null, destination });
 }

@@ -4,11 +4,9 @@ import { choice, Fault, list, scalar } from "#core/fields.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Destination, Endpoint } from "#core/session.ts";
-import type { StreamSocket } from "#core/sockets.ts";
-import type { HeldClient } from "#core/held.ts";
-import { type Arrival, arrivalOf, describe, guardErrors, streamSession } from "#net/accept.ts";
-import { HeldSession } from "#net/held-session.ts";
+import { describe } from "#net/accept.ts";
 import { parseIp, socketIp, toDestination } from "#net/ip.ts";
+import { listenSilently } from "#net/silent-clients.ts";
 import { replyThrough, UdpClients } from "#net/udp-clients.ts";
 
 const TARGET = /^(?:\[([^\]]+)\]|([^\s:[\]/]{1,255})):(\d{1,5})$/;
@@ -42,21 +40,8 @@ async function open(options: TunnelOptions, env: InboundEnv): Promise<Inbound> {
 }
 
 function listenTcp(destination: Destination, env: InboundEnv): Promise<readonly Endpoint[]> {
-  const describeOf = (arrival: Arrival) =>
-    describe(env, arrival, { network: "tcp", type: "Tunnel", user: null, destination });
-  const tellerOf = () => () => {}; // a failed dial shows as a close
-  const on = (client: HeldClient): void =>
-    env.accept(new HeldSession(describeOf(client), client, Buffer.alloc(0), tellerOf));
-  const take = (socket: StreamSocket): void => {
-    guardErrors(socket);
-    const arrival = arrivalOf(socket);
-    if (arrival === null) {
-      socket.destroy();
-      return;
-    }
-    env.accept(streamSession(describeOf(arrival), socket, tellerOf()));
-  };
-  return env.listenTcp(take, { front: { handshake: "none", on } });
+  const asked = { network: "tcp", type: "Tunnel", user: null, destination } as const;
+  return listenSilently(env, { describe: (client) => describe(env, client, asked) });
 }
 
 /** Clients of one port; a datagram of one more is dropped. */
