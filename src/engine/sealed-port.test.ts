@@ -104,7 +104,7 @@ function drain({ port, io, socket }: Bench, size: number): { text: Buffer; last:
 }
 
 test("any chunks, in any pieces, asked for in any amount", { skip }, () => {
-  const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 3000 }), { maxLength: 12 });
+  const pieces = fc.array(fc.uint8Array({ maxLength: 3000 }), { maxLength: 12 });
   const cuts = fc.array(fc.integer({ min: 1, max: 4000 }), { minLength: 1, maxLength: 40 });
   fc.assert(
     fc.property(
@@ -172,7 +172,7 @@ test("a changed bit ends it, whatever came before is given first, and nothing af
 });
 
 test("lengths that the edition does not know", { skip }, () => {
-  for (const lie of [0, 0x4000, 0x8000, 0xffff]) {
+  for (const lie of [0x4000, 0x8000, 0xffff]) {
     const bench = openBench();
     bench.socket.arrived = sealed([Buffer.from("first")], 3, lie);
     assert.deepEqual(drain(bench, PLAIN_BYTES), { text: Buffer.alloc(0), last: BROKEN });

@@ -139,7 +139,7 @@ export class SealedReader {
       const { length, lengthAt } = this.#memory;
       if (end - this.#at < LENGTH_BYTES + TAG_BYTES || !this.#openPart(lengthAt, LENGTH_BYTES)) return false;
       const bytes = ((length[0] as number) << 8) | (length[1] as number);
-      if (bytes === 0 || bytes > this.#chunkBytes) {
+      if (bytes > this.#chunkBytes) {
         this.#last = BROKEN;
         return false;
       }

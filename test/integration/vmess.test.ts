@@ -5,11 +5,16 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
 import type { ManagedInbound } from "#core/inbound.ts";
+import type { Destination } from "#core/session.ts";
+import { parseUserId } from "#protocols/vless/user-id.ts";
+import { VmessCodec } from "#protocols/vmess/codec.ts";
+import * as header from "#protocols/vmess/header.ts";
+import { commandKey } from "#protocols/vmess/kdf.ts";
 import { vmess } from "#protocols/vmess/index.ts";
 import { outboundContract } from "../contract/outbound.ts";
 import { makeCertificate } from "../support/certificate.ts";
-import { outcome, roundTrip } from "../support/client.ts";
-import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
+import { outcome, readAll, roundTrip } from "../support/client.ts";
+import { countThenAnswer, echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { openClient, openPair, openServer } from "../support/protocol-pair.ts";
 
 const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
@@ -26,6 +31,21 @@ const certificate = makeCertificate({ names: ["example.com"] });
 const TLS = { certificate: certificate.cert, "private-key": certificate.key };
 const TLS_CLIENT = { tls: true, servername: "example.com", fingerprint: certificate.fingerprint };
 const ONE_PEER = "plain datagrams have one destination a stream";
+
+/** A client's side, to be written by hand. */
+function clientCodec(destination: Destination): VmessCodec {
+  const request: header.RequestHeader = {
+    iv: randomBytes(16),
+    key: randomBytes(16),
+    verifier: 7,
+    options: header.OPTION_CHUNKS | header.OPTION_MASKING | header.OPTION_PADDING,
+    security: header.SECURITY_AES,
+    command: header.COMMAND_TCP,
+    destination,
+  };
+  const userKey = commandKey(parseUserId(uuid) as Buffer);
+  return new VmessCodec(request, header.sealRequest(userKey, request, header.newChance(Date.now())));
+}
 
 outboundContract("vmess xudp", () => openPair(vmess, SERVER, vmess, { ...CLIENT, xudp: true }), {
   udp: true,
@@ -91,6 +111,40 @@ describe("vmess", () => {
       await using origin = await openTcpOrigin(echo);
       await roundTrip(await pair.outbound.connect(origin.destination, context()), 300_000);
     }
+  });
+
+  test("a client that was silent at first and said so by an empty chunk, as Xray's does, goes on", async () => {
+    await using server = await openServer(vmess, SERVER);
+    await using origin = await openTcpOrigin((socket) => {
+      socket.write("220 ready\n");
+      socket.pipe(socket);
+    });
+    const socket = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+    const codec = clientCodec(origin.destination);
+    socket.write(codec.sealEnd() as Buffer); // the header and the empty chunk
+    let text = "";
+    const ended = new Promise<void>((resolve) => {
+      const take = (plain: Buffer | null) => {
+        if (plain === null) return resolve();
+        if (text === "") socket.write(codec.seal(Buffer.from("HELO")));
+        text += plain.toString();
+        if (text.endsWith("HELO")) socket.write(codec.sealEnd() as Buffer);
+      };
+      socket.on("data", (wire: Buffer) => codec.open(wire, take));
+    });
+    await ended;
+    assert.equal(text, "220 ready\nHELO");
+    socket.destroy();
+    codec.close();
+  });
+
+  test("a client that ends without a word", async () => {
+    await using pair = await openPair(vmess, SERVER, vmess, CLIENT);
+    await using origin = await openTcpOrigin(countThenAnswer);
+    const stream = await pair.outbound.connect(origin.destination, context());
+    stream.end();
+    assert.equal((await readAll(stream)).toString(), "0");
+    stream.destroy();
   });
 
   test("plain datagrams to one peer", async () => {

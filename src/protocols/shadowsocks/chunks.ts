@@ -126,15 +126,18 @@ export class ChunkOpener implements Disposable {
     }
   }
 
-  /** Reads the length where it is due. Is all of the payload there? */
+  /**
+   * Reads the length where it is due. Is all of the payload there? It may be empty, which says nothing: Xray's client
+   * (26.7) sends such a chunk behind the address when its own client has been silent for 100 ms.
+   */
   #payloadArrived(arrived: ByteQueue): boolean {
     if (this.#payloadBytes < 0) {
       const sealed = arrived.take(LENGTH_BYTES);
       if (sealed === null) return false;
       this.#partInto(this.#length, 0, sealed);
       const length = this.#length.readUInt16BE();
-      if (length === 0 || length > this.#maxBytes)
-        throw new ProtocolError(`a chunk of ${length} bytes, 1 to ${this.#maxBytes} are allowed`);
+      if (length > this.#maxBytes)
+        throw new ProtocolError(`a chunk of ${length} bytes, ${this.#maxBytes} are allowed`);
       this.#payloadBytes = length;
     }
     return arrived.length >= this.#payloadBytes + TAG_BYTES;

@@ -6,7 +6,9 @@ import { ByteQueue } from "#net/byte-queue.ts";
 import type { StreamCodec } from "#net/codec-stream.ts";
 import { toDestination } from "#net/ip.ts";
 import { encodeSocksAddress } from "#net/socks-address.ts";
+import { openAead } from "#protocols/crypto/aead.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { ChunkSealer, MAX_CHUNK } from "./chunks.ts";
 import {
   findMethod,
   keyName,
@@ -225,6 +227,18 @@ for (const name of METHOD_NAMES) {
     });
   });
 }
+
+test("a chunk may be empty: it says nothing", () => {
+  const aes = method("aes-128-gcm");
+  const subkey = sip004Subkey(masterKey(aes, "pass word"), SALT);
+  using sealer = new ChunkSealer(openAead(aes.aead, subkey), MAX_CHUNK.sip004);
+  const wire = Buffer.alloc(300);
+  let end = sealer.chunksInto(wire, SALT.copy(wire), ADDRESS);
+  for (const part of [Buffer.alloc(2), EMPTY]) end = sealer.partInto(wire, end, part);
+  end = sealer.chunksInto(wire, end, Buffer.from("late"));
+  const keys = serverKeys(aes, "pass word", null);
+  assert.equal(request(keys, wire.subarray(0, end))?.payload.toString(), "late");
+});
 
 test("2022: clocks may differ by 30 s", () => {
   const aes = method("2022-blake3-aes-128-gcm");

@@ -188,10 +188,16 @@ export class BodyOpener implements Disposable {
   /** Of the chunk whose size has been read; -1: a size comes next. */
   #size = -1;
   #padding = 0;
+  /**
+   * A client's first chunk is no end, even where it is empty: Xray (26.7) sends such a one after its header when its own
+   * client has said nothing for 100 ms, and goes on. Whoever did end closes the wire, or sends a second one.
+   */
+  #mayEnd: boolean;
 
   constructor(request: RequestHeader, side: "request" | "answer", whole: boolean) {
     this.#direction = new Direction(request, side);
     this.#whole = whole;
+    this.#mayEnd = side === "answer";
   }
 
   /** Is it between two chunks? */
@@ -218,7 +224,8 @@ export class BodyOpener implements Disposable {
     try {
       do {
         const next = this.#chunkInto(out, end, arrived);
-        if (next === end) return false;
+        if (next === end && this.#mayEnd) return false;
+        this.#mayEnd = true;
         end = next;
       } while (!this.#whole && this.#chunkArrived(arrived));
     } finally {

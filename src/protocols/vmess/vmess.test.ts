@@ -138,6 +138,19 @@ for (const [security, options] of FORMS)
     assert.equal(text, "onetwo");
   });
 
+test("a client's first chunk may be empty and is no end; a second one is, and so is a server's first", () => {
+  for (const [security, options] of FORMS.filter(([, options]) => options !== 0)) {
+    const request = { ...REQUEST, security, options };
+    const client = new VmessCodec(request, EMPTY);
+    const server = new VmessCodec(request, null);
+    assert.deepEqual(collect(server, client.sealEnd() as Buffer), { text: "", ended: false });
+    server.openEnd();
+    assert.deepEqual(collect(server, client.seal(Buffer.from("late"))), { text: "late", ended: false });
+    assert.deepEqual(collect(server, client.sealEnd() as Buffer), { text: "", ended: true });
+    assert.deepEqual(collect(client, server.sealEnd() as Buffer), { text: "", ended: true });
+  }
+});
+
 test("every truncation of the header waits; every changed bit is refused; noise too", () => {
   const wire = hex(WIRE);
   for (let size = 0; size < wire.length; size++) assert.equal(greet(wire.subarray(0, size)), null);
