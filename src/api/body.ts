@@ -48,7 +48,7 @@ function collect(request: IncomingMessage, limitBytes: number, tooLarge: string)
   request.on("data", onData);
   request.on("end", () => resolve(Buffer.concat(chunks)));
   request.on("error", (error) => reject(brokenOff({ cause: error })));
-  request.on("close", () => reject(brokenOff()));
+  request.on("close", () => request.readableEnded || reject(brokenOff()));
   return promise.finally(() => clearTimeout(timer));
 }
 

@@ -19,6 +19,9 @@ declare module "fastify" {
   }
 }
 
+/** One for all: each made anew would collect a stack, at the end of every request. */
+const GONE = new DOMException("the request is over", "AbortError");
+
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] as const;
 
 export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgrades: Upgrades): void {
@@ -63,7 +66,7 @@ async function serve(
   route.prepare?.(params);
   const bytes = await bodyOf(route, request, reply);
   const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
+  reply.raw.once("close", () => gone.abort(GONE));
   const call: Call = {
     params,
     query: shaped(route.query, request.query),

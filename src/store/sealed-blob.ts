@@ -16,6 +16,12 @@ const PACKED = 0x54435a31; // TCZ1
 const PLAIN = 0x54435231; // TCR1
 const NUL = new Uint8Array(1);
 const QUICKLY = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+/** Fewer bytes have nothing to gain from being compressed, and setting a compressor up costs more than all the rest. */
+const WORTH_BYTES = 256;
+/** Of a Zstandard frame with its length in one byte and no checksum: RFC 8878 §3.1.1. */
+const RAW_FRAME = Buffer.from("28b52ffd20", "hex");
+/** In a block header: the last one, and as it is (RFC 8878 §3.1.1.2). */
+const LAST_RAW = 1;
 
 /** Throws `StoreError` for more than 32 MiB. */
 export function seal(key: string, original: Uint8Array): Buffer {
@@ -23,7 +29,7 @@ export function seal(key: string, original: Uint8Array): Buffer {
     throw new StoreError(
       `record ${key}: ${original.length} bytes, at most ${MAX_ORIGINAL_BYTES} can be stored`,
     );
-  const payload = zstdCompressSync(original, QUICKLY);
+  const payload = original.length < WORTH_BYTES ? rawFrame(original) : zstdCompressSync(original, QUICKLY);
   const blob = Buffer.allocUnsafe(HEAD_BYTES + payload.length);
   blob.writeUInt32BE(PACKED, 0);
   blob.writeUInt32BE(original.length, 4);
@@ -46,6 +52,17 @@ export function unseal(key: string, blob: Uint8Array): Buffer {
   if (checksum(key, original) !== bytes.readUInt32BE(8))
     throw new DamageError(`record ${key}: wrong checksum`);
   return original;
+}
+
+/** What a compressor makes of bytes that cannot be made fewer: one block with all of them. */
+function rawFrame(original: Uint8Array): Buffer {
+  const at = RAW_FRAME.length;
+  const frame = Buffer.allocUnsafe(at + 4 + original.length);
+  RAW_FRAME.copy(frame);
+  frame.writeUInt8(original.length, at);
+  frame.writeUIntLE(original.length * 8 + LAST_RAW, at + 1, 3);
+  frame.set(original, at + 4);
+  return frame;
 }
 
 function checksum(key: string, original: Uint8Array): number {

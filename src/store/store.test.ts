@@ -16,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { zstdDecompressSync } from "node:zlib";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { Store } from "./backup.ts";
@@ -78,6 +79,18 @@ test("a sealed blob opens under its own key only, and every changed or cut byte 
     changed[at] = (changed[at] as number) ^ 0x40;
     assert.throws(() => unseal("k7", changed), DamageError, `byte ${at}`);
   }
+});
+
+test("a short value is a Zstandard frame as well, which anybody can unpack", () => {
+  for (const size of [0, 1, 2, 127, 128, 255, 256, 257, 5000]) {
+    const original = Buffer.alloc(size);
+    crypto.getRandomValues(original);
+    const blob = seal("k", original);
+    assert.equal(blob.toString("latin1", 0, 4), "TCZ1");
+    assert.deepEqual(zstdDecompressSync(blob.subarray(12)), original, `${size} bytes`);
+    assert.deepEqual(unseal("k", blob), original);
+  }
+  assert.ok(seal("k", Buffer.alloc(5000)).length < 100, "and a long one is compressed");
 });
 
 test("a plain blob is read, and an enormous length is refused before anything is unpacked", () => {

@@ -1,10 +1,13 @@
-/** Who has a name or a credential already; with thousands of users a walk through all would be most of a change. */
+/**
+ * Who has a name or a credential already, and how many are enabled; with thousands of users a walk through all would be
+ * most of a change.
+ */
 import { ApiError } from "#core/errors.ts";
 import { PersistentMap } from "#core/persistent-map.ts";
 import type { UserSupport } from "#core/protocol.ts";
 import type { UserRecord } from "./user-book.ts";
 
-type Named = Pick<UserRecord, "id" | "name" | "credential">;
+type Listed = Pick<UserRecord, "id" | "name" | "credential" | "enabled">;
 
 /** Of the users of one book. Immutable, as the book is. */
 export class BookIndex {
@@ -12,24 +15,32 @@ export class BookIndex {
   /** Ids by what two users may not have in common. */
   readonly #names: PersistentMap<string>;
   readonly #identities: PersistentMap<string>;
+  readonly enabledCount: number;
 
-  private constructor(support: UserSupport, names: PersistentMap<string>, identities: PersistentMap<string>) {
+  private constructor(
+    support: UserSupport,
+    names: PersistentMap<string>,
+    identities: PersistentMap<string>,
+    enabledCount: number,
+  ) {
     this.#support = support;
     this.#names = names;
     this.#identities = identities;
+    this.enabledCount = enabledCount;
   }
 
-  static of(users: Iterable<Named>, support: UserSupport): BookIndex {
+  static of(users: Iterable<Listed>, support: UserSupport): BookIndex {
     const all = [...users];
     return new BookIndex(
       support,
       PersistentMap.from(all.map((user) => [nameKey(user), user.id])),
       PersistentMap.from(all.map((user) => [identityOf(user, support), user.id])),
+      all.filter(({ enabled }) => enabled).length,
     );
   }
 
   /** Throws `ApiError` 400 where another user of the listener has the name or the credential. */
-  refuseDoubles(listener: string, user: Named): void {
+  refuseDoubles(listener: string, user: Listed): void {
     const isOther = (id: string | undefined) => id !== undefined && id !== user.id;
     if (isOther(this.#names.get(nameKey(user))))
       throw new ApiError(400, `name: listener ${listener} has a user of this name`);
@@ -40,8 +51,8 @@ export class BookIndex {
       );
   }
 
-  with(before: Named | null, after: Named | null): BookIndex {
-    const ofBoth = (keyOf: (user: Named) => string) => [
+  with(before: Listed | null, after: Listed | null): BookIndex {
+    const ofBoth = (keyOf: (user: Listed) => string) => [
       ...(before === null ? [] : [[keyOf(before), null] as const]),
       ...(after === null ? [] : [[keyOf(after), after.id] as const]),
     ];
@@ -49,15 +60,16 @@ export class BookIndex {
       this.#support,
       this.#names.with(ofBoth(nameKey)),
       this.#identities.with(ofBoth((user) => identityOf(user, this.#support))),
+      this.enabledCount + Number(after?.enabled ?? false) - Number(before?.enabled ?? false),
     );
   }
 }
 
 /** Names that differ in case only are one name. */
-function nameKey({ name }: Named): string {
+function nameKey({ name }: Listed): string {
   return name.toLowerCase();
 }
 
-function identityOf({ credential }: Named, support: UserSupport): string {
+function identityOf({ credential }: Listed, support: UserSupport): string {
   return support.identify(credential) ?? credential;
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { ApiError } from "#core/errors.ts";
 import type { UserSupport } from "#core/protocol.ts";
 import {
@@ -107,4 +108,19 @@ test("the listener hears of users who are enabled and not barred", () => {
   const both = withUser(book, "b", { ...user("b", "y"), enabled: false }, SUPPORT, 2000);
   assert.deepEqual(activeUsers(both, new Set(["c"])), [{ id: "a", credential: "x", flow: null }]);
   assert.deepEqual(activeUsers(both, new Set(["a"])), []);
+});
+
+test("how many are enabled is known after any changes without a walk", () => {
+  const step = fc.tuple(fc.integer({ min: 0, max: 5 }), fc.constantFrom(true, false, null));
+  fc.assert(
+    fc.property(fc.array(step), (steps) => {
+      let book = EMPTY;
+      for (const [at, enabled] of steps) {
+        const record = enabled === null ? null : { ...user(`${at}`, `${at}`), enabled };
+        book = withUser(book, `${at}`, record, SUPPORT, 2000);
+        const walked = [...book.users.values()].filter((one) => one.enabled).length;
+        assert.equal(book.index?.enabledCount, walked);
+      }
+    }),
+  );
 });

@@ -12,14 +12,14 @@ import type { ManagedListener, UsersSettings } from "./settings.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 export function inboundView(book: UserBook, { support }: ManagedListener): ManagedInboundView {
-  const users = [...book.users.values()];
   return {
     tag: book.listener,
     type: book.protocol,
     credential: support.credential,
     hasFlow: support.flows.length > 0,
-    userCount: users.length,
-    enabledUserCount: users.filter(({ enabled }) => enabled).length,
+    userCount: book.users.size,
+    enabledUserCount:
+      book.index?.enabledCount ?? [...book.users.values()].filter(({ enabled }) => enabled).length,
     revision: book.revision,
     appliedRevision: book.appliedRevision,
   };
