@@ -4,7 +4,8 @@ import type { StreamCodec } from "#net/codec-stream.ts";
 export class RequestCodec implements StreamCodec {
   #request: Buffer | null;
 
-  constructor(request: Buffer) {
+  /** Null: nothing stands in front. */
+  constructor(request: Buffer | null) {
     this.#request = request;
   }
 

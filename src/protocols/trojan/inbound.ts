@@ -1,8 +1,10 @@
 import type { Duplex } from "node:stream";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
+import { isPlainSocket } from "#core/handover.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
 import { ByteReader } from "#net/byte-reader.ts";
+import { CodecStream } from "#net/codec-stream.ts";
 import { decodeSocksAddress } from "#net/socks-address.ts";
 import type { Entrance } from "#protocols/managed/entrance.ts";
 import { ManagedShell, type UserTable } from "#protocols/managed/shell.ts";
@@ -10,6 +12,7 @@ import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { chooseFallback, serveFallback } from "#protocols/vless/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
+import { RequestCodec } from "./codec.ts";
 import type { InboundOptions } from "./options.ts";
 import { COMMAND_UDP, decodeRequest, KEY_BYTES, keyOf, packetFraming, type TrojanRequest } from "./wire.ts";
 
@@ -66,12 +69,14 @@ type Greeting =
   | { readonly refused: string; readonly first: Buffer };
 
 async function serve(
-  stream: Duplex,
+  carried: Duplex,
   { command, destination }: TrojanRequest,
   entrance: Entrance,
   mux: InboundOptions["mux-option"],
 ): Promise<void> {
-  entrance.holdStream(stream, stream);
+  // Relay threads take a bare socket and close it here; only what lies over it can still be ended by us.
+  const stream = isPlainSocket(carried) ? new CodecStream(carried, new RequestCodec(null)) : carried;
+  entrance.holdStream(stream, carried);
   if (command === COMMAND_UDP) {
     // Some peers put no real address into the request itself: the first packet tells.
     const first = await readFirstAddress(stream);
