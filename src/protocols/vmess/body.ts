@@ -189,7 +189,7 @@ export class BodyOpener implements Disposable {
   #size = -1;
   #padding = 0;
   /**
-   * A client's first chunk is no end, even where it is empty: Xray (26.7) sends such a one after its header when its own
+   * A client's first chunk is no end, even where it is empty: Xray (26.7) sends one after its header when its own
    * client has said nothing for 100 ms, and goes on. Whoever did end closes the wire, or sends a second one.
    */
   #mayEnd: boolean;

@@ -64,7 +64,7 @@ function outbound(cell: Cell, port: number): object {
     ss: { method: cell.cipher, password: cell.key },
     http: { username: "ann", password },
   } as Partial<Record<string, object>>;
-  const packets = udp === "native" ? "" : udp;
+  const packets = udp === "xudp" || udp === "packetaddr" ? udp : "";
   return {
     type: TYPES[protocol] ?? protocol,
     server: "127.0.0.1",
