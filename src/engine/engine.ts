@@ -10,9 +10,10 @@ import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 import type { Carrier, CarryOptions, End, HeldOptions, Pair } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
 import { Fronts } from "./fronts.ts";
+import { freeOrphan } from "./orphans.ts";
 import { HeldSocket } from "./held-socket.ts";
 import { PLAIN, SEALED, TLS, type PortKind, type PortPlan } from "./port.ts";
-import { RelayThread } from "./relay-thread.ts";
+import { RelayThread, type RelayThreadOptions } from "./relay-thread.ts";
 
 export interface EngineOptions {
   /** Default: one a core. */
@@ -61,6 +62,10 @@ export class Engine implements Carrier, AsyncDisposable {
   #threads: readonly RelayThread[] = [];
   readonly #flows = new Set<CarriedFlow>();
   #lookedAtMs = 0;
+  /** The process cannot end while a thread sits in a system call. */
+  readonly #onExit = (): void => {
+    for (const thread of this.#threads) thread.stop();
+  };
 
   constructor(calls: RelayCalls, poller: Poller, options: EngineOptions) {
     this.#calls = calls;
@@ -71,20 +76,22 @@ export class Engine implements Carrier, AsyncDisposable {
 
   /** Once, before anything else. */
   async start(count: number): Promise<void> {
-    const onDeath = (why: string, thread: RelayThread): void => {
-      this.#options.onDeath(why, this.threads);
-      this.fronts?.died(thread);
+    const options: RelayThreadOptions = {
+      calls: this.#calls,
+      poller: this.#poller,
+      pipes: Math.floor(PIPES / count),
+      free: freeOrphan,
+      onArrived: (thread, slot, kind) => this.fronts?.arrived(thread, slot, kind),
+      onUnlistened: (thread, listener) => this.fronts?.closed(thread, listener),
+      onDeath: (why, thread) => {
+        this.#options.onDeath(why, this.threads);
+        this.fronts?.died(thread);
+      },
     };
-    const onArrived = (thread: RelayThread, slot: number, kind: number): void =>
-      this.fronts?.arrived(thread, slot, kind);
-    const onUnlistened = (thread: RelayThread, listener: number): void =>
-      this.fronts?.closed(thread, listener);
-    const pipes = Math.floor(PIPES / count);
-    const opening = Array.from({ length: count }, () =>
-      RelayThread.open({ calls: this.#calls, poller: this.#poller, pipes, onDeath, onArrived, onUnlistened }),
-    );
+    const opening = Array.from({ length: count }, () => RelayThread.open(options));
     const opened = await Promise.allSettled(opening);
     this.#threads = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    process.once("exit", this.#onExit);
     for (const one of opened) if (one.status === "rejected") throw one.reason;
   }
 
@@ -164,6 +171,7 @@ export class Engine implements Carrier, AsyncDisposable {
 
   /** Resets the conversations that are left. */
   async [Symbol.asyncDispose](): Promise<void> {
+    process.off("exit", this.#onExit);
     await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
   }
 }

@@ -6,7 +6,7 @@ import type { Conversation, Io, Side, Way } from "./conversation.ts";
 import type { FrontTable } from "./front-table.ts";
 import { Front, LISTENER_DATA } from "./front.ts";
 import { Pipes } from "./pipes.ts";
-import { SPARED } from "./port.ts";
+import { type Port, SPARED } from "./port.ts";
 import { PortConversation } from "./port-conversation.ts";
 import type { Ports } from "./ports.ts";
 import * as codes from "./shared-table.ts";
@@ -52,7 +52,7 @@ export class Loop {
       this.#report(place >>> 1, ASKS + (place & 1));
     };
     this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, ask, strandedBytes: 0 };
-    this.#epoll = calls.openEpoll();
+    this.#epoll = table.epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
       throw new Error("a relay thread cannot watch its signal");
     this.#front = new Front(calls, table, front, {
@@ -81,6 +81,7 @@ export class Loop {
     }
     for (const slot of this.#conversations.taken()) this.#end(slot, true);
     this.#io.pipes.closeIdle();
+    this.#table.epoll = -1;
     this.#calls.close(this.#epoll);
     this.#tell();
   }
@@ -170,8 +171,8 @@ export class Loop {
     const near = this.#ports.open(slot * 2);
     const far = this.#ports.open(slot * 2 + 1);
     if (near === null || far === null) {
-      near?.drop(this.#io);
-      far?.drop(this.#io);
+      if (near !== null) this.#drop(slot * 2, near);
+      if (far !== null) this.#drop(slot * 2 + 1, far);
       return null;
     }
     const conversation = new PortConversation(near, far, slot);
@@ -179,11 +180,18 @@ export class Loop {
     return conversation;
   }
 
+  #drop(place: number, port: Port): void {
+    this.#ports.letGo(place);
+    port.drop(this.#io);
+  }
+
   /** A slot that has ended already is left alone: the command crossed the news. */
   #end(slot: number, isFault: boolean): void {
     const conversation = this.#conversations.get(slot);
     if (conversation === null) return;
     this.#conversations.set(slot, null);
+    this.#ports.letGo(slot * 2);
+    this.#ports.letGo(slot * 2 + 1);
     conversation.drop(this.#io);
     this.#close(slot, isFault);
   }

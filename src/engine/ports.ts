@@ -23,7 +23,10 @@ export class Ports {
     this.#buffer = buffer;
   }
 
-  /** `place` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had. */
+  /**
+   * `place` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had, and what
+   * its words name is left to the main thread.
+   */
   open(place: number): Port | null {
     const { descriptors, kinds } = this.#table;
     const fd = descriptors[place] as number;
@@ -44,9 +47,12 @@ export class Ports {
     if (this.#ssl === undefined) this.#ssl = openSsl(this.#buffer);
     const address = BigInt(this.#word(place, 0));
     if (this.#ssl === null) return null;
-    if (this.#ssl.batch(address)) return new TlsPort(this.#ssl, address, fd);
-    this.#ssl.free(address);
-    return null;
+    return this.#ssl.batch(address) ? new TlsPort(this.#ssl, address, fd) : null;
+  }
+
+  /** To be called before a port is dropped: should this thread die meanwhile, nobody frees the same a second time. */
+  letGo(place: number): void {
+    this.#table.owned[place] = PLAIN;
   }
 
   #word(place: number, at: number): number {

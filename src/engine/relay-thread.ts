@@ -6,7 +6,7 @@ import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
-import { PORT_WORDS, type PortPlan } from "./port.ts";
+import { PLAIN, PORT_WORDS, type PortKind, type PortPlan } from "./port.ts";
 import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, SharedTable } from "./shared-table.ts";
 import { Slots } from "./slots.ts";
@@ -31,6 +31,8 @@ export interface RelayThreadOptions {
   readonly onArrived: (thread: RelayThread, slot: number, kind: number) => void;
   /** Nothing comes of that listener any more. */
   readonly onUnlistened: (thread: RelayThread, listener: number) => void;
+  /** Frees what a port of that kind holds besides its socket, where no thread will: the words are those of its plan. */
+  readonly free: (kind: PortKind, words: Float64Array) => void;
   /** It died; its conversations have been reset, and it takes no more. */
   readonly onDeath: (why: string, thread: RelayThread) => void;
 }
@@ -53,11 +55,7 @@ export class RelayThread implements AsyncDisposable {
   readonly #carried = new Slots<Carried>();
   #next = 0;
   readonly #free: number[] = [];
-  readonly #onExit = (): void => {
-    this.#news.want(0); // what the event loop still does at the very end must not call into JavaScript
-    this.#stop();
-  };
-  readonly #exited: Promise<unknown>;
+  readonly #exited = Promise.withResolvers<void>();
   readonly #wake = (): void => {
     this.#waking = false;
     if (this.table.signal >= 0) this.#options.calls.raiseSignal(this.table.signal);
@@ -68,6 +66,8 @@ export class RelayThread implements AsyncDisposable {
   #marked = 0;
   #markedAtMs = 0;
   #alive = false;
+  #wasAlive = false;
+  #why = "it ended by itself";
   #size = 0;
   /** Of those, clients that it has accepted. */
   #accepted = 0;
@@ -80,6 +80,7 @@ export class RelayThread implements AsyncDisposable {
     this.table = new SharedTable(memory);
     const front = newFrontMemory(CAPACITY);
     this.front = new FrontTable(front);
+    this.table.epoll = -1;
     this.table.signal = options.calls.openSignal();
     this.table.newsSignal = this.table.signal < 0 ? -1 : options.calls.openSignal();
     if (this.table.newsSignal < 0) {
@@ -102,21 +103,27 @@ export class RelayThread implements AsyncDisposable {
     });
     this.#news.want(UV_READABLE);
     this.#news.hold(false);
-    this.#worker.on("error", (error) => this.#die(messageOf(error)));
-    this.#exited = once(this.#worker, "exit").catch(() => {}); // the error has been heard above
-    this.#worker.once("exit", () => this.#die("it ended by itself"));
-    process.once("exit", this.#onExit); // the process cannot end while a thread sits in a system call
+    this.#worker.once("message", () => (this.#alive = this.#wasAlive = true));
+    this.#worker.on("error", (error) => {
+      this.#alive = false; // it takes no more; what it has is touched when nothing of it runs any more
+      this.#why = messageOf(error);
+    });
+    this.#worker.once("exit", () => {
+      this.#gone();
+      this.#exited.resolve();
+    });
   }
 
   /** Throws where the thread cannot be started. */
   static async open(options: RelayThreadOptions): Promise<RelayThread> {
     const thread = new RelayThread(options);
-    const ready = once(thread.#worker, "message").then(() => true);
+    const ready = once(thread.#worker, "message").catch(() => {}); // `#why` has it
     thread.#worker.ref();
-    thread.#alive = await Promise.race([ready, thread.#exited.then(() => false)]);
+    await Promise.race([ready, thread.#exited.promise]);
     thread.#worker.unref();
-    if (!thread.#alive) throw new Error("it does not start");
-    return thread;
+    if (thread.#alive) return thread;
+    await thread[Symbol.asyncDispose]();
+    throw new Error(`it does not start: ${thread.#why}`);
   }
 
   get alive(): boolean {
@@ -177,9 +184,9 @@ export class RelayThread implements AsyncDisposable {
   }
 
   #describe(place: number, { fd, kind, words, letter }: PortPlan): void {
-    const { descriptors, kinds, letters, portWords } = this.table;
+    const { descriptors, kinds, letters, owned, portWords } = this.table;
     descriptors[place] = fd;
-    kinds[place] = kind;
+    kinds[place] = owned[place] = kind;
     for (const [at, word] of words.entries()) portWords[place * PORT_WORDS + at] = word;
     letters[place] = letter === null ? 0 : 1;
     if (letter !== null) this.#letters.postMessage(letter);
@@ -213,13 +220,23 @@ export class RelayThread implements AsyncDisposable {
     this.#markedAtMs = performance.now();
   }
 
+  /** A fault of ours in one conversation is heard of, and costs no other its news. */
   #takeNews(): void {
     this.table.takeNews((slot, kind) => {
-      if (kind === ENDED) this.#ended(slot);
-      else if (kind < codes.REQUESTED)
-        this.#carried.get(slot)?.onAsked(kind === ASKS ? "upload" : "download");
-      else this.#heard(slot, kind);
+      try {
+        this.#take(slot, kind);
+      } catch (error) {
+        setImmediate(() => {
+          throw error;
+        });
+      }
     });
+  }
+
+  #take(slot: number, kind: number): void {
+    if (kind === ENDED) this.#ended(slot);
+    else if (kind < codes.REQUESTED) this.#carried.get(slot)?.onAsked(kind === ASKS ? "upload" : "download");
+    else this.#heard(slot, kind);
   }
 
   #heard(slot: number, kind: number): void {
@@ -234,6 +251,7 @@ export class RelayThread implements AsyncDisposable {
     const carried = this.#carried.get(slot);
     if (carried === null) return; // the thread has stopped, and nobody had heard of it
     this.#carried.set(slot, null);
+    this.#freeRest(slot);
     this.#size--;
     if (slot < FRONT) this.#free.push(slot);
     else {
@@ -245,29 +263,50 @@ export class RelayThread implements AsyncDisposable {
     carried.onEnded();
   }
 
-  /** What it had is reset: nobody else knows what is in its pipes. */
-  #die(why: string): void {
-    if (!this.#alive) return;
+  /** What its ports hold and have not freed: they could not be made, or their thread has died. */
+  #freeRest(slot: number): void {
+    const { owned, portWords } = this.table;
+    for (const place of [slot * 2, slot * 2 + 1]) {
+      const kind = owned[place] as PortKind;
+      if (kind === PLAIN) continue;
+      owned[place] = PLAIN;
+      this.#options.free(kind, portWords.subarray(place * PORT_WORDS, (place + 1) * PORT_WORDS));
+    }
+  }
+
+  /** Nothing of the thread runs any more. What it had is reset: nobody else knows what is in its pipes. */
+  #gone(): void {
     this.#alive = false;
     this.#takeNews();
     for (const slot of this.#carried.taken()) {
-      this.#reset(slot);
-      this.#ended(slot);
+      this.#close(slot, true);
+      this.#take(slot, ENDED);
     }
-    for (let slot = FRONT; slot < FRONT + this.table.fronted; slot++) this.#reset(slot); // in a handshake
-    this.#options.onDeath(why, this);
+    // In a handshake, or taken: then the socket goes on by another descriptor, and must not be reset.
+    for (let slot = FRONT; slot < FRONT + this.table.fronted; slot++) this.#close(slot, false);
+    if (this.table.epoll >= 0) this.#options.calls.close(this.table.epoll);
+    if (this.#wasAlive) this.#options.onDeath(this.#why, this);
   }
 
-  #reset(slot: number): void {
+  #close(slot: number, isFault: boolean): void {
+    const { calls } = this.#options;
     const { descriptors } = this.table;
     for (const place of [slot * 2, slot * 2 + 1]) {
       const fd = descriptors[place] as number;
       descriptors[place] = -1;
-      if (fd >= 0) this.#options.calls.reset(fd);
+      if (fd < 0) continue;
+      if (isFault) calls.reset(fd);
+      else calls.close(fd);
     }
   }
 
-  #stop(): void {
+  /** It ends as soon as it hears of it; nothing is called any more. For the end of the process, which waits for it. */
+  stop(): void {
+    this.#news.want(0);
+    this.#tellToStop();
+  }
+
+  #tellToStop(): void {
     this.table.stop();
     this.#options.calls.raiseSignal(this.table.signal);
   }
@@ -275,12 +314,10 @@ export class RelayThread implements AsyncDisposable {
   /** Resets what it still has. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.table.signal < 0) return;
-    process.off("exit", this.#onExit);
-    this.#alive = false;
-    this.#stop();
+    this.#alive = this.#wasAlive = false;
+    this.#tellToStop();
     this.#worker.ref();
-    await this.#exited;
-    this.#takeNews();
+    await this.#exited.promise;
     this.#letters.close();
     this.#news.close();
     this.#options.calls.close(this.table.newsSignal);

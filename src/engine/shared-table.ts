@@ -60,9 +60,10 @@ const NEWS_READ = 6;
 const SIGNAL = 7;
 const FRONTED = 8;
 const NEWS_SIGNAL = 9;
+const EPOLL = 10;
 const HEADER_WORDS = 16;
 
-const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 8;
+const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 10;
 const COUNTS_AT = WORDS * 4;
 const TABLE_BYTES = COUNTS_AT + CAPACITY * (4 + 2 * PORT_WORDS) * 8;
 
@@ -84,6 +85,11 @@ export class SharedTable {
   readonly limited: Int32Array;
   /** Two a slot: what kind of port each descriptor has. */
   readonly kinds: Int32Array;
+  /**
+   * Two a slot: the kind of port that is to be freed with its words, or `PLAIN`. The relay thread takes that upon itself
+   * before it frees anything: whatever is left at the end of the slot, or of the thread, is the main thread's to free.
+   */
+  readonly owned: Int32Array;
   /** Two a slot: 1 where a letter goes with the port, see `Letters`. */
   readonly letters: Int32Array;
   /** `PORT_WORDS` a descriptor: what its port is made of. */
@@ -108,6 +114,7 @@ export class SharedTable {
     this.halfClosed = words(CAPACITY);
     this.limited = words(CAPACITY);
     this.kinds = words(CAPACITY * 2);
+    this.owned = words(CAPACITY * 2);
     this.letters = words(CAPACITY * 2);
     this.counts = new Float64Array(memory, COUNTS_AT, CAPACITY * 2);
     this.asked = new Float64Array(memory, COUNTS_AT + CAPACITY * 2 * 8, CAPACITY * 2);
@@ -130,6 +137,15 @@ export class SharedTable {
 
   set newsSignal(fd: number) {
     this.#header[NEWS_SIGNAL] = fd;
+  }
+
+  /** The relay thread's, for whoever outlives it; -1: none. */
+  get epoll(): number {
+    return this.#header[EPOLL] as number;
+  }
+
+  set epoll(fd: number) {
+    this.#header[EPOLL] = fd;
   }
 
   /** Slots from `FRONT` on that were ever given out. */

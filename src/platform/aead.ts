@@ -29,6 +29,11 @@ interface Door {
 /** Of this thread: one library, one scratch memory. It is a constant that is worked out when somebody asks first. */
 const door: Door = {};
 
+/** For a context that was given away, and whose new owner is gone. */
+export function freeGiven(context: bigint): void {
+  door.evp?.free({ sealing: context, opening: 0n });
+}
+
 /** Null where this system or runtime has no such door: `node:crypto` does the work. `key` has the cipher's length. */
 export function keepAead(name: KeptAeadName, key: Uint8Array): KeptAead | null {
   if (door.evp === undefined) door.evp = Evp.open();

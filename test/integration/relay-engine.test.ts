@@ -160,3 +160,10 @@ test(
     await core.apply(null);
   },
 );
+
+test("many threads are no reason for a warning about listeners", { skip }, async () => {
+  const before = process.listenerCount("exit");
+  await using engine = await openEngine({ threads: 4, onDeath: () => {} });
+  assert.equal(engine.threads, 4);
+  assert.ok(process.listenerCount("exit") <= before + 1);
+});

@@ -82,7 +82,6 @@ export class AcceptCalls extends RelayCalls {
       name: pointerOf(memory.name),
       event: pointerOf(memory.event),
     };
-    process.on("exit", () => void memory); // a pointer keeps nothing alive
   }
 
   /** Non-blocking, close-on-exec; `address` is the client's. */

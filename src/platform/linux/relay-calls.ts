@@ -72,6 +72,7 @@ export class RelayCalls {
   readonly buffer: Uint8Array;
   readonly #library;
   readonly #errno: Int32Array;
+  /** Lent by address, which keeps nothing alive. */
   readonly #memory;
   readonly #pointers;
 
@@ -98,8 +99,6 @@ export class RelayCalls {
       word: pointerOf(memory.word),
       linger: pointerOf(memory.linger),
     };
-    // A pointer keeps nothing alive: this holds the memory for as long as the thread runs.
-    process.on("exit", () => void memory);
   }
 
   /** What a call came to: its result, or the errno as a negative number. */

@@ -1,0 +1,163 @@
+/** One relay thread and the main thread's end of it: what becomes of descriptors, ciphers and news when something fails. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readdirSync, readlinkSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
+import { descriptorOf } from "#core/handover.ts";
+import { freeOrphan } from "#engine/orphans.ts";
+import { PLAIN, SEALED, type PortPlan } from "#engine/port.ts";
+import { type Carried, RelayThread, type RelayThreadOptions } from "#engine/relay-thread.ts";
+import { RESET } from "#engine/shared-table.ts";
+import { keepAead } from "#platform/aead.ts";
+import { openRelayCalls, type RelayCalls } from "#platform/linux/relay-calls.ts";
+import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
+
+const calls = openRelayCalls() as RelayCalls;
+const skip = calls === null ? "SKIP relay thread: needs Linux and node:ffi" : false;
+
+const options = (rest: Partial<RelayThreadOptions> = {}): RelayThreadOptions => ({
+  calls,
+  poller: openPoller() as Poller,
+  pipes: 0,
+  free: () => {},
+  onArrived: () => {},
+  onUnlistened: () => {},
+  onDeath: () => {},
+  ...rest,
+});
+
+/** The thread's worker, too. */
+async function openThread(rest: Partial<RelayThreadOptions> = {}): Promise<[RelayThread, Worker]> {
+  const made = once(process, "worker") as Promise<[Worker]>;
+  const thread = await RelayThread.open(options(rest));
+  return [thread, (await made)[0]];
+}
+
+interface Pair {
+  readonly far: Socket;
+  /** Of the near end, for a thread. */
+  readonly fd: number;
+}
+
+/** Two ends of a connection, of which the near one is a descriptor. */
+async function openPair(): Promise<Pair> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  const far = connect(port, "127.0.0.1").on("error", () => {});
+  const [near] = (await once(server, "connection")) as [Socket];
+  const fd = calls.duplicate(descriptorOf(near));
+  near.destroy();
+  server.close();
+  return { far, fd };
+}
+
+const plain = (fd: number): PortPlan => ({ kind: PLAIN, fd, words: [], letter: null });
+
+/** With contexts of its own. */
+function sealed(fd: number): PortPlan {
+  const context = (direction: "sealing" | "opening"): number => {
+    const aead = keepAead("aes-128-gcm", Buffer.alloc(16));
+    assert.ok(aead?.giveAway !== undefined);
+    const out = Buffer.alloc(16);
+    if (direction === "sealing") aead.sealInto(out, 0, Buffer.alloc(12), Buffer.alloc(0));
+    else aead.openInto(Buffer.alloc(0), 0, Buffer.alloc(12), out);
+    return Number(aead.giveAway(direction));
+  };
+  return {
+    kind: SEALED,
+    fd,
+    words: [context("opening"), context("sealing"), 0, 0, 0x3fff, -1, 0],
+    letter: null,
+  };
+}
+
+const heardBy = (onEnded: () => void): Carried => ({ onAsked() {}, onEnded });
+
+test("what ports hold is freed once, by their thread or by whoever outlives it", { skip }, async () => {
+  const freed: { kind: number; words: Float64Array }[] = [];
+  const { promise: died, resolve: die } = Promise.withResolvers<void>();
+  const free: RelayThreadOptions["free"] = (kind, words) => {
+    freed.push({ kind, words: words.slice(0, 2) });
+    freeOrphan(kind, words);
+  };
+  const [thread, worker] = await openThread({ free, onDeath: () => die() });
+  await using _thread = thread;
+  const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;
+  const [one, oneBack, other, otherBack] = pairs;
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const slot = thread.add(sealed(one.fd), plain(oneBack.fd), false, heardBy(end));
+  thread.command(slot, RESET);
+  await ended;
+  assert.deepEqual(freed, [], "the thread has done it");
+  const left = sealed(other.fd);
+  let isOver = false;
+  thread.add(
+    left,
+    plain(otherBack.fd),
+    false,
+    heardBy(() => (isOver = true)),
+  );
+  otherBack.far.write("something");
+  await once(other.far, "data"); // it has the conversation now
+  void worker.terminate(); // noticed when it wakes up
+  otherBack.far.write("more");
+  await died;
+  assert.equal(isOver, true);
+  assert.deepEqual(freed, [{ kind: SEALED, words: Float64Array.from(left.words.slice(0, 2)) }]);
+  for (const { far } of pairs) far.destroy();
+});
+
+test("a thread that does not start leaves nothing open", { skip }, async () => {
+  const signals = (): number =>
+    readdirSync("/proc/self/fd").filter((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`) === "anon_inode:[eventfd]";
+      } catch {
+        return false; // that of the folder itself
+      }
+    }).length;
+  const before = signals();
+  process.once("worker", (worker: Worker) => void worker.terminate());
+  await assert.rejects(RelayThread.open(options()), /does not start/);
+  assert.equal(signals(), before);
+});
+
+/** What nobody has caught while `work` is done, in the place of the runner, which would fail for it. */
+async function uncaught(work: () => Promise<unknown>): Promise<unknown[]> {
+  const faults: unknown[] = [];
+  const others = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", (fault) => void faults.push(fault));
+  await work();
+  await nextTurn();
+  process.removeAllListeners("uncaughtException");
+  for (const one of others) process.on("uncaughtException", one);
+  return faults;
+}
+
+test("a fault of ours at the end of one conversation costs no other its end", { skip }, async () => {
+  const [thread] = await openThread();
+  await using _thread = thread;
+  const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;
+  const [one, oneBack, other, otherBack] = pairs;
+  const fault = new Error("a fault of ours");
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const faults = await uncaught(async () => {
+    const first = thread.add(
+      plain(one.fd),
+      plain(oneBack.fd),
+      false,
+      heardBy(() => assert.fail(fault)),
+    );
+    const second = thread.add(plain(other.fd), plain(otherBack.fd), false, heardBy(end));
+    for (const slot of [first, second]) thread.command(slot, RESET); // one batch of news has both ends
+    await ended;
+  });
+  assert.deepEqual(faults, [fault]);
+  assert.equal(thread.size, 0);
+  for (const { far } of pairs) far.destroy();
+});
