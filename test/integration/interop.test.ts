@@ -25,6 +25,7 @@ for (const [peer, name, udp] of rows)
       if (typeof results === "string") assert.fail(results);
       assert.match(results.bulk, /MB\/s$/);
       assert.match(results.short, /\/s$/);
+      assert.equal(results.late, "yes");
       assert.equal(results.udp, udp);
     });
   }

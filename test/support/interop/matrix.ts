@@ -97,7 +97,7 @@ export async function main(argv: readonly string[]): Promise<void> {
       continue;
     }
     console.log(`\n${peer.program} ${versionOf(peer)}\n`);
-    console.log("| Cell | Side | Bulk | Short | Half-close | UDP |\n|---|---|---|---|---|---|");
+    console.log("| Cell | Side | Bulk | Short | Half-close | Late | UDP |\n|---|---|---|---|---|---|---|");
     for (const cell of CELLS)
       for (const side of values.sides.split(",") as Side[])
         if (cell.name.includes(values.cells)) printRow(cell, side, await runCell(peer, cell, side, amounts));
@@ -106,6 +106,6 @@ export async function main(argv: readonly string[]): Promise<void> {
 
 function printRow({ name }: Cell, side: Side, results: Results | string): void {
   if (results === "–") return;
-  const words = typeof results === "string" ? [results, "", "", ""] : Object.values(results);
+  const words = typeof results === "string" ? [results, "", "", "", ""] : Object.values(results);
   console.log(`| ${[name, side, ...words].join(" | ")} |`);
 }

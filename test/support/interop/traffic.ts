@@ -1,4 +1,4 @@
-/** What goes through a cell: bulk, many short connections, half-close, datagrams. Entered by SOCKS5. */
+/** What goes through a cell: bulk, many short connections, half-close, a late client, datagrams. Entered by SOCKS5. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
@@ -15,11 +15,13 @@ export interface Amounts {
   readonly connections: number;
 }
 
-/** One word for each of the four, `FAIL` with a reason where it went wrong. */
-export type Results = Readonly<Record<"bulk" | "short" | "half-close" | "udp", string>>;
+/** One word for each of the five, `FAIL` with a reason where it went wrong. */
+export type Results = Readonly<Record<"bulk" | "short" | "half-close" | "late" | "udp", string>>;
 
 const AT_ONCE = 32;
 const STEP_TIMEOUT_MS = 90_000;
+/** Longer than any client keeps its header back for a first payload. */
+const LATE_MS = 700;
 const DATAGRAM_SIZES = [5, 1_200];
 
 /** `udp`: to how many destinations one flow can lead. */
@@ -39,6 +41,7 @@ export async function drive(
     }),
     short: await step(() => shortOnes(open, connections)),
     "half-close": await step(() => halfClose(open)),
+    late: await step(() => late(open)),
     udp: udp > 0 ? await step(() => datagrams(outbound, udp)) : "–",
   };
 }
@@ -87,10 +90,36 @@ async function halfClose(open: (to: Destination) => Promise<Duplex>): Promise<st
   stream.on("data", (data: Buffer) => (answer += data));
   stream.on("end", () => stream.destroy());
   stream.end(Buffer.alloc(12_345));
+  await closed(stream);
+  return answer === "12345" ? "yes" : "no";
+}
+
+/** The server speaks first, and the client takes its time. */
+async function late(open: (to: Destination) => Promise<Duplex>): Promise<string> {
+  const [greeting, word] = ["220 ready", "HELO"];
+  await using origin = await openTcpOrigin((socket) => {
+    socket.write(greeting);
+    echo(socket);
+  });
+  const stream = await open(origin.destination);
+  let heard = "";
+  stream.on("error", () => {});
+  stream.on("data", (data: Buffer) => {
+    heard += data;
+    if (heard === greeting) setTimeout(() => stream.write(word), LATE_MS);
+    if (heard === greeting + word) stream.destroy();
+  });
+  stream.on("end", () => stream.destroy());
+  await closed(stream);
+  if (heard !== greeting + word) throw new Error(heard === "" ? "no greeting" : "no answer");
+  return "yes";
+}
+
+/** Waits for it, or for silence. */
+async function closed(stream: Duplex): Promise<void> {
   const silence = setTimeout(() => stream.destroy(), 8_000);
   if (!stream.destroyed) await new Promise((resolve) => stream.once("close", resolve));
   clearTimeout(silence);
-  return answer === "12345" ? "yes" : "no";
 }
 
 async function datagrams(outbound: Outbound, destinations: number): Promise<string> {
