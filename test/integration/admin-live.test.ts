@@ -12,6 +12,7 @@ import { type AnyJson, ManagedCore, stateFolder } from "../support/managed-core.
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
 import { ANYTLS, type Carrier, FOREVER, isServed, Transfer } from "../support/user-traffic.ts";
+import { until } from "../support/until.ts";
 
 const USERS = 50;
 
@@ -44,20 +45,10 @@ async function clientOf(core: ManagedCore, kind: Kind, name: string): Promise<Cl
   };
 }
 
-/** Waits for a state that must come; the deadline is only there to end a failing test. */
-async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!(await holds())) {
-    assert.ok(performance.now() < deadline, `in vain: ${what}`);
-    await sleep(20);
-  }
-}
-
 const allRunning = (transfers: readonly Transfer[]) => {
   const before = transfers.map(({ rounds }) => rounds);
-  return until(
-    () => transfers.every(({ rounds }, at) => rounds > (before[at] as number)),
-    "every transfer goes on",
+  return until("every transfer goes on", () =>
+    transfers.every(({ rounds }, at) => rounds > (before[at] as number)),
   );
 };
 
@@ -104,8 +95,8 @@ for (const kind of KINDS)
     await core.change(kind.tag, "PUT", `/${victim.user.id}`, { enabled: true });
     assert.equal(await isServed(victim.outbound, origin.destination), true);
     await until(
-      async () => (await core.user(victim.user.id)).active_connections === 0,
       "its sessions are gone",
+      async () => (await core.user(victim.user.id)).active_connections === 0,
     );
   });
 

@@ -1,8 +1,5 @@
 /** `tls.custom-certifactes`: a private authority is believed by nodes, delay tests, DoH and downloads, and only where it is named. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -13,31 +10,25 @@ import { makeCertificate } from "../support/certificate.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";
 import { textFiles } from "../support/text-files.ts";
+import { openWebOrigin } from "../support/web-origin.ts";
 
 const authority = makeCertificate({ names: ["Private Authority"], ca: true });
 const leaf = makeCertificate({ names: ["server.test", "127.0.0.1"], issuer: authority });
 
 /** A list, DNS over HTTPS, and 204 for everything else. */
-async function openSecureServer() {
-  const server = createServer({ cert: leaf.cert, key: leaf.key }, (request, response) => {
-    const url = new URL(request.url ?? "/", "https://x");
-    if (url.pathname === "/list") return void response.end("payload:\n  - +.listed.test\n");
-    if (url.pathname !== "/dns-query") return void response.writeHead(204).end();
-    const { id, questions } = packets.decode(Buffer.from(url.searchParams.get("dns") ?? "", "base64url"));
-    const answers = [{ type: "A", name: questions?.[0]?.name ?? "", ttl: 60, data: "192.0.2.7" } as const];
-    response.setHeader("content-type", "application/dns-message");
-    response.end(packets.encode({ type: "response", id: id ?? 0, questions: questions ?? [], answers }));
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    port: (server.address() as AddressInfo).port,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
+const openSecureServer = () =>
+  openWebOrigin(
+    (request, response) => {
+      const url = new URL(request.url ?? "/", "https://x");
+      if (url.pathname === "/list") return void response.end("payload:\n  - +.listed.test\n");
+      if (url.pathname !== "/dns-query") return void response.writeHead(204).end();
+      const { id, questions } = packets.decode(Buffer.from(url.searchParams.get("dns") ?? "", "base64url"));
+      const answers = [{ type: "A", name: questions?.[0]?.name ?? "", ttl: 60, data: "192.0.2.7" } as const];
+      response.setHeader("content-type", "application/dns-message");
+      response.end(packets.encode({ type: "response", id: id ?? 0, questions: questions ?? [], answers }));
     },
-  };
-}
+    { tls: leaf },
+  );
 
 const configOf = (ports: readonly number[], server: number, roots: string) => `
 external-controller: 127.0.0.1:${ports[0]}

@@ -14,6 +14,7 @@ import {
 import { freePorts } from "../support/free-ports.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { startCore, type Core } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
 
 const HOSTILE = '<img src=x onerror="document.title=1">';
 const AWKWARD = "a/b 50% x#y?";
@@ -101,15 +102,6 @@ const cut = (socket: Socket): Promise<void> => new Promise((done) => void socket
 
 async function seen(page: Page, text: string | RegExp): Promise<void> {
   await page.getByText(text).first().waitFor();
-}
-
-/** Asks until the answer is right; the page's requests are on their way. */
-async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  const deadlineMs = Date.now() + 10_000;
-  while (!(await check())) {
-    assert.ok(Date.now() < deadlineMs, what);
-    await new Promise((done) => setTimeout(done, 50));
-  }
 }
 
 const options = { skip: noBrowser };

@@ -4,7 +4,6 @@ import { execFile } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import fc from "fast-check";
@@ -12,6 +11,7 @@ import type { Ip } from "#core/session.ts";
 import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 import { openNetns, skipNetns } from "../support/netns.ts";
+import { until } from "../support/until.ts";
 
 const self = fileURLToPath(import.meta.url);
 const HOST = "127.0.0.1" as Ip;
@@ -35,10 +35,6 @@ function datagram(number: number, length: number): Buffer {
   return bytes;
 }
 
-async function until(done: () => boolean): Promise<void> {
-  for (const untilMs = performance.now() + 10_000; !done() && performance.now() < untilMs;) await delay(1);
-}
-
 interface Sent {
   readonly to: number;
   readonly length: number;
@@ -59,7 +55,7 @@ async function exchange(sending: boolean, receiving: boolean, sent: readonly Sen
     sender.send(bytes.subarray(0, length >> 1), bytes.subarray(length >> 1), HOST, receivers[to]?.port ?? 0);
     bytes.fill(0xee); // it was lent
   }
-  await until(() => heard.flat().length >= sent.length);
+  await until("all are heard", () => heard.flat().length >= sent.length, { everyMs: 1 });
   assert.deepEqual(heard, wanted);
   for (const socket of [sender, ...receivers]) socket.close();
 }

@@ -5,13 +5,14 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Endpoint, Ip } from "#core/session.ts";
 import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
+import { until } from "../support/until.ts";
 
 const BATCHED = { name: "in batches", open: openBatchedDatagrams };
 const ONE_BY_ONE = { name: "one at a time", open: () => null };
+const SOON = { everyMs: 2 };
 const LOOPBACK = { 4: "127.0.0.1" as Ip, 6: "::1" as Ip };
 
 async function bound(sockets: DatagramSockets, address: string, on: OnDatagram): Promise<DatagramSocket> {
@@ -20,10 +21,6 @@ async function bound(sockets: DatagramSockets, address: string, on: OnDatagram):
   socket.bind({ address, port: 0 });
   await once(socket, "listening");
   return sockets.take(socket, on);
-}
-
-async function until(done: () => boolean): Promise<void> {
-  for (const untilMs = performance.now() + 10_000; !done() && performance.now() < untilMs;) await delay(2);
 }
 
 for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
@@ -45,9 +42,9 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
         const key = payload.toString("latin1");
         sent.set(key, (sent.get(key) ?? 0) + 1);
         client.send(null, payload, to.ip, to.port);
-        if (at % 40 === 39) await until(() => heard.length > at); // no receive buffer shall overflow
+        if (at % 40 === 39) await until("they are heard", () => heard.length > at, SOON); // no receive buffer shall overflow
       }
-      await until(() => heard.length === lengths.length);
+      await until("all are heard", () => heard.length === lengths.length, SOON);
       for (const { payload, from } of heard) {
         assert.deepEqual(from, to);
         const key = payload.toString("latin1");
@@ -75,7 +72,7 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
       sender.send(null, Buffer.alloc(70_000), LOOPBACK[4], receiver.port);
       sender.send(null, Buffer.from("x"), LOOPBACK[4], 0);
       sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
-      await until(() => heard > round);
+      await until("the good one is heard", () => heard > round, SOON);
     }
     assert.equal(heard, 20);
     sender.close();
@@ -109,11 +106,11 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
       });
       const sender = await bound(sockets, "127.0.0.1", () => {});
       for (let at = 0; at < 10; at++) sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
-      await until(() => heard > 0);
+      await until("one is heard", () => heard > 0, SOON);
       sender.close();
       assert.equal(heard, 1);
     }
-    await until(() => descriptors() <= before);
+    await until("the descriptors are closed", () => descriptors() <= before);
     assert.equal(descriptors(), before);
     keeper.close();
   });

@@ -1,34 +1,22 @@
 /** `external-ui`: downloaded at the first start and on demand, replaced whole or not at all. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { tarGz, zip } from "../support/archives.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";
+import { openWebOrigin } from "../support/web-origin.ts";
 
 /** Serves what `state.body` holds, behind one redirect. */
 async function openMirror() {
   const state: { body: Uint8Array; served: number } = { body: Buffer.alloc(0), served: 0 };
-  const server = createServer((request, response) => {
+  const web = await openWebOrigin((request, response) => {
     if (request.url === "/ui.zip") return void response.writeHead(302, { location: "/file" }).end();
     state.served++;
     response.end(state.body);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ui.zip`;
-  return {
-    state,
-    url,
-    [Symbol.dispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return { ...web, state, url: `${web.url}/ui.zip` };
 }
 
 const site = (text: string) => [
@@ -42,7 +30,7 @@ async function upgrade(base: string): Promise<readonly [number, string]> {
 }
 
 test("the first start downloads the dashboard, POST /upgrade/ui replaces it, bad archives change nothing", async () => {
-  using mirror = await openMirror();
+  await using mirror = await openMirror();
   mirror.state.body = zip(site("first"));
   const [port] = (await freePorts(1)) as [number];
   await using core = await startCore(
@@ -79,7 +67,7 @@ test("the first start downloads the dashboard, POST /upgrade/ui replaces it, bad
 });
 
 test("a folder with something in it is neither downloaded at the start nor replaced without an index.html", async () => {
-  using mirror = await openMirror();
+  await using mirror = await openMirror();
   mirror.state.body = zip(site("new"));
   const [port] = (await freePorts(1)) as [number];
   await using core = await startCore(

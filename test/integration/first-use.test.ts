@@ -3,8 +3,6 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -15,29 +13,20 @@ import { freePorts } from "../support/free-ports.ts";
 import { missing, startPeer } from "../support/peer.ts";
 import { openNetns, skipNetns } from "../support/netns.ts";
 import { startCore } from "../support/start-core.ts";
+import { openWebOrigin } from "../support/web-origin.ts";
 
 const exec = promisify(execFile);
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const curl = (...args: string[]) =>
   exec("curl", ["-sS", "--max-time", "15", ...args]).then(({ stdout }) => stdout);
 
-async function openWebOrigin(host: string) {
-  const server = createServer((request, response) => response.end(`hello ${request.headers.host}`));
-  server.listen(0, host);
-  await once(server, "listening");
-  return {
-    port: (server.address() as AddressInfo).port,
-    [Symbol.dispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
+const openHello = (host = "127.0.0.1") =>
+  openWebOrigin((request, response) => void response.end(`hello ${request.headers.host}`), { host });
 
 test("curl through the mixed port, by HTTP and SOCKS, IPv4 and IPv6", { skip: missing("curl") }, async () => {
   const [mixed] = (await freePorts(1)) as [number];
-  using v4 = await openWebOrigin("127.0.0.1");
-  using v6 = await openWebOrigin("::1");
+  await using v4 = await openHello();
+  await using v6 = await openHello("::1");
   await using _core = await startCore(`mixed-port: ${mixed}\nrules:\n  - MATCH,DIRECT\n`);
   const targets = [`127.0.0.1:${v4.port}`, `localhost:${v4.port}`, `[::1]:${v6.port}`];
   for (const target of targets)
@@ -51,7 +40,7 @@ test("curl through the mixed port, by HTTP and SOCKS, IPv4 and IPv6", { skip: mi
 
 test("rules decide: REJECT answers 403, the rest goes out", { skip: missing("curl") }, async () => {
   const [mixed] = (await freePorts(1)) as [number];
-  using origin = await openWebOrigin("127.0.0.1");
+  await using origin = await openHello();
   await using _core = await startCore(
     `mixed-port: ${mixed}\nhosts: { "*.test": 127.0.0.1 }\nrules:\n  - DOMAIN-SUFFIX,bad.test,REJECT\n  - MATCH,DIRECT\n`,
   );

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { say } from "../support/raw-client.ts";
 import { startGoverned, statusOf } from "../support/governed-core.ts";
+import { openTcpOrigin } from "../support/origin.ts";
 
 const QUOTA = `
   enabled: true
@@ -51,14 +51,11 @@ test("a new plain-HTTP connection over quota is led to the portal, which says wh
 test("§11.6 a portal port that is taken: 500, and revision, policies, counters and portal stay", async () => {
   await using governed = await startGoverned(QUOTA);
   await governed.transfer(100, 500);
-  const taken = createServer().listen(0, "127.0.0.1");
-  await once(taken, "listening");
-  const { port } = taken.address() as AddressInfo;
+  await using taken = await openTcpOrigin(() => {});
   const get = () => governed.call<{ revision: number; config: object }>("GET", "traffic-control/policies");
   const { body } = await get();
-  const config = { ...body.config, portal: { listen: `127.0.0.1:${port}` }, devices: [] };
+  const config = { ...body.config, portal: { listen: `127.0.0.1:${taken.port}` }, devices: [] };
   const answer = await governed.call("PUT", "traffic-control/policies", { revision: body.revision, config });
-  taken.close();
   assert.equal(answer.status, 500);
   assert.deepEqual((await get()).body, body);
   assert.equal((await statusOf(governed, "phone")).counters.download_bytes, 500);

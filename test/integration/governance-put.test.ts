@@ -1,13 +1,11 @@
 /** A PUT of the policies is all or nothing: whatever fails, everything is as it was, and goes on. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { startGoverned, statusOf, type GovernedCore } from "../support/governed-core.ts";
 import { startCore } from "../support/start-core.ts";
+import { openTcpOrigin } from "../support/origin.ts";
 
 const BLOCK = `  enabled: true # since spring
   portal: { listen: 127.0.0.1:0 }
@@ -23,15 +21,13 @@ interface Envelope {
 
 const getPolicies = (governed: GovernedCore) => governed.call<Envelope>("GET", "traffic-control/policies");
 
-test("§11.6 §8.3 whatever fails: the same document to the byte, the same revision, portal and journal alive", async (t) => {
+test("§11.6 §8.3 whatever fails: the same document to the byte, the same revision, portal and journal alive", async () => {
   await using governed = await startGoverned(BLOCK);
   await governed.transfer(100, 5000);
   const before = await getPolicies(governed);
   const { revision, config } = before.body;
-  const taken = createServer().listen(0, "127.0.0.1");
-  t.after(() => taken.close());
-  await once(taken, "listening");
-  const busy = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+  await using taken = await openTcpOrigin(() => {});
+  const busy = `127.0.0.1:${taken.port}`;
   const device = (config["devices"] as object[])[0];
   const { home } = governed.core;
   writeFileSync(join(home, "large.db"), Buffer.alloc(5 * 1024 * 1024), { mode: 0o600 });

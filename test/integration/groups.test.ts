@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
+import { openWebOrigin } from "../support/web-origin.ts";
 
 /** An HTTP proxy on a fixed port that can be slowed, stopped and started again. */
 class Node {
@@ -67,9 +69,7 @@ interface World extends AsyncDisposable {
 
 async function openWorld(groups: string): Promise<World> {
   const [mixed, controller, first, second] = (await freePorts(4)) as [number, number, number, number];
-  const origin = createServer((_, response) => response.writeHead(204).end()).listen(0, "127.0.0.1");
-  await once(origin, "listening");
-  const { port } = origin.address() as AddressInfo;
+  const origin = await openWebOrigin((_, response) => void response.writeHead(204).end());
   const [a, b] = [new Node(first), new Node(second)];
   await Promise.all([a.start(), b.start()]);
   const core = await startCore(`
@@ -79,7 +79,7 @@ proxies:
   - { name: a, type: http, server: 127.0.0.1, port: ${first} }
   - { name: b, type: http, server: 127.0.0.1, port: ${second} }
 proxy-groups:
-${groups.replaceAll("ORIGIN", `http://127.0.0.1:${port}/`)}
+${groups.replaceAll("ORIGIN", `${origin.url}/`)}
 rules: ["MATCH,G"]
 `);
   const now = async (group: string): Promise<string> => {
@@ -91,15 +91,14 @@ rules: ["MATCH,G"]
     b,
     now,
     async settles(group, node) {
-      const deadline = performance.now() + 40_000;
-      while ((await now(group)) !== node) {
-        assert.ok(performance.now() < deadline, `${group} still picks ${await now(group)}, not ${node}`);
-        await delay(100);
-      }
+      await until(`${group} picks ${node}`, async () => (await now(group)) === node, {
+        everyMs: 100,
+        withinMs: 40_000,
+      });
     },
     async ask() {
       const socket = connect(mixed, "127.0.0.1");
-      socket.write(`GET http://127.0.0.1:${port}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      socket.write(`GET ${origin.url}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
       const [head] = (await once(socket, "data")) as [Buffer];
       socket.destroy();
       return Number(head.toString("latin1").split(" ")[1]);
@@ -107,8 +106,7 @@ rules: ["MATCH,G"]
     async [Symbol.asyncDispose]() {
       await core[Symbol.asyncDispose]();
       await Promise.all([a.stop(), b.stop()]);
-      origin.closeAllConnections();
-      origin.close();
+      await origin[Symbol.asyncDispose]();
     },
   };
 }

@@ -3,9 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, type RequestListener } from "node:http";
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import type { RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -18,36 +16,13 @@ import { socks } from "#protocols/socks/index.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { directAccept } from "../support/direct-accept.ts";
 import { openTestInbound } from "../support/inbound-env.ts";
+import { missing } from "../support/peer.ts";
+import { openWebOrigin, type WebOrigin } from "../support/web-origin.ts";
 
 const run = promisify(execFile);
 
-async function missing(tool: string): Promise<string | false> {
-  return run(tool, ["--version"]).then(
-    () => false,
-    (error: NodeJS.ErrnoException) => (error.code === "ENOENT" ? `SKIP ${tool}: not installed` : false),
-  );
-}
-
-const noCurl = await missing("curl");
-const noProxychains = await missing("proxychains4");
-
-interface HttpOrigin extends AsyncDisposable {
-  readonly port: number;
-}
-
-async function openHttpOrigin(on: RequestListener, host = "127.0.0.1"): Promise<HttpOrigin> {
-  const server = createServer(on);
-  server.listen(0, host);
-  await once(server, "listening");
-  return {
-    port: (server.address() as AddressInfo).port,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
-  };
-}
+const noCurl = missing("curl");
+const noProxychains = missing("proxychains4");
 
 const hello: RequestListener = (request, response) => {
   const chunks: Buffer[] = [];
@@ -80,7 +55,7 @@ async function curl(...args: string[]): Promise<CurlResult> {
 const USERS = [{ username: "alice", password: "s3cr:et" }];
 
 test("curl through mixed: every scheme reaches the origin", { skip: noCurl }, async () => {
-  await using origin = await openHttpOrigin(hello);
+  await using origin = await openWebOrigin(hello);
   const { accept, sessions } = directAccept();
   await using proxy = await openTestInbound(mixed, {}, { accept });
   const url = `http://127.0.0.1:${origin.port}/x?y`;
@@ -102,7 +77,7 @@ test("curl through mixed: every scheme reaches the origin", { skip: noCurl }, as
 });
 
 test("curl: names go to the proxy with 4a, 5h and HTTP", { skip: noCurl }, async () => {
-  await using origin = await openHttpOrigin(hello);
+  await using origin = await openWebOrigin(hello);
   const { accept, sessions } = directAccept();
   await using proxy = await openTestInbound(mixed, {}, { accept });
   for (const scheme of ["http", "socks4a", "socks5h"]) {
@@ -117,9 +92,9 @@ test("curl: names go to the proxy with 4a, 5h and HTTP", { skip: noCurl }, async
 });
 
 test("curl: IPv6 destinations", { skip: noCurl }, async (t) => {
-  let origin: HttpOrigin;
+  let origin: WebOrigin;
   try {
-    origin = await openHttpOrigin(hello, "::1");
+    origin = await openWebOrigin(hello, { host: "::1" });
   } catch {
     return t.skip("SKIP IPv6: no ::1 here");
   }
@@ -139,7 +114,7 @@ test("curl: IPv6 destinations", { skip: noCurl }, async (t) => {
 });
 
 test("curl: an IPv6 client", { skip: noCurl }, async (t) => {
-  await using origin = await openHttpOrigin(hello);
+  await using origin = await openWebOrigin(hello);
   const { accept, sessions } = directAccept();
   let opened;
   try {
@@ -154,7 +129,7 @@ test("curl: an IPv6 client", { skip: noCurl }, async (t) => {
 });
 
 test("curl: users of the listener", { skip: noCurl }, async () => {
-  await using origin = await openHttpOrigin(hello);
+  await using origin = await openWebOrigin(hello);
   const { accept, sessions } = directAccept();
   await using proxy = await openTestInbound(mixed, { users: USERS }, { accept });
   const url = `http://127.0.0.1:${origin.port}/`;
@@ -181,7 +156,7 @@ test("curl: users of the listener", { skip: noCurl }, async () => {
 });
 
 test("curl --proxy-anyauth asks again on the same connection", { skip: noCurl }, async () => {
-  await using origin = await openHttpOrigin(hello);
+  await using origin = await openWebOrigin(hello);
   const { accept } = directAccept();
   await using proxy = await openTestInbound(http, { users: USERS }, { accept });
   for (const tunnel of [[], ["-p"]]) {
@@ -201,7 +176,7 @@ test("curl --proxy-anyauth asks again on the same connection", { skip: noCurl },
 });
 
 test("curl: an HTTPS proxy", { skip: noCurl }, async () => {
-  await using origin = await openHttpOrigin(hello);
+  await using origin = await openWebOrigin(hello);
   const { accept } = directAccept();
   const { cert, key } = makeCertificate();
   await using proxy = await openTestInbound(http, { certificate: cert, "private-key": key }, { accept });
@@ -247,7 +222,7 @@ test("curl: failures have their codes", { skip: noCurl }, async () => {
 });
 
 test("curl: uploads, chunked and with a length, both answers whole", { skip: noCurl }, async () => {
-  await using origin = await openHttpOrigin(hello);
+  await using origin = await openWebOrigin(hello);
   const { accept, sessions } = directAccept();
   await using proxy = await openTestInbound(http, {}, { accept });
   const folder = await mkdtemp(join(tmpdir(), "weir-plain-"));
@@ -281,7 +256,7 @@ test("curl: uploads, chunked and with a length, both answers whole", { skip: noC
 });
 
 test("curl: HTTP/1.0, HEAD, 204, 304", { skip: noCurl }, async () => {
-  await using origin = await openHttpOrigin((request, response) => {
+  await using origin = await openWebOrigin((request, response) => {
     const status = Number(request.url?.slice(1)) || 200;
     if (status === 200) response.write("part one, ");
     else response.statusCode = status;
@@ -300,7 +275,7 @@ test("curl: HTTP/1.0, HEAD, 204, 304", { skip: noCurl }, async () => {
 
 test("a big download arrives whole through every scheme", { skip: noCurl }, async () => {
   const bytes = randomBytes(8 * 1024 * 1024);
-  await using origin = await openHttpOrigin((_request, response) => response.end(bytes));
+  await using origin = await openWebOrigin((_request, response) => response.end(bytes));
   const { accept } = directAccept();
   await using proxy = await openTestInbound(mixed, {}, { accept });
   for (const args of [
@@ -331,7 +306,7 @@ test(
   "proxychains4: SOCKS4, SOCKS5 with and without users, HTTP",
   { skip: noCurl || noProxychains },
   async () => {
-    await using origin = await openHttpOrigin(hello);
+    await using origin = await openWebOrigin(hello);
     const { accept, sessions } = directAccept();
     await using proxy = await openTestInbound(mixed, {}, { accept });
     await using guarded = await openTestInbound(socks, { users: USERS }, { accept });

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { relayPaths } from "../support/carriers.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { chaos } from "../support/relay-chaos.ts";
+import { until } from "../support/until.ts";
 
 const FLOWS = 250;
 
@@ -26,8 +26,9 @@ for (const { name, carrier } of paths)
       assert.ok(whole > FLOWS / 2);
       await noLeaks();
       // A thread keeps its idle pipes for some seconds.
-      for (const untilMs = performance.now() + 10_000; descriptors().length > before;) {
-        assert.ok(performance.now() < untilMs, `${descriptors().length} descriptors, before ${before}`);
-        await delay(100);
-      }
+      await until(
+        () => `${before} descriptors, not ${descriptors().length}`,
+        () => descriptors().length <= before,
+        { everyMs: 100 },
+      );
     });

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
 import { connect } from "node:net";
 import { promisify } from "node:util";
 import { connect as tlsConnect } from "node:tls";
@@ -20,6 +19,7 @@ import { echo, openTcpOrigin } from "../support/origin.ts";
 import { freePort, missing } from "../support/peer.ts";
 import { startPeerWithFiles } from "../support/peer-folder.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
+import { openWebOrigin } from "../support/web-origin.ts";
 
 const certificate = makeCertificate({ names: ["server.test"] });
 const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
@@ -33,18 +33,8 @@ const clientTls = {
 };
 const run = promisify(execFile);
 
-async function openWeb() {
-  const server = createServer((request, response) => response.end(`web ${request.method} ${request.url}`));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    port: (server.address() as { port: number }).port,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
+const openWeb = () =>
+  openWebOrigin((request, response) => void response.end(`web ${request.method} ${request.url}`));
 
 const nothing: Accept = () => assert.fail("nobody has proved anything");
 

@@ -19,6 +19,7 @@ import {
   FOREVER,
   ofVless,
 } from "../support/user-traffic.ts";
+import { until } from "../support/until.ts";
 
 const CARRIERS: readonly Carrier[] = [
   ofVless("xudp", TLS_KEYS, CLIENT_TLS),
@@ -244,9 +245,5 @@ for (const carrier of CARRIERS)
 /** Settles when one more datagram has come back. */
 async function moved(stream: Stream): Promise<void> {
   const before = stream.backBytes;
-  const deadlineMs = performance.now() + 10_000;
-  while (stream.backBytes === before) {
-    assert.ok(performance.now() < deadlineMs, "in vain: one more datagram");
-    await sleep(10);
-  }
+  await until("one more datagram", () => stream.backBytes !== before);
 }

@@ -23,6 +23,7 @@ import {
   ofVless,
   Transfer,
 } from "../support/user-traffic.ts";
+import { until } from "../support/until.ts";
 
 /** Streams of one connection, each a session of its own. */
 const MUX = ofVless("mux", TLS_KEYS, {
@@ -69,14 +70,6 @@ async function flowOf({ outbound }: Client): Promise<DatagramFlow> {
   flow.send({ payload: Buffer.from("ping"), destination: datagrams.destination });
   await box.next();
   return flow;
-}
-
-async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!(await holds())) {
-    assert.ok(performance.now() < deadline, `in vain: ${what}`);
-    await sleep(20);
-  }
 }
 
 const isLimited = async (client: Client) => !(await isServed(client.outbound, origin.destination));
@@ -146,7 +139,7 @@ for (const carrier of ALL)
     assert.equal(await isLimited(alice), true);
     assert.ok(performance.now() - refusedMs <= CUT_MS, "refused within a second");
     await flow[Symbol.asyncDispose]();
-    await until(async () => !(await isLimited(alice)), "the place of the closed one is free");
+    await until("the place of the closed one is free", async () => !(await isLimited(alice)));
     await core.change(carrier.tag, "PUT", `/${alice.user.id}`, { connection_limit: 1 });
     const [first, second] = transfers as [Transfer, Transfer];
     await second.closed; // the latest goes
@@ -169,7 +162,7 @@ for (const carrier of ALL)
     assert.equal(await isServed(elsewhere, origin.destination), false);
     assert.equal(await here.finish(), true);
     assert.equal(await second.finish(), true);
-    await until(() => isServed(elsewhere, origin.destination), "the first address has gone");
+    await until("the first address has gone", () => isServed(elsewhere, origin.destination));
   });
 
 const DOWN_BPS = 8_000_000;

@@ -17,6 +17,7 @@ import {
   UPLINK,
   type Transit,
 } from "../support/transit.ts";
+import { until } from "../support/until.ts";
 
 const skip = skipNetns("capture", "nft", "curl", "ping", "setpriv");
 const marked = join(dirname(fileURLToPath(import.meta.url)), "..", "support", "marked.ts");
@@ -69,7 +70,7 @@ async function watchRules(
   child.stdout.setEncoding("utf8").on("data", (text: string) => (seen += text));
   /** A rule of our own is seen to go: everything before it was seen, too. */
   const caughtUp = (priority: number) =>
-    until(async () => {
+    until(`rule ${priority} is seen to go`, async () => {
       await router.ip(`rule add pref ${priority} table 1`, `rule del pref ${priority}`);
       return seen.includes(`Deleted ${priority}:`);
     });
@@ -84,13 +85,6 @@ async function watchRules(
       await ended;
     },
   };
-}
-
-async function until(what: () => Promise<boolean>): Promise<void> {
-  for (const endMs = Date.now() + 15_000; !(await what());) {
-    assert.ok(Date.now() < endMs, "it did not happen");
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
 }
 
 test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
@@ -159,7 +153,7 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
       const captured = [`tcp ${UPLINK[0]} 80`];
       const first = await ways();
       assert.equal(first.length, 1, "nobody is cut off");
-      await until(async () => (await ways()).join() === captured.join());
+      await until("it is captured again", async () => (await ways()).join() === captured.join());
       assert.ok((await standIn.line(/has gone, it is made anew/)).length > 0);
     },
   );
@@ -170,7 +164,7 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
       (await router.run("ip", "rule")).includes("9001:") &&
       (await router.run("ip", "-6", "rule")).includes("9000:") &&
       (await router.run("ip", "route", "show", "table", "2022")).includes("default");
-    await until(shown);
+    await until("they are back", shown);
     const rules = (await router.run("ip", "rule")).match(/^(90\d\d|32768):/gm);
     assert.deepEqual(rules, ["9000:", "9001:", "9002:", "32768:"]);
     const gone = await changes.deleted();
@@ -180,9 +174,9 @@ test("with auto-redirect", { skip, timeout: 240_000 }, async (t) => {
     await router.ip("address add 192.0.2.77/24 dev down0");
     const holds = async () =>
       (await router.run("nft", "list", "set", "inet", "svc", "inet4_local_address_set")).includes("192.0.2.");
-    await until(holds);
+    await until("the set has the address", holds);
     await router.ip("address del 192.0.2.77/24 dev down0");
-    await until(async () => !(await holds()));
+    await until("the set has lost it", async () => !(await holds()));
   });
   await t.test("transparent-proxy §8.4: the default interface is watched", async () => {
     assert.equal(standIn.lines[0], "ready up0");
@@ -316,7 +310,7 @@ table ip filter {
     async () => {
       assert.equal(await comments(), 5);
       await router.run("nft", "flush", "chain", "ip", "filter", "DOCKER-USER");
-      await until(async () => (await comments()) === 5);
+      await until("they are back", async () => (await comments()) === 5);
     },
   );
   await t.test("a stop takes the openings away and leaves the rest", async () => {

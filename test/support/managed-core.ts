@@ -135,8 +135,7 @@ export class ManagedCore implements AsyncDisposable {
     const configText = managedConfig(options);
     const { folder = "", start = {} } = options;
     const core = await startCore(configText, { ...start, env: { SAFE_PATHS: folder } });
-    const [, port] = await core.shows(/controller: http on \S*:(\d+)/);
-    return new ManagedCore(core, configText, Number(port));
+    return new ManagedCore(core, configText, await core.controllerPort());
   }
 
   async ask(

@@ -1,8 +1,9 @@
 /** Programs of others that tests talk to. They are started on loopback with ports that were free a moment ago. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePorts } from "./free-ports.ts";
 
 /** The reason to skip where one of the programs is not installed; false where all are. */
 export function missing(...programs: readonly string[]): string | false {
@@ -11,12 +12,8 @@ export function missing(...programs: readonly string[]): string | false {
 }
 
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
+  const [port] = await freePorts(1);
+  return port as number;
 }
 
 export interface Peer extends AsyncDisposable {

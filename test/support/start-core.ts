@@ -21,6 +21,8 @@ export interface Core extends AsyncDisposable {
   write(configText: string): void;
   /** Port of a listener, as the start-up log says it. */
   port(listener: string): Promise<number>;
+  /** The same of the Controller's plain listener. */
+  controllerPort(): Promise<number>;
   /** Ends it with a signal and answers with its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   readonly exited: Promise<number | null>;
@@ -102,6 +104,7 @@ function launch(home: string, { args = [], env = {}, prefix = [], program }: Sta
       const name = listener.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
       return Number((await shows(new RegExp(`${name} listening at \\S*?:(\\d+)`)))[1]);
     },
+    controllerPort: async () => Number((await shows(/controller: http on \S*:(\d+)/))[1]),
     async [Symbol.asyncDispose]() {
       await stop("SIGKILL");
       rmSync(home, { recursive: true, force: true });
