@@ -1,0 +1,113 @@
+/** What providers and databases load from elsewhere: when, what is kept, and what a failure leaves. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { api, chainOf, get, groupOf, openSite, startWith } from "../support/provider-core.ts";
+import { noRealData, REAL_DATA } from "../support/real-data.ts";
+import { until } from "../support/until.ts";
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+test("downloads: at the start, when asked, kept over a reload; failures answer 503 and change nothing", async () => {
+  await using site = await openSite();
+  site.pages.set("/rules", { body: "+.one.example\n" });
+  site.pages.set("/nodes", {
+    body: Buffer.from("socks5://127.0.0.1:1#node-a\nhttp://u:p@127.0.0.1:2#node-b\n").toString("base64"),
+    headers: { "subscription-userinfo": "upload=1; download=2; total=30; expire=4000000000", etag: '"1"' },
+  });
+  const config = `
+global-ua: test-agent
+rule-providers:
+  r: {type: http, behavior: domain, format: text, url: "${site.url}/rules", path: lists/r.txt, interval: 86400}
+proxy-providers:
+  p: {type: http, url: "${site.url}/nodes", path: lists/p, interval: 86400}
+proxy-groups:
+  - {name: G, type: select, use: [p]}
+rules:
+  - RULE-SET,r,REJECT
+  - MATCH,DIRECT
+`;
+  await using core = await startWith(config);
+  await until("rules are there", async () => (await chainOf(core, "a.one.example")) === "REJECT");
+  await until("nodes are there", async () => (await groupOf(core, "G")).all.join() === "node-a,node-b");
+  assert.ok(
+    site.asked.every((line) => line.endsWith(" test-agent")),
+    site.asked.join(),
+  );
+  const provider = await get<{ subscriptionInfo: unknown; vehicleType: string }>(
+    core,
+    "/providers/proxies/p",
+  );
+  assert.deepEqual(provider.subscriptionInfo, { Upload: 1, Download: 2, Total: 30, Expire: 4_000_000_000 });
+
+  site.pages.set("/rules", { body: "+.two.example\n" });
+  assert.equal((await api(core, "/providers/rules/r", { method: "PUT" })).status, 204);
+  assert.equal(await chainOf(core, "a.one.example"), "DIRECT");
+  assert.equal(await chainOf(core, "a.two.example"), "REJECT");
+
+  site.pages.delete("/rules");
+  site.pages.set("/nodes", { body: "<html>log in</html>" });
+  for (const path of ["/providers/rules/r", "/providers/proxies/p"]) {
+    const failed = await api(core, path, { method: "PUT" });
+    assert.equal(failed.status, 503);
+    assert.match(((await failed.json()) as { message: string }).message, /404|HTML/);
+  }
+  const asked = site.asked.length;
+  assert.equal((await api(core, "/configs?force=true", { method: "PUT", body: "{}" })).status, 204);
+  assert.equal(await chainOf(core, "a.two.example"), "REJECT");
+  assert.deepEqual((await groupOf(core, "G")).all, ["node-a", "node-b"]);
+  assert.equal(site.asked.length, asked, "what did not change is not asked for");
+  assert.equal(readFileSync(join(core.home, "lists/r.txt"), "utf8"), "+.two.example\n");
+});
+
+test(
+  "geodata: missing at the start, downloaded when asked, refused when it is something else",
+  { skip: noRealData },
+  async () => {
+    await using site = await openSite();
+    site.pages.set("/site", { body: readFileSync(join(REAL_DATA, "geodat/geosite-lite.dat")) });
+    site.pages.set("/mmdb", { body: readFileSync(join(REAL_DATA, "geodat/geoip-lite.metadb")) });
+    await using core = await startWith(`
+geox-url: {geosite: "${site.url}/site", mmdb: "${site.url}/mmdb", asn: "${site.url}/asn"}
+rules:
+  - GEOSITE,google,REJECT
+  - GEOIP,cloudflare,REJECT-DROP
+  - MATCH,DIRECT
+`);
+    await core.shows(/GeoSite\.dat is not in .*geox-url\.geosite/);
+    assert.equal(await chainOf(core, "www.google.com"), "DIRECT");
+    const updated = await api(core, "/configs/geo", { method: "POST", body: "{}" });
+    assert.equal(updated.status, 204, await updated.text());
+    assert.equal(await chainOf(core, "www.google.com"), "REJECT");
+    assert.equal(await chainOf(core, "1.1.1.1"), "REJECT-DROP");
+    const { rules } = await get<{ rules: { type: string; size: number }[] }>(core, "/rules");
+    assert.deepEqual(
+      rules.map(({ size }) => size),
+      [690, 0, -1],
+    );
+    site.pages.set("/site", { body: "<html>" });
+    assert.equal((await api(core, "/configs/geo", { method: "POST", body: "{}" })).status, 500);
+    assert.equal(await chainOf(core, "www.google.com"), "REJECT");
+    assert.ok(existsSync(join(core.home, "GeoSite.dat")) && existsSync(join(core.home, "geoip.metadb")));
+  },
+);
+
+test("-t reads everything and asks nobody", async () => {
+  await using site = await openSite();
+  const home = mkdtempSync(join(tmpdir(), "weir-check-"));
+  try {
+    writeFileSync(
+      join(home, "config.yaml"),
+      `rule-providers: {r: {type: http, behavior: domain, url: "${site.url}/r"}}\nproxy-providers: {p: {type: http, url: "${site.url}/p"}}\nrules: ["RULE-SET,r,DIRECT", "GEOSITE,cn,DIRECT"]\n`,
+    );
+    const said = execFileSync(join(root, "bin/weir"), ["-d", home, "-t"], { encoding: "utf8" });
+    assert.match(said, /test is successful/);
+    assert.deepEqual(site.asked, []);
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+});
