@@ -28,7 +28,7 @@ export interface PlainWay {
 export interface HeldWatch {
   /** Connected, and the client has been told. Bytes may have moved. */
   dialled(): void;
-  /** The client waits: it is to be dialled for again, or taken. */
+  /** The client waits to be taken. */
   failed(error: DialError): void;
   /** Nothing is left of the client or of the conversation. */
   ended(): void;
@@ -51,7 +51,7 @@ export interface HeldClient {
   dial(way: PlainWay, words: Uint8Array, limited: boolean): void;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
   dialledFrom(): Endpoint | null;
-  /** Ends it as a fault would. */
+  /** Ends it as a fault would; it cannot be dialled for any more, and whoever takes it gets a destroyed socket. */
   reset(): void;
   /**
    * The socket as one of the runtime, with everything behind the handshake still to be read; the thread has done with it.

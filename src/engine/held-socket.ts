@@ -31,6 +31,7 @@ export class HeldSocket implements HeldClient, Carried {
   readonly #env: HeldEnv;
   readonly #handshakeBytes: number;
   #way: PlainWay | null = null;
+  /** Nothing more can be asked of the thread. */
   #isOver = false;
 
   constructor(thread: RelayThread, slot: number, isRedirected: boolean, env: HeldEnv) {
@@ -80,7 +81,9 @@ export class HeldSocket implements HeldClient, Carried {
   }
 
   reset(): void {
-    if (!this.#isOver) this.thread.command(this.slot, RESET);
+    if (this.#isOver) return;
+    this.#isOver = true; // from now on its slot, its place and its descriptor may be another's at any moment
+    this.thread.command(this.slot, RESET);
   }
 
   take(): StreamSocket {
@@ -114,15 +117,8 @@ export function takeSocket(
   const fd = calls.duplicate(thread.table.descriptors[slot * 2] as number);
   if (fd >= 0 && handshakeBytes > 0) calls.consume(fd, handshakeBytes);
   thread.forget(slot);
-  if (thread.alive) thread.command(slot, TAKE);
-  else closeOwn(thread, slot, calls);
+  thread.command(slot, TAKE);
   return fd < 0 ? new Socket().destroy() : new Socket({ fd, allowHalfOpen: true });
-}
-
-/** Of a thread that will not do it any more. */
-function closeOwn({ table }: RelayThread, slot: number, calls: AcceptCalls): void {
-  calls.close(table.descriptors[slot * 2] as number);
-  table.descriptors[slot * 2] = -1;
 }
 
 /** As options of sockets have them. */

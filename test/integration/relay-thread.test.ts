@@ -7,6 +7,8 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { descriptorOf } from "#core/handover.ts";
+import type { HeldClient } from "#core/held.ts";
+import { Fronts } from "#engine/fronts.ts";
 import { freeOrphan } from "#engine/orphans.ts";
 import { PLAIN, SEALED, type PortPlan } from "#engine/port.ts";
 import { type Carried, RelayThread, type RelayThreadOptions } from "#engine/relay-thread.ts";
@@ -161,3 +163,53 @@ test("a fault of ours at the end of one conversation costs no other its end", { 
   assert.equal(thread.size, 0);
   for (const { far } of pairs) far.destroy();
 });
+
+/** The thread of one listener whose clients need not say anything; `on` gets them. */
+async function openFront(
+  on: (client: HeldClient) => void,
+): Promise<AsyncDisposable & { port: number; thread: RelayThread }> {
+  await using undo = new AsyncDisposableStack();
+  let threads: readonly RelayThread[] = [];
+  const fronts = Fronts.open(() => threads) as Fronts;
+  const [thread] = await openThread({
+    onArrived: (from, slot, kind) => fronts.arrived(from, slot, kind),
+    onUnlistened: (from, listener) => fronts.closed(from, listener),
+  });
+  undo.use(thread);
+  threads = [thread];
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  const fd = fronts.duplicate((server as unknown as { _handle: { fd: number } })._handle.fd);
+  server.close();
+  const listening = fronts.listen(fd, {
+    handshake: "none",
+    probes: null,
+    on,
+    onSocket: (socket) => socket.destroy(),
+  });
+  undo.defer(async () => {
+    await listening?.stop(false);
+    fronts.close(fd);
+  });
+  const opened = undo.move();
+  return { port, thread, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+test(
+  "a client that is reset cannot be dialled for or taken any more, and its slot is free again",
+  { skip },
+  async () => {
+    const taken: Socket[] = [];
+    await using front = await openFront((client) => {
+      client.reset();
+      taken.push(client.take());
+    });
+    for (let count = 0; count < 20; count++) {
+      const client = connect(front.port, "127.0.0.1");
+      await once(client, "error");
+    }
+    assert.equal(taken.filter(({ destroyed }) => destroyed).length, 20);
+    assert.ok(front.thread.table.fronted < 20, `${front.thread.table.fronted} slots`);
+  },
+);
