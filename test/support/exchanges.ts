@@ -6,8 +6,6 @@ export interface Exchange {
   readonly name: string;
   readonly listener: "mixed" | "socks" | "http" | "tunnel";
   readonly says: Buffer;
-  /** The client ends behind the server: an end behind a plain request takes it back. */
-  readonly waits?: true;
 }
 
 const port = (number: number): number[] => [number >> 8, number & 255];
@@ -93,7 +91,6 @@ export function otherRequests(to: number): readonly Exchange[] {
       name: "mixed: GET",
       listener: "mixed",
       says: text(`GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: 127.0.0.1:1\r\nConnection: close\r\n\r\n`),
-      waits: true,
     },
     ...on("socks", { HTTP: connectTo("127.0.0.1"), "version 6": bytes([6, 1, 0]) }),
     ...on("http", { SOCKS5: socks5([5, 1, 0, 1, 127, 0, 0, 1], port(to)) }),
@@ -103,7 +100,7 @@ export function otherRequests(to: number): readonly Exchange[] {
 /** All that comes back, and how it ends; the client ends behind its last word. `cutAt`: after so many bytes it pauses. */
 export async function transcript(
   to: number,
-  { says, waits }: Pick<Exchange, "says" | "waits">,
+  { says }: Pick<Exchange, "says">,
   cutAt: number | null = null,
 ): Promise<string> {
   const socket = connect({ port: to, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
@@ -119,7 +116,7 @@ export async function transcript(
     await delay(5); // what is sent now comes alone on most machines; the outcome must not depend on it
   }
   socket.write(says.subarray(cutAt ?? 0));
-  if (waits !== true) socket.end();
+  socket.end();
   await closed;
   return `${Buffer.concat(heard).toString("latin1")}|${fault}`;
 }

@@ -9,6 +9,7 @@ import { parseConnectTarget, parsePlainTarget } from "./authority.ts";
 import { identify } from "./credentials.ts";
 import { countOf } from "./forward-fields.ts";
 import { forward, forwardUpgrade, type Forwarded } from "./forward.ts";
+import { Silence } from "./silence.ts";
 import { openTunnel } from "./tunnel.ts";
 import { Upstream } from "./upstream.ts";
 
@@ -19,9 +20,11 @@ const MAX_PIPELINED = 16;
 interface Conversation {
   readonly client: Client;
   readonly upstream: Upstream;
+  readonly silence: Silence;
   /** Settles when all requests so far are answered. Answers keep the order, and one request at a time is forwarded. */
   turn: Promise<void>;
-  waiting: number;
+  /** Of the request whose turn it is, or was. */
+  response: ServerResponse | null;
 }
 
 export interface PlainDeadlines {
@@ -38,11 +41,13 @@ const DEADLINES: PlainDeadlines = { headMs: 30_000, idleMs: 60_000, checkMs: 5_0
 export class PlainProxy implements Disposable {
   readonly #env: InboundEnv;
   readonly #server: Server;
+  readonly #silenceMs: number;
   readonly #conversations = new Map<Duplex, Conversation>();
   #disposed = false;
 
   constructor(env: InboundEnv, { headMs, idleMs, checkMs } = DEADLINES) {
     this.#env = env;
+    this.#silenceMs = idleMs + headMs; // where the library has bounds of its own, they come first
     this.#server = createServer({
       maxHeaderSize: MAX_HEAD_BYTES,
       headersTimeout: headMs,
@@ -53,12 +58,14 @@ export class PlainProxy implements Disposable {
       // An upgrade with a body is forwarded as an ordinary request: the body must not be taken for the new protocol.
       shouldUpgradeCallback: (request) => !hasBody(request),
     });
+    // Whoever ends its side behind its last request still hears the answer.
+    (this.#server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
     this.#server.maxHeadersCount = 0; // the size bounds them; a count would drop the rest in silence
     const on = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     this.#server.on("request", on).on("checkContinue", on);
     this.#server.on("upgrade", (request, stream, head) => this.#onUpgrade(request, stream, head));
     this.#server.on("connect", (request, stream, head) => this.#onConnect(request, stream, head));
-    this.#server.on("clientError", (error, stream) => onMalformed(error, stream));
+    this.#server.on("clientError", (error, stream) => this.#onMalformed(error, stream));
     // This server gets its connections from us and never listens; the event starts the check of its deadlines.
     this.#server.emit("listening");
   }
@@ -67,7 +74,8 @@ export class PlainProxy implements Disposable {
   take(client: Client): void {
     const { stream } = client;
     const upstream = new Upstream(client, this.#env);
-    this.#conversations.set(stream, { client, upstream, turn: Promise.resolve(), waiting: 0 });
+    const silence = new Silence(stream, this.#silenceMs);
+    this.#conversations.set(stream, { client, upstream, silence, turn: Promise.resolve(), response: null });
     stream.on("close", () => {
       upstream.destroy();
       this.#conversations.delete(stream);
@@ -90,12 +98,15 @@ export class PlainProxy implements Disposable {
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const conversation = this.#conversations.get(request.socket);
     if (conversation === undefined) return;
-    if (conversation.waiting >= MAX_PIPELINED) {
+    const { silence } = conversation;
+    if (silence.waiting >= MAX_PIPELINED) {
       request.socket.destroy();
       return;
     }
+    response.on("pipe", (incoming: IncomingMessage) => incoming.on("data", () => silence.broken()));
     inTurn(conversation, async () => {
       if (response.destroyed || request.socket.destroyed) return;
+      conversation.response = response;
       if (this.#disposed) response.shouldKeepAlive = false;
       const understood = this.#understand(request, conversation);
       if ("status" in understood) answer(request, response, understood);
@@ -107,6 +118,7 @@ export class PlainProxy implements Disposable {
     guardErrors(stream);
     const conversation = this.#conversations.get(stream);
     if (conversation === undefined) return;
+    stream.once("pipe", () => conversation.silence.leave()); // the two sides have become one connection
     inTurn(conversation, async () => {
       if (stream.destroyed) return;
       if (head.length > 0) stream.unshift(head);
@@ -139,8 +151,17 @@ export class PlainProxy implements Disposable {
       const user = identify(client.accounts, request.headers["proxy-authorization"]);
       if (user === undefined) return farewell(stream, encodeAnswer(AUTHENTICATION_REQUIRED, version, false));
       if (head.length > 0) stream.unshift(head);
+      conversation.silence.leave();
       openTunnel(client, version, user, destination, this.#env);
     });
+  }
+
+  #onMalformed(error: NodeJS.ErrnoException, stream: Duplex): void {
+    // In the middle of an answer another one would be taken for a part of it.
+    const { response = null } = this.#conversations.get(stream) ?? {};
+    const isAnswering = response !== null && response.headersSent && !response.writableFinished;
+    if (stream.destroyed || isAnswering || error.code === "ECONNRESET") stream.destroy();
+    else farewell(stream, encodeAnswer(faultOf(error), "1.1", false));
   }
 
   #understand(request: IncomingMessage, { client, upstream }: Conversation): Forwarded | Answer {
@@ -154,11 +175,15 @@ export class PlainProxy implements Disposable {
 }
 
 function inTurn(conversation: Conversation, work: () => Promise<void>): void {
-  conversation.waiting++;
+  const { client, silence } = conversation;
+  silence.waiting++;
   conversation.turn = conversation.turn
     .then(work)
-    .catch(() => void conversation.client.stream.destroy()) // what went wrong costs this client and nobody else
-    .finally(() => conversation.waiting--);
+    .catch(() => void client.stream.destroy()) // what went wrong costs this client and nobody else
+    .finally(() => {
+      silence.waiting--;
+      silence.broken();
+    });
 }
 
 /** Browsers ask again with credentials on the same connection; a body that nobody reads would be in the way of that. */
@@ -169,24 +194,16 @@ function answer(request: IncomingMessage, response: ServerResponse, what: Answer
   response.end(request.method === "HEAD" ? undefined : `${what.text}\n`);
 }
 
-function onMalformed(error: NodeJS.ErrnoException, stream: Duplex): void {
-  if (stream.destroyed || error.code === "ECONNRESET") {
-    stream.destroy();
-    return;
-  }
-  const tooLong: Answer = {
-    status: 431,
-    reason: "Request Header Fields Too Large",
-    text: "More than 64 KiB.",
-  };
-  const late: Answer = { status: 408, reason: "Request Timeout", text: "No request in time." };
-  const what =
-    error.code === "HPE_HEADER_OVERFLOW"
-      ? tooLong
-      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-        ? late
-        : BAD_REQUEST;
-  farewell(stream, encodeAnswer(what, "1.1", false));
+const TOO_LONG: Answer = {
+  status: 431,
+  reason: "Request Header Fields Too Large",
+  text: "More than 64 KiB.",
+};
+const LATE: Answer = { status: 408, reason: "Request Timeout", text: "No request in time." };
+
+function faultOf({ code }: NodeJS.ErrnoException): Answer {
+  if (code === "HPE_HEADER_OVERFLOW") return TOO_LONG;
+  return code === "ERR_HTTP_REQUEST_TIMEOUT" ? LATE : BAD_REQUEST;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
