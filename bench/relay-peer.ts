@@ -7,10 +7,12 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Where a subject listens. `socksTo`: it is asked by SOCKS5 for this port of the loopback; null: it leads there. */
+export type Handshake = "socks" | "connect";
+
+/** Where a subject listens. `to`: how it is asked for a port of the loopback; null: it leads to one by itself. */
 export interface Door {
   readonly port: number;
-  readonly socksTo: number | null;
+  readonly to: { readonly by: Handshake; readonly port: number } | null;
 }
 
 export type Task = { readonly door: Door } & (
@@ -67,26 +69,28 @@ function release({ buffer, byteLength }: Buffer): void {
 }
 
 /** Answers once the other end has acknowledged, where a greeting is needed; `on` gets all that comes behind it. */
-async function open({ port, socksTo }: Door, on: (bytes: number) => void): Promise<Socket> {
+async function open({ port, to }: Door, on: (bytes: number) => void): Promise<Socket> {
   let greeted: ((bytes: number) => void) | null = null;
   // One static buffer: the load generator must cost less than what it measures.
   const onread = { buffer: shared, callback: (bytes: number) => ((greeted ?? on)(bytes), true) };
   const socket = connect({ port, host: HOST, noDelay: true, allowHalfOpen: true, onread });
   await once(socket, "connect");
   socket.on("error", () => {}); // a reset at the end of a measurement
-  if (socksTo === null) return socket;
-  const heard = async (request: readonly number[], answerBytes: number): Promise<void> => {
+  if (to === null) return socket;
+  const heard = async (request: string | Uint8Array, answerBytes: number): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let missing = answerBytes;
     greeted = (bytes) => {
       missing -= bytes;
       if (missing <= 0) resolve();
     };
-    socket.write(Buffer.from(request));
+    socket.write(request);
     await promise;
   };
-  await heard([5, 1, 0], 2);
-  await heard([5, 1, 0, 1, 127, 0, 0, 1, socksTo >> 8, socksTo & 255], 10);
+  if (to.by === "socks") {
+    await heard(Uint8Array.of(5, 1, 0), 2);
+    await heard(Uint8Array.of(5, 1, 0, 1, 127, 0, 0, 1, to.port >> 8, to.port & 255), 10);
+  } else await heard(`CONNECT ${HOST}:${to.port} HTTP/1.1\r\nHost: ${HOST}:${to.port}\r\n\r\n`, 1);
   greeted = null;
   return socket;
 }

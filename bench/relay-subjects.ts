@@ -10,12 +10,13 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startCore } from "../test/support/start-core.ts";
+import type { Handshake } from "./relay-peer.ts";
 
 export interface Subject extends AsyncDisposable {
   readonly name: string;
   readonly port: number;
-  /** Null: it does not speak SOCKS5. */
-  readonly socksPort: number | null;
+  /** Where it is asked by these handshakes, those that it speaks. */
+  readonly asked: { readonly [by in Handshake]?: number };
   /** Null: no process of its own stands between load and sink. */
   readonly pid: number | null;
 }
@@ -45,22 +46,23 @@ export async function endOf(child: ChildProcess): Promise<void> {
 
 export function noProxy(sinkPort: number): Promise<Subject> {
   const [name, port] = ["no proxy", sinkPort];
-  return Promise.resolve({ name, port, socksPort: null, pid: null, async [Symbol.asyncDispose]() {} });
+  return Promise.resolve({ name, port, asked: {}, pid: null, async [Symbol.asyncDispose]() {} });
 }
 
-/** The program itself, with a listener that leads to the sink and one for SOCKS5; it logs as it does by default. */
+/** The program itself, with a listener that leads to the sink and one that is asked; it logs as it does by default. */
 async function startWeir(name: string, sinkPort: number, relay: "auto" | "portable"): Promise<Subject> {
   const core = await startCore(`
 relay: ${relay}
 listeners:
   - { name: bench, type: tunnel, listen: 127.0.0.1, port: 0, network: [tcp], target: "127.0.0.1:${sinkPort}" }
-  - { name: socks, type: socks, listen: 127.0.0.1, port: 0 }
+  - { name: asked, type: mixed, listen: 127.0.0.1, port: 0 }
 rules:
   - MATCH,DIRECT
 `);
   const port = await core.port("bench");
-  const socksPort = await core.port("socks");
-  return { name, port, socksPort, pid: core.pid, [Symbol.asyncDispose]: () => core[Symbol.asyncDispose]() };
+  const mixed = await core.port("asked");
+  const asked = { socks: mixed, connect: mixed };
+  return { name, port, asked, pid: core.pid, [Symbol.asyncDispose]: () => core[Symbol.asyncDispose]() };
 }
 
 export const weir = (sinkPort: number): Promise<Subject> => startWeir("weir", sinkPort, "auto");
@@ -70,7 +72,7 @@ export const weirPortable = (sinkPort: number): Promise<Subject> =>
 export async function barePipe(sinkPort: number): Promise<Subject> {
   const { child, port } = await forkPeer("./relay-pipe.ts", [`${sinkPort}`]);
   const pid = child.pid as number;
-  return { name: "bare pipe", port, socksPort: null, pid, [Symbol.asyncDispose]: () => endOf(child) };
+  return { name: "bare pipe", port, asked: {}, pid, [Symbol.asyncDispose]: () => endOf(child) };
 }
 
 /** TCP mode as a distribution installs it. Null where it is not on the PATH. */
@@ -78,13 +80,13 @@ export async function haproxy(sinkPort: number): Promise<Subject | null> {
   if (spawnSync("haproxy", ["-v"]).status !== 0) return null;
   const port = await freePort();
   const text = haproxyConfig(port, sinkPort);
-  return startOther("HAProxy", text, (file) => ["haproxy", "-db", "-f", file], { port, socksPort: null });
+  return startOther("HAProxy", text, (file) => ["haproxy", "-db", "-f", file], { port, asked: {} });
 }
 
 /** As a distribution installs it. Null where it is not on the PATH. */
 export async function v2ray(sinkPort: number): Promise<Subject | null> {
   if (spawnSync("v2ray", ["-version"]).error !== undefined) return null;
-  const [port, socksPort] = [await freePort(), await freePort()];
+  const [port, socks, connectPort] = [await freePort(), await freePort(), await freePort()];
   const listen = "127.0.0.1";
   const text = JSON.stringify({
     log: { loglevel: "warning" },
@@ -95,18 +97,24 @@ export async function v2ray(sinkPort: number): Promise<Subject | null> {
         protocol: "dokodemo-door",
         settings: { address: listen, port: sinkPort, network: "tcp" },
       },
-      { listen, port: socksPort, protocol: "socks", settings: { auth: "noauth", udp: true, ip: listen } },
+      { listen, port: socks, protocol: "socks", settings: { auth: "noauth", udp: true, ip: listen } },
+      { listen, port: connectPort, protocol: "http" },
     ],
+    // Otherwise it keeps a connection for seconds after one side has ended, and the load waits for its end.
+    policy: { levels: { 0: { uplinkOnly: 0, downlinkOnly: 0 } } },
     outbounds: [{ protocol: "freedom" }],
   });
-  return startOther("v2ray", text, (file) => ["v2ray", "-config", file], { port, socksPort });
+  return startOther("v2ray", text, (file) => ["v2ray", "-config", file], {
+    port,
+    asked: { socks, connect: connectPort },
+  });
 }
 
 async function startOther(
   name: string,
   configText: string,
   command: (file: string) => readonly string[],
-  ports: Pick<Subject, "port" | "socksPort">,
+  ports: Pick<Subject, "port" | "asked">,
 ): Promise<Subject> {
   const folder = mkdtempSync(join(tmpdir(), "weir-bench-"));
   const file = join(folder, "config.json");

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
 import { cpus } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Task, TaskResult } from "./relay-peer.ts";
+import type { Door, Handshake, Task, TaskResult } from "./relay-peer.ts";
 import {
   barePipe,
   cpuSeconds,
@@ -47,8 +47,10 @@ interface Measurement {
   readonly title: string;
   readonly columns: readonly Column[];
   readonly rounds: number;
-  /** Only by those that speak SOCKS5. */
-  readonly bySocks?: true;
+  /** Only by those that speak it. */
+  readonly by?: Handshake;
+  /** Rounds that come first and are not counted: the first seconds belong to a compiler that works while it runs. */
+  readonly warm?: number;
   run(load: ChildProcess, subject: Subject, sinkPort: number): Promise<Row>;
 }
 
@@ -59,7 +61,7 @@ async function ask(load: ChildProcess, task: Task): Promise<TaskResult> {
   return ((await once(load, "message")) as [TaskResult])[0];
 }
 
-const plain = ({ port }: Subject) => ({ port, socksTo: null });
+const plain = ({ port }: Subject): Door => ({ port, to: null });
 
 const throughput = (streams: number, way: "down" | "up"): Measurement => ({
   title: `throughput ${way}, ${streams} stream${streams > 1 ? "s" : ""}`,
@@ -80,18 +82,19 @@ const throughput = (streams: number, way: "down" | "up"): Measurement => ({
   },
 });
 
-const connections = (bySocks: boolean): Measurement => ({
-  title: `new connections${bySocks ? " by SOCKS5" : ""}, 32 at a time`,
+const connections = (by: Handshake | null): Measurement => ({
+  title: `new connections${by === null ? "" : ` by ${by}`}, 32 at a time`,
   rounds: ROUNDS,
-  ...(bySocks ? { bySocks } : {}),
+  warm: 3,
+  ...(by === null ? {} : { by }),
   columns: [
     { title: "per second", digits: 0 },
     { title: "CPU µs each", digits: 1 },
   ],
   async run(load, subject, sinkPort) {
-    const { pid, socksPort } = subject;
+    const { pid, asked } = subject;
     const before = cpuSeconds(pid);
-    const door = bySocks ? { port: socksPort ?? 0, socksTo: sinkPort } : plain(subject);
+    const door = by === null ? plain(subject) : { port: asked[by] ?? 0, to: { by, port: sinkPort } };
     const result = await ask(load, { kind: "connections", door, parallel: 32, ms: CONNECTIONS_MS });
     const rate = result.amount / result.seconds;
     const cpu = pid === null ? NO_CPU : ((cpuSeconds(pid) - before) * 1e6) / result.amount;
@@ -102,6 +105,7 @@ const connections = (bySocks: boolean): Measurement => ({
 const latency: Measurement = {
   title: "round trip of 512 bytes, 1,000 a second at most",
   rounds: ROUNDS,
+  warm: 1,
   columns: [
     { title: "p50 µs", digits: 0 },
     { title: "p99 µs", digits: 0 },
@@ -150,8 +154,9 @@ const SKIPPED = "SKIP relay: haproxy or v2ray is not on the PATH (Debian package
 
 const MEASUREMENTS: readonly Measurement[] = [
   ...(["down", "up"] as const).flatMap((way) => [1, 8, 64].map((streams) => throughput(streams, way))),
-  connections(false),
-  connections(true),
+  connections(null),
+  connections("socks"),
+  connections("connect"),
   latency,
   ...IDLE_COUNTS.map(idle),
 ];
@@ -184,10 +189,16 @@ async function compare(
   const subjects: Subject[] = [];
   for (const open of SUBJECTS) {
     const subject = await open(sinkPort); // fresh processes: what came before left no memory behind
-    if (subject === null) out(SKIPPED);
-    else if (opened.use(subject).socksPort !== null || measurement.bySocks !== true) subjects.push(subject);
+    if (subject === null) {
+      out(SKIPPED);
+      continue;
+    }
+    opened.use(subject);
+    if (measurement.by === undefined || subject.asked[measurement.by] !== undefined) subjects.push(subject);
   }
   const rows = new Map<Subject, Row[]>(subjects.map((subject) => [subject, []]));
+  for (let round = 0; round < (measurement.warm ?? 0); round++)
+    for (const subject of subjects) await measurement.run(load, subject, sinkPort);
   for (let round = 0; round < rounds; round++)
     for (const subject of subjects) rows.get(subject)?.push(await measurement.run(load, subject, sinkPort));
   const own = rows.get(subjects.find(({ name }) => name === "weir") as Subject) ?? [];

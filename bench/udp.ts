@@ -35,13 +35,13 @@ async function bareRelay(): Promise<Subject> {
   return {
     name: "bare node:dgram",
     port: 0,
-    socksPort: port,
+    asked: { socks: port },
     pid,
     [Symbol.asyncDispose]: () => endOf(child),
   };
 }
 
-type Way = Pick<Subject, "name" | "socksPort" | "pid">;
+type Way = Pick<Subject, "name" | "asked" | "pid">;
 type Order = Omit<UdpTask, "socksPort" | "far">;
 
 interface Ends extends AsyncDisposable {
@@ -60,7 +60,7 @@ async function openEnds(hosts: readonly [near: string, far: string], prefixes: P
   const owned = undo.move();
   return {
     farPort: port,
-    async measure({ socksPort, pid }, order) {
+    async measure({ asked: { socks: socksPort = null }, pid }, order) {
       const before = cpuSeconds(pid);
       const told = once(order.direction === "up" ? load : source, "message");
       load.send({ ...order, socksPort, far: { ip: far as Ip, port } } satisfies UdpTask);
@@ -112,15 +112,15 @@ async function captured(out: (line: string) => void): Promise<void> {
   await using row = await openRoutedRow("udp");
   const { client, router, origin } = row;
   await using ends = await openEnds(["203.0.113.2", ORIGIN[0]], [client.prefix, origin.prefix]);
-  await compare(out, "through a router", ends, [{ name: "plain forwarding", socksPort: null, pid: null }]);
+  await compare(out, "through a router", ends, [{ name: "plain forwarding", asked: {}, pid: null }]);
   await using tun = await startCore(TUN, { prefix: router.prefix });
-  await compare(out, "through a router", ends, [{ name: "weir, TUN", socksPort: null, pid: tun.pid }]);
+  await compare(out, "through a router", ends, [{ name: "weir, TUN", asked: {}, pid: tun.pid }]);
   await tun.stop();
   const routes = manual("tproxy", "sh").trimEnd().split("\n");
   await router.ip(...routes.map((line) => line.replace(/^ip /, "")));
   await router.nft(manual("tproxy", "nft"));
   await using tproxy = await startCore(TPROXY, { prefix: router.prefix });
-  await compare(out, "through a router", ends, [{ name: "weir, tproxy", socksPort: null, pid: tproxy.pid }]);
+  await compare(out, "through a router", ends, [{ name: "weir, tproxy", asked: {}, pid: tproxy.pid }]);
 }
 
 async function compare(out: (line: string) => void, place: string, ends: Ends, ways: readonly Way[]) {

@@ -45,7 +45,7 @@ async function measure(load: ChildProcess, subject: Subject, streams: number, ms
   const before = cpuSeconds(subject.core.pid);
   const task: Task = {
     kind: "throughput",
-    door: { port: subject.port, socksTo: null },
+    door: { port: subject.port, to: null },
     way: "down",
     streams,
     ms,
