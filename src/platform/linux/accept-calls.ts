@@ -19,7 +19,6 @@ const SOCK_STREAM = 1;
 const SOCK_FLAGS = 0o4000 | 0o2000000; // NONBLOCK, CLOEXEC
 const MSG_DONTWAIT = 0x40;
 const MSG_PEEK = 2;
-const MSG_NOSIGNAL = 0x4000;
 const SOL_SOCKET = 1;
 const SO_ERROR = 4;
 const SO_KEEPALIVE = 9;
@@ -38,7 +37,8 @@ const SIGNATURES = {
   setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
   getsockopt: { arguments: ["i32", "i32", "i32", "pointer", "pointer"], return: "i32" },
   recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
-  send: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  read: { arguments: ["i32", "pointer", "i32"], return: "i32" },
+  write: { arguments: ["i32", "pointer", "i32"], return: "i32" },
   epoll_ctl: { arguments: ["i32", "i32", "i32", "pointer"], return: "i32" },
 } as const;
 
@@ -168,14 +168,13 @@ export class AcceptCalls extends RelayCalls {
 
   /** Takes bytes off the socket that `look` has seen; what it answers is how many. */
   consume(fd: number, size: number): number {
-    return this.answer(this.#library.functions.recv(fd, this.#pointers.bytes, size, MSG_DONTWAIT));
+    return this.answer(this.#library.functions.read(fd, this.#pointers.bytes, size));
   }
 
   /** How many of these bytes, `MOST_WORDS` at most, the kernel has taken. */
   say(fd: number, words: Uint8Array): number {
     this.#memory.words.set(words);
-    const { send } = this.#library.functions;
-    return this.answer(send(fd, this.#pointers.words, words.length, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return this.answer(this.#library.functions.write(fd, this.#pointers.words, words.length));
   }
 
   /** What it has to be read is thrown away first: a close over unread bytes would be a reset. */
