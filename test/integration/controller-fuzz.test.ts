@@ -12,7 +12,8 @@ import { AnswerCheck, operationsOf, type Got } from "../support/answer-check.ts"
 import { OPEN_OPTIONS } from "../support/api-app.ts";
 import { everyRoute, type ApiDocument, type Operation, type Parameter } from "../support/api-document.ts";
 import { busyGovernance } from "../support/memory-governance.ts";
-import { MemoryControl, NODE_NAMES } from "../support/memory-control.ts";
+import { MemoryControl } from "../support/memory-control.ts";
+import { NODE_NAMES } from "../support/memory-proxies.ts";
 import { ADMIN_SECRET, MemoryUsers } from "../support/memory-users.ts";
 import { anyText, nearly, valid } from "../support/schema-values.ts";
 

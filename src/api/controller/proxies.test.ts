@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { apiApp } from "../../../test/support/api-app.ts";
-import { NODE_NAMES } from "../../../test/support/memory-control.ts";
+import { NODE_NAMES } from "../../../test/support/memory-proxies.ts";
 
 const encoded = (name: string) => encodeURIComponent(name);
 
