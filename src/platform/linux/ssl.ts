@@ -2,7 +2,8 @@
  * Conversations of the libssl inside the Node binary (OpenSSL 3, SSL_read(3), SSL_write(3)) on descriptors that do not
  * block. An SSL object belongs to nobody's thread, but to one at a time: it may pass from the main thread to a relay
  * thread with its descriptor. Answers are counts, or errnos as negative numbers as in relay-calls.ts. The library's queue
- * of errors is left empty by every call that failed: node:crypto reads the same one.
+ * of errors is left empty by every call that failed: node:crypto reads the same one. It is emptied before a call, too: what
+ * others left there would be taken for a fault of this conversation (SSL_get_error(3)).
  */
 import type * as Ffi from "node:ffi";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
@@ -180,6 +181,7 @@ export class Ssl {
   read(ssl: bigint, size: number): number {
     let total = 0;
     this.outcome = FULL;
+    this.#functions.ERR_clear_error();
     while (total < size) {
       this.#errno[0] = 0;
       const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(total), size - total);
@@ -195,6 +197,7 @@ export class Ssl {
   /** The same, and nothing beyond one record; the next one is still in the socket where nothing was read ahead. */
   readRecord(ssl: bigint): number {
     this.outcome = FULL;
+    this.#functions.ERR_clear_error();
     this.#errno[0] = 0;
     const bytes = this.#functions.SSL_read(ssl, this.#start, RECORD_BYTES);
     if (bytes > 0) return bytes;
@@ -205,6 +208,7 @@ export class Ssl {
   /** Takes plain bytes from the start of the buffer: how many, or why none. What was not taken must come again, as it was. */
   write(ssl: bigint, size: number): number {
     let total = 0;
+    this.#functions.ERR_clear_error();
     while (total < size) {
       const piece = Math.min(RECORD_BYTES, size - total);
       const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(total), piece);
@@ -220,9 +224,10 @@ export class Ssl {
 
   /** Plain bytes of the record that is under way; opens the next one where none is. 0: the end. */
   available(ssl: bigint): number {
-    const { SSL_pending, SSL_peek } = this.#functions;
+    const { ERR_clear_error, SSL_pending, SSL_peek } = this.#functions;
     const bytes = SSL_pending(ssl);
     if (bytes > 0) return bytes;
+    ERR_clear_error();
     this.#errno[0] = 0;
     const next = SSL_peek(ssl, this.#start, 1);
     if (next > 0) return SSL_pending(ssl);
@@ -232,6 +237,7 @@ export class Ssl {
 
   /** Says that no more follows (close_notify). 0: said; EAGAIN; `BROKEN`. */
   shutdown(ssl: bigint): number {
+    this.#functions.ERR_clear_error();
     const answer = this.#functions.SSL_shutdown(ssl);
     if (answer >= 0) return 0;
     return this.#functions.SSL_get_error(ssl, answer) === SSL_ERROR_WANT_WRITE

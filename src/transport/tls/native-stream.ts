@@ -51,7 +51,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #sink: RawSink | null = null;
   #held = false;
   #rawWrite = false;
-  /** Somebody else has the descriptor. */
+  /** The descriptor and the object are somebody else's, perhaps of another thread, or nobody's. */
   #left = false;
 
   /** Throws where the descriptor cannot be watched; then both are still the caller's. */
@@ -103,6 +103,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   override _write(chunk: Uint8Array, _encoding: string, done: Done): void {
+    if (this.#left) return done(cutOff());
     this.#chunk = chunk;
     this.#at = 0;
     this.#written = done;
@@ -110,6 +111,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   override _final(done: Done): void {
+    if (this.#left) return done(cutOff());
     this.#finished = done;
     this.#finish();
   }

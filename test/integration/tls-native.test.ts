@@ -1,0 +1,70 @@
+/** What only TLS by the library itself can do wrong: it shares the library with others, and its objects with threads. */
+import assert from "node:assert/strict";
+import { scryptSync } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { test } from "node:test";
+import { connect, type TLSSocket } from "node:tls";
+import { offerOf, type Offer } from "#core/handover.ts";
+import { nativeTls, type NativeTls } from "#platform/tls.ts";
+import { openListenerTls } from "../support/listener-tls.ts";
+
+const native = nativeTls() as NativeTls;
+const skip = native === null ? "SKIP TLS by the library: needs Linux and node:ffi" : false;
+
+/** Both ends of a conversation: the listener's, and a client of node:tls. */
+async function openBoth(): Promise<[stream: Duplex, client: TLSSocket]> {
+  using tls = await openListenerTls(native);
+  const server = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connect({ port: (server.address() as AddressInfo).port, rejectUnauthorized: false });
+  const [socket] = (await once(server, "connection")) as [Socket];
+  server.close();
+  const [{ stream }] = await Promise.all([
+    tls.accept(socket, { bypassable: true }),
+    once(client, "secureConnect"),
+  ]);
+  return [stream, client];
+}
+
+test(
+  "an error that somebody else left in the library's queue is not taken for its own",
+  { skip },
+  async () => {
+    const [stream, client] = await openBoth();
+    stream.on("data", (chunk: Buffer) => {
+      stream.write(chunk);
+      assert.throws(() => scryptSync("", "", 16, { N: 1 << 20, maxmem: 1 })); // node:crypto leaves its error there
+    });
+    const closed = once(stream, "close");
+    for (let round = 0; round < 3; round++) {
+      client.write("hello");
+      const [heard] = (await Promise.race([once(client, "data"), closed])) as [unknown];
+      assert.equal(String(heard), "hello");
+    }
+    client.destroy();
+    stream.destroy();
+  },
+);
+
+test(
+  "who writes to a stream that has left writes nothing: the object is somebody else's",
+  { skip },
+  async () => {
+    const [stream, client] = await openBoth();
+    stream.on("error", () => {});
+    const offer = offerOf(stream) as Offer;
+    const [object] = offer.leave().words as [number];
+    let heard = "";
+    client.on("data", (chunk: Buffer) => (heard += String(chunk)));
+    stream.write("too late");
+    stream.end();
+    const closed = once(client, "close");
+    native.ssl.free(BigInt(object));
+    native.calls.close(offer.socket as number);
+    await closed;
+    assert.equal(heard, "");
+    stream.destroy();
+  },
+);
