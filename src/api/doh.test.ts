@@ -17,6 +17,7 @@ test("GET and POST answer with a DNS message, without the secret", async () => {
   for (const answer of [got, posted]) {
     assert.equal(answer.statusCode, 200);
     assert.equal(answer.headers["content-type"], TYPE);
+    assert.equal(answer.headers["cache-control"], "max-age=300");
     assert.equal(answer.rawPayload.length, QUERY.length);
     assert.equal(answer.rawPayload[2], 0x81);
   }

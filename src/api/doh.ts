@@ -3,7 +3,6 @@ import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import type { DnsControl } from "#core/control.ts";
-import type { Ip } from "#core/session.ts";
 import { route, type Call, type Route } from "./route.ts";
 import { queryOf } from "./shapes.ts";
 
@@ -43,21 +42,16 @@ function decodeQuery(dns: string | undefined): Uint8Array | null {
 }
 
 async function exchange(dns: DnsControl, call: Call, message: Uint8Array | null): Promise<FastifyReply> {
-  const { reply, request, signal } = call;
+  const { reply } = call;
   if (!dns.enabled) return refuse(reply, "DNS section is disabled");
   if (message === null) return refuse(reply, `expected a DNS message (${MEDIA_TYPE})`);
   try {
-    const answer = await dns.exchange(message, clientIp(request.raw.socket.remoteAddress), signal);
-    return await reply.type(MEDIA_TYPE).send(answer);
+    const answer = await dns.exchange(message);
+    reply.header("cache-control", `max-age=${answer.ttlSeconds}`); // RFC 8484 §5.1: no longer than the smallest TTL
+    return await reply.type(MEDIA_TYPE).send(answer.message);
   } catch (error) {
     return refuse(reply, messageOf(error)); // whatever went wrong, the contract knows only 500 and a text
   }
-}
-
-/** Canonical text; null over a Unix socket or a pipe. */
-function clientIp(address: string | undefined): Ip | null {
-  if (address === undefined) return null;
-  return address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "") as Ip;
 }
 
 function refuse(reply: FastifyReply, text: string): FastifyReply {

@@ -1,5 +1,6 @@
 import type { CachesControl, DnsControl } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
+import { openPacket } from "#dns/packet.ts";
 import type { Names } from "#runtime/names.ts";
 
 /** `names` answers with those of the current runtime. */
@@ -14,8 +15,19 @@ export function dnsControl(names: () => Names): DnsControl {
       return names().dns !== null;
     },
     query: async (name, type, signal) => engine().query(name, type, signal),
-    exchange: async (message) => engine().handle(message, { network: "tcp" }),
+    async exchange(question) {
+      const message = await engine().handle(question, { network: "tcp" });
+      return { message, ttlSeconds: ttlOf(message) };
+    },
   };
+}
+
+function ttlOf(message: Uint8Array): number {
+  try {
+    return openPacket(message).minTtl;
+  } catch {
+    return 0; // an answer without a question has no TTL either
+  }
 }
 
 export function cachesControl(names: () => Names): CachesControl {

@@ -291,7 +291,14 @@ export interface DnsControl {
   /** By the resolver only: no hosts, no fake-IP. `name` ends with a dot. Throws where upstreams fail. */
   query(name: string, type: number, signal: AbortSignal): Promise<DnsAnswerView>;
   /** A DNS message in wire form through the full chain (hosts, fake-IP, mapping). Throws `ProtocolError` on nonsense. */
-  exchange(message: Uint8Array, client: Ip | null, signal: AbortSignal): Promise<Uint8Array>;
+  exchange(message: Uint8Array): Promise<DnsExchangeView>;
+}
+
+export interface DnsExchangeView {
+  /** In wire form. */
+  readonly message: Uint8Array;
+  /** How long it may be kept: the smallest TTL. */
+  readonly ttlSeconds: number;
 }
 
 export interface CachesControl {

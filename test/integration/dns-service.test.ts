@@ -4,14 +4,16 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { dnsControl } from "#control/dns.ts";
 import type { DomainCondition, HostEntry } from "#core/dns-options.ts";
 import type { Ip } from "#core/session.ts";
-import { answerDoh } from "#dns/doh.ts";
 import type { FakeIpBatch } from "#dns/fake-ip.ts";
 import { frameOf, FrameReader } from "#dns/frames.ts";
 import { decodeMessage } from "#dns/message.ts";
 import type { Observation } from "#dns/observe.ts";
 import { encodeQuestion } from "#dns/query.ts";
+import type { Names } from "#runtime/names.ts";
+import { apiApp } from "../support/api-app.ts";
 import {
   address,
   always,
@@ -261,24 +263,34 @@ test("dns.md §16.13 the answer waits for the observer, but not for long, and fa
   assert.equal(seen.length, 2);
 });
 
-test("dns.md §16.14 DoH: GET and POST round trip, wrong content type 500, PUT 405", async () => {
+test("dns.md §16.14 DoH: GET and POST round trip with the time that they may be kept, wrong content type 500, PUT 405", async () => {
   await using peer = await openScripted(always("192.0.2.1", 77));
   await using dns = await openTestDns({ nameserver: [server(`${HOST}:${peer.port}`)] });
+  const { app, control } = await apiApp({ dohPath: "/dns-query" });
+  const { exchange } = dnsControl(() => ({ dns }) as unknown as Names);
+  Object.assign(control.dns, { exchange });
   const query = ask("example.org");
   const type = "application/dns-message";
-  const get = { method: "GET", dns: Buffer.from(query).toString("base64url"), contentType: null, body: null };
-  const post = { method: "POST", dns: null, contentType: type, body: query };
+  const url = "/dns-query";
+  const post = {
+    method: "POST",
+    url,
+    headers: { "content-type": type },
+    payload: Buffer.from(query),
+  } as const;
+  const get = { method: "GET", url: `${url}?dns=${Buffer.from(query).toString("base64url")}` } as const;
   for (const request of [get, post]) {
-    const { status, headers, body } = await answerDoh(request, dns.handle);
-    assert.deepEqual([status, headers], [200, { "content-type": type, "cache-control": "max-age=77" }]);
-    assert.equal(decodeMessage(body).id, decodeMessage(query).id);
+    const { statusCode, headers, rawPayload } = await app.inject(request);
+    assert.deepEqual(
+      [statusCode, headers["content-type"], headers["cache-control"]],
+      [200, type, "max-age=77"],
+    );
+    assert.equal(decodeMessage(rawPayload).id, decodeMessage(query).id);
   }
-  const statusOf = async (change: object) => (await answerDoh({ ...post, ...change }, dns.handle)).status;
-  assert.equal(await statusOf({ contentType: "text/plain" }), 500);
+  const statusOf = async (change: object) => (await app.inject({ ...post, ...change })).statusCode;
+  assert.equal(await statusOf({ headers: { "content-type": "text/plain" } }), 500);
   assert.equal(await statusOf({ method: "PUT" }), 405);
-  assert.equal(await statusOf({ body: Buffer.from("nonsense") }), 500);
-  assert.equal(await statusOf({ method: "GET", dns: "a+b=" }), 500);
-  assert.equal(await statusOf({ method: "GET" }), 500);
+  assert.equal(await statusOf({ payload: Buffer.from("nonsense") }), 500);
 });
 
 test("the listener: nonsense is dropped by UDP and ends a TCP connection, no question is SERVFAIL", async () => {

@@ -219,7 +219,7 @@ export class MemoryControl implements c.Control {
         if (message.length < 12) throw new ProtocolError("a DNS message has at least 12 bytes");
         const answer = Uint8Array.from(message);
         answer[2] = 0x80 | (answer[2] ?? 0);
-        return answer;
+        return { message: answer, ttlSeconds: 300 };
       },
     };
   }
