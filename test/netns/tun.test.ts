@@ -1,49 +1,27 @@
 /** Client – router with a TUN – origin: what the router's kernel is told to bring to weir reaches where it was going. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { test, type TestContext } from "node:test";
-import { skipNetns, type Netns } from "../support/netns.ts";
 import { isPlainlyConnected, openRoutedRow } from "../support/netns-far-away.ts";
 import { FAMILIES, type Row } from "../support/netns-row.ts";
 import { startCore, type Core } from "../support/start-core.ts";
+import {
+  config,
+  controller,
+  curl,
+  DEVICE,
+  logged,
+  MARK_MODE,
+  patch,
+  ROUTED,
+  sessions,
+  skip,
+  traces,
+  tunOf,
+  v4,
+} from "../support/tun-row.ts";
+import { until } from "../support/until.ts";
 
-const WITH_TUN = fileURLToPath(new URL("../support/with-tun.ts", import.meta.url));
-const skip = skipNetns("tun", "nft", "curl", "ping");
-
-const [v4] = FAMILIES;
 const SECOND_CLIENT = "203.0.113.3";
-const DEVICE = "weir-tun0";
-const SECRET = "s3cret";
-
-const config = (tun: string, rules = '"MATCH,DIRECT"', more = "") => `
-log-level: debug
-external-controller: 127.0.0.1:9090
-secret: ${SECRET}
-tun: { enable: true, device: ${DEVICE}, ${tun} }
-dns: { enable: true, ipv6: true, enhanced-mode: redir-host, nameserver: ["${v4.origin}"] }
-rules: [${rules}]
-${more}`;
-
-/** Redirects and the rules of section 8 and 9; nothing but what is asked for is left direct. */
-const MARK_MODE = "stack: gvisor, auto-route: true, auto-redirect: true, auto-detect-interface: false";
-/** Everything through the device, TCP by the stack's NAT. */
-const ROUTED = "stack: system, auto-route: true, auto-redirect: false, auto-detect-interface: true";
-
-const curl = (from: Netns, ...args: readonly string[]) => from.run("curl", "-sS", "--max-time", "5", ...args);
-
-function controller({ router }: Row, ...args: readonly string[]): Promise<string> {
-  const auth = ["-H", `Authorization: Bearer ${SECRET}`];
-  return curl(router, ...auth, ...args, "http://127.0.0.1:9090/configs");
-}
-
-async function tunOf(row: Row): Promise<Record<string, unknown>> {
-  return (JSON.parse(await controller(row)) as { tun: Record<string, unknown> }).tun;
-}
-
-const patch = (row: Row, body: object) =>
-  controller(row, "-X", "PATCH", "-d", JSON.stringify(body), "-w", "%{http_code}");
 
 /** What leaves the router towards name servers, with the mark and without. */
 const MARKS = `
@@ -60,26 +38,6 @@ table inet weir_marks {
   }
 }
 `;
-
-/** What a capture leaves on a router: rules of its own, its table of nftables, its device. */
-async function traces({ router }: Row): Promise<readonly string[]> {
-  const looks = ["ip rule", "ip -6 rule", "ip route show table 2022", "nft list tables", "ip -br link"];
-  const shown = await Promise.all(looks.map((look) => router.run("sh", "-c", `${look} 2>/dev/null || true`)));
-  return shown
-    .flatMap((text) => text.split("\n"))
-    .filter((line) => /2022|^90\d\d:|^32768:|table inet|^weir-tun0|198\.18\./.test(line));
-}
-
-function sessions(core: Core, network: string): number {
-  return core.output().match(new RegExp(`\\[${network}\\] .*-->`, "g"))?.length ?? 0;
-}
-
-/** Lines come a little later than what they tell of. */
-async function logged(core: Core, network: string, count: number): Promise<void> {
-  const until = performance.now() + 5_000;
-  while (sessions(core, network) < count && performance.now() < until) await new Promise(setImmediate);
-  assert.equal(sessions(core, network), count);
-}
 
 /** transparent-proxy §12 line 1 and §6: all that a client can do, in both families. */
 async function carries(t: TestContext, row: Row, core: Core, takesOwnQuestions: boolean): Promise<void> {
@@ -173,7 +131,6 @@ test(
       await core.shows(/configuration reloaded/);
       // Nobody speaks TLS there: what counts is what leaves.
       const asked = upstreams.map((_, at) => row.near("dns", v4.origin, at).catch(() => ""));
-      const until = performance.now() + 10_000;
       const seen = async (set: string) => {
         const text = await router.run("nft", "-j", "list", "set", "inet", "weir_marks", set);
         const { nftables } = JSON.parse(text) as { nftables: { set?: { elem?: { concat: unknown[] }[] } }[] };
@@ -181,8 +138,7 @@ test(
           .flatMap((entry) => entry.set?.elem?.map(({ concat }) => concat.join(" ")) ?? [])
           .toSorted((left, right) => left.localeCompare(right));
       };
-      while ((await seen("marked")).length < 4)
-        assert.ok(performance.now() < until, "four kinds within 10 s");
+      await until("four kinds", async () => (await seen("marked")).length >= 4);
       assert.deepEqual(await seen("marked"), ["tcp 443", "tcp 53", "tcp 853", "udp 53"]);
       assert.deepEqual(await seen("unmarked"), []);
       await Promise.all(asked);
@@ -272,7 +228,7 @@ test("transparent-proxy §6: everything through the device", { skip, timeout: 18
       const answer = await patch(row, { tun: { device: "a-name-that-is-too-long" }, mode: "direct" });
       assert.match(answer, /tun\.device[^]*500$/);
       assert.equal((await tunOf(row))["device"], DEVICE);
-      assert.match(await controller(row), /"mode":"rule"/);
+      assert.match(await controller(row, "/configs"), /"mode":"rule"/);
       assert.match(await curl(row.client, v4.url), /^hello/);
     },
   );
@@ -299,163 +255,4 @@ test("transparent-proxy §6: everything through the device", { skip, timeout: 18
   assert.equal(await core.stop(), 0);
   assert.deepEqual(await traces(row), []);
   assert.ok(await isPlainlyConnected(row));
-});
-
-test(
-  "configuration §9.4: a listener of type tun, with routes that somebody else makes",
-  { skip, timeout: 60_000 },
-  async () => {
-    await using row = await openRoutedRow("tunlist");
-    const { client, router } = row;
-    await using core = await startCore(
-      `
-log-level: debug
-listeners:
-  - { name: lan, type: tun, device: ${DEVICE}, inet4-address: [10.77.0.1/24], inet6-address: ["fd77::1/64"], gso: true }
-dns: { enable: true, nameserver: ["${v4.origin}"] }
-rules: ["AND,((IN-NAME,lan),(IN-TYPE,TUN),(DST-PORT,80)),REJECT", "IN-NAME,lan,DIRECT", "MATCH,REJECT"]
-interface-name: up0
-`,
-      { prefix: router.prefix },
-    );
-    // What comes from clients goes into the device, what weir sends itself does not.
-    await router.ip("route add default dev weir-tun0 table 77", "rule add iif down0 lookup 77 priority 100");
-    await router.ip(
-      "-6 route add default dev weir-tun0 table 77",
-      "-6 rule add iif down0 lookup 77 priority 100",
-    );
-    for (const { origin, url } of FAMILIES) {
-      assert.equal(await row.near("many", origin, 7, 20), "20 echoed");
-      assert.equal(await row.near("udp", origin, 7, 1000), "echo of 1000");
-      await assert.rejects(curl(client, url));
-    }
-    assert.equal(await core.stop(), 0);
-    assert.deepEqual(await traces(row), []);
-  },
-);
-
-test(
-  "transparent-proxy §5: a device that somebody else has opened and set up is used as it is",
-  { skip, timeout: 120_000 },
-  async () => {
-    await using row = await openRoutedRow("tunfd");
-    const { router } = row;
-    const numbered = (descriptor: number) => `
-log-level: debug
-external-controller: 127.0.0.1:9090
-secret: ${SECRET}
-tun: { enable: true, file-descriptor: ${descriptor}, inet6-address: ["fd77::1/64"], auto-route: true }
-dns: { enable: true, nameserver: ["${v4.origin}"] }
-rules: ["MATCH,DIRECT"]
-`;
-    const opener = ["198.18.0.1/30", "fd77::1/64", "--"];
-    const giving = [
-      process.execPath,
-      "--disable-warning=ExperimentalWarning",
-      WITH_TUN,
-      DEVICE,
-      "100",
-      ...opener,
-    ];
-    const core = await startCore(numbered(100), { prefix: [...router.prefix, ...giving] });
-    await using _ = core;
-    await core.shows(new RegExp(`listening on ${DEVICE}`));
-    assert.deepEqual(
-      (await traces(row)).filter((line) => !line.startsWith(DEVICE)),
-      [],
-      "no rules, no routes",
-    );
-    assert.match(await router.run("ip", "-br", "address", "show", DEVICE), /198\.18\.0\.1\/30 fd77::1\/64/);
-    for (const family of ["", "-6 "])
-      await router.ip(
-        `${family}route add default dev ${DEVICE} table 77`,
-        `${family}rule add iif down0 lookup 77 priority 100`,
-      );
-    for (const { origin, url } of FAMILIES) {
-      assert.match(await curl(row.client, url), /^hello/);
-      assert.equal(await row.near("many", origin, 7, 20), "20 echoed");
-      assert.equal(await row.near("udp", origin, 7, 1000), "echo of 1000");
-    }
-    await logged(core, "TCP", 42); // all of it came through weir
-    await logged(core, "UDP", 2);
-    assert.equal(await core.stop(), 0);
-    assert.doesNotMatch(
-      await router.run("ip", "-br", "link"),
-      new RegExp(DEVICE),
-      "it went with its descriptor",
-    );
-
-    // Standard output: whatever number stands there, it is not closed.
-    await using refused = await startCore(numbered(1), { prefix: router.prefix });
-    assert.match(refused.output(), /level=error msg="tun\.file-descriptor 1: TUNGETIFF/);
-    assert.match(await controller(row), /"file-descriptor":1/);
-    assert.equal(await refused.stop(), 0);
-    assert.match(refused.output(), /shutting down/);
-  },
-);
-
-test("route sets follow their rule providers", { skip, timeout: 60_000 }, async () => {
-  await using row = await openRoutedRow("tunsets");
-  const { client, router } = row;
-  const file = (home: string, text: string) => writeFileSync(join(home, "around.txt"), text);
-  const provider = "around: { type: file, behavior: ipcidr, format: text, path: ./around.txt }";
-  await using core = await startCore(
-    config(
-      `${MARK_MODE}, route-exclude-address-set: [around]`,
-      '"MATCH,DIRECT"',
-      `rule-providers: { ${provider} }\n`,
-    ),
-    { prefix: router.prefix, seed: (home) => file(home, "192.0.2.0/24\n") },
-  );
-  assert.match(await curl(client, v4.url), /^hello/);
-  await logged(core, "TCP", 1);
-  file(core.home, `192.0.2.0/24\n${v4.origin}/32\n`);
-  const auth = ["-H", `Authorization: Bearer ${SECRET}`];
-  await curl(router, "-f", ...auth, "-X", "PUT", "http://127.0.0.1:9090/providers/rules/around");
-  const until = performance.now() + 5_000;
-  const excluded = async () => (await router.run("nft", "list", "table", "inet", "svc")).includes(v4.origin);
-  while (!(await excluded())) assert.ok(performance.now() < until, "the set changes");
-  assert.match(await curl(client, v4.url), /^hello/);
-  assert.equal(await row.near("udp", v4.origin, 7, 10), "echo of 10");
-  assert.deepEqual([sessions(core, "TCP"), sessions(core, "UDP")], [1, 0]);
-  assert.equal(await core.stop(), 0);
-});
-
-test("fake addresses, and a TUN that cannot be opened", { skip, timeout: 60_000 }, async (t) => {
-  await using row = await openRoutedRow("tunfake");
-  const { client, router } = row;
-  const text = (device: string, more = "") =>
-    config(`${ROUTED}, gso: true`, '"DOMAIN,www.origin.test,DIRECT","MATCH,REJECT"', more)
-      .replace("redir-host", "fake-ip")
-      .replace(`device: ${DEVICE}`, `device: ${device}`);
-  await using core = await startCore(text("a-name-that-is-too-long"), { prefix: router.prefix });
-
-  await t.test(
-    "configuration §1: at the start it is logged, and no change of something else fails",
-    async () => {
-      assert.match(core.output(), /level=error msg="tun.device a-name/);
-      assert.equal((await tunOf(row))["enable"], false);
-      assert.match(await patch(row, { "allow-lan": true }), /204$/);
-      assert.match(await patch(row, { tun: { enable: true } }), /500$/);
-      assert.match(await patch(row, { tun: { device: DEVICE } }), /204$/);
-    },
-  );
-
-  await t.test("a faked name carries TCP and UDP, and replies come from the faked address", async () => {
-    const fake = await row.near("dns", "192.0.2.53");
-    assert.match(fake, /^198\.18\.0\.\d+$/);
-    assert.match(await curl(client, `http://${fake}/`), /^hello to /);
-    assert.equal(await row.near("udp", fake, 7, 100), "echo of 100");
-    assert.match(await client.run("ping", "-n", "-c", "1", "-W", "2", fake), / 1 received/);
-    assert.match(core.output(), /www\.origin\.test:80/);
-  });
-
-  await t.test("a global routing-mark beside auto-redirect is refused", async () => {
-    core.write(text(DEVICE, "routing-mark: 7\n").replace("auto-redirect: false", "auto-redirect: true"));
-    process.kill(core.pid, "SIGHUP");
-    await core.shows(/routing-mark: tun\.auto-redirect marks every socket itself/);
-    const fake = await row.near("dns", "192.0.2.53");
-    assert.match(await curl(client, `http://${fake}/`), /^hello to /);
-  });
-  assert.equal(await core.stop(), 0);
 });
