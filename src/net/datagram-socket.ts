@@ -37,13 +37,23 @@ export class DatagramSockets {
     this.#open = open;
   }
 
-  /** Takes a bound socket over, which has an 'error' listener. Throws where no descriptor is left. */
+  /** Takes a bound socket over, which has an 'error' listener. One at a time, too, where no descriptor is left. */
   take(socket: Socket, on: OnDatagram): DatagramSocket {
-    const batches = (this.#batches ??= this.#open());
-    const fd = batches === null ? -1 : datagramDescriptorOf(socket);
-    return batches === null || fd < 0
-      ? new PlainSocket(socket, on)
-      : new BatchedSocket(socket, fd, batches, on);
+    if (this.#batches === undefined) this.#batches = this.#open();
+    return openBatched(socket, this.#batches, on) ?? new PlainSocket(socket, on);
+  }
+}
+
+/** Null: the socket is as it was. */
+function openBatched(socket: Socket, batches: DatagramBatches | null, on: OnDatagram): DatagramSocket | null {
+  const fd = batches === null ? -1 : datagramDescriptorOf(socket);
+  const own = batches === null || fd < 0 ? -1 : batches.adopt(fd);
+  if (batches === null || own < 0) return null;
+  try {
+    return new BatchedSocket(socket, own, batches, on);
+  } catch {
+    batches.close(own); // the event loop cannot watch it
+    return null;
   }
 }
 
@@ -89,16 +99,17 @@ class BatchedSocket implements DatagramSocket {
   readonly #watch: Watch;
   #open = true;
 
+  /** `fd` is its own from here on, another one of the same socket. Throws where that cannot be watched. */
   constructor(socket: Socket, fd: number, batches: DatagramBatches, on: OnDatagram) {
     const { port, family } = socket.address();
     this.port = port;
     this.#names = new PeerNames(family === "IPv6");
     this.#on = on;
     this.#batches = batches;
-    this.#fd = batches.adopt(fd);
-    this.#outgoing = batches.send.open(this.#fd);
+    this.#fd = fd;
+    this.#outgoing = batches.send.open(fd);
+    this.#watch = batches.poller.watch(fd, () => this.#read());
     socket.close(); // from here on the runtime reads nothing of it
-    this.#watch = batches.poller.watch(this.#fd, () => this.#read());
   }
 
   /** One batch a turn: others have theirs, and what it made goes out before the next one. */

@@ -1,17 +1,20 @@
 /** UDP sockets by the runtime and in batches: the same promises. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { readdirSync } from "node:fs";
+import { closeSync, openSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import type { Endpoint, Ip } from "#core/session.ts";
 import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
+import { missing } from "../support/peer.ts";
 import { until } from "../support/until.ts";
 
 const BATCHED = { name: "in batches", open: openBatchedDatagrams };
 const ONE_BY_ONE = { name: "one at a time", open: () => null };
+const skip = missing("prlimit");
 const SOON = { everyMs: 2 };
 const LOOPBACK = { 4: "127.0.0.1" as Ip, 6: "::1" as Ip };
 
@@ -115,3 +118,48 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
     keeper.close();
   });
 }
+
+/** Until it is disposed of, this process can open nothing. */
+function exhaustDescriptors(): Disposable {
+  const limit = (soft: string): void =>
+    void execFileSync("prlimit", [`--pid=${process.pid}`, `--nofile=${soft}:`]);
+  const most = execFileSync("prlimit", [`--pid=${process.pid}`, "--nofile", "--noheadings", "--output=SOFT"]);
+  const before = String(most).trim();
+  limit("200");
+  const opened: number[] = [];
+  try {
+    for (;;) opened.push(openSync("/dev/null", "r"));
+  } catch {
+    // That was the last one.
+  }
+  return {
+    [Symbol.dispose]() {
+      for (const fd of opened) closeSync(fd);
+      limit(before);
+    },
+  };
+}
+
+test(
+  "without a descriptor for batches a socket works one datagram at a time, and closes",
+  { skip },
+  async () => {
+    const sockets = new DatagramSockets(openBatchedDatagrams);
+    let heard = 0;
+    const receiver = await bound(sockets, "127.0.0.1", () => heard++);
+    const socket = createSocket("udp4")
+      .on("error", () => {})
+      .bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    let sender: DatagramSocket;
+    {
+      using _none = exhaustDescriptors();
+      sender = sockets.take(socket, () => {});
+    }
+    sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
+    await until("it is heard", () => heard === 1, SOON);
+    receiver.close();
+    sender.close();
+    await once(socket, "close");
+  },
+);

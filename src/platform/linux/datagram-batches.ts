@@ -38,10 +38,10 @@ export class DatagramBatches {
     this.#library = ffi.dlopen(null, SIGNATURES);
   }
 
-  /** A second descriptor of the same socket, which is the caller's. Throws where none is left. */
+  /** A second descriptor of the same socket, which is the caller's; -1 where none is left. */
   adopt(fd: number): number {
     const made = this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (made < 0) throw new Error("no descriptor is left");
+    if (made < 0) return -1;
     widenBuffers(this.#libc, made);
     if (this.#joins) joinDatagrams(this.#libc, made);
     return made;
