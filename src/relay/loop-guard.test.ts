@@ -20,9 +20,17 @@ const decisionOf = (type: string): Decision => ({
 });
 const DIRECT = decisionOf("Direct");
 
-function captured(source: { ip: string; port: number }, network: Network = "tcp"): Metadata {
-  const metadata = session("9.9.9.9", { network, inbound: { type: "Redir" } });
-  return { ...metadata, source: { ip: source.ip as Ip, port: source.port } };
+interface Place {
+  readonly ip: string;
+  readonly port: number;
+}
+
+const SERVER: Place = { ip: "9.9.9.9", port: 443 };
+
+function captured(source: Place, { ip: to, port }: Place = SERVER, network: Network = "tcp"): Metadata {
+  const metadata = session(to, { network, inbound: { type: "Redir" } });
+  const destination = { ...metadata.destination, port };
+  return { ...metadata, destination, source: { ip: source.ip as Ip, port: source.port } };
 }
 
 test("kernel-direct.md §5: a captured connection from a live socket of DIRECT is refused, until that one has closed", async () => {
@@ -30,7 +38,8 @@ test("kernel-direct.md §5: a captured connection from a live socket of DIRECT i
   await once(server, "listening");
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   await once(socket, "connect");
-  const own = captured({ ip: "127.0.0.1", port: socket.localPort ?? 0 });
+  const near = { ip: "127.0.0.1", port: socket.localPort ?? 0 };
+  const own = captured(near, { ip: "127.0.0.1", port: (server.address() as AddressInfo).port });
   const guard = new LoopGuard();
   assert.equal(guard.watch(DIRECT, socket), null, "nothing was captured yet");
   guard.check(captured({ ip: "10.0.0.2", port: 1 }), DIRECT);
@@ -40,6 +49,7 @@ test("kernel-direct.md §5: a captured connection from a live socket of DIRECT i
     (error) => error instanceof DialError && error.reason === "aborted",
   );
   guard.check(own, decisionOf("Vless"));
+  guard.check(captured(near), DIRECT); // another program's, to another server: local ports are shared
   guard.check({ ...own, inbound: { ...own.inbound, type: "Socks5" } }, DIRECT);
   noted?.[Symbol.dispose]();
   guard.check(own, DIRECT);
@@ -50,7 +60,7 @@ test("kernel-direct.md §5: a captured connection from a live socket of DIRECT i
 
 test("datagrams: by the local port, where the source is this machine", () => {
   const guard = new LoopGuard();
-  guard.check(captured({ ip: "10.0.0.2", port: 1 }, "udp"), DIRECT);
+  guard.check(captured({ ip: "10.0.0.2", port: 1 }, SERVER, "udp"), DIRECT);
   const flow = {
     localPorts: [5000],
     send() {},
@@ -59,7 +69,10 @@ test("datagrams: by the local port, where the source is this machine", () => {
     async [Symbol.asyncDispose]() {},
   };
   using _ = guard.watch(DIRECT, flow satisfies DatagramFlow);
-  assert.throws(() => guard.check(captured({ ip: "127.0.0.1", port: 5000 }, "udp"), DIRECT), DialError);
-  guard.check(captured({ ip: "192.0.2.77", port: 5000 }, "udp"), DIRECT);
-  guard.check(captured({ ip: "127.0.0.1", port: 5001 }, "udp"), DIRECT);
+  assert.throws(
+    () => guard.check(captured({ ip: "127.0.0.1", port: 5000 }, SERVER, "udp"), DIRECT),
+    DialError,
+  );
+  guard.check(captured({ ip: "192.0.2.77", port: 5000 }, SERVER, "udp"), DIRECT);
+  guard.check(captured({ ip: "127.0.0.1", port: 5001 }, SERVER, "udp"), DIRECT);
 });

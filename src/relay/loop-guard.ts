@@ -1,16 +1,17 @@
 /**
- * Finds connections that we made ourselves and that came back to us: a captured one whose source is a live socket of
- * DIRECT would go round for ever (transparent-proxy.md §8.4, kernel-direct.md §5).
+ * Finds connections that we made ourselves and that came back to us: a captured one that is a live one of DIRECT would go
+ * round for ever (transparent-proxy.md §8.4, kernel-direct.md §5). The source alone does not tell: connections to
+ * different servers share local ports, and a program of this machine is not to be refused for a port of ours.
  */
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import type { HeldClient } from "#core/held.ts";
 import type { Decision } from "#core/router.ts";
-import type { DatagramFlow, Metadata } from "#core/session.ts";
+import type { DatagramFlow, Endpoint, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/ip.ts";
 import { RecentOwnAddresses } from "#net/own-address.ts";
-import { DialledNames } from "./dialled-names.ts";
+import { connectionName, DialledNames } from "./dialled-names.ts";
 
 /** Inbounds that connections come to without having asked for them. */
 export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
@@ -34,11 +35,13 @@ export class LoopGuard {
   }
 
   /** Throws `DialError` where the session is one of our own. */
-  check({ source, network, inbound }: Metadata, { outbound }: Decision): void {
+  check({ source, network, inbound, destination }: Metadata, { outbound }: Decision): void {
     if (!TRANSPARENT.has(inbound.type)) return;
     this.#armed = true;
     if (outbound.type !== "Direct") return;
-    const own = network === "tcp" ? this.#isOwnStream(source) : this.#isOwnPort(source);
+    const { ip, port } = destination;
+    const own =
+      network === "tcp" ? ip !== null && this.#isOwnStream(source, { ip, port }) : this.#isOwnPort(source);
     if (own) throw new DialError("aborted", `a loop: ${source.ip} port ${source.port} is a socket of DIRECT`);
   }
 
@@ -46,36 +49,43 @@ export class LoopGuard {
   watch({ outbound }: Decision, opened: Duplex | DatagramFlow): Disposable | null {
     if (!this.#armed || outbound.type !== "Direct") return null;
     if (opened instanceof Socket) {
-      const key = `${parseIp(opened.localAddress ?? "")} ${opened.localPort}`;
-      this.#streams.add(key);
-      return { [Symbol.dispose]: () => void this.#streams.delete(key) };
+      const name = nameOf(opened);
+      if (name === null) return null; // it has ended already
+      this.#streams.add(name);
+      return { [Symbol.dispose]: () => void this.#streams.delete(name) };
     }
     if (!("localPorts" in opened)) return null;
     this.#flows.add(opened);
     return { [Symbol.dispose]: () => void this.#flows.delete(opened) };
   }
 
-  /** Notes a client for whom a relay thread is about to dial, until `forget`. */
-  dials({ outbound }: Decision, client: HeldClient): void {
-    if (this.#armed && outbound.type === "Direct") this.#dials.add(client);
+  /** Notes a client for whom a relay thread is about to dial `to`, until `forget`. */
+  dials({ outbound }: Decision, client: HeldClient, to: Endpoint): void {
+    if (this.#armed && outbound.type === "Direct") this.#dials.add(client, to);
   }
 
   forget(client: HeldClient): void {
     this.#dials.delete(client);
   }
 
-  #isOwnStream(source: Metadata["source"]): boolean {
-    if (this.#streams.has(`${source.ip} ${source.port}`)) return true;
-    return this.#own.has(source.ip) && this.#dials.has(source);
+  #isOwnStream(source: Endpoint, to: Endpoint): boolean {
+    if (this.#streams.has(connectionName(source, to))) return true;
+    return this.#own.has(source.ip) && this.#dials.has(source, to);
   }
 
   /**
    * Ports of the machine's own addresses only: a client of the LAN may use the same number. So the flows, of which there
    * may be thousands, are not looked through for such a client.
    */
-  #isOwnPort({ ip, port }: Metadata["source"]): boolean {
+  #isOwnPort({ ip, port }: Endpoint): boolean {
     if (!this.#own.has(ip)) return false;
     for (const { localPorts } of this.#flows) if (localPorts?.includes(port) === true) return true;
     return false;
   }
+}
+
+function nameOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): string | null {
+  const [near, far] = [parseIp(localAddress ?? ""), parseIp(remoteAddress ?? "")];
+  if (near === null || far === null || localPort === undefined || remotePort === undefined) return null;
+  return connectionName({ ip: near, port: localPort }, { ip: far, port: remotePort });
 }

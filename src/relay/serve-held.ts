@@ -106,7 +106,7 @@ class HeldService implements HeldWatch {
     const { flows, loops } = this.#env;
     const decision = this.#decision as Decision;
     if (!way.isFirstOfMany) flows.decided(decision);
-    loops.dials(decision, this.#client);
+    loops.dials(decision, this.#client, way);
     this.#isFirstOfMany = way.isFirstOfMany;
     this.#entry.remoteAddress = this.#ip = way.ip;
     if (this.#words !== null) this.#client.dial(way, this.#words, this.#limited);

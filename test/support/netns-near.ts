@@ -127,6 +127,34 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     await Promise.all(Array.from({ length: count }, (_, seed) => echoTcp(port, 20_000, seed)));
     console.log(`${count} echoed`);
   },
+  /** give-up host port count: connects, and resets at once or behind the first bytes. */
+  async "give-up"() {
+    const [port = 0, count = 0] = numbers;
+    const one = async (seed: number): Promise<void> => {
+      const socket = connect(port, host).on("error", () => {}); // a reset from the other end is as good
+      await once(socket, "connect");
+      if (seed % 2 === 1) socket.write("never mind");
+      if (seed % 4 === 3) await new Promise<void>((resolve) => void socket.once("data", () => resolve()));
+      socket.resetAndDestroy();
+    };
+    await Promise.all(Array.from({ length: count }, (_, seed) => one(seed)));
+    console.log(`${count} given up`);
+  },
+  /** ends host port count: how many of so many connections end without an answer. */
+  async ends() {
+    const [port = 0, count = 0] = numbers;
+    let ended = 0;
+    const one = async (): Promise<void> => {
+      const socket = connect(port, host).on("error", () => {});
+      let answers = 0;
+      socket.on("data", () => answers++);
+      socket.write("anybody?");
+      await new Promise((resolve) => socket.on("close", resolve));
+      if (answers === 0) ended++;
+    };
+    await Promise.all(Array.from({ length: count }, one));
+    console.log(`${ended} ended`);
+  },
   /** Connects and says how that ended. */
   async end() {
     const socket = connect(numbers[0] ?? 0, host);

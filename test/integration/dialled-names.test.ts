@@ -1,0 +1,99 @@
+/** What relay threads dial is known by its name from before anything can come back, and no longer than it is open. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { test } from "node:test";
+import { openEngine } from "#engine/engine.ts";
+import type { HeldClient, PlainWay } from "#core/held.ts";
+import type { Endpoint } from "#core/session.ts";
+import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
+import { SocketPool } from "#net/socket-pool.ts";
+import { DialledNames } from "#relay/dialled-names.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { until } from "../support/until.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP dialled names: relay threads need Linux";
+
+const COUNT = 200;
+
+const wayTo = (port: number): PlainWay => ({
+  ip: LOOPBACK_V4,
+  port,
+  routingMark: 0,
+  interfaceName: "",
+  probes: null,
+  timeoutMs: 10_000,
+  isFirstOfMany: false,
+});
+
+/** A listener of relay threads, active until the end of the test; `on` gets its clients. */
+async function openFront(on: (client: HeldClient) => void, owned: AsyncDisposableStack): Promise<number> {
+  const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
+  const engine = owned.use(await openEngine({ threads: 2, onDeath }));
+  const pool = new SocketPool();
+  const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
+  const asSocket = (): never => assert.fail("a client of the event loop");
+  const lease = owned.use(await pool.leaseTcp(where, asSocket, { handshake: "none", probes: null, on }));
+  pool.useThreads(engine.fronts);
+  lease.activate();
+  return lease.endpoint.port;
+}
+
+test("a dial is known to whoever it comes to, and to nobody once it is closed", { skip }, async () => {
+  await using owned = new AsyncDisposableStack();
+  const names = new DialledNames();
+  const seen: { readonly end: Endpoint; readonly isKnown: boolean }[] = [];
+  const origin = createServer((socket) => {
+    const end = { ip: socketIp(socket.remoteAddress), port: socket.remotePort ?? 0 };
+    seen.push({ end, isKnown: names.has(end, to) });
+    socket.on("error", () => {}).resume();
+    socket.on("end", () => socket.end());
+  }).listen(0, "127.0.0.1");
+  owned.defer(() => void origin.close());
+  await once(origin, "listening");
+  const to = wayTo((origin.address() as AddressInfo).port);
+  let ended = 0;
+  const port = await openFront((client) => {
+    names.add(client, to);
+    const onEnded = (): void => {
+      ended++;
+      assert.equal(client.dialledFrom(), null);
+      names.delete(client);
+    };
+    client.watch = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
+    client.dial(to, Buffer.alloc(0), false);
+  }, owned);
+
+  const clients: Socket[] = Array.from({ length: COUNT }, () =>
+    connect(port, "127.0.0.1").on("error", () => {}),
+  );
+  await until("every dial", () => seen.length === COUNT);
+  assert.deepEqual(new Set(seen.map(({ isKnown }) => isKnown)), new Set([true]));
+  for (const { end } of seen) {
+    assert.equal(names.has(end, to), true);
+    assert.equal(names.has(end, { ...to, port }), false, "to another server from the same port");
+    assert.equal(names.has({ ...end, port: end.port + 1 }, { ...to, port: to.port + 1 }), false);
+  }
+
+  for (const client of clients) client.destroy();
+  await until("every end", () => ended === COUNT);
+  for (const { end } of seen) assert.equal(names.has(end, to), false);
+});
+
+test("a dial that is refused has no name", { skip }, async () => {
+  await using owned = new AsyncDisposableStack();
+  const names = new DialledNames();
+  const to = wayTo((await freePorts(1))[0] as number);
+  const { promise: failed, resolve } = Promise.withResolvers<HeldClient>();
+  const port = await openFront((client) => {
+    names.add(client, to);
+    client.watch = { dialled() {}, failed: () => resolve(client), ended() {} };
+    client.dial(to, Buffer.alloc(0), false);
+  }, owned);
+  const client = connect(port, "127.0.0.1").on("error", () => {});
+  const held = await failed;
+  assert.equal(held.dialledFrom(), null);
+  names.delete(held);
+  held.take().destroy();
+  client.destroy();
+});
