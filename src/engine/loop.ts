@@ -2,7 +2,7 @@
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { Arriving } from "./arriving.ts";
 import { CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";
-import type { Conversation, Io, Side, Way } from "./conversation.ts";
+import type { Conversation, Io, Outcome, Side, Way } from "./conversation.ts";
 import type { FrontTable } from "./front-table.ts";
 import { Front, LISTENER_DATA } from "./front.ts";
 import { Pipes } from "./pipes.ts";
@@ -26,6 +26,8 @@ export interface LoopOptions {
   readonly ports: Ports;
   /** Wakes the main thread: something has ended. */
   readonly tell: () => void;
+  /** A fault of ours, which costs the conversation in which it happened. */
+  readonly onFault: (fault: unknown) => void;
 }
 
 export class Loop {
@@ -33,6 +35,7 @@ export class Loop {
   readonly #table: SharedTable;
   readonly #ports: Ports;
   readonly #tell: () => void;
+  readonly #onFault: (fault: unknown) => void;
   readonly #io: Io;
   readonly #epoll: number;
   readonly #front: Front;
@@ -42,11 +45,12 @@ export class Loop {
   #isNews = false;
   #sleepMs = LONGEST_SLEEP_MS;
 
-  constructor({ calls, table, front, pipes, ports, tell }: LoopOptions) {
+  constructor({ calls, table, front, pipes, ports, tell, onFault }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
     this.#ports = ports;
     this.#tell = tell;
+    this.#onFault = onFault;
     const ask = (place: number, bytes: number): void => {
       table.asked[place] = bytes;
       this.#report(place >>> 1, ASKS + (place & 1));
@@ -97,13 +101,22 @@ export class Loop {
   }
 
   #turn(slot: number, conversation: Conversation): void {
-    const outcome = conversation.run(this.#io);
+    const outcome = this.#run(conversation);
     if (conversation.halfClosed) this.#table.halfClosed[slot] = 1;
     if (outcome === WAITS) return;
     if (outcome !== MORE) return this.#end(slot, outcome === FAILED);
     const present = this.#conversations.get(slot) ?? conversation; // it may have become another one
     present.queued = true;
     this.#queue.push(slot);
+  }
+
+  #run(conversation: Conversation): Outcome {
+    try {
+      return conversation.run(this.#io);
+    } catch (fault) {
+      this.#onFault(fault);
+      return FAILED;
+    }
   }
 
   #takeTurns(): void {

@@ -10,7 +10,7 @@ import { PLAIN, PORT_WORDS, type PortKind, type PortPlan } from "./port.ts";
 import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, SharedTable } from "./shared-table.ts";
 import { Slots } from "./slots.ts";
-import type { ThreadData } from "./worker.ts";
+import type { ThreadData, ThreadMessage } from "./worker.ts";
 
 /** Who is told of a conversation. */
 export interface Carried {
@@ -104,6 +104,9 @@ export class RelayThread implements AsyncDisposable {
     this.#news.want(UV_READABLE);
     this.#news.hold(false);
     this.#worker.once("message", () => (this.#alive = this.#wasAlive = true));
+    this.#worker.on("message", ({ fault }: ThreadMessage) => {
+      if (fault !== undefined) throw fault; // it is heard of where faults of this thread are
+    });
     this.#worker.on("error", (error) => {
       this.#alive = false; // it takes no more; what it has is touched when nothing of it runs any more
       this.#why = messageOf(error);
@@ -249,16 +252,16 @@ export class RelayThread implements AsyncDisposable {
 
   #ended(slot: number): void {
     const carried = this.#carried.get(slot);
-    if (carried === null) return; // the thread has stopped, and nobody had heard of it
-    this.#carried.set(slot, null);
-    this.#freeRest(slot);
-    this.#size--;
     if (slot < FRONT) this.#free.push(slot);
     else {
-      this.#accepted--;
       this.#commands++;
       this.table.commandAtLeisure(slot, codes.RELEASE);
     }
+    if (carried === null) return; // a client of the thread of which nobody had heard
+    this.#carried.set(slot, null);
+    this.#freeRest(slot);
+    this.#size--;
+    if (slot >= FRONT) this.#accepted--;
     this.holdOn(-1);
     carried.onEnded();
   }

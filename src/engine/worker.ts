@@ -14,6 +14,12 @@ export interface ThreadData {
   readonly letters: MessagePort;
 }
 
+/** The first one says that it is ready. */
+export interface ThreadMessage {
+  /** Of ours, in one conversation. */
+  readonly fault?: unknown;
+}
+
 const { table: memory, front: frontMemory, pipes, letters } = workerData as ThreadData;
 const calls = openAcceptCalls();
 if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
@@ -22,6 +28,7 @@ const table = new SharedTable(memory);
 const ports = new Ports(table, letters, calls.buffer);
 const front = new FrontTable(frontMemory);
 const tell = (): void => calls.raiseSignal(table.newsSignal);
-const loop = new Loop({ calls, table, front, pipes, ports, tell });
-port.postMessage("ready");
+const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies ThreadMessage);
+const loop = new Loop({ calls, table, front, pipes, ports, tell, onFault });
+port.postMessage({} satisfies ThreadMessage);
 loop.run();

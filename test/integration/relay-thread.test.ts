@@ -128,14 +128,14 @@ test("a thread that does not start leaves nothing open", { skip }, async () => {
   assert.equal(signals(), before);
 });
 
-/** What nobody has caught while `work` is done, in the place of the runner, which would fail for it. */
+/** What nobody has caught while `work` is done, one fault at least, in the place of the runner, which would fail for it. */
 async function uncaught(work: () => Promise<unknown>): Promise<unknown[]> {
   const faults: unknown[] = [];
   const others = process.listeners("uncaughtException");
   process.removeAllListeners("uncaughtException");
   process.on("uncaughtException", (fault) => void faults.push(fault));
   await work();
-  await nextTurn();
+  while (faults.length === 0) await nextTurn();
   process.removeAllListeners("uncaughtException");
   for (const one of others) process.on("uncaughtException", one);
   return faults;
@@ -213,3 +213,26 @@ test(
     assert.ok(front.thread.table.fronted < 20, `${front.thread.table.fronted} slots`);
   },
 );
+
+test("a fault of ours in one conversation of a thread costs no other anything", { skip }, async () => {
+  const [thread] = await openThread();
+  await using _thread = thread;
+  const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;
+  const [one, oneBack, other, otherBack] = pairs;
+  thread.add(
+    plain(other.fd),
+    plain(otherBack.fd),
+    false,
+    heardBy(() => {}),
+  );
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const faults = await uncaught(async () => {
+    const tooLong = { ...sealed(one.fd), letter: Buffer.alloc(4 << 20) };
+    thread.add(tooLong, plain(oneBack.fd), false, heardBy(end));
+    await ended;
+  });
+  assert.ok(faults[0] instanceof RangeError);
+  other.far.write("still there");
+  assert.equal(String(((await once(otherBack.far, "data")) as [Buffer])[0]), "still there");
+  for (const { far } of pairs) far.destroy();
+});
