@@ -7,7 +7,7 @@ import { connection } from "../test/support/connection-view.ts";
 import { MemoryControl } from "../test/support/memory-control.ts";
 
 /** The table and the views of the real program; the rest is in memory. */
-export class TableControl extends MemoryControl {
+class TableControl extends MemoryControl {
   readonly table = new LiveTable();
   override readonly connections = connectionsControl(this.table, () => "");
 }

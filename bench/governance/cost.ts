@@ -61,7 +61,7 @@ export interface CostResult {
   readonly nanoseconds: number;
 }
 
-export async function measureCost(pieces: number): Promise<readonly CostResult[]> {
+async function measureCost(pieces: number): Promise<readonly CostResult[]> {
   const subjects = await Promise.all([
     subject(1, DAY_MS / 24),
     subject(16, DAY_MS / 24),

@@ -24,7 +24,7 @@ export interface DatagramResult {
 }
 
 /** Each sender sends its part of `OFFERED` times `bitsPerSecond`; `limited` false: without the limit. */
-export async function measureDatagrams(
+async function measureDatagrams(
   bitsPerSecond: number,
   senders: number,
   spanMs: number,

@@ -22,7 +22,7 @@ const MOST_WAIT_MS = 5_000;
 export type Relay = "auto" | "portable";
 
 /** `bitsPerSecond` 0: no limit. */
-export async function measureRate(
+async function measureRate(
   bitsPerSecond: number,
   flows: number,
   direction: Direction,
@@ -73,7 +73,7 @@ export interface NestedResult {
 }
 
 /** 100 Mbit/s for all, 20 for a device, 10 for what one rule of that device decides; in bit/s as they arrived. */
-export async function measureNested(spanMs: number, flowsEach: number, relay: Relay): Promise<NestedResult> {
+async function measureNested(spanMs: number, flowsEach: number, relay: Relay): Promise<NestedResult> {
   const block = `  enabled: true
   global: { download-bps: 100000000 }
   devices: [{ id: device, source-cidrs: [127.0.0.3/32], download-bps: 20000000 }]

@@ -49,7 +49,7 @@ export function watchDefaultInterface(
 }
 
 /** Of IPv4 where it has a default route, else of IPv6; the lowest metric wins, a device that is down never. */
-export function findDefaultInterface(socket: NetlinkSocket, except: string): DefaultInterface | null {
+function findDefaultInterface(socket: NetlinkSocket, except: string): DefaultInterface | null {
   const usable = new Map(
     listLinks(socket)
       .filter(({ name, up }) => up && name !== except)

@@ -13,7 +13,7 @@ export interface Place {
 export type Locate = (path: Path, at: "key" | "value") => Place;
 
 /** `proxies[3].ws-opts.path`; keys that need it are quoted: `hosts["*.lan"]`. */
-export function pathText(path: Path): string {
+function pathText(path: Path): string {
   return path
     .map((part, at) => {
       if (typeof part === "number") return `[${part}]`;

@@ -33,7 +33,7 @@ export interface RuleLine {
 }
 
 /** Null where the line has too few items. Shared with whoever reads such lines elsewhere. */
-export function splitRule(line: string): RuleLine | null {
+function splitRule(line: string): RuleLine | null {
   const parts = line.split(",").map((part) => part.trim());
   const type = (parts[0] as string).toUpperCase();
   if (type === "MATCH") {

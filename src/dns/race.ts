@@ -11,7 +11,7 @@ export interface Won {
 }
 
 /** A server answered, but with a code that says it cannot help. */
-export class RefusedAnswer extends ProtocolError {}
+class RefusedAnswer extends ProtocolError {}
 
 /**
  * Throws `DialError` "all DNS requests failed" with the first failure in its text and an `AggregateError` of all as its

@@ -3,7 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 const LIFETIME_SECONDS = 300;
 const LATEST_SECONDS = 600;
-export const MOST_IDS = 8;
+const MOST_IDS = 8;
 
 /** The key is made with it: its links end with it. */
 export class PortalSigner {

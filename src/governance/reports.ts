@@ -6,7 +6,7 @@ import { Series, type Bucket, type Retention } from "./series.ts";
 import type { ReportSettings } from "./settings.ts";
 import type { Renames } from "./state-book.ts";
 
-export const MOST_SERIES = 4096;
+const MOST_SERIES = 4096;
 export const MOST_KEYS = 128;
 
 /** `<dimension>:<id>` of each policy in order, then every pair, its members in byte order; at most 128. */

@@ -29,7 +29,7 @@ export function normalType(type: string): string {
 }
 
 /** The payload as it is hashed; `type` is normal already. */
-export function normalPayload(type: string, payload: string): string {
+function normalPayload(type: string, payload: string): string {
   const text = payload.trim();
   if (DOMAINS.has(type)) return asciiDomain(text.toLowerCase());
   if (WORDS.has(type)) return text.toLowerCase();

@@ -43,11 +43,11 @@ export function jumpHash(key: number, buckets: number): number {
   return bucket;
 }
 
-export function consistentHashing(): Strategy {
+function consistentHashing(): Strategy {
   return (metadata, count, attempt) => jumpHash((hash32(siteOf(metadata)) + attempt) >>> 0, count);
 }
 
-export function roundRobin(): Strategy {
+function roundRobin(): Strategy {
   let turn = -1;
   return (metadata, count) => {
     if (metadata !== null) turn++; // looking at the group is no use of it
@@ -55,7 +55,7 @@ export function roundRobin(): Strategy {
   };
 }
 
-export function stickySessions(nowMs: () => number = () => performance.now()): Strategy {
+function stickySessions(nowMs: () => number = () => performance.now()): Strategy {
   const remembered = new Map<string, { readonly index: number; readonly atMs: number }>();
   return (metadata, count, attempt) => {
     const key = `${metadata?.source.ip ?? ""} ${siteOf(metadata)}`;

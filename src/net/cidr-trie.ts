@@ -49,29 +49,3 @@ export class CidrTable {
     return family === 4 ? this.#v4 : family === 6 ? this.#v6 : null;
   }
 }
-
-/** Values by network. Of equal networks the first counts. */
-export class CidrTrie<T> {
-  readonly #table: CidrTable;
-  readonly #values: readonly T[];
-
-  constructor(entries: Iterable<readonly [Cidr, T]>) {
-    const list = [...entries];
-    this.#table = new CidrTable(list.map(([cidr]) => cidr));
-    this.#values = list.map(([, value]) => value);
-  }
-
-  get size(): number {
-    return this.#values.length;
-  }
-
-  /** The value of the longest network that holds the address. */
-  get(address: Ip | Uint8Array): T | undefined {
-    const at = this.#table.longest(address);
-    return at < 0 ? undefined : this.#values[at];
-  }
-
-  has(address: Ip | Uint8Array): boolean {
-    return this.#table.holds(address);
-  }
-}

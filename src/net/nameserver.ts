@@ -156,7 +156,7 @@ function parseSubnet(value: string): IpPrefix | null {
 }
 
 /** For logs and explanations: no user info, no parameters. */
-export function nameserverText(server: Omit<NameserverOptions, "text">): string {
+function nameserverText(server: Omit<NameserverOptions, "text">): string {
   const { scheme, port, path, exit, followRules } = server;
   const host = server.host.includes(":") ? `[${server.host}]` : server.host;
   const place = scheme === "system" ? scheme : `${scheme}://${host}${port === 0 ? "" : `:${port}`}${path}`;

@@ -11,7 +11,7 @@ export function loopsBack({ ip, port }: Destination, listener: Endpoint): boolea
 }
 
 /** Is it this machine's? Takes about 0.1 ms where it is no loopback address. */
-export function isOwnAddress(ip: Ip): boolean {
+function isOwnAddress(ip: Ip): boolean {
   return isAlwaysOwn(ip) || ownAddresses().includes(ip);
 }
 

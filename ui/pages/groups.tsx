@@ -8,7 +8,7 @@ import { ProxyProvidersPanel } from "./proxy-providers.tsx";
 
 const REFRESH_MS = 10_000;
 
-export const MEMBER_ORDERS = [
+const MEMBER_ORDERS = [
   ["config", "As configured"],
   ["delay", "By delay"],
   ["name", "By name"],

@@ -69,7 +69,7 @@ export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded }: Ro
   );
 }
 
-export function useNarrow(): boolean {
+function useNarrow(): boolean {
   const [narrow, set] = useState(() => matchMedia(NARROW).matches);
   useEffect(() => {
     const query = matchMedia(NARROW);

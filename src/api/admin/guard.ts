@@ -38,7 +38,7 @@ function rememberingSecret(): (admin: UserAdmin) => Secret {
  * No page of another origin gets through. Programs send no Origin. `X-Forwarded-Host` does not count, so a reverse proxy
  * has to keep `Host`.
  */
-export function isSameOrigin(request: FastifyRequest, transport: Transport): boolean {
+function isSameOrigin(request: FastifyRequest, transport: Transport): boolean {
   const { origin, host } = request.headers;
   if (request.headers["sec-fetch-site"] === "cross-site") return false;
   if (origin === undefined) return true;

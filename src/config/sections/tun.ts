@@ -6,8 +6,8 @@ import { mark } from "./general.ts";
 
 /** The inbound name of the block `tun`. */
 export const TUN_NAME = "DEFAULT-TUN";
-export const KERNEL_DIRECT_ENTRIES = 4096;
-export const KERNEL_DIRECT_MOST_ENTRIES = 65_536;
+const KERNEL_DIRECT_ENTRIES = 4096;
+const KERNEL_DIRECT_MOST_ENTRIES = 65_536;
 
 /** 0 means the default and is written as it. */
 const learnedEntries = () =>

@@ -8,7 +8,7 @@ import { outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { DatagramFlow } from "#core/session.ts";
 
-export const HOLD_MS = 60_000;
+const HOLD_MS = 60_000;
 /** Conversations of one REJECT-DROP that are held at a time; beyond, they are closed at once. */
 const MAX_HELD = 4096;
 

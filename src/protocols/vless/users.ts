@@ -23,7 +23,7 @@ export function userTable(users: readonly User[], where: string): VlessTable {
   return VlessTable.EMPTY.changed({ gone: [], come: users }, where);
 }
 
-export class VlessTable implements UserTable {
+class VlessTable implements UserTable {
   static readonly EMPTY = new VlessTable(PersistentMap.from([]), PersistentMap.from([]), 0);
   readonly identities: PersistentMap<string>;
   /** By the bytes of the id as latin1. */

@@ -47,7 +47,7 @@ export function authIdKey(commandKeyOfUser: Uint8Array): Buffer {
 }
 
 // AuthID: AES-128-ECB of TIME(8) RANDOM(4) CRC32 of these 12(4).
-export function sealAuthId(key: Uint8Array, unixSeconds: number, random: Uint8Array): Buffer {
+function sealAuthId(key: Uint8Array, unixSeconds: number, random: Uint8Array): Buffer {
   const plain = Buffer.alloc(AUTH_ID_BYTES);
   plain.writeBigInt64BE(BigInt(unixSeconds));
   plain.set(random.subarray(0, 4), 8);
