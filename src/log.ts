@@ -15,8 +15,14 @@ export interface LineSink {
 /** What waits for a slow reader of stdout, in bytes; beyond it whole lines are dropped and counted, nobody waits. */
 const QUEUE_BYTES = 4 * 1024 * 1024;
 
-/** As much goes out before the turn ends. */
+/** As much goes out at once. */
 const GATHER_CHARACTERS = 16 * 1024;
+/**
+ * Lines go out at the end of their turn. Where turn after turn has some, a call for each would cost more than all else
+ * that is done for a short connection: after so many calls lines wait for each other, and every wait allows one more.
+ */
+const PROMPT_CALLS = 50;
+const WAIT_MS = 10;
 
 /** What the last lines get where the reader of stdout has stopped reading; then they are lost. */
 const FLUSH_MS = 1_000;
@@ -47,21 +53,29 @@ export function openDescriptorSink(fd: number): LineSink {
       }),
     );
   });
-  // Lines of a turn go out together: one call for each would cost more than all else that is done for a short connection.
   let gathered = "";
-  let turnsEnd: NodeJS.Immediate | undefined;
+  let promptCalls = PROMPT_CALLS;
+  let handedAtMs = 0;
+  let atTurnsEnd: NodeJS.Immediate | undefined;
+  let later: NodeJS.Timeout | undefined;
   const hand = (): void => {
-    clearImmediate(turnsEnd);
-    turnsEnd = undefined;
+    clearImmediate(atTurnsEnd);
+    clearTimeout(later);
+    atTurnsEnd = later = undefined;
+    const nowMs = performance.now();
+    promptCalls = Math.min(PROMPT_CALLS, promptCalls + (nowMs - handedAtMs) / WAIT_MS) - 1;
+    handedAtMs = nowMs;
     const text = gathered;
     gathered = "";
     if (text !== "") out.write(text);
   };
   return {
     write(line) {
+      const isFirst = gathered === "";
       gathered += line;
       if (gathered.length >= GATHER_CHARACTERS) hand();
-      else turnsEnd ??= setImmediate(hand);
+      else if (isFirst && promptCalls >= 0) atTurnsEnd = setImmediate(hand);
+      else if (isFirst) later = setTimeout(hand, WAIT_MS);
     },
     flush() {
       hand();
