@@ -7,13 +7,13 @@ import { PARTS, type StoreFile } from "#governance/store.ts";
 import { freeName, type StoreOptions } from "#store/backup.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import { DamageError } from "#store/sealed-blob.ts";
-import { openStoreThread } from "#store/store-thread.ts";
+import { openSteadyStore } from "#store/steady-store.ts";
 
 /** `path` is absolute; its folder is made where it is missing. */
 export function governanceStore(
   path: string,
   log: Log,
-  open: (options: StoreOptions) => Promise<OpenedStore> = openStoreThread,
+  open: (options: StoreOptions) => Promise<OpenedStore> = openSteadyStore,
 ): { readonly key: string; readonly file: StoreFile } {
   const file: StoreFile = {
     async open() {

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { messageOf, StoreError } from "#core/errors.ts";
 import type { CommitOptions, StoreOptions } from "./backup.ts";
 import type { Change } from "./kv.ts";
-import type { AsyncStore, OpenedStore } from "./opened-store.ts";
+import { type AsyncStore, InterruptedError, type OpenedStore, UnavailableError } from "./opened-store.ts";
 import { errorOf, type StoreReply, type StoreRequest, type StoreThreadData } from "./thread-messages.ts";
 
 /** The build puts the program of the thread beside its own file. */
@@ -18,53 +18,66 @@ const MOST_END_MS = 5_000;
 /** Batches are small and soon garbage. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 8 };
 
-/** Rejects with what `Store.open` throws. */
-export function openStoreThread(options: StoreOptions): Promise<OpenedStore> {
-  const opened = Promise.withResolvers<OpenedStore>();
-  const thread: StoreThread = new StoreThread(options, (records) =>
-    opened.resolve({ store: thread, records }),
-  );
-  thread.failed.catch(opened.reject);
+export interface OpenedThread extends OpenedStore {
+  readonly store: StoreThread;
+}
+
+/** Rejects with what `Store.open` throws, after it has let go of the files. */
+export function openStoreThread(options: StoreOptions): Promise<OpenedThread> {
+  const opened = Promise.withResolvers<OpenedThread>();
+  const thread: StoreThread = new StoreThread(options, (outcome) => {
+    if (!(outcome instanceof Error)) opened.resolve({ store: thread, records: outcome });
+    else void thread.ended.then(() => opened.reject(outcome));
+  });
   return opened.promise;
 }
+
+type Records = OpenedStore["records"];
 
 interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
 
-class StoreThread implements AsyncStore {
+/** Ends with its thread, however that comes to its end. What keeps a store open beyond that is steady-store.ts. */
+export class StoreThread implements AsyncStore {
   readonly #options: StoreOptions;
   readonly #worker: Worker;
   readonly #waiting: Waiting[] = [];
   readonly #end = new SharedArrayBuffer(4);
-  readonly #failed = Promise.withResolvers<never>();
+  readonly #ended = Promise.withResolvers<StoreError | null>();
+  readonly #onOpened: (outcome: Records | Error) => void;
   #isOver = false;
   /** Why it ended by itself. */
   #death: StoreError | null = null;
 
-  constructor(options: StoreOptions, onOpened: (records: OpenedStore["records"]) => void) {
+  /** `onOpened` hears what the store holds, or once or more why it could not be opened. */
+  constructor(options: StoreOptions, onOpened: (outcome: Records | Error) => void) {
     this.#options = options;
+    this.#onOpened = onOpened;
     const { path, parts, nowMs } = options;
     const workerData: StoreThreadData = { path, parts, nowMs: nowMs(), end: this.#end };
     const about = { name: "store", stdin: false, resourceLimits: RESOURCE_LIMITS };
     this.#worker = new Worker(PROGRAM, { ...about, workerData });
     this.#worker.on("error", (error) => this.#die(messageOf(error)));
-    this.#worker.once("exit", () => this.#die("it has ended"));
+    this.#worker.once("exit", () => {
+      this.#die("it has ended");
+      this.#ended.resolve(this.#death);
+    });
     this.#worker.on("message", (reply: StoreReply) => {
       if (reply.kind === "log") options.log[reply.level](reply.text);
       else if (reply.kind === "done") this.#answer(reply.failure === null ? null : errorOf(reply.failure));
       else {
         const records = [...reply.records].map(([part, all]) => [part, all.map(asBuffer)] as const);
         this.#worker.unref();
-        onOpened(new Map(records));
+        this.#onOpened(new Map(records));
       }
     });
   }
 
-  /** Rejects with the reason where the store could not be opened, or its thread ended. */
-  get failed(): Promise<never> {
-    return this.#failed.promise;
+  /** Resolves when the files have been let go of: null after `close`, otherwise why the thread ended. */
+  get ended(): Promise<StoreError | null> {
+    return this.#ended.promise;
   }
 
   async commit(changes: Iterable<Change>, { backup }: CommitOptions): Promise<void> {
@@ -95,6 +108,7 @@ class StoreThread implements AsyncStore {
 
   #ask(request: StoreRequest): Promise<void> {
     const { path } = this.#options;
+    if (this.#death !== null) return Promise.reject(new UnavailableError(this.#death.message));
     if (this.#isOver) return Promise.reject(new StoreError(`${path}: the store is closed`));
     if (this.#waiting.length >= MOST_WAITING)
       return Promise.reject(new StoreError(`${path}: ${MOST_WAITING} changes wait already`));
@@ -110,14 +124,14 @@ class StoreThread implements AsyncStore {
     if (this.#waiting.length === 0) this.#worker.unref();
     if (failure === null) first?.resolve();
     else if (first !== undefined) first.reject(failure);
-    else this.#failed.reject(failure); // of the opening
+    else this.#onOpened(failure); // of the opening
   }
 
   #die(why: string): void {
-    const error = new StoreError(`${this.#options.path}: the store's thread: ${why}`);
+    const error = new InterruptedError(`${this.#options.path}: the store's thread: ${why}`);
     if (!this.#isOver) this.#death = error;
     this.#isOver = true;
-    this.#failed.reject(error);
+    this.#onOpened(error);
     for (const { reject } of this.#waiting.splice(0)) reject(error);
   }
 }

@@ -30,7 +30,7 @@ export interface Shared {
 }
 
 /** One user's change: what was, what will be, and counters that replace the user's. */
-interface Step {
+export interface Step {
   readonly before: UserRecord | null;
   readonly after: UserRecord | null;
   readonly traffic?: Traffic;
@@ -95,6 +95,11 @@ export class Changes {
     }));
     const subscriptionUrl = this.#shared.roster.subscriptionUrl(found) ?? "";
     return { revision: found.book.revision, subscriptionUrl };
+  }
+
+  /** Puts a step in force that the file has already: `next` as it stands there. Rejects as a change does. */
+  adopt({ book }: Place, next: UserBook, step: Step): Promise<void> {
+    return this.#apply(book, next, step);
   }
 
   /** A user stays at one listener, so its lane is known before the user is looked at. */

@@ -2,7 +2,7 @@
 import { ApiError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { type Change, ConflictError } from "#store/kv.ts";
-import type { AsyncStore } from "#store/opened-store.ts";
+import { type AsyncStore, InterruptedError, UnavailableError } from "#store/opened-store.ts";
 import type { Traffic, UserCounter } from "./counters.ts";
 import { encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
 import type { Roster } from "./roster.ts";
@@ -24,7 +24,7 @@ export class Keeper {
     this.#log = log;
   }
 
-  /** A book with one user as it will be; null: the user goes. Rejects with `StoreError`, `ApiError` 409. */
+  /** A book with one user as it will be; null: the user goes. Rejects with `StoreError`, `ApiError`. */
   async keep(book: UserBook, id: string, user: UserRecord | null, traffic: Traffic): Promise<void> {
     try {
       await this.#store.commit(
@@ -35,9 +35,7 @@ export class Keeper {
         { backup: true },
       );
     } catch (error) {
-      if (error instanceof ConflictError)
-        throw new ApiError(409, "the state file was changed by somebody else", { cause: error });
-      throw error;
+      throw answerFor(error);
     }
   }
 
@@ -111,4 +109,17 @@ export class Keeper {
     this.#roster.counters.saved(counters);
     return changes;
   }
+}
+
+/** Where the client can do something about it, or would be wrong to believe that nothing happened. */
+function answerFor(cause: unknown): unknown {
+  if (cause instanceof ConflictError)
+    return new ApiError(409, "the state file was changed by somebody else", { cause });
+  if (cause instanceof UnavailableError)
+    return new ApiError(503, "the state file is being opened again; nothing was changed", { cause });
+  if (cause instanceof InterruptedError)
+    return new ApiError(500, "writing was interrupted; the change is in force soon, or was not made", {
+      cause,
+    });
+  return cause;
 }

@@ -19,16 +19,24 @@ import type {
   UserDraft,
   UserView,
 } from "#core/users.ts";
-import type { StoreOptions } from "#store/backup.ts";
 import type { Change } from "#store/kv.ts";
-import type { OpenedStore } from "#store/opened-store.ts";
-import { Changes } from "./changes.ts";
+import type { OpenedStore, SteadyOptions } from "#store/opened-store.ts";
+import { agreeWith } from "./agreement.ts";
+import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { type Counted, NO_TRAFFIC } from "./counters.ts";
 import { Keeper } from "./keeper.ts";
 import { LimitWatch } from "./limit-watch.ts";
 import { NO_LIMITS } from "./limits.ts";
-import { decodeState, encodeListener, encodeUser, LISTENERS, PARTS, USERS } from "./records.ts";
+import {
+  decodeState,
+  encodeListener,
+  encodeUser,
+  LISTENERS,
+  PARTS,
+  type StoredState,
+  USERS,
+} from "./records.ts";
 import { barOf, Roster, type RosterEnv } from "./roster.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
@@ -38,7 +46,7 @@ import type { UserBook, UserRecord } from "./user-book.ts";
 export interface ManagerEnv extends RosterEnv {
   readonly log: Log;
   readonly protocols: readonly Protocol[];
-  readonly openStore: (options: StoreOptions) => Promise<OpenedStore>;
+  readonly openStore: (options: SteadyOptions) => Promise<OpenedStore>;
   /** A listener could be neither changed nor put back: nobody must be let in any more. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -48,6 +56,7 @@ export class Manager implements UserAdmin {
   readonly #env: ManagerEnv;
   readonly #keeper: Keeper;
   readonly #lanes = new Lanes();
+  readonly #shared: Shared;
   readonly #changes: Changes;
   readonly #checkpoints: Checkpoints;
   readonly #limits: LimitWatch;
@@ -55,14 +64,11 @@ export class Manager implements UserAdmin {
 
   private constructor(env: ManagerEnv, settings: UsersSettings, { store, records }: OpenedStore) {
     this.#env = env;
-    this.roster = new Roster(
-      env,
-      settings,
-      decodeState(records.get(LISTENERS) ?? [], records.get(USERS) ?? []),
-    );
+    this.roster = new Roster(env, settings, stateOf(records));
     this.#keeper = new Keeper(store, this.roster, env.log);
     const parts = { roster: this.roster, keeper: this.#keeper, lanes: this.#lanes };
     const shared = { ...parts, env, isOver: () => this.#isOver };
+    this.#shared = shared;
     this.#changes = new Changes(shared);
     this.#checkpoints = new Checkpoints(shared);
     this.#limits = new LimitWatch(shared);
@@ -71,9 +77,13 @@ export class Manager implements UserAdmin {
   /** Rejects with `StoreError`. Nothing is managed before `configure`. */
   static async open(settings: UsersSettings, env: ManagerEnv): Promise<Manager> {
     const { nowMs, log } = env;
-    const opened = await env.openStore({ path: settings.store, parts: PARTS, nowMs, log });
+    let manager: Manager | null = null;
+    const agree = async (records: OpenedStore["records"]) => {
+      if (manager !== null) await manager.#agree(records);
+    };
+    const opened = await env.openStore({ path: settings.store, parts: PARTS, nowMs, log, agree });
     try {
-      return new Manager(env, settings, opened);
+      return (manager = new Manager(env, settings, opened));
     } catch (error) {
       await opened.store.close();
       throw error;
@@ -91,6 +101,14 @@ export class Manager implements UserAdmin {
   /** Runs `work` while no change is under way; what is asked for meanwhile waits. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     return this.#lanes.alone(work);
+  }
+
+  /** The file was opened anew; no commit is taken before this settles. */
+  #agree(records: OpenedStore["records"]): Promise<void> {
+    const state = stateOf(records);
+    return this.#lanes.alone(async () => {
+      if (!this.#isOver) await agreeWith(state, this.#shared, this.#changes);
+    });
   }
 
   /**
@@ -252,4 +270,8 @@ export class Manager implements UserAdmin {
     this.#isOver = true;
     this.roster.listeners = new Map();
   }
+}
+
+function stateOf(records: OpenedStore["records"]): StoredState {
+  return decodeState(records.get(LISTENERS) ?? [], records.get(USERS) ?? []);
 }

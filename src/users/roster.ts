@@ -83,6 +83,19 @@ export class Roster {
       for (const { id, token } of book.users.values()) this.tokens.add(book, id, token);
   }
 
+  /** The users of a listener that is not managed, as a state file has them. */
+  rest(book: UserBook, traffic: ReadonlyMap<string, Traffic>): void {
+    for (const { id, token } of this.books.get(book.listener)?.users.values() ?? []) {
+      this.tokens.delete(token);
+      this.resting.delete(id);
+    }
+    for (const { id, token } of book.users.values()) {
+      this.tokens.add(book, id, token);
+      this.resting.set(id, traffic.get(id) ?? NO_TRAFFIC);
+    }
+    this.books.set(book.listener, book);
+  }
+
   find(id: string): Found | null {
     for (const [name, listener] of this.listeners) {
       const book = this.books.get(name) as UserBook;

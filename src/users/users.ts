@@ -10,9 +10,8 @@ import { type Passed, passGate } from "./gate.ts";
 import { Manager } from "./manager.ts";
 import type { UsersSettings } from "./settings.ts";
 import { meterUsers } from "./user-meter.ts";
-import { openStoreThread } from "#store/store-thread.ts";
-import type { StoreOptions } from "#store/backup.ts";
-import type { OpenedStore } from "#store/opened-store.ts";
+import { openSteadyStore } from "#store/steady-store.ts";
+import type { OpenedStore, SteadyOptions } from "#store/opened-store.ts";
 
 export interface UsersEnv {
   readonly log: Log;
@@ -26,7 +25,7 @@ export interface UsersEnv {
   /** A share link as a node of a configuration; null where it stands for none. Absent: no link does. */
   readonly nodeOf?: (link: string) => Readonly<Record<string, unknown>> | null;
   /** Absent: in a thread of its own. */
-  readonly openStore?: (options: StoreOptions) => Promise<OpenedStore>;
+  readonly openStore?: (options: SteadyOptions) => Promise<OpenedStore>;
 }
 
 /** What a crash may cost of the counters. */
@@ -123,7 +122,7 @@ export class Users implements UsersControl {
     await this.#left; // it may have been this file
     const fresh = await Manager.open(settings, {
       nodeOf: () => null,
-      openStore: openStoreThread,
+      openStore: openSteadyStore,
       ...this.#env,
       monotonicMs: this.#monotonicMs,
       inbounds: () => this.#inbounds(),
