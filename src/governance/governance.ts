@@ -28,8 +28,8 @@ export interface Prepared {
 
 export class Governance implements Disposable {
   readonly #env: GovernanceEnv;
-  /** The store of the configuration before has been let go of. */
-  #left: Promise<void> = Promise.resolve();
+  /** Every store that is no longer in use has been let go of. */
+  #left: Promise<unknown> = Promise.resolve();
   #running: Running | null = null;
   #settings: GovernanceSettings | null = null;
   #revision = 0;
@@ -63,7 +63,7 @@ export class Governance implements Disposable {
     const next = settings?.enabled === true ? await this.#open(settings, tolerant) : null;
     const isNew = next !== null && next.checkpoint !== this.#running?.parts.checkpoint;
     const abandon = (): void => {
-      if (isNew) this.#left = closed(next, this.#env.log);
+      if (isNew) this.#leave(closed(next, this.#env.log));
     };
     try {
       await this.#running?.commit();
@@ -114,12 +114,16 @@ export class Governance implements Disposable {
     old?.stop();
     if (old !== null && old.parts.checkpoint !== next?.checkpoint) {
       ledger.install(null); // counts to the last byte go to the books that they belong to
-      this.#left = finish(old, log);
+      this.#leave(finish(old, log));
     }
     this.#revision++;
     this.#running = next === null ? null : new Running(next, ledger, log);
     if (this.#running === null) ledger.install(null);
     else this.#running.start();
+  }
+
+  #leave(closing: Promise<void>): void {
+    this.#left = Promise.all([this.#left, closing]);
   }
 
   /** What happens each second; the timer does it, and whoever cannot wait. */

@@ -78,10 +78,12 @@ export class Running {
   async tick(): Promise<void> {
     if (this.#isTicking) return;
     this.#isTicking = true;
-    this.#ledger.settle();
-    const { checkpoint, books, settings } = this.parts;
-    const isDue = this.#ledger.clock.monotonicMs() - this.#committedAtMs >= settings.checkpointIntervalMs;
-    await this.#guarded(() => (isDue ? this.commit() : checkpoint.journal(books)));
+    await this.#guarded(async () => {
+      this.#ledger.settle();
+      const { checkpoint, books, settings } = this.parts;
+      const ageMs = this.#ledger.clock.monotonicMs() - this.#committedAtMs;
+      await (ageMs >= settings.checkpointIntervalMs ? this.commit() : checkpoint.journal(books));
+    });
     this.#isTicking = false;
   }
 

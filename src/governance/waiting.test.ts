@@ -1,7 +1,16 @@
 /** What is counted while the store writes: with a store that writes when the test says so. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { governed, policy, settings, type Governed } from "../../test/support/governed-ledger.ts";
+import { SILENT } from "#core/log.ts";
+import {
+  governed,
+  policy,
+  settings,
+  TurnedClock,
+  type Governed,
+} from "../../test/support/governed-ledger.ts";
+import { Governance } from "./governance.ts";
+import { GovernedLedger } from "./ledger.ts";
 import { MemoryStore, type RecordChange } from "./store.ts";
 
 /** Takes changes in their order, when it is let; at its end it takes all that wait. */
@@ -138,4 +147,39 @@ test("a reset is answered when it is written", async () => {
   await store.letThrough(reset);
   assert.equal((await reset)?.counters.upload, 0);
   core.governance[Symbol.dispose]();
+});
+
+test("a store is opened again only when it has been let go of, whatever came between", async () => {
+  const { promise: isLet, resolve: letGo } = Promise.withResolvers<void>();
+  const held = new Set<string>();
+  const storeFile = (name: string) => ({
+    key: name,
+    file: {
+      sizeBytes: () => 0,
+      async open() {
+        assert.ok(!held.has(name), `${name} is still open`);
+        held.add(name);
+        const store = new MemoryStore();
+        store.close = async () => {
+          if (name === "slow") await isLet;
+          held.delete(name);
+        };
+        return { store, records: store.records };
+      },
+    },
+  });
+  const ledger = new GovernedLedger(new TurnedClock());
+  const governance = new Governance({ ledger, log: SILENT, storeFile });
+  const apply = async (store: string | null): Promise<void> => {
+    const next = store === null ? null : settings({ store });
+    (await governance.prepare(next, { tolerant: false })).activate();
+  };
+  await apply("slow");
+  await apply("other");
+  await apply(null);
+  const again = apply("slow");
+  for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
+  letGo();
+  await again;
+  governance[Symbol.dispose]();
 });
