@@ -5,12 +5,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  DESTINATION,
   openTornPeers,
   PAYLOAD,
   type Spoken,
   type TornPeers,
   type TornRow,
+  wantedBy,
 } from "../support/torn-peers.ts";
 import { TORN_ROWS } from "../support/torn-rows.ts";
 import type { Tear } from "../support/torn-wire.ts";
@@ -43,7 +43,7 @@ for (const row of TORN_ROWS.filter(({ unrepeatable }) => unrepeatable !== true))
     await using peers = await openTornPeers(row);
     const { up, down } = await record(peers, row);
     await using others = await openTornPeers(row); // which have not met this request
-    assert.deepEqual(await others.replay(up), [row.datagrams ?? DESTINATION]);
+    assert.deepEqual(await others.replay(up), [wantedBy(row)]);
     if (row.answersAlone === true) assertPayload(await peers.listenTo(down), "all of the answer");
   });
 
@@ -66,7 +66,7 @@ function assertPayload(result: Buffer | Error, what: string): void {
 
 function assertWhole({ result, asked }: Spoken, row: TornRow, what: string): void {
   assertPayload(result, what);
-  assert.deepEqual(asked, [row.datagrams ?? DESTINATION], what);
+  assert.deepEqual(asked, [wantedBy(row)], what);
 }
 
 /** Faults of ours, whoever sent the bytes. */
@@ -74,7 +74,7 @@ const OURS: ReadonlySet<string> = new Set(["TypeError", "RangeError", "Reference
 
 /** What arrived is right as far as it goes, and nothing else was asked for. */
 function assertMeant({ result, asked }: Spoken, row: TornRow, what: string): void {
-  for (const destination of asked) assert.deepEqual(destination, row.datagrams ?? DESTINATION, what);
+  for (const destination of asked) assert.deepEqual(destination, wantedBy(row), what);
   if (result instanceof Error) assertNotOurs(result, what);
   else assert.ok(PAYLOAD.subarray(0, result.length).equals(result), what);
 }

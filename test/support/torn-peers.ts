@@ -1,4 +1,5 @@
 /** Our client and our listener over torn wires; behind the listener everything is sent back. */
+import { createServer } from "node:http";
 import { type Duplex, duplexPair, pipeline } from "node:stream";
 import type { Accept, Inbound, InboundEnv } from "#core/inbound.ts";
 import type { DialContext, Dialer, Outbound } from "#core/outbound.ts";
@@ -20,6 +21,10 @@ export interface TornRow {
   readonly clientOptions: Readonly<Record<string, unknown>>;
   /** A datagram to this place in place of a stream. */
   readonly datagrams?: Destination;
+  /** A stream to this place in place of the usual one. */
+  readonly streamTo?: Destination;
+  /** Behind the listener is a web server that answers with what it got, or with `PAYLOAD` where it got nothing. */
+  readonly web?: true;
   /** TLS, with these protocols in ALPN, is taken off before the wire that tears: the listener sees what was inside. */
   readonly underTls?: readonly string[];
   /** The listener's bytes would fit any client: no key, number or time of the request is in them. */
@@ -46,6 +51,10 @@ export interface TornPeers extends AsyncDisposable {
   listenTo(bytes: Buffer): Promise<Buffer | Error>;
 }
 
+/** Where a row's client wants to go. */
+export const wantedBy = ({ datagrams, streamTo }: TornRow): Destination =>
+  datagrams ?? streamTo ?? DESTINATION;
+
 export const DESTINATION = toDestination("origin.test", 443);
 export const PAYLOAD = Buffer.from("forty bytes that go there and come back.");
 /** Answers come from an address. */
@@ -63,6 +72,7 @@ export async function openTornPeers(row: TornRow): Promise<TornPeers> {
     if (session.network === "udp") return sendBack(session.flow);
     session.stream.on("error", () => {});
     session.reply(null);
+    if (row.web === true) return void web.emit("connection", session.stream);
     if (session.stream.readableEnded) session.stream.end();
     else session.stream.pipe(session.stream);
   };
@@ -125,6 +135,13 @@ export async function openTornPeers(row: TornRow): Promise<TornPeers> {
   };
 }
 
+const web = createServer((request, response) => {
+  if (request.method === "GET") return void response.end(PAYLOAD);
+  const length = request.headers["content-length"];
+  response.writeHead(200, length === undefined ? {} : { "content-length": length });
+  request.pipe(response);
+});
+
 function sendBack(flow: DatagramFlow): void {
   flow.receive(({ payload }) => flow.send({ payload, destination: SOURCE }));
   void flow.closed.then(() => flow[Symbol.asyncDispose]());
@@ -163,19 +180,18 @@ async function openTlsPeeler(alpn: readonly string[]): Promise<(inner: Duplex) =
 }
 
 async function speak(
-  { client, clientOptions, datagrams }: TornRow,
+  row: TornRow,
   dial: () => Promise<Duplex>,
   onAnswer: () => void,
 ): Promise<Buffer | Error> {
   const associate = () => Promise.reject(new Error("nothing here is sent by UDP"));
   const dialer: Dialer = { connect: dial, associate };
-  const options = { server: "192.0.2.1", port: 443, ...clientOptions };
-  const outbound = await openClient(client, options, { dialer });
+  const options = { server: "192.0.2.1", port: 443, ...row.clientOptions };
+  const outbound = await openClient(row.client, options, { dialer });
   const context = { signal: AbortSignal.timeout(DEADLINE_MS), metadata: null };
   try {
-    const work = datagrams
-      ? sendOne(outbound, context, datagrams, onAnswer)
-      : sayAll(outbound, context, onAnswer);
+    const say = row.datagrams === undefined ? sayAll : sendOne;
+    const work = say(outbound, context, wantedBy(row), onAnswer);
     return await withDeadline(work, "nothing came back");
   } catch (error) {
     return error as Error;
@@ -185,8 +201,13 @@ async function speak(
 }
 
 /** What comes back, until it is as long as what was sent. */
-async function sayAll(outbound: Outbound, context: DialContext, onAnswer: () => void): Promise<Buffer> {
-  const stream = await outbound.connect(DESTINATION, context);
+async function sayAll(
+  outbound: Outbound,
+  context: DialContext,
+  destination: Destination,
+  onAnswer: () => void,
+): Promise<Buffer> {
+  const stream = await outbound.connect(destination, context);
   let back: Buffer = Buffer.alloc(0);
   const settled = Promise.withResolvers<void>();
   stream.on("data", (bytes: Buffer) => {

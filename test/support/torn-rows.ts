@@ -5,12 +5,13 @@ import { anytls } from "#protocols/anytls/index.ts";
 import { http } from "#protocols/http/index.ts";
 import { mixed } from "#protocols/mixed/index.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
-import { socks5 } from "#protocols/socks/index.ts";
+import { socks, socks5 } from "#protocols/socks/index.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
 import { makeCertificate } from "./certificate.ts";
-import { DESTINATION, type TornRow } from "./torn-peers.ts";
+import { connectTwice, plainRequest, type PlainRequest, socks4 } from "./torn-clients.ts";
+import { DESTINATION, PAYLOAD, type TornRow } from "./torn-peers.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 type More = Omit<TornRow, "name" | "server" | "serverOptions" | "client" | "clientOptions">;
@@ -160,6 +161,17 @@ const vmessRow = (name: string, client: Options, more?: More, server: Options = 
     more,
   );
 
+const LENGTH = { "content-length": `${PAYLOAD.length}` };
+const plainRow = (name: string, request: PlainRequest, more: More = ANSWERS_ALONE): TornRow =>
+  row(`plain request, ${name}`, [mixed, {}], [plainRequest(request), {}], { web: true, ...more });
+
+const plainRows: readonly TornRow[] = [
+  plainRow("GET", { method: "GET" }),
+  plainRow("POST with a length", { method: "POST", headers: LENGTH }),
+  plainRow("POST in chunks", { method: "POST" }),
+  plainRow("the second of its connection", { method: "POST", headers: LENGTH, isSecond: true }, {}),
+];
+
 const account = { username: "ann", password: "p" };
 
 export const TORN_ROWS: readonly TornRow[] = [
@@ -191,4 +203,8 @@ export const TORN_ROWS: readonly TornRow[] = [
   row("socks5 with an account", [mixed, { users: [account] }], [socks5, account], ANSWERS_ALONE),
   row("http", [mixed, {}], [http, {}], ANSWERS_ALONE),
   row("http with an account", [http, { users: [account] }], [http, account], ANSWERS_ALONE),
+  row("http, asked for the account", [http, { users: [account] }], [connectTwice("ann", "p"), {}]),
+  row("socks4", [mixed, {}], [socks4, {}], { streamTo: TO_ADDRESS.datagrams, ...ANSWERS_ALONE }),
+  row("socks4a", [socks, {}], [socks4, {}], ANSWERS_ALONE),
+  ...plainRows,
 ];
