@@ -62,6 +62,8 @@ export class CarriedFlow implements Carried, Idle {
   readonly #up = way("upload", 0);
   readonly #down = way("download", 1);
   #slot = -1;
+  /** Of the thread, when it was looked at. */
+  #turns = -1;
   #limited: boolean;
   #changed = false;
   #ended = false;
@@ -85,7 +87,7 @@ export class CarriedFlow implements Carried, Idle {
   join(slot: number, limited: boolean, done: () => void): void {
     this.#begin(slot, done);
     this.#limited = limited;
-    this.look();
+    this.#count();
     this.#setMode();
   }
 
@@ -96,7 +98,15 @@ export class CarriedFlow implements Carried, Idle {
     this.#meter.onChange = () => this.#onChange();
   }
 
+  /** Thousands of idle flows cost one comparison each. */
   look(): void {
+    const { turns } = this.#thread.table;
+    if (turns === this.#turns) return;
+    this.#turns = turns;
+    this.#count();
+  }
+
+  #count(): void {
     const { counts, halfClosed } = this.#thread.table;
     if (halfClosed[this.#slot] === 1) this.idleMs = Math.min(this.idleMs, this.#options.halfClosedIdleMs);
     this.#lookAt(this.#up, counts);
@@ -183,7 +193,7 @@ export class CarriedFlow implements Carried, Idle {
   #setMode(): void {
     const limited = this.#meter.free !== true;
     if (limited === this.#limited || this.#ended || this.#up.heldBytes + this.#down.heldBytes > 0) return;
-    this.look();
+    this.#count();
     this.#limited = limited;
     this.#thread.command(this.#slot, limited ? LIMIT : FREE);
   }
@@ -209,7 +219,7 @@ export class CarriedFlow implements Carried, Idle {
   }
 
   onEnded(): void {
-    this.look();
+    this.#count();
     this.#ended = true;
     for (const one of [this.#up, this.#down]) {
       clearTimeout(one.timer);

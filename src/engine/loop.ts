@@ -79,6 +79,7 @@ export class Loop {
       for (let at = 0; at < count; at++) this.#onEvent(this.#calls.dataAt(at), this.#calls.eventsAt(at));
       this.#takeCommands();
       this.#takeTurns();
+      if (count > 0 || !mayWait) this.#table.endTurn();
       this.#sleepMs = this.#front.tick(LONGEST_SLEEP_MS);
       if (this.#isNews && this.#table.mustTell()) this.#tell();
       this.#isNews = false;

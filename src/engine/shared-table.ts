@@ -61,6 +61,7 @@ const SIGNAL = 7;
 const FRONTED = 8;
 const NEWS_SIGNAL = 9;
 const EPOLL = 10;
+const TURNS = 11;
 const HEADER_WORDS = 16;
 
 const WORDS = HEADER_WORDS + COMMAND_RING + NEWS_RING + CAPACITY * 10;
@@ -157,6 +158,11 @@ export class SharedTable {
     this.#header[FRONTED] = count;
   }
 
+  /** Changes after whatever the relay thread does: as long as it stays the same, so do all counts. */
+  get turns(): number {
+    return Atomics.load(this.#header, TURNS);
+  }
+
   // For the main thread.
 
   /** True: the relay thread sleeps and must be woken by its signal. */
@@ -198,6 +204,11 @@ export class SharedTable {
 
   get stopped(): boolean {
     return Atomics.load(this.#header, STOP) === 1;
+  }
+
+  /** What was done has been counted. */
+  endTurn(): void {
+    Atomics.add(this.#header, TURNS, 1);
   }
 
   /** False: there is something to do. Else whoever queues a command raises the signal. */
