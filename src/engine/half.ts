@@ -6,8 +6,8 @@ import { Splice } from "./splice.ts";
 
 /** What a direction may move before the others have their turn. */
 const TURN_BYTES = 4 * 1024 * 1024;
-/** What a step that moves nothing counts for: a peer that sends only what means nothing has its turns, too. */
-const IDLE_STEP_BYTES = 64 * 1024;
+/** What a step counts for at least: a peer that sends what means nothing, or single bytes, has no longer turns. */
+const STEP_BYTES = 64 * 1024;
 /** A read of so much makes a direction bulk. */
 const BULK_BYTES = 64 * 1024;
 /** With more than this stranded, reads are small: many slow receivers shall not fill the memory. */
@@ -57,13 +57,13 @@ export class Half {
 
   run(io: Io): Outcome {
     if (this.over) return OVER;
-    for (let moved = 0, idle = 0; moved + idle < TURN_BYTES;) {
+    for (let moved = 0, spent = 0; spent < TURN_BYTES;) {
       if (!this.#to.writable) return WAITS;
       const bytes = this.#step(io);
-      if (bytes > 0) moved += bytes;
-      else if (bytes === EINTR) idle += IDLE_STEP_BYTES;
-      else if (bytes === EAGAIN) return this.#wait(io, moved);
-      else return bytes === 0 ? this.#end(io) : FAILED;
+      if (bytes === EAGAIN) return this.#wait(io, moved);
+      if (bytes <= 0 && bytes !== EINTR) return bytes === 0 ? this.#end(io) : FAILED;
+      moved += Math.max(0, bytes);
+      spent += Math.max(STEP_BYTES, bytes);
     }
     return MORE;
   }

@@ -182,12 +182,8 @@ async function openFront(
   const { port } = server.address() as { port: number };
   const fd = fronts.duplicate((server as unknown as { _handle: { fd: number } })._handle.fd);
   server.close();
-  const listening = fronts.listen(fd, {
-    handshake: "none",
-    probes: null,
-    on,
-    onSocket: (socket) => socket.destroy(),
-  });
+  const onSocket = (socket: Socket): void => void socket.destroy();
+  const listening = fronts.listen(fd, { handshake: "none", probes: null, on, onSocket });
   undo.defer(async () => {
     await listening?.stop(false);
     fronts.close(fd);

@@ -5,9 +5,10 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect, type TLSSocket } from "node:tls";
 import { offerOf, type Offer } from "#core/handover.ts";
-import { nativeTls, type NativeTls } from "#platform/tls.ts";
+import { FULL, nativeTls, type NativeTls } from "#platform/tls.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 
 const native = nativeTls() as NativeTls;
@@ -19,6 +20,7 @@ async function openBoth(): Promise<[stream: Duplex, client: TLSSocket]> {
   const server = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = connect({ port: (server.address() as AddressInfo).port, rejectUnauthorized: false });
+  client.setNoDelay(true);
   const [socket] = (await once(server, "connection")) as [Socket];
   server.close();
   const [{ stream }] = await Promise.all([
@@ -68,3 +70,22 @@ test(
     stream.destroy();
   },
 );
+
+test("one read opens so many records and no more, however little is in them", { skip }, async () => {
+  const [stream, client] = await openBoth();
+  const offer = offerOf(stream) as Offer;
+  const [object] = offer.leave().words as [number];
+  for (let count = 0; count < 200; count++) await new Promise((resolve) => void client.write("x", resolve)); // else some of them would share a record
+  const recordBytes = 5 + 1 + 1 + 16; // RFC 8446 §5.2: its header, the byte, its type, the tag
+  while (native.calls.available(offer.socket as number) < 200 * recordBytes) await nextTurn();
+  const first = native.ssl.read(BigInt(object), 64 * 1024);
+  assert.ok(first > 0 && first <= 64, `${first} records`);
+  assert.equal(native.ssl.outcome, FULL);
+  let total = first;
+  while (native.ssl.outcome === FULL) total += native.ssl.read(BigInt(object), 64 * 1024);
+  assert.equal(total, 200);
+  native.ssl.free(BigInt(object));
+  native.calls.close(offer.socket as number);
+  client.destroy();
+  stream.destroy();
+});

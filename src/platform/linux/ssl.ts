@@ -54,6 +54,9 @@ export const BROKEN = -71;
 /** The most that one record carries (RFC 8446 §5.1). */
 export const RECORD_BYTES = 16_384;
 
+/** What one `read` opens at most: a peer decides how little is in each. Those of servers that begin small fill 64 KiB. */
+const MOST_RECORDS = 64;
+
 /** Of the thread that made it. Null where this runtime has no FFI, or its libssl hides what is needed. */
 export function openSsl(buffer: Uint8Array): Ssl | null {
   const ffi = process.platform === "linux" ? process.getBuiltinModule("node:ffi") : undefined;
@@ -182,7 +185,7 @@ export class Ssl {
     let total = 0;
     this.outcome = FULL;
     this.#functions.ERR_clear_error();
-    while (total < size) {
+    for (let records = 0; total < size && records < MOST_RECORDS; records++) {
       this.#errno[0] = 0;
       const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(total), size - total);
       if (bytes <= 0) {

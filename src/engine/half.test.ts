@@ -1,0 +1,45 @@
+/** The turns of one direction, between ports of memory. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MORE, type Io } from "./conversation.ts";
+import { Half } from "./half.ts";
+import type { Port } from "./port.ts";
+import { Readiness } from "./readiness.ts";
+
+/** It always has a byte more, and takes whatever it is given. */
+class Trickle extends Readiness implements Port {
+  readonly pending = false;
+  readonly bareSocket = -1;
+  reads = 0;
+
+  read(): number {
+    this.reads++;
+    return 1;
+  }
+
+  available(): number {
+    return 1;
+  }
+
+  write(_io: Io, size: number): number {
+    return size;
+  }
+
+  flush(): number {
+    return 0;
+  }
+
+  endWriting(): number {
+    return 0;
+  }
+
+  drop(): void {}
+}
+
+test("a peer that sends one byte in each piece has no longer turns than others", () => {
+  const from = new Trickle();
+  const io = { counts: new Float64Array(1), strandedBytes: 0 } as unknown as Io;
+  assert.equal(new Half(from, new Trickle(), 0).run(io), MORE);
+  assert.ok(from.reads <= 64, `${from.reads} reads in one turn`);
+  assert.equal(io.counts[0], from.reads);
+});
