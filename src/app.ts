@@ -19,7 +19,6 @@ import type { Inbounds } from "#runtime/inbounds.ts";
 import { Runtime } from "#runtime/runtime.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import { Tuns } from "#runtime/tuns.ts";
-import { unbuilt } from "#runtime/unbuilt.ts";
 import { userSettings } from "#runtime/user-settings.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 
@@ -198,7 +197,6 @@ export class App implements AsyncDisposable {
     policies?.activate();
     fresh.activate();
     host.kernelDirect.use(fresh.judge);
-    for (const text of unbuilt(config)) host.log.warning(text);
     if (old !== undefined) this.#retire(old, fresh);
   }
 

@@ -1,7 +1,7 @@
 /** configuration.md 17.3: every kind of message, by a bad sample each. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { errorsOf, group, proxy, socks } from "../../test/support/config-texts.ts";
+import { errorsOf, group, proxy, socks, warningsOf } from "../../test/support/config-texts.ts";
 
 /** Per area of configuration.md 1.5: a bad sample and what must stand in the message. */
 const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp])[] = [
@@ -227,4 +227,44 @@ test("configuration.md 17.3: every error of the file at once, in the order of th
     errorsOf(text).map((error) => error.split(":")[0]),
     ["1", "3", "4", "4", "5"],
   );
+});
+
+test("keys that ask for what this build does not do are warned of, once each, at their places", () => {
+  const text = `inbound-tfo: true
+inbound-mptcp: true
+dns: {prefer-h3: true}
+tun: {include-package: [a], exclude-package: [b], include-android-user: [1]}
+tls: {ech-key: k}
+experimental: {dialer-ip4p-convert: true}
+ntp: {enable: true, write-to-system: true}
+proxies:
+  - {name: a, ${socks}, tfo: true, mptcp: true}
+  - {name: b, ${socks}, tfo: true}
+proxy-providers:
+  p: {type: file, path: p, age-secret-key: hidden, override: {override-expr: "x"}}
+rule-providers:
+  r: {type: file, path: r, behavior: domain, path-in-bundle: x}
+`;
+  const warnings = warningsOf(text);
+  assert.deepEqual(
+    warnings.map((warning) => warning.split(" ").slice(0, 2).join(" ").replace(/:$/, "")),
+    [
+      "1:1 inbound-tfo",
+      "2:1 inbound-mptcp",
+      "3:7 dns.prefer-h3",
+      "4:7 tun.include-package",
+      "4:29 tun.exclude-package",
+      "4:51 tun.include-android-user",
+      "5:7 tls.ech-key",
+      "6:16 experimental.dialer-ip4p-convert",
+      "7:21 ntp.write-to-system",
+      "9:49 proxies[0].tfo",
+      "9:60 proxies[0].mptcp",
+      "12:28 proxy-providers.p.age-secret-key",
+      "12:63 proxy-providers.p.override.override-expr",
+      "14:46 rule-providers.r.path-in-bundle",
+    ],
+  );
+  assert.doesNotMatch(warnings.join("\n"), /hidden/);
+  assert.deepEqual(warningsOf("inbound-tfo: false\ndns: {prefer-h3: false}\n"), []);
 });

@@ -7,6 +7,7 @@ import { checkControllerTls, checkManagedListeners, checkTimeDialer, checkTun } 
 import { buildDns } from "./dns-build.ts";
 import { freezePlain } from "./freeze.ts";
 import { liftGeneral, maskIpv6 } from "./general-build.ts";
+import { warnOfInertKeys } from "./inert-keys.ts";
 import { readGroups } from "./groups.ts";
 import { BUILT_INS, GLOBAL } from "./known-types.ts";
 import { portListeners, readListeners } from "./listeners.ts";
@@ -96,6 +97,14 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   checkControllerTls(context, flat.controller, tls);
   const ntp = readBlock("ntp", root, context);
   checkTimeDialer(context, ntp, ways.outbounds);
+  const experimental = readBlock("experimental", root, context);
+  const { general } = flat;
+  const { proxyProviders } = ways;
+  const { configs: ruleSources } = ruleProviders;
+  warnOfInertKeys(
+    { general, dns, tun, tls, experimental, ntp, proxyProviders, ruleProviders: ruleSources },
+    context,
+  );
   return {
     ...lifted,
     controller: flat.controller,
@@ -106,8 +115,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     tunnels: readTunnels(context, context.list(root["tunnels"], ["tunnels"]), ways.outbounds),
     proxies: ways.proxies,
     groups: ways.groups,
-    proxyProviders: ways.proxyProviders,
-    ruleProviders: ruleProviders.configs,
+    proxyProviders,
+    ruleProviders: ruleSources,
     rules,
     subRules,
     hosts: readHosts(root["hosts"], context),
@@ -116,7 +125,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     tls,
     profile: readBlock("profile", root, context),
     ntp,
-    experimental: readBlock("experimental", root, context),
+    experimental,
     svc,
     trafficControl: readTrafficControl(root["traffic-control"], context),
   };

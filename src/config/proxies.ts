@@ -24,6 +24,8 @@ export class ProxyReader {
   readonly #protocols: ReadonlyMap<string, Protocol>;
   readonly #shapes = new Map<string, z.ZodObject>();
   readonly #knownTypes: ReadonlySet<string>;
+  /** Keys without effect that were warned of. */
+  readonly #inert = new Set<string>();
 
   constructor(context: Context) {
     this.#context = context;
@@ -64,6 +66,7 @@ export class ProxyReader {
         [...path, "ip-version"],
         `${prefix}: 'ip-version' ${common["ip-version"]} is unknown and means dual${suggestion(common["ip-version"], IP_VERSIONS)}`,
       );
+    for (const key of ["tfo", "mptcp"] as const) if (common[key]) this.#warnOfInert(key, path, prefix);
     return {
       name: common.name,
       type: common.type,
@@ -75,6 +78,17 @@ export class ProxyReader {
       dialerProxy: common["dialer-proxy"] === "" ? null : common["dialer-proxy"],
       options,
     };
+  }
+
+  /** Once: subscriptions have it on every node. */
+  #warnOfInert(key: "tfo" | "mptcp", path: Path, prefix: string): void {
+    if (this.#inert.has(key)) return;
+    this.#inert.add(key);
+    this.#context.report.warning(
+      [...path, key],
+      `${prefix}: '${key}' has no effect, here and on others`,
+      "key",
+    );
   }
 
   /** A word of the ecosystem that this build does not speak costs one node, not the file. */

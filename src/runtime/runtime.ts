@@ -11,6 +11,7 @@ import { ANY_V6, bytesOfIp, parseIp } from "#net/ip.ts";
 import type { Judge } from "#kernel-direct/kernel-direct.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { openTrust } from "#net/trust.ts";
+import { markDescriptor } from "#platform/portable.ts";
 import { openProcessLookup } from "#platform/process.ts";
 import type { Carrier } from "#relay/carrier.ts";
 import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
@@ -280,7 +281,7 @@ async function openParts(
 
 /** The server of `dns.listen`; a book without leases where there is none. */
 async function openDnsListener(
-  { dns: { enable, listen } }: Config,
+  { dns: { enable, listen, listenRoutingMark: mark } }: Config,
   { dns }: Names,
   claims: Set<string>,
   { host, tolerant }: Pick<RuntimeEnv, "host" | "tolerant">,
@@ -292,6 +293,7 @@ async function openDnsListener(
     hosts,
     ports: [listen?.port ?? 0],
     claims,
+    ...(mark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, mark) }),
   });
   if (!enable || dns === null || hosts.length === 0) return book;
   try {

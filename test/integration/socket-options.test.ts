@@ -15,10 +15,12 @@ import type { DirectDialerOptions } from "#net/direct-dialer.ts";
 import { inbox, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
+import { freePort, missing } from "../support/peer.ts";
 import { literalsOnly } from "../support/resolvers.ts";
+import { startCore } from "../support/start-core.ts";
 
 const self = fileURLToPath(import.meta.url);
-const needsRoot =
+const needsRoot: { readonly skip?: string } =
   process.platform !== "linux" || process.getuid?.() !== 0
     ? { skip: "SKIP socket options: SO_MARK needs Linux and root" }
     : {};
@@ -30,6 +32,29 @@ else {
     const { stdout } = await promisify(execFile)(process.execPath, args);
     assert.equal(stdout, "good\n");
   });
+
+  test(
+    "dns.listen-routing-mark marks both sockets of the DNS server",
+    {
+      skip: needsRoot.skip ?? missing("ss"),
+      timeout: 30_000,
+    },
+    async () => {
+      const port = await freePort();
+      await using _core = await startCore(
+        `relay: portable\ndns: {enable: true, listen: '127.0.0.1:${port}', listen-routing-mark: 0x2a, nameserver: [127.0.0.1]}\n`,
+      );
+      const { stdout } = await promisify(execFile)("ss", ["-Hlntue", `sport = :${port}`]);
+      const lines = stdout.trim().split("\n");
+      assert.deepEqual(
+        lines.map((line) => [line.slice(0, 3), /fwmark:(\S+)/.exec(line)?.[1]]),
+        [
+          ["udp", "0x2a"],
+          ["tcp", "0x2a"],
+        ],
+      );
+    },
+  );
 
   test("another system says which key it cannot serve", () => {
     const marked = { routingMark: 1, interfaceName: "" };
