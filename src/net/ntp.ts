@@ -70,7 +70,9 @@ export function readAnswer(answer: Buffer, question: Buffer): ServerTimes | null
     const code = answer.toString("latin1", 12, 16).replace(/[^A-Z0-9]/g, "");
     throw new ProtocolError(`the time server refuses (${code})`); // RFC 5905 §7.4, "kiss-o'-death"
   }
-  if (stratum > MAX_STRATUM || (answer[0] as number) >>> 6 === UNSYNCHRONISED)
+  // RFC 4330 §5: a time of zero is none.
+  const isSilent = answer.readBigUInt64BE(RECEIVE_AT) === 0n || answer.readBigUInt64BE(TRANSMIT_AT) === 0n;
+  if (isSilent || stratum > MAX_STRATUM || (answer[0] as number) >>> 6 === UNSYNCHRONISED)
     throw new ProtocolError("the time server does not know the time itself");
   return { receivedAtMs: timeAt(answer, RECEIVE_AT), answeredAtMs: timeAt(answer, TRANSMIT_AT) };
 }
