@@ -2,6 +2,11 @@ import { UsageError } from "./cli/flags.ts";
 import { messageOf } from "#core/errors.ts";
 import { runCommand } from "./cli/index.ts";
 
+// Whoever reads (`weir schema | head`) may have seen enough.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
+
 /** Arguments in, exit code out; nothing else. */
 try {
   process.exitCode = await runCommand(process.argv.slice(2), process.env);

@@ -43,6 +43,15 @@ test("-v: one line, the version is the third word", async () => {
   assert.match(stdout, /^Weir Meta \S+ linux x64 .*\n$/);
 });
 
+test("a reader that has seen enough ends a command without a fault", async () => {
+  const child = spawn(weir, ["schema"], { stdio: ["ignore", "pipe", "pipe"] });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdout.once("data", () => child.stdout.destroy());
+  const [code] = (await once(child, "close")) as [number | null];
+  assert.deepEqual([code, stderr], [0, ""]);
+});
+
 test("an unknown flag is a usage error with exit code 2", async () => {
   const { code, stderr } = await run(["-nope"]);
   assert.equal(code, 2);
