@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 
 /** What lies between a socket and the plain bytes. */
-export type WireKind = "plain" | "tls" | "sealed";
+export type WireKind = "plain" | "tls" | "sealed" | "anytls";
 
 /** Of one side of a conversation: all that whoever goes on with it needs. */
 export interface Offer {
@@ -13,8 +13,25 @@ export interface Offer {
   readonly socket: Socket | number;
   /** From here on the stream reads and writes nothing and closes nothing; somebody may still destroy it, to end it all. */
   leave(): Departure;
-  /** Where the port leaves the descriptor open at the end: it is the stream's again. */
-  readonly takeBack?: (fd: number) => void;
+  /**
+   * At the end: where the port has left the descriptor open, it is the stream's again. -1: it is gone. `remains` of a port
+   * that served one conversation of a socket that goes on.
+   */
+  readonly takeBack?: (fd: number, remains: Remains | null) => void;
+}
+
+/** What a port had of a socket that others go on with. */
+export interface Remains {
+  /** The socket can neither be read nor written any more. */
+  readonly failed: boolean;
+  /** Of the socket: sealed, and not taken by it yet; goes out before anything else. */
+  readonly unsent: Uint8Array | null;
+  /** Of the conversation: read, and not handed on. */
+  readonly undelivered: Uint8Array | null;
+  /** Of the conversation: what is still to come of the piece that is under way, behind `unread`. */
+  readonly dataLeft: number;
+  /** Of the wire: opened, and not understood. */
+  readonly unread: Uint8Array;
 }
 
 /** What goes with the socket; what the parts mean is between the stream and the port of that kind. */

@@ -1,3 +1,4 @@
+import type { Remains } from "#core/handover.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import type { CarryOptions } from "#relay/carrier.ts";
 import type { Idle } from "#relay/sweep.ts";
@@ -216,6 +217,11 @@ export class CarriedFlow implements Carried, Idle {
     kinds[place] = PLAIN;
     descriptors[place] = -1;
     return fd;
+  }
+
+  /** The same of what its port had in hand. */
+  takeRemains(side: Side): Remains | null {
+    return this.#thread.takeRemains(this.#slot * 2 + side);
   }
 
   onEnded(): void {

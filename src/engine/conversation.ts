@@ -25,11 +25,13 @@ export const MORE = 1;
 /** The end was passed on. */
 export const OVER = 2;
 export const FAILED = 3;
-export type Outcome = typeof WAITS | typeof MORE | typeof OVER | typeof FAILED;
+/** The main thread has to go on with it. */
+export const BACK = 4;
+export type Outcome = typeof WAITS | typeof MORE | typeof OVER | typeof FAILED | typeof BACK;
 
 /**
  * What a relay thread moves. It does not own the two descriptors: the loop watches them, closes them when `run` answers
- * `OVER`, and resets them when it answers `FAILED`.
+ * `OVER`, resets them when it answers `FAILED`, and leaves them open when it answers `BACK`.
  */
 export interface Conversation {
   /** In the loop's queue of those that have more to do. */

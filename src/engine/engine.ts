@@ -1,7 +1,8 @@
 /** Relay threads as a `Carrier`: conversations between two kernel sockets leave the event loop for good. */
+import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
-import { descriptorOf, offerOf, type WireKind } from "#core/handover.ts";
+import { descriptorOf, type Offer, offerOf, type WireKind } from "#core/handover.ts";
 import type { HeldClient } from "#core/held.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
@@ -9,10 +10,11 @@ import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 import type { Carrier, CarryOptions, End, HeldOptions, Pair } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
+import type { Side } from "./conversation.ts";
 import { Fronts } from "./fronts.ts";
 import { freeOrphan } from "./orphans.ts";
 import { HeldSocket } from "./held-socket.ts";
-import { PLAIN, SEALED, TLS, type PortKind, type PortPlan } from "./port.ts";
+import { ANYTLS, PLAIN, SEALED, TLS, type PortKind, type PortPlan } from "./port.ts";
 import { RelayThread, type RelayThreadOptions } from "./relay-thread.ts";
 
 export interface EngineOptions {
@@ -35,7 +37,12 @@ const AFTER_BYTES = 64 * 1024;
 /** Whoever reads rows and totals one after the other shall not cause a walk each time. */
 const FRESH_MS = 100;
 
-const KINDS: Readonly<Record<WireKind, PortKind>> = { plain: PLAIN, tls: TLS, sealed: SEALED };
+const KINDS: Readonly<Record<WireKind, PortKind>> = {
+  plain: PLAIN,
+  tls: TLS,
+  sealed: SEALED,
+  anytls: ANYTLS,
+};
 
 /** Throws where this system cannot: the message says why. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
@@ -103,7 +110,7 @@ export class Engine implements Carrier, AsyncDisposable {
   carry(pair: Pair, meter: Meter, options: CarryOptions): Promise<void> | null {
     const { client, remote } = pair;
     const thread = this.#leastBusy();
-    if (thread === null || options.signal.aborted || mustWait(pair, meter)) return null;
+    if (thread === null || options.signal.aborted || mustWait(pair, meter) || cannotReturn(pair)) return null;
     const near = this.#descriptorOf(client);
     const far = near < 0 ? -1 : this.#descriptorOf(remote);
     if (far < 0) return this.#giveUp(client, near);
@@ -117,20 +124,39 @@ export class Engine implements Carrier, AsyncDisposable {
     return this.#start(pair, [near, far], new CarriedFlow(thread, meter, options));
   }
 
-  #start({ client, remote }: Pair, [near, far]: readonly [number, number], flow: CarriedFlow): Promise<void> {
+  #start(pair: Pair, [near, far]: readonly [number, number], flow: CarriedFlow): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const left = [...husk(client, flow), ...husk(remote, flow)];
+    const { client, remote } = pair;
+    // Whoever waits for the end of thousands keeps no more of each than that needs.
+    const goOn = client.offer.kind === "anytls" ? pair.goOn : undefined;
+    const backs = [client.offer.takeBack, remote.offer.takeBack];
+    const left = [huskOf(client), huskOf(remote)];
+    const onGone = (): void => flow.reset();
+    for (const stream of left) stream?.once("close", onGone);
     this.#flows.add(flow);
-    const { takeBack: nearBack } = client.offer;
-    const { takeBack: farBack } = remote.offer;
     flow.start(depart(client, near), depart(remote, far), () => {
       this.#flows.delete(flow);
-      for (const stream of left) stream.destroy();
-      if (nearBack !== undefined) giveBack(flow.takeSpared(0), nearBack);
-      if (farBack !== undefined) giveBack(flow.takeSpared(1), farBack);
-      resolve();
+      for (const stream of left) stream?.off("close", onGone);
+      const socket = goOn === undefined ? null : this.#socketOf(flow.takeSpared(1));
+      if (socket === null) left[0]?.destroy();
+      left[1]?.destroy();
+      for (const [side, takeBack] of backs.entries())
+        if (takeBack !== undefined) giveBack(flow, side as Side, takeBack);
+      if (socket === null) resolve();
+      else goOn?.(socket);
     });
     return promise;
+  }
+
+  /** Null: there is none, or the runtime has no room for it. */
+  #socketOf(fd: number): Socket | null {
+    if (fd < 0) return null;
+    try {
+      return new Socket({ fd, allowHalfOpen: true });
+    } catch {
+      this.#calls.reset(fd);
+      return null;
+    }
   }
 
   goOn(held: HeldClient, meter: Meter, options: HeldOptions, done: () => void): void {
@@ -181,6 +207,11 @@ function mustWait({ client, remote }: Pair, meter: Meter): boolean {
   return meter.free !== true && client.stream.readableLength + remote.stream.readableLength > 0;
 }
 
+/** It may have to, as two sockets. */
+function cannotReturn({ client, remote, goOn }: Pair): boolean {
+  return client.offer.kind === "anytls" && (remote.offer.kind !== "plain" || goOn === undefined);
+}
+
 /** What was read already goes first. An end that was read shows again in the kernel's socket. */
 function deliver(from: End, to: End, counted: (bytes: number) => void): void {
   from.stream.pause();
@@ -199,10 +230,8 @@ function canLeave({ stream }: End): boolean {
 }
 
 /** A stream over the socket stays until the end, for those who want to end it: destroyed, it takes all with it. */
-function husk({ stream, offer }: End, flow: CarriedFlow): Duplex[] {
-  if (stream === offer.socket) return [];
-  stream.once("close", () => flow.reset());
-  return [stream];
+function huskOf({ stream, offer }: End): Duplex | null {
+  return stream === offer.socket ? null : stream;
 }
 
 /** From the next turn of the event loop on nothing of the runtime reads the socket. */
@@ -212,8 +241,10 @@ function depart({ offer }: End, fd: number): PortPlan {
   return { kind: KINDS[offer.kind], fd, words, letter };
 }
 
-function giveBack(fd: number, takeBack: (fd: number) => void): void {
-  if (fd >= 0) takeBack(fd);
+function giveBack(flow: CarriedFlow, side: Side, takeBack: NonNullable<Offer["takeBack"]>): void {
+  const fd = flow.takeSpared(side);
+  const remains = flow.takeRemains(side);
+  takeBack(fd, fd < 0 ? null : remains);
 }
 
 function count(meter: Meter, { onBytes }: CarryOptions, direction: Direction, bytes: number): void {

@@ -1,7 +1,7 @@
 /** One direction between two ports: reads are copied through the thread's buffer, bulk between plain sockets is spliced. */
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
-import { FAILED, MORE, OVER, WAITS, type Io, type Outcome } from "./conversation.ts";
-import type { Port } from "./port.ts";
+import { BACK, FAILED, MORE, OVER, WAITS, type Io, type Outcome } from "./conversation.ts";
+import { type Port, RETURNS } from "./port.ts";
 import { Splice } from "./splice.ts";
 
 /** What a direction may move before the others have their turn. */
@@ -61,6 +61,7 @@ export class Half {
       if (!this.#to.writable) return WAITS;
       const bytes = this.#step(io);
       if (bytes === EAGAIN) return this.#wait(io, moved);
+      if (bytes === RETURNS) return BACK;
       if (bytes <= 0 && bytes !== EINTR) return bytes === 0 ? this.#end(io) : FAILED;
       moved += Math.max(0, bytes);
       spent += Math.max(STEP_BYTES, bytes);
@@ -155,9 +156,14 @@ export class Half {
     this.#splice?.giveBack(io);
     const said = this.#to.endWriting(io);
     if (said === EAGAIN) return WAITS;
-    if (said < 0) return FAILED;
+    if (said < 0) return said === RETURNS ? BACK : FAILED;
     this.over = true;
     return OVER;
+  }
+
+  /** What was read and not handed on goes back to where it came from. */
+  unread(): void {
+    if (this.#stranded !== null) this.#from.unread?.(this.#stranded);
   }
 
   /** What was not handed on is thrown away. */

@@ -1,7 +1,7 @@
 /** The life of a relay thread: one blocking epoll loop. */
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { Arriving } from "./arriving.ts";
-import { CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";
+import { BACK, CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Outcome, Side, Way } from "./conversation.ts";
 import type { FrontTable } from "./front-table.ts";
 import { Front, LISTENER_DATA } from "./front.ts";
@@ -105,6 +105,7 @@ export class Loop {
     const outcome = this.#run(conversation);
     if (conversation.halfClosed) this.#table.halfClosed[slot] = 1;
     if (outcome === WAITS) return;
+    if (outcome === BACK) return this.#giveBack(slot);
     if (outcome !== MORE) return this.#end(slot, outcome === FAILED);
     const present = this.#conversations.get(slot) ?? conversation; // it may have become another one
     present.queued = true;
@@ -208,6 +209,12 @@ export class Loop {
     this.#ports.letGo(slot * 2 + 1);
     conversation.drop(this.#io);
     this.#close(slot, isFault);
+  }
+
+  /** Both sockets stay open. */
+  #giveBack(slot: number): void {
+    this.#table.kinds[slot * 2] = this.#table.kinds[slot * 2 + 1] = SPARED;
+    this.#end(slot, false);
   }
 
   #close(slot: number, isFault: boolean): void {

@@ -1,11 +1,14 @@
 /** What ports hold besides their sockets lies outside the heap: somebody has to free it where their thread cannot. */
 import { freeGiven } from "#platform/aead.ts";
 import { nativeTls } from "#platform/tls.ts";
-import { PLAIN, SEALED, TLS, type PortKind } from "./port.ts";
+import { ANYTLS, PLAIN, SEALED, TLS, type PortKind } from "./port.ts";
+
+const freeTls = (word: (at: number) => bigint): void => nativeTls()?.ssl.free(word(0));
 
 const frees: Readonly<Record<PortKind, (word: (at: number) => bigint) => void>> = {
   [PLAIN]: () => {},
-  [TLS]: (word) => nativeTls()?.ssl.free(word(0)),
+  [TLS]: freeTls,
+  [ANYTLS]: freeTls,
   [SEALED]: (word) => {
     freeGiven(word(0));
     freeGiven(word(1));

@@ -1,5 +1,5 @@
 import { FAULT } from "#platform/linux/relay-calls.ts";
-import { CLIENT, FAILED, MORE, OVER, UPLOAD, WAITS } from "./conversation.ts";
+import { BACK, CLIENT, FAILED, MORE, OVER, UPLOAD, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Outcome, Side, Way } from "./conversation.ts";
 import { Half } from "./half.ts";
 import type { Port } from "./port.ts";
@@ -49,8 +49,10 @@ export class PortConversation implements Conversation {
     const second = first === this.#up ? this.#down : this.#up;
     const one = first.run(io);
     if (one === FAILED) return this.#fail(io, second);
+    if (one === BACK) return this.#goBack();
     const other = second.run(io);
     if (other === FAILED) return this.#fail(io, first);
+    if (other === BACK) return this.#goBack();
     if (one === MORE || other === MORE) return MORE;
     if (this.#broken) return FAILED;
     return one === OVER && other === OVER ? OVER : WAITS;
@@ -61,6 +63,12 @@ export class PortConversation implements Conversation {
     (last === this.#up ? this.#client : this.#remote).notice(FAULT);
     last.run(io);
     return FAILED;
+  }
+
+  #goBack(): Outcome {
+    this.#up.unread();
+    this.#down.unread();
+    return BACK;
   }
 
   drop(io: Io): void {

@@ -31,17 +31,23 @@ export interface Port {
   endWriting(io: Io): number;
   /** The kernel's news of its socket, epoll(7) bits. */
   notice(events: number): void;
+  /** Takes what it has read and the other side has not taken, where the conversation goes back by its `RETURNS`. */
+  unread?(bytes: Uint8Array): void;
   /** Frees what it holds, the descriptor apart, which is the loop's. */
   drop(io: Io): void;
 }
+
+/** An answer of a port that cannot go on: the main thread can, with both sockets. No errno. */
+export const RETURNS = -10_020;
 
 /** Of what a conversation is made, per side: kept in the shared table as a number. */
 export const PLAIN = 0;
 export const TLS = 1;
 export const SEALED = 2;
+export const ANYTLS = 4;
 /** Written in its place by a port whose socket is not to be closed at the end: the main thread has further use for it. */
 export const SPARED = 3;
-export type PortKind = typeof PLAIN | typeof TLS | typeof SEALED;
+export type PortKind = typeof PLAIN | typeof TLS | typeof SEALED | typeof ANYTLS;
 
 /** Numbers that a kind of port is told at its start; addresses of this process fit into a double. */
 export const PORT_WORDS = 8;

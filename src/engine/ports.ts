@@ -1,10 +1,12 @@
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
+import type { Remains } from "#core/handover.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
+import { AnyTlsPort } from "./anytls-port.ts";
 import { PlainPort } from "./plain-port.ts";
-import { PLAIN, PORT_WORDS, SPARED, TLS, type Port } from "./port.ts";
+import { PLAIN, PORT_WORDS, SEALED, SPARED, TLS, type Port } from "./port.ts";
 import { SealedMemory } from "./sealed-memory.ts";
 import { SealedPort } from "./sealed-port.ts";
-import type { SharedTable } from "./shared-table.ts";
+import { RETURNED, type SharedTable } from "./shared-table.ts";
 import { TlsPort } from "./tls-port.ts";
 
 /** Makes the ports of one relay thread from what the main thread wrote of them. */
@@ -33,7 +35,11 @@ export class Ports {
     const kind = kinds[place] as number;
     const letter = this.#letter(place);
     if (kind === PLAIN) return new PlainPort(fd);
-    return kind === TLS ? this.#openTls(place, fd) : this.#openSealed(place, fd, letter);
+    if (kind === SEALED) return this.#openSealed(place, fd, letter);
+    const address = BigInt(this.#word(place, 0));
+    const ssl = this.#sslFor(address);
+    if (ssl === null) return null;
+    return kind === TLS ? new TlsPort(ssl, address, fd) : this.#openAnyTls(place, fd, { ssl, letter });
   }
 
   #openSealed(place: number, fd: number, letter: Uint8Array | null): Port | null {
@@ -43,11 +49,19 @@ export class Ports {
     return new SealedPort(this.#sealed, fd, { word: (at) => this.#word(place, at), letter, spare });
   }
 
-  #openTls(place: number, fd: number): Port | null {
+  #openAnyTls(place: number, fd: number, { ssl, letter }: { ssl: Ssl; letter: Uint8Array | null }): Port {
+    const spare = (remains: Remains): void => {
+      this.#letters.postMessage(remains);
+      this.#table.letters[place] = RETURNED;
+      this.#table.kinds[place] = SPARED;
+    };
+    return new AnyTlsPort(ssl, fd, { word: (at) => this.#word(place, at), letter, spare });
+  }
+
+  /** Where that object writes from now on. */
+  #sslFor(address: bigint): Ssl | null {
     if (this.#ssl === undefined) this.#ssl = openSsl(this.#buffer);
-    const address = BigInt(this.#word(place, 0));
-    if (this.#ssl === null) return null;
-    return this.#ssl.batch(address) ? new TlsPort(this.#ssl, address, fd) : null;
+    return this.#ssl?.batch(address) === true ? this.#ssl : null;
   }
 
   /** To be called before a port is dropped: should this thread die meanwhile, nobody frees the same a second time. */

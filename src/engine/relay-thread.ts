@@ -1,6 +1,7 @@
 /** The main thread's end of one relay thread. */
 import { once } from "node:events";
-import { MessageChannel, Worker, type MessagePort } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from "node:worker_threads";
+import type { Remains } from "#core/handover.ts";
 import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
@@ -8,7 +9,7 @@ import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/u
 import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { PLAIN, PORT_WORDS, type PortKind, type PortPlan } from "./port.ts";
 import * as codes from "./shared-table.ts";
-import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, SharedTable } from "./shared-table.ts";
+import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, RETURNED, SharedTable } from "./shared-table.ts";
 import { Slots } from "./slots.ts";
 import type { ThreadData, ThreadMessage } from "./worker.ts";
 
@@ -184,6 +185,12 @@ export class RelayThread implements AsyncDisposable {
     this.#size--;
     this.#accepted--;
     this.holdOn(-1);
+  }
+
+  /** Of a place whose slot has ended: to be asked for at once, as letters have no addresses. Null: there are none. */
+  takeRemains(place: number): Remains | null {
+    if (this.table.letters[place] !== RETURNED) return null;
+    return (receiveMessageOnPort(this.#letters)?.message ?? null) as Remains | null;
   }
 
   #describe(place: number, { fd, kind, words, letter }: PortPlan): void {

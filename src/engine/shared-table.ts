@@ -42,6 +42,9 @@ export const NOT_DIALLED = 6;
 /** Nothing comes of that listener any more. */
 export const UNLISTENED = 7;
 
+/** Of a letter: the relay thread has written it. */
+export const RETURNED = 2;
+
 /** Slots of one thread. */
 export const CAPACITY = 1 << 16;
 /** From this slot on they are the thread's to give out, to clients that it accepts. One more waits in the kernel. */
@@ -91,7 +94,7 @@ export class SharedTable {
    * before it frees anything: whatever is left at the end of the slot, or of the thread, is the main thread's to free.
    */
   readonly owned: Int32Array;
-  /** Two a slot: 1 where a letter goes with the port, see `Letters`. */
+  /** Two a slot: 1 where a letter goes with the port; `RETURNED`: one has come back. */
   readonly letters: Int32Array;
   /** `PORT_WORDS` a descriptor: what its port is made of. */
   readonly portWords: Float64Array;

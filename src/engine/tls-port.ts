@@ -18,6 +18,8 @@ export class TlsPort extends Readiness implements Port {
   /** Sealed, and not taken by the socket yet. */
   #wire: Uint8Array | null = null;
   #said = false;
+  /** Neither direction can go on. */
+  #failed = false;
 
   /** The object is the port's own from here on, and `batched`. */
   constructor(ssl: Ssl, address: bigint, fd: number) {
@@ -33,8 +35,13 @@ export class TlsPort extends Readiness implements Port {
   }
 
   read(io: Io, size: number): number {
+    return this.readAt(io, size, 0);
+  }
+
+  /** The same to as far behind the start of the buffer, or before it. */
+  protected readAt(io: Io, size: number, at: number): number {
     if (this.#last !== null) return this.#last;
-    const bytes = this.#ssl.read(this.#address, size);
+    const bytes = this.#ssl.read(this.#address, size, at);
     const why = this.#see(io, this.#ssl.outcome);
     return bytes > 0 ? bytes : why;
   }
@@ -45,29 +52,40 @@ export class TlsPort extends Readiness implements Port {
 
   /** What an attempt to read came to. */
   #see(io: Io, outcome: number): number {
-    const sent = this.#send(io); // it may have answered a key update
+    const sent = this.send(io); // it may have answered a key update
     if (sent < 0) return (this.#last = sent);
     if (outcome > 0 || outcome === EINTR) return outcome;
-    if (outcome !== EAGAIN) return (this.#last = outcome === ENDED ? 0 : outcome);
+    if (outcome === ENDED) return (this.#last = 0);
+    if (outcome !== EAGAIN) return (this.#last = this.fail(outcome));
     this.readable = false;
     return EAGAIN;
   }
 
   write(io: Io, size: number): number {
-    const bytes = this.#ssl.write(this.#address, size);
-    const sent = this.#send(io);
+    const bytes = this.seal(size, 0);
+    const sent = this.send(io);
     return sent < 0 ? sent : bytes;
   }
 
+  /** Takes bytes that lie as far behind the start of the buffer, or before it; `send` is to follow. */
+  protected seal(size: number, from: number): number {
+    return this.#ssl.write(this.#address, size, from);
+  }
+
   /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
-  #send(io: Io): number {
+  protected send(io: Io): number {
     const rest = this.#wire === null ? this.#ssl.sendSealed(this.#fd) : this.#ssl.takeSealed();
     if (rest === null) return 0;
-    if (typeof rest === "number") return rest;
+    if (typeof rest === "number") return this.fail(rest);
     this.writable = false;
     io.strandedBytes += rest.length;
     this.#wire = this.#wire === null ? rest : Buffer.concat([this.#wire, rest]);
-    return this.#wire.length > MOST_WIRE_BYTES ? BROKEN : 0;
+    return this.#wire.length > MOST_WIRE_BYTES ? this.fail(BROKEN) : 0;
+  }
+
+  protected fail(errno: number): number {
+    this.#failed = true;
+    return errno;
   }
 
   flush(io: Io): number {
@@ -80,6 +98,7 @@ export class TlsPort extends Readiness implements Port {
       this.#wire = sent < this.#wire.length ? this.#wire.subarray(sent) : null;
     }
     if (sent === EAGAIN || (sent >= 0 && sent < piece.length)) this.writable = false;
+    else if (sent < 0 && sent !== EINTR) this.fail(sent);
     return sent;
   }
 
@@ -87,13 +106,29 @@ export class TlsPort extends Readiness implements Port {
   endWriting(io: Io): number {
     const said = this.#said ? 0 : this.#ssl.shutdown(this.#address);
     this.#said = true;
-    const sent = this.#send(io);
+    const sent = this.send(io);
     if (said < 0 || sent < 0) return said < 0 ? said : sent;
     return this.#wire === null ? io.calls.endWriting(this.#fd) : EAGAIN;
   }
 
+  /** In place of `drop`: the object is the caller's again. What the socket has not taken, which has to go out before all else. */
+  protected release(io: Io): Uint8Array | null {
+    const wire = this.#wire;
+    if (!this.#ssl.unbatch(this.#address, this.#fd)) this.#failed = true;
+    this.#forget(io);
+    return wire;
+  }
+
+  protected get failed(): boolean {
+    return this.#failed;
+  }
+
   drop(io: Io): void {
     this.#ssl.free(this.#address);
+    this.#forget(io);
+  }
+
+  #forget(io: Io): void {
     if (this.#wire !== null) io.strandedBytes -= this.#wire.length;
     this.#wire = null;
   }

@@ -34,6 +34,11 @@ export interface End {
 export interface Pair {
   readonly client: End;
   readonly remote: End;
+  /**
+   * Called, in place of settling, where the carrier cannot go on and the portable pump can: the client's stream lives
+   * again, and the remote side is this one from now on. Absent: what may have to come back is not carried.
+   */
+  readonly goOn?: (remote: Duplex) => void;
 }
 
 export interface Carrier {

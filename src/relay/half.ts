@@ -39,6 +39,9 @@ export class Half {
   #ended = false;
   #closed = false;
   #stopped = false;
+  readonly #take = (chunk: Uint8Array): void => this.#onData(chunk);
+  readonly #end = (): void => this.#onEnd();
+  readonly #drained = (): void => this.#onDrain();
 
   constructor(direction: Direction, from: Duplex, to: Duplex, env: HalfEnv) {
     this.#direction = direction;
@@ -49,9 +52,9 @@ export class Half {
   }
 
   start(): void {
-    this.#from.on("data", (chunk: Uint8Array) => this.#onData(chunk));
-    this.#from.once("end", () => this.#onEnd());
-    this.#to.on("drain", () => this.#onDrain());
+    this.#from.on("data", this.#take);
+    this.#from.once("end", this.#end);
+    this.#to.on("drain", this.#drained);
     if (this.#from.readableEnded) this.#onEnd();
     else this.#from.resume();
   }
@@ -75,6 +78,12 @@ export class Half {
     this.#stopped = true;
     clearTimeout(this.#timer);
     this.#rest = this.#held = null;
+  }
+
+  /** To be called once it has stopped, where another one goes on with one of the streams. */
+  leave(): void {
+    this.#from.off("data", this.#take).off("end", this.#end);
+    this.#to.off("drain", this.#drained);
   }
 
   #onData(chunk: Uint8Array): void {

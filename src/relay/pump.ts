@@ -4,7 +4,7 @@ import type { Direction, Meter } from "#core/meter.ts";
 import { offerOf } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import type { Carrier, CarryOptions, Pair } from "./carrier.ts";
-import { Half } from "./half.ts";
+import { Half, type HalfEnv } from "./half.ts";
 import type { Idle } from "./sweep.ts";
 
 export interface RelayOptions extends CarryOptions {
@@ -34,18 +34,24 @@ function pairOf(client: Duplex, remote: Duplex): Pair | null {
     : { client: { stream: client, offer: near }, remote: { stream: remote, offer: far } };
 }
 
+/** How much longer a conversation stays here each time that a carrier gives it back. */
+const GROWTH = 4;
+
 class Pump implements Idle {
   activeAtMs = 0;
   idleMs: number;
   readonly #client: Duplex;
-  readonly #remote: Duplex;
+  #remote: Duplex;
   readonly #meter: Meter;
   readonly #options: RelayOptions;
   readonly #done: () => void;
   /** Until it is offered to the carrier; Infinity: never again. */
   #youngBytes: number;
-  readonly #up: Half;
-  readonly #down: Half;
+  readonly #env: HalfEnv;
+  #up: Half;
+  #down: Half;
+  /** Of those that a carrier has given back. */
+  #returns = 0;
   readonly #onAbort = (): void => this.#fail(new Error("the conversation was closed"));
   #settled = false;
 
@@ -57,7 +63,7 @@ class Pump implements Idle {
     this.#options = options;
     this.#done = done;
     this.idleMs = options.idleMs;
-    const env = {
+    this.#env = {
       meter,
       onBytes: (direction: Direction, bytes: number) => {
         options.onBytes(direction, bytes);
@@ -69,14 +75,18 @@ class Pump implements Idle {
       },
       onEnded: () => void (this.idleMs = Math.min(this.idleMs, options.halfClosedIdleMs)),
     };
-    this.#up = new Half("upload", client, remote, env);
-    this.#down = new Half("download", remote, client, env);
+    this.#up = new Half("upload", client, remote, this.#env);
+    this.#down = new Half("download", remote, client, this.#env);
   }
 
   start(): void {
+    this.#watch(this.#client);
+    this.#watch(this.#remote);
+    this.#begin();
+  }
+
+  #begin(): void {
     const { signal, sweep } = this.#options;
-    this.#watch(this.#client, this.#remote, this.#down);
-    this.#watch(this.#remote, this.#client, this.#up);
     if (signal.aborted || this.#client.destroyed || this.#remote.destroyed) return this.#onAbort();
     signal.addEventListener("abort", this.#onAbort);
     sweep.add(this);
@@ -86,7 +96,7 @@ class Pump implements Idle {
 
   /** Older than a sweep. */
   look(): void {
-    if (this.#youngBytes !== Infinity && this.#options.sweep.hasTime) this.#handOver();
+    if (this.#youngBytes !== Infinity && this.#returns === 0 && this.#options.sweep.hasTime) this.#handOver();
   }
 
   /** At a moment when neither side has anything under way; else at a later one. */
@@ -97,12 +107,27 @@ class Pump implements Idle {
     if (pair === null) return;
     this.#youngBytes = Infinity;
     this.#settled = true; // the carrier destroys the streams of the runtime, which is no end of the conversation
-    const carried = carrier.carry(pair, this.#meter, this.#options);
+    const goOn = (remote: Duplex): void => this.#goOn(remote, carrier);
+    const carried = carrier.carry({ ...pair, goOn }, this.#meter, this.#options);
     if (carried === null) this.#settled = false;
     else {
       this.#stop();
       void carried.then(this.#done);
     }
+  }
+
+  /** The carrier could not go on; it is asked again only after far more bytes. */
+  #goOn(remote: Duplex, { afterBytes }: Carrier): void {
+    this.#returns++;
+    this.#youngBytes = afterBytes * GROWTH ** this.#returns;
+    this.#up.leave();
+    this.#down.leave();
+    this.#remote = remote;
+    this.#up = new Half("upload", this.#client, remote, this.#env);
+    this.#down = new Half("download", remote, this.#client, this.#env);
+    this.#settled = false;
+    this.#watch(remote);
+    this.#begin();
   }
 
   expire(): void {
@@ -111,19 +136,25 @@ class Pump implements Idle {
     this.#settle();
   }
 
-  /** `inward` is the direction that ends in `stream`. */
-  #watch(stream: Duplex, other: Duplex, inward: Half): void {
+  #watch(stream: Duplex): void {
     stream.on("error", (error) => {
-      if (this.#settled) return;
-      abortStream(other, error);
+      if (this.#settled || this.#isPast(stream)) return;
+      abortStream(stream === this.#client ? this.#remote : this.#client, error);
       this.#settle();
     });
     stream.once("finish", () => this.#finishIfComplete());
     stream.once("close", () => {
+      if (this.#isPast(stream)) return;
+      const inward = stream === this.#client ? this.#down : this.#up;
       // A stream that ended both ways closes by itself while the other may still be flushing.
       if (stream.readableEnded && inward.delivered) return this.#finishIfComplete();
       if (!this.#settled) this.#fail(new Error("the other side was cut off"));
     });
+  }
+
+  /** Its socket left it and came back to another one. */
+  #isPast(stream: Duplex): boolean {
+    return stream !== this.#client && stream !== this.#remote;
   }
 
   #finishIfComplete(): void {

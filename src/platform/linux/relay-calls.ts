@@ -21,6 +21,8 @@ const EPOLL_CTL_ADD = 1;
 
 /** One system call carries no more. */
 export const BUFFER_BYTES = 256 * 1024;
+/** Memory in front of the buffer, for the header of what lies in it. */
+export const HEADROOM_BYTES = 16;
 export const PIPE_BYTES = 1024 * 1024;
 const BATCH = 256;
 // struct epoll_event: EVENTS(4) DATA(8), packed on x86-64 only; elsewhere EVENTS(4) PAD(4) DATA(8)
@@ -70,6 +72,8 @@ export interface Pipe {
 export class RelayCalls {
   /** What `receive` fills and `send` empties, from its start. */
   readonly buffer: Uint8Array;
+  /** The same with `HEADROOM_BYTES` in front of it. */
+  readonly roomy: Uint8Array;
   readonly #library;
   readonly #errno: Int32Array;
   /** Lent by address, which keeps nothing alive. */
@@ -81,7 +85,7 @@ export class RelayCalls {
     this.#library = library;
     this.#errno = new Int32Array(ffi.toArrayBuffer(library.functions.__errno_location(), 4, false));
     const memory = {
-      buffer: new Uint8Array(new ArrayBuffer(BUFFER_BYTES)),
+      buffer: new Uint8Array(new ArrayBuffer(HEADROOM_BYTES + BUFFER_BYTES), HEADROOM_BYTES),
       events: new Uint32Array(new ArrayBuffer(BATCH * EVENT_WORDS * 4)),
       event: new Uint32Array(new ArrayBuffer(EVENT_WORDS * 4)),
       pair: new Int32Array(new ArrayBuffer(8)),
@@ -90,6 +94,7 @@ export class RelayCalls {
     };
     this.#memory = memory;
     this.buffer = memory.buffer;
+    this.roomy = new Uint8Array(memory.buffer.buffer);
     const pointerOf = (view: NodeJS.ArrayBufferView): bigint => ffi.getRawPointer(view);
     this.#pointers = {
       buffer: pointerOf(memory.buffer),

@@ -25,6 +25,7 @@ const SIGNATURES = {
   ERR_peek_error: { arguments: [], return: "u64" },
   ERR_reason_error_string: { arguments: ["u64"], return: "pointer" },
   SSL_set0_wbio: { arguments: ["pointer", "pointer"], return: "void" },
+  SSL_set_wfd: { arguments: ["pointer", "i32"], return: "i32" },
   BIO_new_bio_pair: { arguments: ["pointer", "u64", "pointer", "u64"], return: "i32" },
   BIO_up_ref: { arguments: ["pointer"], return: "i32" },
   BIO_nread0: { arguments: ["pointer", "pointer"], return: "i32" },
@@ -132,6 +133,11 @@ export class Ssl {
     return true;
   }
 
+  /** The opposite: from now on it writes to the socket that it reads from. False: the library has no memory. */
+  unbatch(ssl: bigint, fd: number): boolean {
+    return this.#functions.SSL_set_wfd(ssl, fd) === 1;
+  }
+
   #openOutgoing(): { into: bigint; from: bigint } | null {
     const size = BigInt(OUTGOING_BYTES);
     if (this.#functions.BIO_new_bio_pair(this.#answerAt, size, this.#answerAt + 8n, size) !== 1)
@@ -180,14 +186,17 @@ export class Ssl {
     return this.#reason();
   }
 
-  /** Up to `size` plain bytes to the start of the buffer; `outcome` says what stopped it. 0: there are none. */
-  read(ssl: bigint, size: number): number {
+  /**
+   * Up to `size` plain bytes to the start of the buffer, or as far behind it as `at` says (where something lies before the
+   * buffer, also before it); `outcome` says what stopped it. 0: there are none.
+   */
+  read(ssl: bigint, size: number, at = 0): number {
     let total = 0;
     this.outcome = FULL;
     this.#functions.ERR_clear_error();
     for (let records = 0; total < size && records < MOST_RECORDS; records++) {
       this.#errno[0] = 0;
-      const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(total), size - total);
+      const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(at + total), size - total);
       if (bytes <= 0) {
         this.outcome = this.#outcomeOf(ssl, bytes);
         break;
@@ -208,13 +217,16 @@ export class Ssl {
     return 0;
   }
 
-  /** Takes plain bytes from the start of the buffer: how many, or why none. What was not taken must come again, as it was. */
-  write(ssl: bigint, size: number): number {
+  /**
+   * Takes plain bytes from the start of the buffer, or from as far behind or before it as `from` says: how many, or why
+   * none. What was not taken must come again, as it was.
+   */
+  write(ssl: bigint, size: number, from = 0): number {
     let total = 0;
     this.#functions.ERR_clear_error();
     while (total < size) {
       const piece = Math.min(RECORD_BYTES, size - total);
-      const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(total), piece);
+      const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(from + total), piece);
       if (bytes <= 0) {
         const why = this.#outcomeOf(ssl, bytes);
         if (total > 0) break;

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
+import { OFFER, type Offer } from "#core/handover.ts";
 import { COPIES } from "#core/stream.ts";
 import type { Destination } from "#core/session.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
@@ -21,6 +22,9 @@ import {
   UPDATE_SCHEME,
   versionIn,
 } from "./wire.ts";
+
+/** What a stream moves before somebody else may go on with it: to come back, and to go there, costs as much as this. */
+const WORTH_BYTES = 256 * 1024;
 
 /** Streams open at once in one session; one more is refused, the session goes on. */
 const MAX_STREAMS = 1024;
@@ -99,6 +103,7 @@ export class ServerStream extends SessionStream {
   readonly #onTarget: (stream: ServerStream, destination: Destination) => void;
   /** What came before the target was complete; null: it is. */
   #pending: ByteQueue | null = new ByteQueue();
+  #movedBytes = 0;
 
   constructor(
     session: ServerSession,
@@ -119,6 +124,7 @@ export class ServerStream extends SessionStream {
   /** Throws `ProtocolError` for a target that is none: who sends that is no client of ours. */
   override arrive(data: Buffer): boolean {
     const pending = this.#pending;
+    this.#movedBytes += data.length;
     if (pending === null) return super.arrive(data);
     pending.push(data);
     const head = pending.peek(Math.min(pending.length, MAX_SOCKS_ADDRESS)) as Buffer;
@@ -128,6 +134,17 @@ export class ServerStream extends SessionStream {
     this.#pending = null;
     this.#onTarget(this, address.destination);
     return pending.length === 0 || this.destroyed || super.arrive(pending.takeAll());
+  }
+
+  override _write(data: Buffer, encoding: string, done: () => void): void {
+    this.#movedBytes += data.length;
+    super._write(data, encoding, done);
+  }
+
+  [OFFER](): Offer | null {
+    const holds = this.readableLength + this.writableLength > 0 || this.#pending !== null;
+    const isOver = this.destroyed || this.writableEnded || this.session === null;
+    return isOver || holds || this.#movedBytes < WORTH_BYTES ? null : (this.session?.offerFor(this) ?? null);
   }
 
   override farEnd(): void {

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
+import { type Departure, type Offer, offerOf, type Remains } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
 import { onEnd } from "#net/late-end.ts";
@@ -47,6 +48,8 @@ export abstract class Session {
     this.#flush();
   };
   #closed = false;
+  /** Somebody else has the wire, for the one stream that there is; what is sent waits for its return. */
+  #away = false;
   /** Of large frames that the wire was through with at once, for the next ones; not without streams. */
   #memory: Buffer | null = null;
   /** What is left of a data frame that is being handed on as it comes, and whose it is; null: nobody's. */
@@ -94,7 +97,7 @@ export abstract class Session {
   /** Sends frames; `done` runs when the wire takes more. */
   send(bytes: Buffer, done?: Done): void {
     if (this.#closed) return done?.();
-    if (bytes.length < FULL_WRITE_BYTES) this.#wait(bytes);
+    if (bytes.length < FULL_WRITE_BYTES || this.#away) this.#wait(bytes);
     else {
       this.#flush();
       this.#wire.write(bytes);
@@ -156,7 +159,7 @@ export abstract class Session {
 
   #flush(): void {
     const small = this.#small;
-    if (small.length === 0 || this.#wire.writableEnded || this.#wire.destroyed) return;
+    if (small.length === 0 || this.#away || this.#wire.writableEnded || this.#wire.destroyed) return;
     this.#small = [];
     this.#smallBytes = 0;
     this.#wire.write(small.length === 1 ? (small[0] as Buffer) : Buffer.concat(small));
@@ -201,10 +204,56 @@ export abstract class Session {
     if (piece.length === 0) return false;
     this.#dataLeft -= piece.length;
     const stream = this.#dataFor;
-    if (stream === null || stream.arrive(piece)) return true;
+    if (stream === null || stream.arrive(piece) || this.#away) return true;
+    this.#block(stream);
+    return true;
+  }
+
+  #block(stream: SessionStream): void {
     this.#blocked.add(stream);
     this.#wire.pause();
-    return true;
+  }
+
+  /**
+   * Of a stream that is the only one: somebody may go on with its data on the wire, and gives the wire back as soon as
+   * there is something else on it. Null: not now, and perhaps never.
+   */
+  offerFor(stream: SessionStream): Offer | null {
+    const isAlone = this.streams.size === 1 && this.streams.get(stream.id) === stream;
+    if (!isAlone || this.#closed || this.#away || (this.#dataLeft > 0 && this.#dataFor !== stream))
+      return null;
+    this.#flush();
+    if (this.#waiting.length + this.#small.length + this.#blocked.size > 0) return null;
+    const wire = offerOf(this.#wire);
+    if (wire === null || wire.kind !== "tls" || wire.takeBack === undefined) return null;
+    return {
+      kind: "anytls",
+      socket: wire.socket,
+      leave: () => this.#leave(stream, wire),
+      takeBack: (fd, remains) => this.#takeBack(stream, remains, () => wire.takeBack?.(fd, remains)),
+    };
+  }
+
+  #leave(stream: SessionStream, wire: Offer): Departure {
+    this.#away = true;
+    const letter = this.#arrived.length === 0 ? null : this.#arrived.takeAll();
+    const words = [...wire.leave().words, stream.id, this.#dataLeft];
+    this.#dataLeft = 0;
+    return { words, letter };
+  }
+
+  #takeBack(stream: SessionStream, remains: Remains | null, takeWire: () => void): void {
+    this.#away = false;
+    takeWire();
+    if (remains === null) return this.close(new Error("the thread that had the session is gone"));
+    if (this.#closed) return;
+    this.#dataLeft = remains.dataLeft;
+    this.#dataFor = this.streams.get(stream.id) === stream ? stream : null;
+    const { undelivered } = remains;
+    if (undelivered !== null && this.#dataFor !== null && !stream.arrive(Buffer.from(undelivered)))
+      this.#block(stream);
+    this.#flush();
+    this.#receive(Buffer.from(remains.unread));
   }
 
   #answer(frame: Buffer): void {

@@ -34,7 +34,9 @@ class SealedStream extends CodecStream {
       return { words: [...words, limitMs === undefined ? 0 : 1], letter };
     };
     const offer: Offer = { kind: "sealed", socket: below.socket, leave };
-    return limitMs === undefined ? offer : { ...offer, takeBack: (fd) => discard(fd, limitMs) };
+    return limitMs === undefined
+      ? offer
+      : { ...offer, takeBack: (fd) => void (fd >= 0 && discard(fd, limitMs)) };
   }
 }
 

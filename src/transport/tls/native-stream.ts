@@ -1,7 +1,7 @@
 /** TLS on a descriptor, spoken by the runtime's own libssl without streams below. */
 import { Duplex } from "node:stream";
 import { getSystemErrorName } from "node:util";
-import { OFFER, type Departure, type Offer } from "#core/handover.ts";
+import { OFFER, type Departure, type Offer, type Remains } from "#core/handover.ts";
 import {
   BLOCKED_BY_WRITE,
   EAGAIN,
@@ -36,7 +36,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   readonly #ssl: bigint;
   /** As its options say. */
   readonly exact: boolean;
-  readonly #watch: ReadinessWatch;
+  #watch: ReadinessWatch;
   #shaking = true;
   #wanted = false;
   /** The library has nothing that it was not asked for: the socket tells when there is more. */
@@ -53,6 +53,8 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #rawWrite = false;
   /** The descriptor and the object are somebody else's, perhaps of another thread, or nobody's. */
   #left = false;
+  /** Of those who had it: sealed, and to go out before anything else is written or read. */
+  #unsent: Uint8Array | null = null;
 
   /** Throws where the descriptor cannot be watched; then both are still the caller's. */
   constructor(native: NativeTls, { fd, ssl, exact }: NativeStreamOptions) {
@@ -61,8 +63,12 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.#fd = fd;
     this.#ssl = ssl;
     this.exact = exact;
-    this.#watch = native.poller.watchReadiness(fd, (events) => this.#onReady(events));
+    this.#watch = this.#openWatch();
     this.#watch.want(UV_READABLE);
+  }
+
+  #openWatch(): ReadinessWatch {
+    return this.#native.poller.watchReadiness(this.#fd, (events) => this.#onReady(events));
   }
 
   /** The library's; only while the stream lives. */
@@ -71,11 +77,14 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   [OFFER](): Offer | null {
-    const busy = this.#shaking || this.#written !== null || this.readableLength + this.writableLength > 0;
+    const writes = this.#written !== null || this.#unsent !== null;
+    const busy = this.#shaking || writes || this.readableLength + this.writableLength > 0;
     if (busy || this.#ended || this.writableEnded || this.destroyed || this.#left) return null;
     const raw = this.#sink !== null && this.#rawWrite;
     if (!raw && (this.#sink !== null || this.#rawWrite)) return null;
-    return { kind: raw ? "plain" : "tls", socket: this.#fd, leave: () => this.#leave(raw) };
+    const leave = (): Departure => this.#leave(raw);
+    const takeBack = (fd: number, remains: Remains | null): void => this.#takeBack(fd, remains);
+    return { kind: raw ? "plain" : "tls", socket: this.#fd, leave, ...(raw ? {} : { takeBack }) };
   }
 
   #leave(raw: boolean): Departure {
@@ -83,6 +92,24 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.#watch.close();
     if (raw) this.#native.ssl.free(this.#ssl);
     return { words: raw ? [] : [Number(this.#ssl)], letter: null };
+  }
+
+  /** Of a port that leaves the object of the library as it is; others free it and have nothing left. */
+  #takeBack(fd: number, remains: Remains | null): void {
+    if (fd < 0 || remains === null) return;
+    this.#left = false;
+    this.#unsent = remains.unsent;
+    if (this.destroyed) return this.#release();
+    try {
+      this.#watch = this.#openWatch();
+    } catch (error) {
+      this.destroy(error as Error);
+      return;
+    }
+    if (remains.failed) return void this.destroy(cutOff());
+    this.#drained = false;
+    this.#writeTurn();
+    this.#readSoon();
   }
 
   override _read(): void {
@@ -107,32 +134,35 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.#chunk = chunk;
     this.#at = 0;
     this.#written = done;
-    this.#writeOn();
+    this.#writeTurn();
   }
 
   override _final(done: Done): void {
     if (this.#left) return done(cutOff());
     this.#finished = done;
-    this.#finish();
+    this.#writeTurn();
   }
 
   override _destroy(error: Error | null, done: Done): void {
-    if (!this.#left) {
-      this.#left = true;
-      this.#watch.close();
-      this.#native.ssl.free(this.#ssl);
-      // What node:tls would have read by then: or the system would answer with a reset where it answers with an end.
-      if (this.#shaking) this.#native.calls.receive(this.#fd, READ_BYTES);
-      this.#native.calls.close(this.#fd);
-    }
+    if (!this.#left) this.#release();
     done(error);
+  }
+
+  #release(): void {
+    this.#left = true;
+    this.#watch.close();
+    this.#native.ssl.free(this.#ssl);
+    // What node:tls would have read by then: or the system would answer with a reset where it answers with an end.
+    if (this.#shaking) this.#native.calls.receive(this.#fd, READ_BYTES);
+    this.#native.calls.close(this.#fd);
   }
 
   /** `mayKeep`: to be told of something to read that is not wanted now costs less than to say so, if it is wanted soon. */
   #watchOn(mayKeep = false): void {
     if (this.#left) return;
-    const reads = (mayKeep || this.#wanted) && !this.#ended && !this.#held && !this.#readsAfterWrite;
-    const writes = this.#written !== null || this.#finished !== null || this.#readsAfterWrite;
+    const waits = this.#readsAfterWrite || this.#unsent !== null;
+    const reads = (mayKeep || this.#wanted) && !this.#ended && !this.#held && !waits;
+    const writes = this.#written !== null || this.#finished !== null || waits;
     this.#watch.want((reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
   }
 
@@ -140,8 +170,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     if (this.#shaking) return this.#shake();
     if ((events & UV_WRITABLE) !== 0) {
       this.#readsAfterWrite = false;
-      if (this.#written !== null) this.#writeOn();
-      if (this.#finished !== null) this.#finish();
+      this.#writeTurn();
     }
     this.#readTurn();
   }
@@ -160,7 +189,8 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #readTurn(): void {
     let more = true;
     for (let left = READS_A_TURN; more && left > 0; left--) {
-      if (this.#left || !this.#wanted || this.#held || this.#ended) return this.#watchOn();
+      const waits = this.#held || this.#unsent !== null;
+      if (this.#left || !this.#wanted || this.#ended || waits) return this.#watchOn();
       more = this.#sink === null ? this.#readSealed() : this.#readRaw(this.#sink);
     }
     this.#drained = !more;
@@ -175,6 +205,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     const bytes = this.exact ? ssl.readRecord(this.#ssl) : ssl.read(this.#ssl, READ_BYTES);
     const { outcome } = ssl; // who reads the plain bytes may use the library
     if (bytes > 0) this.#wanted = this.push(this.#copy(bytes)) || this.#sink !== null;
+    if (this.#left) return false; // whoever was given the bytes has passed the descriptor on
     if (outcome === FULL || outcome === EINTR) return true;
     if (outcome === BLOCKED_BY_WRITE) this.#readsAfterWrite = true;
     else if (outcome === ENDED) this.#endRead(() => this.push(null));
@@ -197,6 +228,25 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #endRead(tell: () => void): void {
     this.#ended = true;
     tell();
+  }
+
+  /** All that waits, as far as the socket takes it. */
+  #writeTurn(): void {
+    if (this.#left) return;
+    if (this.#unsent !== null) this.#sendUnsent(this.#unsent);
+    if (this.#unsent !== null || this.destroyed) return;
+    if (this.#written !== null) this.#writeOn();
+    if (this.#finished !== null) this.#finish();
+  }
+
+  #sendUnsent(unsent: Uint8Array): void {
+    const { calls } = this.#native;
+    const piece = unsent.subarray(0, calls.buffer.length);
+    calls.buffer.set(piece);
+    const sent = calls.send(this.#fd, piece.length);
+    if (sent < 0 && sent !== EAGAIN && sent !== EINTR) return void this.destroy(failure("write", sent));
+    this.#unsent = sent < unsent.length ? unsent.subarray(Math.max(0, sent)) : null;
+    if (this.#unsent !== null) this.#watchOn();
   }
 
   #writeOn(): void {

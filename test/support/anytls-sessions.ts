@@ -1,0 +1,159 @@
+/** Sessions of an AnyTLS listener without its users: every stream is relayed to where it asks for; and a client of single frames. */
+import { EventEmitter, on, once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { connect, type TLSSocket } from "node:tls";
+import type { Direction, Meter } from "#core/meter.ts";
+import type { Destination } from "#core/session.ts";
+import { ByteQueue } from "#net/byte-queue.ts";
+import { dialTcp } from "#net/dial.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { encodeSocksAddress } from "#net/socks-address.ts";
+import { DEFAULT_SCHEME } from "#protocols/anytls/padding.ts";
+import { ServerSession, type ServerStream } from "#protocols/anytls/server-session.ts";
+import * as wire from "#protocols/anytls/wire.ts";
+import type { Carrier } from "#relay/carrier.ts";
+import { relay } from "#relay/pump.ts";
+import { Sweep } from "#relay/sweep.ts";
+import type { TlsServer } from "#transport/tls/server.ts";
+import { unlimited } from "./relayed.ts";
+
+export interface SessionsOptions {
+  readonly carrier: Carrier | null;
+  readonly meter?: Meter;
+}
+
+export interface Sessions extends AsyncDisposable {
+  readonly port: number;
+  readonly bytes: Readonly<Record<Direction, number>>;
+  /** Streams that are over. */
+  readonly settled: number;
+  untilSettled(count: number): Promise<void>;
+  /** Ends streams that are open as somebody who closes them from outside. */
+  kill(): void;
+}
+
+export async function openSessions(
+  tls: TlsServer,
+  { carrier, meter = unlimited }: SessionsOptions,
+): Promise<Sessions> {
+  const bytes = { upload: 0, download: 0 };
+  const ends = new EventEmitter();
+  const sweep = new Sweep();
+  const open = new Set<ServerSession>();
+  let settled = 0;
+  let stop = new AbortController();
+  const serve = async (stream: ServerStream, { port }: Destination): Promise<void> => {
+    const { signal } = stop;
+    const remote = await dialTcp({ ip: LOOPBACK_V4, port }, { signal, timeoutMs: 5_000, sockets: null });
+    stream.answer(null);
+    await relay(stream, remote, meter, {
+      signal,
+      onBytes: (direction, count) => void (bytes[direction] += count),
+      sweep,
+      idleMs: Infinity,
+      halfClosedIdleMs: Infinity,
+      carrier,
+    });
+    settled++;
+    ends.emit("end");
+  };
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    socket.on("error", () => {});
+    void tls.accept(socket).then(({ stream }) => {
+      const session = new ServerSession(stream, {
+        scheme: DEFAULT_SCHEME,
+        onStream: (one, destination) => void serve(one, destination),
+        onClosed: () => open.delete(session),
+      });
+      open.add(session);
+    });
+  });
+  server.listen(0, LOOPBACK_V4);
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    bytes,
+    get settled() {
+      return settled;
+    },
+    async untilSettled(count) {
+      while (settled < count) await once(ends, "end");
+    },
+    kill() {
+      stop.abort();
+      stop = new AbortController();
+    },
+    async [Symbol.asyncDispose]() {
+      for (const session of open) session.close(new Error("the test is over"));
+      stop.abort();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** A connected client that has said its settings. */
+export interface FrameClient {
+  readonly socket: TLSSocket;
+  send(...frames: Buffer[]): void;
+  /** SYN and the target. */
+  open(id: number, port: number): void;
+  /** The next frame that is no data. */
+  next(): Promise<wire.Frame>;
+  /** The same where it must be this one. */
+  expect(command: number, id: number): Promise<void>;
+  /** Of all data frames of a stream so far. */
+  got(id: number): Buffer;
+  /** Waits until so much has come for a stream. */
+  untilGot(id: number, sizeBytes: number): Promise<Buffer>;
+}
+
+export async function openFrameClient(port: number): Promise<FrameClient> {
+  const socket = connect({ port, host: LOOPBACK_V4, rejectUnauthorized: false });
+  socket.setNoDelay(true).on("error", () => {});
+  await once(socket, "secureConnect");
+  const news = new EventEmitter();
+  const arrived = new ByteQueue();
+  const data = new Map<number, Buffer[]>();
+  const others: wire.Frame[] = [];
+  socket.on("data", (bytes: Buffer) => {
+    arrived.push(bytes);
+    for (let frame = wire.takeFrame(arrived); frame !== null; frame = wire.takeFrame(arrived))
+      if (frame.command !== wire.PSH) others.push(frame);
+      else data.set(frame.streamId, [...(data.get(frame.streamId) ?? []), frame.data]);
+    news.emit("news");
+  });
+  socket.once("close", () => news.emit("close"));
+  const until = async <T>(look: () => T | undefined): Promise<T> => {
+    const found = look();
+    if (found !== undefined) return found;
+    for await (const _ of on(news, "news", { close: ["close"] })) {
+      const later = look();
+      if (later !== undefined) return later;
+    }
+    throw new Error("the session ended");
+  };
+  const got = (id: number): Buffer => Buffer.concat(data.get(id) ?? []);
+  const sizeOf = (id: number): number => (data.get(id) ?? []).reduce((sum, one) => sum + one.length, 0);
+  const settings = wire.encodeSettings({ v: "2", client: "test", "padding-md5": DEFAULT_SCHEME.md5 });
+  const client: FrameClient = {
+    socket,
+    send: (...frames) => void socket.write(Buffer.concat(frames)),
+    open(id, to) {
+      const target = encodeSocksAddress({ host: null, ip: LOOPBACK_V4, port: to });
+      client.send(wire.encodeFrame(wire.SYN, id), wire.encodeData(id, target));
+    },
+    next: () => until(() => others.shift()),
+    async expect(command, id) {
+      const frame = await client.next();
+      if (frame.command !== command || frame.streamId !== id)
+        throw new Error(`command ${frame.command} of stream ${frame.streamId} came, not ${command} of ${id}`);
+    },
+    got,
+    untilGot: (id, sizeBytes) => until(() => (sizeOf(id) >= sizeBytes ? got(id) : undefined)),
+  };
+  client.send(wire.encodeFrame(wire.SETTINGS, 0, settings));
+  await client.expect(wire.SERVER_SETTINGS, 0);
+  return client;
+}
