@@ -24,7 +24,7 @@ export interface LoopOptions {
   /** Pipes that this thread may hold. */
   readonly pipes: number;
   readonly ports: Ports;
-  /** Wakes the main thread: something has ended. */
+  /** Wakes the main thread: there is news. */
   readonly tell: () => void;
   /** A fault of ours, which costs the conversation in which it happened. */
   readonly onFault: (fault: unknown) => void;
