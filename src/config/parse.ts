@@ -14,6 +14,7 @@ import { portListeners, readListeners } from "./listeners.ts";
 import { readProxyProviders, readRuleProviders } from "./providers.ts";
 import { checkDialerProxies, ProxyReader } from "./proxies.ts";
 import { Report, type Path } from "./report.ts";
+import type { RuleSetNames } from "./rule-sets.ts";
 import { reportSubRuleCircles, RuleReader } from "./rules.ts";
 import { readHosts } from "./sections/hosts.ts";
 import { BLOCKS, FLAT, TOP_LEVEL } from "./sections/index.ts";
@@ -83,28 +84,17 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     new RuleReader(context, ways.outbounds, subRuleNames(root, context), ruleProviders.names),
   );
 
-  const dns = buildDns(readBlock("dns", root, context), context, ruleProviders.names);
-  const tun = readBlock("tun", root, context);
-  checkTun(context, tun, ruleProviders.names);
+  const blocks = readBlocks(root, context, ruleProviders.names);
+  const { dns, tun, svc } = blocks;
   for (const listener of tunListeners) {
     const path = ["listeners", listener.index];
     checkTun(context, listener, ruleProviders.names, path, `listener ${listener.index}`);
   }
-  const sniffer = buildSniffer(readBlock("sniffer", root, context), context, ruleProviders.names);
-  const svc = root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]);
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
-  const tls = readBlock("tls", root, context);
-  checkControllerTls(context, flat.controller, tls);
-  const ntp = readBlock("ntp", root, context);
-  checkTimeDialer(context, ntp, ways.outbounds);
-  const experimental = readBlock("experimental", root, context);
-  const { general } = flat;
-  const { proxyProviders } = ways;
-  const { configs: ruleSources } = ruleProviders;
-  warnOfInertKeys(
-    { general, dns, tun, tls, experimental, ntp, proxyProviders, ruleProviders: ruleSources },
-    context,
-  );
+  checkControllerTls(context, flat.controller, blocks.tls);
+  checkTimeDialer(context, blocks.ntp, ways.outbounds);
+  const sources = { proxyProviders: ways.proxyProviders, ruleProviders: ruleProviders.configs };
+  warnOfInertKeys({ ...blocks, ...sources, general: flat.general }, context);
   return {
     ...lifted,
     controller: flat.controller,
@@ -115,19 +105,29 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     tunnels: readTunnels(context, context.list(root["tunnels"], ["tunnels"]), ways.outbounds),
     proxies: ways.proxies,
     groups: ways.groups,
-    proxyProviders,
-    ruleProviders: ruleSources,
+    ...sources,
     rules,
     subRules,
     hosts: readHosts(root["hosts"], context),
-    ...maskIpv6(lifted.general.ipv6, { dns, tun, sniffing: sniffer.enable }),
-    sniffer,
-    tls,
-    profile: readBlock("profile", root, context),
-    ntp,
-    experimental,
-    svc,
+    ...blocks,
+    ...maskIpv6(lifted.general.ipv6, { dns, tun, sniffing: blocks.sniffer.enable }),
     trafficControl: readTrafficControl(root["traffic-control"], context),
+  };
+}
+
+/** The sections that stand for themselves. */
+function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames) {
+  const tun = readBlock("tun", root, context);
+  checkTun(context, tun, ruleSets);
+  return {
+    dns: buildDns(readBlock("dns", root, context), context, ruleSets),
+    tun,
+    sniffer: buildSniffer(readBlock("sniffer", root, context), context, ruleSets),
+    svc: root["svc"] === undefined ? null : context.readStrict(BLOCKS.svc, root["svc"], ["svc"]),
+    tls: readBlock("tls", root, context),
+    profile: readBlock("profile", root, context),
+    ntp: readBlock("ntp", root, context),
+    experimental: readBlock("experimental", root, context),
   };
 }
 
