@@ -4,6 +4,14 @@ import { messageOf, StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { checkFile, checkFolder, lockStore } from "./file-safety.ts";
 import { type Change, KeyValueFile, type SealedChange } from "./kv.ts";
+import {
+  type Begun,
+  type FileWork,
+  inThisThread,
+  inThreadOf,
+  type Link,
+  type SecondFile,
+} from "./second-file.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
 
 export interface StoreOptions {
@@ -20,14 +28,26 @@ export interface CommitOptions {
   readonly backup: boolean;
 }
 
+/**
+ * One file has a change that the other one has refused, and it could not be taken back. Only opening both anew tells
+ * what holds; this store must not go on.
+ */
+export class UndecidedError extends StoreError {}
+
 export class Store implements Disposable {
   readonly #options: StoreOptions;
   readonly #lock: Disposable;
+  /** For reading. */
   readonly #primary: KeyValueFile;
+  /** The primary, as it is written. */
+  #second: SecondFile;
   readonly #backup: KeyValueFile;
   /** Records that the backup does not have as the primary does. */
   readonly #behind = new Map<string, SealedChange>();
+  /** Of the last commit. */
   #generation: number;
+  /** Of the last attempt: two that fail differently in the two files must not look alike. */
+  #attempt: number;
   /** What reached the backup only; the next commit repeats it. No more than there are records, however long it lasts. */
   #owed: ReadonlyMap<string, SealedChange> = new Map();
 
@@ -35,8 +55,9 @@ export class Store implements Disposable {
     this.#options = options;
     this.#lock = lock;
     this.#primary = primary;
+    this.#second = inThisThread(primary);
     this.#backup = backup;
-    this.#generation = primary.generation;
+    this.#generation = this.#attempt = primary.generation;
     if (backup.generation !== primary.generation) this.#compare();
     if (this.#behind.size > 0)
       options.log.info(
@@ -84,21 +105,29 @@ export class Store implements Disposable {
   }
 
   /**
+   * From here on the primary is written in another thread, at the same time as the backup in this one. Nothing can be
+   * read any more. Throws `StoreError`.
+   */
+  writeAtOnce(link: Link): void {
+    this.#second = inThreadOf(link, this.#primary);
+  }
+
+  /**
    * Writes what changed, nothing else, in one transaction; on the medium when it returns, which takes as long as the
-   * medium does for a few pages. Throws `StoreError` with nothing changed.
+   * medium does for a few pages. Throws `StoreError` with nothing changed, or `UndecidedError`.
    */
   commit(changes: Iterable<Change>, { backup }: CommitOptions): void {
-    const nowMs = this.#options.nowMs();
-    const generation = this.#generation + 1;
     const sealed = new Map(this.#owed);
     for (const change of Array.from(changes, sealChange)) sealed.set(nameOf(change), change);
+    const generation = ++this.#attempt;
+    const nowMs = this.#options.nowMs();
+    const begun = this.#begin(sealed, generation, nowMs);
     if (!backup) {
-      this.#primary.commit(sealed.values(), generation, nowMs);
+      begun.end();
       for (const [name, change] of sealed) this.#behind.set(name, change);
     } else {
-      this.#backup.commit(new Map([...this.#behind, ...sealed]).values(), generation, nowMs);
-      this.#behind.clear();
-      if (!this.#follow(sealed, generation, nowMs)) return;
+      this.#backUp(sealed, generation, nowMs, begun);
+      if (!this.#follow(sealed, generation, begun)) return;
     }
     this.#owed = new Map();
     this.#generation = generation;
@@ -106,28 +135,68 @@ export class Store implements Disposable {
 
   /** Makes both files as small as their contents. Throws `StoreError` with the contents as they were. */
   compact(): void {
-    this.#primary.compact();
-    this.#backup.compact();
+    this.#inBoth({ kind: "compact" }, () => this.#backup.compact());
   }
 
-  /** Folds the logs into the files while nothing else is to be done. Throws `StoreError`. */
-  fold(): void {
-    this.#backup.fold();
-    this.#primary.fold();
+  /** Folds logs of at least so many commits into their files. Throws `StoreError`. */
+  fold(leastCommits: number): void {
+    this.#inBoth({ kind: "fold", leastCommits }, () => this.#backup.fold(leastCommits));
   }
 
   /** Throws where a file cannot be closed in order; the other and the lock are let go of all the same. */
   [Symbol.dispose](): void {
     using all = new DisposableStack();
     all.use(this.#lock);
-    all.use(this.#primary);
+    const closing = this.#second.begin({ kind: "close" });
+    all.defer(() => closing.end());
     all.use(this.#backup);
   }
 
-  /** The backup has it, so it is committed whatever happens here. False: the primary did not take it. */
-  #follow(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number): boolean {
+  #begin(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number): Begun {
+    return this.#second.begin({ kind: "commit", changes: [...sealed.values()], generation, nowMs });
+  }
+
+  #inBoth(work: FileWork, inBackup: () => void): void {
+    using all = new DisposableStack();
+    const begun = this.#second.begin(work);
+    all.defer(() => begun.end());
+    inBackup();
+  }
+
+  /** The backup decides: where it refuses a change, the primary loses it again. */
+  #backUp(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number, begun: Begun): void {
     try {
-      this.#primary.commit(sealed.values(), generation, nowMs);
+      this.#backup.commit(new Map([...this.#behind, ...sealed]).values(), generation, nowMs);
+      this.#behind.clear();
+    } catch (error) {
+      if (begun.revoke()) this.#takeBack(sealed, nowMs, error);
+      throw error;
+    }
+  }
+
+  /** What the primary has written becomes again what it was: what the backup has, or is behind with. */
+  #takeBack(sealed: ReadonlyMap<string, SealedChange>, nowMs: number, why: unknown): void {
+    const generation = ++this.#attempt;
+    try {
+      const known = [...sealed].map(([name, { part, key }]): readonly [string, SealedChange] => [
+        name,
+        this.#behind.get(name) ?? { part, key, blob: this.#backup.blob(part, key) },
+      ]);
+      this.#begin(new Map(known), generation, nowMs).end();
+      this.#generation = generation;
+    } catch (error) {
+      const { path } = this.#options;
+      throw new UndecidedError(
+        `${path}: the backup refuses a change that cannot be taken back: ${messageOf(why)}; ${messageOf(error)}`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** The backup has it, so it is committed whatever happens here. False: the primary did not take it. */
+  #follow(sealed: ReadonlyMap<string, SealedChange>, generation: number, begun: Begun): boolean {
+    try {
+      begun.end();
       return true;
     } catch (error) {
       if (this.#owed.size === 0)

@@ -33,11 +33,9 @@ interface Root {
 const SCHEMA_VERSION = 1n;
 /** Whoever closes the file in order says what all of it looked like. Gone while the file is open. */
 const SUM_SUFFIX = ".sum";
-/** A log of fewer commits is not worth to be folded in when there is time. */
-const FOLDED_COMMITS = 50;
 /** Of 4 KiB: where there is never time, the log is folded in by the commit that makes it longer than this. */
 const MOST_LOG_PAGES = 4000;
-/** What a log keeps of its length when it begins anew. */
+/** What a log keeps of its length when it begins anew: bytes that are there already reach the medium sooner. */
 const KEPT_LOG_BYTES = 4 * 1024 * 1024;
 
 export class KeyValueFile implements Disposable {
@@ -83,6 +81,21 @@ export class KeyValueFile implements Disposable {
     }
   }
 
+  /** Goes on with a file that another thread has opened, decoded and closed: `root` is what it had last. */
+  static resume(path: string, parts: readonly string[], root: Uint8Array): KeyValueFile {
+    checkFile(path);
+    const file = orDamaged(path, () => new KeyValueFile(path, parts, false));
+    try {
+      file.#refuseOthers(root);
+      file.#rootBlob = root;
+      file.#root = JSON.parse(unseal("root", root).toString()) as Root;
+      return file;
+    } catch (error) {
+      file.#database.close();
+      throw error;
+    }
+  }
+
   /** Makes an empty file of generation 0. */
   static create(path: string, parts: readonly string[], nowMs: number): KeyValueFile {
     rmSync(path + SUM_SUFFIX, { force: true });
@@ -100,6 +113,11 @@ export class KeyValueFile implements Disposable {
   /** Grows with every commit. */
   get generation(): number {
     return this.#root.generation;
+  }
+
+  /** Tells what the file holds from everything that it held before. */
+  get rootBlob(): Uint8Array {
+    return this.#rootBlob;
   }
 
   /** Throws `DamageError`. */
@@ -128,8 +146,7 @@ export class KeyValueFile implements Disposable {
     if (identityOf(this.path) !== this.#identity)
       throw new ConflictError(`${this.path}: the file was replaced or removed while in use`);
     this.#transaction(() => {
-      if (!Buffer.from(this.#rootBlob).equals(this.#metaBlob("root")))
-        throw new ConflictError(`${this.path}: somebody else has written to it`);
+      this.#refuseOthers(this.#rootBlob);
       const rows = { ...this.#root.rows };
       for (const change of changes) rows[change.part] = (rows[change.part] ?? 0) + this.#apply(change);
       const next: Root = { generation, rows };
@@ -138,6 +155,7 @@ export class KeyValueFile implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    if (!this.#database.isOpen) return;
     this.#database.close(); // folds the log in
     if (existsSync(`${this.path}-wal`)) return; // it could not; then there is nothing final to sum up
     writeFileSync(this.path + SUM_SUFFIX, digestOf(this.path), { mode: 0o600 });
@@ -148,9 +166,9 @@ export class KeyValueFile implements Disposable {
     orDamaged(this.path, () => this.#database.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"));
   }
 
-  /** Folds the log into the file, where much waits there. Throws `StoreError`. */
-  fold(): void {
-    if (this.#commits < FOLDED_COMMITS) return;
+  /** Folds the log into the file, where at least so many commits wait there. Throws `StoreError`. */
+  fold(leastCommits: number): void {
+    if (this.#commits < leastCommits) return;
     this.#commits = 0;
     orDamaged(this.path, () => this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)"));
   }
@@ -158,6 +176,11 @@ export class KeyValueFile implements Disposable {
   /** Closes it without the last word; harmless when it is closed. */
   abandon(): void {
     if (this.#database.isOpen) this.#database.close();
+  }
+
+  #refuseOthers(root: Uint8Array): void {
+    if (!Buffer.from(root).equals(this.#metaBlob("root")))
+      throw new ConflictError(`${this.path}: somebody else has written to it`);
   }
 
   /** By how many the rows of its part have grown. */

@@ -30,7 +30,7 @@ export function seal(key: string, original: Uint8Array): Buffer {
       `record ${key}: ${original.length} bytes, at most ${MAX_ORIGINAL_BYTES} can be stored`,
     );
   const payload = original.length < WORTH_BYTES ? rawFrame(original) : zstdCompressSync(original, QUICKLY);
-  const blob = Buffer.allocUnsafe(HEAD_BYTES + payload.length);
+  const blob = Buffer.allocUnsafeSlow(HEAD_BYTES + payload.length); // it travels between threads, without neighbours
   blob.writeUInt32BE(PACKED, 0);
   blob.writeUInt32BE(original.length, 4);
   blob.writeUInt32BE(checksum(key, original), 8);

@@ -49,9 +49,12 @@ class SteadyStore implements AsyncStore {
 
   async close(): Promise<void> {
     this.#end();
-    if (this.#thread !== null) return this.#thread.close();
-    await this.#kept; // a thread that is just coming may have the lock
-    throw this.#refusal();
+    try {
+      if (this.#thread === null) throw this.#refusal();
+      await this.#thread.close();
+    } finally {
+      await this.#kept; // threads that are just coming or going may have the files
+    }
   }
 
   closeNow(): void {

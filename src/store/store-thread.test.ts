@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -110,4 +110,29 @@ test("what its files have to say is heard in the log of its owner", async () => 
   const log = { ...SILENT, error: (text: unknown) => void lines.push(String(text)) };
   await (await openStoreThread({ ...optionsOf(at.path), log })).store.close();
   assert.match(lines.join("\n"), /kept as .*healed from/);
+});
+
+test("what the backup refuses is taken back in the primary, which has it already, and nobody ever sees it", async () => {
+  using at = folder();
+  const { store } = await openStoreThread(optionsOf(at.path));
+  await store.commit([put("both", "1"), put("gone", "1")], { backup: true });
+  await store.commit([put("primary only", "1")], { backup: false });
+  renameSync(`${at.path}.bak`, `${at.path}.away`);
+  const change = [
+    put("both", "2"),
+    put("primary only", "2"),
+    put("new", "2"),
+    { part: "users", key: "gone", value: null },
+  ];
+  await assert.rejects(store.commit(change, { backup: true }), ConflictError);
+  renameSync(`${at.path}.away`, `${at.path}.bak`);
+  const killed = join(at.home, "killed.db"); // what a kill would leave at this moment
+  for (const suffix of ["", "-wal", ".bak", ".bak-wal"]) copyFileSync(at.path + suffix, killed + suffix);
+  assert.deepEqual(contents(killed).users, ["1", "1", "1"]);
+  await store.close();
+  const { generation, users } = contents(at.path);
+  assert.deepEqual(users, ["1", "1", "1"]);
+  assert.equal(generation, 4, "the change and its taking back have generations of their own");
+  rmSync(at.path);
+  assert.deepEqual(contents(at.path).users, ["1", "1"], "the backup was behind by what it was not given");
 });

@@ -1,10 +1,17 @@
 /** A store in a thread of its own: who commits waits for the medium, the event loop does not. */
-import { Worker } from "node:worker_threads";
+import { MessageChannel, Worker } from "node:worker_threads";
 import { messageOf, StoreError } from "#core/errors.ts";
 import type { CommitOptions, StoreOptions } from "./backup.ts";
 import type { Change } from "./kv.ts";
 import { type AsyncStore, InterruptedError, type OpenedStore, UnavailableError } from "./opened-store.ts";
-import { errorOf, type StoreReply, type StoreRequest, type StoreThreadData } from "./thread-messages.ts";
+import { LINK_BYTES } from "./second-file.ts";
+import {
+  errorOf,
+  type SecondThreadData,
+  type StoreReply,
+  type StoreRequest,
+  type StoreThreadData,
+} from "./thread-messages.ts";
 
 /** The build puts the program of the thread beside its own file. */
 const PROGRAM = new URL(
@@ -43,6 +50,7 @@ interface Waiting {
 export class StoreThread implements AsyncStore {
   readonly #options: StoreOptions;
   readonly #worker: Worker;
+  readonly #second: Worker;
   readonly #waiting: Waiting[] = [];
   readonly #end = new SharedArrayBuffer(4);
   readonly #ended = Promise.withResolvers<StoreError | null>();
@@ -56,14 +64,22 @@ export class StoreThread implements AsyncStore {
     this.#options = options;
     this.#onOpened = onOpened;
     const { path, parts, nowMs } = options;
-    const workerData: StoreThreadData = { path, parts, nowMs: nowMs(), end: this.#end };
-    const about = { name: "store", stdin: false, resourceLimits: RESOURCE_LIMITS };
-    this.#worker = new Worker(PROGRAM, { ...about, workerData });
-    this.#worker.on("error", (error) => this.#die(messageOf(error)));
-    this.#worker.once("exit", () => {
-      this.#die("it has ended");
-      this.#ended.resolve(this.#death);
+    const { port1, port2 } = new MessageChannel();
+    const words = new SharedArrayBuffer(LINK_BYTES);
+    const shared = { path, parts };
+    const first = { port: port1, words };
+    this.#worker = started("store", {
+      role: "first",
+      ...shared,
+      link: first,
+      nowMs: nowMs(),
+      end: this.#end,
     });
+    this.#second = started("store-second", { role: "second", ...shared, link: { port: port2, words } });
+    this.#second.unref(); // whoever has to be waited for waits for the first
+    for (const worker of [this.#worker, this.#second])
+      worker.on("error", (error) => this.#die(messageOf(error)));
+    void this.#watch();
     this.#worker.on("message", (reply: StoreReply) => {
       if (reply.kind === "log") options.log[reply.level](reply.text);
       else if (reply.kind === "done") this.#answer(reply.failure === null ? null : errorOf(reply.failure));
@@ -127,6 +143,18 @@ export class StoreThread implements AsyncStore {
     else this.#onOpened(failure); // of the opening
   }
 
+  /** Neither has an event loop that could see the end of the other. */
+  async #watch(): Promise<void> {
+    const second = exitOf(this.#second).then(async (code) => {
+      if (code !== 0) await this.#worker.terminate();
+    });
+    await exitOf(this.#worker);
+    this.#die("it has ended");
+    await this.#second.terminate(); // where it has not closed its file by now nobody will tell it to
+    await second;
+    this.#ended.resolve(this.#death);
+  }
+
   #die(why: string): void {
     const error = new InterruptedError(`${this.#options.path}: the store's thread: ${why}`);
     if (!this.#isOver) this.#death = error;
@@ -134,6 +162,15 @@ export class StoreThread implements AsyncStore {
     this.#onOpened(error);
     for (const { reject } of this.#waiting.splice(0)) reject(error);
   }
+}
+
+function started(name: string, data: StoreThreadData | SecondThreadData): Worker {
+  const about = { name, stdin: false, resourceLimits: RESOURCE_LIMITS };
+  return new Worker(PROGRAM, { ...about, workerData: data, transferList: [data.link.port] });
+}
+
+function exitOf(worker: Worker): Promise<number> {
+  return new Promise((resolve) => worker.once("exit", resolve));
 }
 
 function asBuffer([key, { buffer, byteOffset, byteLength }]: readonly [string, Uint8Array]) {

@@ -15,14 +15,17 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { once } from "node:events";
 import { test } from "node:test";
+import { MessageChannel, Worker } from "node:worker_threads";
 import { zstdDecompressSync } from "node:zlib";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import { Store } from "./backup.ts";
+import { Store, UndecidedError } from "./backup.ts";
 import { crc32c } from "./crc32c.ts";
 import { ConflictError, ForeignFileError } from "./kv.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
+import { LINK_BYTES } from "./second-file.ts";
 
 const RECORDS = 60;
 const PARTS = ["users"];
@@ -317,4 +320,38 @@ test("a file that cannot be closed in order holds neither the other one nor the 
   rmdirSync(`${at.path}.bak.sum`);
   using again = open(at.path);
   assert.deepEqual(contents(again), WANTED);
+});
+
+/** The other end of a link, without a file: answers one piece of work after the other. */
+const SCRIPTED = `
+const { receiveMessageOnPort, workerData } = require("node:worker_threads");
+const words = new Int32Array(workerData.link.words);
+for (const [at, failure] of workerData.failures.entries()) {
+  while (Atomics.load(words, 0) === at) Atomics.wait(words, 0, at);
+  receiveMessageOnPort(workerData.link.port);
+  workerData.link.port.postMessage({ failure });
+  Atomics.add(words, 1, 1);
+  Atomics.notify(words, 1);
+}`;
+
+test("a change that the backup refuses and the primary cannot lose again ends the store", async () => {
+  using at = folder();
+  const { port1, port2 } = new MessageChannel();
+  const words = new SharedArrayBuffer(LINK_BYTES);
+  const noSpace = { kind: "other", message: "no space" };
+  const failures = [null, noSpace, null, noSpace, null]; // open, what the backup gets alone, the change, its way back, close
+  const workerData = { link: { port: port2, words }, failures };
+  const other = new Worker(SCRIPTED, { eval: true, workerData, transferList: [port2] });
+  const ended = once(other, "exit");
+  {
+    using store = open(at.path);
+    store.writeAtOnce({ port: port1, words });
+    store.commit([put(1)], { backup: true });
+    renameSync(`${at.path}.bak`, `${at.path}.away`);
+    assert.throws(() => store.commit([put(2)], { backup: true }), UndecidedError);
+    renameSync(`${at.path}.away`, `${at.path}.bak`);
+  }
+  await ended;
+  using store = open(at.path);
+  assert.deepEqual([...contents(store).keys()], ["k1"]);
 });

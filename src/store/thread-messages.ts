@@ -3,8 +3,20 @@ import { messageOf, StoreError } from "#core/errors.ts";
 import type { LogEventLevel } from "#core/log.ts";
 import { type Change, ConflictError, ForeignFileError } from "./kv.ts";
 import { DamageError } from "./sealed-blob.ts";
+import type { Link } from "./second-file.ts";
 
+/** Of the thread that has the primary file, and obeys the other one. */
+export interface SecondThreadData {
+  readonly role: "second";
+  readonly path: string;
+  readonly parts: readonly string[];
+  readonly link: Link;
+}
+
+/** Of the thread that has the lock and the backup, and leads. */
 export interface StoreThreadData {
+  readonly role: "first";
+  readonly link: Link;
   readonly path: string;
   readonly parts: readonly string[];
   readonly nowMs: number;

@@ -1,32 +1,55 @@
-/** The program of a store's thread: it holds both files and the lock, and does what it is sent in the order of its coming. */
+/**
+ * The program of a store's threads. The first has the lock and the backup, and does what it is sent in the order of its
+ * coming; the second has the primary and does what the first says.
+ */
 import { parentPort, workerData } from "node:worker_threads";
 import type { LogEventLevel, LogText } from "#core/log.ts";
 import { messageOf } from "#core/errors.ts";
-import { Store } from "./backup.ts";
+import { Store, UndecidedError } from "./backup.ts";
 import type { Change } from "./kv.ts";
-import { failureOf, type StoreReply, type StoreRequest, type StoreThreadData } from "./thread-messages.ts";
+import { serveLink } from "./second-file.ts";
+import {
+  failureOf,
+  type SecondThreadData,
+  type StoreReply,
+  type StoreRequest,
+  type StoreThreadData,
+} from "./thread-messages.ts";
 
 /** How long nobody may have asked for anything before the logs are folded into their files: seldom in a change's way. */
 const QUIET_MS = 100;
+/** Fewer commits are not worth it, even then. */
+const WORTH_FOLDING = 50;
+/** With so many it is done behind an answer although others may wait: it takes some milliseconds, and the log stays short. */
+const DUE_FOLDING = 250;
 
 if (parentPort === null) throw new Error("the program of a store's thread needs somebody who sends");
 const port = parentPort;
-const { path, parts, end } = workerData as StoreThreadData;
-let { nowMs } = workerData as StoreThreadData;
+const data = workerData as StoreThreadData | SecondThreadData;
+const { path } = data;
+let nowMs = 0;
+let isOver = false;
 
 const say = (reply: StoreReply): void => port.postMessage(reply);
 const hear = (level: LogEventLevel) => (text: LogText) =>
   say({ kind: "log", level, text: typeof text === "string" ? text : text() });
 const log = { debug: hear("debug"), info: hear("info"), warning: hear("warning"), error: hear("error") };
 
-const store = open();
-if (store !== null) serve(store);
+if (data.role === "second") serveLink(data.link, path, data.parts);
+else {
+  ({ nowMs } = data);
+  const store = open(data);
+  if (store !== null) serve(store, data);
+}
 
-function open(): Store | null {
+function open({ link, parts }: StoreThreadData): Store | null {
+  using undo = new DisposableStack();
   try {
-    const opened = Store.open({ path, parts, nowMs: () => nowMs, log });
+    const opened = undo.use(Store.open({ path, parts, nowMs: () => nowMs, log }));
     const records = parts.map((part) => [part, [...opened.entries(part)]] as const);
+    opened.writeAtOnce(link);
     say({ kind: "opened", records: new Map(records) });
+    undo.move();
     return opened;
   } catch (error) {
     say({ kind: "done", failure: failureOf(error) });
@@ -35,15 +58,17 @@ function open(): Store | null {
   }
 }
 
-function serve(opened: Store): void {
+function serve(opened: Store, { end }: StoreThreadData): void {
   let waiting: StoreRequest[] = [];
   let soon: NodeJS.Immediate | null = null;
-  const folding = setTimeout(() => fold(opened), QUIET_MS).unref();
+  const folding = setTimeout(() => fold(opened, WORTH_FOLDING), QUIET_MS).unref();
   const work = (): void => {
     soon = null;
     const requests = waiting;
     waiting = [];
-    for (let at = 0; at < requests.length;) at += next(opened, requests.slice(at));
+    for (let at = 0; at < requests.length;) at += next(opened, requests.slice(at), end);
+    if (isOver) return;
+    fold(opened, DUE_FOLDING);
     folding.refresh();
   };
   port.on("message", (request: StoreRequest) => {
@@ -53,7 +78,7 @@ function serve(opened: Store): void {
 }
 
 /** How many requests were answered. */
-function next(opened: Store, requests: readonly StoreRequest[]): number {
+function next(opened: Store, requests: readonly StoreRequest[], end: SharedArrayBuffer): number {
   const [first] = requests as [StoreRequest];
   if (first.kind === "commit") {
     const others = requests.findIndex(({ kind }) => kind !== "commit");
@@ -62,7 +87,7 @@ function next(opened: Store, requests: readonly StoreRequest[]): number {
     return commits.length;
   }
   if (first.kind === "compact") answer(() => opened.compact());
-  else close(opened);
+  else close(opened, end);
   return 1;
 }
 
@@ -80,20 +105,22 @@ function commitTogether(opened: Store, commits: readonly Commit[]): boolean {
     const changes = commits.flatMap((one): readonly Change[] => one.changes);
     opened.commit(changes, { backup: commits.some(({ backup }) => backup) });
     return true;
-  } catch {
+  } catch (error) {
+    if (error instanceof UndecidedError) throw error;
     return false; // whose fault it is shows when they are written one by one
   }
 }
 
-function fold(opened: Store): void {
+function fold(opened: Store, leastCommits: number): void {
   try {
-    opened.fold();
+    opened.fold(leastCommits);
   } catch (error) {
     log.warning(`${path}: its log stays as long as it is: ${messageOf(error)}`);
   }
 }
 
-function close(opened: Store): void {
+function close(opened: Store, end: SharedArrayBuffer): void {
+  isOver = true;
   answer(() => opened[Symbol.dispose]());
   Atomics.store(new Int32Array(end), 0, 1);
   Atomics.notify(new Int32Array(end), 0);
@@ -105,6 +132,7 @@ function answer(work: () => void): void {
     work();
     say({ kind: "done", failure: null });
   } catch (error) {
+    if (error instanceof UndecidedError) throw error; // the end of this thread: whoever starts another one learns what holds
     say({ kind: "done", failure: failureOf(error) });
   }
 }
