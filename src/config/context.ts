@@ -87,7 +87,8 @@ export class Context {
   }
 
   typeFault(path: Path, message: string): void {
-    this.report.error(path, `yaml: line ${this.report.placeOf(path).line}: ${message}`);
+    const { line } = this.report.placeOf(path);
+    this.report.error(path, line === 0 ? message : `yaml: line ${line}: ${message}`); // 0: it came from no file
   }
 
   /** Brings the keys of one item into the spelling of the schema. */

@@ -265,6 +265,9 @@ test("traffic-control that is off is not checked; JSON is read like the file", (
   const bad = parseTrafficControl({ enabled: true, global: { "upload-bps": "x" } }, files);
   assert.ok("errors" in bad && bad.errors[0]?.path === "traffic-control.global.upload-bps");
   assert.ok("errors" in parseTrafficControl(null, files));
+  const bare = parseTrafficControl({ enabled: true, devices: [{ id: "a" }] }, files);
+  assert.ok("errors" in bare);
+  assert.match(bare.errors[0]?.message ?? "", /^is required: a device/); // there is no file whose line could be named
 });
 
 test("tls: a client CA alone asks for certificates; a verifying type needs a CA", () => {
