@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { NameserverOptions } from "#core/dns-options.ts";
 import { openHosts, parseHostsFile } from "./hosts.ts";
-import { encodeQuestion } from "./query.ts";
 import { parseDhclientLease, parseNetworkdLease } from "./upstream/dhcp.ts";
-import { openSystemUpstream, parseResolvConf } from "./upstream/system.ts";
+import { parseResolvConf } from "./upstream/system.ts";
 
 test("resolv.conf, hosts and leases as they come", () => {
   const text =
@@ -29,49 +27,6 @@ test("resolv.conf, hosts and leases as they come", () => {
   const lease = (ip: string) => `lease {\n  option domain-name-servers ${ip}, 10.0.0.2;\n}\n`;
   assert.deepEqual(parseDhclientLease(lease("10.0.0.8") + lease("10.0.0.1")), ["10.0.0.1", "10.0.0.2"]);
   assert.deepEqual(parseDhclientLease(""), []);
-});
-
-test("system: the list follows the file, own addresses are never asked, and without any there are defaults", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "dns-system-"));
-  const resolvConf = join(folder, "resolv.conf");
-  let now = 0;
-  const asked = new Set<string>();
-  const openServer = ({ host }: NameserverOptions) => ({
-    text: host,
-    fixed: false,
-    exchange: async (query: Uint8Array) => {
-      asked.add(host);
-      const answer = Buffer.from(query);
-      answer[2] = 0x81;
-      return answer;
-    },
-    [Symbol.asyncDispose]: async () => {},
-  });
-  const own = new Set(["192.0.2.2"]) as never;
-  await using upstream = openSystemUpstream({
-    resolvConf,
-    ownAddresses: () => own,
-    openServer,
-    nowMs: () => now,
-  });
-  const whoIsAsked = async () => {
-    asked.clear();
-    await upstream.exchange(encodeQuestion("a.org", 1), new AbortController().signal);
-    return [...asked];
-  };
-  try {
-    assert.deepEqual(await whoIsAsked(), ["114.114.114.114", "8.8.8.8"]);
-    await writeFile(resolvConf, "nameserver 192.0.2.1\nnameserver 192.0.2.2\n");
-    now += 5000;
-    assert.deepEqual(await whoIsAsked(), ["192.0.2.1"]);
-    await writeFile(resolvConf, "nameserver 192.0.2.3\n");
-    await utimes(resolvConf, 1, 1);
-    assert.deepEqual(await whoIsAsked(), ["192.0.2.1"]);
-    now += 5000;
-    assert.deepEqual(await whoIsAsked(), ["192.0.2.3"]);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
 });
 
 test("the system's hosts file is asked after the table, for exact names", async () => {

@@ -1,18 +1,9 @@
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
-import { makeCertificate } from "../support/certificate.ts";
 import { openPair } from "../support/protocol-pair.ts";
 import { outboundContract } from "./outbound.ts";
+import { clientTls, serverTls, uuid } from "../support/tls-sides.ts";
 
-const certificate = makeCertificate({ names: ["server.test"] });
-const serverTls = { certificate: certificate.cert, "private-key": certificate.key };
-const clientTls = {
-  tls: true,
-  servername: "server.test",
-  sni: "server.test",
-  fingerprint: certificate.fingerprint,
-};
-const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const flow = "xtls-rprx-vision";
 
 outboundContract(

@@ -1,7 +1,5 @@
 /** A thousand flows through SOCKS5 associations and DIRECT: bytes, order and counters of each. */
 import assert from "node:assert/strict";
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { UNWATCHED } from "#core/flow-watch.ts";
@@ -23,6 +21,7 @@ import { openTestInbound } from "../support/inbound-env.ts";
 import { decisionOf } from "../support/metadata.ts";
 import { tableResolver } from "../support/resolvers.ts";
 import { openSocksUdp } from "../support/socks-udp.ts";
+import { boundDatagrams } from "../support/bound-datagrams.ts";
 
 const CLIENTS = 40;
 const DESTINATIONS = 25;
@@ -31,13 +30,7 @@ const HOST = "127.0.0.1" as Ip;
 const HEADER_BYTES = 10;
 const sockets = new DatagramSockets();
 
-async function bound(on: OnDatagram): Promise<DatagramSocket> {
-  const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
-  socket.on("error", () => {}); // of one datagram
-  socket.bind({ address: HOST, port: 0 });
-  await once(socket, "listening");
-  return sockets.take(socket, on);
-}
+const BURST_BYTES = 4 << 20;
 
 function core() {
   const live = new LiveTable();
@@ -90,22 +83,23 @@ test(`${CLIENTS * DESTINATIONS} flows: every datagram of each, in order, counted
     [...of.values()].reduce((sum, list) => sum + list.length, 0);
   const echoes = await Promise.all(
     Array.from({ length: DESTINATIONS }, async () => {
-      const echo: DatagramSocket = await bound((payload, from) => {
+      const answer: OnDatagram = (payload, from) => {
         note(heardThere, payload);
         echo.send(null, payload, from.ip, from.port);
-      });
+      };
+      const echo: DatagramSocket = await boundDatagrams(sockets, HOST, answer, BURST_BYTES);
       return echo;
     }),
   );
   const clients = await Promise.all(
     Array.from({ length: CLIENTS }, async () => {
       const association = await openSocksUdp(inbound.port, HOST);
-      const socket = await bound((bytes) => {
+      const hear: OnDatagram = (bytes) => {
         const payload = bytes.subarray(HEADER_BYTES);
         assert.equal(bytes.readUInt16BE(8), echoes[payload[1] as number]?.port, "the reply says who replied");
         note(heardHere, payload);
-      });
-      return { association, socket };
+      };
+      return { association, socket: await boundDatagrams(sockets, HOST, hear, BURST_BYTES) };
     }),
   );
   for (let number = 0; number < DATAGRAMS; number++) {

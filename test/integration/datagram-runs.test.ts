@@ -1,29 +1,22 @@
 /** Runs of datagrams that the kernel cuts and joins: whatever goes as one message arrives as what it was. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import type { Ip } from "#core/session.ts";
-import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
+import { DatagramSockets } from "#net/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 import { openNetns, skipNetns } from "../support/netns.ts";
 import { until } from "../support/until.ts";
+import { boundDatagrams } from "../support/bound-datagrams.ts";
 
 const self = fileURLToPath(import.meta.url);
 const HOST = "127.0.0.1" as Ip;
 const RUNS = { cut: true, whole: false };
 
-async function bound(sockets: DatagramSockets, on: OnDatagram): Promise<DatagramSocket> {
-  const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
-  socket.on("error", () => {}); // of one datagram
-  socket.bind({ address: HOST, port: 0 });
-  await once(socket, "listening");
-  return sockets.take(socket, on);
-}
+const BURST_BYTES = 4 << 20;
 
 /** Its number and its length in every byte that has room, so that one cut elsewhere is seen. */
 function datagram(number: number, length: number): Buffer {
@@ -45,9 +38,14 @@ async function exchange(sending: boolean, receiving: boolean, sent: readonly Sen
   const heard: Buffer[][] = [[], [], []];
   const sockets = new DatagramSockets(() => openBatchedDatagrams(receiving));
   const receivers = await Promise.all(
-    heard.map((of) => bound(sockets, (payload) => of.push(Buffer.from(payload)))),
+    heard.map((of) => boundDatagrams(sockets, HOST, (payload) => of.push(Buffer.from(payload)), BURST_BYTES)),
   );
-  const sender = await bound(new DatagramSockets(() => openBatchedDatagrams(sending)), () => {});
+  const sender = await boundDatagrams(
+    new DatagramSockets(() => openBatchedDatagrams(sending)),
+    HOST,
+    () => {},
+    BURST_BYTES,
+  );
   const wanted: Buffer[][] = [[], [], []];
   for (const [number, { to, length }] of sent.entries()) {
     const bytes = datagram(number, length);

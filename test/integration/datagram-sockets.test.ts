@@ -7,10 +7,11 @@ import { once } from "node:events";
 import { closeSync, openSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import type { Endpoint, Ip } from "#core/session.ts";
-import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
+import { DatagramSockets, type DatagramSocket } from "#net/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 import { missing } from "../support/peer.ts";
 import { until } from "../support/until.ts";
+import { boundDatagrams } from "../support/bound-datagrams.ts";
 
 const BATCHED = { name: "in batches", open: openBatchedDatagrams };
 const ONE_BY_ONE = { name: "one at a time", open: () => null };
@@ -18,24 +19,16 @@ const skip = missing("prlimit");
 const SOON = { everyMs: 2 };
 const LOOPBACK = { 4: "127.0.0.1" as Ip, 6: "::1" as Ip };
 
-async function bound(sockets: DatagramSockets, address: string, on: OnDatagram): Promise<DatagramSocket> {
-  const socket = createSocket({ type: address.includes(":") ? "udp6" : "udp4" });
-  socket.on("error", () => {}); // of one datagram
-  socket.bind({ address, port: 0 });
-  await once(socket, "listening");
-  return sockets.take(socket, on);
-}
-
 for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
   for (const family of [4, 6] as const)
     test(`${name}: IPv${family} datagrams of every length come whole, from whom they are`, async () => {
       const sockets = new DatagramSockets(open);
       const sent = new Map<string, number>();
       const heard: { payload: Buffer; from: Endpoint }[] = [];
-      const echo: DatagramSocket = await bound(sockets, LOOPBACK[family], (payload, from) =>
+      const echo: DatagramSocket = await boundDatagrams(sockets, LOOPBACK[family], (payload, from) =>
         echo.send(payload.subarray(0, 1), payload.subarray(1), from.ip, from.port),
       );
-      const client = await bound(sockets, LOOPBACK[family], (payload, from) =>
+      const client = await boundDatagrams(sockets, LOOPBACK[family], (payload, from) =>
         heard.push({ payload: Buffer.from(payload), from }),
       );
       const to = { ip: LOOPBACK[family], port: echo.port };
@@ -62,8 +55,8 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
   test(`${name}: a datagram that cannot go costs the others nothing`, async () => {
     const sockets = new DatagramSockets(open);
     let heard = 0;
-    const receiver = await bound(sockets, "127.0.0.1", () => heard++);
-    const sender = await bound(sockets, "127.0.0.1", () => {});
+    const receiver = await boundDatagrams(sockets, "127.0.0.1", () => heard++);
+    const sender = await boundDatagrams(sockets, "127.0.0.1", () => {});
     const nobody = createSocket("udp4").bind(0, "127.0.0.1");
     await once(nobody, "listening");
     const closedPort = nobody.address().port;
@@ -84,12 +77,12 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
 
   test(`${name}: a dual-stack socket answers IPv4 clients`, async () => {
     const sockets = new DatagramSockets(open);
-    const server: DatagramSocket = await bound(sockets, "::", (payload, from) => {
+    const server: DatagramSocket = await boundDatagrams(sockets, "::", (payload, from) => {
       assert.equal(from.ip, "127.0.0.1");
       server.send(null, payload, from.ip, from.port);
     });
     const { promise, resolve } = Promise.withResolvers<Buffer>();
-    const client = await bound(sockets, "127.0.0.1", (payload) => resolve(Buffer.from(payload)));
+    const client = await boundDatagrams(sockets, "127.0.0.1", (payload) => resolve(Buffer.from(payload)));
     client.send(null, Buffer.from("hello"), LOOPBACK[4], server.port);
     assert.equal((await promise).toString(), "hello");
     client.close();
@@ -99,15 +92,15 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
   test(`${name}: a socket may be closed while it is read, and leaves no descriptor`, async () => {
     const descriptors = (): number => readdirSync("/proc/self/fd").length;
     const sockets = new DatagramSockets(open);
-    const keeper = await bound(sockets, "127.0.0.1", () => {}); // what comes with the first socket stays
+    const keeper = await boundDatagrams(sockets, "127.0.0.1", () => {}); // what comes with the first socket stays
     const before = descriptors();
     for (let round = 0; round < 20; round++) {
       let heard = 0;
-      const receiver: DatagramSocket = await bound(sockets, "127.0.0.1", () => {
+      const receiver: DatagramSocket = await boundDatagrams(sockets, "127.0.0.1", () => {
         heard++;
         receiver.close();
       });
-      const sender = await bound(sockets, "127.0.0.1", () => {});
+      const sender = await boundDatagrams(sockets, "127.0.0.1", () => {});
       for (let at = 0; at < 10; at++) sender.send(null, Buffer.from("x"), LOOPBACK[4], receiver.port);
       await until("one is heard", () => heard > 0, SOON);
       sender.close();
@@ -146,7 +139,7 @@ test(
   async () => {
     const sockets = new DatagramSockets(openBatchedDatagrams);
     let heard = 0;
-    const receiver = await bound(sockets, "127.0.0.1", () => heard++);
+    const receiver = await boundDatagrams(sockets, "127.0.0.1", () => heard++);
     const socket = createSocket("udp4")
       .on("error", () => {})
       .bind(0, "127.0.0.1");

@@ -22,6 +22,7 @@ import { watchLeaks } from "../support/leaks.ts";
 import { decisionOf, metadataOf } from "../support/metadata.ts";
 import { openUdpEcho } from "../support/origin.ts";
 import { tableResolver } from "../support/resolvers.ts";
+import { handSweep } from "../support/hand-sweep.ts";
 
 /** The inbound's side of a session, in memory. */
 class ClientFlow implements DatagramFlow {
@@ -250,19 +251,7 @@ test("bounds: paths of a session, sessions of a source", async () => {
 });
 
 test("silence ends a path, then the session", async () => {
-  let nowMs = 0;
-  let tick = (): void => {};
-  const sweep = new Sweep({
-    now: () => nowMs,
-    every: (_, on) => {
-      tick = on;
-      return { [Symbol.dispose]() {} };
-    },
-  });
-  const advance = (ms: number): void => {
-    nowMs += ms;
-    tick();
-  };
+  const { sweep, advance } = handSweep();
   await using origin = await openUdpEcho();
   const { flow, live, done } = start({ sweep });
   flow.write("x", origin.destination);

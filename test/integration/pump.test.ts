@@ -15,6 +15,7 @@ import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin, source } from "../support/origin.ts";
 import { relayPaths } from "../support/carriers.ts";
 import { openRelayed, unlimited } from "../support/relayed.ts";
+import { handSweep } from "../support/hand-sweep.ts";
 
 const paths = await relayPaths();
 
@@ -61,26 +62,6 @@ async function hashOf(socket: Socket): Promise<string> {
   socket.on("data", (chunk: Buffer) => hash.update(chunk));
   await once(socket, "end");
   return hash.digest("hex");
-}
-
-/** A sweep whose time the test moves. */
-function handSweep(): { sweep: Sweep; advance: (ms: number) => void } {
-  let nowMs = 0;
-  let tick = (): void => {};
-  const sweep = new Sweep({
-    now: () => nowMs,
-    every: (_, on) => {
-      tick = on;
-      return { [Symbol.dispose]() {} };
-    },
-  });
-  return {
-    sweep,
-    advance(ms) {
-      nowMs += ms;
-      tick();
-    },
-  };
 }
 
 for (const { name: way, carrier } of paths) {

@@ -1,7 +1,5 @@
 /** Against shadowsocks-libev and simple-obfs as Debian packs them (shadowsocks-libev, simple-obfs). */
 import assert from "node:assert/strict";
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,7 +7,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
 import { makeCertificate } from "../support/certificate.ts";
-import { roundTrip } from "../support/client.ts";
+import { datagramReply, roundTrip } from "../support/client.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { freePort, missing, startPeer } from "../support/peer.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
@@ -125,10 +123,6 @@ describe("ss-tunnel, our server", { skip: missing("ss-tunnel") }, () => {
       }
       await using udp = await openUdpEcho();
       await using _peer = await tunnel(udp.port);
-      const socket = createSocket("udp4");
-      socket.send("datagram", port, "127.0.0.1");
-      const [reply] = (await once(socket, "message")) as [Buffer];
-      socket.close();
-      assert.equal(reply.toString(), "datagram");
+      assert.equal(String(await datagramReply(port, "datagram")), "datagram");
     });
 });

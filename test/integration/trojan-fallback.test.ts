@@ -10,7 +10,6 @@ import type { Accept, ManagedInbound } from "#core/inbound.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { openTlsClient } from "#transport/tls/client.ts";
-import { makeCertificate } from "../support/certificate.ts";
 import { readAll } from "../support/client.ts";
 import { directAccept, directDialer } from "../support/direct-accept.ts";
 import { exchange } from "../support/exchange.ts";
@@ -20,17 +19,8 @@ import { freePort, missing } from "../support/peer.ts";
 import { startPeerWithFiles } from "../support/peer-folder.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
 import { openWebOrigin } from "../support/web-origin.ts";
+import { certificate, clientTls, password, serverTls, uuid } from "../support/tls-sides.ts";
 
-const certificate = makeCertificate({ names: ["server.test"] });
-const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
-const password = "letmein";
-const serverTls = { certificate: certificate.cert, "private-key": certificate.key };
-const clientTls = {
-  tls: true,
-  servername: "server.test",
-  sni: "server.test",
-  fingerprint: certificate.fingerprint,
-};
 const run = promisify(execFile);
 
 const openWeb = () =>

@@ -1,30 +1,19 @@
 /** VLESS and Trojan against v2ray and trojan, both directions. The results are the matrix of docs/interop.md. */
 import assert from "node:assert/strict";
-import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
 import type { Outbound } from "#core/outbound.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
-import { makeCertificate } from "../support/certificate.ts";
-import { inbox } from "../support/client.ts";
+import { datagramReply, echoed, inbox } from "../support/client.ts";
 import { exchange } from "../support/exchange.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { freePort, missing } from "../support/peer.ts";
 import { startPeerWithFiles } from "../support/peer-folder.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
+import { certificate, clientTls, password, serverTls, uuid } from "../support/tls-sides.ts";
 
-const certificate = makeCertificate({ names: ["server.test"] });
-const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
-const password = "letmein";
-const serverTls = { certificate: certificate.cert, "private-key": certificate.key };
-const clientTls = {
-  tls: true,
-  servername: "server.test",
-  sni: "server.test",
-  fingerprint: certificate.fingerprint,
-};
 const BULK_BYTES = 4 << 20;
 
 interface Carrier {
@@ -128,27 +117,12 @@ async function throughPort(port: number, size: number): Promise<void> {
   const socket = connect({ port, host: "127.0.0.1", noDelay: true });
   socket.on("error", () => {});
   await once(socket, "connect");
-  const sent = Buffer.alloc(size, "0123456789");
-  let got = 0;
-  const done = new Promise<void>((resolve, reject) => {
-    socket.on("data", (bytes: Buffer) => (got += bytes.length) >= size && resolve());
-    socket.once("close", () => reject(new Error(`closed after ${got} bytes`)));
-  });
-  socket.write(sent);
-  await done;
+  await echoed(socket, size);
   socket.destroy();
 }
 
 async function udpThroughPort(port: number): Promise<void> {
-  const socket = createSocket("udp4");
-  socket.connect(port, "127.0.0.1");
-  await once(socket, "connect");
-  for (const size of [5, 1200]) {
-    socket.send(Buffer.alloc(size, 2));
-    const [answer] = (await once(socket, "message", { signal: AbortSignal.timeout(10_000) })) as [Buffer];
-    assert.equal(answer.length, size);
-  }
-  socket.close();
+  for (const size of [5, 1200]) assert.equal((await datagramReply(port, Buffer.alloc(size, 2))).length, size);
 }
 
 describe("v2ray", { skip: missing("v2ray") }, () => {

@@ -4,11 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
 import { describe, test } from "node:test";
 import { vmess } from "#protocols/vmess/index.ts";
-import { roundTrip } from "../support/client.ts";
+import { datagramReply, roundTrip } from "../support/client.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { freePort, missing, type Peer, startPeer } from "../support/peer.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
@@ -100,11 +98,7 @@ describe("v2ray's client, our server", { skip: missing("v2ray") }, () => {
         const inbounds = [door(tcp, origin.port, "tcp"), door(udp, udpOrigin.port, "udp")];
         await using _peer = await startV2ray({ inbounds, outbounds: [outbound] }, tcp);
         await roundTrip(connect({ port: tcp, host: "127.0.0.1" }), BULK_BYTES);
-        const socket = createSocket("udp4");
-        socket.send("datagram", udp, "127.0.0.1");
-        const [reply] = (await once(socket, "message")) as [Buffer];
-        socket.close();
-        assert.equal(reply.toString(), "datagram");
+        assert.equal(String(await datagramReply(udp, "datagram")), "datagram");
         assert.equal(server.sessions[0]?.inbound.user, "ada");
       });
   }

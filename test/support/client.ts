@@ -1,5 +1,6 @@
 /** Small things that a test does with a stream or a flow. */
 import { randomBytes } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { keptDatagram } from "#core/kept-datagram.ts";
@@ -54,6 +55,18 @@ export function outcome(stream: Duplex): Promise<string | null> {
     stream.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
     stream.once("close", () => resolve(null));
   });
+}
+
+/** Sends one datagram to a port of this machine and waits for what comes back to its sender. */
+export async function datagramReply(port: number, payload: string | Uint8Array): Promise<Buffer> {
+  const socket = createSocket("udp4");
+  try {
+    socket.send(payload, port, "127.0.0.1");
+    const [reply] = (await once(socket, "message", { signal: AbortSignal.timeout(10_000) })) as [Buffer];
+    return reply;
+  } finally {
+    socket.close();
+  }
 }
 
 /** Collects what a flow receives; `next` waits for one more. To be made before anything can arrive. */

@@ -1,17 +1,7 @@
-import type { Ledger, Meter } from "#core/meter.ts";
-
-/** Never holds, never drops. What it is asked to count is counted by the live table. */
-const UNLIMITED: Meter = {
-  free: true,
-  pieceBytes: Number.MAX_SAFE_INTEGER,
-  charge: () => 0,
-  pass: () => 0,
-  correct() {},
-  admit: () => true,
-  [Symbol.dispose]() {},
-};
+import type { Ledger } from "#core/meter.ts";
+import { unlimited } from "./relayed.ts";
 
 /** The ledger of a core without traffic control. */
 export function countingLedger(): Ledger {
-  return { open: () => UNLIMITED };
+  return { open: () => unlimited };
 }

@@ -21,6 +21,7 @@ export interface Relayed extends AsyncDisposable {
   readonly bytes: Readonly<Record<Direction, number>>;
 }
 
+/** Never holds, never drops. What it is asked to count is counted by the live table. */
 export const unlimited: Meter = {
   free: true,
   pieceBytes: Number.MAX_SAFE_INTEGER,

@@ -1,36 +1,33 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
-import type { NameserverOptions } from "#core/dns-options.ts";
 import { encodeQuestion } from "#dns/query.ts";
-import { openSystemUpstream } from "./system.ts";
+import { openSystemServers } from "../../../test/support/resolv-conf.ts";
+
+const { signal } = new AbortController();
 
 test("questions that come while resolv.conf is read for the first time go to nobody else", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "dns-system-"));
-  const resolvConf = join(folder, "resolv.conf");
-  await writeFile(resolvConf, "nameserver 192.0.2.1\n");
-  const asked = new Set<string>();
-  const openServer = ({ host }: NameserverOptions) => ({
-    text: host,
-    fixed: false,
-    exchange: async (query: Uint8Array) => {
-      asked.add(host);
-      const answer = Buffer.from(query);
-      answer[2] = 0x81;
-      return answer;
-    },
-    [Symbol.asyncDispose]: async () => {},
-  });
-  try {
-    const env = { resolvConf, ownAddresses: () => new Set<never>(), openServer, nowMs: () => 0 };
-    await using upstream = openSystemUpstream(env);
-    const { signal } = new AbortController();
-    const ask = (type: number) => upstream.exchange(encodeQuestion("a.org", type), signal);
-    await Promise.all([ask(1), ask(28), ask(1)]);
-    assert.deepEqual([...asked], ["192.0.2.1"]);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  await using system = await openSystemServers();
+  await system.write("nameserver 192.0.2.1\n");
+  const ask = (type: number) => system.upstream.exchange(encodeQuestion("a.org", type), signal);
+  await Promise.all([ask(1), ask(28), ask(1)]);
+  assert.deepEqual([...system.asked], ["192.0.2.1"]);
+});
+
+test("the list follows the file, own addresses are never asked, and without any there are defaults", async () => {
+  let now = 0;
+  const own = new Set(["192.0.2.2"]) as never;
+  await using system = await openSystemServers({ ownAddresses: () => own, nowMs: () => now });
+  const whoIsAsked = async () => {
+    system.asked.clear();
+    await system.upstream.exchange(encodeQuestion("a.org", 1), signal);
+    return [...system.asked];
+  };
+  assert.deepEqual(await whoIsAsked(), ["114.114.114.114", "8.8.8.8"]);
+  await system.write("nameserver 192.0.2.1\nnameserver 192.0.2.2\n");
+  now += 5000;
+  assert.deepEqual(await whoIsAsked(), ["192.0.2.1"]);
+  await system.write("nameserver 192.0.2.3\n", 1);
+  assert.deepEqual(await whoIsAsked(), ["192.0.2.1"]);
+  now += 5000;
+  assert.deepEqual(await whoIsAsked(), ["192.0.2.3"]);
 });
