@@ -9,6 +9,12 @@ import { SealedPort } from "./sealed-port.ts";
 import { RETURNED, type SharedTable } from "./shared-table.ts";
 import { TlsPort } from "./tls-port.ts";
 
+/** What the thread sends back of a place. */
+export interface ReturnedLetter {
+  readonly place: number;
+  readonly remains: Remains;
+}
+
 /** Makes the ports of one relay thread from what the main thread wrote of them. */
 export class Ports {
   readonly #table: SharedTable;
@@ -51,7 +57,7 @@ export class Ports {
 
   #openAnyTls(place: number, fd: number, { ssl, letter }: { ssl: Ssl; letter: Uint8Array | null }): Port {
     const spare = (remains: Remains): void => {
-      this.#letters.postMessage(remains);
+      this.#letters.postMessage({ place, remains } satisfies ReturnedLetter);
       this.#table.letters[place] = RETURNED;
       this.#table.kinds[place] = SPARED;
     };

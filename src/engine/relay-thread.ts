@@ -8,6 +8,7 @@ import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { PLAIN, PORT_WORDS, type PortKind, type PortPlan } from "./port.ts";
+import type { ReturnedLetter } from "./ports.ts";
 import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, RETURNED, SharedTable } from "./shared-table.ts";
 import { Slots } from "./slots.ts";
@@ -187,10 +188,13 @@ export class RelayThread implements AsyncDisposable {
     this.holdOn(-1);
   }
 
-  /** Of a place whose slot has ended: to be asked for at once, as letters have no addresses. Null: there are none. */
+  /** Of a place whose slot has just ended, in the order of the ends: a letter that nobody asked for is lost. Null: there are none. */
   takeRemains(place: number): Remains | null {
     if (this.table.letters[place] !== RETURNED) return null;
-    return (receiveMessageOnPort(this.#letters)?.message ?? null) as Remains | null;
+    for (;;) {
+      const letter = receiveMessageOnPort(this.#letters)?.message as ReturnedLetter | undefined;
+      if (letter === undefined || letter.place === place) return letter?.remains ?? null;
+    }
   }
 
   #describe(place: number, { fd, kind, words, letter }: PortPlan): void {
