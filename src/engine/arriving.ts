@@ -119,11 +119,11 @@ export class Arriving implements Conversation {
   ask(): void {
     const { calls, host, shared } = this.#front;
     this.#stage = ASKS;
-    this.#place = this.#front.takePlace(this);
-    if (this.#place < 0) return;
     const { from, size } = this.#request;
     const known = this.#handshake === "redirected" ? calls.originalName(this.#fd, this.#source) : size;
     if (known < 0) return this.handOver(); // it came by itself
+    this.#place = this.#front.takePlace(this);
+    if (this.#place < 0) return;
     calls.localName(this.#fd);
     shared.writeRequest(this.#place, this.#source, calls.address, calls.bytes.subarray(from, known));
     shared.sizes[this.#place] = size;
@@ -143,7 +143,6 @@ export class Arriving implements Conversation {
   handOver(): void {
     const { host, shared } = this.#front;
     this.#stage = ASKS;
-    this.#leavePlace();
     shared.tags[this.slot] = tag(this.listener, this.#isGreeted, 0);
     this.#front.asked(this);
     host.report(this.slot, HANDED);

@@ -146,10 +146,11 @@ export class Front {
 
   givePlace(place: number): void {
     this.#places.push(place);
-    const [next] = this.#waiting;
-    if (next === undefined) return;
-    this.#waiting.delete(next);
-    next.askAgain();
+    for (const next of this.#waiting) {
+      if (this.#places.length === 0) return;
+      this.#waiting.delete(next);
+      next.askAgain(); // it may have no use for it any more
+    }
   }
 
   /** Its fate is up to the main thread now. */
