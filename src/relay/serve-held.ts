@@ -52,7 +52,8 @@ class HeldService implements HeldWatch {
 
   start(): void {
     const { carrier, sniffer } = this.#env;
-    if (sniffer !== null || carrier?.goOn === undefined) return this.#take(null);
+    const isSniffed = sniffer?.wants(this.#entry.metadata) === true;
+    if (isSniffed || carrier?.goOn === undefined) return this.#take(null);
     this.#client.watch = this;
     this.#entry.onClose = () => this.#client.reset();
     try {

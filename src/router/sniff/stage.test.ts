@@ -58,10 +58,12 @@ async function read(stage: SniffStage, bytes: Uint8Array, destination: Partial<D
   const replies: (Error | null)[] = [];
   const metadata = metadataOf({ host: null, ip: ADDRESS, port: 443, ...destination });
   client.end(bytes);
+  const isWanted = stage.wants(metadata);
   const reading = stage.readStream(
     { network: "tcp", metadata, stream, reply: (failure) => void replies.push(failure) },
     signal,
   );
+  assert.equal(isWanted, reading !== null);
   if (reading === null) return "not looked at";
   const found = await reading;
   assert.equal(stream.readableLength, bytes.length, "everything is put back");

@@ -64,6 +64,10 @@ export class SniffStage implements Sniffer {
     this.#failures = new SniffFailures(env.nowMs);
   }
 
+  wants(metadata: Metadata): boolean {
+    return this.#lookAt(metadata) !== null;
+  }
+
   readStream(session: StreamSession, signal: AbortSignal): Promise<Sniffed | null> | null {
     const look = this.#lookAt(session.metadata);
     return look === null ? null : this.#readStream(session, look, signal);
