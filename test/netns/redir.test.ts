@@ -1,7 +1,7 @@
 /** Client – router – origin: TCP that the router's nftables redirects goes through weir, and nothing else would get there. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { capture, checkCapturedTcp, RELAYS } from "../support/netns-captured.ts";
+import { capture, checkCapturedTcp, logShown, RELAYS } from "../support/netns-captured.ts";
 import { skipNetns } from "../support/netns.ts";
 import { FAMILIES, leftovers, openRow } from "../support/netns-row.ts";
 import { startCore } from "../support/start-core.ts";
@@ -33,21 +33,21 @@ for (const relay of RELAYS)
       await capture(row, "redir");
       await using core = await startCore(config(relay, '"MATCH,DIRECT"'), { prefix: router.prefix });
       const curl = (from: typeof client, url: string) => from.run("curl", "-sS", "--max-time", "15", url);
+      const captured = { row, core, by: "redir" } as const;
       const sessions = () => core.output().match(/\[TCP\] .*-->/g)?.length ?? 0;
 
       for (const family of FAMILIES) {
         const { name, origin, url } = family;
         await t.test(`${name}: a client's request`, async () => {
           assert.equal(await curl(client, url), `hello to ${name === "IPv4" ? `::ffff:${origin}` : origin}`);
-          assert.match(
-            core.output(),
-            new RegExp(`\\[TCP\\] .*${name === "IPv4" ? "203.0.113.2" : "fd00:1::2"}.*`),
-          );
+          await core.shows(new RegExp(`\\[TCP\\] .*${name === "IPv4" ? "203.0.113.2" : "fd00:1::2"}.*`));
         });
-        await checkCapturedTcp(t, { row, core, by: "redir" }, family);
+        await checkCapturedTcp(t, captured, family);
         await t.test(`${name}: the router's own programs are captured once, weir never`, async () => {
+          await logShown(captured);
           const before = sessions();
           assert.match(await curl(router, url), /^hello to /);
+          await logShown(captured);
           assert.equal(sessions() - before, 1);
         });
       }
@@ -56,7 +56,7 @@ for (const relay of RELAYS)
         const fake = await row.near("dns", FAMILIES[0].router);
         assert.match(fake, /^198\.18\./);
         assert.match(await curl(client, `http://${fake}/`), /^hello to /);
-        assert.match(core.output(), /\[TCP\] .*--> www\.origin\.test:80 /);
+        await core.shows(/\[TCP\] .*--> www\.origin\.test:80 /);
       });
 
       await t.test("a reload keeps the connection, new ones obey the new rules", async () => {

@@ -1,7 +1,7 @@
 /** Client – router – origin: TCP and UDP that the router's nftables gives to weir; replies come from where clients wrote to. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { capture, checkCapturedTcp } from "../support/netns-captured.ts";
+import { capture, checkCapturedTcp, logShown } from "../support/netns-captured.ts";
 import { skipNetns } from "../support/netns.ts";
 import { FAMILIES, leftovers, openRow } from "../support/netns-row.ts";
 import { startCore } from "../support/start-core.ts";
@@ -31,12 +31,13 @@ dns: { enable: true, ipv6: false, nameserver: ["${FAMILIES[0].origin}", "tcp://$
 rules: ["DSCP,46,REJECT", ${rules}]
 `;
 
-test("captured TCP and UDP reaches where it was going", { skip, timeout: 120_000 }, async (t) => {
+test("captured TCP and UDP reaches where it was going", { skip, timeout: 240_000 }, async (t) => {
   await using row = await openRow("tproxy");
   const { client, router } = row;
   await capture(row, "tproxy");
   await client.nft(EXPEDITED);
   await using core = await startCore(config('"MATCH,DIRECT"'), { prefix: router.prefix });
+  const captured = { row, core, by: "tproxy" } as const;
   const curl = (from: typeof client, ...args: readonly string[]) =>
     from.run("curl", "-sS", "--max-time", "15", ...args);
   const sessions = (network: string) =>
@@ -47,7 +48,7 @@ test("captured TCP and UDP reaches where it was going", { skip, timeout: 120_000
     await t.test(`${name}: a client's request`, async () => {
       assert.match(await curl(client, url), new RegExp(`^hello to (::ffff:)?${origin}$`));
     });
-    await checkCapturedTcp(t, { row, core, by: "tproxy" }, family);
+    await checkCapturedTcp(t, captured, family);
     await t.test(`${name}: datagrams of every size come back from where they went`, async () => {
       for (const bytes of [0, 1, 1400, 9_000, 60_000])
         assert.equal(await row.near("udp", origin, 7, bytes), `echo of ${bytes}`);
@@ -71,17 +72,21 @@ test("captured TCP and UDP reaches where it was going", { skip, timeout: 120_000
       assert.equal(await row.near("silence", own, 7893), "silence"); // and nothing goes round
     });
     await t.test(`${name}: the router's own programs are captured once, weir never`, async () => {
+      await logShown(captured);
       const before = [sessions("TCP"), sessions("UDP")] as const;
       assert.match(await curl(router, url), /^hello to /);
       assert.equal(await row.nearIn(router, "udp", origin, 7, 100), "echo of 100");
+      await logShown(captured);
       assert.deepEqual([sessions("TCP") - before[0], sessions("UDP") - before[1]], [1, 1]);
     });
   }
 
   await t.test("questions to DNS upstreams are not captured", async () => {
+    await logShown(captured);
     const before = [sessions("TCP"), sessions("UDP")] as const;
     const page = await curl(router, "-x", "http://127.0.0.1:7890", "http://www.origin.test/");
     assert.match(page, /^hello to /);
+    await logShown(captured);
     assert.deepEqual([sessions("TCP") - before[0], sessions("UDP") - before[1]], [1, 0]);
   });
 

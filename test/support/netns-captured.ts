@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import type { TestContext } from "node:test";
-import { manual, type FAMILIES, type Row } from "./netns-row.ts";
+import { manual, ROUTER, type FAMILIES, type Row } from "./netns-row.ts";
 import type { Core } from "./start-core.ts";
 import { until } from "./until.ts";
 
@@ -21,12 +21,28 @@ export async function capture({ router }: Row, by: Capture): Promise<void> {
   await router.nft(manual(by, "nft"));
 }
 
-/** The core logs at level debug, captures by `by` and lets everything out by DIRECT. */
+/** The core captures by `by` and logs at level debug. */
+export interface Captured {
+  readonly row: Row;
+  readonly core: Core;
+  readonly by: Capture;
+}
+
+/** Settles once what was logged before has been read: lines come a moment later, and in order. */
+export async function logShown({ row, core, by }: Captured): Promise<void> {
+  const marks = (): number => core.output().match(/a connection .* is reset/g)?.length ?? 0;
+  const before = marks();
+  await row.near("end", ROUTER[0], CAPTURES[by]);
+  await until("a line of the log", () => marks() > before);
+}
+
+/** The core lets everything out by DIRECT. */
 export async function checkCapturedTcp(
   t: TestContext,
-  { row, core, by }: { row: Row; core: Core; by: Capture },
+  captured: Captured,
   { name, router, origin }: (typeof FAMILIES)[number],
 ): Promise<void> {
+  const { row, core, by } = captured;
   const descriptors = (): number => readdirSync(`/proc/${core.pid}/fd`).length;
 
   await t.test(`${name}: 200 connections at once`, async () => {
@@ -38,6 +54,7 @@ export async function checkCapturedTcp(
       const before = core.output().match(/a loop/g)?.length ?? 0;
       const both = [row.near("many", origin, 7, 200), row.nearIn(row.router, "many", origin, 7, 200)];
       assert.deepEqual(await Promise.all(both), ["200 echoed", "200 echoed"]);
+      await logShown(captured);
       assert.equal(core.output().match(/a loop/g)?.length ?? 0, before);
     },
   );
