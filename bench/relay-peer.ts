@@ -3,16 +3,16 @@
  * connection says what it is for: D the sink sends without end, U it takes without end, E it echoes, I it keeps quiet.
  */
 import { once } from "node:events";
-import { connect, createServer, Socket } from "node:net";
-import type { AddressInfo } from "node:net";
+import { connect, createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { descriptorOf } from "#core/handover.ts";
-import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 
 export type Handshake = "socks" | "connect";
 
 /** Where a subject listens. `to`: how it is asked for a port of the loopback; null: it leads to one by itself. */
 export interface Door {
+  /** Absent: the loopback's. */
+  readonly host?: string;
   readonly port: number;
   readonly to: { readonly by: Handshake; readonly port: number } | null;
 }
@@ -54,8 +54,10 @@ function serveSink(socket: Socket): void {
   socket.once("data", (first: Buffer) => {
     const kind = String.fromCharCode(first[0] as number);
     if (kind === "D") sendForEver(socket);
-    else if (kind === "U") socket.write(first, () => swallow(socket));
-    else if (kind === "E") {
+    else if (kind === "U") {
+      socket.write(first);
+      socket.on("data", release);
+    } else if (kind === "E") {
       socket.write(first);
       socket.on("data", (chunk: Buffer) => socket.write(chunk));
       socket.on("end", () => socket.end());
@@ -63,22 +65,17 @@ function serveSink(socket: Socket): void {
   });
 }
 
-/** The same connection with one static buffer: the sink must cost less than what it measures. */
-function swallow(socket: Socket): void {
-  socket.pause();
-  const fd = calls?.duplicate(descriptorOf(socket)) ?? -1;
-  if (fd < 0) return void socket.resume();
-  socket.destroy();
-  new Socket({ fd, onread: { buffer: shared, callback: () => true } }).on("error", () => {});
+/** Without it the sink would spend its time collecting what it has read. */
+function release({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && byteLength === buffer.byteLength) buffer.transfer(0);
 }
-const calls = openRelayCalls();
 
 /** Answers once the other end has acknowledged, where a greeting is needed; `on` gets all that comes behind it. */
-async function open({ port, to }: Door, on: (bytes: number) => void): Promise<Socket> {
+async function open({ host = HOST, port, to }: Door, on: (bytes: number) => void): Promise<Socket> {
   let greeted: ((bytes: number) => void) | null = null;
   // One static buffer: the load generator must cost less than what it measures.
   const onread = { buffer: shared, callback: (bytes: number) => ((greeted ?? on)(bytes), true) };
-  const socket = connect({ port, host: HOST, noDelay: true, allowHalfOpen: true, onread });
+  const socket = connect({ port, host, noDelay: true, allowHalfOpen: true, onread });
   await once(socket, "connect");
   socket.on("error", () => {}); // a reset at the end of a measurement
   if (to === null) return socket;
@@ -193,10 +190,10 @@ function perform(task: Task): Promise<TaskResult> {
   return task.kind === "hold" ? hold(task) : Promise.resolve(releaseHeld());
 }
 
-const [, , role] = process.argv;
+const [, , role, host = HOST] = process.argv;
 if (role === "sink") {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, serveSink);
-  server.listen({ port: 0, host: HOST, backlog: 4096 }, () => {
+  server.listen({ port: 0, host, backlog: 4096 }, () => {
     process.send?.((server.address() as AddressInfo).port);
   });
 } else if (role === "load") {

@@ -56,7 +56,7 @@ interface Measurement {
 
 const NO_CPU = Number.NaN;
 
-async function ask(load: ChildProcess, task: Task): Promise<TaskResult> {
+export async function ask(load: ChildProcess, task: Task): Promise<TaskResult> {
   load.send(task);
   return ((await once(load, "message")) as [TaskResult])[0];
 }

@@ -3,13 +3,14 @@
  * and origin are namespaces of one machine, so figures are ratios to plain forwarding of the same round; CPU is that of
  * weir and of both ends of the load, because the kernel's own work is done on whoever runs.
  */
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFile, type ChildProcess } from "node:child_process";
 import { promisify } from "node:util";
 import { skipNetns } from "../test/support/netns.ts";
 import { openRoutedRow } from "../test/support/netns-far-away.ts";
 import { manual, ORIGIN, type Row } from "../test/support/netns-row.ts";
 import { startCore } from "../test/support/start-core.ts";
+import { ask } from "./relay.ts";
+import { cpuSeconds, endOf, forkPeer } from "./relay-subjects.ts";
 
 export const NAME = "transparent";
 
@@ -36,56 +37,94 @@ const tun = (name: string, keys: string): Subject => ({
   udp: true,
 });
 
+const redir = (name: string, keys = ""): Subject => ({
+  name,
+  config: `redir-port: 7892\nallow-lan: true\nrouting-mark: 6666\n${keys}${rest}`,
+  udp: false,
+  setUp: async ({ router }) => router.nft(manual("redir", "nft")),
+});
+const tproxy = (name: string, keys = ""): Subject => ({
+  name,
+  config: `tproxy-port: 7893\nallow-lan: true\nrouting-mark: 6666\ninterface-name: up0\n${keys}${rest}`,
+  udp: true,
+  setUp: async ({ router }) => {
+    const routes = manual("tproxy", "sh").trimEnd().split("\n");
+    await router.ip(...routes.map((line) => line.replace(/^ip /, "")));
+    await router.nft(manual("tproxy", "nft"));
+  },
+});
+
+/** WEIR_BENCH_WAYS: plain forwarding, and those whose name holds it. */
 const SUBJECTS: readonly Subject[] = [
   { name: "plain forwarding", config: null, udp: true },
-  {
-    name: "redir",
-    config: `redir-port: 7892\nallow-lan: true\nrouting-mark: 6666${rest}`,
-    udp: false,
-    setUp: async ({ router }) => router.nft(manual("redir", "nft")),
-  },
-  {
-    name: "tproxy",
-    config: `tproxy-port: 7893\nallow-lan: true\nrouting-mark: 6666\ninterface-name: up0${rest}`,
-    udp: true,
-    setUp: async ({ router }) => {
-      const routes = manual("tproxy", "sh").trimEnd().split("\n");
-      await router.ip(...routes.map((line) => line.replace(/^ip /, "")));
-      await router.nft(manual("tproxy", "nft"));
-    },
-  },
+  redir("redir"),
+  redir("redir, relay: portable", "relay: portable"),
+  tproxy("tproxy"),
+  tproxy("tproxy, relay: portable", "relay: portable"),
   tun("TUN, auto-redirect", "auto-redirect: true, auto-detect-interface: false"),
   tun("TUN, NAT, gso, MTU 1500", "auto-redirect: false, gso: true, mtu: 1500"),
   tun("TUN, NAT, no gso, MTU 9000", "auto-redirect: false, gso: false, mtu: 9000"),
   tun("TUN, NAT, no gso, MTU 1500", "auto-redirect: false, gso: false, mtu: 1500"),
-];
+].filter(({ name, config }) => config === null || name.includes(process.env["WEIR_BENCH_WAYS"] ?? ""));
+
+interface Figure {
+  readonly rate: number;
+  /** Seconds of one core for one of what the rate counts. */
+  readonly cpuEach: number;
+  /** Of weir alone. */
+  readonly weirEach: number;
+}
 
 interface Load {
   readonly title: string;
   readonly udp: boolean;
-  readonly args: readonly string[];
+  /** What the rate counts, and what its CPU time is shown in. */
+  readonly unit: {
+    readonly rate: string;
+    readonly digits: number;
+    readonly cpu: string;
+    readonly of: number;
+  };
+  /** `asker` is the `load` of relay-peer.ts in the client's namespace. */
+  measure(row: Row, asker: ChildProcess, pid: number | null): Promise<Figure>;
 }
+
+const STREAM = { rate: "Gbit/s", digits: 2, cpu: "CPU s/Gbit", of: 1 };
+
+function stream(title: string, ...args: readonly string[]): Load {
+  const udp = args.includes("-u");
+  return { title, udp, unit: STREAM, measure: (row, _, pid) => measureStream(row, args, pid) };
+}
+
+const CONNECTIONS: Load = {
+  title: "new connections, 32 at a time",
+  udp: false,
+  unit: { rate: "a second", digits: 0, cpu: "CPU µs each", of: 1e6 },
+  async measure(row, asker, pid) {
+    // At a port of its own: where too many connections to one have just ended, the kernel looks long for a free one.
+    const { child: sink, port } = await forkPeer("./relay-peer.ts", ["sink", "::"], row.origin.prefix);
+    const door = { host: ORIGIN[0], port, to: null };
+    const task = { kind: "connections", door, parallel: 32, ms: SECONDS * 1_000 } as const;
+    await ask(asker, task); // a fresh process is not counted
+    const ends = [asker.pid as number, sink.pid as number, pid];
+    const before = ends.map(cpuSeconds);
+    const { amount, seconds } = await ask(asker, task);
+    const used = ends.map((end, at) => cpuSeconds(end) - (before[at] as number));
+    await endOf(sink);
+    const sum = used.reduce((all, one) => all + one, 0);
+    return { rate: amount / seconds, cpuEach: sum / amount, weirEach: (used[2] as number) / amount };
+  },
+};
 
 /** WEIR_BENCH_LOADS: only those whose title holds it. */
 const LOADS: readonly Load[] = [
-  { title: "TCP up, 1 stream", udp: false, args: [] },
-  { title: "TCP down, 1 stream", udp: false, args: ["-R"] },
-  { title: "TCP up, 8 streams", udp: false, args: ["-P", "8"] },
-  { title: "UDP up, 1,200 bytes, as fast as it goes", udp: true, args: ["-u", "-b", "0", "-l", "1200"] },
-  {
-    title: "UDP down, 1,200 bytes, as fast as it goes",
-    udp: true,
-    args: ["-R", "-u", "-b", "0", "-l", "1200"],
-  },
+  CONNECTIONS,
+  stream("TCP up, 1 stream"),
+  stream("TCP down, 1 stream", "-R"),
+  stream("TCP up, 8 streams", "-P", "8"),
+  stream("UDP up, 1,200 bytes, as fast as it goes", "-u", "-b", "0", "-l", "1200"),
+  stream("UDP down, 1,200 bytes, as fast as it goes", "-R", "-u", "-b", "0", "-l", "1200"),
 ].filter(({ title }) => title.includes(process.env["WEIR_BENCH_LOADS"] ?? ""));
-
-interface Figure {
-  readonly gbits: number;
-  /** Of one core, for each Gbit/s. */
-  readonly cpuPerGbit: number;
-  /** Of weir alone. */
-  readonly weirPerGbit: number;
-}
 
 interface Report {
   readonly end: {
@@ -95,21 +134,19 @@ interface Report {
   };
 }
 
-const TICKS = 100;
-
-function cpuSeconds(pid: number | null): number {
-  if (pid === null) return 0;
-  const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
-    .replace(/^.*\) /, "")
-    .split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS;
-}
-
-async function measure(row: Row, load: Load, pid: number | null): Promise<Figure> {
+async function measureStream(row: Row, args: readonly string[], pid: number | null): Promise<Figure> {
   const before = cpuSeconds(pid);
-  const command = ["iperf3", "-J", "-c", ORIGIN[0], "-t", String(SECONDS), ...load.args];
-  const [program, ...args] = [...row.client.prefix, ...command];
-  const { stdout } = await exec(program as string, args, {
+  const [program, ...all] = [
+    ...row.client.prefix,
+    "iperf3",
+    "-J",
+    "-c",
+    ORIGIN[0],
+    "-t",
+    String(SECONDS),
+    ...args,
+  ];
+  const { stdout } = await exec(program as string, all, {
     maxBuffer: 1 << 26,
     timeout: (SECONDS + 20) * 1000,
   });
@@ -117,14 +154,14 @@ async function measure(row: Row, load: Load, pid: number | null): Promise<Figure
   const { end } = JSON.parse(stdout) as Report;
   const { host_total: host, remote_total: remote } = end.cpu_utilization_percent;
   const { sum_received: received, sum } = end;
-  const bits = load.udp
+  const bits = args.includes("-u")
     ? (sum?.bits_per_second ?? 0) * (1 - (sum?.lost_percent ?? 0) / 100)
     : (received?.bits_per_second ?? 0);
-  const gbits = bits / 1e9;
-  return { gbits, cpuPerGbit: ((host + remote) / 100 + weir) / gbits, weirPerGbit: weir / gbits };
+  const rate = bits / 1e9;
+  return { rate, cpuEach: ((host + remote) / 100 + weir) / rate, weirEach: weir / rate };
 }
 
-async function tryOut(row: Row, subject: Subject): Promise<ReadonlyMap<string, Figure>> {
+async function tryOut(row: Row, subject: Subject, asker: ChildProcess): Promise<ReadonlyMap<string, Figure>> {
   const figures = new Map<string, Figure>();
   await using undo = new AsyncDisposableStack();
   const core =
@@ -135,7 +172,7 @@ async function tryOut(row: Row, subject: Subject): Promise<ReadonlyMap<string, F
   });
   // bin/weir becomes the runtime, so its id is that of the process that works.
   for (const load of LOADS)
-    if (!load.udp || subject.udp) figures.set(load.title, await measure(row, load, core?.pid ?? null));
+    if (!load.udp || subject.udp) figures.set(load.title, await load.measure(row, asker, core?.pid ?? null));
   if (core !== null) await core.stop();
   return figures;
 }
@@ -148,33 +185,47 @@ export async function run(out: (line: string) => void): Promise<void> {
   if (reason !== false) return out(reason);
   await using row = await openRoutedRow("bench");
   row.origin.start("iperf3", "-s");
-  const rounds: ReadonlyMap<string, ReadonlyMap<string, Figure>>[] = [];
+  const { child: asker } = await forkPeer("./relay-peer.ts", ["load"], row.client.prefix);
+  await using peers = new AsyncDisposableStack();
+  peers.defer(() => endOf(asker));
+  const rounds: Round[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const figures = new Map<string, ReadonlyMap<string, Figure>>();
-    for (const subject of SUBJECTS) figures.set(subject.name, await tryOut(row, subject));
+    for (const subject of SUBJECTS) figures.set(subject.name, await tryOut(row, subject, asker));
     rounds.push(figures);
   }
-  for (const { title } of LOADS) {
-    out(`\n${title}: medians of ${ROUNDS} rounds of ${SECONDS} s`);
-    for (const { name } of SUBJECTS) {
-      const all = rounds.flatMap((round) => {
-        const figure = round.get(name)?.get(title);
-        const plain = round.get("plain forwarding")?.get(title);
-        return figure === undefined || plain === undefined ? [] : [{ figure, plain }];
-      });
-      if (all.length === 0) continue;
-      const median = (of: (one: (typeof all)[number]) => number) =>
-        all.map(of).toSorted((left, right) => left - right)[all.length >> 1] as number;
-      out(
-        [
-          name.padEnd(28),
-          `${median(({ figure }) => figure.gbits).toFixed(2)} Gbit/s`.padStart(14),
-          `${median(({ figure, plain }) => figure.gbits / plain.gbits).toFixed(2)} × plain`.padStart(14),
-          `CPU/Gbit ${median(({ figure }) => figure.cpuPerGbit).toFixed(3)}`,
-          `(${median(({ figure, plain }) => figure.cpuPerGbit / plain.cpuPerGbit).toFixed(2)} × plain,`,
-          `weir ${median(({ figure }) => figure.weirPerGbit).toFixed(3)})`,
-        ].join(" "),
-      );
-    }
+  for (const one of LOADS) {
+    out(`\n${one.title}: medians of ${ROUNDS} rounds of ${SECONDS} s`);
+    for (const { name } of SUBJECTS) report(one, name, rounds, out);
   }
+}
+
+/** Figures of each load by each subject. */
+type Round = ReadonlyMap<string, ReadonlyMap<string, Figure>>;
+
+function report(
+  { title, unit }: Load,
+  name: string,
+  rounds: readonly Round[],
+  out: (line: string) => void,
+): void {
+  const all = rounds.flatMap((round) => {
+    const figure = round.get(name)?.get(title);
+    const plain = round.get("plain forwarding")?.get(title);
+    return figure === undefined || plain === undefined ? [] : [{ figure, plain }];
+  });
+  if (all.length === 0) return;
+  const median = (of: (one: (typeof all)[number]) => number) =>
+    all.map(of).toSorted((left, right) => left - right)[all.length >> 1] as number;
+  const cpu = (of: (one: Figure) => number) => (median(({ figure }) => of(figure)) * unit.of).toPrecision(3);
+  out(
+    [
+      name.padEnd(28),
+      `${median(({ figure }) => figure.rate).toFixed(unit.digits)} ${unit.rate}`.padStart(16),
+      `${median(({ figure, plain }) => figure.rate / plain.rate).toFixed(2)} × plain`.padStart(14),
+      `${unit.cpu} ${cpu(({ cpuEach }) => cpuEach)}`,
+      `(${median(({ figure, plain }) => figure.cpuEach / plain.cpuEach).toFixed(2)} × plain,`,
+      `weir ${cpu(({ weirEach }) => weirEach)})`,
+    ].join(" "),
+  );
 }
