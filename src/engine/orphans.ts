@@ -1,7 +1,11 @@
-/** What ports hold besides their sockets lies outside the heap: somebody has to free it where their thread cannot. */
+/** What a relay thread has left, or could not take over. Nothing of it runs any more, so the main thread sees to it. */
 import { freeGiven } from "#platform/aead.ts";
 import { nativeTls } from "#platform/tls.ts";
-import { ANYTLS, PLAIN, SEALED, TLS, type PortKind } from "./port.ts";
+import { ANYTLS, PLAIN, PORT_WORDS, SEALED, TLS, type PortKind } from "./port.ts";
+import type { SharedTable } from "./shared-table.ts";
+
+/** The words are those of a port's plan. */
+export type Free = (kind: PortKind, words: Float64Array) => void;
 
 const freeTls = (word: (at: number) => bigint): void => nativeTls()?.ssl.free(word(0));
 
@@ -15,7 +19,24 @@ const frees: Readonly<Record<PortKind, (word: (at: number) => bigint) => void>> 
   },
 };
 
-/** For the main thread, of a port whose thread has ended or could not make it; the words are those of its plan. */
-export function freeOrphan(kind: PortKind, words: Float64Array): void {
+export const freeOrphan: Free = (kind, words) => {
   frees[kind]((at) => BigInt(words[at] as number));
+};
+
+/** What the ports of a slot hold besides their sockets lies outside the heap. */
+export function freeOrphans({ owned, portWords }: SharedTable, slot: number, free: Free): void {
+  for (const place of [slot * 2, slot * 2 + 1]) {
+    const kind = owned[place] as PortKind;
+    if (kind === PLAIN) continue;
+    owned[place] = PLAIN;
+    free(kind, portWords.subarray(place * PORT_WORDS, (place + 1) * PORT_WORDS));
+  }
+}
+
+export function closeOrphans({ descriptors }: SharedTable, slot: number, close: (fd: number) => void): void {
+  for (const place of [slot * 2, slot * 2 + 1]) {
+    const fd = descriptors[place] as number;
+    descriptors[place] = -1;
+    if (fd >= 0) close(fd);
+  }
 }

@@ -7,7 +7,8 @@ import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
-import { PLAIN, PORT_WORDS, type PortKind, type PortPlan } from "./port.ts";
+import { closeOrphans, type Free, freeOrphans } from "./orphans.ts";
+import { PORT_WORDS, type PortPlan } from "./port.ts";
 import type { ReturnedLetter } from "./ports.ts";
 import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, RETURNED, SharedTable } from "./shared-table.ts";
@@ -33,8 +34,8 @@ export interface RelayThreadOptions {
   readonly onArrived: (thread: RelayThread, slot: number, kind: number) => void;
   /** Nothing comes of that listener any more. */
   readonly onUnlistened: (thread: RelayThread, listener: number) => void;
-  /** Frees what a port of that kind holds besides its socket, where no thread will: the words are those of its plan. */
-  readonly free: (kind: PortKind, words: Float64Array) => void;
+  /** For what ports hold besides their sockets, where no thread frees it. */
+  readonly free: Free;
   /** It died; its conversations have been reset, and it takes no more. */
   readonly onDeath: (why: string, thread: RelayThread) => void;
 }
@@ -270,48 +271,27 @@ export class RelayThread implements AsyncDisposable {
     }
     if (carried === null) return; // a client of the thread of which nobody had heard
     this.#carried.set(slot, null);
-    this.#freeRest(slot);
+    freeOrphans(this.table, slot, this.#options.free);
     this.#size--;
     if (slot >= FRONT) this.#accepted--;
     this.holdOn(-1);
     carried.onEnded();
   }
 
-  /** What its ports hold and have not freed: they could not be made, or their thread has died. */
-  #freeRest(slot: number): void {
-    const { owned, portWords } = this.table;
-    for (const place of [slot * 2, slot * 2 + 1]) {
-      const kind = owned[place] as PortKind;
-      if (kind === PLAIN) continue;
-      owned[place] = PLAIN;
-      this.#options.free(kind, portWords.subarray(place * PORT_WORDS, (place + 1) * PORT_WORDS));
-    }
-  }
-
   /** Nothing of the thread runs any more. What it had is reset: nobody else knows what is in its pipes. */
   #gone(): void {
+    const { calls } = this.#options;
     this.#alive = false;
     this.#takeNews();
     for (const slot of this.#carried.taken()) {
-      this.#close(slot, true);
+      closeOrphans(this.table, slot, (fd) => calls.reset(fd));
       this.#take(slot, ENDED);
     }
     // In a handshake, or taken: then the socket goes on by another descriptor, and must not be reset.
-    for (let slot = FRONT; slot < FRONT + this.table.fronted; slot++) this.#close(slot, false);
-    if (this.table.epoll >= 0) this.#options.calls.close(this.table.epoll);
+    for (let slot = FRONT; slot < FRONT + this.table.fronted; slot++)
+      closeOrphans(this.table, slot, (fd) => calls.close(fd));
+    if (this.table.epoll >= 0) calls.close(this.table.epoll);
     if (this.#wasAlive) this.#options.onDeath(this.#why, this);
-  }
-
-  #close(slot: number, isFault: boolean): void {
-    const { calls } = this.#options;
-    const { descriptors } = this.table;
-    for (const place of [slot * 2, slot * 2 + 1]) {
-      const fd = descriptors[place] as number;
-      descriptors[place] = -1;
-      if (fd < 0) continue;
-      if (isFault) calls.reset(fd);
-      else calls.close(fd);
-    }
   }
 
   /** It ends as soon as it hears of it; nothing is called any more. For the end of the process, which waits for it. */
