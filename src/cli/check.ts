@@ -4,7 +4,7 @@ import { formatLine } from "#log.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { entriesOf, repeatedId } from "#governance/policy-book.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
-import { nodeFaults } from "#runtime/inert.ts";
+import { listenerFaults, nodeFaults } from "#runtime/dry-run.ts";
 import { linesOf, setUp } from "./load.ts";
 
 /** `-t`: reads everything, binds nothing, asks nobody. The closing lines are a contract with other tools. */
@@ -25,6 +25,7 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
         return close(file, "failed", 1);
       }
       for (const text of await nodeFaults(result.config, files)) say("warning", text);
+      for (const text of await listenerFaults(result.config, files)) say("warning", text);
       return close(file, "is successful", 0);
     }
   } catch (error) {

@@ -118,7 +118,7 @@ async function closeHeld({ inbound, leases }: Pick<Held, "inbound" | "leases">):
 }
 
 /** A credential of the file must not be valid even for a moment. */
-function withoutUsers(listener: ListenerConfig): ListenerConfig {
+export function withoutUsers(listener: ListenerConfig): ListenerConfig {
   const { protocol, options } = listener;
   return { ...listener, options: protocol.users?.emptied(options) ?? options };
 }

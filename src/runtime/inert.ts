@@ -1,9 +1,5 @@
-import type { Config } from "#config/config.ts";
 import { DialError, messageOf } from "#core/errors.ts";
-import type { SafeFiles } from "#core/files.ts";
-import { SILENT } from "#core/log.ts";
-import { BOTH_NETWORKS, type Dialer, type Outbound } from "#core/outbound.ts";
-import type { Resolver } from "#core/resolver.ts";
+import { BOTH_NETWORKS, type Outbound } from "#core/outbound.ts";
 import type { Destination, Network } from "#core/session.ts";
 
 /**
@@ -45,29 +41,6 @@ export function hopelessGroups(
   return groups
     .filter(({ members }) => members.every((member) => member instanceof InertOutbound))
     .map(({ name }) => `group ${name}: none of its members can be dialled in this build`);
-}
-
-const NOBODY: Dialer = {
-  connect: () => Promise.reject(new DialError("unsupported", "nothing is dialled while a file is checked")),
-  associate: () => Promise.reject(new DialError("unsupported", "nothing is dialled while a file is checked")),
-};
-const NO_NAMES: Resolver = {
-  lookup: (host) => Promise.reject(new DialError("resolve", `${host} is not looked up`)),
-};
-
-/** Opens every node once, touching nothing outside, to tell which could not be used: what `-t` says of them. */
-export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise<readonly string[]> {
-  const faults: string[] = [];
-  for (const { name, protocol, options } of proxies) {
-    try {
-      const env = { name, dialer: NOBODY, resolver: NO_NAMES, files, log: SILENT, nowMs: Date.now };
-      const node = await protocol?.outbound?.open(options as never, env);
-      await node?.[Symbol.asyncDispose]();
-    } catch (error) {
-      faults.push(`proxy ${name}: ${reasonOf(error, name)}; the node stays and cannot be dialled`);
-    }
-  }
-  return faults;
 }
 
 /** Why a node cannot be opened, without its name in front. */

@@ -52,6 +52,28 @@ test("a reader that has seen enough ends a command without a fault", async () =>
   assert.deepEqual([code, stderr], [0, ""]);
 });
 
+test("-t names listeners that could not be opened, and binds nothing for it", async (context) => {
+  const [port] = await freePorts(1);
+  const text = `mixed-port: ${port}
+listeners:
+  - {name: bare, type: trojan, port: ${port}, users: [{username: a, password: hidden}]}
+  - {name: twice, type: vless, port: 0, allow-insecure: true, users: [{uuid: x}, {uuid: x}]}
+  - {name: cert, type: mixed, port: 0, certificate: none.pem, private-key: none.key}
+  - {name: fine, type: http, port: 0}
+`;
+  const { code, stdout } = await run(["-t", "-d", home(context), "-f", "-"], text);
+  assert.equal(code, 0);
+  const lines = stdout
+    .split("\n")
+    .filter((line) => line.includes("a start leaves it out, a reload is refused"));
+  assert.deepEqual(
+    lines.map((line) => /msg="listener (\w+): /.exec(line)?.[1]),
+    ["bare", "twice", "cert"],
+  );
+  assert.match(lines[0] ?? "", /hides nothing by itself: set certificate and private-key/);
+  assert.doesNotMatch(stdout, /hidden/);
+});
+
 test("an unknown flag is a usage error with exit code 2", async () => {
   const { code, stderr } = await run(["-nope"]);
   assert.equal(code, 2);

@@ -1,0 +1,56 @@
+/** Opens what a file asks for without touching anything outside, to tell what could not be used: what `-t` says beyond the file itself. */
+import type { Config } from "#config/config.ts";
+import { DialError, messageOf } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import { SILENT } from "#core/log.ts";
+import type { Dialer } from "#core/outbound.ts";
+import type { Resolver } from "#core/resolver.ts";
+import { openAccess } from "./access.ts";
+import { withoutUsers } from "./inbounds.ts";
+import { reasonOf } from "./inert.ts";
+
+const refuse = () =>
+  Promise.reject(new DialError("unsupported", "nothing is dialled while a file is checked"));
+const NOBODY: Dialer = { connect: refuse, associate: refuse };
+const NO_NAMES: Resolver = {
+  lookup: (host) => Promise.reject(new DialError("resolve", `${host} is not looked up`)),
+};
+
+/** A sentence a node that cannot be opened. */
+export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise<readonly string[]> {
+  const faults: string[] = [];
+  for (const { name, protocol, options } of proxies) {
+    try {
+      const env = { name, dialer: NOBODY, resolver: NO_NAMES, files, log: SILENT, nowMs: Date.now };
+      const node = await protocol?.outbound?.open(options as never, env);
+      await node?.[Symbol.asyncDispose]();
+    } catch (error) {
+      faults.push(`proxy ${name}: ${reasonOf(error, name)}; the node stays and cannot be dialled`);
+    }
+  }
+  return faults;
+}
+
+/** A sentence a listener that cannot be opened, for reasons besides its port. */
+export async function listenerFaults(config: Config, files: SafeFiles): Promise<readonly string[]> {
+  const faults: string[] = [];
+  const access = openAccess(config);
+  const managed = new Set(config.svc?.managedListeners);
+  for (const written of config.listeners) {
+    const listener = managed.has(written.name) ? withoutUsers(written) : written;
+    const { name, ruleList, target, routingMark } = listener;
+    const nowhere = async () => [];
+    try {
+      const inbound = await listener.protocol.inbound?.open(listener.options as never, {
+        ...{ name, ruleList, target, routingMark, access, files },
+        ...{ listenTcp: nowhere, listenUdp: nowhere, listenTransparentUdp: nowhere },
+        ...{ accept() {}, dialer: NOBODY, log: SILENT, nowMs: Date.now },
+      });
+      await inbound?.[Symbol.asyncDispose]();
+    } catch (error) {
+      const why = messageOf(error).replace(`listener ${name}: `, "");
+      faults.push(`listener ${name}: ${why}; a start leaves it out, a reload is refused`);
+    }
+  }
+  return faults;
+}
