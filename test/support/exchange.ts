@@ -39,6 +39,7 @@ export async function exchange(
 ): Promise<Duplex> {
   const [up, down] = [randomBytes(size), randomBytes(size)];
   const arrived = Promise.withResolvers<string>();
+  arrived.promise.catch(() => {}); // it may fail before anybody waits for it
   const serve = (socket: Socket): void => {
     digestNext(socket, size).then(arrived.resolve, arrived.reject);
     pour(socket, down, pieceBytes).catch(arrived.reject);
