@@ -6,6 +6,7 @@ import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
+import { Commands } from "./commands.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { closeOrphans, type Free, freeOrphans } from "./orphans.ts";
 import { PORT_WORDS, type PortPlan } from "./port.ts";
@@ -59,15 +60,7 @@ export class RelayThread implements AsyncDisposable {
   #next = 0;
   readonly #free: number[] = [];
   readonly #exited = Promise.withResolvers<void>();
-  readonly #wake = (): void => {
-    this.#waking = false;
-    if (this.table.signal >= 0) this.#options.calls.raiseSignal(this.table.signal);
-  };
-  #waking = false;
-  /** Commands so far; one that had not been obeyed yet when it was last looked at, and since when. */
-  #commands = 0;
-  #marked = 0;
-  #markedAtMs = 0;
+  readonly #commands: Commands;
   #alive = false;
   #wasAlive = false;
   #why = "it ended by itself";
@@ -81,6 +74,7 @@ export class RelayThread implements AsyncDisposable {
     this.#options = options;
     const memory = newTableMemory();
     this.table = new SharedTable(memory);
+    this.#commands = new Commands(this.table, options.calls);
     const front = newFrontMemory(CAPACITY);
     this.front = new FrontTable(front);
     this.table.epoll = -1;
@@ -207,32 +201,14 @@ export class RelayThread implements AsyncDisposable {
     if (letter !== null) this.#letters.postMessage(letter);
   }
 
-  /**
-   * A sleeping thread is woken once a turn of the event loop, behind what else the turn brings: to wake it for each
-   * connection of a burst would cost more than the connections' own calls.
-   */
+  /** Nothing is told to one that has ended. */
   command(slot: number, command: number): void {
-    if (!this.#alive) return;
-    const isAsleep = this.table.command(slot, command);
-    this.#commands++;
-    if (this.#isMarkPassed) this.#mark();
-    if (!isAsleep || this.#waking) return;
-    this.#waking = true;
-    setImmediate(this.#wake);
+    if (this.#alive) this.#commands.tell(slot, command);
   }
 
-  /** For how long at least a command has been waiting for the thread; 0: it is not behind. */
+  /** See `Commands`. */
   get behindMs(): number {
-    return this.#isMarkPassed ? 0 : performance.now() - this.#markedAtMs;
-  }
-
-  get #isMarkPassed(): boolean {
-    return this.#commands - this.table.commandsLeft >= this.#marked;
-  }
-
-  #mark(): void {
-    this.#marked = this.#commands;
-    this.#markedAtMs = performance.now();
+    return this.#commands.behindMs;
   }
 
   /** A fault of ours in one conversation is heard of, and costs no other its news. */
@@ -265,10 +241,7 @@ export class RelayThread implements AsyncDisposable {
   #ended(slot: number): void {
     const carried = this.#carried.get(slot);
     if (slot < FRONT) this.#free.push(slot);
-    else {
-      this.#commands++;
-      this.table.commandAtLeisure(slot, codes.RELEASE);
-    }
+    else this.#commands.tellAtLeisure(slot, codes.RELEASE);
     if (carried === null) return; // a client of the thread of which nobody had heard
     this.#carried.set(slot, null);
     freeOrphans(this.table, slot, this.#options.free);
