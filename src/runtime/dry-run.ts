@@ -16,6 +16,17 @@ const NO_NAMES: Resolver = {
   lookup: (host) => Promise.reject(new DialError("resolve", `${host} is not looked up`)),
 };
 
+const nowhere = () => Promise.resolve([]);
+const INBOUND_ENV = {
+  listenTcp: nowhere,
+  listenUdp: nowhere,
+  listenTransparentUdp: nowhere,
+  accept() {},
+  dialer: NOBODY,
+  log: SILENT,
+  nowMs: Date.now,
+};
+
 /** A sentence a node that cannot be opened. */
 export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise<readonly string[]> {
   const faults: string[] = [];
@@ -34,18 +45,14 @@ export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise
 /** A sentence a listener that cannot be opened, for reasons besides its port. */
 export async function listenerFaults(config: Config, files: SafeFiles): Promise<readonly string[]> {
   const faults: string[] = [];
-  const access = openAccess(config);
+  const common = { ...INBOUND_ENV, access: openAccess(config), files };
   const managed = new Set(config.svc?.managedListeners);
   for (const written of config.listeners) {
     const listener = managed.has(written.name) ? withoutUsers(written) : written;
-    const { name, ruleList, target, routingMark } = listener;
-    const nowhere = async () => [];
+    const { name, protocol, options, ruleList, target, routingMark } = listener;
     try {
-      const inbound = await listener.protocol.inbound?.open(listener.options as never, {
-        ...{ name, ruleList, target, routingMark, access, files },
-        ...{ listenTcp: nowhere, listenUdp: nowhere, listenTransparentUdp: nowhere },
-        ...{ accept() {}, dialer: NOBODY, log: SILENT, nowMs: Date.now },
-      });
+      const env = { ...common, name, ruleList, target, routingMark };
+      const inbound = await protocol.inbound?.open(options as never, env);
       await inbound?.[Symbol.asyncDispose]();
     } catch (error) {
       const why = messageOf(error).replace(`listener ${name}: `, "");
