@@ -69,7 +69,7 @@ export function inThreadOf(link: Link, file: KeyValueFile): SecondFile {
     Atomics.notify(words, ASKED);
     const end = (): void => {
       while (Atomics.load(words, ANSWERED) !== number) Atomics.wait(words, ANSWERED, number - 1);
-      const { failure } = receiveMessageOnPort(link.port)?.message as Answer;
+      const { failure } = received<Answer>(link.port);
       if (failure !== null) throw errorOf(failure);
     };
     return { end, revoke: () => isDone(end) };
@@ -78,6 +78,11 @@ export function inThreadOf(link: Link, file: KeyValueFile): SecondFile {
   file.abandon();
   begin({ kind: "open", root: rootBlob }).end();
   return { begin };
+}
+
+/** What must have been sent, by the words. */
+function received<T>(port: MessagePort): T {
+  return (receiveMessageOnPort(port) as { readonly message: T }).message;
 }
 
 function isDone(end: () => void): boolean {
@@ -95,7 +100,7 @@ export function serveLink(link: Link, path: string, parts: readonly string[]): v
   let file: KeyValueFile | null = null;
   for (let served = 0, isOver = false; !isOver; served++) {
     while (Atomics.load(words, ASKED) === served) Atomics.wait(words, ASKED, served);
-    const work = receiveMessageOnPort(link.port)?.message as FileWork | Handed;
+    const work = received<FileWork | Handed>(link.port);
     let failure: StoreFailure | null = null;
     try {
       if (work.kind === "open") file = KeyValueFile.resume(path, parts, work.root);
