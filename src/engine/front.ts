@@ -46,6 +46,8 @@ export class Front {
   readonly shared: FrontTable;
   readonly host: FrontHost;
   readonly #free: number[] = [];
+  /** Of these the kernel's present batch of events may still have some. */
+  readonly #freed: number[] = [];
   readonly #places: number[] = Array.from({ length: PLACES }, (_, at) => PLACES - 1 - at);
   /** Those that have a request and no place for it, in order. */
   readonly #waiting = new Set<Arriving>();
@@ -170,7 +172,7 @@ export class Front {
 
   /** Of a client that the main thread has not heard of, or has taken. */
   freeSlot(slot: number): void {
-    this.#free.push(slot);
+    this.#freed.push(slot);
   }
 
   gone(one: Arriving): void {
@@ -179,8 +181,9 @@ export class Front {
     this.#waiting.delete(one);
   }
 
-  /** Looks after deadlines. How long the thread may sleep, in ms. */
+  /** Once a turn, behind all events: looks after deadlines. How long the thread may sleep, in ms. */
   tick(longestMs: number): number {
+    while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
     if (this.#arriving.size + this.#dialling.size + this.#resting.size === 0) {
       this.#tickAtMs = 0;
       return longestMs;
