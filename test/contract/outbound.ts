@@ -10,7 +10,6 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Duplex } from "node:stream";
 import type { Outbound } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
@@ -24,6 +23,7 @@ import {
   openUdpEcho,
   reset,
   source,
+  untilHeldUp,
 } from "../support/origin.ts";
 
 export interface OutboundUnderTest extends AsyncDisposable {
@@ -117,10 +117,7 @@ export function outboundContract(
       await using origin = await openTcpOrigin(on);
       const stream = await dial(outbound, origin.destination);
       stream.pause();
-      for (let last = -1; last !== sent();) {
-        last = sent();
-        await delay(150); // until the origin is held up
-      }
+      await untilHeldUp(sent);
       assert.ok(sent() < boundBytes, `${sent()} bytes went out to nobody`);
       let received = 0;
       stream.on("data", (chunk: Buffer) => (received += chunk.length));

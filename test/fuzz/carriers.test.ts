@@ -10,7 +10,9 @@ import { encodeBlock } from "#protocols/vless/vision-padding.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { exchange } from "../support/exchange.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openPair, openServer } from "../support/protocol-pair.ts";
+import { openRawClient } from "../support/raw-client.ts";
 
 const uuid = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const id = Buffer.from(uuid.replaceAll("-", ""), "hex");
@@ -96,6 +98,10 @@ describe("hostile visitors", () => {
     await using server = await openServer(trojan, { ...insecure, users: [{ password: "p" }] });
     for (let round = 0; round < 12; round++)
       await Promise.all(openings.map((opening) => visit(server.port, altered(opening))));
-    assert.ok(server.port > 0);
+    await using origin = await openTcpOrigin(echo);
+    using client = await openRawClient(server.port);
+    client.send(encodeTrojan(keyOf("p"), { command: 1, destination: origin.destination }));
+    client.send("still serving");
+    assert.equal(await client.until("still serving"), "still serving");
   });
 });

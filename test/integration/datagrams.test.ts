@@ -23,6 +23,7 @@ import { decisionOf, metadataOf } from "../support/metadata.ts";
 import { openUdpEcho } from "../support/origin.ts";
 import { tableResolver } from "../support/resolvers.ts";
 import { handSweep } from "../support/hand-sweep.ts";
+import { until } from "../support/until.ts";
 
 /** The inbound's side of a session, in memory. */
 class ClientFlow implements DatagramFlow {
@@ -190,12 +191,12 @@ test("a rejected destination costs one decision, however many datagrams come", a
 });
 
 test("REJECT-DROP swallows", async () => {
-  const { flow, done } = start({ outbound: rejectDropOutbound("REJECT-DROP") });
+  const { flow, done, routed } = start({ outbound: rejectDropOutbound("REJECT-DROP") });
   flow.write("x", { host: "ads.example", ip: null, port: 443 });
-  await delay(5);
-  assert.deepEqual([flow.received, flow.refused], [[], []]);
+  await until("it is decided", () => routed() === 1);
   await flow[Symbol.asyncDispose]();
   await done;
+  assert.deepEqual([flow.received, flow.refused], [[], []]);
 });
 
 test("a dial that takes its time holds a bounded number of datagrams, in order", async () => {
@@ -220,7 +221,7 @@ test("a dial that takes its time holds a bounded number of datagrams, in order",
   await delay(1);
   for (let n = 0; n < 200; n++) flow.write("x", to);
   opened.resolve();
-  while (sent.length === 0) await delay(1);
+  await until("they are sent", () => sent.length > 0, { everyMs: 1 });
   assert.equal(sent.length, 32);
   assert.equal(sent.join("").slice(0, 12), "012345678901");
   assert.ok(budget.queue(100), "all bytes are given back");

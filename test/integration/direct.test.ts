@@ -4,7 +4,6 @@ import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Ip } from "#core/session.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
@@ -13,6 +12,7 @@ import { inbox, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { literalsOnly, tableResolver } from "../support/resolvers.ts";
+import { until } from "../support/until.ts";
 
 const context = () => ({ signal: new AbortController().signal, metadata: null });
 const LOOPBACK_V6 = "::1" as Ip;
@@ -124,13 +124,13 @@ test("datagrams to a name wait for its address, a bounded number, and are asked 
   for (let n = 0; n < 10; n++)
     flow.send({ payload: Buffer.from("lost"), destination: { ...destination, host: "x.example" } });
   answered.resolve();
-  while (received.length < 16) await delay(1);
+  await until("those that were held are back", () => received.length >= 16);
   assert.deepEqual(
     received,
     Array.from({ length: 16 }, (_, n) => `${n}`),
   );
   flow.send({ payload: Buffer.from("again"), destination });
-  while (received.length < 17) await delay(1);
+  await until("one more is back", () => received.length >= 17);
   assert.deepEqual(asked, ["here.example", "x.example"]);
 });
 

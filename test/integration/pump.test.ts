@@ -12,7 +12,7 @@ import { relay } from "#relay/pump.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { echo, openTcpOrigin, source } from "../support/origin.ts";
+import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
 import { relayPaths } from "../support/carriers.ts";
 import { openRelayed, unlimited } from "../support/relayed.ts";
 import { handSweep } from "../support/hand-sweep.ts";
@@ -140,10 +140,7 @@ for (const { name: way, carrier } of paths) {
     await using relayed = await openRelayed(origin.port, { carrier });
     const client = await relayed.dial();
     client.pause();
-    for (let last = -1; last !== sent();) {
-      last = sent();
-      await delay(150); // until the origin is held up
-    }
+    await untilHeldUp(sent);
     // What the relay took and the kernel's buffers behind it have not: that much at most is in its memory.
     assert.ok(sent() < size / 2, `${sent()} bytes went out to nobody`);
     let received = 0;

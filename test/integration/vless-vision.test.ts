@@ -18,7 +18,7 @@ import { makeCertificate } from "../support/certificate.ts";
 import { echoed, inbox, readAll } from "../support/client.ts";
 import { relayPaths } from "../support/carriers.ts";
 import { digestNext, exchange, pour } from "../support/exchange.ts";
-import { countThenAnswer, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
+import { countThenAnswer, openTcpOrigin, openUdpEcho, untilHeldUp } from "../support/origin.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
 import { directDialer } from "../support/direct-accept.ts";
 
@@ -303,10 +303,7 @@ for (const { name, carrier } of ways)
       inner.on("error", () => {});
       await once(inner, "secureConnect");
       inner.pause();
-      for (let last = -1; last !== sent;) {
-        last = sent;
-        await new Promise((resolve) => setTimeout(resolve, 300));
-      }
+      await untilHeldUp(() => sent);
       assert.ok(sent < 40 << 20, `${sent} bytes were taken from the origin`);
       stream.destroy();
     });

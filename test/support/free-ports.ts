@@ -1,11 +1,26 @@
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer, type Server } from "node:net";
 
-/** Ports that nobody has now; tests that need a number before the program starts take them here. */
+/**
+ * Below those that systems give to whoever asks for none: between two listeners of a test, or before the first, no
+ * connection of somebody else comes by such a port.
+ */
+const FIRST_PORT = 10_000;
+const PORTS = 10_000;
+
+/** Ports that nobody listens at now; tests that need a number before the program starts take them here. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  return ports;
+  const held = new Map<number, Server>();
+  while (held.size < count) {
+    const port = FIRST_PORT + randomInt(PORTS);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (isFree) held.set(port, server);
+  }
+  await Promise.all([...held.values()].map((server) => new Promise((done) => server.close(done))));
+  return [...held.keys()];
 }

@@ -3,6 +3,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { LOOPBACK_V4 } from "#net/ip.ts";
 import type { Destination, Ip } from "#core/session.ts";
 
@@ -71,6 +72,14 @@ export function source(size: number): { on: (socket: Socket) => void; sent: () =
     more();
   };
   return { on, sent: () => sent };
+}
+
+/** Waits until a counter stands still: nobody takes anything any more. */
+export async function untilHeldUp(sent: () => number): Promise<void> {
+  for (let last = -1; last !== sent();) {
+    last = sent();
+    await delay(200);
+  }
 }
 
 /** Answers the first byte with a reset. */
