@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
-/** On streams that are through with a chunk's memory as soon as they count it as written: they have copied it. */
+/** On streams that are through with a chunk's memory as soon as it is being written, alone: they have copied it. */
 export const COPIES = Symbol("the stream copies what is written to it");
 
 /**

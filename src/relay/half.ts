@@ -35,6 +35,7 @@ export class Half {
   #timer: NodeJS.Timeout | undefined;
   /** From a kernel socket to another one, or to a stream that copies, nobody else sees a read or a write. */
   readonly #ownsReads: boolean;
+  readonly #copies: boolean;
   #blocked = false;
   #ended = false;
   #closed = false;
@@ -48,7 +49,8 @@ export class Half {
     this.#from = from;
     this.#to = to;
     this.#env = env;
-    this.#ownsReads = isPlainSocket(from) && (isPlainSocket(to) || COPIES in to);
+    this.#copies = COPIES in to;
+    this.#ownsReads = isPlainSocket(from) && (isPlainSocket(to) || this.#copies);
   }
 
   start(): void {
@@ -138,8 +140,9 @@ export class Half {
     this.#env.onBytes(this.#direction, piece.length);
     // A kernel that took everything at once leaves nothing to wait for, although write() says so for a large chunk.
     const more = this.#to.write(piece);
-    if (this.#to.writableLength === 0) this.#release(piece);
-    else if (!more) this.#blocked = true;
+    const left = this.#to.writableLength;
+    if (left === 0 || (this.#copies && left === piece.length)) this.#release(piece);
+    if (left > 0 && !more) this.#blocked = true;
   }
 
   /**

@@ -97,17 +97,13 @@ export class ClientSession extends Session {
     return encodeFrame(SETTINGS, 0, encodeSettings({ v: `${VERSION}`, client, "padding-md5": scheme.md5 }));
   }
 
-  override send(bytes: Buffer, done?: () => void): void {
+  override send(bytes: Buffer, done?: () => void, through?: () => void): void {
     if (this.closed) return done?.();
     const index = this.#writes;
     const { scheme } = this.#options;
     const shaped = index < scheme.stop;
-    if (!shaped && this.#shaped.length === 0) return super.send(bytes, done);
+    if (!shaped && this.#shaped.length === 0) return super.send(bytes, done, through);
     this.#enqueue(shaped ? shapeWrite(scheme, index, bytes) : [bytes], done);
-  }
-
-  protected override get isThrough(): boolean {
-    return this.#shaped.length === 0 && super.isThrough;
   }
 
   #enqueue(pieces: readonly Buffer[], done: (() => void) | undefined): void {

@@ -1,4 +1,5 @@
 import { DialError } from "#core/errors.ts";
+import { COPIES } from "#core/stream.ts";
 import type { Session } from "./session.ts";
 import { SessionStream } from "./stream.ts";
 
@@ -13,6 +14,8 @@ type Done = () => void;
 
 /** A client's stream. On a session that had been idle it outlives that session's death, if the server never answered. */
 export class ClientStream extends SessionStream {
+  /** Frames are made of copies, and so is what is kept. */
+  readonly [COPIES] = true;
   /** In SOCKS form. */
   readonly target: Buffer;
   /** What may have to be sent again; null: the server has answered, or is not expected to. */
@@ -71,7 +74,7 @@ export class ClientStream extends SessionStream {
 
   override _write(data: Buffer, encoding: string, done: Done): void {
     if (this.#unconfirmed === null) return super._write(data, encoding, done);
-    this.#unconfirmed.push(data);
+    this.#unconfirmed.push(Buffer.from(data));
     this.#unconfirmedBytes += data.length;
     const full = this.#unconfirmedBytes > MAX_UNCONFIRMED;
     if (full) this.#held = done;

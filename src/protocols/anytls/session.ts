@@ -50,7 +50,7 @@ export abstract class Session {
   #closed = false;
   /** Somebody else has the wire, for the one stream that there is; what is sent waits for its return. */
   #away = false;
-  /** Of large frames that the wire was through with at once, for the next ones; not without streams. */
+  /** Of large frames that the wire is through with, for the next ones; not without streams. */
   #memory: Buffer | null = null;
   /** What is left of a data frame that is being handed on as it comes, and whose it is; null: nobody's. */
   #dataLeft = 0;
@@ -94,13 +94,13 @@ export abstract class Session {
     });
   }
 
-  /** Sends frames; `done` runs when the wire takes more. */
-  send(bytes: Buffer, done?: Done): void {
+  /** Sends frames; `done` runs when the wire takes more, `through` perhaps, when it needs these no more. */
+  send(bytes: Buffer, done?: Done, through?: Done): void {
     if (this.#closed) return done?.();
     if (bytes.length < FULL_WRITE_BYTES || this.#away) this.#wait(bytes);
     else {
       this.#flush();
-      this.#wire.write(bytes);
+      this.#wire.write(bytes, through);
     }
     if (!this.#wire.writableNeedDrain) done?.();
     else if (done !== undefined) this.#waiting.push(done);
@@ -112,17 +112,16 @@ export abstract class Session {
   }
 
   sendData(stream: SessionStream, data: Buffer, done: Done): void {
+    if (data.length < FULL_WRITE_BYTES) return this.send(encodeData(stream.id, data), done);
     const memory = this.#memory;
     this.#memory = null;
     const frames = encodeData(stream.id, data, memory);
-    this.send(frames, done);
-    if (frames.length >= FULL_WRITE_BYTES && this.isThrough)
-      this.#memory = memory !== null && memory.length >= frames.length ? memory : frames;
+    const whole = memory !== null && memory.length >= frames.length ? memory : frames;
+    this.send(frames, done, () => this.#reclaim(whole));
   }
 
-  /** Nothing of what was sent is needed any more. */
-  protected get isThrough(): boolean {
-    return this.#wire.writableLength === 0;
+  #reclaim(memory: Buffer): void {
+    if (this.streams.size > 0) this.#memory = memory;
   }
 
   /** Says that a stream is over for both sides and forgets it. */
@@ -172,8 +171,10 @@ export abstract class Session {
   }
 
   #receive(bytes: Buffer): void {
-    this.#arrived.push(bytes);
+    if (this.#closed) return;
     try {
+      if (this.#arrived.length === 0 && bytes.length <= this.#dataLeft) return this.#deliver(bytes);
+      this.#arrived.push(bytes);
       while (!this.#closed && this.#step());
     } catch (error) {
       this.close(error as Error);
@@ -201,12 +202,15 @@ export abstract class Session {
 
   #passOn(): boolean {
     const piece = this.#arrived.takeSome(this.#dataLeft);
-    if (piece.length === 0) return false;
+    this.#deliver(piece);
+    return piece.length > 0;
+  }
+
+  #deliver(piece: Buffer): void {
     this.#dataLeft -= piece.length;
     const stream = this.#dataFor;
-    if (stream === null || stream.arrive(piece) || this.#away) return true;
+    if (piece.length === 0 || stream === null || stream.arrive(piece) || this.#away) return;
     this.#block(stream);
-    return true;
   }
 
   #block(stream: SessionStream): void {
