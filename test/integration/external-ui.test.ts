@@ -82,8 +82,7 @@ test("a folder with something in it is neither downloaded at the start nor repla
   core.write(
     `external-controller: 127.0.0.1:${port}\nexternal-ui: ui\nexternal-ui-url: http://127.0.0.1:1/x.zip\n`,
   );
-  process.kill(core.pid, "SIGHUP");
-  await core.shows(/level=warning msg="external-ui: /);
+  await core.reload(null, /level=warning msg="external-ui: /);
   assert.equal(existsSync(join(core.home, "ui")), false);
   assert.equal(mirror.state.served, 0);
 });

@@ -11,6 +11,7 @@ import { openUdpEcho } from "../support/origin.ts";
 import { openSocksUdp } from "../support/socks-udp.ts";
 import { startCore } from "../support/start-core.ts";
 import { openTunnel } from "../support/tunnels.ts";
+import { until } from "../support/until.ts";
 
 const again = (governed: GovernedCore) =>
   startCore(readFileSync(join(governed.core.home, "config.yaml"), "utf8"), {
@@ -96,9 +97,8 @@ test("§11.4 a quota crossed by an upload: over at once, kept through a SIGKILL 
   await using governed = await startGoverned(`  enabled: true
   global: { id: all, quota: { upload-bytes: 1000000, window: 1h, overage-upload-bps: 800000 } }
 `);
-  const arrived = async (bytes: number): Promise<void> => {
-    while (governed.origin.seen.upload < bytes) await new Promise((done) => setTimeout(done, 20));
-  };
+  const arrived = (bytes: number): Promise<void> =>
+    until(`${bytes} bytes at the origin`, () => governed.origin.seen.upload >= bytes);
   await governed.transfer(1_200_000, 10);
   await arrived(1_000_000); // the client's end says only that the kernel has all of it
   const reached = await statusOf(governed, "all");
@@ -122,9 +122,7 @@ test("§11.5 routing rules in another order keep a rule's counters", async () =>
   );
   await governed.transfer(100, 4321);
   const text = readFileSync(join(governed.core.home, "config.yaml"), "utf8");
-  governed.core.write(text.replace("rules:\n", "rules:\n  - DOMAIN,first.example,DIRECT\n"));
-  process.kill(governed.core.pid, "SIGHUP");
-  await governed.core.shows(/configuration reloaded/);
+  await governed.core.reload(text.replace("rules:\n", "rules:\n  - DOMAIN,first.example,DIRECT\n"));
   await governed.transfer(100, 1000);
   const { counters, generation } = await statusOf(governed, "local");
   assert.deepEqual([counters.download_bytes, counters.connections, generation], [5321, 2, 1]);

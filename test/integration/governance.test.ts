@@ -196,9 +196,7 @@ test("persist=true writes the block and leaves the rest of the file, comments to
   assert.match(text, /enabled: true # since spring/);
   assert.match(text, /- IP-CIDR,127\.0\.0\.0\/8,Proxy/);
   assert.match(text, /upload-bps: 1000/);
-  governed.core.write(text);
-  process.kill(governed.core.pid, "SIGHUP");
-  await governed.core.shows(/configuration reloaded/);
+  await governed.core.reload(text);
   const after = await governed.call<{ revision: number }>("GET", "traffic-control/policies");
   assert.equal(after.body.revision, body.revision + 2);
   assert.equal((await statusOf(governed, "tv")).generation, 1);

@@ -63,9 +63,7 @@ rules: ["MATCH,DIRECT"]
     return (await readAll(stream).catch(() => Buffer.alloc(0))).toString();
   };
   assert.equal(await ask(() => Date.now() + 2 * HOUR_MS), "hello");
-  core.write(config.replace("MATCH,DIRECT", "DOMAIN,a.example,REJECT"));
-  process.kill(core.pid, "SIGHUP");
-  await core.shows(/configuration reloaded/);
+  await core.reload(config.replace("MATCH,DIRECT", "DOMAIN,a.example,REJECT"));
   assert.equal(await ask(() => Date.now() + 2 * HOUR_MS), "hello");
   assert.equal(time.asked(), 1); // what the configuration before has learnt is not asked for again
 });

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { freePorts } from "../support/free-ports.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openRawClient, type RawClient } from "../support/raw-client.ts";
 import { startCore } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
 
 interface Row {
   readonly id: string;
@@ -58,13 +58,7 @@ for (const relay of ["auto", "portable"])
 
     // Rows are a moment old at most.
     let seen = await connections(controller);
-    for (
-      const untilMs = performance.now() + 5_000;
-      performance.now() < untilMs && seen.uploadTotal < moved;
-    ) {
-      await delay(50);
-      seen = await connections(controller);
-    }
+    await until("all is counted", async () => (seen = await connections(controller)).uploadTotal >= moved);
     assert.deepEqual([seen.uploadTotal, seen.downloadTotal], [moved, moved]);
     for (const row of seen.connections ?? []) {
       assert.deepEqual([row.upload, row.download], [moved / 2, moved / 2]);
@@ -82,9 +76,7 @@ for (const relay of ["auto", "portable"])
     assert.equal(((await reset) as [NodeJS.ErrnoException])[0].code, "ECONNRESET");
     await exchange(second, 2);
 
-    core.write(`${config}log-level: debug\n`);
-    process.kill(core.pid, "SIGHUP");
-    await core.shows(/configuration reloaded/);
+    await core.reload(`${config}log-level: debug\n`);
     await exchange(second, 2);
     const left = await connections(controller);
     assert.deepEqual(

@@ -155,12 +155,11 @@ test("controller-api.md §15.12 SIGHUP reads the file again; a bad one is only l
   const ports = await freePorts(4);
   const [, controller] = ports as [number, number];
   await using core = await startCore(configText(0, ports));
-  core.write(configText(7, ports));
-  process.kill(core.pid, "SIGHUP");
-  await core.shows(/msg="configuration reloaded"/);
+  await core.reload(configText(7, ports));
   const payloads = await (await fetch(`http://127.0.0.1:${controller}/rules`)).text();
   assert.match(payloads, /round7\.example/);
-  core.write("mode: nonsense\n");
-  process.kill(core.pid, "SIGHUP");
-  await core.shows(/reload failed, the old configuration goes on:.*config\.yaml:1:7 mode: /);
+  await core.reload(
+    "mode: nonsense\n",
+    /reload failed, the old configuration goes on:.*config\.yaml:1:7 mode: /,
+  );
 });

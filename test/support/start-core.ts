@@ -15,10 +15,12 @@ export interface Core extends AsyncDisposable {
   readonly home: string;
   /** Everything printed so far, both streams. */
   output(): string;
-  /** Resolves with the match once the output shows it; fails when the program ends first or after `timeoutMs`. */
-  shows(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
+  /** Resolves with the match once the output shows it, from a place in it on; fails when the program ends, or in the end. */
+  shows(pattern: RegExp, from?: number): Promise<RegExpExecArray>;
   /** Writes the configuration file. */
   write(configText: string): void;
+  /** Has the file read again, with this text in it or as it is, and waits until it says the outcome. */
+  reload(configText?: string | null, outcome?: RegExp): Promise<void>;
   /** Port of a listener, as the start-up log says it. */
   port(listener: string): Promise<number>;
   /** The same of the Controller's plain listener. */
@@ -39,6 +41,7 @@ export interface StartOptions {
   readonly program?: string;
 }
 
+const PATIENCE_MS = 60_000;
 const READY = /msg="weir .* is running/;
 
 export async function startCore(configText: string, options: StartOptions = {}): Promise<Core> {
@@ -71,13 +74,13 @@ function launch(home: string, { args = [], env = {}, prefix = [], program }: Sta
   child.stderr.setEncoding("utf8").on("data", onText);
   const exited = once(child, "close").then(([code]) => code as number | null);
 
-  const shows = (pattern: RegExp, timeoutMs = 60_000): Promise<RegExpExecArray> => {
+  const shows = (pattern: RegExp, from = 0): Promise<RegExpExecArray> => {
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     const fail = (why: string): void =>
-      reject(new Error(`${why} before ${pattern} was shown; output:\n${printed}`));
-    const timer = setTimeout(() => fail(`${timeoutMs} ms passed`), timeoutMs);
+      reject(new Error(`${why} before ${pattern} was shown; output:\n${printed.slice(from)}`));
+    const timer = setTimeout(() => fail(`${PATIENCE_MS} ms passed`), PATIENCE_MS);
     const look = (): void => {
-      const match = pattern.exec(printed);
+      const match = pattern.exec(printed.slice(from));
       if (match !== null) resolve(match);
     };
     watchers.add(look);
@@ -92,6 +95,7 @@ function launch(home: string, { args = [], env = {}, prefix = [], program }: Sta
     if (child.exitCode === null) child.kill(signal);
     return exited;
   };
+  const write = (text: string): void => writeFileSync(join(home, "config.yaml"), text);
   return {
     pid: child.pid as number,
     home,
@@ -99,7 +103,13 @@ function launch(home: string, { args = [], env = {}, prefix = [], program }: Sta
     shows,
     stop,
     output: () => printed,
-    write: (text) => writeFileSync(join(home, "config.yaml"), text),
+    write,
+    async reload(text = null, outcome = /configuration reloaded/) {
+      const before = printed.length;
+      if (text !== null) write(text);
+      child.kill("SIGHUP");
+      await shows(outcome, before);
+    },
     async port(listener) {
       const name = listener.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
       return Number((await shows(new RegExp(`${name} listening at \\S*?:(\\d+)`)))[1]);
