@@ -1,49 +1,61 @@
 import type { HeldClient } from "#core/held.ts";
-import type { Endpoint } from "#core/session.ts";
+import { endpointText, type Endpoint } from "#core/session.ts";
 
 /** Both ends of a connection that this machine has opened; no other one of it has the same two. */
 export function connectionName(near: Endpoint, far: Endpoint): string {
-  return `${near.ip} ${near.port} ${far.ip} ${far.port}`;
+  return nameOf(near, endpointText(far));
+}
+
+const nameOf = ({ ip, port }: Endpoint, far: string): string => `${ip} ${port} ${far}`;
+
+interface Dial {
+  readonly client: HeldClient;
+  readonly far: string;
+  /** Null: nobody has looked yet. */
+  name: string | null;
 }
 
 /**
- * What relay threads have dialled, by name. The near end is asked of the kernel when somebody looks for the first time,
- * each once: a dial that nobody looks for costs a place in a map. It is never too late for that: a thread shows its
- * socket before it connects, and only then can anything come back.
+ * What relay threads have dialled, by name. The near end is asked of the kernel when somebody looks for a dial to the
+ * same far end for the first time, of each once. It is never too late for that: a thread shows its socket before it
+ * connects, and only then can anything come back.
  */
 export class DialledNames {
-  readonly #unnamed = new Map<HeldClient, Endpoint>();
-  readonly #clients = new Map<string, HeldClient>();
-  readonly #names = new Map<HeldClient, string>();
+  /** By the far end. */
+  readonly #unnamed = new Map<string, Set<Dial>>();
+  readonly #named = new Map<string, Dial>();
 
-  /** To be called before it dials. */
-  add(client: HeldClient, far: Endpoint): void {
-    this.#unnamed.set(client, far);
+  /** To be called before it dials; and what it answers with to be disposed of when the dial has come to an end. */
+  add(client: HeldClient, to: Endpoint): Disposable {
+    const dial: Dial = { client, far: endpointText(to), name: null };
+    const others = this.#unnamed.get(dial.far);
+    if (others === undefined) this.#unnamed.set(dial.far, new Set([dial]));
+    else others.add(dial);
+    return { [Symbol.dispose]: () => this.#delete(dial) };
   }
 
-  delete(client: HeldClient): void {
-    if (this.#unnamed.delete(client)) return;
-    const name = this.#names.get(client);
-    if (name === undefined) return;
-    this.#names.delete(client);
-    if (this.#clients.get(name) === client) this.#clients.delete(name);
+  #delete(dial: Dial): void {
+    const { far, name } = dial;
+    if (name !== null && this.#named.get(name) === dial) this.#named.delete(name);
+    const others = this.#unnamed.get(far);
+    if (others?.delete(dial) === true && others.size === 0) this.#unnamed.delete(far);
   }
 
   /** Is there a connection between these two that is open now? */
-  has(near: Endpoint, far: Endpoint): boolean {
-    for (const [client, to] of this.#unnamed) this.#name(client, to);
-    const client = this.#clients.get(connectionName(near, far));
+  has(near: Endpoint, to: Endpoint): boolean {
+    const far = endpointText(to);
+    for (const dial of this.#unnamed.get(far) ?? []) this.#name(dial);
+    const client = this.#named.get(nameOf(near, far))?.client;
     // A thread may have closed it without our knowing yet, and its ends may be another program's by now.
     const present = client?.dialledFrom() ?? null;
     return present !== null && present.port === near.port && present.ip === near.ip;
   }
 
-  #name(client: HeldClient, far: Endpoint): void {
-    const near = client.dialledFrom();
+  #name(dial: Dial): void {
+    const near = dial.client.dialledFrom();
     if (near === null) return; // the thread is not so far
-    const name = connectionName(near, far);
-    this.#unnamed.delete(client);
-    this.#names.set(client, name);
-    this.#clients.set(name, client);
+    this.#delete(dial);
+    dial.name = nameOf(near, dial.far);
+    this.#named.set(dial.name, dial);
   }
 }

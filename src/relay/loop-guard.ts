@@ -59,13 +59,9 @@ export class LoopGuard {
     return { [Symbol.dispose]: () => void this.#flows.delete(opened) };
   }
 
-  /** Notes a client for whom a relay thread is about to dial `to`, until `forget`. */
-  dials({ outbound }: Decision, client: HeldClient, to: Endpoint): void {
-    if (this.#armed && outbound.type === "Direct") this.#dials.add(client, to);
-  }
-
-  forget(client: HeldClient): void {
-    this.#dials.delete(client);
+  /** Notes a client for whom a relay thread is about to dial `to`, until it is disposed of. */
+  dials({ outbound }: Decision, client: HeldClient, to: Endpoint): Disposable | null {
+    return this.#armed && outbound.type === "Direct" ? this.#dials.add(client, to) : null;
   }
 
   #isOwnStream(source: Endpoint, to: Endpoint): boolean {

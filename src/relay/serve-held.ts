@@ -33,6 +33,8 @@ class HeldService implements HeldWatch {
   #isFirstOfMany = false;
   #limited = false;
   #meter: Meter | null = null;
+  /** By the loop guard. */
+  #noted: Disposable | null = null;
   #isOver = false;
 
   constructor(
@@ -107,7 +109,7 @@ class HeldService implements HeldWatch {
     const { flows, loops } = this.#env;
     const decision = this.#decision as Decision;
     if (!way.isFirstOfMany) flows.decided(decision);
-    loops.dials(decision, this.#client, way);
+    this.#noted = loops.dials(decision, this.#client, way);
     this.#isFirstOfMany = way.isFirstOfMany;
     this.#entry.remoteAddress = this.#ip = way.ip;
     if (this.#words !== null) this.#client.dial(way, this.#words, this.#limited);
@@ -143,7 +145,7 @@ class HeldService implements HeldWatch {
     const session = this.#session;
     if (this.#isOver || session === null) return;
     this.#session = null;
-    this.#env.loops.forget(this.#client);
+    this.#noted?.[Symbol.dispose]();
     this.#client.watch = null;
     this.#entry.onClose = null;
     const begun = { entry: this.#entry, decision: this.#decision, failure };
@@ -153,7 +155,7 @@ class HeldService implements HeldWatch {
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#env.loops.forget(this.#client);
+    this.#noted?.[Symbol.dispose]();
     this.#entry.onClose = null;
     this.#meter?.[Symbol.dispose]();
     this.#entry[Symbol.dispose]();

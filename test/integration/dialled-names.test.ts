@@ -54,11 +54,11 @@ test("a dial is known to whoever it comes to, and to nobody once it is closed", 
   const to = wayTo((origin.address() as AddressInfo).port);
   let ended = 0;
   const port = await openFront((client) => {
-    names.add(client, to);
+    const noted = names.add(client, to);
     const onEnded = (): void => {
       ended++;
       assert.equal(client.dialledFrom(), null);
-      names.delete(client);
+      noted[Symbol.dispose]();
     };
     client.watch = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
     client.dial(to, Buffer.alloc(0), false);
@@ -82,18 +82,15 @@ test("a dial is known to whoever it comes to, and to nobody once it is closed", 
 
 test("a dial that is refused has no name", { skip }, async () => {
   await using owned = new AsyncDisposableStack();
-  const names = new DialledNames();
   const to = wayTo((await freePorts(1))[0] as number);
   const { promise: failed, resolve } = Promise.withResolvers<HeldClient>();
   const port = await openFront((client) => {
-    names.add(client, to);
     client.watch = { dialled() {}, failed: () => resolve(client), ended() {} };
     client.dial(to, Buffer.alloc(0), false);
   }, owned);
   const client = connect(port, "127.0.0.1").on("error", () => {});
   const held = await failed;
   assert.equal(held.dialledFrom(), null);
-  names.delete(held);
   held.take().destroy();
   client.destroy();
 });
