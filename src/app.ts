@@ -196,6 +196,7 @@ export class App implements AsyncDisposable {
     undo.move();
     policies?.activate();
     fresh.activate();
+    for (const each of this.#alive) if (each !== fresh) this.#endStrangers(each, fresh);
     host.kernelDirect.use(fresh.judge);
     if (old !== undefined) this.#retire(old, fresh);
   }
@@ -219,6 +220,14 @@ export class App implements AsyncDisposable {
     this.#env.host.kernelDirect.check();
     const { outbounds, lists } = this.#runtime;
     this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
+  }
+
+  #endStrangers(old: Runtime, next: Runtime): void {
+    try {
+      old.inbounds.endStrangers(next.inbounds);
+    } catch (error) {
+      this.#env.host.log.error(`users that are gone keep what they have open: ${messageOf(error)}`);
+    }
   }
 
   #retire(old: Runtime, next: Runtime): void {

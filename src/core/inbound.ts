@@ -82,8 +82,10 @@ export interface User {
   readonly flow: string | null;
 }
 
-/** An inbound whose users change while it runs (vless, anytls). All or nothing. */
+/** An inbound whose users change while it runs. All or nothing. */
 export interface ManagedInbound extends Inbound {
+  /** The users that it was opened with; absent: it does not say. */
+  readonly written?: readonly User[];
   replaceUsers(users: readonly User[]): void;
   /** The same as handing over the list with the change in it, for thousands of users of whom one changes. */
   changeUsers?(change: UsersChange): void;

@@ -1,7 +1,7 @@
 import type { Config, ListenerConfig, TunnelConfig } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { Accept, Access, Inbound, InboundEnv, ManagedInbound } from "#core/inbound.ts";
+import type { Accept, Access, Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
@@ -96,6 +96,28 @@ export class Inbounds {
     for (const { leases } of this.#fresh) leases.activate();
   }
 
+  /**
+   * Those of the file whom the listener that is called the same in `next` does not let in any more lose what they have
+   * open here. Listeners that are gone leave it alone, as do those whose users are managed: others look after these.
+   */
+  endStrangers(next: Inbounds): void {
+    for (const { inbound, key, isManaged } of this.held.values()) {
+      const { written = [], replaceUsers } = inbound as Partial<ManagedInbound>;
+      const heir = next.#writtenFor(inbound);
+      if (isManaged || next.held.has(key) || heir === null) continue;
+      const known = new Set(heir.map(credentialKey));
+      const staying = written.filter((user) => known.has(credentialKey(user)));
+      if (staying.length < written.length) replaceUsers?.(staying);
+    }
+  }
+
+  #writtenFor({ name, type }: Inbound): readonly User[] | null {
+    for (const { inbound, isManaged } of this.held.values())
+      if (!isManaged && inbound.name === name && inbound.type === type)
+        return (inbound as Partial<ManagedInbound>).written ?? null;
+    return null;
+  }
+
   /** Closes what the next runtime did not take over; everything where there is none. Accepted sessions go on. */
   async retire(next: Inbounds | null): Promise<void> {
     const leaving = [...this.held.values()].filter((held) => heldBy(next).get(held.key) !== held);
@@ -106,6 +128,10 @@ export class Inbounds {
   async abandon(): Promise<void> {
     await Promise.all([...this.#fresh].map(closeHeld));
   }
+}
+
+function credentialKey({ credential, flow }: User): string {
+  return JSON.stringify([credential, flow]);
 }
 
 function heldBy(inbounds: Inbounds | null): ReadonlyMap<string, Held> {

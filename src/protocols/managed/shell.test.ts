@@ -31,7 +31,7 @@ function layer(security: "none" | "tls"): TransportServer & { disposed: number }
 
 async function openShell(users: readonly User[], accept: (session: Session) => void = () => {}) {
   const env = openInboundEnv({ accept });
-  const shell = new ManagedShell(env, { type: "Made", users: tableOf(users), tableOf });
+  const shell = new ManagedShell(env, { type: "Made", users: tableOf(users), written: users, tableOf });
   const listenOptions = { mayBeBare: false, silenceMs: null, greet: async () => {} };
   const cover = layer("tls");
   const inbound = await shell.listen(cover, listenOptions);

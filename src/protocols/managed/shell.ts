@@ -20,6 +20,8 @@ export interface ShellOptions<Table> {
   /** API spelling. */
   readonly type: string;
   readonly users: Table;
+  /** The same as a list. */
+  readonly written: readonly User[];
   /** Throws `ConfigError`. */
   readonly tableOf: (users: readonly User[]) => Table;
   /** The same table as `tableOf` would make, from the one in force; for thousands of users of whom one changes. */
@@ -58,7 +60,7 @@ export class ManagedShell<Table extends UserTable> {
   async listen(layer: TransportServer, options: ListenOptions): Promise<ManagedInbound> {
     using undo = new DisposableStack();
     undo.use(layer);
-    const { type } = this.#options;
+    const { type, written } = this.#options;
     const { name } = this.#env;
     if (layer.security === "none" && !options.mayBeBare)
       throw new ConfigError(
@@ -70,6 +72,7 @@ export class ManagedShell<Table extends UserTable> {
       name,
       type,
       endpoints,
+      written,
       replaceUsers: (users) => this.#enforce(this.#tableOf(users)),
       changeUsers: (change) => this.#enforce(this.#changedTable(change)),
       [Symbol.asyncDispose]: async () => life.dispose(),

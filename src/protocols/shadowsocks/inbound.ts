@@ -31,6 +31,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const shell = new ManagedShell(env, {
     type: "ShadowSocks",
     users: serverUsers(method, password, users ?? null),
+    written: users ?? [],
     tableOf(next: readonly User[]) {
       if (users !== undefined) return serverUsers(method, password, next);
       throw new ConfigError(`listener ${env.name}: its one key knows no users`);

@@ -27,7 +27,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: password,
     flow: null,
   }));
-  const shell = new ManagedShell(env, { type: "Trojan", users: tableOf(users), tableOf });
+  const shell = new ManagedShell(env, { type: "Trojan", users: tableOf(users), written: users, tableOf });
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,

@@ -43,6 +43,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const shell = new ManagedShell(env, {
     type: "Vless",
     users: tableOf(users),
+    written: users,
     tableOf,
     changeTable: (table, change) => table.changed(change, `listener ${name}`),
   });

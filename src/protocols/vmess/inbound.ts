@@ -28,7 +28,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: uuid,
     flow: null,
   }));
-  const shell = new ManagedShell(env, { type: "Vmess", users: tableOf(users), tableOf });
+  const shell = new ManagedShell(env, { type: "Vmess", users: tableOf(users), written: users, tableOf });
   const guard = new RequestGuard(env.nowMs);
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: true,
