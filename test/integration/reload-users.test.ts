@@ -134,7 +134,7 @@ test(
     }
     const ends = streams.map(([, gone]) => Promise.race([once(gone, "end"), outcome(gone)]));
     core.write(text([1])); // who is unnamed has another place now
-  process.kill(core.pid, "SIGHUP");
+    process.kill(core.pid, "SIGHUP");
     await Promise.all(ends);
     for (const [name, , stays] of streams)
       await assert.doesNotReject(echoed(stays, 50_000), `${name}: who stays was cut`);

@@ -77,7 +77,9 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
       path: `${BASE}/policies/:id/reset`,
       summary: "Start a policy's counters and quota anew",
       answer: { status: 200, description: "The status after the commit", schema: policyStatusShape },
-      faults: { 500: "It could not be written; the counters are new, and writing is tried again each second" },
+      faults: {
+        500: "It could not be written; the counters are new, and writing is tried again each second",
+      },
       async handle({ params }) {
         const status = await governance.reset(params.id as string);
         if (status === null) throw notFound();

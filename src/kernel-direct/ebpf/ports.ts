@@ -6,7 +6,7 @@ import { addIngressFilter, removeIngressFilters } from "#platform/linux/netlink/
 import type { NetlinkSocket } from "#platform/linux/netlink/socket.ts";
 
 /** Of filters that stay when the process dies. */
-export const FILTER_NAME = "svc-kernel-direct";
+const FILTER_NAME = "svc-kernel-direct";
 
 /** Sorted, each once; a bridge stands for its ports. Throws with the name of what is missing or has no Ethernet frames. */
 export function resolvePorts(names: readonly string[], links: readonly Link[]): readonly Link[] {

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 
 /** So many letters X hide the lengths of requests and answers; the server refuses other lengths. */
-export const MIN_PADDING = 100;
+const MIN_PADDING = 100;
 export const MAX_PADDING = 1000;
 /** In one POST of packet-up; more is answered with 413. */
 export const MAX_POST_BYTES = 1_000_000;
