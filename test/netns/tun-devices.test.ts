@@ -175,9 +175,10 @@ test("fake addresses, and a TUN that cannot be opened", { skip, timeout: 60_000 
   });
 
   await t.test("a global routing-mark beside auto-redirect is refused", async () => {
-    core.write(text(DEVICE, "routing-mark: 7\n").replace("auto-redirect: false", "auto-redirect: true"));
-    process.kill(core.pid, "SIGHUP");
-    await core.shows(/routing-mark: tun\.auto-redirect marks every socket itself/);
+    await core.reload(
+      text(DEVICE, "routing-mark: 7\n").replace("auto-redirect: false", "auto-redirect: true"),
+      /routing-mark: tun\.auto-redirect marks every socket itself/,
+    );
     const fake = await row.near("dns", "192.0.2.53");
     assert.match(await curl(client, `http://${fake}/`), /^hello to /);
   });
