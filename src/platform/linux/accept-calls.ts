@@ -1,8 +1,17 @@
 /** The calls of a relay thread that accepts and dials, too. */
 import type * as Ffi from "node:ffi";
 import { SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
-import { RelayCalls } from "./relay-calls.ts";
+import { DATA_WORD, EVENT_WORDS, RelayCalls } from "./relay-calls.ts";
 import { AF_INET, AF_INET6, SOCKADDR_BYTES, v4At } from "./sockaddr.ts";
+import {
+  EPOLL_CTL_ADD,
+  MSG_DONTWAIT,
+  MSG_PEEK,
+  SOCK_STREAM,
+  SOL_SOCKET,
+  SO_BINDTODEVICE,
+  SO_MARK,
+} from "./numbers.ts";
 
 /** What is looked at of a handshake at most. */
 export const PEEK_BYTES = 4096;
@@ -12,18 +21,10 @@ const MOST_WORDS = 1024;
 const EPOLLIN = 1;
 /** One thread is woken for a connection, not all (epoll_ctl(2), since Linux 4.5). */
 const EPOLLEXCLUSIVE = 1 << 28;
-const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
-const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
-const SOCK_STREAM = 1;
 const SOCK_FLAGS = 0o4000 | 0o2000000; // NONBLOCK, CLOEXEC
-const MSG_DONTWAIT = 0x40;
-const MSG_PEEK = 2;
-const SOL_SOCKET = 1;
 const SO_ERROR = 4;
 const SO_KEEPALIVE = 9;
-const SO_BINDTODEVICE = 25;
-const SO_MARK = 36;
 const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
 const TCP_KEEPIDLE = 4;

@@ -5,8 +5,7 @@ import { ReceiveBatch } from "./receive-batch.ts";
 import { SendBatch } from "./send-batch.ts";
 import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
 import { openPoller, type Poller } from "./uv-poll.ts";
-
-const F_DUPFD_CLOEXEC = 1030;
+import { F_DUPFD_CLOEXEC } from "./numbers.ts";
 
 const SIGNATURES = {
   fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },

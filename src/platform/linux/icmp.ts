@@ -6,8 +6,8 @@ import { SystemError, type Libc } from "./libc.ts";
 import { AF_INET, AF_INET6, decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "./sockaddr.ts";
 import { bindToDevice, setMark } from "./sockopt.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
+import { MSG_DONTWAIT, MSG_NOSIGNAL, SOCK_DGRAM } from "./numbers.ts";
 
-const SOCK_DGRAM = 2;
 const SOCK_RAW = 3;
 const PROTOCOL = { 4: 1, 6: 58 } as const;
 const ECHO_REPLY = { 4: 0, 6: 129 } as const;
@@ -15,8 +15,6 @@ const HEADER_BYTES = 8;
 const BUFFER_BYTES = 65_536;
 /** Of one turn of the event loop. */
 const TURN_MESSAGES = 64;
-const MSG_DONTWAIT = 0x40;
-const MSG_NOSIGNAL = 0x4000;
 const SOL_RAW = 255;
 const ICMP_FILTER = 1;
 const ICMPV6_FILTER = 1;

@@ -20,9 +20,6 @@ export const VECTOR_LENGTH_WORD = 2;
 /** Name slots start at multiples of this. */
 export const NAME_BYTES = 32;
 
-export const MSG_DONTWAIT = 0x40;
-export const MSG_NOSIGNAL = 0x4000;
-
 /** udp(7). */
 export const SOL_UDP = 17;
 export const UDP_SEGMENT = 103;

@@ -1,9 +1,8 @@
 /** One socket's owner from the kernel by a sock_diag netlink request (linux/sock_diag.h, linux/inet_diag.h). */
 import type { Endpoint, Network } from "#core/session.ts";
 import type { AddressBytes, FindOwner, SocketOwner } from "./process-socket.ts";
+import { AF_INET, AF_INET6 } from "./sockaddr.ts";
 
-const AF_INET = 2;
-const AF_INET6 = 10;
 const AF_NETLINK = 16;
 const NETLINK_SOCK_DIAG = 4;
 const SOCK_RAW_NONBLOCK_CLOEXEC = 3 | 0o4000 | 0o2000000;

@@ -9,7 +9,6 @@ import {
   HEADER_WORDS,
   LENGTH_WORD,
   lowWord,
-  MSG_DONTWAIT,
   NAME_BYTES,
   NAME_LENGTH_WORD,
   NAME_WORD,
@@ -20,6 +19,7 @@ import {
   VECTORS_WORD,
 } from "./message-layout.ts";
 import { SOCKADDR_BYTES } from "./sockaddr.ts";
+import { MSG_DONTWAIT } from "./numbers.ts";
 
 /** Messages of one call. */
 const BATCH = 64;

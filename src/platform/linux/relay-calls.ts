@@ -6,6 +6,15 @@
  * socket is non-blocking, and the runtime ignores SIGPIPE.
  */
 import type * as Ffi from "node:ffi";
+import {
+  EPOLL_CTL_ADD,
+  F_DUPFD_CLOEXEC,
+  MSG_DONTWAIT,
+  MSG_PEEK,
+  O_CLOEXEC,
+  O_NONBLOCK,
+  SOL_SOCKET,
+} from "./numbers.ts";
 
 export const EAGAIN = -11;
 export const EINTR = -4;
@@ -17,7 +26,6 @@ export const FAULT = 0x8;
 export const HANGUP = 0x10;
 export const PEER_ENDED = 0x2000;
 const EDGE_TRIGGERED = 0x8000_0000;
-const EPOLL_CTL_ADD = 1;
 
 /** One system call carries no more. */
 export const BUFFER_BYTES = 256 * 1024;
@@ -26,17 +34,11 @@ export const HEADROOM_BYTES = 16;
 export const PIPE_BYTES = 1024 * 1024;
 const BATCH = 256;
 // struct epoll_event: EVENTS(4) DATA(8), packed on x86-64 only; elsewhere EVENTS(4) PAD(4) DATA(8)
-const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
+export const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
 
-const O_NONBLOCK = 0o4000;
-const O_CLOEXEC = 0o2000000;
 const F_SETPIPE_SZ = 1031;
-const F_DUPFD_CLOEXEC = 1030;
-const MSG_DONTWAIT = 0x40;
-const MSG_PEEK = 2;
 const FIONREAD = 0x541bn;
 const SHUT_WR = 1;
-const SOL_SOCKET = 1;
 const SO_LINGER = 13;
 const SPLICE_FLAGS = 1 | 2; // MOVE, NONBLOCK; MORE would hold back the last piece of a turn
 

@@ -7,8 +7,6 @@ import {
   HEADER_BYTES,
   HEADER_WORDS,
   lowWord,
-  MSG_DONTWAIT,
-  MSG_NOSIGNAL,
   NAME_BYTES,
   NAME_LENGTH_WORD,
   NAME_WORD,
@@ -20,6 +18,7 @@ import {
   VECTOR_WORDS,
   VECTORS_WORD,
 } from "./message-layout.ts";
+import { MSG_DONTWAIT, MSG_NOSIGNAL } from "./numbers.ts";
 
 // cmsghdr: LEN(8)=18 LEVEL(4) TYPE(4), then the size of a segment (2, native) and padding to 8
 const CONTROL_BYTES = 24;

@@ -1,17 +1,11 @@
 /** Socket options of socket(7) and ipv6(7) that Node does not offer. Numbers are those of the generic Linux ABI. */
 import type { SocketMaker, SocketOptions } from "#platform/socket-maker.ts";
 import type { Libc } from "./libc.ts";
+import { IPV6_V6ONLY, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
+import { AF_INET, AF_INET6 } from "./sockaddr.ts";
 
-const AF_INET = 2;
-const AF_INET6 = 10;
-const SOCK_STREAM = 1;
-const SOCK_DGRAM = 2;
-const SOL_SOCKET = 1;
 const SO_REUSEPORT = 15;
-const SO_BINDTODEVICE = 25;
-const SO_MARK = 36;
 const IPPROTO_IPV6 = 41;
-const IPV6_V6ONLY = 26;
 
 /** Kernel limit with the closing zero byte (IFNAMSIZ). */
 const INTERFACE_NAME_BYTES = 16;

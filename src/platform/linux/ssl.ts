@@ -7,6 +7,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
+import { MSG_DONTWAIT, MSG_NOSIGNAL } from "./numbers.ts";
 
 const SIGNATURES = {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
@@ -38,8 +39,6 @@ const SSL_ERROR_WANT_READ = 2;
 const SSL_ERROR_WANT_WRITE = 3;
 const SSL_ERROR_ZERO_RETURN = 6;
 
-const MSG_DONTWAIT = 0x40;
-const MSG_NOSIGNAL = 0x4000;
 /** What one call of `write` can come to, and more: of a buffer of 256 KiB each record gets 22 bytes, 90 in TLS 1.2. */
 const OUTGOING_BYTES = 512 * 1024;
 

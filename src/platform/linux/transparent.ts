@@ -15,16 +15,14 @@ import { SendBatch } from "./send-batch.ts";
 import { setMark } from "./sockopt.ts";
 import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
+import { IPV6_V6ONLY, SOCK_DGRAM, SOL_SOCKET } from "./numbers.ts";
 
-const SOCK_DGRAM = 2;
-const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
 const SO_DOMAIN = 39;
 const IP_TRANSPARENT = 19;
 const IP_RECVTOS = 13;
 const IPV6_TRANSPARENT = 75;
 const IPV6_RECVTCLASS = 66;
-const IPV6_V6ONLY = 26;
 
 const SIGNATURES = {
   bind: { arguments: ["i32", "pointer", "i32"], return: "i32" },

@@ -5,6 +5,7 @@
 import type * as Ffi from "node:ffi";
 import { SystemError } from "./libc.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
+import { F_DUPFD_CLOEXEC, O_CLOEXEC, O_NONBLOCK } from "./numbers.ts";
 
 // struct virtio_net_hdr: FLAGS(1) GSO_TYPE(1) HDR_LEN(2) GSO_SIZE(2) CSUM_START(2) CSUM_OFFSET(2), host order
 export const VNET_BYTES = 10;
@@ -28,11 +29,8 @@ const OFFLOAD_CHECKSUM = 0x01;
 const OFFLOAD_TCP4 = 0x02;
 const OFFLOAD_TCP6 = 0x04;
 const O_RDWR = 2;
-const O_NONBLOCK = 0o4000;
-const O_CLOEXEC = 0o2000000;
 const F_GETFL = 3;
 const F_SETFL = 4;
-const F_DUPFD_CLOEXEC = 1030;
 // struct ifreq: NAME(16) FLAGS(2) …, 40 bytes on 64-bit systems
 const IFREQ_BYTES = 40;
 const NAME_BYTES = 16;

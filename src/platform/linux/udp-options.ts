@@ -2,9 +2,8 @@
 import type { Libc } from "./libc.ts";
 import { SOL_UDP, UDP_GRO, UDP_SEGMENT } from "./message-layout.ts";
 import { AF_INET } from "./sockaddr.ts";
+import { SOCK_DGRAM, SOL_SOCKET } from "./numbers.ts";
 
-const SOCK_DGRAM = 2;
-const SOL_SOCKET = 1;
 const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
 const SO_SNDBUFFORCE = 32;
