@@ -1,7 +1,7 @@
 /** The router of docs/router.md: its example as it stands, with the capabilities of its unit, watched from outside. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -10,6 +10,7 @@ import { skipNetns, type Netns } from "../support/netns.ts";
 import { leftovers } from "../support/netns-row.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 import { CLIENT, FAR, openTransit, ROUTER, talkTo, UPLINK, type Transit } from "../support/transit.ts";
+import { until } from "../support/until.ts";
 
 const exec = promisify(execFile);
 const here = dirname(fileURLToPath(import.meta.url));
@@ -125,21 +126,12 @@ test(
     };
     /** Until so many more connections have been begun. */
     const after = async (more: number): Promise<void> => {
-      for (const enough = (await begun()) + more; (await begun()) < enough;)
-        await new Promise((resolve) => setTimeout(resolve, 20));
+      const enough = (await begun()) + more;
+      await until(`${more} more connections`, async () => (await begun()) >= enough);
     };
     const first = await begun("last");
-    const shows = async (from: number, pattern: RegExp): Promise<void> => {
-      for (const endMs = Date.now() + 60_000; !pattern.test(core.output().slice(from));) {
-        assert.ok(Date.now() < endMs, core.output().slice(from));
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    };
     const reload = async (text: string, shown: RegExp): Promise<void> => {
-      const before = core.output().length;
-      writeFileSync(join(core.home, "config.yaml"), text);
-      process.kill(core.pid, "SIGHUP");
-      await shows(before, shown);
+      await core.reload(text, shown);
       await after(20);
     };
     await t.test("reloads: the same, other rules, a bad one", async () => {
@@ -157,8 +149,8 @@ test(
     await t.test("somebody deletes the device", async () => {
       const before = core.output().length;
       await router.ip("link delete weir0");
-      await shows(before, /is made anew/);
-      await shows(before, /listening on weir0/);
+      await core.shows(/is made anew/, before);
+      await core.shows(/listening on weir0/, before);
       await after(20);
       assert.deepEqual((await arrivals.list()).filter(isTheClients), []);
     });
