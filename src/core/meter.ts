@@ -22,6 +22,8 @@ export interface Meter extends Disposable {
    * `wasBehind`: the thread has not written anything for a while, for nobody.
    */
   passedLate?(direction: Direction, wasBehind: boolean): void;
+  /** What is held of the direction will never go out; nothing happens where nothing is. */
+  cancel?(direction: Direction): void;
   /**
    * Corrects the count: of bytes that moved uncharged while the meter was free, or, negative, of those that were charged,
    * have passed and went nowhere. Holds nothing.

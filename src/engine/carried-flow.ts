@@ -230,6 +230,7 @@ export class CarriedFlow implements Carried, Idle {
     for (const one of [this.#up, this.#down]) {
       clearTimeout(one.timer);
       const late = one.toldBytes - (one.chargedBytes - one.heldBytes);
+      if (one.heldBytes > 0) this.#meter.cancel?.(one.direction);
       if (late !== 0) this.#correct(one, late);
     }
     this.#meter.onChange = null;

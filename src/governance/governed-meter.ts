@@ -159,8 +159,8 @@ export class GovernedMeter implements Meter {
   [Symbol.dispose](): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#takeBack("upload", this.#heldUpload);
-    this.#takeBack("download", this.#heldDownload);
+    this.cancel("upload");
+    this.cancel("download");
     this.#ledger.close(this);
   }
 
@@ -169,9 +169,11 @@ export class GovernedMeter implements Meter {
     for (const { bucket, applies } of slots) if (applies) bucket.giveBack(bytes, nowMs);
   }
 
-  /** What was still held back when the session ended never went out. */
-  #takeBack(direction: Direction, { account, slots, bytes }: Held): void {
+  cancel(direction: Direction): void {
+    const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
+    const { account, slots, bytes } = held;
     if (account === null) return;
+    held.account = null;
     const nowMs = this.#ledger.clock.monotonicMs();
     for (const slot of slots) slot.bucket.cancel(slot, bytes, nowMs);
     this.#ledger.record(account, direction, -bytes);

@@ -150,18 +150,18 @@ class UserMeter implements Meter {
   }
 
   [Symbol.dispose](): void {
-    this.#takeBack("upload");
-    this.#takeBack("download");
+    this.cancel("upload");
+    this.cancel("download");
     this.#inner[Symbol.dispose]();
   }
 
-  /** What was still held back when the session ended never went out. */
-  #takeBack(direction: Direction): void {
+  cancel(direction: Direction): void {
     const lane = this.#lanes[direction];
     if (lane.heldUntilMs === 0) return;
     lane.heldUntilMs = 0;
     lane.slot?.bucket.cancel(lane.slot, lane.heldBytes, this.#env.monotonicMs());
-    if (!lane.innerHolds) this.#inner.correct(direction, -lane.heldBytes); // otherwise it does so by itself
+    if (lane.innerHolds) this.#inner.cancel?.(direction);
+    else this.#inner.correct(direction, -lane.heldBytes);
     if (lane.heldFor === this.#counter) lane.heldFor?.count(direction, -lane.heldBytes, this.#env.nowMs());
   }
 
