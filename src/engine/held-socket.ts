@@ -3,6 +3,7 @@ import type { HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { connectError, lateError } from "#net/dial.ts";
+import type { FrontAsk } from "#net/front-threads.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { LATE } from "./arriving.ts";
 import type { CarriedFlow } from "./carried-flow.ts";
@@ -30,20 +31,22 @@ export class HeldSocket implements HeldClient, Carried {
   readonly slot: number;
   readonly #env: HeldEnv;
   readonly #handshakeBytes: number;
+  readonly #ask: FrontAsk;
   #way: PlainWay | null = null;
   /** Nothing more can be asked of the thread. */
   #isOver = false;
 
-  constructor(thread: RelayThread, slot: number, isRedirected: boolean, env: HeldEnv) {
+  constructor(thread: RelayThread, slot: number, ask: FrontAsk, env: HeldEnv) {
     this.thread = thread;
     this.slot = slot;
     this.#env = env;
+    this.#ask = ask;
     const { front } = thread;
     const place = placeOf(front.tags[slot] as number);
     this.source = env.sockaddrs.source(front.source(place));
     this.local = env.sockaddrs.local(front.local(place));
     this.#handshakeBytes = front.sizes[place] as number;
-    this.original = isRedirected ? env.sockaddrs.original(front.original(place)) : null;
+    this.original = ask.handshake === "redirected" ? env.sockaddrs.original(front.original(place)) : null;
     this.request = this.#handshakeBytes === 0 ? NO_BYTES : front.request(place);
   }
 
@@ -89,6 +92,7 @@ export class HeldSocket implements HeldClient, Carried {
   take(): StreamSocket {
     if (this.#isOver) return new Socket().destroy();
     this.#isOver = true;
+    this.#ask.onTaken?.();
     return takeSocket(this.thread, this.slot, this.#handshakeBytes, this.#env.calls);
   }
 

@@ -8,6 +8,8 @@ export interface FrontAsk {
   readonly probes: { readonly idleMs: number; readonly intervalMs: number } | null;
   /** A client that a thread has understood. */
   on(client: HeldClient): void;
+  /** One of those was not for a thread, and has been taken from it. Absent: nobody counts. */
+  onTaken?(): void;
   /** Any other; `isGreeted`: a SOCKS5 client has been told that it need not say who it is. */
   onSocket(socket: StreamSocket, isGreeted: boolean): void;
 }

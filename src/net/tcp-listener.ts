@@ -5,6 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Endpoint } from "#core/session.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { FrontAsk, FrontListening, FrontThreads } from "./front-threads.ts";
+import { FrontWorth } from "./front-worth.ts";
 import { ANY_V4, ANY_V6, socketIp } from "./ip.ts";
 import type { ListenAsk } from "./socket-pool.ts";
 
@@ -15,7 +16,7 @@ export interface TcpShare {
 }
 
 /** See `FrontAsk`; connections that a thread does not understand go the way of all others. */
-export type FrontShare = Omit<FrontAsk, "onSocket">;
+export type FrontShare = Omit<FrontAsk, "onSocket" | "onTaken">;
 
 export interface TcpHolder {
   readonly on: TcpShare;
@@ -31,10 +32,12 @@ interface Fronted {
 /** Connections that arrive while a new socket has no active holder yet; beyond this they are closed. */
 const PENDING_LIMIT = 1024;
 const BACKLOG = 4096;
+/** For so long the event loop accepts where most clients are not for threads; then these try again. */
+const REST_MS = 10_000;
 
 /**
- * One listening socket of the process. The event loop accepts, or relay threads do; the socket stays the same one, so
- * nothing of what the kernel has queued is lost when that changes.
+ * One listening socket of the process. The event loop accepts, or relay threads do, where they are worth it; the socket
+ * stays the same one, so nothing of what the kernel has queued is lost when that changes.
  */
 export class TcpListener {
   readonly holders: TcpHolder[] = [];
@@ -50,6 +53,9 @@ export class TcpListener {
   #fd = -1;
   #keeper: FrontThreads | null = null;
   #front: Fronted | null = null;
+  readonly #worth = new FrontWorth();
+  /** While threads rest. */
+  #rest: NodeJS.Timeout | null = null;
 
   /** `threads`: those that may accept now. */
   constructor(accepted: Set<Duplex>, threads: () => FrontThreads | null) {
@@ -88,7 +94,7 @@ export class TcpListener {
     this.#receive = share;
     if (share === null) return;
     for (const socket of this.#pending.splice(0)) share.on(socket, false);
-    const threads = share.front === null ? null : this.#threads();
+    const threads = share.front === null || this.#rest !== null ? null : this.#threads();
     if (this.#front?.share === share && this.#front.threads === threads) return;
     const before = this.#front;
     this.#front = threads === null ? null : this.#listenBy(threads, share);
@@ -98,7 +104,15 @@ export class TcpListener {
 
   #listenBy(threads: FrontThreads, share: TcpShare): Fronted | null {
     if (share.front === null) return null;
+    const { front } = share;
+    const on: FrontAsk["on"] = (client) => {
+      if (!this.#worth.came()) this.#restThreads();
+      front.on(client);
+    };
+    const onTaken = (): void => this.#worth.taken();
     const onSocket = (socket: Socket, isGreeted: boolean): void => {
+      this.#worth.taken();
+      if (!this.#worth.came()) this.#restThreads();
       if (!socket.destroyed) this.#take(socket, share, isGreeted);
     };
     if (this.#server !== null) {
@@ -107,7 +121,7 @@ export class TcpListener {
       this.#fd = fd;
       this.#keeper = threads;
     }
-    const listening = threads.listen(this.#fd, { ...share.front, onSocket });
+    const listening = threads.listen(this.#fd, { ...front, on, onTaken, onSocket });
     if (listening === null) {
       if (this.#server !== null) threads.close(this.#fd);
       return null;
@@ -115,6 +129,15 @@ export class TcpListener {
     this.#server?.close(); // the socket stays open by our descriptor
     this.#server = null;
     return { share, threads, listening };
+  }
+
+  #restThreads(): void {
+    if (this.#rest !== null) return; // the last ones of before
+    this.#rest = setTimeout(() => {
+      this.#rest = null;
+      this.deliver();
+    }, REST_MS).unref();
+    this.deliver();
   }
 
   #listenHere(): void {
@@ -141,6 +164,8 @@ export class TcpListener {
 
   /** A close resets the connections that the kernel has accepted and we have not. */
   async drain(): Promise<void> {
+    if (this.#rest !== null) clearTimeout(this.#rest);
+    this.#rest = null;
     const front = this.#front;
     if (front === null) return queueTaken();
     this.#front = null;

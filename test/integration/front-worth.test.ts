@@ -1,0 +1,86 @@
+/** A listener whose clients are nearly all taken from the relay threads is accepted by the event loop for a while. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { mock, test } from "node:test";
+import { openEngine } from "#engine/engine.ts";
+import type { HeldClient, PlainWay } from "#core/held.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { SocketPool } from "#net/socket-pool.ts";
+import { readAll } from "../support/client.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP worth of relay threads: needs Linux";
+
+const AT_A_TIME = 16;
+/** What is looked at before anything changes. */
+const SAMPLE = 512;
+const REST_MS = 10_000;
+
+interface Visited extends AsyncDisposable {
+  /** Who served so many clients, all at once. */
+  visit(): Promise<readonly string[]>;
+}
+
+/** `on` gets those that come by threads; whoever comes by the event loop hears of it. */
+async function openListener(on: (client: HeldClient) => void): Promise<Visited> {
+  await using opened = new AsyncDisposableStack();
+  const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
+  const engine = opened.use(await openEngine({ threads: 2, onDeath }));
+  const pool = new SocketPool();
+  const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
+  const lease = opened.use(
+    await pool.leaseTcp(where, (socket) => void socket.end("loop"), { handshake: "none", probes: null, on }),
+  );
+  pool.useThreads(engine.fronts);
+  lease.activate();
+  const { port } = lease.endpoint;
+  const one = async (): Promise<string> => (await readAll(connect(port, "127.0.0.1"))).toString();
+  const owned = opened.move();
+  return {
+    visit: () => Promise.all(Array.from({ length: AT_A_TIME }, one)),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+test(
+  "clients that are all taken come by the event loop, until the threads have rested",
+  { skip },
+  async () => {
+    mock.timers.enable({ apis: ["setTimeout"] });
+    using _ = { [Symbol.dispose]: () => mock.timers.reset() };
+    await using listener = await openListener((client) => void client.take().end("thread"));
+    const all: string[] = [];
+    while (all.at(-1) !== "loop" && all.length < 2 * SAMPLE) all.push(...(await listener.visit()));
+    const byThreads = all.filter((who) => who === "thread").length;
+    assert.ok(byThreads >= SAMPLE && byThreads < SAMPLE + 2 * AT_A_TIME, `${byThreads} of ${all.length}`);
+    assert.deepEqual(new Set(await listener.visit()), new Set(["loop"]));
+    mock.timers.tick(REST_MS);
+    assert.deepEqual(new Set(await listener.visit()), new Set(["thread"]));
+  },
+);
+
+test("where a quarter is for the threads, these go on", { skip }, async () => {
+  await using owned = new AsyncDisposableStack();
+  const origin = createServer((socket) => socket.on("error", () => {}).end("dialled")).listen(0, "127.0.0.1");
+  owned.defer(() => void origin.close());
+  await once(origin, "listening");
+  const way: PlainWay = {
+    ip: LOOPBACK_V4,
+    port: (origin.address() as AddressInfo).port,
+    routingMark: 0,
+    interfaceName: "",
+    probes: null,
+    timeoutMs: 10_000,
+    isFirstOfMany: false,
+  };
+  let count = 0;
+  const listener = owned.use(
+    await openListener((client) => {
+      if (count++ % 4 === 0) client.dial(way, Buffer.alloc(0), false);
+      else client.take().end("thread");
+    }),
+  );
+  const all: string[] = [];
+  while (all.length < 2 * SAMPLE) all.push(...(await listener.visit()));
+  assert.deepEqual(new Set(all), new Set(["dialled", "thread"]));
+});
