@@ -101,7 +101,6 @@ const CONNECTIONS: Load = {
   udp: false,
   unit: { rate: "a second", digits: 0, cpu: "CPU µs each", of: 1e6 },
   async measure(row, asker, pid) {
-    // At a port of its own: where too many connections to one have just ended, the kernel looks long for a free one.
     const { child: sink, port } = await forkPeer("./relay-peer.ts", ["sink", "::"], row.origin.prefix);
     const door = { host: ORIGIN[0], port, to: null };
     const task = { kind: "connections", door, parallel: 32, ms: SECONDS * 1_000 } as const;
@@ -185,6 +184,9 @@ export async function run(out: (line: string) => void): Promise<void> {
   if (reason !== false) return out(reason);
   await using row = await openRoutedRow("bench");
   row.origin.start("iperf3", "-s");
+  // A connection that has ended keeps its port for a minute, and the kernel would soon look long for a free one.
+  for (const netns of [row.client, row.router])
+    await netns.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=10000 65000", "net.ipv4.tcp_tw_reuse=1");
   const { child: asker } = await forkPeer("./relay-peer.ts", ["load"], row.client.prefix);
   await using peers = new AsyncDisposableStack();
   peers.defer(() => endOf(asker));
