@@ -19,6 +19,7 @@ const SIGNATURES = {
   SSL_read: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
   SSL_peek: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
   SSL_write: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
+  SSL_has_pending: { arguments: ["pointer"], return: "i32" },
   SSL_pending: { arguments: ["pointer"], return: "i32" },
   SSL_shutdown: { arguments: ["pointer"], return: "i32" },
   SSL_get_error: { arguments: ["pointer", "i32"], return: "i32" },
@@ -190,6 +191,15 @@ export class Ssl {
    * buffer, also before it); `outcome` says what stopped it. 0: there are none.
    */
   read(ssl: bigint, size: number, at = 0): number {
+    return this.#fill(ssl, size, at, false);
+  }
+
+  /** The same to the start of the buffer, without a second look at the socket: behind EAGAIN it may have more. */
+  readOnce(ssl: bigint, size: number): number {
+    return this.#fill(ssl, size, 0, true);
+  }
+
+  #fill(ssl: bigint, size: number, at: number, once: boolean): number {
     let total = 0;
     this.outcome = FULL;
     this.#functions.ERR_clear_error();
@@ -201,6 +211,9 @@ export class Ssl {
         break;
       }
       total += bytes;
+      if (!once || this.#functions.SSL_has_pending(ssl) > 0) continue;
+      this.outcome = EAGAIN;
+      break;
     }
     return total;
   }

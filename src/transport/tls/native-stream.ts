@@ -202,7 +202,8 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #readSealed(): boolean {
     const { ssl } = this.#native;
     this.#drained = false;
-    const bytes = this.exact ? ssl.readRecord(this.#ssl) : ssl.read(this.#ssl, READ_BYTES);
+    // The event loop tells of what is left in the socket, which costs less than to find that nothing is.
+    const bytes = this.exact ? ssl.readRecord(this.#ssl) : ssl.readOnce(this.#ssl, READ_BYTES);
     const { outcome } = ssl; // who reads the plain bytes may use the library
     if (bytes > 0) this.#wanted = this.push(this.#copy(bytes)) || this.#sink !== null;
     if (this.#left) return false; // whoever was given the bytes has passed the descriptor on
