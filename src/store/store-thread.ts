@@ -137,7 +137,8 @@ export class StoreThread implements AsyncStore {
 
   #answer(failure: Error | null): void {
     const first = this.#waiting.shift();
-    if (this.#waiting.length === 0) this.#worker.unref();
+    // Behind a refused opening and behind the last answer somebody waits for the end of the threads.
+    if (this.#waiting.length === 0 && first !== undefined && !this.#isOver) this.#worker.unref();
     if (failure === null) first?.resolve();
     else if (first !== undefined) first.reject(failure);
     else this.#onOpened(failure); // of the opening

@@ -67,7 +67,6 @@ function serve(opened: Store, { end }: StoreThreadData): void {
     const requests = waiting;
     waiting = [];
     for (let at = 0; at < requests.length;) at += next(opened, requests.slice(at), end);
-    if (isOver) return;
     fold(opened, DUE_FOLDING);
     folding.refresh();
   };
@@ -112,6 +111,7 @@ function commitTogether(opened: Store, commits: readonly Commit[]): boolean {
 }
 
 function fold(opened: Store, leastCommits: number): void {
+  if (isOver) return; // nobody is at the other end of the link
   try {
     opened.fold(leastCommits);
   } catch (error) {
