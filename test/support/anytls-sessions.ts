@@ -63,7 +63,7 @@ export async function openSessions(
     void tls.accept(socket).then(({ stream }) => {
       const session = new ServerSession(stream, {
         scheme: DEFAULT_SCHEME,
-        onStream: (one, destination) => void serve(one, destination),
+        onStream: (one, destination) => void serve(one, destination).catch((error) => one.answer(error)),
         onClosed: () => open.delete(session),
       });
       open.add(session);
