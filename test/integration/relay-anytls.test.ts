@@ -5,46 +5,16 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Worker } from "node:worker_threads";
 import fc from "fast-check";
-import { openEngine } from "#engine/engine.ts";
 import { nativeTls } from "#platform/tls.ts";
-import type { Meter } from "#core/meter.ts";
 import * as wire from "#protocols/anytls/wire.ts";
-import type { Carrier } from "#relay/carrier.ts";
-import type { ManagedInbound } from "#core/inbound.ts";
-import { anytls } from "#protocols/anytls/index.ts";
-import { makeCertificate } from "../support/certificate.ts";
-import { openClient, openServer } from "../support/protocol-pair.ts";
-import { openFrameClient, openSessions, type FrameClient } from "../support/anytls-sessions.ts";
+import { BULK_BYTES, openBulk, openFrameClient, openSessions, pingPong } from "../support/anytls-sessions.ts";
 import { openThreads } from "../support/carriers.ts";
-import { echoed, outcome, readAll } from "../support/client.ts";
+import { outcome, readAll } from "../support/client.ts";
 import { hashOf } from "../support/conversations.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
-import { unlimited } from "../support/relayed.ts";
-
-/** What a stream moves before it is worth a thread, and some. */
-const BULK_BYTES = 400_000;
-
-/** Counts what threads take and give back. */
-class Returning implements Carrier {
-  taken = 0;
-  returned = 0;
-  readonly afterBytes = 1;
-  readonly #carrier: Carrier;
-
-  constructor(carrier: Carrier) {
-    this.#carrier = carrier;
-  }
-
-  carry({ goOn, ...pair }: Parameters<Carrier["carry"]>[0], ...rest: [never, never]): Promise<void> | null {
-    const counted = { ...pair, goOn: (remote: Socket) => (this.returned++, goOn?.(remote)) };
-    const carried = this.#carrier.carry(counted as never, ...rest);
-    if (carried !== null) this.taken++;
-    return carried;
-  }
-}
+import { holdingMeter, Returning } from "../support/returning.ts";
 
 const native = nativeTls();
 const engine = native === null ? null : await openThreads(1);
@@ -53,49 +23,6 @@ const ways: { readonly name: string; carrier(): Returning | null }[] = [
   { name: "pump", carrier: () => null },
   ...(engine === null ? [] : [{ name: "handed over", carrier: () => new Returning(engine) }]),
 ];
-
-/** A stream to an echo that has moved enough to be carried, if anybody carries. */
-async function openBulk(client: FrameClient, id: number, port: number): Promise<Buffer> {
-  const sent = randomBytes(BULK_BYTES);
-  client.open(id, port);
-  await client.expect(wire.SYNACK, id);
-  client.send(wire.encodeData(id, sent));
-  assert.ok((await client.untilGot(id, sent.length)).equals(sent));
-  return sent;
-}
-
-async function pingPong(client: FrameClient): Promise<void> {
-  client.send(wire.encodeFrame(wire.HEARTBEAT_REQUEST, 9));
-  await client.expect(wire.HEARTBEAT_RESPONSE, 9);
-}
-
-/** Pieces of one size, each held for as long as is said of its number; fails where two are held at once. */
-function holdingMeter(pieceBytes: number, holdMs: (pieces: number) => number) {
-  const paid = { upload: 0, download: 0 };
-  const held = { upload: 0, download: 0 };
-  let pieces = 0;
-  let cancelled = 0;
-  const meter: Meter = {
-    ...unlimited,
-    free: false,
-    pieceBytes,
-    charge(direction, bytes) {
-      assert.equal(held[direction], 0, "a piece is charged while another one is held");
-      paid[direction] += bytes;
-      const ms = holdMs(pieces++);
-      if (ms > 0) held[direction] = bytes;
-      return ms;
-    },
-    pass: (direction) => (held[direction] = 0),
-    cancel(direction) {
-      if (held[direction] > 0) cancelled++;
-      paid[direction] -= held[direction];
-      held[direction] = 0;
-    },
-    correct: (direction, bytes) => void (paid[direction] += bytes),
-  };
-  return { meter, paid, cancelled: () => cancelled };
-}
 
 for (const { name, carrier } of ways) {
   test(`${name}: a session outlives its streams, whichever side ends them`, async () => {
@@ -280,91 +207,3 @@ for (const { name, carrier } of ways) {
     client.socket.destroy();
   });
 }
-
-test(
-  "a piece that is held while its stream comes back is paid for once",
-  { skip: engine === null },
-  async () => {
-    const bytes = randomBytes(1 << 20);
-    await using origin = await openTcpOrigin((socket) => {
-      socket.write(bytes);
-      socket.resume();
-    });
-    const { meter, paid, cancelled } = holdingMeter(50_000, (pieces) => (pieces < 10 ? 0 : 30));
-    const carrier = new Returning(engine as Carrier);
-    await using server = await openSessions(tls, { carrier, meter });
-    const client = await openFrameClient(server.port);
-    client.open(1, origin.port);
-    await client.expect(wire.SYNACK, 1);
-    await client.untilGot(1, BULK_BYTES);
-    while (cancelled() === 0) await pingPong(client);
-    assert.ok((await client.untilGot(1, bytes.length)).equals(bytes));
-    client.send(wire.encodeFrame(wire.FIN, 1));
-    await server.untilSettled(1);
-    assert.deepEqual(paid, { upload: 0, download: bytes.length });
-    assert.deepEqual(server.bytes, paid);
-    client.socket.destroy();
-  },
-);
-
-test(
-  "a user who is taken away loses streams that threads have, others keep theirs",
-  {
-    skip: engine === null,
-  },
-  async () => {
-    const certificate = makeCertificate({ names: ["example.com"] });
-    const carrier = new Returning(engine as Carrier);
-    const options = {
-      users: { ada: "letmein", bob: "other" },
-      certificate: certificate.cert,
-      "private-key": certificate.key,
-    };
-    await using server = await openServer(anytls, options, undefined, carrier);
-    await using origin = await openTcpOrigin(echo);
-    const open = (password: string) =>
-      openClient(anytls, {
-        password,
-        server: "127.0.0.1",
-        port: server.port,
-        sni: "example.com",
-        fingerprint: certificate.fingerprint,
-      });
-    await using ada = await open("letmein");
-    await using bob = await open("other");
-    const context = { signal: new AbortController().signal, metadata: null };
-    const hers = await ada.connect(origin.destination, context);
-    const his = await bob.connect(origin.destination, context);
-    await Promise.all([hers, his].map((stream) => echoed(stream, BULK_BYTES)));
-    assert.equal(carrier.taken, 2);
-    const gone = outcome(hers);
-    (server.inbound as ManagedInbound).replaceUsers([{ id: "bob", credential: "other", flow: null }]);
-    await gone;
-    await echoed(his, BULK_BYTES);
-    his.destroy();
-    await echoed(await bob.connect(origin.destination, context), BULK_BYTES);
-    await outcome(await ada.connect(origin.destination, context));
-    assert.equal(server.sessions.length, 3);
-  },
-);
-
-test("a thread that dies takes the session along", { skip: native === null }, async () => {
-  const workers: Worker[] = [];
-  const note = (worker: Worker): void => void workers.push(worker);
-  process.on("worker", note);
-  await using own = await openEngine({ threads: 1, onDeath: () => {} });
-  process.off("worker", note);
-  await using origin = await openTcpOrigin(echo);
-  const carrier = new Returning(own);
-  await using server = await openSessions(tls, { carrier });
-  const client = await openFrameClient(server.port);
-  await openBulk(client, 1, origin.port);
-  assert.equal(carrier.taken, 1);
-  const closed = outcome(client.socket);
-  void workers[0]?.terminate(); // noticed when it wakes up, within seconds
-  await closed;
-  await server.untilSettled(1);
-  const next = await openFrameClient(server.port);
-  await openBulk(next, 1, origin.port);
-  next.socket.destroy();
-});

@@ -1,4 +1,6 @@
 /** Sessions of an AnyTLS listener without its users: every stream is relayed to where it asks for; and a client of single frames. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { EventEmitter, on, once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
@@ -156,4 +158,22 @@ export async function openFrameClient(port: number): Promise<FrameClient> {
   client.send(wire.encodeFrame(wire.SETTINGS, 0, settings));
   await client.expect(wire.SERVER_SETTINGS, 0);
   return client;
+}
+
+/** What a stream moves before it is worth a thread, and some. */
+export const BULK_BYTES = 400_000;
+
+/** A stream to an echo that has moved enough to be carried, if anybody carries. */
+export async function openBulk(client: FrameClient, id: number, port: number): Promise<Buffer> {
+  const sent = randomBytes(BULK_BYTES);
+  client.open(id, port);
+  await client.expect(wire.SYNACK, id);
+  client.send(wire.encodeData(id, sent));
+  assert.ok((await client.untilGot(id, sent.length)).equals(sent));
+  return sent;
+}
+
+export async function pingPong(client: FrameClient): Promise<void> {
+  client.send(wire.encodeFrame(wire.HEARTBEAT_REQUEST, 9));
+  await client.expect(wire.HEARTBEAT_RESPONSE, 9);
 }

@@ -1,0 +1,111 @@
+/** AnyTLS streams that relay threads have when something ends them, or holds them back, from outside. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import type { Worker } from "node:worker_threads";
+import type { ManagedInbound } from "#core/inbound.ts";
+import { openEngine } from "#engine/engine.ts";
+import { nativeTls } from "#platform/tls.ts";
+import { anytls } from "#protocols/anytls/index.ts";
+import * as wire from "#protocols/anytls/wire.ts";
+import type { Carrier } from "#relay/carrier.ts";
+import { BULK_BYTES, openBulk, openFrameClient, openSessions, pingPong } from "../support/anytls-sessions.ts";
+import { openThreads } from "../support/carriers.ts";
+import { makeCertificate } from "../support/certificate.ts";
+import { echoed, outcome } from "../support/client.ts";
+import { openListenerTls } from "../support/listener-tls.ts";
+import { echo, openTcpOrigin } from "../support/origin.ts";
+import { openClient, openServer } from "../support/protocol-pair.ts";
+import { holdingMeter, Returning } from "../support/returning.ts";
+
+const native = nativeTls();
+const engine = native === null ? null : await openThreads(1);
+const tls = await openListenerTls(native);
+
+test(
+  "a piece that is held while its stream comes back is paid for once",
+  { skip: engine === null },
+  async () => {
+    const bytes = randomBytes(1 << 20);
+    await using origin = await openTcpOrigin((socket) => {
+      socket.write(bytes);
+      socket.resume();
+    });
+    const { meter, paid, cancelled } = holdingMeter(50_000, (pieces) => (pieces < 10 ? 0 : 30));
+    const carrier = new Returning(engine as Carrier);
+    await using server = await openSessions(tls, { carrier, meter });
+    const client = await openFrameClient(server.port);
+    client.open(1, origin.port);
+    await client.expect(wire.SYNACK, 1);
+    await client.untilGot(1, BULK_BYTES);
+    while (cancelled() === 0) await pingPong(client);
+    assert.ok((await client.untilGot(1, bytes.length)).equals(bytes));
+    client.send(wire.encodeFrame(wire.FIN, 1));
+    await server.untilSettled(1);
+    assert.deepEqual(paid, { upload: 0, download: bytes.length });
+    assert.deepEqual(server.bytes, paid);
+    client.socket.destroy();
+  },
+);
+
+test(
+  "a user who is taken away loses streams that threads have, others keep theirs",
+  {
+    skip: engine === null,
+  },
+  async () => {
+    const certificate = makeCertificate({ names: ["example.com"] });
+    const carrier = new Returning(engine as Carrier);
+    const options = {
+      users: { ada: "letmein", bob: "other" },
+      certificate: certificate.cert,
+      "private-key": certificate.key,
+    };
+    await using server = await openServer(anytls, options, undefined, carrier);
+    await using origin = await openTcpOrigin(echo);
+    const open = (password: string) =>
+      openClient(anytls, {
+        password,
+        server: "127.0.0.1",
+        port: server.port,
+        sni: "example.com",
+        fingerprint: certificate.fingerprint,
+      });
+    await using ada = await open("letmein");
+    await using bob = await open("other");
+    const context = { signal: new AbortController().signal, metadata: null };
+    const hers = await ada.connect(origin.destination, context);
+    const his = await bob.connect(origin.destination, context);
+    await Promise.all([hers, his].map((stream) => echoed(stream, BULK_BYTES)));
+    assert.equal(carrier.taken, 2);
+    const gone = outcome(hers);
+    (server.inbound as ManagedInbound).replaceUsers([{ id: "bob", credential: "other", flow: null }]);
+    await gone;
+    await echoed(his, BULK_BYTES);
+    his.destroy();
+    await echoed(await bob.connect(origin.destination, context), BULK_BYTES);
+    await outcome(await ada.connect(origin.destination, context));
+    assert.equal(server.sessions.length, 3);
+  },
+);
+
+test("a thread that dies takes the session along", { skip: native === null }, async () => {
+  const workers: Worker[] = [];
+  const note = (worker: Worker): void => void workers.push(worker);
+  process.on("worker", note);
+  await using own = await openEngine({ threads: 1, onDeath: () => {} });
+  process.off("worker", note);
+  await using origin = await openTcpOrigin(echo);
+  const carrier = new Returning(own);
+  await using server = await openSessions(tls, { carrier });
+  const client = await openFrameClient(server.port);
+  await openBulk(client, 1, origin.port);
+  assert.equal(carrier.taken, 1);
+  const closed = outcome(client.socket);
+  void workers[0]?.terminate(); // noticed when it wakes up, within seconds
+  await closed;
+  await server.untilSettled(1);
+  const next = await openFrameClient(server.port);
+  await openBulk(next, 1, origin.port);
+  next.socket.destroy();
+});

@@ -1,0 +1,53 @@
+/** What comes back from relay threads, and what is held meanwhile. */
+import assert from "node:assert/strict";
+import type { Duplex } from "node:stream";
+import type { Meter } from "#core/meter.ts";
+import type { Carrier } from "#relay/carrier.ts";
+import { unlimited } from "./relayed.ts";
+
+/** Counts what threads take and give back. */
+export class Returning implements Carrier {
+  taken = 0;
+  returned = 0;
+  readonly afterBytes = 1;
+  readonly #carrier: Carrier;
+
+  constructor(carrier: Carrier) {
+    this.#carrier = carrier;
+  }
+
+  carry({ goOn, ...pair }: Parameters<Carrier["carry"]>[0], ...rest: [never, never]): Promise<void> | null {
+    const counted = { ...pair, goOn: (remote: Duplex) => (this.returned++, goOn?.(remote)) };
+    const carried = this.#carrier.carry(counted as never, ...rest);
+    if (carried !== null) this.taken++;
+    return carried;
+  }
+}
+
+/** Pieces of one size, each held for as long as is said of its number; fails where two are held at once. */
+export function holdingMeter(pieceBytes: number, holdMs: (pieces: number) => number) {
+  const paid = { upload: 0, download: 0 };
+  const held = { upload: 0, download: 0 };
+  let pieces = 0;
+  let cancelled = 0;
+  const meter: Meter = {
+    ...unlimited,
+    free: false,
+    pieceBytes,
+    charge(direction, bytes) {
+      assert.equal(held[direction], 0, "a piece is charged while another one is held");
+      paid[direction] += bytes;
+      const ms = holdMs(pieces++);
+      if (ms > 0) held[direction] = bytes;
+      return ms;
+    },
+    pass: (direction) => (held[direction] = 0),
+    cancel(direction) {
+      if (held[direction] > 0) cancelled++;
+      paid[direction] -= held[direction];
+      held[direction] = 0;
+    },
+    correct: (direction, bytes) => void (paid[direction] += bytes),
+  };
+  return { meter, paid, cancelled: () => cancelled };
+}
