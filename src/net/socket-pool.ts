@@ -98,6 +98,7 @@ async function lease<Handler, Of extends Shared<Handler>>(
     opening.catch(() => pool.delete(key));
   }
   const shared = await opening;
+  if (pool.get(key) !== opening) return lease(pool, ask, on, open); // closed just now
   if (found && shared.fd >= 0) ask.configure?.(shared.fd); // it was opened for another configuration
   const holder = { on, active: false };
   shared.holders.push(holder);

@@ -53,6 +53,8 @@ export class TcpListener {
   #fd = -1;
   #keeper: FrontThreads | null = null;
   #front: Fronted | null = null;
+  /** Settles when no thread listens that was told to stop. */
+  #stopped: Promise<unknown> = Promise.resolve();
   readonly #worth = new FrontWorth();
   /** While threads rest. */
   #rest: NodeJS.Timeout | null = null;
@@ -99,7 +101,7 @@ export class TcpListener {
     const before = this.#front;
     this.#front = threads === null ? null : this.#listenBy(threads, share);
     if (this.#front === null) this.#listenHere();
-    void before?.listening.stop(false);
+    if (before !== null) this.#stop(before, false);
   }
 
   #listenBy(threads: FrontThreads, share: TcpShare): Fronted | null {
@@ -167,9 +169,15 @@ export class TcpListener {
     if (this.#rest !== null) clearTimeout(this.#rest);
     this.#rest = null;
     const front = this.#front;
-    if (front === null) return queueTaken();
     this.#front = null;
-    await front.listening.stop(true);
+    if (front !== null) this.#stop(front, true);
+    else await queueTaken();
+    // They have a descriptor of the socket until then; whoever had it meanwhile may have told others to stop.
+    for (let seen: Promise<unknown> | null = null; seen !== this.#stopped;) await (seen = this.#stopped);
+  }
+
+  #stop({ listening }: Fronted, drains: boolean): void {
+    this.#stopped = Promise.all([this.#stopped, listening.stop(drains)]);
   }
 
   async close(): Promise<void> {
