@@ -41,6 +41,8 @@ export interface TaskResult {
 }
 
 const HOST = "127.0.0.1";
+/** A connection that is lost holds nobody up for longer. */
+const PATIENCE_MS = 5_000;
 const BLOCK = Buffer.alloc(256 * 1024, "weir");
 
 function sendForEver(socket: Socket): void {
@@ -126,7 +128,9 @@ async function throughput({ door, way, streams, ms }: Of<"throughput">): Promise
 
 async function connections({ door, parallel, ms }: Of<"connections">): Promise<TaskResult> {
   let amount = 0;
+  let going = parallel;
   const startMs = performance.now();
+  let lastMs = startMs;
   const one = async (): Promise<void> => {
     while (performance.now() - startMs < ms) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -136,10 +140,14 @@ async function connections({ door, parallel, ms }: Of<"connections">): Promise<T
       socket.end();
       await once(socket, "close");
       amount++;
+      lastMs = performance.now();
     }
+    going--;
   };
-  await Promise.all(Array.from({ length: parallel }, one));
-  return { amount, seconds: (performance.now() - startMs) / 1_000 };
+  const all = Promise.all(Array.from({ length: parallel }, one));
+  await Promise.race([all, delay(ms + PATIENCE_MS, null, { ref: false })]);
+  if (going > 0) console.error(`${going} connections of a load never ended`);
+  return { amount, seconds: (lastMs - startMs) / 1_000 };
 }
 
 /** One request after the other, at most so many a second: a machine that is not busy. */
