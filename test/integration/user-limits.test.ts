@@ -318,6 +318,8 @@ test("a subscription as a profile leads through the listener; past a limit it st
   await using outbound = await openClient(vless, { ...proxies[0], ...here });
   const transfer = await Transfer.open(outbound, origin.destination, { chunkBytes: 65_536, pauseMs: 0 });
   await transfer.closed;
+  const counted = async (): Promise<boolean> => (await core.user(alice.user.id))["active_connections"] === 0;
+  await until("the listener's end is over, too", counted);
   const { status, headers } = await ask("");
   const { quota } = (await core.user(alice.user.id)) as AnyJson & Limited;
   assert.equal(status, 200);
