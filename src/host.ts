@@ -9,8 +9,10 @@ import { PortalSlot } from "#governance/portal-slot.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
 import { Egress } from "#net/egress.ts";
 import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
+import { bytesOfIp } from "#net/ip.ts";
 import { NetworkClock } from "#net/network-clock.ts";
 import { SocketPool } from "#net/socket-pool.ts";
+import { openOtherSockets } from "#platform/process.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
@@ -100,7 +102,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     relayPath,
     datagrams: new DatagramBudget(),
     kernelDirect,
-    loops: new LoopGuard(),
+    loops: new LoopGuard(openOtherSockets(bytesOfIp)),
     rates,
     [Symbol.dispose]() {
       reaper[Symbol.dispose]();

@@ -34,6 +34,12 @@ export interface HeldWatch {
   ended(): void;
 }
 
+/** The near end of what was dialled for a client. */
+export interface DialledEnd extends Endpoint {
+  /** Of its socket; the thread's. */
+  readonly descriptor: number;
+}
+
 export interface HeldClient {
   readonly source: Endpoint;
   /** The listening side's own address for this client. */
@@ -50,7 +56,7 @@ export interface HeldClient {
    */
   dial(way: PlainWay, words: Uint8Array, limited: boolean): void;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
-  dialledFrom(): Endpoint | null;
+  dialledFrom(): DialledEnd | null;
   /** Ends it as a fault would; it cannot be dialled for any more, and whoever takes it gets a destroyed socket. */
   reset(): void;
   /**

@@ -1,5 +1,5 @@
 import { Socket } from "node:net";
-import type { HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
+import type { DialledEnd, HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { connectError, lateError } from "#net/dial.ts";
@@ -68,12 +68,12 @@ export class HeldSocket implements HeldClient, Carried {
     this.thread.command(this.slot, DIAL);
   }
 
-  dialledFrom(): Endpoint | null {
+  dialledFrom(): DialledEnd | null {
     const { calls, sockaddrs } = this.#env;
     const fd = Atomics.load(this.thread.table.descriptors, this.slot * 2 + 1);
     if (fd < 0 || calls.localName(fd) < 0) return null;
-    const name = sockaddrs.local(calls.address);
-    return name.port === 0 ? null : name;
+    const { ip, port } = sockaddrs.local(calls.address);
+    return port === 0 ? null : { ip, port, descriptor: fd };
   }
 
   /** From here on the thread's news are the flow's. */

@@ -1,7 +1,7 @@
 import type { HeldClient } from "#core/held.ts";
 import { endpointText, type Endpoint } from "#core/session.ts";
 
-/** Both ends of a connection that this machine has opened; no other one of it has the same two. */
+/** Both ends of a connection that this machine has opened. */
 export function connectionName(near: Endpoint, far: Endpoint): string {
   return nameOf(near, endpointText(far));
 }
@@ -41,14 +41,14 @@ export class DialledNames {
     if (others?.delete(dial) === true && others.size === 0) this.#unnamed.delete(far);
   }
 
-  /** Is there a connection between these two that is open now? */
-  has(near: Endpoint, to: Endpoint): boolean {
+  /** The descriptor of the connection between these two that is open now; -1: there is none. */
+  find(near: Endpoint, to: Endpoint): number {
     const far = endpointText(to);
     for (const dial of this.#unnamed.get(far) ?? []) this.#name(dial);
     const client = this.#named.get(nameOf(near, far))?.client;
     // A thread may have closed it without our knowing yet, and its ends may be another program's by now.
     const present = client?.dialledFrom() ?? null;
-    return present !== null && present.port === near.port && present.ip === near.ip;
+    return present?.port === near.port && present.ip === near.ip ? present.descriptor : -1;
   }
 
   #name(dial: Dial): void {

@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { DialError } from "#core/errors.ts";
+import { descriptorOf } from "#core/handover.ts";
+import type { HeldClient } from "#core/held.ts";
 import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Ip, Metadata, Network } from "#core/session.ts";
+import { bytesOfIp } from "#net/ip.ts";
+import { openSockets } from "#platform/portable.ts";
+import { openOtherSockets } from "#platform/process.ts";
 import { ip, named, session } from "../../test/support/routing.ts";
 import { LoopGuard } from "./loop-guard.ts";
 
@@ -40,7 +46,7 @@ test("kernel-direct.md §5: a captured connection from a live socket of DIRECT i
   await once(socket, "connect");
   const near = { ip: "127.0.0.1", port: socket.localPort ?? 0 };
   const own = captured(near, { ip: "127.0.0.1", port: (server.address() as AddressInfo).port });
-  const guard = new LoopGuard();
+  const guard = new LoopGuard(openOtherSockets(bytesOfIp));
   assert.equal(guard.watch(DIRECT, socket), null, "nothing was captured yet");
   guard.check(captured({ ip: "10.0.0.2", port: 1 }), DIRECT);
   const noted = guard.watch(DIRECT, socket);
@@ -59,7 +65,7 @@ test("kernel-direct.md §5: a captured connection from a live socket of DIRECT i
 });
 
 test("datagrams: by the local port, where the source is this machine", () => {
-  const guard = new LoopGuard();
+  const guard = new LoopGuard(() => false);
   guard.check(captured({ ip: "10.0.0.2", port: 1 }, SERVER, "udp"), DIRECT);
   const flow = {
     localPorts: [5000],
@@ -76,3 +82,48 @@ test("datagrams: by the local port, where the source is this machine", () => {
   guard.check(captured({ ip: "192.0.2.77", port: 5000 }, SERVER, "udp"), DIRECT);
   guard.check(captured({ ip: "127.0.0.1", port: 5001 }, SERVER, "udp"), DIRECT);
 });
+
+const skip = process.platform === "linux" ? false : "SKIP sockets bound to a device: Linux only";
+
+test(
+  "a program's connection with both ends of one of DIRECT's that is bound to a device is no loop",
+  { skip },
+  async () => {
+    const server = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const fd = openSockets({ routingMark: 0, interfaceName: "lo" })?.tcp(4) as number;
+    const bound = new Socket({ fd, manualStart: true } as { fd: number });
+    bound.connect({ host: "127.0.0.1", port, localAddress: "127.0.0.1" });
+    await once(bound, "connect");
+    const near = { ip: ip("127.0.0.1"), port: bound.localPort as number };
+    const to = { ip: near.ip, port };
+
+    const isAnother = openOtherSockets(bytesOfIp);
+    const [byStream, byDial] = [new LoopGuard(isAnother), new LoopGuard(isAnother)];
+    const checks = [byStream, byDial].map((guard) => () => guard.check(captured(near, to), DIRECT));
+    for (const check of checks) check(); // arms it
+    byStream.watch(DIRECT, bound);
+    byDial.dials(DIRECT, heldAs(bound), to);
+    for (const check of checks) assert.throws(check, DialError);
+
+    // The server has these ends once only: this one stays on its way, where a captured one would have gone elsewhere.
+    const program = connect({ host: to.ip, port, localAddress: near.ip, localPort: near.port });
+    await nextTurn();
+    assert.equal(program.localPort, bound.localPort);
+    for (const check of checks) check();
+
+    program.destroy();
+    await once(program, "close");
+    for (const check of checks) assert.throws(check, DialError);
+    bound.destroy();
+    server.close();
+  },
+);
+
+/** As if a relay thread had dialled it. */
+function heldAs(socket: Socket): HeldClient {
+  const descriptor = descriptorOf(socket);
+  const near = { ip: ip(socket.localAddress as string), port: socket.localPort as number };
+  return { dialledFrom: () => ({ ...near, descriptor }) } as HeldClient;
+}

@@ -1,28 +1,37 @@
 /**
  * Finds connections that we made ourselves and that came back to us: a captured one that is a live one of DIRECT would go
  * round for ever (transparent-proxy.md §8.4, kernel-direct.md §5). The source alone does not tell: connections to
- * different servers share local ports, and a program of this machine is not to be refused for a port of ours.
+ * different servers share local ports, and a program of this machine is not to be refused for a port of ours. Nor do both
+ * ends, where ours is bound to a device: the kernel gives them to a socket that is bound to none once more.
  */
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
+import { descriptorOf } from "#core/handover.ts";
 import type { HeldClient } from "#core/held.ts";
 import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Endpoint, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/ip.ts";
 import { RecentOwnAddresses } from "#net/own-address.ts";
+import { inodeOf, type OtherSocket } from "#platform/process.ts";
 import { connectionName, DialledNames } from "./dialled-names.ts";
 
 /** Inbounds that connections come to without having asked for them. */
 export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
 
 export class LoopGuard {
-  readonly #streams = new Set<string>();
+  readonly #isAnother: OtherSocket;
+  /** The inodes, by name: a thread may take the descriptor over. */
+  readonly #streams = new Map<string, number>();
   readonly #flows = new Set<DatagramFlow>();
   readonly #dials = new DialledNames();
   readonly #own = new RecentOwnAddresses();
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
+
+  constructor(isAnother: OtherSocket) {
+    this.#isAnother = isAnother;
+  }
 
   /**
    * To be awaited before `check`. The kernel accepts what comes back while the dial does not know yet that it is done, so
@@ -51,7 +60,7 @@ export class LoopGuard {
     if (opened instanceof Socket) {
       const name = nameOf(opened);
       if (name === null) return null; // it has ended already
-      this.#streams.add(name);
+      this.#streams.set(name, inodeOf(descriptorOf(opened)));
       return { [Symbol.dispose]: () => void this.#streams.delete(name) };
     }
     if (!("localPorts" in opened)) return null;
@@ -65,8 +74,11 @@ export class LoopGuard {
   }
 
   #isOwnStream(source: Endpoint, to: Endpoint): boolean {
-    if (this.#streams.has(connectionName(source, to))) return true;
-    return this.#own.has(source.ip) && this.#dials.has(source, to);
+    const inode = this.#streams.get(connectionName(source, to));
+    if (inode !== undefined && !this.#isAnother(source, to, inode)) return true;
+    if (!this.#own.has(source.ip)) return false;
+    const dialled = this.#dials.find(source, to);
+    return dialled >= 0 && !this.#isAnother(source, to, inodeOf(dialled));
   }
 
   /**

@@ -45,7 +45,7 @@ function core() {
     router,
     live,
     flows: UNWATCHED,
-    loops: new LoopGuard(),
+    loops: new LoopGuard(() => false),
     sniffer: null,
     ledger: countingLedger(),
     log: SILENT,

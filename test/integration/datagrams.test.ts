@@ -87,7 +87,7 @@ function start({
   const env = {
     router,
     flows: UNWATCHED,
-    loops: new LoopGuard(),
+    loops: new LoopGuard(() => false),
     sniffer: null,
     live,
     ledger: countingLedger(),

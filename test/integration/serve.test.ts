@@ -48,7 +48,7 @@ function start(outbound: Outbound, destination: Destination) {
   const env = {
     router,
     flows: UNWATCHED,
-    loops: new LoopGuard(),
+    loops: new LoopGuard(() => false),
     sniffer: null,
     live,
     log,

@@ -9,6 +9,9 @@ import { until } from "./until.ts";
 /** By relay threads where the system allows it, and by the event loop. */
 export const RELAYS = ["auto", "portable"] as const;
 
+/** How often both are asked at once: the kernel seldom gives two programs the same ports. */
+const ROUNDS = 5;
+
 export const CAPTURES = { redir: 7892, tproxy: 7893 } as const;
 export type Capture = keyof typeof CAPTURES;
 
@@ -52,8 +55,10 @@ export async function checkCapturedTcp(
     `${name}: the LAN and the router's own programs at once: nobody is taken for a loop`,
     async () => {
       const before = core.output().match(/a loop/g)?.length ?? 0;
-      const both = [row.near("many", origin, 7, 200), row.nearIn(row.router, "many", origin, 7, 200)];
-      assert.deepEqual(await Promise.all(both), ["200 echoed", "200 echoed"]);
+      for (let round = 0; round < ROUNDS; round++) {
+        const both = [row.near("many", origin, 7, 200), row.nearIn(row.router, "many", origin, 7, 200)];
+        assert.deepEqual(await Promise.all(both), ["200 echoed", "200 echoed"]);
+      }
       await logShown(captured);
       assert.equal(core.output().match(/a loop/g)?.length ?? 0, before);
     },

@@ -21,8 +21,25 @@ const SIGNATURES = {
   close: { arguments: ["i32"], return: "i32" },
 } as const;
 
-/** Null where this runtime has no FFI or the kernel no sock_diag. A request takes some 10 µs and never blocks. */
+/** A socket of this machine as the kernel shows it; `state` is one of include/net/tcp_states.h. */
+export interface DiagSocket extends SocketOwner {
+  readonly state: number;
+}
+
+/**
+ * The socket of exactly these ends that is bound to no device; for TCP, where there is none, the listener on `local`.
+ * Null: neither, or the kernel could not be asked.
+ */
+export type FindSocket = (network: Network, local: Endpoint, peer: Endpoint) => DiagSocket | null;
+
+/** Null where the kernel cannot be asked (`openDiag`). */
 export function findByDiag(addressBytes: AddressBytes): FindOwner | null {
+  const find = openDiag(addressBytes);
+  return find === null ? null : async (network, local, peer) => find(network, local, peer);
+}
+
+/** Null where this runtime has no FFI or the kernel no sock_diag. A request takes some 10 µs and never blocks. */
+export function openDiag(addressBytes: AddressBytes): FindSocket | null {
   const ffi = process.getBuiltinModule("node:ffi");
   if (ffi === undefined) return null;
   const { lib, functions } = ffi.dlopen(null, SIGNATURES);
@@ -32,9 +49,9 @@ export function findByDiag(addressBytes: AddressBytes): FindOwner | null {
   functions.close(trial);
   // Lent to the kernel for the length of a call; the closure below keeps them and the library alive.
   const kept = { lib, request: new Uint8Array(REQUEST), reply: new Uint8Array(4096) };
-  return async (network, local, peer) => {
+  return (network, local, peer) => {
     const socket = open();
-    if (socket < 0) return null; // out of descriptors: the rule answers "no", as for a process that cannot be seen
+    if (socket < 0) return null; // out of descriptors: as for a socket that cannot be seen
     try {
       encodeRequest(kept.request, network, local, peer, addressBytes);
       if (functions.send(socket, kept.request, REQUEST, 0) !== REQUEST) return null;
@@ -76,9 +93,9 @@ function encodeRequest(
 }
 
 // inet_diag_msg: FAMILY(1) STATE(1) TIMER(1) RETRANS(1) ID(48) EXPIRES(4) RQUEUE(4) WQUEUE(4) UID(4) INODE(4)
-function decodeReply(reply: Uint8Array): SocketOwner | null {
+function decodeReply(reply: Uint8Array): DiagSocket | null {
   if (reply.length < REPLY || new Uint16Array(reply.slice(4, 6).buffer)[0] !== SOCK_DIAG_BY_FAMILY)
     return null;
   const [uid, inode] = new Uint32Array(reply.slice(HEADER + 64, HEADER + 72).buffer);
-  return { uid: uid as number, inode: inode as number };
+  return { state: reply[HEADER + 1] as number, uid: uid as number, inode: inode as number };
 }
