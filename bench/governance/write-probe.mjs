@@ -63,7 +63,7 @@ async function watchCalls() {
   };
   RelayCalls.prototype.send = function (fd, size) {
     const bytes = send.call(this, fd, size);
-    if (bytes > 0) note(bytes);
+    if (bytes >= SMALLEST_BYTES) note(bytes);
     return bytes;
   };
   RelayCalls.prototype.splice = function (from, to, size) {
