@@ -47,6 +47,7 @@ class Writer {
 
   async write(): Promise<void> {
     for (let at = 0; !this.isOver; at++) {
+      await this.#check();
       const name = `${this.#tag} ${at}`;
       const body = { name, revision: await this.#core.revision(this.#tag) };
       const { status, text } = await this.#core.ask("PUT", `/api/admin/users/${this.#id}`, { body });
@@ -70,7 +71,8 @@ class Writer {
     }
   }
 
-  async check(): Promise<void> {
+  /** Between two changes: while one is under way nobody can say which answer comes first. */
+  async #check(): Promise<void> {
     const { name } = await this.#core.user(this.#id);
     assert.ok([this.acknowledged, ...this.unknown].includes(name), `${name}, not ${this.acknowledged}`);
   }
@@ -88,16 +90,19 @@ test(
         new Writer(core, "edge", await core.create("edge", "alice")),
         new Writer(core, "side", await core.create("side", "bob")),
       ];
-      const writing = Promise.all(writers.map((writer) => writer.write()));
-      for (let round = 1; round <= ENDS; round++) {
-        process.kill(core.core.pid, "SIGUSR2");
-        await core.core.shows(new RegExp(`(open again[^]*){${round}}`));
-        const some = writers.map(({ taken }) => taken + 2);
-        while (writers.some(({ taken }, at) => taken < (some[at] as number))) await nextTurn();
-        await Promise.all(writers.map((writer) => writer.check()));
-      }
-      for (const writer of writers) writer.isOver = true;
-      await writing;
+      let isUp = true;
+      void core.core.exited.then(() => (isUp = false));
+      const end = async (): Promise<void> => {
+        for (let round = 1; round <= ENDS; round++) {
+          process.kill(core.core.pid, "SIGUSR2");
+          await core.core.shows(new RegExp(`(open again[^]*){${round}}`));
+          const some = writers.map(({ taken }) => taken + 2);
+          while (isUp && writers.some(({ taken }, at) => taken < (some[at] as number))) await nextTurn();
+        }
+        for (const writer of writers) writer.isOver = true;
+      };
+      // Whichever fails first is told; what the end of the program does to the others is not.
+      await Promise.all([end(), ...writers.map((writer) => writer.write())]);
       context.diagnostic(
         writers.map(({ taken, refused }) => `${taken} taken, ${refused} refused`).join("; "),
       );
