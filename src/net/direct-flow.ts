@@ -1,13 +1,13 @@
 /** Datagrams straight to their destinations: one unconnected socket per family, opened when first needed. */
 import { createSocket } from "node:dgram";
 import type { Resolver } from "#core/resolver.ts";
-import { keptDatagram } from "#core/kept-datagram.ts";
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
 import type { SocketMaker } from "#platform/socket-maker.ts";
 import { addressesOf, allows } from "./addresses.ts";
 import type { Families } from "./addresses.ts";
 import { BUFFERS, type DatagramSocket, type DatagramSockets } from "./datagram-socket.ts";
 import { familyOf } from "./ip.ts";
+import { WaitingDatagrams } from "./waiting-datagrams.ts";
 
 export interface DirectFlowOptions {
   readonly resolver: Resolver;
@@ -22,14 +22,12 @@ const MAX_NAMES = 64;
 const NAME_MS = 30_000;
 /** A name without an address is not asked for again for this long; its datagrams are dropped. */
 const FAILED_NAME_MS = 2_000;
-/** Datagrams of one name that wait for its address; more are dropped. */
-const MAX_WAITING = 16;
 
 interface Name {
   ip: Ip | null;
   untilMs: number;
-  /** Null: the look-up is done. */
-  waiting: Datagram[] | null;
+  /** For its address; null: the look-up is done. */
+  waiting: WaitingDatagrams | null;
 }
 
 /** Full cone: whoever writes to one of the two ports is heard. A reply carries the name that was resolved to its address. */
@@ -73,14 +71,15 @@ export class DirectFlow implements DatagramFlow {
   #sendByName(host: string, item: Datagram): void {
     const known = this.#names.get(host);
     if (known !== undefined && known.waiting !== null) {
-      if (known.waiting.length < MAX_WAITING) known.waiting.push(keptDatagram(item));
+      known.waiting.push(item);
     } else if (known !== undefined && known.untilMs > performance.now()) {
       if (known.ip !== null) this.#sendTo(known.ip, item.destination.port, item.payload);
     } else void this.#lookUp(host, item);
   }
 
   async #lookUp(host: string, first: Datagram): Promise<void> {
-    const name: Name = { ip: null, untilMs: 0, waiting: [keptDatagram(first)] };
+    const name: Name = { ip: null, untilMs: 0, waiting: new WaitingDatagrams() };
+    name.waiting?.push(first);
     this.#names.delete(host); // so that it becomes the youngest
     if (this.#names.size >= MAX_NAMES) this.#names.delete(this.#names.keys().next().value as string);
     if (this.#hosts.size >= MAX_NAMES) this.#hosts.delete(this.#hosts.keys().next().value as Ip);
@@ -93,7 +92,7 @@ export class DirectFlow implements DatagramFlow {
       name.ip = null; // a datagram has nobody to tell: it is lost, as on any network
     }
     name.untilMs = performance.now() + (name.ip === null ? FAILED_NAME_MS : NAME_MS);
-    const waiting = name.waiting ?? [];
+    const waiting = name.waiting?.take() ?? [];
     name.waiting = null;
     if (name.ip === null || this.#abort.signal.aborted) return;
     this.#hosts.set(name.ip, host);

@@ -41,8 +41,8 @@ test("bounds: sources, and datagrams that wait", () => {
   const { clients, flows } = table(2);
   for (let port = 1; port <= 5; port++) clients.deliver(from(port), item("x"));
   assert.equal(flows.length, 2);
-  for (let count = 0; count < 200; count++) clients.deliver(from(1), item("y"));
-  assert.equal(collect(flows[0]).length, 64);
+  for (let count = 0; count < 600; count++) clients.deliver(from(1), item("y"));
+  assert.equal(collect(flows[0]).length, 512);
 });
 
 test("a flow that is disposed of makes room; the end of the socket ends all", async () => {

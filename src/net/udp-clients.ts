@@ -1,8 +1,8 @@
 /** One datagram flow per client source, behind one UDP socket. */
 import type { Socket } from "node:dgram";
-import { keptDatagram } from "#core/kept-datagram.ts";
 import type { Datagram, DatagramFlow, Destination, Endpoint } from "#core/session.ts";
 import { endpointText } from "#core/session.ts";
+import { WaitingDatagrams } from "./waiting-datagrams.ts";
 
 /** A flow as its feeder sees it: `arrived` brings datagrams in, `close` ends it from below. */
 export interface ClientFlow {
@@ -72,23 +72,20 @@ export class UdpClients<Item extends Datagram = Datagram> {
   }
 }
 
-/** What arrives before `receive` waits here; beyond the bound it is dropped, as a full socket buffer would do. */
-const MAX_WAITING = 64;
-
 /** `send` puts a reply on its way; `onClose` runs once, whoever closes; `refuse` is the flow's. */
 export function clientFlow(
   send: (item: Datagram) => void,
   onClose: () => void,
   refuse?: (destination: Destination) => void,
 ): ClientFlow {
-  const waiting: Datagram[] = [];
+  const waiting = new WaitingDatagrams(); // for `receive`
   let receiver: ((item: Datagram) => void) | null = null;
   let open = true;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const close = (): void => {
     if (!open) return;
     open = false;
-    waiting.length = 0;
+    waiting.take();
     onClose();
     resolve();
   };
@@ -96,14 +93,14 @@ export function clientFlow(
     arrived(item) {
       if (!open) return;
       if (receiver !== null) receiver(item);
-      else if (waiting.length < MAX_WAITING) waiting.push(keptDatagram(item));
+      else waiting.push(item);
     },
     close,
     flow: {
       send: (item) => void (open && send(item)),
       receive(on) {
         receiver = on;
-        for (const item of waiting.splice(0)) on(item);
+        for (const item of waiting.take()) on(item);
       },
       closed,
       ...(refuse === undefined ? {} : { refuse }),

@@ -81,7 +81,7 @@ export class Branch implements Idle {
   send(payload: Uint8Array, destination: Destination): void {
     if (this.#closed) return;
     this.activeAtMs = this.#env.sweep.nowMs;
-    if (this.#flow === null || this.#meter === null) return this.#waiting.push(payload, destination);
+    if (this.#flow === null || this.#meter === null) return this.#waiting.push({ payload, destination });
     if (!this.#meter.admit("upload", payload.length)) return;
     this.#entry.count("upload", payload.length);
     this.#handOn(this.#flow, payload, destination);

@@ -1,5 +1,5 @@
-import { keptDatagram } from "#core/kept-datagram.ts";
-import type { Datagram, Destination, Ip } from "#core/session.ts";
+import type { Datagram, Ip } from "#core/session.ts";
+import { WaitingDatagrams } from "#net/waiting-datagrams.ts";
 
 export interface DatagramLimits {
   readonly sessions: number;
@@ -8,7 +8,7 @@ export interface DatagramLimits {
   readonly branchesPerSession: number;
   /** Destinations of one session that are remembered; the one longest known goes first. */
   readonly destinationsPerSession: number;
-  /** Bytes of all datagrams that wait for a decision or a dial. */
+  /** Of all datagrams that wait for a decision or a dial: payloads, and `KEPT_BYTES` each. */
   readonly queuedBytes: number;
 }
 
@@ -69,28 +69,27 @@ export class DatagramBudget {
   }
 }
 
-/** Of one queue; more are dropped, as a network under load would. */
-const MAX_WAITING = 32;
+/** What keeping one costs besides its payload. */
+export const KEPT_BYTES = 256;
 
 /** Datagrams that wait for a decision or a dial. */
 export class DatagramQueue {
   readonly #budget: DatagramBudget;
-  #items: Datagram[] = [];
+  readonly #waiting = new WaitingDatagrams();
 
   constructor(budget: DatagramBudget) {
     this.#budget = budget;
   }
 
-  push(payload: Uint8Array, destination: Destination): void {
-    if (this.#items.length < MAX_WAITING && this.#budget.queue(payload.length))
-      this.#items.push(keptDatagram({ payload, destination }));
+  push(item: Datagram): void {
+    const bytes = KEPT_BYTES + item.payload.length;
+    if (this.#budget.queue(bytes) && !this.#waiting.push(item)) this.#budget.unqueue(bytes);
   }
 
   /** Empties it. */
   take(): readonly Datagram[] {
-    const items = this.#items;
-    this.#items = [];
-    for (const item of items) this.#budget.unqueue(item.payload.length);
+    const items = this.#waiting.take();
+    for (const { payload } of items) this.#budget.unqueue(KEPT_BYTES + payload.length);
     return items;
   }
 }

@@ -124,7 +124,8 @@ class Demultiplexer implements BranchOwner, Idle {
     }
   }
 
-  #onClient({ payload, destination }: Datagram): void {
+  #onClient(item: Datagram): void {
+    const { payload, destination } = item;
     if (this.#abort.signal.aborted) return;
     this.activeAtMs = this.#env.sweep.nowMs;
     const last = this.#last;
@@ -132,11 +133,11 @@ class Demultiplexer implements BranchOwner, Idle {
     this.#last = route;
     if (route.branch !== null) route.branch.send(payload, route.sentTo);
     else if (route.waiting !== null) {
-      route.waiting.push(payload, destination);
+      route.waiting.push(item);
       route.watch?.feed(payload);
     } else if (route.refusedUntilMs <= performance.now()) {
       route.waiting = new DatagramQueue(this.#env.budget);
-      route.waiting.push(payload, destination);
+      route.waiting.push(item);
       route.rejected = false;
       void this.#decide(route, payload);
     } else if (route.rejected) this.#reject(route);

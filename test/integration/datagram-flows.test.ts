@@ -22,6 +22,7 @@ import { decisionOf } from "../support/metadata.ts";
 import { tableResolver } from "../support/resolvers.ts";
 import { openSocksUdp } from "../support/socks-udp.ts";
 import { boundDatagrams } from "../support/bound-datagrams.ts";
+import { until } from "../support/until.ts";
 
 const CLIENTS = 40;
 const DESTINATIONS = 25;
@@ -131,4 +132,26 @@ test(`${CLIENTS * DESTINATIONS} flows: every datagram of each, in order, counted
   for (const echo of echoes) echo.close();
   await over();
   assert.equal(live.size, 0);
+});
+
+test("what a client sends before its first datagram is decided arrives: as many as one read brings", async () => {
+  const { serve, over } = core();
+  await using inbound = await openTestInbound(
+    socks,
+    {},
+    { accept: (session) => void (session.network === "udp" && serve(session)) },
+  );
+  const heard: number[] = [];
+  const origin = await boundDatagrams(sockets, HOST, (bytes) => heard.push(bytes[0] as number), BURST_BYTES);
+  const association = await openSocksUdp(inbound.port, HOST);
+  const client = await boundDatagrams(sockets, HOST, () => {}, BURST_BYTES);
+  const head = Buffer.from([0, 0, 0, 1, 127, 0, 0, 1, origin.port >> 8, origin.port & 0xff]);
+  const numbers = Array.from({ length: 200 }, (_, number) => number);
+  for (const number of numbers) client.send(head, Buffer.alloc(1_200, number), HOST, association.port);
+  await until("all are heard", () => heard.length >= numbers.length, { everyMs: 1 });
+  assert.deepEqual(heard, numbers);
+  association[Symbol.dispose]();
+  client.close();
+  await over();
+  origin.close();
 });

@@ -12,7 +12,7 @@ import { openDirectDialer } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { countingLedger } from "../support/counting-ledger.ts";
-import { DatagramBudget } from "#relay/datagram-budget.ts";
+import { DatagramBudget, KEPT_BYTES } from "#relay/datagram-budget.ts";
 import type { DatagramLimits } from "#relay/datagram-budget.ts";
 import { serveDatagrams } from "#relay/datagrams.ts";
 import { LiveTable } from "#relay/live-table.ts";
@@ -215,7 +215,8 @@ test("a dial that takes its time holds a bounded number of datagrams, in order",
       };
     },
   };
-  const { flow, done, budget } = start({ outbound: slow, limits: { queuedBytes: 100 } });
+  const queuedBytes = 32 * (KEPT_BYTES + 1);
+  const { flow, done, budget } = start({ outbound: slow, limits: { queuedBytes } });
   const to: Destination = { host: "a.example", ip: null, port: 9 };
   for (let n = 0; n < 200; n++) flow.write(`${n % 10}`, to);
   await delay(1);
@@ -224,7 +225,7 @@ test("a dial that takes its time holds a bounded number of datagrams, in order",
   await until("they are sent", () => sent.length > 0, { everyMs: 1 });
   assert.equal(sent.length, 32);
   assert.equal(sent.join("").slice(0, 12), "012345678901");
-  assert.ok(budget.queue(100), "all bytes are given back");
+  assert.ok(budget.queue(queuedBytes), "all bytes are given back");
   await flow[Symbol.asyncDispose]();
   await done;
 });
@@ -293,7 +294,7 @@ function moody(name: string, mood: number): Outbound {
 
 test("whatever outbounds and clients do, nothing is thrown and every bound is given back", async () => {
   const limits = { sessions: 1, sessionsPerSource: 1, branches: 3, branchesPerSession: 2 };
-  const bounds = { ...limits, destinationsPerSession: 4, queuedBytes: 64 };
+  const bounds = { ...limits, destinationsPerSession: 4, queuedBytes: 3 * KEPT_BYTES };
   const outbounds = Array.from({ length: 6 }, (_, mood) => moody(`mood ${mood}`, mood));
   const step = fc.record({
     to: fc.integer({ min: 0, max: 11 }),
@@ -321,7 +322,7 @@ test("whatever outbounds and clients do, nothing is thrown and every bound is gi
       assert.equal(live.size, 0);
       assert.ok(budget.enter("192.0.2.7" as Ip), "the session");
       for (let n = 0; n < 3; n++) assert.ok(budget.takeBranch(), "the paths");
-      assert.ok(budget.queue(64), "the bytes");
+      assert.ok(budget.queue(3 * KEPT_BYTES), "the bytes");
     }),
     { numRuns: 60 },
   );
