@@ -14,6 +14,12 @@ export interface Books {
   readonly reports: Reports;
 }
 
+/**
+ * Asked when a piece of work has its turn, with all that was counted up to then handed on: a quota's window is counted in
+ * at once and everything else in sums, and a record shall not hold one without the other.
+ */
+export type BooksNow = () => Books;
+
 /** A record that cannot be read costs itself, not the others: its statistics are gone, and the log says so. */
 export function loadBooks(records: SeriesRecords, log: Log): Books {
   const texts = (part: Part) =>
@@ -106,14 +112,15 @@ export class Checkpoint {
   }
 
   /** Writes every changed record in one transaction. Rejects with `StoreError`: the next try writes all of it. */
-  commit(books: Books, nowSeconds: number): Promise<void> {
+  commit(books: BooksNow, nowSeconds: number): Promise<void> {
     return this.#lanes.on("", async () => {
       await this.#write(books, nowSeconds);
       await this.#fit(books, nowSeconds);
     });
   }
 
-  async #write({ states, reports }: Books, nowSeconds: number): Promise<void> {
+  async #write(books: BooksNow, nowSeconds: number): Promise<void> {
+    const { states, reports } = books();
     const dirtyStates = [...states.all()].filter(({ dirty }) => dirty);
     const dirtySeries = [...reports.all()].filter(({ dirty }) => dirty);
     const gone = { policies: [...states.gone], reports: [...reports.gone] };
@@ -144,8 +151,9 @@ export class Checkpoint {
    * What cannot wait for the next commit: the policies whole, of the reports only what is new, so that a quota reached
    * in the middle of traffic does not hold the traffic up. Rejects with `StoreError`.
    */
-  urgent({ states, reports }: Books, nowSeconds: number): Promise<void> {
+  urgent(books: BooksNow, nowSeconds: number): Promise<void> {
     return this.#lanes.on("", async () => {
+      const { states, reports } = books();
       const written = [...states.all()].filter(({ dirty }) => dirty);
       const recent = [...reports.all()].filter(({ journalDirty }) => journalDirty);
       const stale = [...this.#journalKeys].filter((key) => key.startsWith(POLICY));
@@ -165,8 +173,9 @@ export class Checkpoint {
    * What changed since the last second, so that a crash loses one second at most; in both files, because a log with a
    * changed byte ends there without a word. Rejects with `StoreError`.
    */
-  journal({ states, reports }: Books): Promise<void> {
+  journal(books: BooksNow): Promise<void> {
     return this.#lanes.on("", async () => {
+      const { states, reports } = books();
       const recentStates = [...states.all()].filter(({ journalDirty }) => journalDirty);
       const recentSeries = [...reports.all()].filter(({ journalDirty }) => journalDirty);
       const changes = [
@@ -201,11 +210,11 @@ export class Checkpoint {
   }
 
   /** A file above its cap loses report series, those quiet for longest first; states and quotas never. */
-  async #fit(books: Books, nowSeconds: number): Promise<void> {
+  async #fit(books: BooksNow, nowSeconds: number): Promise<void> {
     if (this.storeBytes <= this.maxBytes) return;
     await this.#store.compact(); // free pages first: often that is all
     while (this.storeBytes > this.maxBytes) {
-      const dropped = books.reports.dropOldest();
+      const dropped = books().reports.dropOldest();
       if (dropped === 0)
         throw new StoreError(
           `the store has ${this.storeBytes} bytes, more than max-store-size ${this.maxBytes}, and no report is left to drop`,
@@ -222,7 +231,7 @@ export class Checkpoint {
   }
 
   /** A last commit, and the store is closed when this returns; for the end of the program. Throws `StoreError`. */
-  closeNow(books: Books, nowSeconds: number): void {
+  closeNow(books: BooksNow, nowSeconds: number): void {
     this.#write(books, nowSeconds).catch((error: unknown) =>
       this.#log.error(`traffic control: the last counts are lost: ${messageOf(error)}`),
     );

@@ -1,7 +1,7 @@
 /** Traffic control while it is switched on: one configuration, its books, its timers. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { Checkpoint, Books } from "./checkpoint.ts";
+import type { Books, BooksNow, Checkpoint } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { openPolicyBook, type BookEntry } from "./policy-book.ts";
 import type { PolicyState } from "./policy-state.ts";
@@ -24,6 +24,10 @@ export class Running {
   readonly #ledger: GovernedLedger;
   readonly #log: Log;
   readonly #members: ReadonlySet<string>;
+  readonly #booksNow: BooksNow = () => {
+    this.#ledger.settle();
+    return this.parts.books;
+  };
   #timer: NodeJS.Timeout | null = null;
   #soon: NodeJS.Immediate | null = null;
   #committedAtMs: number;
@@ -79,27 +83,24 @@ export class Running {
     if (this.#isTicking) return;
     this.#isTicking = true;
     await this.#guarded(async () => {
-      this.#ledger.settle();
-      const { checkpoint, books, settings } = this.parts;
+      const { checkpoint, settings } = this.parts;
       const ageMs = this.#ledger.clock.monotonicMs() - this.#committedAtMs;
-      await (ageMs >= settings.checkpointIntervalMs ? this.commit() : checkpoint.journal(books));
+      await (ageMs >= settings.checkpointIntervalMs ? this.commit() : checkpoint.journal(this.#booksNow));
     });
     this.#isTicking = false;
   }
 
   /** Everything counted so far goes to the store. Rejects with `StoreError`; the next tick then tries again. */
   async commit(): Promise<void> {
-    const { checkpoint, books } = this.parts;
     this.#tidy();
-    await checkpoint.commit(books, this.nowSeconds());
+    await this.parts.checkpoint.commit(this.#booksNow, this.nowSeconds());
     this.#committedAtMs = this.#ledger.clock.monotonicMs();
   }
 
   /** The last commit, and the store is closed when this returns. Throws `StoreError`. */
   closeNow(): void {
-    const { checkpoint, books } = this.parts;
     this.#tidy();
-    checkpoint.closeNow(books, this.nowSeconds());
+    this.parts.checkpoint.closeNow(this.#booksNow, this.nowSeconds());
   }
 
   #tidy(): void {
@@ -112,8 +113,7 @@ export class Running {
   }
 
   async #commitUrgent(): Promise<void> {
-    this.#ledger.settle();
-    await this.parts.checkpoint.urgent(this.parts.books, this.nowSeconds());
+    await this.parts.checkpoint.urgent(this.#booksNow, this.nowSeconds());
   }
 
   /** Many quotas that are reached in one turn of the loop make one commit. */

@@ -109,6 +109,25 @@ for (const kind of ["journal", "commit"] as const)
     }
   });
 
+test("what is counted while a record waits for its turn stands in all of it or in none", async () => {
+  for (const kind of ["journal", "commit"] as const) {
+    const [core, store] = await start();
+    const meter = core.session();
+    meter.charge("upload", 5);
+    const before = core.apply(BOOK);
+    await store.until(1);
+    if (kind === "commit") core.clock.monotonic += 600_000;
+    const ticking = core.governance.tick(); // behind the change
+    meter.charge("upload", 70);
+    store.next();
+    await store.until(1);
+    store.next();
+    assert.deepEqual(await afterRestart(core, store), [75, 75, 75], kind);
+    await store.letThrough(Promise.all([before, ticking]));
+    core.governance[Symbol.dispose]();
+  }
+});
+
 test("a tick that comes while the one before waits adds nothing to the queue", async () => {
   const [core, store] = await start();
   core.session().charge("upload", 5);
