@@ -1,9 +1,11 @@
 import { cleanUp } from "#capture/index.ts";
 import { messageOf } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import { parseFlags } from "./flags.ts";
+import { parseFlags, usageText } from "./flags.ts";
 import { setUp } from "./load.ts";
 import { RUN_FLAGS } from "./run-flags.ts";
+
+export const CLEAN_UP_USAGE = usageText("usage: weir cleanup [flags of weir]", RUN_FLAGS);
 
 /** `weir cleanup [flags of weir]`: the ip rules, routes and table of nftables of a weir that was killed. */
 export async function cleanUpCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {

@@ -14,21 +14,17 @@ import { Runtime } from "#runtime/runtime.ts";
 import { NO_CHANGE } from "#runtime/tuns.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
 import { linesOf, setUp } from "./load.ts";
+import { SOURCE_FLAGS } from "./run-flags.ts";
 
 const FLAGS: FlagTable = {
-  d: { kind: "text", value: "DIR", env: "CLASH_HOME_DIR", help: "home directory" },
-  f: {
-    kind: "text",
-    value: "FILE",
-    env: "CLASH_CONFIG_FILE",
-    help: "configuration file, - for standard input",
-  },
-  config: { kind: "text", value: "BASE64", env: "CLASH_CONFIG_STRING", help: "configuration text in base64" },
+  ...SOURCE_FLAGS,
   source: { kind: "text", value: "IP", help: "address of the client" },
   network: { kind: "text", value: "NETWORK", help: "tcp or udp" },
   inbound: { kind: "text", value: "NAME", help: "listener that the client came in by" },
   "kernel-direct": { kind: "switch", help: "would the kernel be trusted with it, and if not, why" },
 };
+
+export const EXPLAIN_USAGE = usageText("usage: weir explain HOST[:PORT] [flags]", FLAGS);
 
 const TIMEOUT_MS = 10_000;
 
@@ -48,7 +44,7 @@ export async function explainCommand(args: readonly string[], env: NodeJS.Proces
     (network !== "tcp" && network !== "udp") ||
     (flags.text("source") !== null && source === null)
   )
-    throw new UsageError(usageText("usage: weir explain HOST[:PORT] [flags]", FLAGS));
+    throw new UsageError(EXPLAIN_USAGE);
 
   const inbound = flags.text("inbound");
   await using runtime = await openQuietRuntime(flags, env);

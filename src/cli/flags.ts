@@ -4,6 +4,8 @@
 export interface FlagDefinition {
   readonly kind: "text" | "switch";
   readonly env?: string;
+  /** Another name for it, which people try who know other programs. */
+  readonly long?: string;
   /** How the value is called in the usage text. */
   readonly value?: string;
   readonly help: string;
@@ -19,13 +21,20 @@ export interface ParsedFlags {
   readonly rest: readonly string[];
 }
 
+/** The words of the command line are wrong; the message says which, and how they go. */
 export class UsageError extends Error {
-  override readonly name = "UsageError";
+  override readonly name: string = "UsageError";
+}
+
+/** The same of a flag: whoever knows the command adds how its words go. */
+export class FlagError extends UsageError {
+  override readonly name = "FlagError";
 }
 
 const TRUE_WORDS: readonly string[] = ["1", "t", "true"];
 const FALSE_WORDS: readonly string[] = ["0", "f", "false"];
 
+/** Throws `FlagError`. */
 export function parseFlags(args: readonly string[], table: FlagTable, env: NodeJS.ProcessEnv): ParsedFlags {
   const given = new Map<string, string>();
   let at = 0;
@@ -36,16 +45,21 @@ export function parseFlags(args: readonly string[], table: FlagTable, env: NodeJ
       break;
     }
     if (!word.startsWith("-") || word === "-") break;
-    const [name, inline] = splitFlag(word);
-    const definition = table[name];
-    if (definition === undefined) throw new UsageError(`flag provided but not defined: -${name}`);
+    const [asked, inline] = splitFlag(word);
+    const [name, definition] = definitionOf(asked, table);
     if (definition.kind === "switch") given.set(name, switchValue(name, inline ?? "true"));
     else if (inline !== null) given.set(name, inline);
     else if (at + 1 < args.length) given.set(name, args[++at] as string);
-    else throw new UsageError(`flag needs an argument: -${name}`);
+    else throw new FlagError(`flag needs an argument: -${name}`);
   }
   const text = (flag: string) => given.get(flag) || env[table[flag]?.env ?? ""] || null;
   return { text, on: (flag) => given.get(flag) === "true", rest: args.slice(at) };
+}
+
+function definitionOf(word: string, table: FlagTable): readonly [name: string, definition: FlagDefinition] {
+  const found = Object.entries(table).find(([name, { long }]) => name === word || long === word);
+  if (found === undefined) throw new FlagError(`flag provided but not defined: -${word}`);
+  return found;
 }
 
 function splitFlag(word: string): readonly [name: string, value: string | null] {
@@ -57,12 +71,13 @@ function splitFlag(word: string): readonly [name: string, value: string | null] 
 function switchValue(name: string, word: string): string {
   if (TRUE_WORDS.includes(word.toLowerCase())) return "true";
   if (FALSE_WORDS.includes(word.toLowerCase())) return "false";
-  throw new UsageError(`invalid boolean value ${JSON.stringify(word)} for -${name}`);
+  throw new FlagError(`invalid boolean value ${JSON.stringify(word)} for -${name}`);
 }
 
 export function usageText(head: string, table: FlagTable): string {
-  const rows = Object.entries(table).map(([name, { value, help, env }]) => {
-    const left = value === undefined ? `-${name}` : `-${name} ${value}`;
+  const rows = Object.entries(table).map(([name, { long, value, help, env }]) => {
+    const names = long === undefined ? `-${name}` : `-${name}, --${long}`;
+    const left = value === undefined ? names : `${names} ${value}`;
     return `  ${left.padEnd(30)} ${help}${env === undefined ? "" : ` [${env}]`}`;
   });
   return `${head}\n${rows.join("\n")}\n`;

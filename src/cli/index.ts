@@ -1,11 +1,11 @@
 import { RUN_FLAGS } from "./run-flags.ts";
-import { parseFlags, usageText, UsageError } from "./flags.ts";
+import { FlagError, parseFlags, usageText, UsageError } from "./flags.ts";
 import { check } from "./check.ts";
-import { cleanUpCommand } from "./clean-up.ts";
+import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
-import { explainCommand } from "./explain.ts";
+import { EXPLAIN_USAGE, explainCommand } from "./explain.ts";
 import { generate } from "./generate.ts";
-import { link } from "./link.ts";
+import { link, LINK_USAGE } from "./link.ts";
 import { run } from "./run.ts";
 import { schema } from "./schema.ts";
 import { users } from "./users.ts";
@@ -14,12 +14,15 @@ import { versionLine } from "#version.ts";
 /** A subcommand is the first word; its own flags and words follow. It answers with the exit code. */
 interface Command {
   readonly usage: string;
+  /** Where it takes flags. */
+  readonly help?: string;
   run(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> | number;
 }
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   explain: {
     usage: "explain HOST[:PORT]     say which rule decides and why the earlier ones do not",
+    help: EXPLAIN_USAGE,
     run: explainCommand,
   },
   schema: {
@@ -28,6 +31,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   link: {
     usage: "link [LINK…]            print the links of the listeners, or the nodes of links as YAML",
+    help: LINK_USAGE,
     run: link,
   },
   "convert-ruleset": {
@@ -40,12 +44,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   cleanup: {
     usage: "cleanup [flags]         take away the ip rules and nftables of a weir that was killed",
+    help: CLEAN_UP_USAGE,
     run: cleanUpCommand,
   },
   generate: { usage: "generate uuid           print fresh key material", run: generate },
 };
 
-const HEAD = `usage: weir [flags]            run
+const USAGE = usageText(
+  `usage: weir [flags]            run
        weir COMMAND …
 
 commands:
@@ -53,13 +59,29 @@ ${Object.values(COMMANDS)
   .map(({ usage }) => `  ${usage}`)
   .join("\n")}
 
-flags:`;
+flags:`,
+  RUN_FLAGS,
+);
 
+const HELP: readonly string[] = ["-h", "--h", "-help", "--help"];
+
+/** The program's words without its own name. Throws `UsageError` where they are wrong. */
 export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const command = COMMANDS[args[0] ?? ""];
-  if (command !== undefined) return command.run(args.slice(1), env);
-  const flags = withUsage(() => parseFlags(args, RUN_FLAGS, env));
-  if (flags.on("h")) return print(usageText(HEAD, RUN_FLAGS));
+  const [first = "", ...others] = args;
+  const command = COMMANDS[first];
+  const usage = command === undefined ? USAGE : (command.help ?? `usage: weir ${command.usage}\n`);
+  if (first === "help" || (command !== undefined && HELP.includes(others[0] ?? ""))) return print(usage);
+  try {
+    return await (command === undefined ? runMain(args, env) : command.run(others, env));
+  } catch (error) {
+    if (error instanceof FlagError) throw new UsageError(`${error.message}\n${usage}`);
+    throw error;
+  }
+}
+
+function runMain(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> | number {
+  const flags = parseFlags(args, RUN_FLAGS, env);
+  if (flags.on("h")) return print(USAGE);
   if (flags.on("v")) return print(`${versionLine()}\n`);
   const stray = flags.rest[0];
   if (stray !== undefined)
@@ -70,13 +92,4 @@ export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv
 function print(text: string): number {
   process.stdout.write(text);
   return 0;
-}
-
-function withUsage<T>(parse: () => T): T {
-  try {
-    return parse();
-  } catch (error) {
-    if (error instanceof UsageError) throw new UsageError(`${error.message}\n${usageText(HEAD, RUN_FLAGS)}`);
-    throw error;
-  }
 }

@@ -7,13 +7,10 @@ import { parseLink, renderLink } from "#protocols/share-links/index.ts";
 import { listenerNodes } from "#protocols/share-links/listener-nodes.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
 import { linesOf, setUp, type Setup } from "./load.ts";
-import { RUN_FLAGS } from "./run-flags.ts";
+import { SOURCE_FLAGS } from "./run-flags.ts";
 
-const { d, f, config } = RUN_FLAGS;
 const FLAGS: FlagTable = {
-  d: d as FlagTable[string],
-  f: f as FlagTable[string],
-  config: config as FlagTable[string],
+  ...SOURCE_FLAGS,
   host: {
     kind: "text",
     value: "HOST",
@@ -21,8 +18,10 @@ const FLAGS: FlagTable = {
   },
 };
 
-const USAGE =
-  "usage: weir link [flags]         print the links of the configured listeners\n       weir link LINK…          print the nodes of links as YAML";
+export const LINK_USAGE = usageText(
+  "usage: weir link [flags]         print the links of the configured listeners\n       weir link LINK…          print the nodes of links as YAML",
+  FLAGS,
+);
 
 /** Both ways between links and configurations. Nothing is opened. */
 export async function link(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -65,7 +64,7 @@ async function linksOf(
 function serverOf(hosts: ListenerConfig["hosts"], name: string): string {
   const own = hosts.find((ip) => ip !== ANY_V4 && ip !== ANY_V6);
   if (own === undefined)
-    throw new UsageError(`${name} takes every address: say how clients reach it\n${usageText(USAGE, FLAGS)}`);
+    throw new UsageError(`${name} takes every address: say how clients reach it\n${LINK_USAGE}`);
   return own;
 }
 

@@ -2,8 +2,8 @@ import type { FlagTable } from "./flags.ts";
 
 const OVERRIDE = "CLASH_OVERRIDE_";
 
-/** The flags of the main job (`controller-api.md` §1.1). */
-export const RUN_FLAGS: FlagTable = {
+/** Where the configuration comes from: what every command that reads one has. */
+export const SOURCE_FLAGS = {
   d: { kind: "text", value: "DIR", env: "CLASH_HOME_DIR", help: "home directory" },
   f: {
     kind: "text",
@@ -12,10 +12,15 @@ export const RUN_FLAGS: FlagTable = {
     help: "configuration file, - for standard input",
   },
   config: { kind: "text", value: "BASE64", env: "CLASH_CONFIG_STRING", help: "configuration text in base64" },
+} as const satisfies FlagTable;
+
+/** The flags of the main job (`controller-api.md` §1.1). */
+export const RUN_FLAGS: FlagTable = {
+  ...SOURCE_FLAGS,
   embedded: { kind: "switch", help: "where no file is named, run the built-in default and write nothing" },
   t: { kind: "switch", help: "check the configuration and exit" },
-  v: { kind: "switch", help: "print the version and exit" },
-  h: { kind: "switch", help: "print this help" },
+  v: { kind: "switch", long: "version", help: "print the version and exit" },
+  h: { kind: "switch", long: "help", help: "print this help" },
   m: { kind: "switch", help: "geodata-mode is true where the file does not say" },
   "ext-ctl": {
     kind: "text",
