@@ -20,6 +20,7 @@ import { Runtime } from "#runtime/runtime.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import { Tuns } from "#runtime/tuns.ts";
 import { userSettings } from "#runtime/user-settings.ts";
+import type { ControllerEndpoint } from "#api/open-controller.ts";
 import { ControllerSlot } from "./controller-slot.ts";
 
 /** Where configurations come from. `file` is what messages call it. */
@@ -124,6 +125,10 @@ export class App implements AsyncDisposable {
 
   get inbounds(): readonly Inbound[] {
     return this.#runtime.inbounds.all;
+  }
+
+  get controllerEndpoints(): readonly ControllerEndpoint[] {
+    return this.#controller.endpoints;
   }
 
   /** Reads the source again, as SIGHUP asks. Throws with nothing changed. */

@@ -5,7 +5,12 @@ import type { Server } from "node:net";
 import { isAbsolute, join } from "node:path";
 import { adminRoutes } from "#api/admin/index.ts";
 import { subscriptionRoutes } from "#api/subscription.ts";
-import { openController, type Controller, type ControllerOptions } from "#api/open-controller.ts";
+import {
+  openController,
+  type Controller,
+  type ControllerEndpoint,
+  type ControllerOptions,
+} from "#api/open-controller.ts";
 import { isLoopbackHost } from "#api/hosts.ts";
 import type { Config } from "#config/config.ts";
 import type { Control } from "#core/control.ts";
@@ -26,6 +31,10 @@ export class ControllerSlot implements AsyncDisposable {
   constructor(control: Control, host: Host) {
     this.#control = control;
     this.#host = host;
+  }
+
+  get endpoints(): readonly ControllerEndpoint[] {
+    return this.#running?.endpoints ?? [];
   }
 
   /**

@@ -6,15 +6,17 @@ import { entriesOf, repeatedId } from "#governance/policy-book.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
 import { listenerFaults, nodeFaults } from "#runtime/dry-run.ts";
 import { linesOf, setUp } from "./load.ts";
+import { newFileText } from "./source.ts";
 
 /** `-t`: reads everything, binds nothing, asks nobody. The closing lines are a contract with other tools. */
 export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise<number> {
-  const say = (level: "error" | "warning", text: string) =>
+  const say = (level: "error" | "warning" | "info", text: string) =>
     process.stdout.write(formatLine({ level, text, atMs: Date.now() }));
   let file: string | null = null;
   try {
     const { source, loader, files } = setUp(flags, env, SILENT);
     file = source.file;
+    if (source.isNew) say("info", newFileText(source));
     const { file: named, result } = loader.current();
     for (const line of linesOf(named, result.warnings)) say("warning", line);
     for (const line of linesOf(named, result.errors ?? [])) say("error", line);

@@ -85,15 +85,15 @@ export function linesOf(file: string, diagnostics: readonly Diagnostic[]): reado
   return diagnostics.map((diagnostic) => formatDiagnostic(file, diagnostic));
 }
 
-/** What the command line puts over the Controller keys of the file. */
-export function overrideWith(flags: ParsedFlags): (config: Config) => Config {
+/** What the command line puts over the Controller keys of the file; `secret` where none is in either. */
+export function overrideWith(flags: ParsedFlags, secret: string | null): (config: Config) => Config {
   const given = {
     externalController: flags.text("ext-ctl"),
     externalControllerTls: flags.text("ext-ctl-tls"),
     externalControllerUnix: flags.text("ext-ctl-unix"),
     externalControllerPipe: flags.text("ext-ctl-pipe"),
     externalUi: flags.text("ext-ui"),
-    secret: flags.text("secret"),
+    secret: flags.text("secret") ?? secret,
   };
   const mark = flags.text("ext-ctl-routing-mark");
   const texts = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));

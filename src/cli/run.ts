@@ -9,6 +9,7 @@ import { openServiceManager, type ServiceManager } from "#platform/service-manag
 import { newSecret } from "#controller-slot.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
+import { newFileText } from "./source.ts";
 
 /** What sessions get to end by themselves after SIGTERM or SIGINT; a second signal cuts it short. */
 const DRAIN_MS = 3_000;
@@ -40,13 +41,14 @@ async function runWith(
   sink: LineSink,
 ): Promise<number> {
   const setup = setUp(flags, env, log);
+  if (setup.source.isNew) log.info(newFileText(setup.source));
   const { file, result } = setup.loader.current();
+  log.level = result.config?.logLevel ?? log.level;
+  for (const line of linesOf(file, result.warnings)) log.warning(line);
   if (result.errors !== undefined) {
     for (const line of linesOf(file, result.errors)) fatal(sink, line);
     return 1;
   }
-  log.level = result.config.logLevel;
-  for (const line of linesOf(file, result.warnings)) log.warning(line);
 
   using _faults = survive(log);
   using service = openServiceManager(env, log);
@@ -54,13 +56,17 @@ async function runWith(
   using host = openHost(setup.home, setup.files, log);
   // A second signal or the deadline: what users have moved is written all the same.
   using _last = atExit(() => host.users.close());
+  const secret = embeddedSecret(flags, setup);
   const app = await App.start(result.config, {
     host,
     loader: setup.loader,
-    override: overrideWith(embeddedSecret(flags, setup)),
+    override: overrideWith(flags, secret),
     restart: signals.restart,
   });
   announce(app, log);
+  const [endpoint] = app.controllerEndpoints;
+  if (secret !== null && endpoint?.kind === "http")
+    process.stderr.write(`Controller: http://${endpoint.text}/ui/  secret: ${secret}\n`);
   runHook(flags, "post-up");
   service.ready(statusOf(app));
   // Where nothing could be listened on there is nothing to keep the process alive but the wish of its user.
@@ -77,11 +83,8 @@ async function runWith(
 }
 
 /** The built-in configuration has no secret that anybody could know, so each start makes one and shows it once. */
-function embeddedSecret(flags: ParsedFlags, { source }: Setup): ParsedFlags {
-  if (source.embedded !== true || flags.text("secret") !== null) return flags;
-  const secret = newSecret();
-  process.stderr.write(`Controller: http://127.0.0.1:9090/ui/  secret: ${secret}\n`);
-  return { ...flags, text: (flag) => (flag === "secret" ? secret : flags.text(flag)) };
+function embeddedSecret(flags: ParsedFlags, { source }: Setup): string | null {
+  return source.embedded === true && flags.text("secret") === null ? newSecret() : null;
 }
 
 function announce(app: App, log: LogHub): void {

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { ParsedFlags } from "./flags.ts";
 
@@ -8,6 +8,8 @@ import type { ParsedFlags } from "./flags.ts";
 export interface Source {
   /** What messages call it; null where it has no name that helps (standard input, `-config`). */
   readonly file: string | null;
+  /** There was no file, and this is the one that was made. */
+  readonly isNew?: true;
   /** The built-in default: it has no secret of its own, so one is made at every start. */
   readonly embedded?: true;
   read(): string;
@@ -33,7 +35,12 @@ export function homeOf(flags: ParsedFlags, env: NodeJS.ProcessEnv): string {
   return existsSync(usual) || !fallback ? usual : join(fallback, "mihomo");
 }
 
-/** Throws where a file that was asked for cannot be read. A missing default file is made. */
+/** For whoever did not expect one to be made. */
+export function newFileText({ file }: Source): string {
+  return `there was no configuration: ${file} was made, with ${FIRST_FILE.trim()}`;
+}
+
+/** Throws `ConfigError` where the home directory cannot be made. A missing default file is made. */
 export function sourceOf(flags: ParsedFlags, home: string): Source {
   const inline = flags.text("config");
   if (inline !== null) {
@@ -50,9 +57,13 @@ export function sourceOf(flags: ParsedFlags, home: string): Source {
     return { file: null, embedded: true, read: () => EMBEDDED };
   const usual = join(home, "config.yaml");
   if (existsSync(usual)) return fileSource(usual);
-  mkdirSync(dirname(usual), { recursive: true });
-  writeFileSync(usual, FIRST_FILE);
-  return fileSource(usual);
+  try {
+    mkdirSync(home, { recursive: true });
+    writeFileSync(usual, FIRST_FILE);
+  } catch (error) {
+    throw new ConfigError(`cannot use ${home} as the home directory: ${messageOf(error)}`, { cause: error });
+  }
+  return { ...fileSource(usual), isNew: true };
 }
 
 function fileSource(file: string): Source {
@@ -66,7 +77,11 @@ const MAX_FILE_BYTES = 16 * 1024 * 1024;
 export function readConfigFile(file: string): string {
   let text: string;
   try {
-    const { size } = statSync(file);
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat === undefined) throw new ConfigError(`cannot read the configuration: there is no ${file}`);
+    if (stat.isDirectory())
+      throw new ConfigError(`cannot read the configuration: ${file} is a folder (-d names a home directory)`);
+    const { size } = stat;
     if (size > MAX_FILE_BYTES)
       throw new ConfigError(
         `${file}: ${Math.ceil(size / 1024 / 1024)} MiB; a configuration has at most 16 MiB: long lists belong into providers`,
