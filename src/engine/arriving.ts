@@ -187,7 +187,8 @@ export class Arriving implements Conversation {
 
   #open({ address, mark, idleSeconds, intervalSeconds, device }: Dial): number {
     const { calls, table } = this.#front;
-    const fd = calls.open(address.length === SOCKADDR_IN_BYTES ? 4 : 6);
+    const family = address.length === SOCKADDR_IN_BYTES ? 4 : 6;
+    const fd = calls.open(family);
     if (fd < 0) return fd;
     this.#remote = fd;
     // Before anything leaves by it: what comes back to this machine is told by the name of this socket.
@@ -195,7 +196,7 @@ export class Arriving implements Conversation {
     calls.noDelay(fd);
     if (idleSeconds > 0) calls.keepAlive(fd, idleSeconds, intervalSeconds);
     const marked = mark === 0 ? 0 : calls.mark(fd, mark);
-    const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, device);
+    const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
     if (marked < 0 || bound < 0) return Math.min(marked, bound);
     calls.address.set(address);
     return calls.connect(fd, address.length);

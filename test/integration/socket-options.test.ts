@@ -6,9 +6,11 @@ import type { Socket } from "node:net";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import type { Dialer } from "#core/outbound.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { LOOPBACK_V4 } from "#net/ip.ts";
-import { openLibc } from "#platform/linux/libc.ts";
+import { openLibc, type Libc } from "#platform/linux/libc.ts";
+import { OwnPorts } from "#platform/linux/own-port.ts";
 import { bindToDevice, deviceOf, markOf, setMark } from "#platform/linux/sockopt.ts";
 import { openSockets } from "#platform/portable.ts";
 import type { DirectDialerOptions } from "#net/direct-dialer.ts";
@@ -16,20 +18,33 @@ import { inbox, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { freePort, missing } from "../support/peer.ts";
+import { openNetns, skipNetns } from "../support/netns.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { startCore } from "../support/start-core.ts";
 
 const self = fileURLToPath(import.meta.url);
+const DIALS = 200;
 const needsRoot: { readonly skip?: string } =
   process.platform !== "linux" || process.getuid?.() !== 0
     ? { skip: "SKIP socket options: SO_MARK needs Linux and root" }
     : {};
 
 if (process.argv[2] === "child") await child();
+else if (process.argv[2] === "ports") await ports();
 else {
   test("mark and interface are set before the handshake", { ...needsRoot, timeout: 30_000 }, async () => {
     const args = ["--disable-warning=ExperimentalWarning", self, "child"];
     const { stdout } = await promisify(execFile)(process.execPath, args);
+    assert.equal(stdout, "good\n");
+  });
+
+  const few = { skip: skipNetns("ports of bound sockets"), timeout: 30_000 };
+  test("a port of a socket that is bound to a device is nobody else's", few, async () => {
+    await using netns = await openNetns("ports");
+    await netns.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=40000 41023");
+    const node = [process.execPath, "--disable-warning=ExperimentalWarning", self, "ports"];
+    const [program, ...args] = [...netns.prefix, ...node];
+    const { stdout } = await promisify(execFile)(program as string, args);
     assert.equal(stdout, "good\n");
   });
 
@@ -114,4 +129,41 @@ async function child(): Promise<void> {
   }
   await noLeaks();
   console.log("good");
+}
+
+/** In a namespace with few ports. The kernel gives what is bound to no device the ends of what is, unless its port was taken first. */
+async function ports(): Promise<void> {
+  const libc = openLibc();
+  assert.ok(libc !== null);
+  takesAmongFew(libc);
+  const bound = openDirectDialer({ resolver: literalsOnly, interfaceName: "lo" });
+  const unbound = openDirectDialer({ resolver: literalsOnly });
+  const context = { signal: new AbortController().signal, metadata: null };
+  const origin = await openTcpOrigin(() => {});
+  const dial = async (dialer: Dialer): Promise<number | undefined> => {
+    const socket = (await dialer.connect(origin.destination, context)) as Socket;
+    return socket.localPort; // it stays open
+  };
+  const ours = await Promise.all(Array.from({ length: DIALS }, () => dial(bound)));
+  const others = await Promise.all(Array.from({ length: DIALS }, () => dial(unbound)));
+  const taken = new Set(ours);
+  assert.equal(taken.size, DIALS);
+  const shared = others.filter((port) => taken.has(port));
+  assert.deepEqual(shared, []);
+  console.log("good");
+  process.exit(0);
+}
+
+/** All of a range, then none, and the socket is as before. */
+function takesAmongFew(libc: Libc): void {
+  const families = { 4: 2, 6: 10 } as const;
+  for (const family of [4, 6] as const) {
+    const few = new OwnPorts(libc, [41_024 - 64, 41_023]);
+    const sockets = Array.from({ length: 65 }, () => libc.socket(families[family], 1));
+    const answers = sockets.map((fd) => few.take(fd, family));
+    assert.deepEqual(answers, [...Array<boolean>(64).fill(true), false]);
+    const name = Uint8Array.from({ length: 28 }, (_, at) => (at === 0 ? families[family] : 0));
+    libc.bind(sockets[64] as number, name); // any other port will do
+    for (const fd of sockets) libc.close(fd);
+  }
 }

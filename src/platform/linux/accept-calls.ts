@@ -1,6 +1,8 @@
 /** The calls of a relay thread that accepts and dials, too. */
 import type * as Ffi from "node:ffi";
 import { SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
+import { openLibc } from "./libc.ts";
+import { OwnPorts } from "./own-port.ts";
 import { DATA_WORD, EVENT_WORDS, RelayCalls } from "./relay-calls.ts";
 import { AF_INET, AF_INET6, SOCKADDR_BYTES, v4At } from "./sockaddr.ts";
 import {
@@ -57,9 +59,12 @@ export class AcceptCalls extends RelayCalls {
   readonly #library;
   readonly #memory;
   readonly #pointers;
+  readonly #ports: OwnPorts | null;
 
   constructor(ffi: typeof Ffi) {
     super(ffi);
+    const libc = openLibc();
+    this.#ports = libc === null ? null : new OwnPorts(libc);
     this.#library = ffi.dlopen(null, SIGNATURES);
     const memory = {
       bytes: Buffer.from(new ArrayBuffer(PEEK_BYTES)),
@@ -154,8 +159,9 @@ export class AcceptCalls extends RelayCalls {
     return this.#set(fd, SOL_SOCKET, SO_MARK, mark | 0);
   }
 
-  /** `name` is at most 15 bytes. */
-  bindToDevice(fd: number, name: Uint8Array): number {
+  /** To be called before anything else gives the socket a port: it gets one of its own. `name` is at most 15 bytes. */
+  bindToDevice(fd: number, family: 4 | 6, name: Uint8Array): number {
+    this.#ports?.take(fd, family);
     this.#memory.name.fill(0).set(name.subarray(0, 15));
     const { setsockopt } = this.#library.functions;
     return this.answer(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, this.#pointers.name, name.length + 1));

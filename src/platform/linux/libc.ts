@@ -22,6 +22,8 @@ export interface Libc {
   setsockopt(fd: number, level: number, option: number, value: Uint8Array, what: string): void;
   /** Fills `value` and answers with how many bytes the kernel wrote. */
   getsockopt(fd: number, level: number, option: number, value: Uint8Array): number;
+  /** `name` is a sockaddr. */
+  bind(fd: number, name: Uint8Array): void;
   close(fd: number): void;
 }
 
@@ -32,6 +34,7 @@ const SIGNATURES = {
   socket: { arguments: ["i32", "i32", "i32"], return: "i32" },
   setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
   getsockopt: { arguments: ["i32", "i32", "i32", "pointer", "pointer"], return: "i32" },
+  bind: { arguments: ["i32", "pointer", "u32"], return: "i32" },
   close: { arguments: ["i32"], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
@@ -58,6 +61,7 @@ export function openLibc(): Libc | null {
       check("getsockopt", functions.getsockopt(fd, level, option, value, optionLength));
       return optionLength[0];
     },
+    bind: (fd, name) => void check("bind", functions.bind(fd, name, name.byteLength)),
     close: (fd) => void functions.close(fd),
   };
   return libc;

@@ -2,6 +2,7 @@
 import type { SocketMaker, SocketOptions } from "#platform/socket-maker.ts";
 import type { Libc } from "./libc.ts";
 import { IPV6_V6ONLY, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
+import { OwnPorts } from "./own-port.ts";
 import { AF_INET, AF_INET6 } from "./sockaddr.ts";
 
 const SO_REUSEPORT = 15;
@@ -45,11 +46,15 @@ export function deviceOf(libc: Libc, fd: number): string {
 }
 
 export function openSocketMaker(libc: Libc, { routingMark, interfaceName }: SocketOptions): SocketMaker {
+  const ports = new OwnPorts(libc);
   const make = (family: 4 | 6, type: number): number => {
     const fd = libc.socket(family === 4 ? AF_INET : AF_INET6, type);
     try {
       if (routingMark !== 0) setMark(libc, fd, routingMark);
-      if (interfaceName !== "") bindToDevice(libc, fd, interfaceName);
+      if (interfaceName !== "") {
+        if (type === SOCK_STREAM) ports.take(fd, family); // a port of UDP is nobody else's anyway
+        bindToDevice(libc, fd, interfaceName);
+      }
       if (family === 6 && type === SOCK_DGRAM)
         libc.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, int32(1), "IPV6_V6ONLY");
     } catch (error) {
