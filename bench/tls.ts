@@ -1,7 +1,12 @@
 /**
  * TLS in, plain out: a Trojan listener of weir beside v2ray's, and HAProxy in TCP mode with TLS, in one interleaved run;
- * then handshakes a second. One cipher for all (AES-128-GCM, TLS 1.3). Load and sink share the machine, so ratios and CPU
- * time say more than the absolute figures.
+ * then handshakes a second, and whole connections: handshake, request, dial, a byte there and back, close. For all the same
+ * certificate (P-256), TLS 1.3, AES-128-GCM and X25519. Tickets are as each sends them: v2ray one, the
+ * others two. HAProxy dials the sink behind each handshake, the others behind a request.
+ *
+ * Load and sink share the cores with what is measured. So that it is not they who are measured, they do no TLS while
+ * the clock runs in bulk, and copy nothing: see `tls-peer.ts`. Each subject is first asked for some MiB both ways that are
+ * opened and compared. In handshakes the load does its half as everybody's client has to: CPU time says more there.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,8 +16,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LOOPBACK_V4 } from "#net/ip.ts";
 import { COMMAND_CONNECT, encodeRequest, keyOf } from "#protocols/trojan/wire.ts";
-import { makeCertificate } from "../test/support/certificate.ts";
-import { type Cell, CELLS, password } from "../test/support/interop/cells.ts";
+import { type Cell, CELLS, certificate, password } from "../test/support/interop/cells.ts";
 import { weir } from "../test/support/interop/clash.ts";
 import { v2ray } from "../test/support/interop/ray.ts";
 import type { Launch, Speaker } from "../test/support/interop/speaker.ts";
@@ -83,7 +87,6 @@ async function trojan(name: string, speaker: Speaker, sinkPort: number, portable
 
 async function haproxy(sinkPort: number): Promise<Subject> {
   const port = await freePort();
-  const { cert, key } = makeCertificate({ names: ["server.test"] });
   const config = `
 global
   maxconn 2000
@@ -97,7 +100,7 @@ listen bench
   bind 127.0.0.1:${port} ssl crt {}/both.pem
   server sink 127.0.0.1:${sinkPort}
 `;
-  const files = { "haproxy.cfg": config, "both.pem": `${cert}\n${key}` };
+  const files = { "haproxy.cfg": config, "both.pem": `${certificate.cert}\n${certificate.key}` };
   return start("HAProxy", port, "", { command: ["haproxy", "-db", "-f", "{}/haproxy.cfg"], files });
 }
 
@@ -114,6 +117,21 @@ interface Row {
   readonly cpu: number;
 }
 
+/** A task without the door. */
+type Asked = TlsTask extends infer One ? (One extends TlsTask ? Omit<One, "port" | "header"> : never) : never;
+
+/** With the subject's CPU seconds. */
+async function spent(
+  load: ChildProcess,
+  subject: Subject,
+  asked: Asked,
+): Promise<TlsResult & { cpu: number }> {
+  const { port, header, pid } = subject;
+  const before = cpuSeconds(pid);
+  const result = await ask(load, { ...asked, port, header } as TlsTask);
+  return { ...result, cpu: cpuSeconds(pid) - before };
+}
+
 /** One line a result. A ratio is the median over the rounds of weir against that subject in the same round. */
 export async function run(
   out: (line: string) => void,
@@ -121,7 +139,7 @@ export async function run(
 ): Promise<void> {
   const absent = missing("v2ray", "haproxy");
   if (absent !== false) return out(absent);
-  const sink = await forkPeer("./relay-peer.ts", ["sink"]);
+  const sink = await forkPeer("./tls-sink.ts", ["sink"]);
   const { child: load } = await forkPeer("./tls-peer.ts", ["load"]);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => endOf(load));
@@ -133,35 +151,30 @@ export async function run(
     opened.use(await haproxy(sink.port)),
     opened.use(await trojan("v2ray", v2ray, sink.port)),
   ];
+  const shares = new Map<Subject, number>();
+  for (const subject of subjects) {
+    const { amount, whole } = await spent(load, subject, { what: "check" });
+    shares.set(subject, amount / whole);
+  }
   for (const way of ["down", "up"] as const)
     for (const streams of [1, 8]) {
       const title = `bulk ${way}, ${streams} streams`;
       if (!title.includes(only)) continue;
-      await compare(title, subjects, out, ["Gbit/s", "CPU s/GiB"], async ({ port, header, pid }) => {
-        const before = cpuSeconds(pid);
-        const { amount, seconds } = await ask(load, {
-          what: "bulk",
-          port,
-          header,
-          way,
-          streams,
-          ms: BULK_MS,
-        });
-        const gib = (amount / 2 ** 30) * ((seconds + 0.3) / seconds); // the CPU time covers the warm-up, too
-        return { rate: (amount * 8) / 1e9 / seconds, cpu: (cpuSeconds(pid) - before) / gib };
+      await compare(title, subjects, out, ["Gbit/s", "CPU s/GiB"], async (subject) => {
+        const task = { what: "bulk", way, streams, ms: BULK_MS } as const;
+        const plainShare = shares.get(subject) as number;
+        const { amount, whole, seconds, cpu } = await spent(load, subject, { ...task, plainShare });
+        return { rate: (amount * 8) / 1e9 / seconds, cpu: cpu / (whole / 2 ** 30) };
       });
     }
-  if ("handshakes".includes(only))
-    await compare("handshakes", subjects, out, ["per second", "CPU µs each"], async ({ port, pid }) => {
-      const before = cpuSeconds(pid);
-      const { amount, seconds } = await ask(load, {
-        what: "handshakes",
-        port,
-        parallel: PARALLEL,
-        ms: HANDSHAKES_MS,
+  for (const title of ["handshakes", "connections"])
+    if (title.includes(only))
+      await compare(title, subjects, out, ["per second", "CPU µs each"], async (subject) => {
+        const asks = title === "connections";
+        const task = { what: "handshakes", parallel: PARALLEL, ms: HANDSHAKES_MS, asks } as const;
+        const { amount, seconds, cpu } = await spent(load, subject, task);
+        return { rate: amount / seconds, cpu: (cpu * 1e6) / amount };
       });
-      return { rate: amount / seconds, cpu: ((cpuSeconds(pid) - before) * 1e6) / amount };
-    });
 }
 
 async function compare(

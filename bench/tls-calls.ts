@@ -1,0 +1,65 @@
+/** What both ends of the TLS benchmark ask of the kernel beyond what weir does, so that they cost next to nothing. */
+import { createCipheriv } from "node:crypto";
+import type * as Ffi from "node:ffi";
+import { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { MSG_DONTWAIT } from "#platform/linux/numbers.ts";
+
+const MSG_TRUNC = 0x20;
+const MFD_CLOEXEC = 1;
+
+const SIGNATURES = {
+  memfd_create: { arguments: ["pointer", "u32"], return: "i32" },
+  sendfile: { arguments: ["i32", "i32", "pointer", "i32"], return: "i32" },
+  recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+} as const;
+
+/** What is sent over and over: fifteen records. No power of two, so a piece in the wrong place shows. */
+export const CONTENT = createCipheriv("aes-128-ctr", Buffer.alloc(16), Buffer.alloc(16)).update(
+  Buffer.alloc(15 * 16_384),
+);
+
+/** How much a check compares, each way. */
+export const CHECKED_BYTES = 8 * 1024 * 1024;
+
+export class EndCalls extends AcceptCalls {
+  readonly #library;
+  readonly #offset = new BigInt64Array(1);
+  readonly #offsetAt: bigint;
+
+  constructor(ffi: typeof Ffi) {
+    super(ffi);
+    this.#library = ffi.dlopen(null, SIGNATURES);
+    this.#offsetAt = ffi.getRawPointer(this.#offset);
+  }
+
+  /** A file in memory. */
+  openFile(): number {
+    return this.answer(this.#library.functions.memfd_create(Buffer.from("bench\0"), MFD_CLOEXEC));
+  }
+
+  /** The kernel lends the socket the file's pages, which are not to change: nothing is copied. */
+  sendFile(fd: number, file: number, at: number, size: number): number {
+    this.#offset[0] = BigInt(at);
+    return this.answer(this.#library.functions.sendfile(fd, file, this.#offsetAt, size));
+  }
+
+  /** Takes bytes off the socket without looking at them (tcp(7), MSG_TRUNC). */
+  swallow(fd: number): number {
+    return this.answer(this.#library.functions.recv(fd, 0n, 1 << 30, MSG_TRUNC | MSG_DONTWAIT));
+  }
+}
+
+export function openEndCalls(): EndCalls {
+  return new EndCalls(process.getBuiltinModule("node:ffi"));
+}
+
+/** Is this what lies there, where `CONTENT` goes on without end? */
+export function isContent(bytes: Uint8Array, at: number): boolean {
+  for (let done = 0; done < bytes.length;) {
+    const from = (at + done) % CONTENT.length;
+    const size = Math.min(CONTENT.length - from, bytes.length - done);
+    if (CONTENT.compare(bytes, done, done + size, from, from + size) !== 0) return false;
+    done += size;
+  }
+  return true;
+}
