@@ -1,5 +1,5 @@
 /** Fields that every node has, whatever it speaks. */
-import { flag, maybe, name, text } from "#core/fields.ts";
+import { flag, interfaceName, maybe, name, text } from "#core/fields.ts";
 import { z } from "zod";
 import type { IpVersion } from "./config.ts";
 import { mark } from "./sections/general.ts";
@@ -17,7 +17,7 @@ export const proxyFields = z.object({
   name: name(),
   type: name(),
   udp: flag().default(false),
-  "interface-name": text().default(""),
+  "interface-name": interfaceName().default(""),
   "routing-mark": mark().default(0),
   "ip-version": text().default("dual"),
   "dialer-proxy": maybe(text()),

@@ -71,6 +71,19 @@ export const name = () =>
     source === "" ? new Fault("must not be empty") : source,
   );
 
+/** Linux has room for so many in a name (IFNAMSIZ without the closing zero), and would cut a longer one. */
+export const MOST_INTERFACE_NAME_BYTES = 15;
+
+/** The name of a network interface; empty: none. */
+export const interfaceName = () =>
+  scalar({ type: "string", maxLength: MOST_INTERFACE_NAME_BYTES }, (source, raw) =>
+    Buffer.byteLength(source) <= MOST_INTERFACE_NAME_BYTES
+      ? source
+      : new Fault(
+          `expected an interface, whose name has at most ${MOST_INTERFACE_NAME_BYTES} bytes, got ${show(raw)}`,
+        ),
+  );
+
 /** Text that holds a secret: never shown in messages, marked in the JSON Schema. */
 export const secret = () => scalar({ type: "string", format: "password" }, (source) => source);
 

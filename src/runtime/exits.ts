@@ -1,6 +1,7 @@
 /** How the core's own connections (DNS, downloads) leave: they are asked for before the outbounds exist. */
 import type { NameserverOptions } from "#core/dns-options.ts";
 import { DialError } from "#core/errors.ts";
+import { MOST_INTERFACE_NAME_BYTES } from "#core/fields.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Router } from "#core/router.ts";
@@ -69,6 +70,8 @@ export class Exits {
   #throughInterface(name: string): Exit {
     const known = this.#interfaces.get(name);
     if (known !== undefined) return known;
+    if (Buffer.byteLength(name) > MOST_INTERFACE_NAME_BYTES)
+      throw new DialError("failed", `${name} is neither a proxy nor an interface`);
     const dialer = openDirectDialer({ ...this.#common, resolver: LITERAL_ONLY, interfaceName: name });
     const made: Exit = { kind: "direct", dialer };
     this.#interfaces.set(name, made);

@@ -1,5 +1,17 @@
 /** General keys (top level). The ports become listeners; `mode`, `log-level` and access keys stand in `Config` itself. */
-import { choice, flag, int, list, maybe, port, scalar, text, Fault, show } from "#core/fields.ts";
+import {
+  choice,
+  flag,
+  int,
+  interfaceName,
+  list,
+  maybe,
+  port,
+  scalar,
+  text,
+  Fault,
+  show,
+} from "#core/fields.ts";
 import { LOG_LEVELS } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { cidr } from "#net/address-fields.ts";
@@ -33,7 +45,7 @@ export const GENERAL = {
   mode: choice(["rule", "global", "direct"], { fold: true }).default("rule"),
   "log-level": choice(LOG_LEVELS, { fold: true }).default("info"),
   ipv6: flag().default(true),
-  "interface-name": text().default(""),
+  "interface-name": interfaceName().default(""),
   "routing-mark": mark().default(0),
   "unified-delay": flag().default(false),
   "tcp-concurrent": flag().default(false),
