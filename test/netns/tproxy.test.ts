@@ -60,12 +60,15 @@ test("captured TCP and UDP reaches where it was going", { skip, timeout: 240_000
       assert.equal(await row.near("cone", origin, 50, 7, 9), "7:50 9:50");
     });
     await t.test(`${name}: a stranger may answer, and is not captured on the way`, async () => {
+      await logShown(captured);
       const before = sessions("UDP");
       assert.equal(await row.near("stranger", origin, 11), `${origin} 12`);
+      await logShown(captured);
       assert.equal(sessions("UDP") - before, 1);
     });
     await t.test(`${name}: a code point that a rule reads`, async () => {
       assert.equal(await row.near("silence", origin, 9999), "silence");
+      await logShown(captured);
       assert.match(core.output(), new RegExp(`\\[UDP\\] .*${origin}.*9999.*DSCP`));
     });
     await t.test(`${name}: a datagram to the listener's own address is dropped`, async () => {
