@@ -25,6 +25,7 @@ import {
   type VlessRequest,
 } from "./wire.ts";
 import { type UserTable, userTable, type VlessUser } from "./users.ts";
+import { plainUserId } from "./user-id.ts";
 import { VisionStream } from "./vision-stream.ts";
 
 const HANDSHAKE_TIMEOUT_MS = 60_000;
@@ -37,7 +38,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const tableOf = (users: readonly User[]) => userTable(users, `listener ${name}`);
   const users = options.users.map(({ username, uuid, flow }, index) => ({
     id: username ?? `${index}`,
-    credential: uuid,
+    credential: plainUserId(uuid),
     flow,
   }));
   const shell = new ManagedShell(env, {

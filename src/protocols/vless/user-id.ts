@@ -16,3 +16,8 @@ export function parseUserId(text: string): Buffer | null {
   id[8] = ((id[8] as number) & 0x3f) | 0x80;
   return id;
 }
+
+/** One spelling of a user id that is one, so that two texts that stand for the same user are the same text. */
+export function plainUserId(text: string): string {
+  return (parseUserId(text) as Buffer).toString("hex");
+}

@@ -8,6 +8,7 @@ import { ManagedShell } from "#protocols/managed/shell.ts";
 import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { decodePacketAddr, PACKET_ADDR_HOST } from "#protocols/vless/packets.ts";
+import { plainUserId } from "#protocols/vless/user-id.ts";
 import { openTransportServer } from "#transport/server.ts";
 import { VmessCodec } from "./codec.ts";
 import { COMMAND_TCP, type RequestHeader } from "./header.ts";
@@ -25,7 +26,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const tableOf = (users: readonly User[]) => vmessUsers(users, `listener ${name}`);
   const users = options.users.map(({ username, uuid }, index) => ({
     id: username ?? `${index}`,
-    credential: uuid,
+    credential: plainUserId(uuid),
     flow: null,
   }));
   const shell = new ManagedShell(env, { type: "Vmess", users: tableOf(users), written: users, tableOf });
