@@ -74,6 +74,11 @@ export interface InboundEnv {
   listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]>;
   /** The same for what is on its way to others. Throws `ConfigError` where this system cannot. */
   listenTransparentUdp(on: (socket: TransparentSocket) => void): Promise<readonly Endpoint[]>;
+  /**
+   * Ends all sessions that this listener's users with these names have, whoever has the sockets by now. Absent: nobody
+   * keeps sessions for longer than their sockets.
+   */
+  readonly endSessions?: (users: ReadonlySet<string>) => void;
 }
 
 export interface User {

@@ -2,6 +2,7 @@ import type { Config, ListenerConfig, TunnelConfig } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Accept, Access, Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import type { LiveConnections } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
@@ -13,6 +14,7 @@ import { LeaseBook } from "./leases.ts";
 
 export interface InboundsEnv {
   readonly sockets: SocketPool;
+  readonly live: LiveConnections;
   readonly accept: Accept;
   readonly files: SafeFiles;
   readonly dialer: Dialer;
@@ -193,7 +195,7 @@ async function openListener(
   listener: ListenerConfig,
   key: string,
   { access, claims, keepAlive, routingMark: commonMark, portable }: Common,
-  { sockets, accept, files, dialer, log, nowMs, tolerant }: InboundsEnv,
+  { sockets, live, accept, files, dialer, log, nowMs, tolerant }: InboundsEnv,
 ): Promise<Omit<Held, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
@@ -220,6 +222,11 @@ async function openListener(
       ),
     listenUdp: (on) => leases.listenUdp(on),
     listenTransparentUdp: (on) => leases.listenTransparentUdp(on),
+    endSessions: (users) =>
+      void live.closeAll(
+        ({ metadata: { inbound } }) =>
+          inbound.name === name && inbound.user !== null && users.has(inbound.user),
+      ),
   };
   try {
     if (protocol.inbound === undefined) throw new Error(`${protocol.type} is no listener type`);

@@ -262,6 +262,7 @@ async function openParts(
   });
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, {
     sockets,
+    live: host.live,
     accept,
     files,
     dialer: direct,

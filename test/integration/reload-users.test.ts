@@ -1,12 +1,17 @@
 /** A user whom the file no longer has loses what is open when it is read again, whatever lies below; the others keep it. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
+import type { Account } from "#core/inbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Destination } from "#core/session.ts";
+import { encodeBasic } from "#protocols/http/credentials.ts";
+import { http } from "#protocols/http/index.ts";
 import { anytls } from "#protocols/anytls/index.ts";
 import { ss } from "#protocols/shadowsocks/index.ts";
+import { socks5 } from "#protocols/socks/index.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { COMMAND_CONNECT, encodeRequest, keyOf } from "#protocols/trojan/wire.ts";
 import { vless } from "#protocols/vless/index.ts";
@@ -18,6 +23,7 @@ import { freePorts } from "../support/free-ports.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
 import { startCore } from "../support/start-core.ts";
+import { openWebOrigin } from "../support/web-origin.ts";
 
 const { cert, key, fingerprint } = makeCertificate({ names: ["server.test"] });
 const UUIDS = ["b831381d-6324-4d53-ad4f-8cda48b30811", "11111111-2222-3333-4444-555555555555"] as const;
@@ -30,8 +36,8 @@ const TLS = { certificate: cert, "private-key": key };
 interface Row {
   readonly name: string;
   readonly listener: object;
-  /** Of those users whose place is in the list. */
-  readonly users: (places: readonly number[]) => object;
+  /** Of those users whose place is in the list; the second time as somebody else would write them. Null: the global ones. */
+  readonly users: ((places: readonly number[], isAgain: boolean) => object) | null;
   /** Null: written out below, because our own client does not go without TLS. */
   readonly protocol: Protocol | null;
   readonly client: (place: 0 | 1) => object;
@@ -40,7 +46,28 @@ interface Row {
 const unnamed = (field: string, secrets: readonly string[]) => (places: readonly number[]) =>
   places.map((place) => ({ [field]: secrets[place] }));
 
+const ids = (places: readonly number[], isAgain: boolean) =>
+  places.map((place) => {
+    const uuid = UUIDS[place] as string;
+    return { uuid: isAgain ? uuid.replaceAll("-", "").toUpperCase() : uuid };
+  });
+const accounts = (places: readonly number[]) =>
+  places.map((place) => ({ username: `user${place}`, password: "the same" }));
+const colon = ({ username, password }: Account) => `${username}:${password}`;
+const account = (place: number) => accounts([place])[0] as object;
+
 const ROWS: readonly Row[] = [
+  { name: "http", listener: { type: "http" }, users: accounts, protocol: http, client: account },
+  { name: "socks", listener: { type: "socks" }, users: accounts, protocol: socks5, client: account },
+  { name: "mixed", listener: { type: "mixed" }, users: accounts, protocol: socks5, client: account },
+  {
+    name: "mixed in TLS",
+    listener: { type: "mixed", ...TLS },
+    users: accounts,
+    protocol: http,
+    client: (place) => ({ ...TLS_CLIENT, ...account(place) }),
+  },
+  { name: "accounts of all", listener: { type: "mixed" }, users: null, protocol: http, client: account },
   {
     name: "trojan bare",
     listener: { type: "trojan", ...BARE },
@@ -58,21 +85,21 @@ const ROWS: readonly Row[] = [
   {
     name: "vless bare",
     listener: { type: "vless", ...BARE },
-    users: unnamed("uuid", UUIDS),
+    users: ids,
     protocol: vless,
     client: (place) => ({ uuid: UUIDS[place] }),
   },
   {
     name: "vless",
     listener: { type: "vless", ...TLS },
-    users: unnamed("uuid", UUIDS),
+    users: ids,
     protocol: vless,
     client: (place) => ({ ...TLS_CLIENT, uuid: UUIDS[place] }),
   },
   {
     name: "vmess",
     listener: { type: "vmess" },
-    users: unnamed("uuid", UUIDS),
+    users: ids,
     protocol: vmess,
     client: (place) => ({ uuid: UUIDS[place], alterId: 0 }),
   },
@@ -108,16 +135,17 @@ test(
   },
   async () => {
     const ports = await freePorts(ROWS.length);
-    const text = (places: readonly number[]) =>
+    const text = (places: readonly number[], isAgain = false) =>
       JSON.stringify({
         "log-level": "info",
         rules: ["MATCH,DIRECT"],
+        authentication: accounts(places).map(colon),
         listeners: ROWS.map(({ name, listener, users }, at) => ({
           name,
           listen: "127.0.0.1",
           port: ports[at],
           ...listener,
-          users: users(places),
+          users: users?.(places, isAgain),
         })),
       });
     await using origin = await openTcpOrigin(echo);
@@ -133,11 +161,56 @@ test(
       streams.push([row.name, await converse(0), await converse(1)]);
     }
     const ends = streams.map(([, gone]) => Promise.race([once(gone, "end"), outcome(gone)]));
-    core.write(text([1])); // who is unnamed has another place now
-    process.kill(core.pid, "SIGHUP");
-    await Promise.all(ends);
+    const gone = Promise.all(ends);
+    await core.reload(text([1], true)); // who is unnamed has another place now
+    await gone;
     for (const [name, , stays] of streams)
       await assert.doesNotReject(echoed(stays, 50_000), `${name}: who stays was cut`);
     for (const [, gone, stays] of streams) for (const stream of [gone, stays]) stream.destroy();
   },
 );
+
+test("an answer to a plain request of a user who is gone is cut short", { timeout: 60_000 }, async () => {
+  const [port] = (await freePorts(1)) as [number];
+  const text = (places: readonly number[]) =>
+    JSON.stringify({
+      "mixed-port": port,
+      authentication: accounts(places).map(colon),
+      rules: ["MATCH,DIRECT"],
+    });
+  await using origin = await openWebOrigin((_, response) => void response.write("begun"));
+  await using core = await startCore(text([0, 1]));
+  const [gone, stays] = [0, 1].map((place) => {
+    const client = connect(port, "127.0.0.1");
+    const fields = `Host: x\r\nProxy-Authorization: ${encodeBasic(`user${place}`, "the same")}\r\n`;
+    client.write(`GET ${origin.url}/ HTTP/1.1\r\n${fields}\r\n`);
+    return client;
+  }) as [Socket, Socket];
+  for (const client of [gone, stays]) await once(client, "data");
+  const end = outcome(gone);
+  await core.reload(text([1]));
+  assert.equal(await end, "ECONNRESET");
+  assert.equal(stays.readyState, "open");
+  stays.destroy();
+});
+
+test("a listener that lets everybody in from now on cuts nobody", { timeout: 60_000 }, async () => {
+  const [port] = (await freePorts(1)) as [number];
+  const text = (places: readonly number[]) =>
+    JSON.stringify({
+      "mixed-port": port,
+      authentication: accounts(places).map(colon),
+      rules: ["MATCH,DIRECT"],
+    });
+  await using origin = await openTcpOrigin(echo);
+  await using core = await startCore(text([0]));
+  const client = await openClient(http, { server: "127.0.0.1", port, ...account(0) });
+  const stream = await client.connect(origin.destination, {
+    signal: AbortSignal.timeout(10_000),
+    metadata: null,
+  });
+  await echoed(stream, 50_000);
+  await core.reload(text([]));
+  await echoed(stream, 50_000);
+  stream.destroy();
+});

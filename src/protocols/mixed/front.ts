@@ -4,7 +4,7 @@ import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
 import type { PlainFront } from "#core/held.ts";
-import type { Inbound, InboundEnv, TakeSocket } from "#core/inbound.ts";
+import type { Inbound, InboundEnv, ManagedInbound, TakeSocket, User } from "#core/inbound.ts";
 import { endpointText } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { arrivalOf, farewell, guardErrors, type Arrival } from "#net/accept.ts";
@@ -12,7 +12,7 @@ import { ByteReader } from "#net/byte-reader.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
-import { AccountBook } from "./accounts.ts";
+import { AccountBook, type Doorkeeper } from "./accounts.ts";
 import { plainSession } from "./plain-session.ts";
 
 /** `users` absent: the global accounts; an empty list: nobody has to say who they are. */
@@ -29,7 +29,7 @@ export interface Client {
   readonly stream: Duplex;
   readonly arrival: Arrival;
   /** Null: this client need not say who it is. */
-  readonly accounts: AccountBook | null;
+  readonly accounts: Doorkeeper | null;
   /** By SOCKS5, the client has been told so already. */
   readonly isGreeted?: boolean;
 }
@@ -64,7 +64,8 @@ export async function openFront(
   using undo = new DisposableStack();
   for (const one of owned) undo.use(one);
   const tls = undo.use(await openTls(options, env));
-  const letIn = doorOf(options, env);
+  const book = bookOf(options, env);
+  const letIn = doorOf(options, env, book);
   const on: TakeSocket = (socket, _, isGreeted) => {
     guardErrors(socket);
     const arrival = arrivalOf(socket);
@@ -74,16 +75,30 @@ export async function openFront(
       return;
     }
     attend(socket, tls, (stream, reader) =>
-      serve({ stream, arrival, accounts: door.accounts, isGreeted: isGreeted === true }, reader),
+      serve(
+        {
+          stream,
+          arrival,
+          accounts: door.accounts?.doorkeeper(stream) ?? null,
+          isGreeted: isGreeted === true,
+        },
+        reader,
+      ),
     ).catch((error: unknown) => {
       env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
     });
   };
-  const isOpen = tls === null && letsEverybodyIn(options, env);
+  const isOpen = tls === null && book === null && admitsAll(options, env);
   const front: PlainFront = { handshake: type, on: (client) => env.accept(plainSession(client, env)) };
   const endpoints = await env.listenTcp(on, isOpen ? { front } : {});
   const life = undo.move();
-  return { name: env.name, type, endpoints, [Symbol.asyncDispose]: async () => life.dispose() };
+  return {
+    name: env.name,
+    type,
+    endpoints,
+    ...(book === null ? {} : usersOf(book, env)),
+    [Symbol.asyncDispose]: async () => life.dispose(),
+  };
 }
 
 async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServer | null> {
@@ -112,20 +127,32 @@ async function attend(
   }
 }
 
-/** Whoever it is, without having to say who. */
-function letsEverybodyIn({ users }: FrontOptions, { access }: InboundEnv): boolean {
-  if (users !== undefined) return users.length === 0;
-  return access.accounts.length === 0 && access.admitsAll === true;
+/** Null: nobody has to say who they are. */
+function bookOf({ users }: FrontOptions, { access }: InboundEnv): AccountBook | null {
+  const accounts = users ?? access.accounts;
+  return accounts.length === 0 ? null : new AccountBook(accounts);
+}
+
+/** Relay threads may have the sockets of those who are gone: what is left of these is their sessions. */
+function usersOf(book: AccountBook, { endSessions }: InboundEnv): Omit<ManagedInbound, keyof Inbound> {
+  const replaceUsers = (users: readonly User[]): void => {
+    const gone = book.replace(users);
+    if (gone.size > 0) endSessions?.(gone);
+  };
+  return { written: book.written, replaceUsers };
 }
 
 /** The source filter and the exempted prefixes belong to the global accounts; own users stand for themselves. */
-function doorOf({ users }: FrontOptions, { access }: InboundEnv) {
+function doorOf({ users }: FrontOptions, { access }: InboundEnv, accounts: AccountBook | null) {
   const isOwn = users !== undefined;
-  const book = new AccountBook(users ?? access.accounts);
-  const accounts = book.isEmpty ? null : book;
   return ({ source }: Arrival): { readonly accounts: AccountBook | null } | null => {
     if (isOwn) return { accounts };
     if (!access.admits(source.ip)) return null;
     return { accounts: access.skipsAuthentication(source.ip) ? null : accounts };
   };
+}
+
+/** Whatever address it comes from. */
+function admitsAll({ users }: FrontOptions, { access }: InboundEnv): boolean {
+  return users !== undefined || access.admitsAll === true;
 }
