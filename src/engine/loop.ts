@@ -21,8 +21,8 @@ export interface LoopOptions {
   readonly calls: AcceptCalls;
   readonly table: SharedTable;
   readonly front: FrontTable;
-  /** Pipes that this thread may hold. */
-  readonly pipes: number;
+  /** For the pipes that this thread may hold. */
+  readonly pipes: SharedArrayBuffer;
   readonly ports: Ports;
   /** Wakes the main thread: there is news. */
   readonly tell: () => void;

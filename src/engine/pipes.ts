@@ -1,15 +1,34 @@
 import type { Pipe, RelayCalls } from "#platform/linux/relay-calls.ts";
 
+const NONE = -1;
+
+/** For the ends of so many pipes, two words each: whoever outlives the thread closes what stands there. */
+export function newPipeMemory(limit: number): SharedArrayBuffer {
+  const memory = new SharedArrayBuffer(limit * 8);
+  new Int32Array(memory).fill(NONE);
+  return memory;
+}
+
+/** Of a thread of which nothing runs any more. */
+export function closeOrphanPipes(memory: SharedArrayBuffer, close: (fd: number) => void): void {
+  const ends = new Int32Array(memory);
+  for (const fd of ends) if (fd !== NONE) close(fd);
+  ends.fill(NONE);
+}
+
 /** The pipes of one relay thread: made when first wanted, lent for as long as bytes are in them. */
 export class Pipes {
   readonly #calls: RelayCalls;
   readonly #idle: Pipe[] = [];
+  readonly #ends: Int32Array;
   /** How many more may be made. At 0 bulk is copied, until one comes back. */
   #left: number;
 
-  constructor(calls: RelayCalls, limit: number) {
+  /** `memory` says how many there may be. */
+  constructor(calls: RelayCalls, memory: SharedArrayBuffer) {
     this.#calls = calls;
-    this.#left = limit;
+    this.#ends = new Int32Array(memory);
+    this.#left = this.#ends.length / 2;
   }
 
   take(): Pipe | null {
@@ -19,6 +38,7 @@ export class Pipes {
     const made = this.#calls.openPipe();
     // Refused once, it would be refused again: asking costs three calls, so it is not asked for every piece.
     this.#left = made === null ? 0 : this.#left - 1;
+    if (made !== null) this.#ends.set([made.readEnd, made.writeEnd], this.#ends.indexOf(NONE));
     return made;
   }
 
@@ -39,6 +59,8 @@ export class Pipes {
   }
 
   #close({ readEnd, writeEnd }: Pipe): void {
+    const at = this.#ends.indexOf(readEnd);
+    this.#ends.fill(NONE, at, at + 2); // first: nobody shall close somebody else's number
     this.#calls.close(readEnd);
     this.#calls.close(writeEnd);
   }

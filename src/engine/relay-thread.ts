@@ -9,6 +9,7 @@ import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/u
 import { Commands } from "./commands.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { closeOrphans, type Free, freeOrphans } from "./orphans.ts";
+import { closeOrphanPipes, newPipeMemory } from "./pipes.ts";
 import { PORT_WORDS, type PortPlan } from "./port.ts";
 import type { ReturnedLetter } from "./ports.ts";
 import * as codes from "./shared-table.ts";
@@ -30,6 +31,7 @@ export interface RelayThreadOptions {
   readonly calls: RelayCalls;
   /** Of the main thread. */
   readonly poller: Poller;
+  /** So many at most. */
   readonly pipes: number;
   /** A client that the thread has accepted wants something. */
   readonly onArrived: (thread: RelayThread, slot: number, kind: number) => void;
@@ -56,6 +58,7 @@ export class RelayThread implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #news: ReadinessWatch;
   readonly #letters: MessagePort;
+  readonly #pipes: SharedArrayBuffer;
   readonly #carried = new Slots<Carried>();
   #next = 0;
   readonly #free: number[] = [];
@@ -86,7 +89,8 @@ export class RelayThread implements AsyncDisposable {
     }
     const { port1, port2: letters } = new MessageChannel();
     this.#letters = port1;
-    const workerData: ThreadData = { table: memory, front, pipes: options.pipes, letters };
+    this.#pipes = newPipeMemory(options.pipes);
+    const workerData: ThreadData = { table: memory, front, pipes: this.#pipes, letters };
     this.#worker = new Worker(PROGRAM, {
       workerData,
       transferList: [letters],
@@ -263,6 +267,7 @@ export class RelayThread implements AsyncDisposable {
     // In a handshake, or taken: then the socket goes on by another descriptor, and must not be reset.
     for (let slot = FRONT; slot < FRONT + this.table.fronted; slot++)
       closeOrphans(this.table, slot, (fd) => calls.close(fd));
+    closeOrphanPipes(this.#pipes, (fd) => calls.close(fd));
     if (this.table.epoll >= 0) calls.close(this.table.epoll);
     if (this.#wasAlive) this.#options.onDeath(this.#why, this);
   }

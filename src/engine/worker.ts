@@ -9,7 +9,7 @@ import { SharedTable } from "./shared-table.ts";
 export interface ThreadData {
   readonly table: SharedArrayBuffer;
   readonly front: SharedArrayBuffer;
-  readonly pipes: number;
+  readonly pipes: SharedArrayBuffer;
   /** Bytes that go with ports, in the order in which these are added. */
   readonly letters: MessagePort;
 }

@@ -113,15 +113,45 @@ test("what ports hold is freed once, by their thread or by whoever outlives it",
   for (const { far } of pairs) far.destroy();
 });
 
+/** Descriptors of this process, which are those of its threads. */
+function open(kind: RegExp): string[] {
+  return readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      const of = readlinkSync(`/proc/self/fd/${fd}`);
+      return kind.test(of) ? of : [];
+    } catch {
+      return []; // that of the folder itself
+    }
+  });
+}
+
+test("a thread that dies leaves no pipe, with bytes in it or without", { skip }, async () => {
+  const { promise: died, resolve: die } = Promise.withResolvers<void>();
+  const before = open(/^pipe:/).toSorted();
+  const [thread, worker] = await openThread({ pipes: 4, onDeath: () => die() });
+  await using _thread = thread;
+  const [one, back] = [await openPair(), await openPair()];
+  thread.add(
+    plain(one.fd),
+    plain(back.fd),
+    false,
+    heardBy(() => {}),
+  );
+  back.far.pause();
+  const bulk = Buffer.alloc(1 << 20);
+  while (open(/^pipe:/).length === before.length) {
+    one.far.write(bulk); // nobody reads: it stands in the pipe in the end
+    await nextTurn();
+  }
+  void worker.terminate(); // noticed when it wakes up
+  one.far.write(bulk);
+  await died;
+  assert.deepEqual(open(/^pipe:/).toSorted(), before);
+  for (const { far } of [one, back]) far.destroy();
+});
+
 test("a thread that does not start leaves nothing open", { skip }, async () => {
-  const signals = (): number =>
-    readdirSync("/proc/self/fd").filter((fd) => {
-      try {
-        return readlinkSync(`/proc/self/fd/${fd}`) === "anon_inode:[eventfd]";
-      } catch {
-        return false; // that of the folder itself
-      }
-    }).length;
+  const signals = (): number => open(/^anon_inode:\[eventfd\]$/).length;
   const before = signals();
   process.once("worker", (worker: Worker) => void worker.terminate());
   await assert.rejects(RelayThread.open(options()), /does not start/);
