@@ -2,11 +2,11 @@
  * The load of the TLS benchmark. It shares two cores with what it measures, so in the window of a bulk it speaks no TLS:
  * uploads are sealed beforehand, into a file in memory, and go out by sendfile; downloads are taken off the socket
  * unopened. `check` opens and compares what comes and has the sink compare what goes, outside of any window, and says how
- * much of the wire is plain bytes. Handshakes are whole: each ends with the server's first ticket and a close_notify. With a
- * request behind it, it ends with the first byte of the answer.
+ * much of the wire is plain bytes. Handshakes are whole: each ends in order, and is counted when the other end has closed; a
+ * connection is counted with its answer, since some keep it for a while when its client has gone.
  */
 import { openSsl, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
-import { EAGAIN, EINTR, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { EAGAIN, EINTR, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
 import { CHECKED_BYTES, CONTENT, isContent, openEndCalls } from "./tls-calls.ts";
 
@@ -224,7 +224,7 @@ function check({ port, header }: Of<"check">): TlsResult {
 }
 
 interface Shaking extends Client {
-  isShaken: boolean;
+  phase: "shakes" | "asked" | "ends";
 }
 
 function handshakes({ port, header, parallel, ms, asks }: Of<"handshakes">): TlsResult {
@@ -232,24 +232,30 @@ function handshakes({ port, header, parallel, ms, asks }: Of<"handshakes">): Tls
   const begin = (at: number): Shaking => {
     const client = dial(port, epoll, at);
     ssl.readAhead(client.object);
-    return { ...client, isShaken: false };
+    return { ...client, phase: "shakes" };
   };
   const clients = Array.from({ length: parallel }, (_, at) => begin(at));
-  const hasEnded = (client: Shaking, events: number): boolean => {
-    if (!client.isShaken) {
-      client.isShaken = shake(client);
-      if (client.isShaken && asks) say(client, header, "E");
-      return false;
-    }
-    if (calls.available(client.fd) === 0 && (events & PEER_ENDED) === 0) return false;
-    const bytes = ssl.read(client.object, 1);
-    if (bytes === 0 && ssl.outcome !== EAGAIN && ssl.outcome !== EINTR)
-      throw new Error("the other end has ended");
-    if (asks && bytes === 0) return false;
-    ssl.shutdown(client.object);
+  const end = (client: Shaking): boolean => {
     ssl.free(client.object);
     calls.close(client.fd);
     return true;
+  };
+  const hasEnded = (client: Shaking): boolean => {
+    if (client.phase === "shakes") {
+      if (!shake(client)) return false;
+      client.phase = asks ? "asked" : "ends";
+      if (asks) say(client, header, "E");
+      else {
+        ssl.shutdown(client.object);
+        calls.endWriting(client.fd);
+      }
+    }
+    const bytes = ssl.read(client.object, calls.buffer.length);
+    const isOver = ssl.outcome !== EAGAIN && ssl.outcome !== EINTR;
+    if (client.phase === "ends") return isOver && end(client);
+    if (isOver) throw new Error("no answer");
+    if (bytes > 0) ssl.shutdown(client.object);
+    return bytes > 0 && end(client);
   };
   const startMs = performance.now();
   let amount = 0;
@@ -258,7 +264,7 @@ function handshakes({ port, header, parallel, ms, asks }: Of<"handshakes">): Tls
     if (count === 0) throw new Error("the other end is silent");
     for (let index = 0; index < count; index++) {
       const at = calls.dataAt(index);
-      if (!hasEnded(clients[at] as Shaking, calls.eventsAt(index))) continue;
+      if (!hasEnded(clients[at] as Shaking)) continue;
       clients[at] = begin(at);
       amount++;
     }

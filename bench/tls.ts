@@ -1,8 +1,8 @@
 /**
  * TLS in, plain out: a Trojan listener of weir beside v2ray's, and HAProxy in TCP mode with TLS, in one interleaved run;
  * then handshakes a second, and whole connections: handshake, request, dial, a byte there and back, close. For all the same
- * certificate (P-256), TLS 1.3, AES-128-GCM and X25519. Tickets are as each sends them: v2ray one, the
- * others two. HAProxy dials the sink behind each handshake, the others behind a request.
+ * certificate (P-256), TLS 1.3, AES-128-GCM and X25519. Tickets are as each sends them: v2ray (if it is
+ * told to) one, the others two. HAProxy dials the sink behind each handshake, the others behind a request.
  *
  * Load and sink share the cores with what is measured. So that it is not they who are measured, they do no TLS while
  * the clock runs in bulk, and copy nothing: see `tls-peer.ts`. Each subject is first asked for some MiB both ways that are
@@ -71,19 +71,27 @@ async function start(
   };
 }
 
-async function trojan(name: string, speaker: Speaker, sinkPort: number, portable = false): Promise<Subject> {
+async function trojan(
+  name: string,
+  speaker: Speaker,
+  sinkPort: number,
+  adapt: (config: string) => string = (config) => config,
+): Promise<Subject> {
   const port = await freePort();
   const destination = { host: null, ip: LOOPBACK_V4, port: sinkPort };
   const header = encodeRequest(keyOf(password), { command: COMMAND_CONNECT, destination }).toString("hex");
   const cell = CELLS.find((one) => one.name === "trojan tls") as Cell;
   const launch = speaker.server(cell, port) as Launch;
-  if (!portable) return start(name, port, header, launch);
-  // It is JSON, which is YAML.
-  const files = {
-    "config.yaml": (launch.files["config.yaml"] as string).replace("{", '{"relay":"portable",'),
-  };
-  return start(name, port, header, { ...launch, files });
+  const files = Object.entries(launch.files).map(([file, text]) => [file, adapt(text)]);
+  return start(name, port, header, { ...launch, files: Object.fromEntries(files) });
 }
+
+/** It is JSON, which is YAML. */
+const portable = (config: string): string => config.replace("{", '{"relay":"portable",');
+
+/** It sends none unless it is told to. */
+const withTickets = (config: string): string =>
+  config.replace('"tlsSettings":{', '"tlsSettings":{"enableSessionResumption":true,');
 
 async function haproxy(sinkPort: number): Promise<Subject> {
   const port = await freePort();
@@ -147,9 +155,9 @@ export async function run(
   const ours = weir("weir");
   const subjects = [
     opened.use(await trojan("weir", ours, sink.port)),
-    opened.use(await trojan("weir portable", ours, sink.port, true)),
+    opened.use(await trojan("weir portable", ours, sink.port, portable)),
     opened.use(await haproxy(sink.port)),
-    opened.use(await trojan("v2ray", v2ray, sink.port)),
+    opened.use(await trojan("v2ray", v2ray, sink.port, withTickets)),
   ];
   const shares = new Map<Subject, number>();
   for (const subject of subjects) {
