@@ -81,17 +81,16 @@ test("stalls of 100 ms each second are made up for; after worse ones, too, no 10
   }
 });
 
-test("a thread that writes some time after its leave: the mean is kept, and of one flow no 100 ms are above 1.5 times the limit", () => {
+test("a thread that writes some time after its leave, however late: the mean is kept, no 100 ms are above 1.5 times the limit", () => {
   fc.assert(
-    fc.property(CASE, fc.integer({ min: 0, max: 20 }), ({ mbit, count, seed }, writeMs) => {
+    fc.property(CASE, fc.integer({ min: 0, max: 60 }), ({ mbit, count, seed }, writeMs) => {
       const random = randomOf(seed);
       const bucket = new TokenBucket(mbit * 1e6, 0);
       const flows = Array.from({ length: count }, () => flow([bucket], 2 * 1024 * 1024));
       const machine = { lateMs: scaled(4, random), writeMs: scaled(writeMs, random) };
       const most = simulate(flows, SECONDS, { ...machine, stallMs: stalls(500, 0, 60, random) });
       const { off, peak } = judge(mbit, movedBy(flows), most);
-      // Pieces of several flows are under way at once: what a thread is late with comes on top.
-      assert.ok(peak <= 1.5 + (count === 1 ? 0 : writeMs / 100), `${peak} times`);
+      assert.ok(peak <= 1.5, `${peak} times`);
       assert.ok(off <= 0.03 && (off >= -0.03 || writeMs > 8), `${off * 100} %`);
     }),
     { numRuns: 40 },

@@ -48,8 +48,8 @@ export class Slot {
   charged = false;
   /** When the gate expects the piece that it has sent away. */
   expectedMs = Infinity;
-  /** Of the last piece that passed. */
-  passedBytes = 0;
+  /** Have passed, and go out at some time up to `wentOut`. */
+  underWayBytes = 0;
 
   constructor(bucket: TokenBucket, regime: { readonly overQuota: boolean } | null) {
     this.bucket = bucket;
@@ -69,8 +69,8 @@ export class TokenBucket {
   /** The same once all have passed that were sent away from the gate and told when to come back. */
   #expectedUntilMs: number;
   #passedAtMs = -Infinity;
-  /** At the gate after the last piece. */
-  #savedMs = Infinity;
+  /** Of all slots: let through the gate, which pays for them when they are out. */
+  #underWayBytes = 0;
   /** In the bucket after the last piece, at the line and at the gate. */
   #leftBytes = 0;
   /** When it was last without debt: nobody has missed a share before that, least of all while the program stood still. */
@@ -120,40 +120,46 @@ export class TokenBucket {
   closedMs(slot: Slot, bytes: number, nowMs: number): number {
     if (!slot.charged) return 0;
     const isTurn = this.#expectedUntilMs <= nowMs || slot.expectedMs - nowMs < 1;
-    if (isTurn && shortMsOf(this.#gate, this.#gateUntilMs, nowMs, bytes) === 0) return 0;
+    const gateUntilMs = this.#gateWithAll(nowMs);
+    if (isTurn && shortMsOf(this.#gate, gateUntilMs, nowMs, bytes) === 0) return 0;
     if (slot.expectedMs > nowMs && slot.expectedMs !== Infinity) return slot.expectedMs - nowMs;
     const size = Math.min(bytes, this.#gate.burstBytes);
-    const behindMs = Math.max(this.#expectedUntilMs, this.#gateUntilMs);
+    const behindMs = Math.max(this.#expectedUntilMs, gateUntilMs);
     slot.expectedMs = this.#expectedUntilMs = paidUntil(this.#gate, behindMs, nowMs, size);
     return Math.max(1, slot.expectedMs - nowMs);
   }
 
-  /** A piece goes out, now that every gate is open to it. */
-  pass(slot: Slot, bytes: number, nowMs: number): void {
+  /** A piece goes out, now that every gate is open to it; with `isLater` at some time up to `wentOut`. */
+  pass(slot: Slot, bytes: number, nowMs: number, isLater = false): void {
     if (!slot.charged) return;
     slot.charged = false;
     slot.expectedMs = Infinity;
-    slot.passedBytes = bytes;
-    this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, bytes);
-    this.#leftBytes = (nowMs - Math.max(this.#untilMs, this.#gateUntilMs)) * this.rate.bytesPerMs;
+    if (isLater) {
+      slot.underWayBytes += bytes;
+      this.#underWayBytes += bytes;
+    } else this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, bytes);
+    this.#leftBytes = (nowMs - Math.max(this.#untilMs, this.#gateWithAll(nowMs))) * this.rate.bytesPerMs;
     this.#passedAtMs = nowMs;
-    this.#savedMs = nowMs - this.#gateUntilMs;
   }
 
-  /**
-   * The piece that passed last may have gone out only now: what the gate has run over by since then was not there. With
-   * `wasBehind` nothing that passed has gone out before: the gate has regained nothing since the last piece.
-   */
-  passedLate({ passedBytes }: Slot, nowMs: number, wasBehind: boolean): void {
-    if (wasBehind) this.#gateUntilMs = Math.max(this.#gateUntilMs, nowMs - this.#savedMs);
-    const withoutMs = this.#gateUntilMs - passedBytes / this.#gate.bytesPerMs;
-    this.#gateUntilMs = paidUntil(this.#gate, withoutMs, nowMs, passedBytes);
+  /** What was under way is out. When is not known: the gate takes it for now, which is never too early. */
+  wentOut(slot: Slot, nowMs: number): void {
+    if (slot.underWayBytes === 0) return;
+    this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, slot.underWayBytes);
+    this.#underWayBytes -= slot.underWayBytes;
+    slot.underWayBytes = 0;
+  }
+
+  /** The gate as if all that is under way went out now: it may. */
+  #gateWithAll(nowMs: number): number {
+    if (this.#underWayBytes === 0) return this.#gateUntilMs;
+    return paidUntil(this.#gate, this.#gateUntilMs, nowMs, this.#underWayBytes);
   }
 
   /** Could a datagram pass now? Takes nothing. */
   grants(slot: Slot, bytes: number, nowMs: number): boolean {
     this.#see(slot, nowMs);
-    if (!grantsNow(this.#gate, this.#gateUntilMs, nowMs, bytes)) return false;
+    if (!grantsNow(this.#gate, this.#gateWithAll(nowMs), nowMs, bytes)) return false;
     if (grantsNow(this.rate, this.#untilMs, nowMs, bytes)) return true;
     return this.#flows > 1 && slot.shareUntilMs <= nowMs && this.#untilMs - nowMs < MOST_DEBT_MS;
   }

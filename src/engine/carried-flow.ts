@@ -2,6 +2,7 @@ import type { Remains } from "#core/handover.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import type { CarryOptions } from "#relay/carrier.ts";
 import type { Idle } from "#relay/sweep.ts";
+import type { Teller } from "./commands.ts";
 import type { Side } from "./conversation.ts";
 import { PLAIN, type PortPlan, SPARED } from "./port.ts";
 import type { Carried, RelayThread } from "./relay-thread.ts";
@@ -19,8 +20,8 @@ interface Way {
   /** Charged for and held back: the meter itself takes it back where it comes to nothing. */
   heldBytes: number;
   timer: NodeJS.Timeout | undefined;
-  /** When it was last about to be given leave, the thread was behind. */
-  wasBehind: boolean;
+  /** The command that gave it leave; 0: what it was given leave for is out. */
+  grant: number;
 }
 
 const way = (direction: Direction, at: number): Way => ({
@@ -30,7 +31,7 @@ const way = (direction: Direction, at: number): Way => ({
   chargedBytes: 0,
   heldBytes: 0,
   timer: undefined,
-  wasBehind: false,
+  grant: 0,
 });
 
 /** What a busy socket holds: each piece costs a round trip to the main thread. The meter's own pieces shrink before a quota. */
@@ -39,13 +40,6 @@ const MOST_PIECE_BYTES = 2 * 1024 * 1024;
 /** Without a signal somebody calls `reset`. */
 export type FlowOptions = Omit<CarryOptions, "signal"> & Partial<Pick<CarryOptions, "signal">>;
 
-/**
- * Leave that lies about while a thread does not run would be used at once, together with what comes next: while it is so
- * far behind it is given no more.
- */
-const MOST_BEHIND_MS = 2;
-const BEHIND_HOLD_MS = 1;
-
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;
 
@@ -53,7 +47,7 @@ const MAX_HOLD_MS = 0x7fffffff;
  * One conversation as the main thread sees it. While its meter is free, the thread moves what it can and sums are charged
  * afterwards. Otherwise the thread asks for what has arrived, and each piece is charged and held as the pump would do it.
  */
-export class CarriedFlow implements Carried, Idle {
+export class CarriedFlow implements Carried, Idle, Teller {
   activeAtMs = 0;
   idleMs: number;
   readonly #thread: RelayThread;
@@ -67,6 +61,9 @@ export class CarriedFlow implements Carried, Idle {
   #turns = -1;
   #limited: boolean;
   #changed = false;
+  /** The command that changed its mode; 0: it was obeyed. */
+  #change = 0;
+  #isEnding = false;
   #ended = false;
   readonly #onAbort = (): void => this.reset();
 
@@ -132,11 +129,8 @@ export class CarriedFlow implements Carried, Idle {
   /** What was granted before has moved by now, and perhaps something more from a time without limits. */
   onAsked(direction: Direction): void {
     const one = direction === "upload" ? this.#up : this.#down;
-    if (!this.#limited || this.#ended || one.heldBytes > 0) return;
-    if (this.#isBehind(one)) {
-      one.timer = setTimeout(() => this.onAsked(direction), BEHIND_HOLD_MS);
-      return;
-    }
+    if (!this.#limited || this.#ended) return;
+    this.#wentOut(one);
     const { asked, counts } = this.#thread.table;
     this.#lookAt(one, counts);
     const meter = this.#meter;
@@ -146,19 +140,10 @@ export class CarriedFlow implements Carried, Idle {
       MOST_PIECE_BYTES,
     );
     one.chargedBytes += piece;
-    meter.passedLate?.(one.direction, false);
-    const holdMs = meter.charge(one.direction, piece) || meter.pass(one.direction, piece);
+    const holdMs = meter.charge(one.direction, piece) || meter.pass(one.direction, piece, true);
     if (holdMs <= 0) return this.#grant(one, piece);
     one.heldBytes = piece;
     this.#wait(one, holdMs);
-  }
-
-  /** Leave that has lain about counts from when it is used. */
-  #isBehind(one: Way): boolean {
-    const isBehind = this.#thread.behindMs > MOST_BEHIND_MS;
-    if (one.wasBehind && !isBehind) this.#meter.passedLate?.(one.direction, true);
-    one.wasBehind = isBehind;
-    return isBehind;
   }
 
   #wait(one: Way, holdMs: number): void {
@@ -167,8 +152,7 @@ export class CarriedFlow implements Carried, Idle {
 
   #release(one: Way): void {
     const { heldBytes } = one;
-    if (this.#isBehind(one)) return this.#wait(one, BEHIND_HOLD_MS);
-    const holdMs = this.#meter.pass(one.direction, heldBytes);
+    const holdMs = this.#meter.pass(one.direction, heldBytes, true);
     if (holdMs > 0) return this.#wait(one, holdMs);
     one.heldBytes = 0;
     this.#grant(one, heldBytes);
@@ -177,7 +161,23 @@ export class CarriedFlow implements Carried, Idle {
 
   #grant(one: Way, bytes: number): void {
     this.#thread.table.asked[this.#slot * 2 + one.at] = bytes;
-    this.#thread.command(this.#slot, GRANT + one.at);
+    one.grant = this.#thread.command(this.#slot, GRANT + one.at, this);
+  }
+
+  /** It may have been granted something since, of which it hears by itself. */
+  onObeyed(told: number): void {
+    if (this.#up.grant === told) this.#wentOut(this.#up);
+    else if (this.#down.grant === told) this.#wentOut(this.#down);
+    else if (this.#change === told) {
+      this.#change = 0;
+      this.#onChange();
+    }
+  }
+
+  #wentOut(one: Way): void {
+    if (one.grant === 0) return;
+    one.grant = 0;
+    this.#meter.wentOut?.(one.direction);
   }
 
   /** The meter is bound anew in two steps; what counts is where it ends. */
@@ -190,22 +190,35 @@ export class CarriedFlow implements Carried, Idle {
     });
   }
 
-  /** What is held stays held for its time: it was paid for. */
+  /**
+   * What is held stays held for its time: it was paid for. One change at a time: once the thread asks for nothing any more,
+   * all that it has asked for has been said, and is heard of before it is told to ask again. So a question is never taken
+   * for a later one, and answered twice.
+   */
   #setMode(): void {
     const limited = this.#meter.free !== true;
-    if (limited === this.#limited || this.#ended || this.#up.heldBytes + this.#down.heldBytes > 0) return;
+    if (limited === this.#limited || this.#ended || this.#change !== 0) return;
+    if (this.#up.heldBytes + this.#down.heldBytes > 0) return;
+    if (limited) this.#thread.takeNews();
+    if (this.#ended) return;
     this.#count();
     this.#limited = limited;
-    this.#thread.command(this.#slot, limited ? LIMIT : FREE);
+    this.#change = this.#thread.command(this.#slot, limited ? LIMIT : FREE, this);
   }
 
   /** Ends both sides as a fault would. */
   reset(): void {
-    if (!this.#ended) this.#thread.command(this.#slot, RESET);
+    this.#end(RESET);
   }
 
   expire(): void {
-    this.#thread.command(this.#slot, CLOSE);
+    this.#end(CLOSE);
+  }
+
+  #end(command: typeof RESET | typeof CLOSE): void {
+    if (this.#ended || this.#isEnding) return;
+    this.#isEnding = true;
+    this.#thread.command(this.#slot, command);
   }
 
   /** Once it has ended: the descriptor of a side that was not closed and is the caller's from here on; -1: there is none. */
@@ -229,6 +242,7 @@ export class CarriedFlow implements Carried, Idle {
     this.#ended = true;
     for (const one of [this.#up, this.#down]) {
       clearTimeout(one.timer);
+      this.#wentOut(one);
       const late = one.toldBytes - (one.chargedBytes - one.heldBytes);
       if (one.heldBytes > 0) this.#meter.cancel?.(one.direction);
       if (late !== 0) this.#correct(one, late);

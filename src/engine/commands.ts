@@ -1,6 +1,22 @@
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import type { SharedTable } from "./shared-table.ts";
 
+/** Who wants to know when the thread has done as it was told. Never throws. */
+export interface Teller {
+  /** `told` is what `Commands.tell` answered. */
+  onObeyed(told: number): void;
+}
+
+interface Waiting {
+  readonly teller: Teller;
+  readonly told: number;
+}
+
+/** How often it is looked where the thread has no other news. */
+const LOOK_MS = 2;
+/** Those who have been told already are let go of together. */
+const MOST_PAST = 256;
+
 /** What the main thread tells one relay thread, and how far that one has got with it. */
 export class Commands {
   readonly #table: SharedTable;
@@ -9,11 +25,17 @@ export class Commands {
     this.#waking = false;
     if (this.#table.signal >= 0) this.#calls.raiseSignal(this.#table.signal);
   };
+  readonly #onTime = (): void => {
+    this.#timer = undefined;
+    this.look();
+    this.#lookLater();
+  };
   #waking = false;
-  /** Told so far; one that had not been obeyed yet when it was last looked at, and since when. */
   #told = 0;
-  #marked = 0;
-  #markedAtMs = 0;
+  /** In the order of the commands, from `#nextWaiting` on; each waits for one of those under way. */
+  readonly #waiting: Waiting[] = [];
+  #nextWaiting = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(table: SharedTable, calls: RelayCalls) {
     this.#table = table;
@@ -22,15 +44,20 @@ export class Commands {
 
   /**
    * A sleeping thread is woken once a turn of the event loop, behind what else the turn brings: to wake it for each
-   * connection of a burst would cost more than the connections' own calls.
+   * connection of a burst would cost more than the connections' own calls. Answers how many it has been told up to now.
    */
-  tell(slot: number, command: number): void {
+  tell(slot: number, command: number, teller: Teller | null): number {
     const isAsleep = this.#table.command(slot, command);
     this.#told++;
-    if (this.#isMarkPassed) this.#mark();
-    if (!isAsleep || this.#waking) return;
-    this.#waking = true;
-    setImmediate(this.#wake);
+    if (teller !== null) {
+      this.#waiting.push({ teller, told: this.#told });
+      this.#lookLater();
+    }
+    if (isAsleep && !this.#waking) {
+      this.#waking = true;
+      setImmediate(this.#wake);
+    }
+    return this.#told;
   }
 
   /** For a command that can wait until the thread has something else to do. */
@@ -39,17 +66,27 @@ export class Commands {
     this.#table.commandAtLeisure(slot, command);
   }
 
-  /** For how long at least a command has been waiting for the thread; 0: it is not behind. */
-  get behindMs(): number {
-    return this.#isMarkPassed ? 0 : performance.now() - this.#markedAtMs;
+  /** Tells those whose commands the thread has obeyed. */
+  look(): void {
+    if (this.#nextWaiting === this.#waiting.length) return;
+    const obeyed = this.#told - this.#table.commandsLeft;
+    for (; this.#nextWaiting < this.#waiting.length; this.#nextWaiting++) {
+      const { teller, told } = this.#waiting[this.#nextWaiting] as Waiting;
+      if (told > obeyed) break;
+      teller.onObeyed(told);
+    }
+    if (this.#nextWaiting < this.#waiting.length && this.#nextWaiting < MOST_PAST) return;
+    this.#waiting.splice(0, this.#nextWaiting);
+    this.#nextWaiting = 0;
   }
 
-  get #isMarkPassed(): boolean {
-    return this.#told - this.#table.commandsLeft >= this.#marked;
+  #lookLater(): void {
+    if (this.#nextWaiting < this.#waiting.length) this.#timer ??= setTimeout(this.#onTime, LOOK_MS).unref();
   }
 
-  #mark(): void {
-    this.#marked = this.#told;
-    this.#markedAtMs = performance.now();
+  /** Nothing more is obeyed: everybody hears that the conversation has ended. */
+  forget(): void {
+    clearTimeout(this.#timer);
+    this.#waiting.length = this.#nextWaiting = 0;
   }
 }

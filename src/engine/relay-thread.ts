@@ -6,7 +6,7 @@ import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
-import { Commands } from "./commands.ts";
+import { Commands, type Teller } from "./commands.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { closeOrphans, type Free, freeOrphans } from "./orphans.ts";
 import { closeOrphanPipes, newPipeMemory } from "./pipes.ts";
@@ -100,7 +100,7 @@ export class RelayThread implements AsyncDisposable {
     this.#worker.unref();
     this.#news = options.poller.watchReadiness(this.table.newsSignal, () => {
       options.calls.clearSignal(this.table.newsSignal);
-      this.#takeNews();
+      this.takeNews();
     });
     this.#news.want(UV_READABLE);
     this.#news.hold(false);
@@ -205,18 +205,14 @@ export class RelayThread implements AsyncDisposable {
     if (letter !== null) this.#letters.postMessage(letter);
   }
 
-  /** Nothing is told to one that has ended. */
-  command(slot: number, command: number): void {
-    if (this.#alive) this.#commands.tell(slot, command);
+  /** Nothing is told to one that has ended. Answers with the command's number, of which `teller` hears unless the thread ends before. */
+  command(slot: number, command: number, teller: Teller | null = null): number {
+    return this.#alive ? this.#commands.tell(slot, command, teller) : 0;
   }
 
-  /** See `Commands`. */
-  get behindMs(): number {
-    return this.#commands.behindMs;
-  }
-
-  /** A fault of ours in one conversation is heard of, and costs no other its news. */
-  #takeNews(): void {
+  /** All that the thread has said up to now. A fault of ours in one conversation is heard of, and costs no other its news. */
+  takeNews(): void {
+    this.#commands.look();
     this.table.takeNews((slot, kind) => {
       try {
         this.#take(slot, kind);
@@ -259,7 +255,8 @@ export class RelayThread implements AsyncDisposable {
   #gone(): void {
     const { calls } = this.#options;
     this.#alive = false;
-    this.#takeNews();
+    this.takeNews();
+    this.#commands.forget();
     for (const slot of this.#carried.taken()) {
       closeOrphans(this.table, slot, (fd) => calls.reset(fd));
       this.#take(slot, ENDED);

@@ -49,8 +49,18 @@ export const RETURNED = 2;
 export const CAPACITY = 1 << 16;
 /** From this slot on they are the thread's to give out, to clients that it accepts. One more waits in the kernel. */
 export const FRONT = CAPACITY >>> 1;
-/** Of one slot two grants, two ends, an addition and a change of its mode can wait, and little more. */
+/**
+ * Never full, however long the thread stands still, so nobody looks. Of a slot below `FRONT` seven commands wait at most:
+ * of a conversation that the thread has ended a grant of each direction, a change of its mode (the next one is told when
+ * it was obeyed) and an end (told once); of the next one its addition, a change of its mode and its end, but no grant,
+ * for it has not asked. Of a slot from `FRONT` on there are two grants, a change, an end and its release: the thread
+ * itself gives those out. That is six on average; what is left is for 256 listeners.
+ */
 const COMMAND_RING = CAPACITY * 8;
+/**
+ * Neither is this one: of a slot wait one of those that begin it (what is asked then comes when it was answered), a
+ * question of each direction and its end. A direction that no longer has to ask is told to ask again behind its question.
+ */
 const NEWS_RING = CAPACITY * 4;
 
 const STOP = 0;
@@ -191,14 +201,14 @@ export class SharedTable {
     Atomics.store(this.#header, STOP, 1);
   }
 
-  /** Gives the news since the last time, in order. A slot that has ended is free. */
+  /** Gives the news since the last time, in order, also where `on` comes back here. A slot that has ended is free. */
   takeNews(on: (slot: number, kind: number) => void): void {
     Atomics.store(this.#header, TOLD, 0);
-    let read = this.#header[NEWS_READ] as number;
-    while (read !== Atomics.load(this.#header, NEWS_WRITTEN)) {
+    for (;;) {
+      const read = this.#header[NEWS_READ] as number;
+      if (read === Atomics.load(this.#header, NEWS_WRITTEN)) return;
       const word = this.#news[read % NEWS_RING] as number;
-      read = (read + 1) % (NEWS_RING * 2);
-      this.#header[NEWS_READ] = read;
+      this.#header[NEWS_READ] = (read + 1) % (NEWS_RING * 2);
       on(Math.floor(word / NEWS), word % NEWS);
     }
   }

@@ -48,6 +48,8 @@ export class GovernedMeter implements Meter {
   }
 
   bind(account: Account | null): void {
+    this.wentOut("upload"); // nobody will say so at the buckets that are left behind
+    this.wentOut("download");
     this.#account = account;
     this.#upload = account?.slots("upload") ?? [];
     this.#download = account?.slots("download") ?? [];
@@ -91,7 +93,7 @@ export class GovernedMeter implements Meter {
     return holdMs;
   }
 
-  pass(direction: Direction, bytes: number): number {
+  pass(direction: Direction, bytes: number, isLater = false): number {
     const slots = direction === "upload" ? this.#upload : this.#download;
     const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
     if (slots.length === 0 && held.account === null) return 0;
@@ -109,16 +111,20 @@ export class GovernedMeter implements Meter {
     }
     for (let at = 0; at < slots.length; at++) {
       const slot = slots[at] as Slot;
-      slot.bucket.pass(slot, bytes, nowMs);
+      slot.bucket.pass(slot, bytes, nowMs, isLater);
     }
     held.account = null;
     return 0;
   }
 
-  passedLate(direction: Direction, wasBehind: boolean): void {
+  wentOut(direction: Direction): void {
+    const slots = direction === "upload" ? this.#upload : this.#download;
+    if (slots.length === 0) return;
     const nowMs = this.#ledger.clock.monotonicMs();
-    for (const slot of direction === "upload" ? this.#upload : this.#download)
-      slot.bucket.passedLate(slot, nowMs, wasBehind);
+    for (let at = 0; at < slots.length; at++) {
+      const slot = slots[at] as Slot;
+      slot.bucket.wentOut(slot, nowMs);
+    }
   }
 
   correct(direction: Direction, bytes: number): void {

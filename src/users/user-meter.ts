@@ -53,9 +53,14 @@ class Lane {
   }
 
   /** Takes the bucket in force. */
-  turnTo(bucket: TokenBucket | null): Slot | null {
-    if (bucket !== (this.slot?.bucket ?? null)) this.slot = bucket === null ? null : new Slot(bucket, null);
-    return this.slot;
+  turnTo(bucket: TokenBucket | null, nowMs: number): Slot | null {
+    if (bucket === (this.slot?.bucket ?? null)) return this.slot;
+    this.wentOut(nowMs); // nobody will say so at the bucket that is left behind
+    return (this.slot = bucket === null ? null : new Slot(bucket, null));
+  }
+
+  wentOut(nowMs: number): void {
+    this.slot?.bucket.wentOut(this.slot, nowMs);
   }
 }
 
@@ -97,37 +102,36 @@ class UserMeter implements Meter {
     if (counter.isOver) holdMs = Math.max(holdMs, OVER_HOLD_MS);
     counter.count(direction, bytes, this.#env.nowMs());
     const lane = this.#lanes[direction];
-    const slot = lane.turnTo(counter.allowance?.[direction] ?? null);
+    const slot = lane.turnTo(counter.allowance?.[direction] ?? null, nowMs);
     if (slot !== null) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
     lane.innerHolds = innerMs > 0;
     if (holdMs > 0) lane.hold(counter, bytes, nowMs + holdMs);
     return holdMs;
   }
 
-  pass(direction: Direction, bytes: number): number {
+  pass(direction: Direction, bytes: number, isLater = false): number {
     const counter = this.#counter;
     const lane = this.#lanes[direction];
     const nowMs = this.#env.monotonicMs();
     let holdMs = lane.heldUntilMs === 0 ? 0 : holdMsOf(lane.heldUntilMs, nowMs);
     if (holdMs > 0) return holdMs; // a timer that came early
-    const slot = lane.turnTo(counter?.allowance?.[direction] ?? null);
+    const slot = lane.turnTo(counter?.allowance?.[direction] ?? null, nowMs);
     holdMs = slot?.bucket.closedMs(slot, bytes, nowMs) ?? 0;
     if (holdMs === 0) {
-      holdMs = this.#inner.pass(direction, bytes);
+      holdMs = this.#inner.pass(direction, bytes, isLater);
       lane.innerHolds = holdMs > 0;
     }
     if (holdMs === 0) {
-      slot?.bucket.pass(slot, bytes, nowMs);
+      slot?.bucket.pass(slot, bytes, nowMs, isLater);
       lane.heldUntilMs = 0;
     } else if (lane.heldUntilMs === 0) lane.hold(counter, bytes, nowMs + holdMs);
     else lane.heldUntilMs = nowMs + holdMs;
     return holdMs;
   }
 
-  passedLate(direction: Direction, wasBehind: boolean): void {
-    const { slot } = this.#lanes[direction];
-    slot?.bucket.passedLate(slot, this.#env.monotonicMs(), wasBehind);
-    this.#inner.passedLate?.(direction, wasBehind);
+  wentOut(direction: Direction): void {
+    this.#lanes[direction].wentOut(this.#env.monotonicMs());
+    this.#inner.wentOut?.(direction);
   }
 
   correct(direction: Direction, bytes: number): void {
@@ -141,7 +145,7 @@ class UserMeter implements Meter {
     if (counter === null) return this.#inner.admit(direction, bytes);
     const nowMs = this.#seen();
     if (counter.isOver) return false;
-    const slot = this.#lanes[direction].turnTo(counter.allowance?.[direction] ?? null);
+    const slot = this.#lanes[direction].turnTo(counter.allowance?.[direction] ?? null, nowMs);
     if (slot !== null && !slot.bucket.grants(slot, bytes, nowMs)) return false;
     if (!this.#inner.admit(direction, bytes)) return false;
     slot?.bucket.spend(slot, bytes, nowMs);

@@ -88,12 +88,12 @@ class Runner {
     return holdMs;
   }
 
-  written(nowMs: number): void {
-    for (const slot of this.flow.slots) slot.bucket.passedLate(slot, nowMs, false);
+  wentOut(nowMs: number): void {
+    for (const slot of this.flow.slots) slot.bucket.wentOut(slot, nowMs);
   }
 
-  go(nowMs: number): void {
-    for (const slot of this.flow.slots) slot.bucket.pass(slot, this.pieceBytes, nowMs);
+  go(nowMs: number, isLater: boolean): void {
+    for (const slot of this.flow.slots) slot.bucket.pass(slot, this.pieceBytes, nowMs, isLater);
     this.flow.moved += this.pieceBytes;
   }
 }
@@ -109,13 +109,13 @@ export function simulate(flows: readonly Flow[], seconds: number, machine: Machi
     nowMs = Math.max(nowMs, next.atMs);
     nowMs += stallMs(nowMs);
     if (nowMs >= seconds * 1000) return windows.most;
-    if (writeMs !== undefined && next.pieceBytes === 0) next.written(nowMs);
+    if (next.pieceBytes === 0) next.wentOut(nowMs);
     const holdMs = next.ask(nowMs);
     if (holdMs > 0) {
       next.atMs = nowMs + Math.trunc(holdMs) + lateMs(); // the runtime's timers cut fractions off
       continue;
     }
-    next.go(nowMs);
+    next.go(nowMs, writeMs !== undefined);
     const writtenMs = nowMs + (writeMs?.() ?? 0);
     windows.add(writtenMs, next.pieceBytes);
     next.pieceBytes = 0;

@@ -1,0 +1,147 @@
+/** The main thread's side of a limited conversation, beside a relay thread that runs when the test says so. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Meter } from "#core/meter.ts";
+import { Sweep } from "#relay/sweep.ts";
+import { CarriedFlow } from "./carried-flow.ts";
+import { Commands, type Teller } from "./commands.ts";
+import type { Io } from "./conversation.ts";
+import { Half } from "./half.ts";
+import type { Port } from "./port.ts";
+import { Readiness } from "./readiness.ts";
+import type { RelayThread } from "./relay-thread.ts";
+import { ASKS, COMMANDS, GRANT, LIMIT, newTableMemory, RESET, SharedTable } from "./shared-table.ts";
+
+const ARRIVED_BYTES = 1_000_000;
+const PIECE_BYTES = 10_000;
+
+/** There is always more, and it takes whatever it is given. */
+class Bulk extends Readiness implements Port {
+  readonly pending = false;
+  readonly bareSocket = -1;
+  read = (_io: Io, size: number): number => size;
+  available = (): number => ARRIVED_BYTES;
+  write = (_io: Io, size: number): number => size;
+  flush = (): number => 0;
+  endWriting = (): number => 0;
+  drop(): void {}
+}
+
+/** With one conversation, of which only the upload has anything to move. */
+class StillThread {
+  readonly table = new SharedTable(newTableMemory());
+  readonly #commands = new Commands(this.table, { raiseSignal() {} } as never);
+  readonly #half = new Half(new Bulk(), new Bulk(), 0);
+  readonly #io = {
+    counts: this.table.counts,
+    strandedBytes: 0,
+    ask: (place: number, bytes: number) => {
+      this.table.asked[place] = bytes;
+      this.table.report(0, ASKS);
+    },
+  } as unknown as Io;
+  flow: CarriedFlow | null = null;
+
+  constructor() {
+    this.#half.limit(true);
+    this.#half.run(this.#io);
+  }
+
+  /** Does as it was told, as the loop of a thread would. */
+  run(): void {
+    for (let word = this.table.nextCommand(); word >= 0; word = this.table.nextCommand()) {
+      if (word % COMMANDS === RESET) continue;
+      if (word % COMMANDS === GRANT) this.#half.grant(this.table.asked[0] as number);
+      else this.#half.limit(word % COMMANDS === LIMIT);
+      this.#half.run(this.#io);
+    }
+  }
+
+  /** The main thread hears of it, to the end of that turn. */
+  async heard(): Promise<void> {
+    this.takeNews();
+    await Promise.resolve();
+    await Promise.resolve();
+  }
+
+  command(slot: number, command: number, teller: Teller | null = null): number {
+    return this.#commands.tell(slot, command, teller);
+  }
+
+  takeNews(): void {
+    this.#commands.look();
+    this.table.takeNews(() => this.flow?.onAsked("upload"));
+  }
+}
+
+function start() {
+  const thread = new StillThread();
+  const seen = { paid: 0, late: 0, out: 0 };
+  const meter = {
+    pieceBytes: PIECE_BYTES,
+    free: false as boolean,
+    onChange: null as (() => void) | null,
+    charge: (_: unknown, bytes: number) => ((seen.paid += bytes), 0),
+    pass: () => 0,
+    wentOut: () => void seen.out++,
+    correct: (_: unknown, bytes: number) => void (seen.late += bytes),
+    admit: () => true,
+    [Symbol.dispose]() {},
+  } satisfies Meter;
+  const options = { onBytes() {}, sweep: new Sweep(), idleMs: Infinity, halfClosedIdleMs: Infinity };
+  const flow = new CarriedFlow(thread as unknown as RelayThread, meter, options);
+  thread.flow = flow;
+  flow.join(0, true, () => {});
+  const setFree = async (free: boolean): Promise<void> => {
+    meter.free = free;
+    meter.onChange?.();
+    await Promise.resolve();
+  };
+  return { thread, seen, flow, setFree, [Symbol.dispose]: () => options.sweep.remove(flow) };
+}
+
+test("a question from before a time without limits is not answered behind it", async () => {
+  using conversation = start();
+  const { thread, seen, setFree } = conversation;
+  await setFree(true); // the thread has asked; neither has looked
+  await setFree(false);
+  await thread.heard();
+  thread.run();
+  const whileFree = thread.table.counts[0] as number;
+  assert.equal(seen.paid, 0);
+  await thread.heard();
+  for (let pieces = 1; pieces <= 3; pieces++) {
+    thread.run(); // told to ask, and from then on given leave
+    await thread.heard();
+    assert.equal(seen.paid, pieces * PIECE_BYTES);
+    assert.equal(thread.table.counts[0], whileFree + (pieces - 1) * PIECE_BYTES);
+  }
+  assert.equal(seen.late, whileFree);
+});
+
+test("what was given leave for is out when the thread has obeyed, and not before", async () => {
+  using conversation = start();
+  const { thread, seen } = conversation;
+  await thread.heard();
+  assert.deepEqual([seen.paid, seen.out], [PIECE_BYTES, 0]);
+  await thread.heard();
+  assert.equal(seen.out, 0);
+  thread.run();
+  await thread.heard();
+  assert.equal(seen.out, 1);
+});
+
+test("however often a conversation is changed and ended while the thread stands still, the queue keeps its bound", async () => {
+  using conversation = start();
+  const { thread, flow, setFree } = conversation;
+  await thread.heard();
+  for (let times = 0; times < 100; times++) {
+    await setFree(times % 2 === 0);
+    flow.reset();
+    flow.expire();
+  }
+  assert.equal(thread.table.commandsLeft, 3); // leave, one change and one end
+  thread.run();
+  await thread.heard();
+  assert.equal(thread.table.commandsLeft, 1); // what it was changed to last
+});
