@@ -1,6 +1,7 @@
 /**
  * `npm run bench:governance`: all measurements of traffic control, or `npm run bench:governance <what> [<budget>]` for
- * one. A budget is what the measurement says it is: flows, seconds, repetitions, damages, kills, rounds.
+ * one. A budget is what the measurement says it is: flows, seconds, repetitions, damages, kills, rounds. Of `rate` a third
+ * word says which cases: those whose line begins with it.
  */
 import { cpus, loadavg } from "node:os";
 import * as account from "./account.ts";
@@ -13,7 +14,7 @@ import * as rate from "./rate.ts";
 import * as relay from "./relay.ts";
 
 interface Measurement {
-  run(out: (line: string) => void, budget: number): Promise<void>;
+  run(out: (line: string) => void, budget: number, only?: string): Promise<void>;
   readonly budget: number;
 }
 
@@ -28,7 +29,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   relay: { run: relay.run, budget: 5 },
 };
 
-const [what, budget] = process.argv.slice(2);
+const [what, budget, only] = process.argv.slice(2);
 if (what !== undefined && MEASUREMENTS[what] === undefined) {
   console.error(`${what}: expected one of ${Object.keys(MEASUREMENTS).join(", ")}`);
   process.exit(2);
@@ -41,5 +42,5 @@ for (const [name, measurement] of Object.entries(MEASUREMENTS)) {
       .map((load) => load.toFixed(1))
       .join(" ")}`,
   );
-  await measurement.run((line) => console.log(line), Number(budget ?? measurement.budget));
+  await measurement.run((line) => console.log(line), Number(budget ?? measurement.budget), only);
 }

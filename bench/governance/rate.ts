@@ -114,30 +114,34 @@ async function measureNested(spanMs: number, flowsEach: number, relay: Relay): P
 
 const MBIT = 1e6;
 
-/** `budget`: seconds a measurement. */
-export async function run(out: (line: string) => void, budget: number): Promise<void> {
-  for (const relay of ["portable", "auto"] as const) await runBy(relay, out, budget * 1000);
+/** `budget`: seconds a measurement. `only`: those whose line begins with this. */
+export async function run(out: (line: string) => void, budget: number, only = ""): Promise<void> {
+  for (const relay of ["portable", "auto"] as const) await runBy(relay, out, budget * 1000, only);
 }
 
-async function runBy(relay: Relay, out: (line: string) => void, spanMs: number): Promise<void> {
+async function runBy(relay: Relay, out: (line: string) => void, spanMs: number, only: string): Promise<void> {
   for (const mbit of [1, 10, 100, 1000])
     for (const flows of [1, 64])
       for (const direction of ["upload", "download"] as const) {
+        const name = `relay ${relay}, ${mbit} Mbit/s, ${flows} flows, ${direction}`;
+        if (!name.startsWith(only)) continue;
         const result = await measureRate(mbit * MBIT, flows, direction, spanMs, relay);
         const free =
           mbit < 1000
             ? ""
             : `; without a limit ${((await measureRate(0, flows, direction, 3000, relay)).bitsPerSecond / MBIT).toFixed(0)} Mbit/s`;
         out(
-          `relay ${relay}, ${mbit} Mbit/s, ${flows} flows, ${direction}: ${percent(result.bitsPerSecond / (mbit * MBIT))}, ` +
+          `${name}: ${percent(result.bitsPerSecond / (mbit * MBIT))}, ` +
             `fullest 100 ms written ${result.peak?.toFixed(2) ?? "–"}×, arrived ${result.arrivedPeak.toFixed(2)}×, ` +
             `Jain ${result.jain.toFixed(3)}${free}; load ${loadavg()[0]?.toFixed(1)}`,
         );
       }
   for (const flows of [1, 8]) {
+    const name = `relay ${relay}, nested 100/20/10, ${flows} flows each`;
+    if (!name.startsWith(only)) continue;
     const { global, device, rule, peak } = await measureNested(spanMs, flows, relay);
     out(
-      `relay ${relay}, nested 100/20/10, ${flows} flows each: global ${percent(global / 100e6)}, device ${percent(device / 20e6)}, ` +
+      `${name}: global ${percent(global / 100e6)}, device ${percent(device / 20e6)}, ` +
         `rule ${percent(rule / 10e6)}, fullest 100 ms written ${peak?.toFixed(2) ?? "–"}×`,
     );
   }
