@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -26,6 +26,18 @@ test("a service manager hears of the start, of reloads, of the end and of life",
     service.stopping();
     assert.equal(manager.take(), "STOPPING=1");
   }
+});
+
+test("what a busy service manager could not take is said again, in order", { skip }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "weir-notify-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "socket");
+  using manager = listenForNotifications(path);
+  using service = openServiceManager({ NOTIFY_SOCKET: path }, SILENT);
+  const room = Number(readFileSync("/proc/sys/net/unix/max_dgram_qlen", "utf8"));
+  const said = Array.from({ length: room + 20 }, (_, at) => `turn ${at}`);
+  for (const text of said) service.ready(text);
+  for (const text of said) assert.equal(await manager.next(), `READY=1\nSTATUS=${text}`);
 });
 
 test("nobody to tell, and somebody who does not listen, are no trouble", { skip }, () => {

@@ -1,7 +1,7 @@
 /** Tells the program that started us how we are: systemd's protocol (sd_notify(3)), which others speak, too. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { openLibc } from "./linux/libc.ts";
+import { openLibc, SystemError } from "./linux/libc.ts";
 import { openNotifySocket, type NotifySocket } from "./linux/notify-socket.ts";
 
 /** Each does nothing where nobody wants to know, and never throws. */
@@ -39,17 +39,24 @@ export function watchdogMs(env: NodeJS.ProcessEnv, pid: number): number | null {
   return Math.max(1, Math.floor(usec / 1000));
 }
 
+/** How soon it is tried again where the manager has not taken what others told it. */
+const AGAIN_MS = 100;
+const SIGN_OF_LIFE = "WATCHDOG=1";
+
 class Notifier implements ServiceManager {
   readonly #socket: NotifySocket;
   readonly #log: Log;
   readonly #alive: NodeJS.Timeout | null;
+  /** In order. A sign of life never waits behind them: they are signs of life themselves. */
+  readonly #unsaid: string[] = [];
+  #again: NodeJS.Timeout | null = null;
   #failed = false;
 
   constructor(socket: NotifySocket, everyMs: number | null, log: Log) {
     this.#socket = socket;
     this.#log = log;
     // Half of what is allowed, from the event loop: a program that hangs gives no sign.
-    this.#alive = everyMs === null ? null : setInterval(() => this.#send("WATCHDOG=1"), everyMs / 2).unref();
+    this.#alive = everyMs === null ? null : setInterval(() => this.#live(), everyMs / 2).unref();
   }
 
   ready(status: string): void {
@@ -66,14 +73,33 @@ class Notifier implements ServiceManager {
 
   [Symbol.dispose](): void {
     if (this.#alive !== null) clearInterval(this.#alive);
+    if (this.#again !== null) clearTimeout(this.#again);
+  }
+
+  #live(): void {
+    if (this.#unsaid.length === 0) this.#isTold(SIGN_OF_LIFE);
   }
 
   #send(text: string): void {
+    this.#unsaid.push(text);
+    if (this.#again === null) this.#sayAll();
+  }
+
+  #sayAll(): void {
+    this.#again = null;
+    while (this.#unsaid.length > 0 && this.#isTold(this.#unsaid[0] as string)) this.#unsaid.shift();
+    if (this.#unsaid.length > 0) this.#again = setTimeout(() => this.#sayAll(), AGAIN_MS).unref();
+  }
+
+  /** False: its queue is full, which is ten datagrams on many systems, of all that tell it something. */
+  #isTold(text: string): boolean {
     try {
       this.#socket.send(text);
     } catch (error) {
+      if (error instanceof SystemError && error.code === "EAGAIN") return false;
       if (!this.#failed) this.#log.warning(messageOf(error)); // once: the manager will not come back
       this.#failed = true;
     }
+    return true;
   }
 }

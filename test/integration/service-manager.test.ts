@@ -14,14 +14,8 @@ test("the start, a reload, a refused reload, signs of life, the end", { skip }, 
   t.after(() => rmSync(folder, { recursive: true }));
   const path = join(folder, "socket");
   using manager = listenForNotifications(path);
-  let lives = 0;
-  const next = async (): Promise<string> => {
-    for (;;) {
-      const text = await manager.next();
-      if (text !== "WATCHDOG=1") return text;
-      lives++;
-    }
-  };
+  const isSignOfLife = (text: string): boolean => text === "WATCHDOG=1";
+  const next = (): Promise<string> => manager.next((text) => !isSignOfLife(text));
   await using core = await startCore("mixed-port: 0\n", {
     env: { NOTIFY_SOCKET: path, WATCHDOG_USEC: "200000" },
   });
@@ -34,7 +28,7 @@ test("the start, a reload, a refused reload, signs of life, the end", { skip }, 
   process.kill(core.pid, "SIGHUP");
   assert.match(await next(), /^RELOADING=1/);
   assert.match(await next(), /^READY=1\nSTATUS=mode direct/);
-  while (lives < 2) if ((await manager.next()) === "WATCHDOG=1") lives++;
+  for (let lives = 0; lives < 2; lives++) await manager.next(isSignOfLife);
   assert.equal(await core.stop(), 0);
   assert.equal(await next(), "STOPPING=1");
 });

@@ -5,13 +5,13 @@ import { encodeUnixAddress } from "#platform/linux/notify-socket.ts";
 
 const AF_UNIX = 1;
 const SOCK_DGRAM = 2;
-const GIVEN_UP_MS = 20_000;
+const GIVEN_UP_MS = 60_000;
 
 export interface NotifyListener extends Disposable {
   /** The datagram that lies ready, or null. */
   take(): string | null;
-  /** The next one; fails where none comes. */
-  next(): Promise<string>;
+  /** The next one that is wanted; fails where none comes, whatever else does. */
+  next(isWanted?: (text: string) => boolean): Promise<string>;
 }
 
 export function listenForNotifications(path: string): NotifyListener {
@@ -32,12 +32,16 @@ export function listenForNotifications(path: string): NotifyListener {
   const listener: NotifyListener & { readonly keepsLoaded: unknown } = {
     keepsLoaded: lib,
     take,
-    async next() {
-      for (const endMs = Date.now() + GIVEN_UP_MS; Date.now() < endMs; await delay(10)) {
-        const text = take();
-        if (text !== null) return text;
-      }
-      throw new Error("nothing was told");
+    async next(isWanted = () => true) {
+      const heard: string[] = [];
+      for (const endMs = Date.now() + GIVEN_UP_MS; Date.now() < endMs; await delay(10))
+        for (let text = take(); text !== null; text = take()) {
+          if (isWanted(text)) return text;
+          heard.push(text);
+        }
+      throw new Error(
+        `what was wanted was not told, but ${heard.length} others: ${heard.slice(-5).join(", ")}`,
+      );
     },
     [Symbol.dispose]: () => libc.close(fd),
   };
