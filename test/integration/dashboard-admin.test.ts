@@ -67,6 +67,13 @@ const faultsOf = ({ complaints }: WatchedPage) =>
 
 const seen = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
+/** Until the admin API has said yes: the page is through with a dialog before that. */
+async function answered(page: Page, method: string, press: () => Promise<void>): Promise<void> {
+  const answer = page.waitForResponse((response) => response.ok() && response.request().method() === method);
+  await press();
+  await answer;
+}
+
 interface UserJson {
   readonly id: string;
   readonly name: string;
@@ -194,7 +201,7 @@ test("two people edit one user: what changed is shown, the merge keeps both", op
   const merge = page.getByRole("dialog", { name: "Changed meanwhile" });
   await merge.getByText("Upload: nothing → 1 Mbit/s").waitFor();
   await merge.getByLabel("Theirs: maximilian").click();
-  await merge.getByRole("button", { name: "Save merged" }).click();
+  await answered(page, "PUT", () => merge.getByRole("button", { name: "Save merged" }).click());
   await merge.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "maximilian" }).waitFor();
   const merged = await call<UserJson & { upload_bps: number }>("GET", `/api/admin/users/${max.id}`);
@@ -213,7 +220,7 @@ test("two people edit one user: what changed is shown, the merge keeps both", op
   await call("PUT", `/api/admin/users/${max.id}`, { revision: merged.revision, enabled: false });
   await details.getByRole("button", { name: "Reset counters" }).click();
   await merge.getByText("Enabled: true → false").waitFor();
-  await merge.getByRole("button", { name: "Save merged" }).click();
+  await answered(page, "POST", () => merge.getByRole("button", { name: "Save merged" }).click());
   await merge.waitFor({ state: "detached" });
   const last = await userNamed("maximilian");
   assert.equal(last.enabled, false);
