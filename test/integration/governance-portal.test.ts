@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { say } from "../support/raw-client.ts";
-import { startGoverned, statusOf } from "../support/governed-core.ts";
+import { startGoverned, statusOf, type GovernedCore } from "../support/governed-core.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 
 const QUOTA = `
@@ -14,7 +14,18 @@ const QUOTA = `
     - { id: phone, name: My phone, source-cidrs: [127.0.0.0/8], quota: { total-bytes: 1000, window: 1h } }
 `;
 
-test("a new plain-HTTP connection over quota is led to the portal, which says why; nothing of it is counted", async (t) => {
+const getPolicies = (governed: GovernedCore) =>
+  governed.call<{ revision: number; config: object }>("GET", "traffic-control/policies");
+
+/** Other policies, and a portal where somebody else listens. */
+async function putOccupied(governed: GovernedCore) {
+  await using taken = await openTcpOrigin(() => {});
+  const { revision, config } = (await getPolicies(governed)).body;
+  const other = { ...config, portal: { listen: `127.0.0.1:${taken.port}` }, devices: [] };
+  return await governed.call("PUT", "traffic-control/policies", { revision, config: other });
+}
+
+test("a new plain-HTTP connection over quota is led to the portal, which says why; nothing of it is counted; §11.6 the link outlives a PUT that fails", async (t) => {
   const web = createServer((_, response) => response.end("the page"));
   const address = `127.${80 + (process.pid % 100)}.${process.pid % 251}.80`;
   try {
@@ -40,6 +51,8 @@ test("a new plain-HTTP connection over quota is led to the portal, which says wh
   assert.match(await page.text(), /流量配额已用完.*My phone/s);
   assert.equal((await fetch(location.replace("s=", "s=A"))).status, 403);
   assert.match(await (await fetch(new URL("/me", location))).text(), /My phone/);
+  assert.equal((await putOccupied(governed)).status, 500);
+  assert.equal((await fetch(location)).status, 200);
   const after = await statusOf(governed, "phone");
   assert.equal(after.counters.download_bytes, before.counters.download_bytes);
   assert.equal(await governed.transfer(100, 100), 100, "other ports go on");
@@ -51,12 +64,8 @@ test("a new plain-HTTP connection over quota is led to the portal, which says wh
 test("§11.6 a portal port that is taken: 500, and revision, policies, counters and portal stay", async () => {
   await using governed = await startGoverned(QUOTA);
   await governed.transfer(100, 500);
-  await using taken = await openTcpOrigin(() => {});
-  const get = () => governed.call<{ revision: number; config: object }>("GET", "traffic-control/policies");
-  const { body } = await get();
-  const config = { ...body.config, portal: { listen: `127.0.0.1:${taken.port}` }, devices: [] };
-  const answer = await governed.call("PUT", "traffic-control/policies", { revision: body.revision, config });
-  assert.equal(answer.status, 500);
-  assert.deepEqual((await get()).body, body);
+  const { body } = await getPolicies(governed);
+  assert.equal((await putOccupied(governed)).status, 500);
+  assert.deepEqual((await getPolicies(governed)).body, body);
   assert.equal((await statusOf(governed, "phone")).counters.download_bytes, 500);
 });
