@@ -8,6 +8,3 @@ export interface FlowWatch {
   /** The dial succeeded. `peer` is asked for only where the decision did not say; null: not known. */
   connected(decision: Decision, peer: () => Ip | null): void;
 }
-
-/** Nobody learns. */
-export const UNWATCHED: FlowWatch = { decided() {}, connected() {} };

@@ -2,8 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { UNWATCHED } from "#core/flow-watch.ts";
-import { SILENT } from "#core/log.ts";
 import type { Router } from "#core/router.ts";
 import type { DatagramSession, Ip } from "#core/session.ts";
 import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
@@ -13,16 +11,14 @@ import { socks } from "#protocols/socks/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
 import { serveDatagrams } from "#relay/datagrams.ts";
 import { LiveTable } from "#relay/live-table.ts";
-import { LoopGuard } from "#relay/loop-guard.ts";
-import { Sweep } from "#relay/sweep.ts";
 import { UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
-import { countingLedger } from "../support/counting-ledger.ts";
 import { openTestInbound } from "../support/inbound-env.ts";
 import { decisionOf } from "../support/metadata.ts";
 import { tableResolver } from "../support/resolvers.ts";
 import { openSocksUdp } from "../support/socks-udp.ts";
 import { boundDatagrams } from "../support/bound-datagrams.ts";
 import { until } from "../support/until.ts";
+import { plainServeEnv } from "../support/serve-env.ts";
 
 const CLIENTS = 40;
 const DESTINATIONS = 25;
@@ -43,14 +39,7 @@ function core() {
     },
   };
   const env = {
-    router,
-    live,
-    flows: UNWATCHED,
-    loops: new LoopGuard(() => false),
-    sniffer: null,
-    ledger: countingLedger(),
-    log: SILENT,
-    sweep: new Sweep(),
+    ...plainServeEnv({ router, live }),
     budget: new DatagramBudget(),
     idleMs: UDP_IDLE_MS,
     sessionIdleMs: UDP_SESSION_IDLE_MS,

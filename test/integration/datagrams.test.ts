@@ -2,16 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
-import { LoopGuard } from "#relay/loop-guard.ts";
-import { UNWATCHED } from "#core/flow-watch.ts";
-import { SILENT } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Router } from "#core/router.ts";
 import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
-import { countingLedger } from "../support/counting-ledger.ts";
 import { DatagramBudget, KEPT_BYTES } from "#relay/datagram-budget.ts";
 import type { DatagramLimits } from "#relay/datagram-budget.ts";
 import { serveDatagrams } from "#relay/datagrams.ts";
@@ -24,6 +20,7 @@ import { openUdpEcho } from "../support/origin.ts";
 import { tableResolver } from "../support/resolvers.ts";
 import { handSweep } from "../support/hand-sweep.ts";
 import { until } from "../support/until.ts";
+import { plainServeEnv } from "../support/serve-env.ts";
 
 /** The inbound's side of a session, in memory. */
 class ClientFlow implements DatagramFlow {
@@ -85,14 +82,7 @@ function start({
   };
   const budget = new DatagramBudget(limits);
   const env = {
-    router,
-    flows: UNWATCHED,
-    loops: new LoopGuard(() => false),
-    sniffer: null,
-    live,
-    ledger: countingLedger(),
-    log: SILENT,
-    sweep,
+    ...plainServeEnv({ router, live, sweep }),
     budget,
     idleMs: UDP_IDLE_MS,
     sessionIdleMs: UDP_SESSION_IDLE_MS,

@@ -4,8 +4,6 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { duplexPair } from "node:stream";
 import type { Duplex } from "node:stream";
-import { LoopGuard } from "#relay/loop-guard.ts";
-import { UNWATCHED } from "#core/flow-watch.ts";
 import type { DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
@@ -14,15 +12,14 @@ import type { Destination } from "#core/session.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
-import { countingLedger } from "../support/counting-ledger.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { serve } from "#relay/serve.ts";
-import { Sweep } from "#relay/sweep.ts";
 import { readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { decisionOf, matchAll, metadataOf } from "../support/metadata.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { literalsOnly } from "../support/resolvers.ts";
+import { plainServeEnv } from "../support/serve-env.ts";
 
 const direct = directOutbound("DIRECT", openDirectDialer({ resolver: literalsOnly }));
 
@@ -46,14 +43,7 @@ function start(outbound: Outbound, destination: Destination) {
     if (replies.push(failure) === 1 && failure !== null) stream.write("sorry");
   };
   const env = {
-    router,
-    flows: UNWATCHED,
-    loops: new LoopGuard(() => false),
-    sniffer: null,
-    live,
-    log,
-    ledger: countingLedger(),
-    sweep: new Sweep(),
+    ...plainServeEnv({ router, live, log }),
     carrier: null,
     idleMs: Infinity,
     halfClosedIdleMs: 60_000,
