@@ -7,7 +7,7 @@ import { Button, Empty, Panel, Switch, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
 import { dimensionOf, policiesOf, titleOf, withPolicy } from "#ui/state/policies.ts";
-import { usePolicyEditor } from "#ui/state/policy-editor.ts";
+import { type PolicyEditor, usePolicyEditor } from "#ui/state/policy-editor.ts";
 import { PolicyForm } from "./policy-form.tsx";
 
 interface Editing {
@@ -24,12 +24,69 @@ interface Props {
 
 /** The policies in force with what they have counted; every change is put in force at once. */
 export function Policies({ enabled, policies, reload }: Props) {
-  const { link } = useEnvironment();
   const act = useAction();
   const [persist, setPersist] = useState(false);
-  const [editing, setEditing] = useState<Editing | null>(null);
   const [removing, setRemoving] = useState<PolicyStatus | null>(null);
   const editor = usePolicyEditor(persist, reload);
+  const { editing, setEditing, edit, save, remove, turn, reset } = usePolicyActions(editor, reload);
+  return (
+    <Panel
+      title="Policies"
+      tools={
+        <div class="tools">
+          <Button label="Add a policy" onPress={() => edit(null)} disabled={!enabled} />
+        </div>
+      }
+    >
+      <div class="settings">
+        <div class="setting">
+          <Switch label="Traffic control" on={enabled} onChange={turn} />
+        </div>
+        <div class="setting">
+          <Switch label="Write changes into the configuration file" on={persist} onChange={setPersist} />
+        </div>
+      </div>
+      <PolicyLines
+        enabled={enabled}
+        policies={policies}
+        onEdit={edit}
+        onReset={reset}
+        onRemove={setRemoving}
+      />
+      {editing !== null && (
+        <PolicyForm
+          kind={editing.kind}
+          policy={editing.policy}
+          onSave={save}
+          onClose={() => setEditing(null)}
+        />
+      )}
+      {removing !== null && (
+        <Confirm
+          title="Remove this policy?"
+          text={`${titleOf(removing)} is neither counted nor limited any more. What was counted is kept for a while.`}
+          action="Remove"
+          onAnswer={(yes) => {
+            setRemoving(null);
+            if (yes) void remove(removing);
+          }}
+        />
+      )}
+      {editor.conflict !== null && (
+        <MergeDialog
+          conflict={editor.conflict}
+          onDone={(merged) => act(() => editor.decide(merged), "It was not saved")}
+        />
+      )}
+    </Panel>
+  );
+}
+
+/** What the buttons do; each says by itself that it did not work. `editing` is the policy whose form is open. */
+function usePolicyActions(editor: PolicyEditor, reload: () => Promise<void>) {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [editing, setEditing] = useState<Editing | null>(null);
 
   const edit = (status: PolicyStatus | null): Promise<boolean> =>
     act(async () => {
@@ -62,67 +119,7 @@ export function Policies({ enabled, policies, reload }: Props) {
       "It was not reset",
       "Counters and quota begin anew",
     );
-  return (
-    <Panel
-      title="Policies"
-      tools={
-        <div class="tools">
-          <Button label="Add a policy" onPress={() => edit(null)} disabled={!enabled} />
-        </div>
-      }
-    >
-      <div class="settings">
-        <div class="setting">
-          <Switch label="Traffic control" on={enabled} onChange={turn} />
-        </div>
-        <div class="setting">
-          <Switch label="Write changes into the configuration file" on={persist} onChange={setPersist} />
-        </div>
-      </div>
-      {policies.length === 0 ? (
-        <Empty title={enabled ? "No policies" : "Traffic control is off"}>
-          Policies count and limit what devices, rules, nodes and groups use.
-        </Empty>
-      ) : (
-        <ul class="lines">
-          {policies.map((status) => (
-            <PolicyLine
-              key={status.policy.id}
-              status={status}
-              onEdit={() => edit(status)}
-              onReset={() => reset(status)}
-              onRemove={() => setRemoving(status)}
-            />
-          ))}
-        </ul>
-      )}
-      {editing !== null && (
-        <PolicyForm
-          kind={editing.kind}
-          policy={editing.policy}
-          onSave={save}
-          onClose={() => setEditing(null)}
-        />
-      )}
-      {removing !== null && (
-        <Confirm
-          title="Remove this policy?"
-          text={`${titleOf(removing)} is neither counted nor limited any more. What was counted is kept for a while.`}
-          action="Remove"
-          onAnswer={(yes) => {
-            setRemoving(null);
-            if (yes) void remove(removing);
-          }}
-        />
-      )}
-      {editor.conflict !== null && (
-        <MergeDialog
-          conflict={editor.conflict}
-          onDone={(merged) => act(() => editor.decide(merged), "It was not saved")}
-        />
-      )}
-    </Panel>
-  );
+  return { editing, setEditing, edit, save, remove, turn, reset };
 }
 
 /** Its place in the document: ids that the program made up are not in it. */
@@ -142,6 +139,34 @@ function found({ config }: Envelope, { policy }: PolicyStatus): Omit<Editing, "b
 }
 
 const normal = (type = ""): string => type.toUpperCase().replaceAll(/[-_ ]/g, "");
+
+interface LinesProps extends Pick<Props, "enabled" | "policies"> {
+  readonly onEdit: (status: PolicyStatus) => unknown;
+  readonly onReset: (status: PolicyStatus) => unknown;
+  readonly onRemove: (status: PolicyStatus) => unknown;
+}
+
+function PolicyLines({ enabled, policies, onEdit, onReset, onRemove }: LinesProps) {
+  if (policies.length === 0)
+    return (
+      <Empty title={enabled ? "No policies" : "Traffic control is off"}>
+        Policies count and limit what devices, rules, nodes and groups use.
+      </Empty>
+    );
+  return (
+    <ul class="lines">
+      {policies.map((status) => (
+        <PolicyLine
+          key={status.policy.id}
+          status={status}
+          onEdit={() => onEdit(status)}
+          onReset={() => onReset(status)}
+          onRemove={() => onRemove(status)}
+        />
+      ))}
+    </ul>
+  );
+}
 
 interface LineProps {
   readonly status: PolicyStatus;

@@ -8,7 +8,7 @@ import { Button, Empty, Input, Page } from "#ui/parts/small.tsx";
 import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
 import { FIELD_NAMES, fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
-import { useUserEditor } from "#ui/state/user-editor.ts";
+import { type UserEditor, useUserEditor } from "#ui/state/user-editor.ts";
 import { StateTag, UserDetails } from "./user-details.tsx";
 import { UserForm } from "./user-form.tsx";
 
@@ -22,28 +22,11 @@ type Open =
 
 export function UserTable() {
   const { admin } = useEnvironment();
-  const act = useAction();
   const { list, history, error, reload } = useUsers();
   const [filter, setFilter] = useState("");
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
   const editor = useUserEditor(reload);
   const shown = useMemo(() => filtered(list.users, filter), [list, filter]);
-  const current = "user" in open ? (list.users.find(({ id }) => id === open.user.id) ?? open.user) : null;
-
-  const save = async (user: ManagedUser | null, inbound: string, fields: UserFields): Promise<void> => {
-    const saved =
-      user === null
-        ? await editor.create(list, inbound, fields, NEW_USER)
-        : await editor.update(list, user, fields);
-    setOpen(saved === null ? { kind: "nothing" } : { kind: "details", user: saved });
-  };
-  const turn = (user: ManagedUser, enabled: boolean): Promise<boolean> =>
-    act(
-      async () => void (await editor.update(list, user, { ...fieldsOfUser(user), enabled })),
-      `${user.name} was not changed`,
-    );
-  const run = (user: ManagedUser, action: string): Promise<boolean> =>
-    act(async () => void (await editor.act(user, action)), `${user.name} was not changed`);
   return (
     <Page
       title="Users"
@@ -87,6 +70,41 @@ export function UserTable() {
           cells={(user) => <Cells user={user} onOpen={() => setOpen({ kind: "details", user })} />}
         />
       )}
+      <UserDialogs open={open} setOpen={setOpen} list={list} history={history} editor={editor} />
+    </Page>
+  );
+}
+
+interface DialogsProps {
+  readonly open: Open;
+  readonly setOpen: (next: Open) => void;
+  readonly list: UserList;
+  readonly history: UsageHistory;
+  readonly editor: UserEditor;
+}
+
+/** The one that is open, and above it the one that a change of somebody else asks for. */
+function UserDialogs({ open, setOpen, list, history, editor }: DialogsProps) {
+  const act = useAction();
+  const current = "user" in open ? (list.users.find(({ id }) => id === open.user.id) ?? open.user) : null;
+  const close = (): void => setOpen({ kind: "nothing" });
+
+  const save = async (user: ManagedUser | null, inbound: string, fields: UserFields): Promise<void> => {
+    const saved =
+      user === null
+        ? await editor.create(list, inbound, fields, NEW_USER)
+        : await editor.update(list, user, fields);
+    setOpen(saved === null ? { kind: "nothing" } : { kind: "details", user: saved });
+  };
+  const turn = (user: ManagedUser, enabled: boolean): Promise<boolean> =>
+    act(
+      async () => void (await editor.update(list, user, { ...fieldsOfUser(user), enabled })),
+      `${user.name} was not changed`,
+    );
+  const run = (user: ManagedUser, action: string): Promise<boolean> =>
+    act(async () => void (await editor.act(user, action)), `${user.name} was not changed`);
+  return (
+    <>
       {open.kind === "details" && current !== null && (
         <UserDetails
           user={current}
@@ -95,7 +113,7 @@ export function UserTable() {
           onTurn={(enabled) => turn(current, enabled)}
           onAct={(action) => run(current, action)}
           onDelete={() => setOpen({ kind: "delete", user: current })}
-          onClose={() => setOpen({ kind: "nothing" })}
+          onClose={close}
         />
       )}
       {(open.kind === "new" || open.kind === "edit") && (
@@ -103,7 +121,7 @@ export function UserTable() {
           inbounds={list.inbounds}
           user={"user" in open ? open.user : null}
           onSave={(inbound, fields) => save("user" in open ? open.user : null, inbound, fields)}
-          onClose={() => setOpen({ kind: "nothing" })}
+          onClose={close}
         />
       )}
       {open.kind === "delete" && (
@@ -112,7 +130,7 @@ export function UserTable() {
           text="Live connections end, the link dies, and the counters are gone."
           action="Delete"
           onAnswer={(yes) => {
-            setOpen({ kind: "nothing" });
+            close();
             if (yes) void run(current ?? open.user, "");
           }}
         />
@@ -124,7 +142,7 @@ export function UserTable() {
           onDone={(merged) => act(() => editor.decide(merged), "It was not saved")}
         />
       )}
-    </Page>
+    </>
   );
 }
 

@@ -48,7 +48,7 @@ export function EditForm({ title, action, onSave, onClose, children }: Props) {
 /** The fields of a form, how to change some, and inputs for those that are texts. */
 export function useFields<Fields extends object>(initial: () => Fields) {
   const [fields, setFields] = useState<Fields>(initial);
-  const set = (change: Partial<Fields>): void => setFields({ ...fields, ...change });
+  const set = (change: Partial<Fields>): void => setFields((before) => ({ ...before, ...change }));
   const text = (key: keyof Fields, label: string, placeholder = "", required = false) => (
     <Input
       label={label}
