@@ -8,6 +8,7 @@ import type { SocketOptions } from "./socket-maker.ts";
 
 export {
   CHECKSUM_VALID,
+  GSO_UDP,
   isNameTaken,
   MOST_PACKET_BYTES,
   NEEDS_CHECKSUM,

@@ -1,5 +1,6 @@
 /** Packets that are made here: UDP replies, resets, ICMP errors (RFC 768, 792, 4443, 9293 §3.10.7.1). */
 import {
+  GSO_UDP,
   MOST_PACKET_BYTES,
   NEEDS_CHECKSUM,
   PACKET_AT,
@@ -11,6 +12,8 @@ import { ICMP, ICMP6, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./pac
 import { type Packet, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
 
 const HOP_LIMIT = 64;
+/** Every kernel that cuts takes so many. */
+const MOST_SEGMENTS = 64;
 const MORE_FRAGMENTS = 0x2000;
 /** An ICMP error is not longer than this (RFC 1812 §4.3.2.3, RFC 4443 §2.4). */
 const MOST_ERROR_BYTES = { 4: 576, 6: 1280 } as const;
@@ -27,6 +30,19 @@ export const UNREACHABLE = {
   host: { 4: [3, 1], 6: [1, 3] },
 } as const;
 
+/** Datagrams of one size in the buffer of the device, behind one header. */
+interface Run {
+  readonly source: Uint8Array;
+  readonly sourcePort: number;
+  readonly destination: Uint8Array;
+  readonly destinationPort: number;
+  /** Where the UDP header is. */
+  readonly at: number;
+  readonly size: number;
+  end: number;
+  count: number;
+}
+
 export class PacketWriter {
   readonly #device: PacketDevice;
   readonly #mtu: number;
@@ -35,6 +51,13 @@ export class PacketWriter {
   /** A whole datagram, while it is cut into fragments. */
   #whole: Uint8Array | null = null;
   #identification = 0;
+  /** What waits for the end of the turn, or for what cannot join it. */
+  #run: Run | null = null;
+  #turnEnds = false;
+  readonly #onTurnEnd = (): void => {
+    this.#turnEnds = false;
+    this.#flush();
+  };
 
   constructor(device: PacketDevice, mtu: number) {
     this.#device = device;
@@ -44,8 +67,10 @@ export class PacketWriter {
   }
 
   /**
-   * A datagram from `source` to `destination`, both of one family. Longer than the MTU it is cut into fragments in IPv4.
-   * False: too long, and nothing was sent.
+   * A datagram from `source` to `destination`, both of one family, which nobody changes any more: the same objects are the
+   * same addresses. Longer than the MTU it is cut into fragments in IPv4. It goes at the end of the turn at the latest:
+   * the kernel's way of a packet costs far more than its bytes, so datagrams of one flow and size go as one, which the
+   * kernel cuts at the other end of that way. False: too long, and nothing was sent.
    */
   udp(
     source: Uint8Array,
@@ -54,7 +79,18 @@ export class PacketWriter {
     destinationPort: number,
     payload: Uint8Array,
   ): boolean {
-    const length = UDP_HEADER_BYTES + payload.length;
+    const size = payload.length;
+    const run = this.#run;
+    if (
+      run !== null &&
+      run.source === source &&
+      run.sourcePort === sourcePort &&
+      run.destination === destination &&
+      run.destinationPort === destinationPort &&
+      this.#join(run, payload)
+    )
+      return true;
+    const length = UDP_HEADER_BYTES + size;
     const headerBytes = source.length === 4 ? V4_HEADER_BYTES : V6_HEADER_BYTES;
     const fits = headerBytes + length <= this.#mtu;
     if (headerBytes + length > MOST_PACKET_BYTES || (!fits && source.length !== 4)) return false;
@@ -67,10 +103,54 @@ export class PacketWriter {
     this.#bytes.set(payload, at + UDP_HEADER_BYTES);
     if (!fits) this.#fragments(at, length);
     else {
-      this.#leaveChecksum(at, 6, UDP, length);
-      this.#send(at + length);
+      const end = at + length;
+      this.#run = { source, sourcePort, destination, destinationPort, at, size, end, count: 1 };
+      if (this.#device.cutsDatagrams && size > 0) this.#atTurnEnd();
+      else this.#flush();
     }
     return true;
+  }
+
+  #atTurnEnd(): void {
+    if (this.#turnEnds) return;
+    this.#turnEnds = true;
+    setImmediate(this.#onTurnEnd);
+  }
+
+  /** False: it cannot. */
+  #join(run: Run, payload: Uint8Array): boolean {
+    const size = payload.length;
+    const end = run.end + size;
+    if (size === 0 || size > run.size || run.count === MOST_SEGMENTS || end - PACKET_AT > MOST_PACKET_BYTES)
+      return false;
+    this.#bytes.set(payload, run.end);
+    run.end = end;
+    run.count++;
+    if (size < run.size) this.#flush(); // only the last one may be shorter
+    return true;
+  }
+
+  #flush(): void {
+    const run = this.#run;
+    if (run === null) return;
+    this.#run = null;
+    const { at, end, size, count } = run;
+    const length = end - at;
+    if (count > 1) {
+      const view = this.#view;
+      view.setUint8(1, GSO_UDP);
+      view.setUint16(2, at + UDP_HEADER_BYTES - VNET_BYTES, LITTLE_ENDIAN);
+      view.setUint16(4, size, LITTLE_ENDIAN);
+      view.setUint16(at + 4, length);
+      if (at === PACKET_AT + V6_HEADER_BYTES) view.setUint16(PACKET_AT + 4, length);
+      else {
+        view.setUint16(PACKET_AT + 2, V4_HEADER_BYTES + length);
+        this.#sumHeader();
+        this.#identification = (this.#identification + count - 1) & 0xffff; // each has one
+      }
+    }
+    this.#leaveChecksum(at, 6, UDP, length);
+    this.#send(end);
   }
 
   /** Refuses the flow of a TCP segment that is no reset itself. */
@@ -156,6 +236,7 @@ export class PacketWriter {
 
   /** Answers with where the transport header goes. The virtio header says: nothing left to do. */
   #header(source: Uint8Array, destination: Uint8Array, protocol: number, length: number): number {
+    this.#flush(); // what waits lies in the same memory
     const view = this.#view;
     this.#bytes.fill(0, 0, PACKET_AT + V6_HEADER_BYTES);
     if (source.length !== 4) {

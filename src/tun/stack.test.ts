@@ -1,7 +1,8 @@
 /** What the stack does with good packets. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Destination, Ip } from "#core/session.ts";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Datagram, Destination, Ip } from "#core/session.ts";
 import { FIRST_NAT_PORT } from "./nat-table.ts";
 import { tunAddress } from "./settings.ts";
 import {
@@ -26,6 +27,17 @@ import {
   readPacket,
   tcpSegment,
 } from "../../test/support/packets.ts";
+
+/** Cut as the kernel does. */
+function piecesOf(payload: Buffer, size: number): string[] {
+  const pieces: string[] = [];
+  for (let at = 0; at < payload.length; at += size) {
+    const piece = payload.subarray(at, at + size);
+    assert.ok(piece.every((byte) => byte === piece[0]));
+    pieces.push(`${piece.length} of ${piece[0]}`);
+  }
+  return pieces;
+}
 
 for (const family of [4, 6] as const) {
   const { client, far, own, next, other } = FAMILIES[family];
@@ -118,6 +130,36 @@ for (const family of [4, 6] as const) {
         assert.deepEqual(transport.subarray(8), Buffer.alloc(size, 3));
       }
     });
+
+  test(`IPv${family}: replies of one turn, one peer and one size go as one packet, for the kernel to cut`, async () => {
+    const { send, opened, device } = memoryStack({ cutsDatagrams: true });
+    send(udp(client, far, 5000, 7000));
+    const { flow, got } = opened[0] as Opened;
+    const { destination } = got[0] as Datagram;
+    device.written.length = 0;
+    const sizes = [900, 900, 900, 20, 900, 0, 900, 901, 901];
+    for (const [at, size] of sizes.entries()) flow.send({ payload: Buffer.alloc(size, at), destination });
+    flow.send({ payload: Buffer.alloc(901, 9), destination: { ...destination, port: 7001 } });
+    assert.equal(device.written.length, 5); // the last one waits for the end of the turn
+    await nextTurn();
+    const pieces = device.written.map((packet) => {
+      const [type, head, size] = [packet[1], packet.readUInt16LE(2), packet.readUInt16LE(4)];
+      finishChecksum(packet);
+      const { intact, transport } = readPacket(packet.subarray(10));
+      assert.deepEqual([intact, transport.readUInt16BE(4)], [true, transport.length]);
+      const payload = transport.subarray(8);
+      if (type === 5) assert.equal(head, packet.length - 10 - payload.length);
+      return [type, ...piecesOf(payload, type === 5 ? size : payload.length)];
+    });
+    assert.deepEqual(pieces, [
+      [5, "900 of 0", "900 of 1", "900 of 2", "20 of 3"],
+      [0, "900 of 4"],
+      [0],
+      [0, "900 of 6"],
+      [5, "901 of 7", "901 of 8"],
+      [0, "901 of 9"],
+    ]);
+  });
 
   test(`IPv${family}: a question is taken, a damaged one is not, and without DNS it is a datagram`, () => {
     const { send, questions, opened } = memoryStack();

@@ -60,6 +60,10 @@ async function carries(t: TestContext, row: Row, core: Core, takesOwnQuestions: 
     await t.test(`${name}: one client socket, two destinations, one session`, async () => {
       assert.equal(await row.near("cone", origin, 50, 7, 9), "7:50 9:50");
     });
+    await t.test(`${name}: replies that go as one arrive as what they were`, async () => {
+      assert.equal(await row.near("burst", origin, 7, 60), "60 of 60 in order");
+      assert.equal(await row.nearIn(router, "burst", origin, 7, 60), "60 of 60 in order");
+    });
     await t.test(`${name}: a stranger may answer`, async () => {
       assert.equal(await row.near("stranger", origin, 11), `${origin} 12`);
     });

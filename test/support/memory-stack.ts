@@ -36,8 +36,8 @@ export interface Opened {
 }
 
 /** `send` answers with what the stack wrote for that one packet, without the headers of the device. */
-export function memoryStack({ hasHeader = true, dns = true } = {}) {
-  const device = memoryTun(hasHeader);
+export function memoryStack({ hasHeader = true, cutsDatagrams = false, dns = true } = {}) {
+  const device = memoryTun(hasHeader, cutsDatagrams);
   const writer = new PacketWriter(device, MTU);
   const addresses = [
     { ip: "198.18.0.1" as Ip, bits: 30 },

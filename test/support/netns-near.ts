@@ -40,6 +40,23 @@ const commands: Readonly<Record<string, () => Promise<void>>> = {
     const good = answer.equals(Buffer.concat([Buffer.from(prefix), sent]));
     console.log(good ? `echo of ${bytes}` : `other bytes: ${answer.length}`);
   },
+  /** burst host port count: datagrams of 1,200 bytes at once and a short one; says whether all came back, in order. */
+  async burst() {
+    const [port = 0, count = 0] = numbers;
+    const socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4", recvBufferSize: 1 << 20 });
+    const sent = Array.from({ length: count }, (_, at) => Buffer.alloc(at < count - 1 ? 1_200 : 9, at + 1));
+    const got: Buffer[] = [];
+    const { promise: all, resolve } = Promise.withResolvers<void>();
+    socket.on("message", (bytes) => void (got.push(bytes) === count && resolve()));
+    socket.connect(port, host);
+    await once(socket, "connect");
+    for (const payload of sent) socket.send(payload);
+    await Promise.race([all, new Promise((late) => setTimeout(late, 5_000))]);
+    const prefix = Buffer.from(`${port}:`);
+    const good = sent.filter((bytes, at) => got[at]?.equals(Buffer.concat([prefix, bytes]))).length;
+    console.log(`${good} of ${count} in order`);
+    process.exit(0);
+  },
   /** silence host port: says so where no answer comes. */
   async silence() {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");

@@ -152,7 +152,7 @@ export interface MemoryTun extends PacketDevice {
 
 const HEADER_BYTES = 10;
 
-export function memoryTun(hasHeader = true): MemoryTun {
+export function memoryTun(hasHeader = true, cutsDatagrams = false): MemoryTun {
   const buffer = () => {
     const bytes = new Uint8Array(HEADER_BYTES + 65_535);
     return { bytes, view: new DataView(bytes.buffer), pointer: 0n, packetPointer: 0n };
@@ -161,6 +161,7 @@ export function memoryTun(hasHeader = true): MemoryTun {
   const written: Buffer[] = [];
   return {
     hasHeader,
+    cutsDatagrams,
     incoming,
     outgoing,
     written,

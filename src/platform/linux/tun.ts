@@ -11,6 +11,8 @@ import { F_DUPFD_CLOEXEC, O_CLOEXEC, O_NONBLOCK } from "./numbers.ts";
 export const VNET_BYTES = 10;
 /** flags: the checksum field holds the sum of the pseudo-header only. */
 export const NEEDS_CHECKSUM = 1;
+/** gso_type: UDP, to be cut into datagrams of gso_size (Linux 6.2). */
+export const GSO_UDP = 5;
 /** flags: the kernel has verified the checksum. */
 export const CHECKSUM_VALID = 2;
 /** Where the IP header begins in every buffer, whether the device has the header before it or not. */
@@ -28,6 +30,7 @@ const TUNSETOFFLOAD = 0x400454d0;
 const OFFLOAD_CHECKSUM = 0x01;
 const OFFLOAD_TCP4 = 0x02;
 const OFFLOAD_TCP6 = 0x04;
+const OFFLOAD_UDP = 0x20 | 0x40; // both families, which come together
 const O_RDWR = 2;
 const F_GETFL = 3;
 const F_SETFL = 4;
@@ -87,13 +90,15 @@ export class TunDevices {
 }
 
 /** What the stack needs of a device. */
-export type PacketDevice = Pick<TunDevice, "hasHeader" | "incoming" | "outgoing" | "write">;
+export type PacketDevice = Pick<TunDevice, "hasHeader" | "cutsDatagrams" | "incoming" | "outgoing" | "write">;
 
 export class TunDevice implements Disposable {
   readonly name: string;
   readonly index: number;
   /** Does a virtio_net_hdr stand before each packet? */
   readonly hasHeader: boolean;
+  /** Does the kernel cut what is written as a run of datagrams (`GSO_UDP`)? */
+  readonly cutsDatagrams: boolean;
   /** Holds the packet that `receive` tells of, until the callback returns. It may be changed and written back. */
   readonly incoming: PacketBuffer;
   /** For packets that are made here. The header before the packet is the writer's, too. */
@@ -119,6 +124,7 @@ export class TunDevice implements Disposable {
       const { name, flags } = given > 0 ? this.#inherit() : this.#attach(ask.name);
       this.name = name;
       this.hasHeader = (flags & IFF_VNET_HDR) !== 0;
+      this.cutsDatagrams = this.hasHeader && this.#cutsDatagrams();
       if (this.hasHeader) this.#setOffload(ask.offload);
       this.index = this.#library.functions.if_nametoindex(zeroEnded(name));
     } catch (error) {
@@ -209,6 +215,12 @@ export class TunDevice implements Disposable {
     this.#check("fcntl", fcntl(this.#fd, F_SETFL, status | O_NONBLOCK));
     const flags = new Uint16Array(request.buffer, request.byteOffset + NAME_BYTES, 1)[0] as number;
     return { name: nameIn(request), flags };
+  }
+
+  /** A kernel that could give runs of datagrams takes them, too; one that does not know them refuses the flag. */
+  #cutsDatagrams(): boolean {
+    const features = BigInt(OFFLOAD_CHECKSUM | OFFLOAD_UDP);
+    return this.#library.functions.ioctl(this.#fd, TUNSETOFFLOAD, features) >= 0; // until the next call sets what is read
   }
 
   #setOffload(on: boolean): void {
