@@ -78,6 +78,7 @@ async function measureCost(pieces: number): Promise<readonly CostResult[]> {
         clock.wall += 0.01;
         meter.charge("download", PIECE_BYTES);
         meter.pass("download", PIECE_BYTES);
+        meter.wentOut?.("download");
       }
       const { user, system } = process.cpuUsage(before);
       nanoseconds.push(((user + system) * 1000) / pieces);

@@ -13,12 +13,12 @@ export interface Meter extends Disposable {
    */
   charge(direction: Direction, bytes: number): number;
   /**
-   * May the piece that was charged, and held for its time, go out now? 0: it does, in this very turn. Otherwise it is
-   * held for so many ms more and asked for again. What is held when the meter is disposed of went nowhere. `isLater`:
-   * somebody else writes it, at some time up to `wentOut`; until then nobody may count on what it leaves of a limit.
+   * May the piece that was charged, and held for its time, go out now? 0: it is under way, until `wentOut` says that it
+   * is out. Otherwise it is held for so many ms more and asked for again. What is held when the meter is disposed of went
+   * nowhere.
    */
-  pass(direction: Direction, bytes: number, isLater?: boolean): number;
-  /** What passed to go out later is out, or never will be; nothing happens where nothing is. */
+  pass(direction: Direction, bytes: number): number;
+  /** What has passed is out, or never will be: soon, for all others of a limit reckon with it. Nothing happens where nothing is. */
   wentOut?(direction: Direction): void;
   /** What is held of the direction will never go out; nothing happens where nothing is. */
   cancel?(direction: Direction): void;

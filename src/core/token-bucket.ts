@@ -129,15 +129,13 @@ export class TokenBucket {
     return Math.max(1, slot.expectedMs - nowMs);
   }
 
-  /** A piece goes out, now that every gate is open to it; with `isLater` at some time up to `wentOut`. */
-  pass(slot: Slot, bytes: number, nowMs: number, isLater = false): void {
+  /** A piece goes out, now that every gate is open to it, at some time up to `wentOut`. */
+  pass(slot: Slot, bytes: number, nowMs: number): void {
     if (!slot.charged) return;
     slot.charged = false;
     slot.expectedMs = Infinity;
-    if (isLater) {
-      slot.underWayBytes += bytes;
-      this.#underWayBytes += bytes;
-    } else this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, bytes);
+    slot.underWayBytes += bytes;
+    this.#underWayBytes += bytes;
     this.#leftBytes = (nowMs - Math.max(this.#untilMs, this.#gateWithAll(nowMs))) * this.rate.bytesPerMs;
     this.#passedAtMs = nowMs;
   }
@@ -169,6 +167,7 @@ export class TokenBucket {
     this.#pay(slot, bytes, nowMs);
     slot.charged = true;
     this.pass(slot, bytes, nowMs);
+    this.wentOut(slot, nowMs);
   }
 
   #pay(slot: Slot, bytes: number, nowMs: number): void {

@@ -140,7 +140,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
       MOST_PIECE_BYTES,
     );
     one.chargedBytes += piece;
-    const holdMs = meter.charge(one.direction, piece) || meter.pass(one.direction, piece, true);
+    const holdMs = meter.charge(one.direction, piece) || meter.pass(one.direction, piece);
     if (holdMs <= 0) return this.#grant(one, piece);
     one.heldBytes = piece;
     this.#wait(one, holdMs);
@@ -152,7 +152,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
 
   #release(one: Way): void {
     const { heldBytes } = one;
-    const holdMs = this.#meter.pass(one.direction, heldBytes, true);
+    const holdMs = this.#meter.pass(one.direction, heldBytes);
     if (holdMs > 0) return this.#wait(one, holdMs);
     one.heldBytes = 0;
     this.#grant(one, heldBytes);

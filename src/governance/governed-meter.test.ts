@@ -23,6 +23,7 @@ test("a piece waits for its time and for every gate; what has not passed when th
   await core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
   const [one, two] = [core.session(), core.session()];
   assert.equal(one.charge("download", 36_000) || one.pass("download", 36_000), 0);
+  one.wentOut?.("download");
   assert.equal(two.charge("download", 4_000), 0, "the burst is 40,000");
   const closedMs = two.pass("download", 4_000);
   assert.ok(closedMs > 3 && closedMs < 6, `the gate has 35,000 at once and 1,110 a ms: ${closedMs}`);
@@ -44,10 +45,34 @@ test("the piece that reaches a quota goes as before; what follows has the overag
   await core.apply(settings({ global: policy({ quota: { ...caps, ...overage } }) }));
   const meter = core.session();
   assert.equal(meter.charge("download", 150_000) || meter.pass("download", 150_000), 0);
+  meter.wentOut?.("download");
   assert.equal(meter.charge("download", 1500) || meter.pass("download", 1500), 0);
+  meter.wentOut?.("download");
   const holdMs = meter.charge("download", 1500);
   assert.ok(holdMs > 149 && holdMs < 151, `${holdMs}`);
   core.clock.pass(holdMs / 1000);
   assert.equal(meter.pass("download", 1500), 0);
+  await core.apply(null);
+});
+
+test("what is under way counts at the gate, also where its session goes to other policies, until it is out", async () => {
+  const core = governed();
+  await core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
+  const [one, two] = [core.session(), core.session()];
+  assert.equal(one.charge("download", 20_000) || one.pass("download", 20_000), 0);
+  core.clock.pass(0.1); // enough for the gate to be full again, were it out
+  assert.equal(two.charge("download", 20_000), 0);
+  assert.ok(two.pass("download", 20_000) > 0);
+  one.wentOut?.("download"); // perhaps only now
+  assert.ok(two.pass("download", 20_000) > 0);
+  core.clock.pass(0.01);
+  assert.equal(two.pass("download", 20_000), 0);
+  two[Symbol.dispose]();
+  core.clock.pass(0.1);
+  assert.equal(
+    one.charge("download", 30_000) || one.pass("download", 30_000),
+    0,
+    "whoever ends takes it along",
+  );
   await core.apply(null);
 });

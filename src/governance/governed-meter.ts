@@ -93,7 +93,7 @@ export class GovernedMeter implements Meter {
     return holdMs;
   }
 
-  pass(direction: Direction, bytes: number, isLater = false): number {
+  pass(direction: Direction, bytes: number): number {
     const slots = direction === "upload" ? this.#upload : this.#download;
     const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
     if (slots.length === 0 && held.account === null) return 0;
@@ -111,7 +111,7 @@ export class GovernedMeter implements Meter {
     }
     for (let at = 0; at < slots.length; at++) {
       const slot = slots[at] as Slot;
-      slot.bucket.pass(slot, bytes, nowMs, isLater);
+      slot.bucket.pass(slot, bytes, nowMs);
     }
     held.account = null;
     return 0;

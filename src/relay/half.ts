@@ -140,6 +140,7 @@ export class Half {
     this.#env.onBytes(this.#direction, piece.length);
     // A kernel that took everything at once leaves nothing to wait for, although write() says so for a large chunk.
     const more = this.#to.write(piece);
+    this.#env.meter.wentOut?.(this.#direction);
     const left = this.#to.writableLength;
     if (left === 0 || (this.#copies && left === piece.length)) this.#release(piece);
     if (left > 0 && !more) this.#blocked = true;

@@ -109,7 +109,7 @@ class UserMeter implements Meter {
     return holdMs;
   }
 
-  pass(direction: Direction, bytes: number, isLater = false): number {
+  pass(direction: Direction, bytes: number): number {
     const counter = this.#counter;
     const lane = this.#lanes[direction];
     const nowMs = this.#env.monotonicMs();
@@ -118,11 +118,11 @@ class UserMeter implements Meter {
     const slot = lane.turnTo(counter?.allowance?.[direction] ?? null, nowMs);
     holdMs = slot?.bucket.closedMs(slot, bytes, nowMs) ?? 0;
     if (holdMs === 0) {
-      holdMs = this.#inner.pass(direction, bytes, isLater);
+      holdMs = this.#inner.pass(direction, bytes);
       lane.innerHolds = holdMs > 0;
     }
     if (holdMs === 0) {
-      slot?.bucket.pass(slot, bytes, nowMs, isLater);
+      slot?.bucket.pass(slot, bytes, nowMs);
       lane.heldUntilMs = 0;
     } else if (lane.heldUntilMs === 0) lane.hold(counter, bytes, nowMs + holdMs);
     else lane.heldUntilMs = nowMs + holdMs;
@@ -130,7 +130,8 @@ class UserMeter implements Meter {
   }
 
   wentOut(direction: Direction): void {
-    this.#lanes[direction].wentOut(this.#env.monotonicMs());
+    const lane = this.#lanes[direction];
+    if (lane.slot !== null) lane.wentOut(this.#env.monotonicMs());
     this.#inner.wentOut?.(direction);
   }
 

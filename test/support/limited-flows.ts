@@ -92,8 +92,8 @@ class Runner {
     for (const slot of this.flow.slots) slot.bucket.wentOut(slot, nowMs);
   }
 
-  go(nowMs: number, isLater: boolean): void {
-    for (const slot of this.flow.slots) slot.bucket.pass(slot, this.pieceBytes, nowMs, isLater);
+  go(nowMs: number): void {
+    for (const slot of this.flow.slots) slot.bucket.pass(slot, this.pieceBytes, nowMs);
     this.flow.moved += this.pieceBytes;
   }
 }
@@ -115,7 +115,8 @@ export function simulate(flows: readonly Flow[], seconds: number, machine: Machi
       next.atMs = nowMs + Math.trunc(holdMs) + lateMs(); // the runtime's timers cut fractions off
       continue;
     }
-    next.go(nowMs, writeMs !== undefined);
+    next.go(nowMs);
+    if (writeMs === undefined) next.wentOut(nowMs);
     const writtenMs = nowMs + (writeMs?.() ?? 0);
     windows.add(writtenMs, next.pieceBytes);
     next.pieceBytes = 0;
