@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { messageOf, ProtocolError } from "#core/errors.ts";
+import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
 import { farewell } from "#net/accept.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
 import { onEnd } from "#net/late-end.ts";
@@ -17,6 +17,14 @@ const MAX_HELD_BYTES = 8 << 20;
 /** What the connection has not passed on. Answers to a peer that asks without reading end it there. */
 const MAX_QUEUED_BYTES = 8 << 20;
 const TICK_MS = 15_000;
+/** Numbers of streams are never used again; a session that has come so far takes no more. */
+const LAST_ID = 0xffff_fffd;
+
+export interface Framing {
+  readonly headBytes: number;
+  /** Of a client's streams, which have odd numbers. */
+  readonly firstId: number;
+}
 
 /**
  * What smux and yamux have in common: a header of fixed size, then perhaps a body for one stream. Bodies are handed on as
@@ -32,15 +40,17 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   /** Writers that wait for the connection; at most one a stream. */
   readonly #blocked: Done[] = [];
   readonly #timer: NodeJS.Timeout;
+  #nextId: number;
   #body: { readonly stream: MuxStream | null; left: number; readonly endsStream: boolean } | null = null;
   #heldBytes = 0;
   #idleSinceMs = performance.now();
   #retiring = false;
   #closed = false;
 
-  constructor(wire: Duplex, headBytes: number, events: MuxEvents) {
+  constructor(wire: Duplex, { headBytes, firstId }: Framing, events: MuxEvents) {
     this.#wire = wire;
     this.#headBytes = headBytes;
+    this.#nextId = firstId;
     this.#events = events;
     this.isClient = events.onStream === null;
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
@@ -57,7 +67,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   }
 
   get usable(): boolean {
-    return !this.#retiring && !this.#closed;
+    return !this.#retiring && !this.#closed && this.#nextId < LAST_ID;
   }
 
   abstract open(): Duplex;
@@ -77,6 +87,14 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   protected expectBody(stream: MuxStream | null, length: number, endsStream = false): void {
     if (length > 0) this.#body = { stream, left: length, endsStream };
     else if (endsStream) stream?.farEnd();
+  }
+
+  /** Of a stream that is opened here. Throws `DialError` where the session takes no more. */
+  protected takeId(): number {
+    if (!this.usable) throw new DialError("failed", "the mux session takes no more streams");
+    const id = this.#nextId;
+    this.#nextId += 2;
+    return id;
   }
 
   /** Puts a stream into the table. */

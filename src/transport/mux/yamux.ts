@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { DialError, ProtocolError } from "#core/errors.ts";
+import { ProtocolError } from "#core/errors.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
 import { type Done, MuxStream } from "./stream.ts";
@@ -23,7 +23,6 @@ const INITIAL_WINDOW = 256 * 1024;
 const OUR_WINDOW = 1024 * 1024;
 const MAX_WINDOW = 0xffff_ffff;
 const MAX_BODY_BYTES = 64 * 1024;
-const LAST_ID = 0xffff_fffd;
 /** Pings without an answer until the peer counts as gone; one goes out each tick of the session. */
 const MAX_UNANSWERED = 3;
 
@@ -32,21 +31,14 @@ const MAX_UNANSWERED = 3;
  * bytes behind it. Every stream has a window of its own, so a slow reader holds up nobody else.
  */
 export class YamuxSession extends FramedSession {
-  #nextId = 1;
   #unanswered = 0;
 
   constructor(wire: Duplex, events: MuxEvents) {
-    super(wire, HEAD_BYTES, events);
-  }
-
-  override get usable(): boolean {
-    return super.usable && this.#nextId < LAST_ID;
+    super(wire, { headBytes: HEAD_BYTES, firstId: 1 }, events);
   }
 
   open(): Duplex {
-    if (!this.usable) throw new DialError("failed", "the mux session takes no more streams");
-    const stream = this.enter(new YamuxStream(this, this.#nextId));
-    this.#nextId += 2;
+    const stream = this.enter(new YamuxStream(this, this.takeId()));
     this.send(encodeHead(WINDOW_UPDATE, SYN, stream.id, stream.grant()));
     return stream;
   }
