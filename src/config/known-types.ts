@@ -1,4 +1,5 @@
 /** Every type word of the ecosystem, whether or not this build speaks it: a known word is a warning, not a mistake. */
+import { NAME_RULE_TYPES } from "#net/dns-policy.ts";
 
 export const PROXY_TYPES: readonly string[] = [
   "direct",
@@ -55,12 +56,7 @@ export const LISTENER_TYPES: readonly string[] = [
 export const GROUP_TYPES: readonly string[] = ["select", "url-test", "fallback", "load-balance"];
 
 export const RULE_TYPES: readonly string[] = [
-  "DOMAIN",
-  "DOMAIN-SUFFIX",
-  "DOMAIN-KEYWORD",
-  "DOMAIN-REGEX",
-  "DOMAIN-WILDCARD",
-  "GEOSITE",
+  ...NAME_RULE_TYPES,
   "GEOIP",
   "SRC-GEOIP",
   "IP-ASN",
@@ -85,7 +81,6 @@ export const RULE_TYPES: readonly string[] = [
   "UID",
   "NETWORK",
   "DSCP",
-  "RULE-SET",
   "SUB-RULE",
   "AND",
   "OR",

@@ -21,7 +21,7 @@ export function parseConditions(text: string): readonly DomainCondition[] {
 }
 
 /** Rule types that look at nothing but a name. */
-const NAME_RULE_TYPES: readonly string[] = [
+export const NAME_RULE_TYPES: readonly string[] = [
   "DOMAIN",
   "DOMAIN-SUFFIX",
   "DOMAIN-KEYWORD",
