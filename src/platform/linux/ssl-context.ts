@@ -10,6 +10,7 @@ const SIGNATURES = {
   SSL_CTX_set_options: { arguments: ["pointer", "u64"], return: "u64" },
   SSL_CTX_set_cipher_list: { arguments: ["pointer", "pointer"], return: "i32" },
   SSL_CTX_set_ciphersuites: { arguments: ["pointer", "pointer"], return: "i32" },
+  SSL_CTX_set_num_tickets: { arguments: ["pointer", "u64"], return: "i32" },
   SSL_CTX_set_default_read_buffer_len: { arguments: ["pointer", "u64"], return: "void" },
   SSL_CTX_use_certificate: { arguments: ["pointer", "pointer"], return: "i32" },
   SSL_CTX_use_PrivateKey: { arguments: ["pointer", "pointer"], return: "i32" },
@@ -63,6 +64,9 @@ const VERSIONS = { "TLSv1.2": 0x0303n, "TLSv1.3": 0x0304n } as const;
 
 /** What one read of the library takes off a socket at most, where it may read ahead. */
 const READ_AHEAD_BYTES = 64 * 1024;
+
+/** For TLS 1.3: a client that comes again spends one and gets one. A second one would cost a twentieth of the handshake more. */
+const TICKETS = 1n;
 
 export interface ServerContextOptions {
   /** PEM: the certificate, then its chain. */
@@ -164,6 +168,7 @@ export class SslContexts {
     // What is no data counts as a step, so that nobody is kept busy with key updates alone.
     SSL_CTX_ctrl(context, SSL_CTRL_CLEAR_MODE, SSL_MODE_AUTO_RETRY, NULL);
     SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL); // tickets need none
+    this.#functions.SSL_CTX_set_num_tickets(context, TICKETS);
     SSL_CTX_set_default_read_buffer_len(context, BigInt(READ_AHEAD_BYTES));
     this.#setCiphers(context, options.ciphers);
     this.#setCertificate(context, options);
