@@ -8,7 +8,7 @@ import type { PolicyState } from "./policy-state.ts";
 import type { GovernanceSettings } from "./settings.ts";
 
 /** A crash may cost a second: less than that, so that a late timer and the medium have their time. */
-const TICK_MS = 750;
+const TICK_MS = 500;
 
 export interface RunningParts {
   readonly settings: GovernanceSettings;
