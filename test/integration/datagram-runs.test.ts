@@ -1,18 +1,15 @@
 /** Runs of datagrams that the kernel cuts and joins: whatever goes as one message arrives as what it was. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import fc from "fast-check";
 import type { Ip } from "#core/session.ts";
 import { DatagramSockets } from "#net/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
+import { isChild, runAsChild } from "../support/as-child.ts";
 import { openNetns, skipNetns } from "../support/netns.ts";
 import { until } from "../support/until.ts";
 import { boundDatagrams } from "../support/bound-datagrams.ts";
 
-const self = fileURLToPath(import.meta.url);
 const HOST = "127.0.0.1" as Ip;
 const RUNS = { cut: true, whole: false };
 
@@ -58,8 +55,7 @@ async function exchange(sending: boolean, receiving: boolean, sent: readonly Sen
   for (const socket of [sender, ...receivers]) socket.close();
 }
 
-if (process.argv[2] === "child") await child();
-else {
+if (!(await isChild({ short }))) {
   for (const [sends, sending] of Object.entries(RUNS))
     for (const [hears, receiving] of Object.entries(RUNS)) {
       test(`sent ${sends}, heard ${hears}: every length, in order, a peer at a time and mixed`, async () => {
@@ -89,15 +85,13 @@ else {
   test("where a path's packets are too short for a run, its datagrams go one by one", { skip }, async () => {
     await using netns = await openNetns("runs");
     await netns.ip("link set lo mtu 1500");
-    const [program, ...args] = [...netns.prefix, process.execPath, "--disable-warning=ExperimentalWarning"];
-    const { stdout } = await promisify(execFile)(program as string, [...args, self, "child"]);
-    assert.equal(stdout, "good\n");
+    await runAsChild(import.meta.url, "short", { prefix: netns.prefix });
   });
 }
 
-async function child(): Promise<void> {
+/** Some of them are longer than a packet of that path. */
+async function short(): Promise<void> {
   const lengths = [1_200, 1_472, 1_473, 4_000, 1_473, 1_200];
   const sent = lengths.flatMap((length) => Array<Sent>(20).fill({ to: 0, length }));
   await exchange(true, true, sent);
-  console.log("good");
 }

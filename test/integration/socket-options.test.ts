@@ -1,10 +1,9 @@
-/** FFI faults are crashes, so the work is done in a child: `node socket-options.test.ts child`. */
+/** Options of sockets, as the kernel has them afterwards; where FFI does it, in a process of its own. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Dialer } from "#core/outbound.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
@@ -14,6 +13,7 @@ import { OwnPorts } from "#platform/linux/own-port.ts";
 import { bindToDevice, deviceOf, markOf, setMark } from "#platform/linux/sockopt.ts";
 import { openSockets } from "#platform/portable.ts";
 import type { DirectDialerOptions } from "#net/direct-dialer.ts";
+import { isChild, runAsChild } from "../support/as-child.ts";
 import { inbox, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
@@ -22,30 +22,22 @@ import { openNetns, skipNetns } from "../support/netns.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { startCore } from "../support/start-core.ts";
 
-const self = fileURLToPath(import.meta.url);
 const DIALS = 200;
 const needsRoot: { readonly skip?: string } =
   process.platform !== "linux" || process.getuid?.() !== 0
     ? { skip: "SKIP socket options: SO_MARK needs Linux and root" }
     : {};
 
-if (process.argv[2] === "child") await child();
-else if (process.argv[2] === "ports") await ports();
-else {
+if (!(await isChild({ options, ports }))) {
   test("mark and interface are set before the handshake", { ...needsRoot, timeout: 30_000 }, async () => {
-    const args = ["--disable-warning=ExperimentalWarning", self, "child"];
-    const { stdout } = await promisify(execFile)(process.execPath, args);
-    assert.equal(stdout, "good\n");
+    await runAsChild(import.meta.url, "options");
   });
 
   const few = { skip: skipNetns("ports of bound sockets"), timeout: 30_000 };
   test("a port of a socket that is bound to a device is nobody else's", few, async () => {
     await using netns = await openNetns("ports");
     await netns.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=40000 41023");
-    const node = [process.execPath, "--disable-warning=ExperimentalWarning", self, "ports"];
-    const [program, ...args] = [...netns.prefix, ...node];
-    const { stdout } = await promisify(execFile)(program as string, args);
-    assert.equal(stdout, "good\n");
+    await runAsChild(import.meta.url, "ports", { prefix: netns.prefix });
   });
 
   test(
@@ -83,7 +75,7 @@ else {
   });
 }
 
-async function child(): Promise<void> {
+async function options(): Promise<void> {
   const libc = openLibc();
   assert.ok(libc !== null);
   const fd = libc.socket(2, 1);
@@ -128,7 +120,6 @@ async function child(): Promise<void> {
     lost.send({ payload: Buffer.from("nowhere"), destination: origin.destination }); // dropped, no throw
   }
   await noLeaks();
-  console.log("good");
 }
 
 /** In a namespace with few ports. The kernel gives what is bound to no device the ends of what is, unless its port was taken first. */
@@ -139,10 +130,12 @@ async function ports(): Promise<void> {
   const bound = openDirectDialer({ resolver: literalsOnly, interfaceName: "lo" });
   const unbound = openDirectDialer({ resolver: literalsOnly });
   const context = { signal: new AbortController().signal, metadata: null };
-  const origin = await openTcpOrigin(() => {});
+  await using origin = await openTcpOrigin(() => {});
+  using open = new DisposableStack();
   const dial = async (dialer: Dialer): Promise<number | undefined> => {
     const socket = (await dialer.connect(origin.destination, context)) as Socket;
-    return socket.localPort; // it stays open
+    open.defer(() => socket.destroy()); // not before all have a port
+    return socket.localPort;
   };
   const ours = await Promise.all(Array.from({ length: DIALS }, () => dial(bound)));
   const others = await Promise.all(Array.from({ length: DIALS }, () => dial(unbound)));
@@ -150,8 +143,6 @@ async function ports(): Promise<void> {
   assert.equal(taken.size, DIALS);
   const shared = others.filter((port) => taken.has(port));
   assert.deepEqual(shared, []);
-  console.log("good");
-  process.exit(0);
 }
 
 /** All of a range, then none, and the socket is as before. */

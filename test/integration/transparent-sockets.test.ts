@@ -1,33 +1,27 @@
-/** FFI faults are crashes, so the work is done in a child: `node transparent-sockets.test.ts child`. */
+/** Sockets that are on the way of others' datagrams; where FFI opens them, in a process of its own. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { CapturedDatagram } from "#core/sockets.ts";
 import { LOOPBACK_V4, parseIp } from "#net/ip.ts";
 import type { Endpoint, Ip } from "#core/session.ts";
 import { openTransparentUdp } from "#net/transparent-udp.ts";
 import { makeTransparent, openOriginalDestinations, openTransparentSockets } from "#platform/transparent.ts";
+import { isChild, runAsChild } from "../support/as-child.ts";
 import { watchLeaks } from "../support/leaks.ts";
 
-const self = fileURLToPath(import.meta.url);
 const needsRoot =
   process.platform !== "linux" || process.getuid?.() !== 0
     ? { skip: "SKIP transparent sockets: IP_TRANSPARENT needs Linux and root" }
     : {};
 
-if (process.argv[2] === "child") await child();
-else {
+if (!(await isChild({ exchanges }))) {
   test(
     "a transparent socket reads in the event loop, under pressure",
     { ...needsRoot, timeout: 60_000 },
     async () => {
-      const args = ["--disable-warning=ExperimentalWarning", "--expose-gc", self, "child"];
-      const { stdout } = await promisify(execFile)(process.execPath, args);
-      assert.equal(stdout, "good\n");
+      await runAsChild(import.meta.url, "exchanges", { flags: ["--expose-gc"] });
     },
   );
 
@@ -44,11 +38,10 @@ else {
   });
 }
 
-async function child(): Promise<void> {
+async function exchanges(): Promise<void> {
   const noLeaks = watchLeaks();
   for (const ip of [LOOPBACK_V4, parseIp("::1") as Ip]) await exchange(ip);
   await noLeaks();
-  console.log("good"); // and the process ends by itself: no handle of the event loop is left
 }
 
 async function exchange(ip: Ip): Promise<void> {
