@@ -9,6 +9,7 @@ import { freePorts } from "../../test/support/free-ports.ts";
 import type { FrontThreads } from "./front-threads.ts";
 import { LOOPBACK_V4 } from "./ip.ts";
 import { SocketPool, type Lease } from "./socket-pool.ts";
+import type { TcpShare } from "./tcp-listener.ts";
 
 const calls = openRelayCalls();
 const skip = calls === null ? "needs node:ffi" : false;
@@ -34,6 +35,19 @@ function slowThreads(): { readonly threads: FrontThreads; readonly stops: (() =>
   return { threads, stops };
 }
 
+/** A pool with such threads, and a way to a port of its own. */
+async function openSlowPool(on: TcpShare["on"]) {
+  const { threads, stops } = slowThreads();
+  const pool = new SocketPool();
+  pool.useThreads(threads);
+  const [port = 0] = await freePorts(1);
+  const front = { handshake: "none", probes: null, on() {} } as const;
+  const take = (): Promise<Lease> => pool.leaseTcp({ ip: LOOPBACK_V4, port, owner: "" }, on, front);
+  return { pool, stops, port, take };
+}
+
+const giveUp = async (lease: Lease): Promise<void> => lease[Symbol.asyncDispose]();
+
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await setImmediate();
 }
@@ -42,23 +56,17 @@ test(
   "a port that is given up, taken and given up again while threads are slow is free all the time",
   { skip },
   async () => {
-    const { threads, stops } = slowThreads();
-    const pool = new SocketPool();
-    pool.useThreads(threads);
-    const [port = 0] = await freePorts(1);
-    const ask = { ip: LOOPBACK_V4, port, owner: "" };
-    const front = { handshake: "none", probes: null, on() {} } as const;
-    const take = async (): Promise<Lease> => {
-      const lease = await pool.leaseTcp(ask, (socket) => socket.end("here"), front);
+    const { pool, stops, take } = await openSlowPool((socket) => socket.end("here"));
+    const begin = async (): Promise<Lease> => {
+      const lease = await take();
       lease.activate();
       return lease;
     };
-    const giveUp = async (lease: Lease): Promise<void> => lease[Symbol.asyncDispose]();
-    const first = giveUp(await take());
-    const second = giveUp(await take());
+    const first = giveUp(await begin());
+    const second = giveUp(await begin());
     stops[0]?.(); // what listened for the first
     await someTurns();
-    await using third = await take();
+    await using third = await begin();
     stops[1]?.();
     await Promise.all([first, second]);
     pool.useThreads(null);
@@ -70,22 +78,17 @@ test(
 );
 
 test("threads that are slow hold a port whose next holder gave up before it began", { skip }, async () => {
-  const { threads, stops } = slowThreads();
-  const pool = new SocketPool();
-  pool.useThreads(threads);
-  const [port = 0] = await freePorts(1);
-  const ask = { ip: LOOPBACK_V4, port, owner: "" };
-  const front = { handshake: "none", probes: null, on() {} } as const;
-  const lease = await pool.leaseTcp(ask, () => {}, front);
+  const { stops, port, take } = await openSlowPool(() => {});
+  const lease = await take();
   lease.activate();
-  const first = lease[Symbol.asyncDispose]();
-  const second = (await pool.leaseTcp(ask, () => {}, front))[Symbol.asyncDispose]();
+  const first = giveUp(lease);
+  const second = giveUp(await take());
   let isFree = false;
   void second.then(() => (isFree = true));
   await someTurns();
   assert.equal(isFree, false);
   stops[0]?.();
   await Promise.all([first, second]);
-  await using again = await pool.leaseTcp(ask, () => {}, front);
+  await using again = await take();
   assert.equal(again.endpoint.port, port);
 });

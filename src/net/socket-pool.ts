@@ -165,6 +165,20 @@ function configure(ask: ListenAsk, fd: number, close: () => void): void {
   }
 }
 
+/** `hand`: to whom the socket goes from now on; null: to nobody. */
+function deliverer<Handler>(
+  holders: readonly { on: Handler; active: boolean }[],
+  hand: (next: Handler | null) => void,
+): () => void {
+  let receiver: Handler | null = null;
+  return () => {
+    const next = newestActive(holders);
+    if (next === receiver) return;
+    receiver = next;
+    hand(next);
+  };
+}
+
 const UDP_BUFFER_BYTES = 1024 * 1024;
 
 async function openUdp(ask: ListenAsk, reusePort: boolean): Promise<Shared<(socket: UdpSocket) => void>> {
@@ -188,18 +202,14 @@ async function openUdp(ask: ListenAsk, reusePort: boolean): Promise<Shared<(sock
   socket.setMaxListeners(0); // every inbound that ever had the socket waits for its end: one a reload
   const fd = datagramDescriptorOf(socket);
   configure(ask, fd, () => socket.close());
-  let receiver: ((socket: UdpSocket) => void) | null = null;
   return {
     endpoint: { ip: socketIp(socket.address().address), port: socket.address().port },
     fd,
     holders,
-    deliver() {
-      const next = newestActive(holders);
-      if (next === receiver) return;
-      receiver = next;
+    deliver: deliverer(holders, (next) => {
       socket.removeAllListeners("message");
       next?.(socket);
-    },
+    }),
     drain: async () => {},
     close: async () => void socket.close(),
   };
@@ -212,17 +222,11 @@ async function openTransparent(
   const holders: { on: (socket: TransparentSocket) => void; active: boolean }[] = [];
   const { socket, fd, close } = openTransparentUdp(ask, overlap);
   configure(ask, fd, close);
-  let receiver: ((socket: TransparentSocket) => void) | null = null;
   return {
     endpoint: socket.local,
     fd,
     holders,
-    deliver() {
-      const next = newestActive(holders);
-      if (next === receiver) return;
-      receiver = next;
-      next?.(socket);
-    },
+    deliver: deliverer(holders, (next) => next?.(socket)),
     drain: async () => {},
     close: async () => close(),
   };
