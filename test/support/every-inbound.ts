@@ -212,12 +212,16 @@ async function openOrigin(record: Counting, undo: AsyncDisposableStack): Promise
   return port;
 }
 
-/** `T device target upload download`, or the same as the path of an HTTP request; every raw byte counts. */
+/**
+ * `T device target upload download`, or the same as the path of an HTTP request; every raw byte counts. It answers at once:
+ * a client of HTTP may hang up on the answer before all that it had to say has been passed on.
+ */
 function answer(socket: Socket, record: Counting): void {
   let head = "";
   let received = 0;
   let wanted = -1;
   let finish = (): void => {};
+  socket.once("close", () => finish());
   socket.on("error", () => {}); // shows as a difference
   socket.on("data", (chunk: Buffer) => {
     received += chunk.length;
