@@ -1,14 +1,9 @@
 import { z } from "zod";
 import { Fault, flag, list, scalar, secret, serverFields, text } from "#core/fields.ts";
-import { transportClientFields, transportServerFields } from "#transport/fields.ts";
-import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
-import {
-  realityClientFields,
-  realityServerFields,
-  tlsClientFields,
-  tlsServerFields,
-} from "#transport/tls/fields.ts";
-import { fallbackFields } from "#protocols/vless/fallback.ts";
+import { transportClientFields } from "#transport/fields.ts";
+import { muxClientFields } from "#transport/mux/fields.ts";
+import { realityClientFields, tlsClientFields } from "#transport/tls/fields.ts";
+import { listenerFields } from "#protocols/vless/listener-fields.ts";
 
 /** The inner Shadowsocks layer of trojan-go: switched off is fine, switched on is refused. */
 const noInnerLayer = z.object({
@@ -36,12 +31,7 @@ export type OutboundOptions = z.output<typeof outboundSchema>;
 
 export const inboundSchema = z.object({
   users: list(z.object({ username: text().optional(), password: secret() })),
-  "allow-insecure": flag().default(false),
-  ...tlsServerFields,
-  ...realityServerFields,
-  ...transportServerFields,
-  ...muxServerFields,
-  ...fallbackFields,
+  ...listenerFields,
   "ss-option": noInnerLayer.optional(),
 });
 export type InboundOptions = z.output<typeof inboundSchema>;

@@ -1,15 +1,10 @@
 import { z } from "zod";
 import { choice, Fault, flag, list, scalar, serverFields, show, text } from "#core/fields.ts";
 import { suggestion } from "#core/nearest.ts";
-import { transportClientFields, transportServerFields } from "#transport/fields.ts";
-import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
-import {
-  realityClientFields,
-  realityServerFields,
-  tlsClientFields,
-  tlsServerFields,
-} from "#transport/tls/fields.ts";
-import { fallbackFields } from "./fallback.ts";
+import { transportClientFields } from "#transport/fields.ts";
+import { muxClientFields } from "#transport/mux/fields.ts";
+import { realityClientFields, tlsClientFields } from "#transport/tls/fields.ts";
+import { listenerFields } from "./listener-fields.ts";
 import { parseUserId } from "./user-id.ts";
 import { VISION } from "./wire.ts";
 
@@ -61,11 +56,6 @@ const user = z.object({ username: text().optional(), uuid: userId(), flow: flow(
 export const inboundSchema = z.object({
   users: list(user),
   decryption: noEncryption().default(""),
-  "allow-insecure": flag().default(false),
-  ...tlsServerFields,
-  ...realityServerFields,
-  ...transportServerFields,
-  ...muxServerFields,
-  ...fallbackFields,
+  ...listenerFields,
 });
 export type InboundOptions = z.output<typeof inboundSchema>;
