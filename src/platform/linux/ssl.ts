@@ -7,7 +7,6 @@
  */
 import type * as Ffi from "node:ffi";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
-import { MSG_DONTWAIT, MSG_NOSIGNAL } from "./numbers.ts";
 
 const SIGNATURES = {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
@@ -32,7 +31,7 @@ const SIGNATURES = {
   BIO_up_ref: { arguments: ["pointer"], return: "i32" },
   BIO_nread0: { arguments: ["pointer", "pointer"], return: "i32" },
   BIO_nread: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
-  send: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  write: { arguments: ["i32", "pointer", "i32"], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
@@ -150,7 +149,7 @@ export class Ssl {
     const size = this.#sealedBytes();
     if (size <= 0) return null;
     const at = this.#answer[0] as bigint;
-    const sent = this.#functions.send(fd, at, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const sent = this.#functions.write(fd, at, size);
     const errno = sent < 0 ? -(this.#errno[0] as number) : 0;
     const rest = this.#takeOut(Math.max(0, sent), size);
     return errno === 0 || errno === EAGAIN || errno === EINTR ? rest : errno;
