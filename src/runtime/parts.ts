@@ -1,0 +1,146 @@
+/** What a runtime is made of, opened in the order in which one needs the other. */
+import type { Config, Mode } from "#config/config.ts";
+import type { Health } from "#core/group.ts";
+import type { Session } from "#core/session.ts";
+import type { Trust } from "#core/trust.ts";
+import type { PersistFakeIp } from "#dns/fake-ip.ts";
+import type { Host } from "#host.ts";
+import { openDirectDialer } from "#net/direct-dialer.ts";
+import { bytesOfIp } from "#net/ip.ts";
+import { openTrust } from "#net/trust.ts";
+import { openProcessLookup } from "#platform/process.ts";
+import { openRouter, type RuleRouter } from "#router/router.ts";
+import { openDnsListener } from "./dns-listener.ts";
+import { Exits } from "./exits.ts";
+import { FakeIpStore } from "./fake-ip-store.ts";
+import { Inbounds } from "./inbounds.ts";
+import type { LeaseBook } from "./leases.ts";
+import { Lists } from "./lists.ts";
+import { openNames, type Names } from "./names.ts";
+import { openOutbounds, type Outbounds } from "./outbounds.ts";
+import { openRules } from "./rules.ts";
+import { nameSets } from "./scope.ts";
+import { routable } from "./sniffing.ts";
+import { TimeKeeper } from "./time-keeper.ts";
+import type { TunChange } from "./tuns.ts";
+
+export interface RuntimeEnv {
+  readonly host: Host;
+  readonly health: Health;
+  /** Asked at every decision: a person may switch it while the runtime runs. */
+  readonly mode: () => Mode;
+  /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
+  readonly accept: (session: Session) => void;
+  /** Changes the TUNs for this configuration; the last thing that may take time. */
+  readonly changeTuns: (config: Config, lists: Lists) => Promise<TunChange>;
+  /** A rule provider has other contents. */
+  readonly onRuleList: () => void;
+  /** The last step of opening: the swap is in the turn of the event loop in which it settles; a throw closes everything again. */
+  readonly adopt: (config: Config, inbounds: Inbounds) => Promise<void>;
+  /** True at the start: a port that cannot be bound is logged and the rest runs. */
+  readonly tolerant: boolean;
+}
+
+/** Everything by which a session leaves. */
+interface Ways {
+  readonly outbounds: Outbounds;
+  readonly router: RuleRouter;
+  readonly names: Names;
+  /** Null: `profile.store-fake-ip` is false. */
+  readonly fakeIps: FakeIpStore | null;
+  readonly lists: Lists;
+  readonly trust: Trust;
+  readonly timeKeeper: TimeKeeper;
+}
+
+/** Everything by which it comes in. */
+interface Doors {
+  readonly inbounds: Inbounds;
+  readonly dnsLeases: LeaseBook;
+  readonly tuns: TunChange;
+}
+
+export interface Parts extends Ways, Doors {
+  readonly config: Config;
+}
+
+/** What is taken over of the runtime before. */
+type Previous = Pick<Parts, "lists" | "inbounds">;
+
+/** Throws with nothing left open but what `undo` has. */
+export async function openParts(
+  config: Config,
+  previous: Previous | null,
+  env: RuntimeEnv,
+  undo: AsyncDisposableStack,
+): Promise<Parts> {
+  const ways = await openWays(config, previous, env, undo);
+  return { config, ...ways, ...(await openDoors(config, previous, env, ways)) };
+}
+
+async function openWays(
+  config: Config,
+  previous: Previous | null,
+  { host, health, mode, onRuleList }: RuntimeEnv,
+  undo: AsyncDisposableStack,
+): Promise<Ways> {
+  const { log, files, cache, egress } = host;
+  const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
+  const exits = new Exits({ interfaceName, routingMark, egress, tcpConcurrent, ipv6, keepAlive });
+  const trust = await openTrust(config.tls.customCertifactes, files, "tls.custom-certifactes");
+  const lists = undo.use(
+    await Lists.open(config, previous?.lists ?? null, { host, health, exits, trust, onRuleList }),
+  );
+  const { scope, countryOf } = lists;
+  const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
+  const persist: PersistFakeIp | null = fakeIps === null ? null : (batch) => fakeIps.add(batch);
+  const observer = () => host.kernelDirect.observer;
+  const sets = nameSets(scope);
+  const names = undo.use(
+    await openNames(config, { exits, egress, sets, countryOf, persist, observer, log, trust }),
+  );
+  const choices = config.profile.storeSelected ? cache : host.choices;
+  const providers = lists.proxyProviders.all;
+  const { nowMs } = host.clock;
+  const outbounds = undo.use(
+    await openOutbounds(config, { ...names, choices, health, providers, files, egress, log, nowMs, trust }),
+  );
+  await lists.loadNodes(previous?.lists ?? null, outbounds);
+  const router = openRouter({
+    ...openRules(config, scope),
+    mode,
+    outbound: (name) => outbounds.all.get(name) ?? null,
+    global: outbounds.global,
+    direct: outbounds.direct,
+    resolver: names.resolver,
+    processes: openProcessLookup(bytesOfIp),
+    findProcessMode: config.general.findProcessMode,
+    prepare: ({ destination }, sniffed) => routable(names.prepare(destination), sniffed),
+    nowMs: Date.now,
+  });
+  exits.bind({ outbounds: outbounds.all, router });
+  const way = exits.through(config.ntp.dialerProxy || "DIRECT");
+  const timeKeeper = undo.use(new TimeKeeper({ options: config.ntp, dialer: way, clock: host.clock, log }));
+  return { outbounds, router, names, fakeIps, lists, trust, timeKeeper };
+}
+
+async function openDoors(
+  config: Config,
+  previous: Previous | null,
+  { host, accept, changeTuns, adopt, tolerant }: RuntimeEnv,
+  { names, lists }: Ways,
+): Promise<Doors> {
+  const { log, files, sockets, live, egress, clock } = host;
+  const { interfaceName, routingMark, ipv6, keepAlive } = config.general;
+  const resolver = names.directResolver;
+  const dialer = openDirectDialer({ resolver, interfaceName, routingMark, egress, ipv6, keepAlive });
+  const env = { sockets, live, accept, files, dialer, log, nowMs: clock.nowMs, tolerant };
+  const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => inbounds.abandon());
+  const dnsLeases = opened.use(await openDnsListener(config, names, inbounds.claims, { host, tolerant }));
+  const tuns = opened.use(await changeTuns(config, lists));
+  await adopt(config, inbounds);
+  opened.move();
+  return { inbounds, dnsLeases, tuns };
+}
