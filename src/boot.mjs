@@ -1,5 +1,6 @@
 // Runs on any Node: says in one line what is missing where the runtime is too old to read the sources.
 import { enableCompileCache } from "node:module";
+import { setFlagsFromString } from "node:v8";
 
 const major = Number.parseInt(process.versions.node, 10);
 if (major < 26) {
@@ -10,5 +11,8 @@ if (major < 26) {
 }
 // A reload that is asked for while the program still loads must not end it; the file is read later anyhow.
 process.on("SIGHUP", () => {});
+// While the program loads nearly all that is made stays. V8 learns of it to make arrays and the streams' tables of listeners
+// among the old objects for ever, where those of a connection are found dead only when the whole heap is collected.
+setFlagsFromString("--no-allocation-site-pretenuring");
 enableCompileCache(); // stripped sources are kept, so later starts skip the parser
 await import("./main.ts");

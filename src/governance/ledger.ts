@@ -1,5 +1,6 @@
 /** The ledger of a core with traffic control: every session has a meter, whether a policy applies today or not. */
 import type { Direction, Ledger, Meter } from "#core/meter.ts";
+import { PassingMap } from "#core/passing-map.ts";
 import type { PolicyBook } from "#core/policy.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
@@ -22,7 +23,7 @@ export interface Rules {
 
 export class GovernedLedger implements Ledger {
   readonly clock: GovernanceClock;
-  readonly #meters = new Set<GovernedMeter>();
+  readonly #meters = new PassingMap<GovernedMeter, null>();
   #rules: Rules | null = null;
   #forces = new Map<string, Force>();
   /** By the ids of its policies. */
@@ -46,7 +47,7 @@ export class GovernedLedger implements Ledger {
 
   open(metadata: Metadata, decision: Decision): Meter {
     const meter = new GovernedMeter(this, metadata, decision);
-    this.#meters.add(meter);
+    this.#meters.set(meter, null);
     const account = this.#bind(meter);
     if (account !== null) this.#countConnection(account, account.forces);
     return meter;
@@ -63,8 +64,8 @@ export class GovernedLedger implements Ledger {
    */
   install(rules: Rules | null): void {
     this.settle();
-    const before = new Map([...this.#meters].map((meter) => [meter, meter.account] as const));
-    for (const meter of this.#meters) this.#unbind(meter);
+    const before = new Map([...this.#meters.keys()].map((meter) => [meter, meter.account] as const));
+    for (const meter of this.#meters.keys()) this.#unbind(meter);
     for (const account of this.#accounts.values()) account.retired = true;
     this.#accounts = new Map();
     this.#rules = rules;

@@ -81,6 +81,7 @@ async function begin(session: StreamSession, env: ServeEnv, begun: Begun): Promi
     if (stream.destroyed) return null;
     const reading = sniffer === null ? null : sniffer.readStream(session, signal);
     const sniffed = reading === null ? null : await reading;
+    if (decision === null && sniffed === null) decision = router.decide?.(metadata) ?? null;
     decision = entry.decision = decision ?? (await router.route(metadata, signal, sniffed));
     const turn = loops.beforeCheck(metadata);
     if (turn !== null) await turn;

@@ -1,3 +1,5 @@
+import { PassingMap } from "#core/passing-map.ts";
+
 /** One timer for all idle time-outs: thousands of conversations cost one short walk a second, and none per chunk. */
 export interface Idle {
   /** Reading of `Sweep.nowMs` when something last happened. */
@@ -29,7 +31,7 @@ const SYSTEM_CLOCK: SweepClock = {
 export class Sweep {
   /** A clock that is good enough for idleness: it moves once a period. */
   nowMs: number;
-  readonly #idles = new Set<Idle>();
+  readonly #idles = new PassingMap<Idle, null>();
   readonly #clock: SweepClock;
   #ticking: Disposable | null = null;
   #walkEndsAtMs = 0;
@@ -45,7 +47,7 @@ export class Sweep {
       this.#ticking = this.#clock.every(PERIOD_MS, () => this.#sweep());
     }
     idle.activeAtMs = this.nowMs;
-    this.#idles.add(idle);
+    this.#idles.set(idle, null);
   }
 
   /** With the last one the timer stops. */
@@ -64,7 +66,7 @@ export class Sweep {
   #sweep(): void {
     this.nowMs = this.#clock.now();
     this.#walkEndsAtMs = this.nowMs + LONGEST_WALK_MS;
-    for (const idle of this.#idles) {
+    for (const idle of this.#idles.keys()) {
       idle.look?.();
       if (this.nowMs - idle.activeAtMs < idle.idleMs) continue;
       this.remove(idle);

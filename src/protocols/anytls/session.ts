@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { type Departure, type Offer, offerOf, type Remains } from "#core/handover.ts";
+import { PassingMap } from "#core/passing-map.ts";
 import { abortStream } from "#core/stream.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
 import { onEnd } from "#net/late-end.ts";
@@ -31,7 +32,7 @@ const MAX_QUEUED_ANSWERS = 1 << 20;
  * the protocol has it. Ends once, with an error or without; its streams end with it.
  */
 export abstract class Session {
-  protected readonly streams = new Map<number, SessionStream>();
+  protected readonly streams = new PassingMap<number, SessionStream>();
   readonly #wire: Duplex;
   readonly #arrived = new ByteQueue();
   /** Streams whose readers are slow; the wire is paused while there is one. */
