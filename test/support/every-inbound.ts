@@ -221,7 +221,7 @@ function answer(socket: Socket, record: Counting): void {
   let received = 0;
   let wanted = -1;
   let finish = (): void => {};
-  socket.once("close", () => finish());
+  for (const event of ["end", "close"]) socket.once(event, () => finish());
   socket.on("error", () => {}); // shows as a difference
   socket.on("data", (chunk: Buffer) => {
     received += chunk.length;
