@@ -170,14 +170,16 @@ test(
   },
 );
 
+const mixedFor = (port: number) => (places: readonly number[]) =>
+  JSON.stringify({
+    "mixed-port": port,
+    authentication: accounts(places).map(colon),
+    rules: ["MATCH,DIRECT"],
+  });
+
 test("an answer to a plain request of a user who is gone is cut short", { timeout: 60_000 }, async () => {
   const [port] = (await freePorts(1)) as [number];
-  const text = (places: readonly number[]) =>
-    JSON.stringify({
-      "mixed-port": port,
-      authentication: accounts(places).map(colon),
-      rules: ["MATCH,DIRECT"],
-    });
+  const text = mixedFor(port);
   await using origin = await openWebOrigin((_, response) => void response.write("begun"));
   await using core = await startCore(text([0, 1]));
   const [gone, stays] = [0, 1].map((place) => {
@@ -194,14 +196,39 @@ test("an answer to a plain request of a user who is gone is cut short", { timeou
   stays.destroy();
 });
 
+test(
+  "an association of a user who is gone ends, and one without a name goes on",
+  { timeout: 60_000 },
+  async () => {
+    const [port] = (await freePorts(1)) as [number];
+    const text = (places: readonly number[]) =>
+      JSON.stringify({
+        ...(JSON.parse(mixedFor(port)(places)) as object),
+        "skip-auth-prefixes": ["127.0.0.2/32"],
+      });
+    await using core = await startCore(text([0, 1]));
+    const associate = async (localAddress: string, ...words: readonly Buffer[]): Promise<Socket> => {
+      const client = connect({ port, host: "127.0.0.1", localAddress });
+      for (const word of [...words, Buffer.from([5, 3, 0, 1, 0, 0, 0, 0, 0, 0])]) {
+        client.write(word);
+        await once(client, "data");
+      }
+      return client;
+    };
+    const credentials = Buffer.from("\x01\x05user0\x08the same", "latin1");
+    const gone = await associate("127.0.0.1", Buffer.from([5, 1, 2]), credentials);
+    const stays = await associate("127.0.0.2", Buffer.from([5, 1, 0]));
+    const end = outcome(gone);
+    await core.reload(text([1]));
+    assert.equal(await end, "ECONNRESET");
+    assert.equal(stays.readyState, "open");
+    stays.destroy();
+  },
+);
+
 test("a listener that lets everybody in from now on cuts nobody", { timeout: 60_000 }, async () => {
   const [port] = (await freePorts(1)) as [number];
-  const text = (places: readonly number[]) =>
-    JSON.stringify({
-      "mixed-port": port,
-      authentication: accounts(places).map(colon),
-      rules: ["MATCH,DIRECT"],
-    });
+  const text = mixedFor(port);
   await using origin = await openTcpOrigin(echo);
   await using core = await startCore(text([0]));
   const client = await openClient(http, { server: "127.0.0.1", port, ...account(0) });
