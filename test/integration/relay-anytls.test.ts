@@ -24,6 +24,21 @@ const ways: { readonly name: string; carrier(): Returning | null }[] = [
   ...(engine === null ? [] : [{ name: "handed over", carrier: () => new Returning(engine) }]),
 ];
 
+/** Stream 1 of a session, with the origin's end of it in the test's own hands. */
+async function openOwn(carrier: Returning | null) {
+  await using undo = new AsyncDisposableStack();
+  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+  const origin = undo.use(await openTcpOrigin(resolve));
+  const server = undo.use(await openSessions(tls, { carrier }));
+  const client = await openFrameClient(server.port);
+  undo.defer(() => void client.socket.destroy());
+  client.open(1, origin.port);
+  await client.expect(wire.SYNACK, 1);
+  const remote = await accepted;
+  const owned = undo.move();
+  return { client, remote, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
 for (const { name, carrier } of ways) {
   test(`${name}: a session outlives its streams, whichever side ends them`, async () => {
     let latest: Socket | null = null;
@@ -134,13 +149,8 @@ for (const { name, carrier } of ways) {
   });
 
   test(`${name}: an origin that does not read gets what was sent before its stream ended`, async () => {
-    const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
-    await using origin = await openTcpOrigin(resolve);
-    await using server = await openSessions(tls, { carrier: carrier() });
-    const client = await openFrameClient(server.port);
-    client.open(1, origin.port);
-    await client.expect(wire.SYNACK, 1);
-    const remote = await accepted;
+    await using stream = await openOwn(carrier());
+    const { client, remote } = stream;
     const bytes = randomBytes(16 << 20);
     const echoed = readAll(remote.pause());
     remote.write(randomBytes(BULK_BYTES)); // what makes it worth a thread
@@ -150,17 +160,11 @@ for (const { name, carrier } of ways) {
     remote.resume();
     assert.equal(hashOf(await echoed), hashOf(bytes));
     await pingPong(client);
-    client.socket.destroy();
   });
 
   test(`${name}: an origin that ends and does not read may still read`, async () => {
-    const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
-    await using origin = await openTcpOrigin(resolve);
-    await using server = await openSessions(tls, { carrier: carrier() });
-    const client = await openFrameClient(server.port);
-    client.open(1, origin.port);
-    await client.expect(wire.SYNACK, 1);
-    const remote = await accepted;
+    await using stream = await openOwn(carrier());
+    const { client, remote } = stream;
     remote.write(randomBytes(BULK_BYTES));
     await client.untilGot(1, BULK_BYTES);
     const bytes = randomBytes(16 << 20);
@@ -172,7 +176,6 @@ for (const { name, carrier } of ways) {
     assert.ok(got.length > 0 && got.equals(bytes.subarray(0, got.length)));
     client.send(wire.encodeFrame(wire.FIN, 1));
     await pingPong(client);
-    client.socket.destroy();
   });
 
   test(`${name}: a session that is cut off resets the origin`, async () => {

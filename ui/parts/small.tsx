@@ -119,17 +119,14 @@ export function Switch({
   );
 }
 
-export function Select<T extends string>({
-  label,
-  value,
-  options,
-  onChange,
-}: {
+interface ChoiceProps<T extends string> {
   readonly label: string;
   readonly value: T;
   readonly options: readonly (readonly [value: T, text: string])[];
   readonly onChange: (value: T) => unknown;
-}) {
+}
+
+export function Select<T extends string>({ label, value, options, onChange }: ChoiceProps<T>) {
   return (
     <label class="field">
       <span>{label}</span>
@@ -145,17 +142,7 @@ export function Select<T extends string>({
 }
 
 /** A few choices side by side. */
-export function Segments<T extends string>({
-  label,
-  value,
-  options,
-  onChange,
-}: {
-  readonly label: string;
-  readonly value: T;
-  readonly options: readonly (readonly [value: T, text: string])[];
-  readonly onChange: (value: T) => unknown;
-}) {
+export function Segments<T extends string>({ label, value, options, onChange }: ChoiceProps<T>) {
   return (
     <div class="segments" role="group" aria-label={label}>
       {options.map(([option, text]) => (
