@@ -5,11 +5,13 @@ import type { ClientHttp2Session } from "node:http2";
 import { connect } from "node:http2";
 import { connect as connectTcp, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import type { Duplex } from "node:stream";
+import { type Duplex, PassThrough, Readable } from "node:stream";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import { openTransportServer } from "#transport/server.ts";
+import type { Exchange } from "#transport/xhttp/exchange.ts";
 import { basePath, hasPadding, padding } from "#transport/xhttp/padding.ts";
+import { XhttpServer } from "#transport/xhttp/server.ts";
 import { textFiles } from "../support/text-files.ts";
 
 async function open() {
@@ -134,6 +136,25 @@ test("over HTTP/1.1: requests that share a connection, whole or in single bytes"
   assert.equal(got, "abc");
   tunnel.end("answer");
   assert.match(await down, /^HTTP\/1\.1 200[^]*text\/event-stream[^]*answer/);
+});
+
+test("a post that came whole counts, whoever has gone by then", async () => {
+  using server = new XhttpServer("/x");
+  const exchange = (method: string, request: Readable, answered: boolean): Exchange => ({
+    method,
+    referer: REFERER,
+    body: new PassThrough(),
+    request,
+    answered,
+    begin() {},
+    finish() {},
+  });
+  const { promise, resolve } = Promise.withResolvers<Duplex>();
+  server.serve(exchange("GET", Readable.from([]), false), "/x/s1", resolve);
+  const tunnel = await promise;
+  server.serve(exchange("POST", Readable.from([Buffer.from("whole")]), true), "/x/s1/0", resolve);
+  assert.deepEqual(await once(tunnel, "data"), [Buffer.from("whole")]);
+  tunnel.destroy();
 });
 
 test("over HTTP/1.1 what does not fit is refused, and what is no HTTP closed", async () => {

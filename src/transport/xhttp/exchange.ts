@@ -1,7 +1,7 @@
 /** One request and its answer as the XHTTP server sees them, whatever version of HTTP carries them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import { MessagePair } from "#transport/message-pair.ts";
 
 type Fields = Readonly<Record<string, string>>;
@@ -11,6 +11,8 @@ export interface Exchange {
   readonly referer: string;
   /** The request's body to read, the answer's to write. Has an 'error' listener; destroying it breaks the exchange. */
   readonly body: Duplex;
+  /** The request's body, in place of `body` and whatever becomes of the answer. Has an 'error' listener. */
+  readonly request: Readable;
   readonly answered: boolean;
   /** Begins an answer of status 200 with a body. */
   begin(fields: Fields): void;
@@ -23,6 +25,7 @@ export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHe
     method: headers[":method"] ?? "",
     referer: headers.referer ?? "",
     body: stream,
+    request: stream,
     get answered() {
       return stream.headersSent || stream.destroyed;
     },
@@ -36,12 +39,16 @@ export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHe
 }
 
 export function http1Exchange(request: IncomingMessage, answer: ServerResponse): Exchange {
-  const body = new MessagePair(answer, request);
-  body.on("error", () => body.destroy());
+  let body: MessagePair | null = null;
+  request.on("error", () => {});
   return {
+    request,
     method: request.method ?? "",
     referer: request.headers.referer ?? "",
-    body,
+    get body() {
+      body ??= new MessagePair(answer, request).on("error", () => body?.destroy());
+      return body;
+    },
     get answered() {
       return answer.headersSent || answer.destroyed;
     },
@@ -52,8 +59,8 @@ export function http1Exchange(request: IncomingMessage, answer: ServerResponse):
     finish(status, fields = {}) {
       if (answer.destroyed || answer.headersSent) return;
       answer.writeHead(status, { "content-length": "0", ...fields });
-      body.end();
-      body.resume();
+      answer.end();
+      request.resume();
     },
   };
 }

@@ -82,17 +82,17 @@ export class XhttpServer implements Disposable {
   #receive(exchange: Exchange, id: string, sequence: number): void {
     const session = this.#session(id);
     if (session === null) return exchange.finish(503);
-    const { body } = exchange;
+    const { request } = exchange;
     const parts: Buffer[] = [];
     let size = 0;
-    body.on("data", (bytes: Buffer) => {
+    request.on("data", (bytes: Buffer) => {
       size += bytes.length;
       if (size <= MAX_POST_BYTES) return void parts.push(bytes);
       parts.length = 0;
       exchange.finish(413);
     });
-    body.on("end", () => {
-      if (exchange.answered) return;
+    request.on("end", () => {
+      if (size > MAX_POST_BYTES) return; // answered
       if (this.#waitingBytes + size > MAX_WAITING_BYTES) return exchange.finish(503);
       session.receive(sequence, Buffer.concat(parts), (status) =>
         exchange.finish(status, { "x-padding": padding() }),
