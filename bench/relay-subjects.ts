@@ -49,20 +49,29 @@ export function noProxy(sinkPort: number): Promise<Subject> {
   return Promise.resolve({ name, port, asked: {}, pid: null, async [Symbol.asyncDispose]() {} });
 }
 
-/** The program itself, with a listener that leads to the sink and one that is asked; it logs as it does by default. */
+/** The program itself, with a listener that leads to the sink and one that is asked; like the others it writes no line a connection. */
 async function startWeir(name: string, sinkPort: number, relay: "auto" | "portable"): Promise<Subject> {
   const core = await startCore(`
 relay: ${relay}
+external-controller: 127.0.0.1:0
 listeners:
   - { name: bench, type: tunnel, listen: 127.0.0.1, port: 0, network: [tcp], target: "127.0.0.1:${sinkPort}" }
   - { name: asked, type: mixed, listen: 127.0.0.1, port: 0 }
 rules:
   - MATCH,DIRECT
 `);
+  await quieten(await core.controllerPort());
   const port = await core.port("bench");
   const mixed = await core.port("asked");
   const asked = { socks: mixed, connect: mixed };
   return { name, port, asked, pid: core.pid, [Symbol.asyncDispose]: () => core[Symbol.asyncDispose]() };
+}
+
+/** No line a connection from now on. */
+async function quieten(controllerPort: number): Promise<void> {
+  const body = JSON.stringify({ "log-level": "warning" });
+  const answer = await fetch(`http://127.0.0.1:${controllerPort}/configs`, { method: "PATCH", body });
+  if (!answer.ok) throw new Error(`the program does not take another log-level: ${answer.status}`);
 }
 
 export const weir = (sinkPort: number): Promise<Subject> => startWeir("weir", sinkPort, "auto");

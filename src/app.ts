@@ -222,7 +222,7 @@ export class App implements AsyncDisposable {
     this.#mode = config.mode;
     this.#unifiedDelay = config.general.unifiedDelay;
     this.#env.host.log.level = config.logLevel;
-    this.#env.host.kernelDirect.check();
+    this.#env.host.changed();
     const { outbounds, lists } = this.#runtime;
     this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
   }

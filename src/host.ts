@@ -56,6 +56,10 @@ export interface Host extends Disposable {
   readonly kernelDirect: KernelDirect;
   readonly loops: LoopGuard;
   readonly rates: RateMeter;
+  /** The mode or what a group picks has changed: what was decided before is good for nobody else. */
+  changed(): void;
+  /** To be awaited right before rules, lists, databases or nodes change, which must happen in the same turn. */
+  changing(): Promise<void>;
 }
 
 export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
@@ -68,6 +72,9 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const sockets = new SocketPool();
   const relayPath = new RelayPath(log, () => sockets.useThreads(null));
   live.look = ledger.look = () => relayPath.look();
+  live.hear = () => relayPath.hear();
+  const loops = new LoopGuard(openOtherSockets(bytesOfIp));
+  loops.onArmed = ledger.onInstall = () => relayPath.changed();
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);
   const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
@@ -102,8 +109,16 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
     relayPath,
     datagrams: new DatagramBudget(),
     kernelDirect,
-    loops: new LoopGuard(openOtherSockets(bytesOfIp)),
+    loops,
     rates,
+    changed() {
+      relayPath.changed();
+      kernelDirect.check();
+    },
+    async changing() {
+      await kernelDirect.changing();
+      relayPath.changed();
+    },
     [Symbol.dispose]() {
       reaper[Symbol.dispose]();
       rates[Symbol.dispose]();

@@ -38,7 +38,7 @@ export function openControl(env: ControlEnv): Control {
     health,
     outbounds: () => runtime().outbounds,
     providers: () => runtime().lists.proxyProviders,
-    chosen: () => host.kernelDirect.check(),
+    chosen: () => host.changed(),
   };
   return {
     build: { version: VERSION },
@@ -48,7 +48,7 @@ export function openControl(env: ControlEnv): Control {
     rules: rulesControl(
       () => runtime().router,
       names,
-      () => host.kernelDirect.check(),
+      () => host.changed(),
     ),
     ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
     connections: connectionsControl(

@@ -40,6 +40,19 @@ export interface DialledEnd extends Endpoint {
   readonly descriptor: number;
 }
 
+/**
+ * An answer that is good for everybody who comes to the same listener from the same address with the same request, for a
+ * second or until it is withdrawn: the thread does not ask for them, it says what has passed. None of these throws.
+ */
+export interface StandingAnswer {
+  /** One has come and gone, and was connected; so many bytes were handed on. */
+  passed(source: Endpoint, uploadBytes: number, downloadBytes: number): void;
+  /** One is still there, connected, and is like any other client that was dialled for from now on. Unix time. */
+  joined(client: HeldClient, startedAtMs: number): void;
+  /** Nobody comes by it any more, and everybody who did has been told of. */
+  over(): void;
+}
+
 export interface HeldClient {
   readonly source: Endpoint;
   /** The listening side's own address for this client. */
@@ -52,9 +65,9 @@ export interface HeldClient {
   watch: HeldWatch | null;
   /**
    * Has the thread connect, send `words` to the client, and move the bytes. `limited`: every piece is asked for from the
-   * first on.
+   * first on. `standing`: the same is to be done for others; null: they have to ask.
    */
-  dial(way: PlainWay, words: Uint8Array, limited: boolean): void;
+  dial(way: PlainWay, words: Uint8Array, limited: boolean, standing: StandingAnswer | null): void;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
   dialledFrom(): DialledEnd | null;
   /** Ends it as a fault would; it cannot be dialled for any more, and whoever takes it gets a destroyed socket. */

@@ -45,6 +45,8 @@ export interface Outbound extends Dialer, AsyncDisposable {
 /** An outbound that picks another. Picking until the pick is no group gives the chain. */
 export interface Group extends Outbound {
   readonly members: readonly Outbound[];
+  /** True: its member differs from session to session, for sessions that are alike, too. */
+  readonly spreads?: true;
   /** `metadata` null: somebody only looks; it does not count as a use of the group. */
   pick(metadata: Metadata | null): Outbound;
   /** How a dial of a session through this group went. */

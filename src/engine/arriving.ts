@@ -1,12 +1,12 @@
 import type { PlainHandshake } from "#core/held.ts";
-import { SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
+import { portOf, SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
 import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
 import { CLIENT, FAILED, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Outcome, Side } from "./conversation.ts";
 import type { Front } from "./front.ts";
 import { REQUEST_BYTES, tag, type Dial } from "./front-table.ts";
-import { DIALLED, HANDED, NOT_DIALLED, REQUESTED } from "./shared-table.ts";
+import { DIALLED, HANDED, NOT_DIALLED, REQUESTED, STALE } from "./shared-table.ts";
 
 const READS = 0;
 /** Everything is there; the main thread has been asked, or there is no place for the question yet. */
@@ -44,7 +44,10 @@ export class Arriving implements Conversation {
   #news = 0;
   #remote = -1;
   #remoteNews = 0;
-  #words: Uint8Array = NO_AUTHENTICATION;
+  /** As the main thread has said, or has said of somebody like this one. */
+  #dial: Dial | null = null;
+  /** What it asks for, as others may. */
+  #key = "";
 
   /** `source` is a sockaddr. */
   constructor(
@@ -78,6 +81,7 @@ export class Arriving implements Conversation {
 
   drop(): void {
     this.#stage = GONE;
+    this.#dropDial();
     this.#leavePlace();
     this.#front.gone(this);
   }
@@ -122,14 +126,28 @@ export class Arriving implements Conversation {
     const { from, size } = this.#request;
     const known = this.#handshake === "redirected" ? calls.originalName(this.#fd, this.#source) : size;
     if (known < 0) return this.handOver(); // it came by itself
+    const request = calls.bytes.subarray(from, known);
+    if (this.#stands(request)) return;
     this.#place = this.#front.takePlace(this);
     if (this.#place < 0) return;
-    calls.localName(this.#fd);
-    shared.writeRequest(this.#place, this.#source, calls.address, calls.bytes.subarray(from, known));
+    const local = this.#front.localOf(this.listener, this.#fd);
+    shared.writeRequest(this.#place, this.#source, local, request);
     shared.sizes[this.#place] = size;
     shared.tags[this.slot] = tag(this.listener, this.#isGreeted, this.#place);
     this.#front.asked(this);
     host.report(this.slot, REQUESTED);
+  }
+
+  /** True: others have asked for the same, and what they were told is good for this one. */
+  #stands(request: Buffer): boolean {
+    const { standing } = this.#front;
+    this.#key = this.#front.keyOf(this.listener, this.#fd, this.#source, request);
+    const answer = standing.find(this.#key);
+    if (answer === null) return false;
+    standing.use(this.slot, answer);
+    this.#front.asked(this);
+    this.#dialBy(answer.dial);
+    return true;
   }
 
   askAgain(): void {
@@ -173,12 +191,17 @@ export class Arriving implements Conversation {
 
   /** As its place says. */
   dial(): void {
-    const { host, shared } = this.#front;
-    const dial = shared.dial(this.#place);
-    this.#words = new Uint8Array(dial.words); // its place is about to be another one
+    const { address, device, words, ...rest } = this.#front.shared.dial(this.#place);
+    const [to, by, told] = [address, device, words].map((bytes) => new Uint8Array(bytes));
+    this.#leavePlace();
+    this.#dialBy({ ...rest, address: to, device: by, words: told } as Dial);
+  }
+
+  #dialBy(dial: Dial): void {
+    const { host } = this.#front;
+    this.#dial = dial;
     const error = this.#open(dial);
     const { timeoutMs } = dial;
-    this.#leavePlace();
     if (error < 0 && error !== EINPROGRESS) return this.refused(error);
     this.#stage = DIALS;
     this.#front.dials(this, timeoutMs);
@@ -194,7 +217,9 @@ export class Arriving implements Conversation {
     // Before anything leaves by it: what comes back to this machine is told by the name of this socket.
     Atomics.store(table.descriptors, this.slot * 2 + 1, fd);
     calls.noDelay(fd);
-    if (idleSeconds > 0) calls.keepAlive(fd, idleSeconds, intervalSeconds);
+    // Most who come by a standing answer are gone before a probe would be due: `joined` sees to the others.
+    const isProbed = idleSeconds > 0 && !this.#front.standing.has(this.slot);
+    if (isProbed) calls.keepAlive(fd, idleSeconds, intervalSeconds);
     const marked = mark === 0 ? 0 : calls.mark(fd, mark);
     const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
     if (marked < 0 || bound < 0) return Math.min(marked, bound);
@@ -213,6 +238,12 @@ export class Arriving implements Conversation {
     this.#remote = -1;
     this.#stage = ASKS;
     this.#front.dialled(this);
+    if (this.#front.standing.has(this.slot)) {
+      this.#front.standing.giveUp(this.slot);
+      this.#dial = null;
+      return this.askAgain();
+    }
+    this.#dropDial();
     table.asked[this.slot * 2] = errno;
     host.report(this.slot, NOT_DIALLED);
   }
@@ -233,15 +264,33 @@ export class Arriving implements Conversation {
     const { calls, host } = this.#front;
     const { size } = this.#request;
     if (size > 0 && calls.consume(this.#fd, size) !== size) return FAILED;
-    if (this.#words.length > 0 && calls.say(this.#fd, this.#words) !== this.#words.length) return FAILED;
+    const dial = this.#dial as Dial;
+    if (dial.words.length > 0 && calls.say(this.#fd, dial.words) !== dial.words.length) return FAILED;
     const pair = host.pair(this.slot);
     if (pair === null) return FAILED;
     this.#front.dialled(this);
     this.#stage = GONE;
     host.put(this.slot, pair);
-    host.report(this.slot, DIALLED);
+    this.#tellBegin(dial);
     if (this.#news !== 0) pair.notice(CLIENT, this.#news);
     pair.notice(1, this.#remoteNews);
     return pair.run(io);
+  }
+
+  #tellBegin(dial: Dial): void {
+    const { host, standing } = this.#front;
+    this.#dial = null;
+    if (standing.has(this.slot)) {
+      if (standing.begin(this.slot, portOf(this.#source))) host.report(this.slot, STALE);
+      return;
+    }
+    standing.keep(dial, this.#key);
+    host.report(this.slot, DIALLED);
+  }
+
+  /** What came of it is good for nobody else. */
+  #dropDial(): void {
+    if (this.#dial !== null && !this.#front.standing.has(this.slot)) this.#front.standing.drop(this.#dial);
+    this.#dial = null;
   }
 }

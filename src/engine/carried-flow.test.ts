@@ -44,7 +44,7 @@ class StillThread {
 
   constructor() {
     this.#half.limit(true);
-    this.#half.run(this.#io);
+    this.#half.run(this.#io, false);
   }
 
   /** Does as it was told, as the loop of a thread would. */
@@ -53,7 +53,7 @@ class StillThread {
       if (word % COMMANDS === RESET) continue;
       if (word % COMMANDS === GRANT) this.#half.grant(this.table.asked[0] as number);
       else this.#half.limit(word % COMMANDS === LIMIT);
-      this.#half.run(this.#io);
+      this.#half.run(this.#io, false);
     }
   }
 

@@ -170,11 +170,22 @@ export class Engine implements Carrier, AsyncDisposable {
     });
   }
 
+  /** Whoever threads serve by standing answers is known from now on. */
+  hear(): void {
+    for (const thread of this.#threads) thread.hear();
+  }
+
+  /** What standing answers rest on has changed: nobody comes by those that were given up to now. */
+  withdraw(): void {
+    for (const thread of this.#threads) thread.withdraw();
+  }
+
   /** Has every conversation report what was counted up to now, a moment ago at most. */
   look(): void {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs < FRESH_MS) return;
     this.#lookedAtMs = nowMs;
+    this.hear();
     for (const flow of this.#flows) flow.look();
   }
 

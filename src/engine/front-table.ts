@@ -10,6 +10,9 @@ export const LISTENERS = 256;
 export const PLACES = 1024;
 const PLACE_BYTES = 1024;
 
+/** In `standings`: the main thread has found it, and knows it from then on. */
+export const JOINED = 0x7fff_ffff;
+
 /** States of a listener. */
 export const CLOSED = 0;
 export const OPEN = 1;
@@ -18,7 +21,7 @@ export const DRAINS = 2;
 
 // Request:  SOURCE(28) PAD(4) LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
 //           of redirected clients the socket address that they were going to
-// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) WORDS(n)
+// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) STANDING(4) EPOCH(4) WORDS(n)
 const SOURCE = 0;
 const LOCAL = 32;
 const REQUEST_LENGTH = 64;
@@ -34,13 +37,17 @@ const INTERVAL = 44;
 const DEVICE = 48;
 const DEVICE_BYTES = 16;
 const WORDS_LENGTH = 64;
-const WORDS = 68;
+const STANDING = 68;
+const EPOCH = 72;
+const WORDS = 76;
 
 const LISTENER_WORDS = 3;
-const MEMORY_BYTES = (LISTENERS * LISTENER_WORDS + PLACES) * 4 + PLACES * PLACE_BYTES;
+const HEADER_WORDS = 2;
+const MEMORY_BYTES = (HEADER_WORDS + LISTENERS * LISTENER_WORDS + PLACES) * 4 + PLACES * PLACE_BYTES;
+const SLOT_BYTES = 8 + 3 * 4;
 
 export function newFrontMemory(slots: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(MEMORY_BYTES + slots * 4);
+  return new SharedArrayBuffer(MEMORY_BYTES + slots * SLOT_BYTES);
 }
 
 /** What a thread dials. */
@@ -53,6 +60,9 @@ export interface Dial {
   readonly intervalSeconds: number;
   readonly device: Uint8Array;
   readonly words: Uint8Array;
+  /** What is to be done for others as well: a number for it, from 1 on, and when it was given; 0: nothing. */
+  readonly standing: number;
+  readonly epoch: number;
 }
 
 export class FrontTable {
@@ -65,6 +75,16 @@ export class FrontTable {
   readonly tags: Int32Array;
   /** How many bytes of handshake stand before the tunnel's, of each place. */
   readonly sizes: Int32Array;
+  /**
+   * Of each slot: the number of the standing answer by which it goes, connected and unknown to the main thread; negative:
+   * it has ended. The thread writes the number; who changes it next, the thread at its end or the main thread to `JOINED`,
+   * has it. 0: none.
+   */
+  readonly standings: Int32Array;
+  /** Of those: the client's port, and since when they are connected, in ms of Unix time. */
+  readonly sourcePorts: Int32Array;
+  readonly startedAtMs: Float64Array;
+  readonly #header: Int32Array;
   readonly #bytes: Buffer;
   readonly #words: Int32Array;
 
@@ -75,13 +95,28 @@ export class FrontTable {
       at += length;
       return view;
     };
+    this.#header = words(HEADER_WORDS);
     this.listeners = words(LISTENERS);
     this.states = words(LISTENERS);
     this.handshakes = words(LISTENERS);
     this.sizes = words(PLACES);
     this.#bytes = Buffer.from(memory, at * 4, PLACES * PLACE_BYTES) as Buffer;
     this.#words = new Int32Array(memory, at * 4, (PLACES * PLACE_BYTES) / 4);
-    this.tags = new Int32Array(memory, MEMORY_BYTES);
+    const slots = (memory.byteLength - MEMORY_BYTES) / SLOT_BYTES;
+    this.startedAtMs = new Float64Array(memory, MEMORY_BYTES, slots);
+    const ofSlots = (nth: number) => new Int32Array(memory, MEMORY_BYTES + slots * (8 + nth * 4), slots);
+    this.tags = ofSlots(0);
+    this.standings = ofSlots(1);
+    this.sourcePorts = ofSlots(2);
+  }
+
+  /** Standing answers of another epoch are good for nothing. */
+  get epoch(): number {
+    return Atomics.load(this.#header, 0);
+  }
+
+  nextEpoch(): void {
+    Atomics.add(this.#header, 0, 1);
   }
 
   #number(place: number, at: number): number {
@@ -135,6 +170,8 @@ export class FrontTable {
     this.#setNumber(place, INTERVAL, dial.intervalSeconds);
     this.#part(place, DEVICE, DEVICE_BYTES).fill(0).set(dial.device);
     this.#setNumber(place, WORDS_LENGTH, dial.words.length);
+    this.#setNumber(place, STANDING, dial.standing);
+    this.#setNumber(place, EPOCH, dial.epoch);
     this.#part(place, WORDS, dial.words.length).set(dial.words);
   }
 
@@ -149,6 +186,8 @@ export class FrontTable {
       intervalSeconds: this.#number(place, INTERVAL),
       device: device.subarray(0, device.indexOf(0)),
       words: this.#part(place, WORDS, this.#number(place, WORDS_LENGTH)),
+      standing: this.#number(place, STANDING),
+      epoch: this.#number(place, EPOCH),
     };
   }
 }

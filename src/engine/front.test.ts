@@ -14,6 +14,7 @@ function openFront(): { front: Front; slots: number[] } {
     address: new Uint8Array(28),
     watchListener: () => 0,
     accept: () => ++descriptors,
+    localName: () => -1,
     discard() {},
   } as unknown as AcceptCalls;
   const host: FrontHost = {
@@ -22,6 +23,7 @@ function openFront(): { front: Front; slots: number[] } {
     put: (slot, conversation) => void (conversation !== null && slots.push(slot)),
     end() {},
     report() {},
+    reportAtLeisure() {},
     pair: () => null,
   };
   const shared = new FrontTable(newFrontMemory(CAPACITY));

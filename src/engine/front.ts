@@ -4,11 +4,13 @@
  */
 import type { PlainHandshake } from "#core/held.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { hostKey, isWildcard } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { CLIENT, type Conversation } from "./conversation.ts";
 import { Arriving } from "./arriving.ts";
 import { DRAINS, OPEN, PLACES, type FrontTable } from "./front-table.ts";
 import { CAPACITY, FRONT, UNLISTENED, type SharedTable } from "./shared-table.ts";
+import { StandingAnswers } from "./standing.ts";
 
 /** In epoll data, with the listener's number: no slot is as large. */
 export const LISTENER_DATA = 0x4000_0000;
@@ -22,6 +24,8 @@ export interface FrontHost {
   put(slot: number, conversation: Conversation | null): void;
   end(slot: number, isFault: boolean): void;
   report(slot: number, kind: number): void;
+  /** The same of news that can wait for others a little. */
+  reportAtLeisure(slot: number, kind: number): void;
   /** Two sockets that are connected, as a conversation. */
   pair(slot: number): Conversation | null;
 }
@@ -45,6 +49,7 @@ export class Front {
   readonly table: SharedTable;
   readonly shared: FrontTable;
   readonly host: FrontHost;
+  readonly standing: StandingAnswers;
   readonly #free: number[] = [];
   /** Of these the kernel's present batch of events may still have some. */
   readonly #freed: number[] = [];
@@ -55,6 +60,11 @@ export class Front {
   readonly #arriving = new Set<Arriving>();
   readonly #dialling = new Set<Arriving>();
   readonly #listening = new Set<number>();
+  /** Of listeners that are bound to one address: that of all their clients' connections on this side, too. */
+  readonly #locals: (Uint8Array | null)[] = [];
+  /** The how-manieth each listener is: its number may have been another's a moment ago. */
+  readonly #serials: number[] = [];
+  #listened = 0;
   readonly #resting = new Set<number>();
   #resumesAtMs = 0;
   #tickAtMs = 0;
@@ -64,10 +74,15 @@ export class Front {
     this.table = table;
     this.shared = shared;
     this.host = host;
+    this.standing = new StandingAnswers(shared, (slot, kind) => host.reportAtLeisure(slot, kind));
   }
 
   listen(listener: number): void {
     this.#listening.add(listener);
+    this.#serials[listener] = ++this.#listened;
+    const { address } = this.calls;
+    const isKnown = this.calls.localName(this.shared.listeners[listener] as number) >= 0;
+    this.#locals[listener] = isKnown && !isWildcard(address) ? address.slice() : null;
     this.#watchListener(listener);
   }
 
@@ -139,6 +154,27 @@ export class Front {
 
   // For those that arrive.
 
+  /** The listening side's own address for a client; to be used at once. */
+  localOf(listener: number, fd: number): Uint8Array {
+    const known = this.#locals[listener] ?? null;
+    if (known === null) this.calls.localName(fd);
+    return known ?? this.calls.address;
+  }
+
+  /** The main thread knows it from now on, and it may stay for long. */
+  joined(slot: number): void {
+    const fd = this.table.descriptors[slot * 2 + 1] as number;
+    const dial = this.standing.dialOf(slot);
+    if (dial !== null && fd >= 0 && dial.idleSeconds > 0)
+      this.calls.keepAlive(fd, dial.idleSeconds, dial.intervalSeconds);
+  }
+
+  /** Equal for clients to whom one answer is as good as to the other. */
+  keyOf(listener: number, fd: number, source: Uint8Array, request: Buffer): string {
+    const local = this.#locals[listener] === null ? hostKey(this.localOf(listener, fd)) : "";
+    return `${this.#serials[listener]} ${hostKey(source)} ${local} ${request.toString("latin1")}`;
+  }
+
   /** -1: there is none now; it will be told to ask again. */
   takePlace(one: Arriving): number {
     const place = this.#places.pop() ?? -1;
@@ -184,7 +220,7 @@ export class Front {
   /** Once a turn, behind all events: looks after deadlines. How long the thread may sleep, in ms. */
   tick(longestMs: number): number {
     while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
-    if (this.#arriving.size + this.#dialling.size + this.#resting.size === 0) {
+    if (this.#arriving.size + this.#dialling.size + this.#resting.size === 0 && this.standing.isEmpty) {
       this.#tickAtMs = 0;
       return longestMs;
     }
@@ -197,6 +233,7 @@ export class Front {
   }
 
   #expire(nowMs: number): void {
+    this.standing.expire(nowMs);
     for (const one of this.#dialling) if (one.deadlineMs <= nowMs) one.timedOut();
     for (const one of this.#arriving) {
       if (one.deadlineMs > nowMs) break;

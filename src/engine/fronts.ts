@@ -90,7 +90,7 @@ export class Fronts implements FrontThreads {
     const word = thread.front.tags[slot] as number;
     const ask = this.#listeners[listenerOf(word)]?.ask ?? null;
     if (ask !== null && kind === REQUESTED) {
-      const client = new HeldSocket(thread, slot, ask, this.#held);
+      const client = HeldSocket.asking(thread, slot, ask, this.#held);
       thread.hold(slot, client);
       try {
         ask.on(client);

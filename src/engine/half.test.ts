@@ -39,7 +39,7 @@ class Trickle extends Readiness implements Port {
 test("a peer that sends one byte in each piece has no longer turns than others", () => {
   const from = new Trickle();
   const io = { counts: new Float64Array(1), strandedBytes: 0 } as unknown as Io;
-  assert.equal(new Half(from, new Trickle(), 0).run(io), MORE);
+  assert.equal(new Half(from, new Trickle(), 0).run(io, false), MORE);
   assert.ok(from.reads <= 64, `${from.reads} reads in one turn`);
   assert.equal(io.counts[0], from.reads);
 });

@@ -55,14 +55,15 @@ export class Half {
     this.#allowance += bytes;
   }
 
-  run(io: Io): Outcome {
+  /** `isLast`: the other direction is over. */
+  run(io: Io, isLast: boolean): Outcome {
     if (this.over) return OVER;
     for (let moved = 0, spent = 0; spent < TURN_BYTES;) {
       if (!this.#to.writable) return WAITS;
       const bytes = this.#step(io);
       if (bytes === EAGAIN) return this.#wait(io, moved);
       if (bytes === RETURNS) return BACK;
-      if (bytes <= 0 && bytes !== EINTR) return bytes === 0 ? this.#end(io) : FAILED;
+      if (bytes <= 0 && bytes !== EINTR) return bytes === 0 ? this.#end(io, isLast) : FAILED;
       moved += Math.max(0, bytes);
       spent += Math.max(STEP_BYTES, bytes);
     }
@@ -152,9 +153,10 @@ export class Half {
     return WAITS;
   }
 
-  #end(io: Io): Outcome {
+  #end(io: Io, isLast: boolean): Outcome {
     this.#splice?.giveBack(io);
-    const said = this.#to.endWriting(io);
+    // The close that follows says it of a bare socket.
+    const said = isLast && this.#to.bareSocket >= 0 ? 0 : this.#to.endWriting(io);
     if (said === EAGAIN) return WAITS;
     if (said < 0) return said === RETURNS ? BACK : FAILED;
     this.over = true;

@@ -1,5 +1,5 @@
 import { Socket } from "node:net";
-import type { DialledEnd, HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
+import type { DialledEnd, HeldClient, HeldWatch, PlainWay, StandingAnswer } from "#core/held.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { connectError, lateError } from "#net/dial.ts";
@@ -20,6 +20,11 @@ export interface HeldEnv {
   readonly sockaddrs: Sockaddrs;
 }
 
+/** What a thread has seen of its client. */
+interface Seen extends Pick<HeldClient, "source" | "local" | "original" | "request"> {
+  readonly handshakeBytes: number;
+}
+
 /** A client whose request a relay thread has read, as the main thread sees it. */
 export class HeldSocket implements HeldClient, Carried {
   readonly source: Endpoint;
@@ -36,24 +41,45 @@ export class HeldSocket implements HeldClient, Carried {
   /** Nothing more can be asked of the thread. */
   #isOver = false;
 
-  constructor(thread: RelayThread, slot: number, ask: FrontAsk, env: HeldEnv) {
+  private constructor(thread: RelayThread, slot: number, ask: FrontAsk, env: HeldEnv, seen: Seen) {
     this.thread = thread;
     this.slot = slot;
     this.#env = env;
     this.#ask = ask;
-    const { front } = thread;
-    const place = placeOf(front.tags[slot] as number);
-    this.source = env.sockaddrs.source(front.source(place));
-    this.local = env.sockaddrs.local(front.local(place));
-    this.#handshakeBytes = front.sizes[place] as number;
-    this.original = ask.handshake === "redirected" ? env.sockaddrs.original(front.original(place)) : null;
-    this.request = this.#handshakeBytes === 0 ? NO_BYTES : front.request(place);
+    this.source = seen.source;
+    this.local = seen.local;
+    this.original = seen.original;
+    this.request = seen.request;
+    this.#handshakeBytes = seen.handshakeBytes;
   }
 
-  dial(way: PlainWay, words: Uint8Array, limited: boolean): void {
-    if (this.#isOver) return;
+  /** As the place of the slot has it. */
+  static asking(thread: RelayThread, slot: number, ask: FrontAsk, env: HeldEnv): HeldSocket {
+    const { front } = thread;
+    const { sockaddrs } = env;
+    const place = placeOf(front.tags[slot] as number);
+    const handshakeBytes = front.sizes[place] as number;
+    return new HeldSocket(thread, slot, ask, env, {
+      source: sockaddrs.source(front.source(place)),
+      local: sockaddrs.local(front.local(place)),
+      original: ask.handshake === "redirected" ? sockaddrs.original(front.original(place)) : null,
+      request: handshakeBytes === 0 ? NO_BYTES : front.request(place),
+      handshakeBytes,
+    });
+  }
+
+  /** Another one that has asked for the same and is connected. */
+  likewise(slot: number, sourcePort: number): HeldSocket {
+    const { local, original, thread } = this;
+    const source = { ip: this.source.ip, port: sourcePort };
+    const seen = { source, local, original, request: NO_BYTES, handshakeBytes: 0 };
+    return new HeldSocket(thread, slot, this.#ask, this.#env, seen);
+  }
+
+  dial(way: PlainWay, words: Uint8Array, limited: boolean, standing: StandingAnswer | null): void {
+    if (this.#isOver) return standing?.over();
     this.#way = way;
-    const { front, table } = this.thread;
+    const { front, table, standing: book } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
     front.writeDial(placeOf(front.tags[this.slot] as number), {
       address: this.#env.sockaddrs.encode(way),
@@ -63,6 +89,8 @@ export class HeldSocket implements HeldClient, Carried {
       intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
       words,
+      standing: standing === null ? 0 : book.give(standing, this),
+      epoch: front.epoch,
     });
     table.limited[this.slot] = limited ? 1 : 0;
     this.thread.command(this.slot, DIAL);

@@ -16,6 +16,8 @@ import { Slots } from "./slots.ts";
 /** It is woken by its signal; this is for a process that ends without saying so. */
 const LONGEST_SLEEP_MS = 3_000;
 const SIGNAL = 0xffff_ffff;
+/** News that can wait waits so long at most. */
+const LEISURE_MS = 20;
 
 export interface LoopOptions {
   readonly calls: AcceptCalls;
@@ -43,6 +45,8 @@ export class Loop {
   /** Slots of conversations with more to do than one turn allows. */
   #queue: number[] = [];
   #isNews = false;
+  /** Since when there is news that can wait; 0: there is none. */
+  #waitsSinceMs = 0;
   #sleepMs = LONGEST_SLEEP_MS;
 
   constructor({ calls, table, front, pipes, ports, tell, onFault }: LoopOptions) {
@@ -65,6 +69,7 @@ export class Loop {
       put: (slot, conversation) => this.#conversations.set(slot, conversation),
       end: (slot, isFault) => this.#end(slot, isFault),
       report: (slot, kind) => this.#report(slot, kind),
+      reportAtLeisure: (slot, kind) => this.#reportAtLeisure(slot, kind),
       pair: (slot) => this.#pair(slot),
     });
   }
@@ -81,14 +86,25 @@ export class Loop {
       this.#takeTurns();
       if (count > 0 || !mayWait) this.#table.endTurn();
       this.#sleepMs = this.#front.tick(LONGEST_SLEEP_MS);
-      if (this.#isNews && this.#table.mustTell()) this.#tell();
-      this.#isNews = false;
+      this.#tellNews();
     }
     for (const slot of this.#conversations.taken()) this.#end(slot, true);
     this.#io.pipes.closeIdle();
     this.#table.epoll = -1;
     this.#calls.close(this.#epoll);
     this.#tell();
+  }
+
+  #tellNews(): void {
+    if (!this.#isNews && this.#waitsSinceMs > 0) {
+      const leftMs = this.#waitsSinceMs + LEISURE_MS - performance.now();
+      if (leftMs > 0) this.#sleepMs = Math.min(this.#sleepMs, Math.ceil(leftMs));
+      else this.#isNews = true;
+    }
+    if (!this.#isNews) return;
+    this.#isNews = false;
+    this.#waitsSinceMs = 0;
+    if (this.#table.mustTell()) this.#tell();
   }
 
   #onEvent(data: number, events: number): void {
@@ -149,6 +165,8 @@ export class Loop {
     if (command === codes.LISTEN) this.#front.listen(slot);
     else if (command === codes.UNLISTEN) this.#front.unlisten(slot);
     else if (command === codes.RELEASE) this.#front.freeSlot(slot);
+    else if (command === codes.WITHDRAW) this.#front.standing.withdraw();
+    else if (command === codes.JOIN) this.#front.joined(slot);
     else {
       const client = this.#conversations.get(slot);
       if (!(client instanceof Arriving)) return;
@@ -220,12 +238,20 @@ export class Loop {
   #close(slot: number, isFault: boolean): void {
     this.#release(slot * 2, isFault);
     this.#release(slot * 2 + 1, isFault);
-    this.#report(slot, ENDED);
+    const { standing } = this.#front;
+    const known = standing.has(slot) ? standing.end(slot) : "known";
+    if (known === "known") this.#report(slot, ENDED);
+    else if (known === "unknown") this.#front.freeSlot(slot);
   }
 
   #report(slot: number, kind: number): void {
     this.#table.report(slot, kind);
     this.#isNews = true;
+  }
+
+  #reportAtLeisure(slot: number, kind: number): void {
+    this.#table.report(slot, kind);
+    if (this.#waitsSinceMs === 0) this.#waitsSinceMs = performance.now();
   }
 
   #release(place: number, isFault: boolean): void {

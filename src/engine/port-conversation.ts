@@ -47,10 +47,10 @@ export class PortConversation implements Conversation {
   run(io: Io): Outcome {
     const first = this.#first;
     const second = first === this.#up ? this.#down : this.#up;
-    const one = first.run(io);
+    const one = first.run(io, second.over);
     if (one === FAILED) return this.#fail(io, second);
     if (one === BACK) return this.#goBack();
-    const other = second.run(io);
+    const other = second.run(io, first.over);
     if (other === FAILED) return this.#fail(io, first);
     if (other === BACK) return this.#goBack();
     if (one === MORE || other === MORE) return MORE;
@@ -61,7 +61,7 @@ export class PortConversation implements Conversation {
   /** The socket that could not be written to may still hold what its peer sent before it went. */
   #fail(io: Io, last: Half): Outcome {
     (last === this.#up ? this.#client : this.#remote).notice(FAULT);
-    last.run(io);
+    last.run(io, false);
     return FAILED;
   }
 

@@ -42,6 +42,16 @@ export class RelayPath implements AsyncDisposable {
     this.#opened?.look();
   }
 
+  /** Has the engine make everybody known. */
+  hear(): void {
+    this.#opened?.hear();
+  }
+
+  /** Rules, lists, choices or policies have changed: the engine asks about whoever comes from now on. */
+  changed(): void {
+    this.#opened?.withdraw();
+  }
+
   async #open(): Promise<Engine | null> {
     try {
       this.#opened = await openEngine({ onDeath: (why, left) => this.#died(why, left) });

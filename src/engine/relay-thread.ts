@@ -15,6 +15,7 @@ import type { ReturnedLetter } from "./ports.ts";
 import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, RETURNED, SharedTable } from "./shared-table.ts";
 import { Slots } from "./slots.ts";
+import { StandingBook } from "./standing-book.ts";
 import type { ThreadData, ThreadMessage } from "./worker.ts";
 
 /** Who is told of a conversation. */
@@ -54,6 +55,7 @@ const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 2
 export class RelayThread implements AsyncDisposable {
   readonly table: SharedTable;
   readonly front: FrontTable;
+  readonly standing: StandingBook;
   readonly #options: RelayThreadOptions;
   readonly #worker: Worker;
   readonly #news: ReadinessWatch;
@@ -80,6 +82,7 @@ export class RelayThread implements AsyncDisposable {
     this.#commands = new Commands(this.table, options.calls);
     const front = newFrontMemory(CAPACITY);
     this.front = new FrontTable(front);
+    this.standing = new StandingBook(this.table, this.front);
     this.table.epoll = -1;
     this.table.signal = options.calls.openSignal();
     this.table.newsSignal = this.table.signal < 0 ? -1 : options.calls.openSignal();
@@ -232,10 +235,34 @@ export class RelayThread implements AsyncDisposable {
 
   #heard(slot: number, kind: number): void {
     if (kind === codes.UNLISTENED) this.#options.onUnlistened(this, slot);
+    else if (kind === codes.FORGOTTEN) this.standing.forgotten(slot);
+    else if (kind === codes.PASSED) this.#passed(slot);
+    else if (kind === codes.STALE) this.hear();
     else if (kind === codes.DIALLED) this.#carried.get(slot)?.onDialled?.(null);
     else if (kind === codes.NOT_DIALLED)
       this.#carried.get(slot)?.onDialled?.(this.table.asked[slot * 2] as number);
     else this.#options.onArrived(this, slot, kind);
+  }
+
+  #passed(slot: number): void {
+    this.standing.passed(slot);
+    this.#commands.tellAtLeisure(slot, codes.RELEASE);
+  }
+
+  /** Whoever goes by a standing answer is known from now on. */
+  hear(): void {
+    this.standing.hear((slot, client) => {
+      this.hold(slot, client);
+      this.command(slot, codes.JOIN);
+    });
+  }
+
+  /** Nobody comes by a standing answer any more. */
+  withdraw(): void {
+    if (this.standing.isEmpty) return;
+    this.front.nextEpoch();
+    this.command(0, codes.WITHDRAW);
+    this.hear();
   }
 
   #ended(slot: number): void {
@@ -256,6 +283,7 @@ export class RelayThread implements AsyncDisposable {
     const { calls } = this.#options;
     this.#alive = false;
     this.takeNews();
+    this.hear();
     this.#commands.forget();
     for (const slot of this.#carried.taken()) {
       closeOrphans(this.table, slot, (fd) => calls.reset(fd));
@@ -266,6 +294,7 @@ export class RelayThread implements AsyncDisposable {
       closeOrphans(this.table, slot, (fd) => calls.close(fd));
     closeOrphanPipes(this.#pipes, (fd) => calls.close(fd));
     if (this.table.epoll >= 0) calls.close(this.table.epoll);
+    this.standing.close();
     if (this.#wasAlive) this.#options.onDeath(this.#why, this);
   }
 

@@ -27,9 +27,13 @@ export const RELEASE = 10;
 /** The slot is that of a listener. */
 export const LISTEN = 11;
 export const UNLISTEN = 12;
+/** Of whatever slot: no standing answer is good any more. */
+export const WITHDRAW = 13;
+/** The main thread has found it, see standing.ts; the slot stays the thread's until it is told of its end. */
+export const JOIN = 14;
 
 /** Words of the news are `slot * NEWS + kind`: it has ended, or a direction asks (upload, and download next to it). */
-export const NEWS = 8;
+export const NEWS = 16;
 export const ENDED = 0;
 export const ASKS = 1;
 /** A client has said where to; its slot's place has the request. */
@@ -41,6 +45,12 @@ export const DIALLED = 5;
 export const NOT_DIALLED = 6;
 /** Nothing comes of that listener any more. */
 export const UNLISTENED = 7;
+/** One that was served by a standing answer has ended; see standing.ts. */
+export const PASSED = 8;
+/** The slot is the number of a standing answer: nobody comes by it any more. */
+export const FORGOTTEN = 9;
+/** One has been connected by a standing answer that is good no more: it is to be heard of. */
+export const STALE = 10;
 
 /** Of a letter: the relay thread has written it. */
 export const RETURNED = 2;

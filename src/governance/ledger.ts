@@ -38,6 +38,9 @@ export class GovernedLedger implements Ledger {
   /** Called before sums are handed on: whoever counts in sums of its own charges them now. */
   look: () => void = () => {};
 
+  /** Called before other rules come into force. */
+  onInstall: () => void = () => {};
+
   /** How links to the portal are made; null for none. */
   portalLink: (ids: readonly string[]) => string | null = () => null;
 
@@ -63,6 +66,7 @@ export class GovernedLedger implements Ledger {
    * bound anew, so no byte is counted twice or lost. Buckets are new and full.
    */
   install(rules: Rules | null): void {
+    this.onInstall();
     this.settle();
     const before = new Map([...this.#meters.keys()].map((meter) => [meter, meter.account] as const));
     for (const meter of this.#meters.keys()) this.#unbind(meter);

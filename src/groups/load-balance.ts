@@ -72,6 +72,7 @@ function stickySessions(nowMs: () => number = () => performance.now()): Strategy
 
 class LoadBalanceGroup extends MemberGroup {
   readonly type = "LoadBalance";
+  readonly spreads = true;
   readonly #strategy: Strategy;
   readonly #health: HealthCheck;
 

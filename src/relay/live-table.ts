@@ -63,8 +63,10 @@ export class LiveEntry implements LiveConnection, Disposable {
 }
 
 export class LiveTable implements LiveConnections {
-  /** Called before rows or totals are read: an engine reports what it has moved. It must be cheap. */
+  /** Called before totals are read: an engine reports what it has moved. It must be cheap. */
   look: () => void = () => {};
+  /** Called before rows are: an engine makes those known of whom it has not told yet. */
+  hear: () => void = () => {};
   readonly #entries = new Map<string, LiveEntry>();
   #uploadTotalBytes = 0;
   #downloadTotalBytes = 0;
@@ -76,6 +78,7 @@ export class LiveTable implements LiveConnections {
   }
 
   get size(): number {
+    this.hear();
     return this.#entries.size;
   }
 
@@ -90,6 +93,7 @@ export class LiveTable implements LiveConnections {
   }
 
   [Symbol.iterator](): Iterator<LiveEntry> {
+    this.hear();
     this.look();
     return this.#entries.values();
   }
@@ -106,6 +110,7 @@ export class LiveTable implements LiveConnections {
   }
 
   closeAll(which: (connection: LiveConnection) => boolean = () => true): number {
+    this.hear();
     const doomed = [...this.#entries.values()].filter(which); // closing removes rows: not while walking them
     for (const entry of doomed) entry.close();
     return doomed.length;

@@ -9,7 +9,8 @@ import type { HeldClient } from "#core/held.ts";
 import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Ip, Metadata, Network } from "#core/session.ts";
 import { bytesOfIp } from "#net/ip.ts";
-import { openSockets } from "#platform/portable.ts";
+import { type Libc, openLibc } from "#platform/linux/libc.ts";
+import { bindToDevice, openSocketMaker } from "#platform/linux/sockopt.ts";
 import { openOtherSockets } from "#platform/process.ts";
 import { ip, named, session } from "../../test/support/routing.ts";
 import { LoopGuard } from "./loop-guard.ts";
@@ -92,7 +93,10 @@ test(
     const server = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
-    const fd = openSockets({ routingMark: 0, interfaceName: "lo" })?.tcp(4) as number;
+    // As where no port was free before: the kernel chooses it for a socket that is bound to the device already.
+    const libc = openLibc() as Libc;
+    const fd = openSocketMaker(libc, { routingMark: 0, interfaceName: "" }).tcp(4);
+    bindToDevice(libc, fd, "lo");
     const bound = new Socket({ fd, manualStart: true } as { fd: number });
     bound.connect({ host: "127.0.0.1", port, localAddress: "127.0.0.1" });
     await once(bound, "connect");

@@ -26,11 +26,23 @@ export class LoopGuard {
   readonly #flows = new Set<DatagramFlow>();
   readonly #dials = new DialledNames();
   readonly #own = new RecentOwnAddresses();
+  /** Called when, from now on, everything that is dialled has to be noted. */
+  onArmed: () => void = () => {};
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
 
   constructor(isAnother: OtherSocket) {
     this.#isAnother = isAnother;
+  }
+
+  get notes(): boolean {
+    return this.#armed;
+  }
+
+  #arm(): void {
+    if (this.#armed) return;
+    this.#armed = true;
+    this.onArmed();
   }
 
   /**
@@ -39,14 +51,14 @@ export class LoopGuard {
    */
   beforeCheck({ source, network, inbound }: Metadata): Promise<void> | null {
     if (network !== "tcp" || !TRANSPARENT.has(inbound.type) || !this.#own.has(source.ip)) return null;
-    this.#armed = true;
+    this.#arm();
     return new Promise<void>((resolve) => void setImmediate(resolve));
   }
 
   /** Throws `DialError` where the session is one of our own. */
   check({ source, network, inbound, destination }: Metadata, { outbound }: Decision): void {
     if (!TRANSPARENT.has(inbound.type)) return;
-    this.#armed = true;
+    this.#arm();
     if (outbound.type !== "Direct") return;
     const { ip, port } = destination;
     const own =

@@ -1,13 +1,14 @@
 /** The life of a TCP conversation whose client a relay thread has: the thread dials and relays, here it is decided. */
 import type { DialError } from "#core/errors.ts";
-import type { HeldClient, HeldWatch, PlainWay } from "#core/held.ts";
+import type { HeldClient, HeldWatch, PlainWay, StandingAnswer } from "#core/held.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import { reportDial, type Decision } from "#core/router.ts";
-import type { Ip, StreamSession } from "#core/session.ts";
+import type { Ip, Metadata, StreamSession } from "#core/session.ts";
 import type { LiveEntry } from "./live-table.ts";
 import { HTTP_PORT } from "./redirect.ts";
 import { goOn, type ServeEnv } from "./serve.ts";
 import { matched } from "./session-log.ts";
+import { type Answered, standingAnswer } from "./standing-answer.ts";
 
 /** `over` is called at the end. What a thread cannot do goes the way of all others, with the client taken from it. */
 export function serveHeld(
@@ -17,7 +18,12 @@ export function serveHeld(
   over: () => void,
 ): void {
   const entry = env.live.open(session.metadata);
-  new HeldService(session, held, env, entry, over).start();
+  new HeldService(held.client, env, entry, over).start(session, held.words);
+}
+
+/** For a client that was served by a standing answer: it is connected. */
+function serveJoined(client: HeldClient, metadata: Metadata, by: Answered, env: ServeEnv): void {
+  new HeldService(client, env, env.live.open(metadata), env.enter()).join(by);
 }
 
 class HeldService implements HeldWatch {
@@ -25,9 +31,9 @@ class HeldService implements HeldWatch {
   readonly #entry: LiveEntry;
   readonly #over: () => void;
   readonly #client: HeldClient;
-  #words: Uint8Array | null;
+  #words: Uint8Array | null = null;
   /** Null: nothing is left to be told to the client. */
-  #session: StreamSession | null;
+  #session: StreamSession | null = null;
   #decision: Decision | null = null;
   #ip: Ip | null = null;
   #isFirstOfMany = false;
@@ -37,23 +43,17 @@ class HeldService implements HeldWatch {
   #noted: Disposable | null = null;
   #isOver = false;
 
-  constructor(
-    session: StreamSession,
-    { client, words }: NonNullable<StreamSession["held"]>,
-    env: ServeEnv,
-    entry: LiveEntry,
-    over: () => void,
-  ) {
-    this.#session = session;
+  constructor(client: HeldClient, env: ServeEnv, entry: LiveEntry, over: () => void) {
     this.#client = client;
-    this.#words = words;
     this.#env = env;
     this.#entry = entry;
     this.#over = over;
   }
 
-  start(): void {
+  start(session: StreamSession, words: Uint8Array): void {
     const { carrier, sniffer } = this.#env;
+    this.#session = session;
+    this.#words = words;
     const isSniffed = sniffer?.wants(this.#entry.metadata) === true;
     if (isSniffed || carrier?.goOn === undefined) return this.#take(null);
     this.#client.watch = this;
@@ -112,7 +112,22 @@ class HeldService implements HeldWatch {
     this.#noted = loops.dials(decision, this.#client, way);
     this.#isFirstOfMany = way.isFirstOfMany;
     this.#entry.remoteAddress = this.#ip = way.ip;
-    if (this.#words !== null) this.#client.dial(way, this.#words, this.#limited);
+    if (this.#words !== null)
+      this.#client.dial(way, this.#words, this.#limited, this.#standing(decision, way));
+  }
+
+  #standing(decision: Decision, { ip }: PlainWay): StandingAnswer | null {
+    return this.#limited
+      ? null
+      : standingAnswer(this.#entry.metadata, { decision, ip }, this.#env, serveJoined);
+  }
+
+  join({ decision, ip }: Answered): void {
+    const entry = this.#entry;
+    this.#decision = entry.decision = decision;
+    entry.remoteAddress = this.#ip = ip;
+    entry.onClose = () => this.#client.reset();
+    this.dialled();
   }
 
   dialled(): void {

@@ -28,6 +28,8 @@ export interface ServeEnv {
   readonly carrier: Carrier | null;
   readonly idleMs: number;
   readonly halfClosedIdleMs: number;
+  /** Of what goes on without a session that arrived; to be called at its end. */
+  enter(): () => void;
 }
 
 /** What has come out of a session before its client was taken from a relay thread. */

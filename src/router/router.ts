@@ -145,6 +145,19 @@ class ListRouter implements RuleRouter {
     return decision;
   }
 
+  repeats(metadata: Metadata, { groups }: Decision): (() => void) | null {
+    if (groups.some(({ spreads }) => spreads === true)) return null;
+    const way = this.#enter(metadata, null, null);
+    if (!("walk" in way)) return countNothing;
+    const { walk, counters } = way;
+    const { sourcePort: _, ...common } = walk.facts;
+    walk.facts = common;
+    const stop = walk.next();
+    if (stop === "wants") return null;
+    const end = stop === "end" ? this.#main.rules.length : walk.position;
+    return () => counters?.run(0, end, this.#env.nowMs());
+  }
+
   async #start(
     metadata: Metadata,
     signal: AbortSignal,
@@ -279,6 +292,8 @@ class ListRouter implements RuleRouter {
     }));
   }
 }
+
+const countNothing = (): void => {};
 
 /** Why a rule that matched does not decide; null: it does. */
 function passReason(leaf: Outbound, network: Metadata["network"]): PassReason | null {

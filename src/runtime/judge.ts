@@ -1,6 +1,6 @@
 /** What this runtime's rules, groups and nodes prove about destinations, for kernel-direct. */
 import type { Config } from "#config/config.ts";
-import { isGroup, type Group, type Outbound } from "#core/outbound.ts";
+import { isGroup, type Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
 import type { Judge } from "#kernel-direct/kernel-direct.ts";
 import { openLearnable } from "#kernel-direct/learnable.ts";
@@ -24,7 +24,8 @@ export function openJudge({ config, router, outbounds, mode }: JudgeEnv): Judge 
   return {
     prove: (host, ip, inbound) => router.proveDirect({ host, ip, inbound }, isDirect),
     isLearnable: openLearnable(fakeRanges(config)),
-    isDirect: ({ outbound, groups: picked }: Decision) => isDirect(outbound) && !picked.some(spreads),
+    isDirect: ({ outbound, groups: picked }: Decision) =>
+      isDirect(outbound) && picked.every(({ spreads }) => spreads !== true),
     signature: () => [mode(), router.revision, ...groups.map((group) => (isDirect(group) ? 1 : 0))].join(),
   };
 }
@@ -33,11 +34,6 @@ export function fakeRanges({ dns: { fakeIpRange, fakeIpRange6 } }: Config) {
   return [fakeIpRange, fakeIpRange6].flatMap((range) =>
     range === null ? [] : (parseCidr(`${range.ip}/${range.bits}`) ?? []),
   );
-}
-
-/** Its member differs from flow to flow. */
-function spreads({ type }: Group): boolean {
-  return type === "LoadBalance";
 }
 
 /**
@@ -57,7 +53,7 @@ function directTest({ general }: Config, { all, configOf }: Outbounds): (target:
   return (target) => {
     let at = target;
     for (let depth = 0; isGroup(at); depth++) {
-      if (depth === MOST_GROUPS || spreads(at)) return false;
+      if (depth === MOST_GROUPS || at.spreads === true) return false;
       at = at.pick(null);
     }
     return plain.has(at);

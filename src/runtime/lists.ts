@@ -54,7 +54,7 @@ export class Lists implements AsyncDisposable {
       options,
       fetch,
       log,
-      changing: () => host.kernelDirect.changing(),
+      changing: () => host.changing(),
     });
     const judges = dns.enable && dns.fallback.length > 0 && dns.fallbackFilter.geoip;
     this.countryOf = judges ? this.#geodata.countryOf(dns.fallbackFilter.geoipCode) : null;

@@ -70,7 +70,7 @@ export function sourceOf({ type, url, path, interval, sizeLimit }: ProviderConfi
 export function resourceEnv(
   { url, proxy, header }: ProviderConfig,
   { maxBytes }: Source,
-  { files, log, kernelDirect }: Pick<Host, "files" | "log" | "kernelDirect">,
+  { files, log, changing }: Pick<Host, "files" | "log" | "changing">,
   fetch: Fetch,
   etags: EtagBook | null,
 ): Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
@@ -78,7 +78,7 @@ export function resourceEnv(
     files,
     log,
     nowMs: Date.now,
-    changing: () => kernelDirect.changing(),
+    changing,
     fetch: (etag, signal) =>
       fetch({ url: url as string, proxy, headers: header, timeoutMs: TIMEOUT_MS, maxBytes, etag }, signal),
     etags,

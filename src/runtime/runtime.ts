@@ -83,6 +83,10 @@ export class Runtime {
       budget: datagrams,
       idleMs: TCP_IDLE_MS,
       halfClosedIdleMs: HALF_CLOSED_IDLE_MS,
+      enter: () => {
+        this.#sessions.enter();
+        return () => this.#sessions.leave();
+      },
       sessionIdleMs: UDP_SESSION_IDLE_MS,
     };
   }
@@ -144,6 +148,7 @@ export class Runtime {
 
   /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
   async retire(next: Runtime | null): Promise<void> {
+    this.#host.relayPath.changed(); // nobody comes by what this one has answered
     if (next !== null) this.#fakeIps?.close();
     this.#timeKeeper[Symbol.dispose]();
     await this.lists.quiet();

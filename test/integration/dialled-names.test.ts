@@ -61,7 +61,7 @@ test("a dial is known to whoever it comes to, and to nobody once it is closed", 
       noted[Symbol.dispose]();
     };
     client.watch = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
-    client.dial(to, Buffer.alloc(0), false);
+    client.dial(to, Buffer.alloc(0), false, null);
   }, owned);
 
   const clients: Socket[] = Array.from({ length: COUNT }, () =>
@@ -86,7 +86,7 @@ test("a dial that is refused has no name", { skip }, async () => {
   const { promise: failed, resolve } = Promise.withResolvers<HeldClient>();
   const port = await openFront((client) => {
     client.watch = { dialled() {}, failed: () => resolve(client), ended() {} };
-    client.dial(to, Buffer.alloc(0), false);
+    client.dial(to, Buffer.alloc(0), false, null);
   }, owned);
   const client = connect(port, "127.0.0.1").on("error", () => {});
   const held = await failed;

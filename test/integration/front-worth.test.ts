@@ -76,7 +76,7 @@ test("where a quarter is for the threads, these go on", { skip }, async () => {
   let count = 0;
   const listener = owned.use(
     await openListener((client) => {
-      if (count++ % 4 === 0) client.dial(way, Buffer.alloc(0), false);
+      if (count++ % 4 === 0) client.dial(way, Buffer.alloc(0), false, null);
       else client.take().end("thread");
     }),
   );

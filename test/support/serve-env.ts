@@ -18,5 +18,16 @@ export interface PlainServe {
 
 export function plainServeEnv({ router, live, log = SILENT, sweep = new Sweep() }: PlainServe) {
   const loops = new LoopGuard(() => false);
-  return { router, live, log, sweep, flows: UNWATCHED, loops, sniffer: null, ledger: countingLedger() };
+  const enter = () => () => {};
+  return {
+    router,
+    live,
+    log,
+    sweep,
+    flows: UNWATCHED,
+    loops,
+    sniffer: null,
+    ledger: countingLedger(),
+    enter,
+  };
 }

@@ -24,7 +24,7 @@ export function nativeUint16(bytes: Uint8Array, at: number): number {
 export function decodeSockaddr(bytes: Uint8Array): RawEndpoint | null {
   if (bytes.length < SOCKADDR_IN_BYTES) return null;
   const family = nativeUint16(bytes, 0);
-  const port = ((bytes[2] as number) << 8) | (bytes[3] as number);
+  const port = portOf(bytes);
   if (family === AF_INET) return { address: bytes.slice(4, 8), port };
   if (family !== AF_INET6 || bytes.length < SOCKADDR_BYTES) return null;
   return { address: bytes.slice(8, 24), port };
@@ -35,6 +35,24 @@ export function v4At(bytes: Uint8Array): number {
   if (nativeUint16(bytes, 0) === AF_INET) return 4;
   for (let at = 8; at < 18; at++) if (bytes[at] !== 0) return 0;
   return bytes[18] === 0xff && bytes[19] === 0xff ? 20 : 0;
+}
+
+export function portOf(bytes: Uint8Array): number {
+  return ((bytes[2] as number) << 8) | (bytes[3] as number);
+}
+
+/** A key for the address without the port, the scope of IPv6 with it; not for people. */
+export function hostKey(bytes: Uint8Array): string {
+  const at = v4At(bytes);
+  if (at > 0) return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
+  return Buffer.from(bytes.buffer, bytes.byteOffset + 8, 20).toString("latin1");
+}
+
+/** Bound to no address of its own. */
+export function isWildcard(bytes: Uint8Array): boolean {
+  const at = v4At(bytes);
+  const [first, end] = at > 0 ? [at, at + 4] : [8, 24];
+  return bytes.subarray(first, end).every((byte) => byte === 0);
 }
 
 // sockaddr_in:  FAMILY(2, native) PORT(2, big endian) ADDRESS(4) ZERO(8)

@@ -1,0 +1,83 @@
+/** What one relay thread was told that is good for others, too; see standing.ts for the thread's side. */
+import type { StandingAnswer } from "#core/held.ts";
+import type { Endpoint } from "#core/session.ts";
+import { FRONT, type SharedTable } from "./shared-table.ts";
+import { type FrontTable, JOINED } from "./front-table.ts";
+import type { HeldSocket } from "./held-socket.ts";
+
+/** At one time; to one more nobody's answer is good for others. */
+const MOST = 4096;
+
+interface Given {
+  readonly answer: StandingAnswer;
+  /** For whom it was found out. */
+  readonly client: HeldSocket;
+}
+
+export class StandingBook {
+  readonly #table: SharedTable;
+  readonly #front: FrontTable;
+  /** By number; nobody has 0. */
+  readonly #given: (Given | null)[] = [null];
+  readonly #free: number[] = [];
+  #size = 0;
+
+  constructor(table: SharedTable, front: FrontTable) {
+    this.#table = table;
+    this.#front = front;
+  }
+
+  get isEmpty(): boolean {
+    return this.#size === 0;
+  }
+
+  /** The number by which the thread speaks of it; 0: it is not to keep it. */
+  give(answer: StandingAnswer, client: HeldSocket): number {
+    if (this.#size === MOST) {
+      answer.over();
+      return 0;
+    }
+    const number = this.#free.pop() ?? this.#given.length;
+    this.#given[number] = { answer, client };
+    this.#size++;
+    return number;
+  }
+
+  /** The news of it: the slot is about to be the thread's again. */
+  passed(slot: number): void {
+    const { standings, sourcePorts } = this.#front;
+    const { answer, client } = this.#given[-(standings[slot] as number)] as Given;
+    standings[slot] = 0;
+    const { counts } = this.#table;
+    const source: Endpoint = { ip: client.source.ip, port: sourcePorts[slot] as number };
+    answer.passed(source, counts[slot * 2] as number, counts[slot * 2 + 1] as number);
+  }
+
+  forgotten(number: number): void {
+    const { answer } = this.#given[number] as Given;
+    this.#given[number] = null;
+    this.#free.push(number);
+    this.#size--;
+    answer.over();
+  }
+
+  /** From now on the main thread knows of everybody who goes by one; `hold` makes a slot known to the thread's keeper. */
+  hear(hold: (slot: number, client: HeldSocket) => void): void {
+    if (this.#size === 0) return;
+    const { sourcePorts, standings, startedAtMs } = this.#front;
+    for (let slot = FRONT; slot < FRONT + this.#table.fronted; slot++) {
+      const number = standings[slot] as number;
+      if (number <= 0 || number === JOINED) continue;
+      if (Atomics.compareExchange(standings, slot, number, JOINED) !== number) continue; // it has just ended
+      const { answer, client: first } = this.#given[number] as Given;
+      const client = first.likewise(slot, sourcePorts[slot] as number);
+      hold(slot, client);
+      answer.joined(client, startedAtMs[slot] as number);
+    }
+  }
+
+  /** The thread has died. */
+  close(): void {
+    for (const [number, given] of this.#given.entries()) if (given !== null) this.forgotten(number);
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * Of a relay thread: answers of the main thread that are good for others who ask for the same. Whoever comes by one is
+ * dialled for at once; the main thread hears of it when it has ended, unless it has looked and found it before.
+ */
+import { type Dial, type FrontTable, JOINED } from "./front-table.ts";
+import { FORGOTTEN, FRONT, PASSED } from "./shared-table.ts";
+
+/** So long: what nobody is told of (a name moves, a node dies) shows as soon as that. */
+const HOLDS_MS = 1_000;
+
+export interface StandingAnswer {
+  /** As the main thread numbers it. */
+  readonly number: number;
+  readonly dial: Dial;
+  readonly key: string;
+  endsAtMs: number;
+  /** Somebody may still come by it. */
+  isKept: boolean;
+  /** Those who go by it and that the main thread has not been told of. */
+  users: number;
+}
+
+/** News that can wait until there is other news. */
+type Report = (slot: number, kind: number) => void;
+
+export class StandingAnswers {
+  readonly #shared: FrontTable;
+  readonly #report: Report;
+  /** In the order in which they end. */
+  readonly #kept = new Map<string, StandingAnswer>();
+  /** By slot, from the first of the thread's own on. */
+  readonly #used: (StandingAnswer | null)[] = [];
+
+  constructor(shared: FrontTable, report: Report) {
+    this.#shared = shared;
+    this.#report = report;
+  }
+
+  get isEmpty(): boolean {
+    return this.#kept.size === 0;
+  }
+
+  /** Null: the main thread has to be asked. */
+  find(key: string): StandingAnswer | null {
+    const found = this.#kept.get(key);
+    if (found === undefined) return null;
+    if (found.dial.epoch === this.#shared.epoch && performance.now() < found.endsAtMs) return found;
+    this.#forget(found);
+    return null;
+  }
+
+  /** Of a dial that has worked: what the main thread has said of it is good for others, if it has. */
+  keep(dial: Dial, key: string): void {
+    const { standing: number, epoch } = dial;
+    if (number === 0) return;
+    if (this.#kept.has(key) || epoch !== this.#shared.epoch) return this.#report(number, FORGOTTEN);
+    const endsAtMs = performance.now() + HOLDS_MS;
+    this.#kept.set(key, { number, dial, key, endsAtMs, isKept: true, users: 0 });
+  }
+
+  /** Likewise, of one that has not. */
+  drop({ standing: number }: Dial): void {
+    if (number !== 0) this.#report(number, FORGOTTEN);
+  }
+
+  use(slot: number, answer: StandingAnswer): void {
+    answer.users++;
+    this.#used[slot - FRONT] = answer;
+  }
+
+  /** Does it go by one? */
+  has(slot: number): boolean {
+    return (this.#used[slot - FRONT] ?? null) !== null;
+  }
+
+  /** How one that goes by an answer was dialled; null: it does not, or has ended. */
+  dialOf(slot: number): Dial | null {
+    return this.#used[slot - FRONT]?.dial ?? null;
+  }
+
+  /** It is connected: from now on the main thread may find it. True: it should, for the answer has been withdrawn meanwhile. */
+  begin(slot: number, sourcePort: number): boolean {
+    const { epoch, sourcePorts, startedAtMs, standings } = this.#shared;
+    const { dial, number } = this.#used[slot - FRONT] as StandingAnswer;
+    sourcePorts[slot] = sourcePort;
+    startedAtMs[slot] = Date.now();
+    Atomics.store(standings, slot, number);
+    return dial.epoch !== epoch;
+  }
+
+  /** It could not be dialled for so: it has to ask, and so has whoever comes next. */
+  giveUp(slot: number): void {
+    this.#forget(this.#leave(slot));
+  }
+
+  /** Its conversation is over. `unknown`: nobody has ever been told of it, and nobody will be. */
+  end(slot: number): "known" | "passed" | "unknown" {
+    const { standings } = this.#shared;
+    const { number } = this.#used[slot - FRONT] as StandingAnswer;
+    const before = Atomics.compareExchange(standings, slot, number, -number);
+    if (before === number) this.#report(slot, PASSED);
+    else standings[slot] = 0;
+    this.#leave(slot); // behind the news of its last user
+    if (before === number) return "passed";
+    return before === JOINED ? "known" : "unknown";
+  }
+
+  #leave(slot: number): StandingAnswer {
+    const answer = this.#used[slot - FRONT] as StandingAnswer;
+    this.#used[slot - FRONT] = null;
+    answer.users--;
+    if (answer.users === 0 && !answer.isKept) this.#report(answer.number, FORGOTTEN);
+    return answer;
+  }
+
+  #forget(answer: StandingAnswer): void {
+    if (!answer.isKept) return;
+    answer.isKept = false;
+    this.#kept.delete(answer.key);
+    if (answer.users === 0) this.#report(answer.number, FORGOTTEN);
+  }
+
+  withdraw(): void {
+    for (const answer of this.#kept.values()) this.#forget(answer);
+  }
+
+  expire(nowMs: number): void {
+    for (const answer of this.#kept.values()) {
+      if (answer.endsAtMs > nowMs) return;
+      this.#forget(answer);
+    }
+  }
+}

@@ -1,0 +1,302 @@
+/** What was answered for one client of a relay thread serves others that ask for the same, and nothing of them is lost. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { test } from "node:test";
+import type { Engine } from "#engine/engine.ts";
+import { openEngine } from "#engine/engine.ts";
+import type { HeldClient, HeldWatch, PlainWay, StandingAnswer } from "#core/held.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { SocketPool } from "#net/socket-pool.ts";
+import { readAll } from "../support/client.ts";
+import { echo, openTcpOrigin, type Origin } from "../support/origin.ts";
+import { startCore, type Core } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
+import { WorkerKiller } from "../support/worker-killer.ts";
+
+const skip = process.platform === "linux" ? false : "SKIP standing answers: need Linux";
+const NO_WORDS = Buffer.alloc(0);
+
+interface Passed {
+  readonly port: number;
+  readonly bytes: readonly [number, number];
+}
+
+/** A listener whose clients are led to the origin, and what is heard of them. */
+class Door implements AsyncDisposable {
+  readonly asked: HeldClient[] = [];
+  readonly passed: Passed[] = [];
+  readonly joined: HeldClient[] = [];
+  /** Of joined ones. */
+  ended = 0;
+  over = 0;
+  failed = 0;
+  deaths = 0;
+  readonly #owned: AsyncDisposableStack;
+  readonly #engine: Engine;
+  readonly port: number;
+
+  constructor(engine: Engine, port: number, owned: AsyncDisposableStack) {
+    this.#engine = engine;
+    this.port = port;
+    this.#owned = owned;
+  }
+
+  static async open(origin: Origin): Promise<Door> {
+    await using opened = new AsyncDisposableStack();
+    let door: Door | null = null;
+    const on = (client: HeldClient): void => door?.answer(client, origin.port);
+    const onDeath = (): void => void (door as Door).deaths++;
+    const engine = opened.use(await openEngine({ threads: 1, onDeath }));
+    const pool = new SocketPool();
+    const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
+    const lease = opened.use(
+      await pool.leaseTcp(where, (socket) => void socket.destroy(), { handshake: "none", probes: null, on }),
+    );
+    pool.useThreads(engine.fronts);
+    lease.activate();
+    door = new Door(engine, lease.endpoint.port, opened.move());
+    return door;
+  }
+
+  answer(client: HeldClient, port: number): void {
+    this.asked.push(client);
+    client.watch = this.#watch(() => {});
+    const standing: StandingAnswer = {
+      passed: (source, up, down) => void this.passed.push({ port: source.port, bytes: [up, down] }),
+      joined: (found) => {
+        this.joined.push(found);
+        found.watch = this.#watch(() => this.ended++);
+      },
+      over: () => void this.over++,
+    };
+    const way: PlainWay = {
+      ip: LOOPBACK_V4,
+      port,
+      routingMark: 0,
+      interfaceName: "",
+      probes: { idleMs: 60_000, intervalMs: 15_000 },
+      timeoutMs: 10_000,
+      isFirstOfMany: false,
+    };
+    client.dial(way, NO_WORDS, false, standing);
+  }
+
+  #watch(onEnded: () => void): HeldWatch {
+    return {
+      dialled() {},
+      failed: () => void this.failed++,
+      ended: onEnded,
+    };
+  }
+
+  hear(): void {
+    this.#engine.hear();
+  }
+
+  withdraw(): void {
+    this.#engine.withdraw();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#owned.disposeAsync();
+  }
+}
+
+/** Says four bytes, hears them again and ends; answers with its own port. */
+async function visit(port: number): Promise<number> {
+  const socket = await arrive(port);
+  const { localPort } = socket;
+  socket.end();
+  await readAll(socket);
+  return localPort as number;
+}
+
+async function arrive(port: number): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }).on("error", () => {});
+  socket.write("ping");
+  await once(socket, "readable");
+  assert.equal(String(socket.read()), "ping");
+  return socket;
+}
+
+const closeOf = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => void socket.once("close", () => resolve()));
+
+test("whoever asks for the same need not ask, and each is told of with what it moved", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using door = await Door.open(origin);
+  const ports: number[] = [];
+  for (let round = 0; round < 50; round++)
+    ports.push(...(await Promise.all(Array.from({ length: 4 }, () => visit(door.port)))));
+  await until("news of everybody", () => door.asked.length + door.passed.length === ports.length);
+  assert.ok(door.passed.length > 0, "somebody did not have to ask");
+  for (const { bytes } of door.passed) assert.deepEqual(bytes, [4, 4]);
+  const told = [...door.asked.map(({ source }) => source.port), ...door.passed.map(({ port }) => port)];
+  assert.deepEqual(told.toSorted(), ports.toSorted());
+  door.withdraw();
+  await until("the end of all answers", () => door.over === door.asked.length);
+  await visit(door.port);
+  assert.ok(door.asked.length > 0 && door.passed.length + door.asked.length === ports.length + 1);
+});
+
+/** A client that goes by a standing answer and stays: others ask until one need not. */
+async function stay(door: Door): Promise<Socket> {
+  for (;;) {
+    const before = door.asked.length;
+    const socket = await arrive(door.port);
+    if (door.asked.length === before) return socket;
+    socket.destroy();
+  }
+}
+
+test("one that stays is found, and is like any other from then on", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using door = await Door.open(origin);
+  const socket = await stay(door);
+  door.hear();
+  const found = door.joined.find(({ source }) => source.port === socket.localPort) as HeldClient;
+  assert.equal(found.local.port, door.port);
+  assert.equal(found.dialledFrom()?.ip, "127.0.0.1");
+  const before = door.joined.length;
+  door.hear();
+  assert.equal(door.joined.length, before, "nobody is found twice");
+  const reset = closeOf(socket);
+  found.reset();
+  await reset;
+  await until("its end", () => door.ended > 0);
+  const { localPort } = socket;
+  assert.ok(!door.passed.some(({ port }) => port === localPort), "its end is told once");
+});
+
+test("an answer that is withdrawn is nobody's any more, and who goes by it is known", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using door = await Door.open(origin);
+  for (let round = 0; round < 20; round++) {
+    const socket = await stay(door);
+    door.withdraw();
+    assert.ok(door.joined.some(({ source }) => source.port === socket.localPort));
+    const before = door.asked.length;
+    const next = await arrive(door.port);
+    assert.equal(door.asked.length, before + 1);
+    socket.destroy();
+    next.destroy();
+  }
+});
+
+test("where a dial fails the main thread is asked after all", { skip }, async () => {
+  const origin = await openTcpOrigin(echo);
+  await using door = await Door.open(origin);
+  (await stay(door)).destroy();
+  const before = door.asked.length;
+  await origin[Symbol.asyncDispose]();
+  const socket = connect(door.port, "127.0.0.1").on("error", () => {});
+  await until("a dial that fails", () => door.failed === 1);
+  assert.equal(door.asked.length, before + 1);
+  assert.equal(door.asked.at(-1)?.source.port, socket.localPort);
+  socket.destroy();
+});
+
+test("a thread that dies leaves nobody and no answer behind", { skip }, async () => {
+  using killer = new WorkerKiller();
+  await using origin = await openTcpOrigin(echo);
+  await using door = await Door.open(origin);
+  const socket = await stay(door);
+  const { localPort } = socket;
+  const closed = closeOf(socket);
+  await killer.kill("relay");
+  await closed;
+  await until("the thread's end", () => door.deaths === 1);
+  assert.ok(door.joined.some(({ source }) => source.port === localPort));
+  assert.equal(door.over, door.asked.length);
+});
+
+const config = (origin: number): string => `
+external-controller: 127.0.0.1:0
+listeners:
+  - { name: tunnel, type: tunnel, listen: 127.0.0.1, port: 0, network: [tcp], target: "127.0.0.1:${origin}" }
+proxy-groups:
+  - { name: choice, type: select, proxies: [DIRECT, REJECT] }
+rules:
+  - DOMAIN,nobody.test,REJECT
+  - MATCH,choice
+`;
+
+const request = async (core: Core, method: string, path: string, body: unknown): Promise<void> => {
+  const url = `http://127.0.0.1:${await core.controllerPort()}${path}`;
+  const answer = await fetch(url, { method, body: JSON.stringify(body) });
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
+};
+
+const get = async <T>(core: Core, path: string): Promise<T> =>
+  (await (await fetch(`http://127.0.0.1:${await core.controllerPort()}${path}`)).json()) as T;
+
+test("a choice, a mode and a rule that is switched off hold for the very next client", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using core = await startCore(config(origin.port));
+  const port = await core.port("tunnel");
+  const isServed = async (): Promise<boolean> => {
+    const socket = connect(port, "127.0.0.1").on("error", () => {});
+    socket.write("ping");
+    const chunk = await Promise.race([
+      once(socket, "data").then(([data]) => data as unknown),
+      closeOf(socket),
+    ]);
+    socket.destroy();
+    return Buffer.isBuffer(chunk);
+  };
+  for (let round = 0; round < 5; round++) {
+    for (let count = 0; count < 8; count++) assert.equal(await isServed(), true);
+    await request(core, "PUT", "/proxies/choice", { name: "REJECT" });
+    assert.equal(await isServed(), false);
+    await request(core, "PATCH", "/configs", { mode: "direct" });
+    for (let count = 0; count < 4; count++) assert.equal(await isServed(), true);
+    await request(core, "PATCH", "/configs", { mode: "rule" });
+    assert.equal(await isServed(), false);
+    await request(core, "PATCH", "/rules/disable", { 1: true }); // nothing matches: DIRECT
+    for (let count = 0; count < 4; count++) assert.equal(await isServed(), true);
+    await request(core, "PATCH", "/rules/disable", { 1: false });
+    assert.equal(await isServed(), false);
+    await request(core, "PUT", "/proxies/choice", { name: "DIRECT" });
+  }
+});
+
+interface Rows {
+  readonly uploadTotal: number;
+  readonly downloadTotal: number;
+  readonly connections: readonly {
+    readonly id: string;
+    readonly metadata: { readonly sourcePort: string };
+  }[];
+}
+
+test("lines, totals, counters of rules and rows are those of every client", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using core = await startCore(config(origin.port));
+  const port = await core.port("tunnel");
+  const ports: number[] = [];
+  for (let count = 0; count < 100; count++) ports.push(await visit(port));
+  const socket = await arrive(port);
+  const rows = await get<Rows>(core, "/connections");
+  assert.deepEqual(
+    rows.connections.map(({ metadata }) => metadata.sourcePort),
+    [`${socket.localPort}`],
+  );
+  await until("all totals", async () => {
+    const { uploadTotal, downloadTotal } = await get<Rows>(core, "/connections");
+    return uploadTotal === 404 && downloadTotal === 404;
+  });
+  const { rules } = await get<{ rules: readonly { extra: { hitCount: number; missCount: number } }[] }>(
+    core,
+    "/rules",
+  );
+  assert.deepEqual([rules[1]?.extra.hitCount, rules[0]?.extra.missCount], [101, 101]);
+  for (const one of [...ports, socket.localPort])
+    await core.shows(new RegExp(`127.0.0.1:${one} --> .* match Match`));
+  const closed = closeOf(socket);
+  await fetch(`http://127.0.0.1:${await core.controllerPort()}/connections/${rows.connections[0]?.id}`, {
+    method: "DELETE",
+  });
+  await closed;
+  assert.equal(await core.stop(), 0);
+});
