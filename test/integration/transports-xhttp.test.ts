@@ -138,22 +138,42 @@ test("over HTTP/1.1: requests that share a connection, whole or in single bytes"
   assert.match(await down, /^HTTP\/1\.1 200[^]*text\/event-stream[^]*answer/);
 });
 
+/** One that the server is told of, with whatever answer. */
+const exchange = (method: string, request: Readable, answered = false): Exchange => ({
+  method,
+  referer: REFERER,
+  body: new PassThrough(),
+  request,
+  answered,
+  begin() {},
+  finish() {},
+});
+
 test("a post that came whole counts, whoever has gone by then", async () => {
   using server = new XhttpServer("/x");
-  const exchange = (method: string, request: Readable, answered: boolean): Exchange => ({
-    method,
-    referer: REFERER,
-    body: new PassThrough(),
-    request,
-    answered,
-    begin() {},
-    finish() {},
-  });
   const { promise, resolve } = Promise.withResolvers<Duplex>();
-  server.serve(exchange("GET", Readable.from([]), false), "/x/s1", resolve);
+  server.serve(exchange("GET", Readable.from([])), "/x/s1", resolve);
   const tunnel = await promise;
   server.serve(exchange("POST", Readable.from([Buffer.from("whole")]), true), "/x/s1/0", resolve);
   assert.deepEqual(await once(tunnel, "data"), [Buffer.from("whole")]);
+  tunnel.destroy();
+});
+
+test("posts that only wait for a slow reader are kept", async () => {
+  using server = new XhttpServer("/x");
+  const { promise, resolve } = Promise.withResolvers<Duplex>();
+  server.serve(exchange("GET", Readable.from([])), "/x/s1", resolve);
+  const tunnel = await promise;
+  const bodies = Array.from({ length: 60 }, (_, index) => Buffer.alloc(100_000, index));
+  for (const [index, body] of bodies.entries()) {
+    const request = Readable.from([body]);
+    server.serve(exchange("POST", request), `/x/s1/${index}`, resolve);
+    await once(request, "end");
+  }
+  const got: Buffer[] = [];
+  tunnel.on("data", (bytes: Buffer) => got.push(bytes));
+  while (got.length < bodies.length && !tunnel.destroyed) await new Promise((next) => setImmediate(next));
+  assert.ok(Buffer.concat(got).equals(Buffer.concat(bodies)));
   tunnel.destroy();
 });
 

@@ -5,6 +5,8 @@ import type { Exchange } from "./exchange.ts";
 const ATTACH_TIMEOUT_MS = 30_000;
 /** Posts of one session that wait for an earlier number; one more drops the session. */
 const MAX_WAITING_POSTS = 30;
+/** The same where none is missing and the reader is slow: some clients send on whatever was answered. */
+const MAX_BLOCKED_POSTS = 256;
 
 interface Post {
   readonly body: Buffer;
@@ -70,7 +72,7 @@ export class XhttpSession extends Duplex {
   receive(sequence: number, body: Buffer, answer: (status: number) => void): void {
     if (this.destroyed || this.#up !== null || sequence < this.#next || this.#waiting.has(sequence))
       return answer(200);
-    if (this.#waiting.size >= MAX_WAITING_POSTS) {
+    if (this.#waiting.size >= (this.#waiting.has(this.#next) ? MAX_BLOCKED_POSTS : MAX_WAITING_POSTS)) {
       this.destroy();
       return answer(500);
     }
