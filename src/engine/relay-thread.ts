@@ -72,6 +72,7 @@ export class RelayThread implements AsyncDisposable {
   #size = 0;
   /** Of those, clients that it has accepted. */
   #accepted = 0;
+  #withdraws = false;
   /** Reasons besides conversations to keep the process alive. */
   #holds = 0;
 
@@ -261,8 +262,20 @@ export class RelayThread implements AsyncDisposable {
   withdraw(): void {
     if (this.standing.isEmpty) return;
     this.front.nextEpoch();
-    this.command(0, codes.WITHDRAW);
+    this.#tellWithdrawn();
     this.hear();
+  }
+
+  /** So that it forgets them soon; once at a time, however often something changes. */
+  #tellWithdrawn(): void {
+    if (this.#withdraws) return;
+    this.#withdraws = true;
+    const { epoch } = this.front;
+    const onObeyed = (): void => {
+      this.#withdraws = false;
+      if (epoch !== this.front.epoch) this.#tellWithdrawn();
+    };
+    this.command(0, codes.WITHDRAW, { onObeyed });
   }
 
   #ended(slot: number): void {

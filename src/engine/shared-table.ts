@@ -63,8 +63,8 @@ export const FRONT = CAPACITY >>> 1;
  * Never full, however long the thread stands still, so nobody looks. Of a slot below `FRONT` seven commands wait at most:
  * of a conversation that the thread has ended a grant of each direction, a change of its mode (the next one is told when
  * it was obeyed) and an end (told once); of the next one its addition, a change of its mode and its end, but no grant,
- * for it has not asked. Of a slot from `FRONT` on there are two grants, a change, an end and its release: the thread
- * itself gives those out. That is six on average; what is left is for 256 listeners.
+ * for it has not asked. Of a slot from `FRONT` on there are two grants, a change, an end, its release and that it joined:
+ * the thread itself gives those out. That is seven at most; what is left is for 256 listeners and one withdrawal.
  */
 const COMMAND_RING = CAPACITY * 8;
 /**

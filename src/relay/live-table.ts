@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import type { LiveConnection, LiveConnections } from "#core/live.ts";
 import type { Direction } from "#core/meter.ts";
+import { PassingMap } from "#core/passing-map.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 
@@ -67,7 +68,7 @@ export class LiveTable implements LiveConnections {
   look: () => void = () => {};
   /** Called before rows are: an engine makes those known of whom it has not told yet. */
   hear: () => void = () => {};
-  readonly #entries = new Map<string, LiveEntry>();
+  readonly #entries = new PassingMap<string, LiveEntry>();
   #uploadTotalBytes = 0;
   #downloadTotalBytes = 0;
 
