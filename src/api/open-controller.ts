@@ -4,7 +4,7 @@ import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import type { Control } from "#core/control.ts";
-import { ConfigError, messageOf } from "#core/errors.ts";
+import { ConfigError, listenFault, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { buildApp, type AppOptions, type Transport } from "./app.ts";
 import { isLoopbackHost } from "./hosts.ts";
@@ -73,7 +73,7 @@ export async function openController(
       undo.use(parts.move());
       log.info(`controller: ${kind} on ${endpoint.text}`);
     } catch (error) {
-      log.error(`controller: cannot listen on ${kind} ${at}: ${messageOf(error)}`);
+      log.error(`controller: cannot listen on ${kind} ${at}: ${listenFault(error)}`);
     }
   };
   const tcp = (listener: TcpListener) => async (server: Server) => textOf(await listenTcp(server, listener));

@@ -80,6 +80,19 @@ export function asDialError(error: unknown, context: string): DialError {
   return new DialError(REASON_BY_ERRNO[errno] ?? "failed", `${context}: ${cause.message}`, { cause });
 }
 
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program listens there",
+  EADDRNOTAVAIL: "no interface of this machine has this address",
+  EACCES: "this user may not; ports below 1024 need CAP_NET_BIND_SERVICE",
+};
+
+/** Why the system does not let us listen, for a person who has been told where already. */
+export function listenFault(error: unknown): string {
+  const errno = (error as NodeJS.ErrnoException | null)?.code ?? "";
+  const fault = LISTEN_FAULTS[errno];
+  return fault === undefined ? messageOf(error) : `${fault} (${errno})`;
+}
+
 /** The text of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

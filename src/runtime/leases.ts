@@ -1,4 +1,4 @@
-import { ConfigError, messageOf } from "#core/errors.ts";
+import { ConfigError, listenFault } from "#core/errors.ts";
 import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
 import type { ListenOptions, TakeSocket } from "#core/inbound.ts";
 import type { DatagramSocket, TransparentSocket } from "#core/sockets.ts";
@@ -95,12 +95,8 @@ export class LeaseBook implements AsyncDisposable {
           owner,
           ...(configure ? { configure } : {}),
         }).catch((error) => {
-          throw new ConfigError(
-            `cannot listen on ${network} ${endpointText({ ip, port })}: ${messageOf(error)}`,
-            {
-              cause: error,
-            },
-          );
+          const where = `${network} ${endpointText({ ip, port })}`;
+          throw new ConfigError(`cannot listen on ${where}: ${listenFault(error)}`, { cause: error });
         });
         this.#leases.push(lease);
         endpoints.push(lease.endpoint);
