@@ -236,6 +236,7 @@ export class Arriving implements Conversation {
     table.descriptors[this.slot * 2 + 1] = -1; // first: nobody asks for the name of somebody else's number
     if (this.#remote >= 0) calls.close(this.#remote);
     this.#remote = -1;
+    this.#remoteNews = 0;
     this.#stage = ASKS;
     this.#front.dialled(this);
     if (this.#front.standing.has(this.slot)) {

@@ -32,6 +32,8 @@ class Door implements AsyncDisposable {
   over = 0;
   failed = 0;
   deaths = 0;
+  /** Where to, as clients are told from now on. */
+  originPort = 0;
   readonly #owned: AsyncDisposableStack;
   readonly #engine: Engine;
   readonly port: number;
@@ -45,7 +47,7 @@ class Door implements AsyncDisposable {
   static async open(origin: Origin): Promise<Door> {
     await using opened = new AsyncDisposableStack();
     let door: Door | null = null;
-    const on = (client: HeldClient): void => door?.answer(client, origin.port);
+    const on = (client: HeldClient): void => door?.answer(client);
     const onDeath = (): void => void (door as Door).deaths++;
     const engine = opened.use(await openEngine({ threads: 1, onDeath }));
     const pool = new SocketPool();
@@ -56,10 +58,11 @@ class Door implements AsyncDisposable {
     pool.useThreads(engine.fronts);
     lease.activate();
     door = new Door(engine, lease.endpoint.port, opened.move());
+    door.originPort = origin.port;
     return door;
   }
 
-  answer(client: HeldClient, port: number): void {
+  answer(client: HeldClient): void {
     this.asked.push(client);
     client.watch = this.#watch(() => {});
     const standing: StandingAnswer = {
@@ -72,7 +75,7 @@ class Door implements AsyncDisposable {
     };
     const way: PlainWay = {
       ip: LOOPBACK_V4,
-      port,
+      port: this.originPort,
       routingMark: 0,
       interfaceName: "",
       probes: { idleMs: 60_000, intervalMs: 15_000 },
@@ -195,6 +198,19 @@ test("where a dial fails the main thread is asked after all", { skip }, async ()
   assert.equal(door.asked.length, before + 1);
   assert.equal(door.asked.at(-1)?.source.port, socket.localPort);
   socket.destroy();
+});
+
+test("whoever had to ask after all is dialled for as it is told then", { skip }, async () => {
+  const first = await openTcpOrigin(echo);
+  await using other = await openTcpOrigin(echo);
+  await using door = await Door.open(first);
+  (await stay(door)).destroy();
+  await first[Symbol.asyncDispose]();
+  door.originPort = other.port;
+  const before = door.asked.length;
+  await visit(door.port);
+  assert.equal(door.asked.length, before + 1);
+  assert.equal(door.failed, 0);
 });
 
 test("a thread that dies leaves nobody and no answer behind", { skip }, async () => {
