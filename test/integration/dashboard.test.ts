@@ -241,8 +241,11 @@ test(
       );
     });
     await page.getByRole("button", { name: "Pause" }).click();
+    const resume = page.getByRole("button", { name: "Resume" });
+    await resume.waitFor();
     (await openTunnel(bench, `two.good.test:${origin.port}`)).destroy();
-    await page.getByRole("button", { name: "Resume" }).click();
+    await bench.core.shows(/two\.good\.test/); // the page has it, and drops it
+    await resume.click();
     await until("lines come again", async () => {
       (await openTunnel(bench, `three.good.test:${origin.port}`)).destroy();
       return (
