@@ -5,6 +5,8 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
 const LAST = "this is the last line";
+/** What it prints when it has sent an update of its keys. */
+const UPDATED = "KEYUPDATE";
 
 /** Sends the lines, waits until the last of them came back or it left, and answers with all that it printed. */
 export async function opensslClient(
@@ -17,15 +19,17 @@ export async function opensslClient(
   let said = "";
   child.stdin.on("error", () => {});
   for (const out of [child.stdout, child.stderr]) out.on("data", (bytes: Buffer) => (said += String(bytes)));
-  const until = async (text: string): Promise<void> => {
-    while (!said.includes(text) && child.exitCode === null) await delay(5);
+  const times = (text: string): number => said.split(text).length - 1;
+  const until = async (text: string, count = 1): Promise<void> => {
+    while (times(text) < count && child.exitCode === null) await delay(1);
   };
   await until("Verify return code");
   for (const line of [...lines, LAST]) {
+    // A command is one only where it begins what it reads, and all else that it reads with it is lost.
+    const [sign, count] = /^[Kk]$/.test(line) ? [UPDATED, times(UPDATED) + 1] : [`${line}\n`, 1];
     child.stdin.write(`${line}\n`);
-    await delay(1); // a command is one only where it begins what it reads
+    await until(sign, count);
   }
-  await until(`${LAST}\n`);
   child.stdin.write("Q\n");
   child.stdin.end();
   await closed;
