@@ -69,6 +69,8 @@ export class Engine implements Carrier, AsyncDisposable {
   #threads: readonly RelayThread[] = [];
   readonly #flows = new Set<CarriedFlow>();
   #lookedAtMs = 0;
+  /** Of all threads together. */
+  #lookedAtTurns = -1;
   /** The process cannot end while a thread sits in a system call. */
   readonly #onExit = (): void => {
     for (const thread of this.#threads) thread.stop();
@@ -186,6 +188,9 @@ export class Engine implements Carrier, AsyncDisposable {
     if (nowMs - this.#lookedAtMs < FRESH_MS) return;
     this.#lookedAtMs = nowMs;
     this.hear();
+    const turns = this.#threads.reduce((sum, { table }) => sum + table.turns, 0);
+    if (turns === this.#lookedAtTurns) return; // no thread has done anything
+    this.#lookedAtTurns = turns;
     for (const flow of this.#flows) flow.look();
   }
 
