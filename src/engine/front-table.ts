@@ -3,6 +3,7 @@
  * requests and answers to them are written. A place is the thread's until it asks, the main thread's until it answers.
  */
 import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { WordLayout } from "./word-layout.ts";
 
 /** At one time; one more is served by the event loop. */
 export const LISTENERS = 256;
@@ -89,19 +90,14 @@ export class FrontTable {
   readonly #words: Int32Array;
 
   constructor(memory: SharedArrayBuffer) {
-    let at = 0;
-    const words = (length: number): Int32Array => {
-      const view = new Int32Array(memory, at * 4, length);
-      at += length;
-      return view;
-    };
-    this.#header = words(HEADER_WORDS);
-    this.listeners = words(LISTENERS);
-    this.states = words(LISTENERS);
-    this.handshakes = words(LISTENERS);
-    this.sizes = words(PLACES);
-    this.#bytes = Buffer.from(memory, at * 4, PLACES * PLACE_BYTES) as Buffer;
-    this.#words = new Int32Array(memory, at * 4, (PLACES * PLACE_BYTES) / 4);
+    const words = new WordLayout(memory);
+    this.#header = words.take(HEADER_WORDS);
+    this.listeners = words.take(LISTENERS);
+    this.states = words.take(LISTENERS);
+    this.handshakes = words.take(LISTENERS);
+    this.sizes = words.take(PLACES);
+    this.#bytes = Buffer.from(memory, words.bytes, PLACES * PLACE_BYTES) as Buffer;
+    this.#words = new Int32Array(memory, words.bytes, (PLACES * PLACE_BYTES) / 4);
     const slots = (memory.byteLength - MEMORY_BYTES) / SLOT_BYTES;
     this.startedAtMs = new Float64Array(memory, MEMORY_BYTES, slots);
     const ofSlots = (nth: number) => new Int32Array(memory, MEMORY_BYTES + slots * (8 + nth * 4), slots);

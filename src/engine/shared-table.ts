@@ -4,6 +4,7 @@
  */
 
 import { PORT_WORDS } from "./port.ts";
+import { WordLayout } from "./word-layout.ts";
 
 /** Command words are `slot * COMMANDS + command`. */
 export const COMMANDS = 16;
@@ -125,21 +126,16 @@ export class SharedTable {
   #nextRead = 0;
 
   constructor(memory: SharedArrayBuffer) {
-    let at = 0;
-    const words = (length: number): Int32Array => {
-      const view = new Int32Array(memory, at * 4, length);
-      at += length;
-      return view;
-    };
-    this.#header = words(HEADER_WORDS);
-    this.#commands = words(COMMAND_RING);
-    this.#news = words(NEWS_RING);
-    this.descriptors = words(CAPACITY * 2);
-    this.halfClosed = words(CAPACITY);
-    this.limited = words(CAPACITY);
-    this.kinds = words(CAPACITY * 2);
-    this.owned = words(CAPACITY * 2);
-    this.letters = words(CAPACITY * 2);
+    const words = new WordLayout(memory);
+    this.#header = words.take(HEADER_WORDS);
+    this.#commands = words.take(COMMAND_RING);
+    this.#news = words.take(NEWS_RING);
+    this.descriptors = words.take(CAPACITY * 2);
+    this.halfClosed = words.take(CAPACITY);
+    this.limited = words.take(CAPACITY);
+    this.kinds = words.take(CAPACITY * 2);
+    this.owned = words.take(CAPACITY * 2);
+    this.letters = words.take(CAPACITY * 2);
     this.counts = new Float64Array(memory, COUNTS_AT, CAPACITY * 2);
     this.asked = new Float64Array(memory, COUNTS_AT + CAPACITY * 2 * 8, CAPACITY * 2);
     this.portWords = new Float64Array(memory, COUNTS_AT + CAPACITY * 4 * 8, CAPACITY * 2 * PORT_WORDS);
