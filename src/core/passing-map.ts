@@ -48,8 +48,11 @@ export class PassingMap<K, V> {
     for (const key of map.keys()) if (map === this.#map || this.#map.has(key)) yield key;
   }
 
-  /** As `keys`. */
+  /** As `keys`. Looks a key up only where there is a fresh Map meanwhile. */
   *values(): Generator<V> {
-    for (const key of this.keys()) yield this.#map.get(key) as V;
+    const map = this.#map;
+    for (const [key, value] of map)
+      if (map === this.#map) yield value;
+      else if (this.#map.has(key)) yield this.#map.get(key) as V;
   }
 }
