@@ -91,6 +91,16 @@ function announce(app: App, log: LogHub): void {
   for (const { name, type, endpoints } of app.inbounds)
     for (const endpoint of endpoints) log.info(`${name} listening at ${endpointText(endpoint)} (${type})`);
   log.info(`weir ${VERSION} is running: ${statusOf(app)}`);
+  if (!isReachable(app))
+    log.error(
+      "nobody can reach it: no listener, TUN or controller is open; see above, or the file names none",
+    );
+}
+
+function isReachable({ config, controllerEndpoints, inbounds }: App): boolean {
+  const { tun, tunListeners, dns } = config;
+  if (tun.enable || tunListeners.length > 0 || dns.listen !== null) return true; // what they cannot they say themselves
+  return controllerEndpoints.length > 0 || inbounds.some(({ endpoints }) => endpoints.length > 0);
 }
 
 function statusOf({ config }: App): string {

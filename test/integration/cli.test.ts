@@ -74,6 +74,16 @@ listeners:
   assert.doesNotMatch(stdout, /hidden/);
 });
 
+test("a start that nobody can reach says so", async () => {
+  const listener = (port: number): string =>
+    `listeners: [{ name: only, type: mixed, listen: 127.0.0.1, port: ${port} }]\n`;
+  await using first = await startCore(listener(0));
+  await using second = await startCore(listener(await first.port("only")));
+  await second.shows(/another program listens there \(EADDRINUSE\)/);
+  await second.shows(/level=error msg="nobody can reach it: no listener, TUN or controller is open/);
+  assert.doesNotMatch(first.output(), /nobody can reach it/);
+});
+
 test("an unknown flag is a usage error with exit code 2", async () => {
   const { code, stderr } = await run(["-nope"]);
   assert.equal(code, 2);
