@@ -1,10 +1,11 @@
 /** The sealed store as traffic control uses it. */
-import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { PARTS, type StoreFile } from "#governance/store.ts";
-import { freeName, type StoreOptions } from "#store/backup.ts";
+import type { StoreOptions } from "#store/backup.ts";
+import { setAside } from "#store/healing.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import { DamageError } from "#store/sealed-blob.ts";
 import { openSteadyStore } from "#store/steady-store.ts";
@@ -27,19 +28,13 @@ export function governanceStore(
         log.error(
           `${messageOf(error)}; traffic control begins anew, the files are kept as ${path}.corrupt-…`,
         );
-        for (const damaged of [path, `${path}.bak`]) setAside(damaged);
+        for (const damaged of [path, `${path}.bak`]) setAside(damaged, Date.now());
         return await open(options);
       }
     },
     sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),
   };
   return { key: path, file };
-}
-
-function setAside(file: string): void {
-  const aside = freeName(`${file}.corrupt-${Math.trunc(Date.now() / 1000)}`);
-  for (const suffix of ["", "-wal"]) if (existsSync(file + suffix)) renameSync(file + suffix, aside + suffix);
-  rmSync(`${file}.sum`, { force: true });
 }
 
 function sizeOf(path: string): number {

@@ -1,9 +1,9 @@
 /** A store that survives damage: a primary file and a backup of the same form, each able to give the other back. */
-import { existsSync, renameSync, rmSync } from "node:fs";
 import { messageOf, StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { checkFile, checkFolder, lockStore } from "./file-safety.ts";
-import { type Change, KeyValueFile, type SealedChange } from "./kv.ts";
+import { checkFolder, lockStore } from "./file-safety.ts";
+import { openBoth } from "./healing.ts";
+import type { Change, KeyValueFile, SealedChange } from "./kv.ts";
 import {
   type Begun,
   type FileWork,
@@ -231,97 +231,4 @@ function nameOf({ part, key }: { readonly part: string; readonly key: string }):
 
 function sealChange({ part, key, value }: Change): SealedChange {
   return { part, key, blob: value === null ? null : seal(key, value) };
-}
-
-type Found = KeyValueFile | "missing" | DamageError;
-
-function openBoth(options: StoreOptions, undo: DisposableStack): readonly [KeyValueFile, KeyValueFile] {
-  const { path, parts, nowMs, log } = options;
-  const track = (file: KeyValueFile) => undo.adopt(file, (one) => one.abandon());
-  const backupPath = `${path}.bak`;
-  let primary = look(path, parts, track);
-  let backup = look(backupPath, parts, track);
-  if (primary === "missing" && backup === "missing") {
-    log.info(`${path}: a new store`);
-    return [
-      track(KeyValueFile.create(path, parts, nowMs())),
-      track(KeyValueFile.create(backupPath, parts, nowMs())),
-    ];
-  }
-  let source = newest(primary, backup);
-  if (source === null)
-    throw new DamageError(`${path}: damaged, and no backup can be read: ${why(primary)}; ${why(backup)}`);
-  // The backup may be behind, that is its nature; the primary may not.
-  if (!(backup instanceof KeyValueFile) || backup.wasTouched) {
-    const wasSource: boolean = backup === source;
-    backup = track(repair(backupPath, backup, source, options));
-    if (wasSource) source = backup;
-  }
-  if (!(primary instanceof KeyValueFile) || primary.wasTouched || primary.generation < source.generation)
-    primary = track(repair(path, primary, source, options));
-  return [primary, backup];
-}
-
-type Track = (file: KeyValueFile) => KeyValueFile;
-
-function look(path: string, parts: readonly string[], track: Track): Found {
-  checkFile(path);
-  if (!existsSync(path)) return "missing";
-  try {
-    return track(KeyValueFile.open(path, parts));
-  } catch (error) {
-    if (error instanceof DamageError) return error;
-    throw error;
-  }
-}
-
-function why(found: Found): string {
-  return found instanceof Error ? found.message : "the backup is missing";
-}
-
-function newest(primary: Found, backup: Found): KeyValueFile | null {
-  if (!(primary instanceof KeyValueFile)) return backup instanceof KeyValueFile ? backup : null;
-  return backup instanceof KeyValueFile && backup.generation > primary.generation ? backup : primary;
-}
-
-/** Makes the file anew from the sound one, which may be itself. What was damaged is kept aside. */
-function repair(
-  path: string,
-  found: Found,
-  source: KeyValueFile,
-  { parts, nowMs, log }: StoreOptions,
-): KeyValueFile {
-  const made = `${path}.tmp`;
-  for (const suffix of ["", "-wal", "-journal"]) rmSync(made + suffix, { force: true });
-  const copy = KeyValueFile.create(made, parts, nowMs());
-  copy.commit(allRecords(source, parts), source.generation, nowMs());
-  copy.abandon();
-  if (existsSync(`${made}-wal`)) throw new StoreError(`${path}: no room to make it anew`);
-  const isSound = found instanceof KeyValueFile;
-  if (isSound) found.abandon();
-  if (found instanceof DamageError || (isSound && found.wasTouched)) {
-    const aside = freeName(`${path}.corrupt-${Math.trunc(nowMs() / 1000)}`);
-    log.error(
-      `${isSound ? `${path}: bytes have changed while nobody had it open` : why(found)}; kept as ${aside}, healed from ${source.path}`,
-    );
-    for (const suffix of ["", "-wal"])
-      if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
-  } else
-    log.warning(
-      `${path}: ${isSound ? `generation ${found.generation}, while` : "missing;"} ${source.path} has generation ${source.generation}; healed from it`,
-    );
-  for (const suffix of ["-wal", ".sum"]) rmSync(path + suffix, { force: true });
-  renameSync(made, path);
-  return KeyValueFile.open(path, parts); // decodes all of it
-}
-
-/** Two files that were damaged within a second are both kept, each with the log that was beside it. */
-export function freeName(wanted: string): string {
-  let name = wanted;
-  for (let at = 2; existsSync(name) || existsSync(`${name}-wal`); at++) name = `${wanted}-${at}`;
-  return name;
-}
-
-function* allRecords(source: KeyValueFile, parts: readonly string[]): Generator<SealedChange> {
-  for (const part of parts) for (const [key, blob] of source.blobs(part)) yield { part, key, blob };
 }

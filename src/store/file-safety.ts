@@ -2,7 +2,8 @@
 import { closeSync, existsSync, lstatSync, mkdirSync, openSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { StoreError } from "#core/errors.ts";
+import { messageOf, StoreError } from "#core/errors.ts";
+import { isBusy } from "./sqlite-file.ts";
 
 const IS_UNIX = process.platform !== "win32";
 
@@ -59,7 +60,8 @@ export function lockStore(path: string): Disposable {
     holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     holder.close();
-    throw new StoreError(`${path}: in use by another process`, { cause: error });
+    const text = isBusy(error) ? `${path}: in use by another process` : `${file}: ${messageOf(error)}`;
+    throw new StoreError(text, { cause: error });
   }
   return { [Symbol.dispose]: () => holder.close() };
 }

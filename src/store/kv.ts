@@ -1,15 +1,13 @@
 /** One SQLite file of sealed records. What keeps two of them alike is backup.ts. */
-import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { checkFile, createFile, identityOf } from "./file-safety.ts";
+import { agreesWithLastWord, leaveLastWord, takeLastWordBack } from "./last-word.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
+import { connect, ForeignFileError, looksLikeJson, orDamaged } from "./sqlite-file.ts";
 
 /** Somebody else changed the store; nothing was written. */
 export class ConflictError extends StoreError {}
-/** A file of another form or version; it is never overwritten. */
-export class ForeignFileError extends StoreError {}
 
 /** One record's new value; null: the record goes. */
 export interface Change {
@@ -31,12 +29,6 @@ interface Root {
 }
 
 const SCHEMA_VERSION = 1n;
-/** Whoever closes the file in order says what all of it looked like. Gone while the file is open. */
-const SUM_SUFFIX = ".sum";
-/** Of 4 KiB: where there is never time, the log is folded in by the commit that makes it longer than this. */
-const MOST_LOG_PAGES = 4000;
-/** What a log keeps of its length when it begins anew: bytes that are there already reach the medium sooner. */
-const KEPT_LOG_BYTES = 4 * 1024 * 1024;
 
 export class KeyValueFile implements Disposable {
   readonly path: string;
@@ -69,45 +61,51 @@ export class KeyValueFile implements Disposable {
       throw new ForeignFileError(
         `${path}: this is a JSON state file; weir users import takes its users over`,
       );
-    const untouched = agreesWithSum(path);
-    const file = orDamaged(path, () => new KeyValueFile(path, parts, !untouched));
-    try {
+    const wasTouched = !agreesWithLastWord(path);
+    return KeyValueFile.#begin(path, parts, wasTouched, (file) => {
       orDamaged(path, () => file.#verify());
-      rmSync(path + SUM_SUFFIX, { force: true });
-      return file;
-    } catch (error) {
-      file.#database.close();
-      throw error;
-    }
+      takeLastWordBack(path);
+    });
   }
 
   /** Goes on with a file that another thread has opened, decoded and closed: `root` is what it had last. */
   static resume(path: string, parts: readonly string[], root: Uint8Array): KeyValueFile {
     checkFile(path);
-    const file = orDamaged(path, () => new KeyValueFile(path, parts, false));
-    try {
+    return KeyValueFile.#begin(path, parts, false, (file) => {
       file.#refuseOthers(root);
       file.#rootBlob = root;
       file.#root = JSON.parse(unseal("root", root).toString()) as Root;
-      return file;
-    } catch (error) {
-      file.#database.close();
-      throw error;
-    }
+    });
   }
 
-  /** Makes an empty file of generation 0. */
+  /** Makes an empty file of generation 0; fails where there is a file. */
   static create(path: string, parts: readonly string[], nowMs: number): KeyValueFile {
-    rmSync(path + SUM_SUFFIX, { force: true });
     createFile(path);
-    const file = orDamaged(path, () => new KeyValueFile(path, parts, false));
-    orDamaged(path, () => file.#makeTables(["meta", ...parts]));
-    const root = { generation: 0, rows: Object.fromEntries(parts.map((part) => [part, 0])) };
-    file.#transaction(() => {
-      file.#putMeta("schema", uint64(SCHEMA_VERSION));
-      return { root, blob: file.#putRoot(root, nowMs) };
+    return KeyValueFile.#begin(path, parts, false, (file) => {
+      orDamaged(path, () => file.#makeTables(["meta", ...parts]));
+      const root = { generation: 0, rows: Object.fromEntries(parts.map((part) => [part, 0])) };
+      file.#transaction(() => {
+        file.#putMeta("schema", uint64(SCHEMA_VERSION));
+        return { root, blob: file.#putRoot(root, nowMs) };
+      });
     });
-    return file;
+  }
+
+  /** Nothing is left open where `work` throws. */
+  static #begin(
+    path: string,
+    parts: readonly string[],
+    wasTouched: boolean,
+    work: (file: KeyValueFile) => void,
+  ): KeyValueFile {
+    const file = orDamaged(path, () => new KeyValueFile(path, parts, wasTouched));
+    try {
+      work(file);
+      return file;
+    } catch (error) {
+      file.abandon();
+      throw error;
+    }
   }
 
   /** Grows with every commit. */
@@ -157,8 +155,7 @@ export class KeyValueFile implements Disposable {
   [Symbol.dispose](): void {
     if (!this.#database.isOpen) return;
     this.#database.close(); // folds the log in
-    if (existsSync(`${this.path}-wal`)) return; // it could not; then there is nothing final to sum up
-    writeFileSync(this.path + SUM_SUFFIX, digestOf(this.path), { mode: 0o600 });
+    leaveLastWord(this.path);
   }
 
   /** Gives the space of deleted records back; as large as the file is, so long it takes. Throws `StoreError`. */
@@ -268,78 +265,6 @@ export class KeyValueFile implements Disposable {
     ).run(key, blob);
     return blob;
   }
-}
-
-function connect(path: string, tables: ReadonlySet<string>): DatabaseSync {
-  const database = new DatabaseSync(path, { timeout: 0 });
-  try {
-    refuseForeign(path, database, tables); // before anything is written to it
-    // Exclusive: nobody else writes, and no shared index file lies beside. What was deleted is overwritten: it was a secret.
-    database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    database.exec("PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF");
-    database.exec(
-      `PRAGMA wal_autocheckpoint = ${MOST_LOG_PAGES}; PRAGMA journal_size_limit = ${KEPT_LOG_BYTES}`,
-    );
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
-/** A database with a table that is not ours is somebody else's, or another store's. Throws `ForeignFileError`. */
-function refuseForeign(path: string, database: DatabaseSync, own: ReadonlySet<string>): void {
-  const found = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-  const foreign = found.find(({ name }) => !own.has(String(name)));
-  if (foreign !== undefined)
-    throw new ForeignFileError(
-      `${path}: a database of another kind, with a table ${String(foreign["name"])}`,
-    );
-}
-
-/** https://sqlite.org/rescode.html */
-const SQLITE_BUSY = 5;
-const SQLITE_FULL = 13;
-const SQLITE_CANTOPEN = 14;
-
-/** What SQLite cannot read is damage, unless it says that it never came to read. */
-function orDamaged<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof StoreError) throw error;
-    const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
-    const text = `${path}: ${messageOf(error)}`;
-    if (code === SQLITE_BUSY) throw new StoreError(`${path}: in use by another process`, { cause: error });
-    if (code === SQLITE_FULL || code === SQLITE_CANTOPEN) throw new StoreError(text, { cause: error });
-    throw new DamageError(text, { cause: error });
-  }
-}
-
-/** A database whose first byte was changed to a brace is a damaged database. */
-function looksLikeJson(path: string): boolean {
-  const descriptor = openSync(path, "r");
-  try {
-    const bytes = Buffer.alloc(MAGIC.length);
-    const read = readSync(descriptor, bytes);
-    return /^\{[\t\n\r -~]*$/.test(bytes.toString("latin1", 0, read)); // noise may begin with a brace, too
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** What every SQLite file begins with: https://sqlite.org/fileformat.html §1.3.1 */
-const MAGIC = Buffer.from("SQLite format 3\0");
-
-/** True also where nobody summed up: after a crash the log is still there, and the records speak for themselves. */
-function agreesWithSum(path: string): boolean {
-  if (existsSync(`${path}-wal`) || !existsSync(path + SUM_SUFFIX)) return true;
-  const sum = readFileSync(path + SUM_SUFFIX, "latin1");
-  return sum.length !== 64 || sum === digestOf(path);
-}
-
-function digestOf(path: string): string {
-  return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
 function uint64(value: bigint): Buffer {

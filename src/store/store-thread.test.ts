@@ -6,8 +6,9 @@ import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { Store } from "./backup.ts";
-import { ConflictError, ForeignFileError } from "./kv.ts";
+import { ConflictError } from "./kv.ts";
 import { DamageError } from "./sealed-blob.ts";
+import { ForeignFileError } from "./sqlite-file.ts";
 import { openStoreThread } from "./store-thread.ts";
 
 const PARTS = ["users", "more"];

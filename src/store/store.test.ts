@@ -18,14 +18,13 @@ import { DatabaseSync } from "node:sqlite";
 import { once } from "node:events";
 import { test } from "node:test";
 import { MessageChannel, Worker } from "node:worker_threads";
-import { zstdDecompressSync } from "node:zlib";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { Store, UndecidedError } from "./backup.ts";
-import { crc32c } from "./crc32c.ts";
-import { ConflictError, ForeignFileError } from "./kv.ts";
-import { DamageError, seal, unseal } from "./sealed-blob.ts";
+import { ConflictError } from "./kv.ts";
+import { DamageError } from "./sealed-blob.ts";
 import { LINK_BYTES } from "./second-file.ts";
+import { ForeignFileError } from "./sqlite-file.ts";
 
 const RECORDS = 60;
 const PARTS = ["users"];
@@ -57,56 +56,6 @@ const contents = (store: Store) =>
 const WANTED = new Map(
   Array.from({ length: RECORDS }, (_, at) => [`k${at}`, valueOf(at).toString()] as const),
 );
-
-test("CRC-32C has its check value", () => {
-  assert.equal(crc32c(Buffer.from("123456789")), 0xe3069283);
-  assert.equal(crc32c(Buffer.from("1234"), Buffer.from("56789")), 0xe3069283);
-});
-
-test("CRC-32C: the examples of RFC 3720 B.4", () => {
-  const rising = Buffer.from(Array.from({ length: 32 }, (_, at) => at));
-  assert.equal(crc32c(Buffer.alloc(32)), 0x8a9136aa);
-  assert.equal(crc32c(Buffer.alloc(32, 0xff)), 0x62a8ab43);
-  assert.equal(crc32c(rising), 0x46dd794e);
-  assert.equal(crc32c(rising.toReversed()), 0x113fdb5c);
-});
-
-test("a sealed blob opens under its own key only, and every changed or cut byte shows", () => {
-  const original = valueOf(7);
-  const blob = seal("k7", original);
-  assert.deepEqual(unseal("k7", blob), original);
-  assert.throws(() => unseal("k8", blob), DamageError);
-  for (let at = 0; at < blob.length; at++) {
-    assert.throws(() => unseal("k7", blob.subarray(0, at)), DamageError);
-    const changed = Buffer.from(blob);
-    changed[at] = (changed[at] as number) ^ 0x40;
-    assert.throws(() => unseal("k7", changed), DamageError, `byte ${at}`);
-  }
-});
-
-test("a short value is a Zstandard frame as well, which anybody can unpack", () => {
-  for (const size of [0, 1, 2, 127, 128, 255, 256, 257, 5000]) {
-    const original = Buffer.alloc(size);
-    crypto.getRandomValues(original);
-    const blob = seal("k", original);
-    assert.equal(blob.toString("latin1", 0, 4), "TCZ1");
-    assert.deepEqual(zstdDecompressSync(blob.subarray(12)), original, `${size} bytes`);
-    assert.deepEqual(unseal("k", blob), original);
-  }
-  assert.ok(seal("k", Buffer.alloc(5000)).length < 100, "and a long one is compressed");
-});
-
-test("a plain blob is read, and an enormous length is refused before anything is unpacked", () => {
-  const original = valueOf(1);
-  const blob = Buffer.alloc(12);
-  blob.write("TCR1", "latin1");
-  blob.writeUInt32BE(original.length, 4);
-  blob.writeUInt32BE(crc32c(Buffer.from("k\0"), original), 8);
-  assert.deepEqual(unseal("k", Buffer.concat([blob, original])), original);
-  const bomb = seal("k", Buffer.alloc(1024));
-  bomb.writeUInt32BE(0x7fffffff, 4);
-  assert.throws(() => unseal("k", bomb), DamageError);
-});
 
 test("what was committed is there again, and a commit writes what changed", () => {
   using at = folder();
@@ -224,6 +173,55 @@ test("a file that was replaced while in use is not written to", () => {
   writeFileSync(at.path, other, { mode: 0o600 });
   assert.throws(() => store.commit([put(1)], { backup: false }), ConflictError);
   assert.ok(new ConflictError("") instanceof StoreError);
+});
+
+test("a store whose making is cut short can be made later", () => {
+  using at = folder();
+  const blocked = ["s.db-wal", "s.db.tmp-wal"].map((name) => join(at.home, name));
+  for (const name of blocked) mkdirSync(name); // a log cannot be begun there
+  assert.throws(() => open(at.path));
+  for (const name of blocked) rmdirSync(name);
+  using store = open(at.path);
+  assert.equal(contents(store).size, 0);
+});
+
+test("a log that is left of another file of the name is not taken for the new one's", () => {
+  using at = folder();
+  {
+    using store = open(at.path);
+    store.commit([put(1)], { backup: true });
+    copyFileSync(`${at.path}-wal`, join(at.home, "old-wal"));
+  }
+  for (const name of ["s.db", "s.db.bak"]) rmSync(join(at.home, name));
+  copyFileSync(join(at.home, "old-wal"), `${at.path}-wal`);
+  using store = open(at.path);
+  assert.equal(contents(store).size, 0);
+});
+
+test("nobody else can map its memory: no index lies beside a file that is open", () => {
+  using at = folder();
+  for (let times = 0; times < 2; times++) {
+    using store = open(at.path);
+    store.commit([put(times)], { backup: true });
+    assert.deepEqual(
+      readdirSync(at.home).filter((name) => name.endsWith("-shm")),
+      [],
+    );
+  }
+});
+
+test("what nobody could write to is not called damaged, nor a lock that cannot be read taken", () => {
+  using at = folder();
+  const isNoDamage = (error: unknown) => error instanceof StoreError && !(error instanceof DamageError);
+  filled(at.path);
+  mkdirSync(`${at.path}-wal`);
+  assert.throws(() => open(at.path), isNoDamage);
+  rmdirSync(`${at.path}-wal`);
+  writeFileSync(`${at.path}.lock`, "nonsense", { mode: 0o600 });
+  assert.throws(() => open(at.path), /s\.db\.lock: file is not a database/);
+  rmSync(`${at.path}.lock`);
+  using store = open(at.path);
+  assert.deepEqual(contents(store), WANTED);
 });
 
 test("a database of another kind is refused and left as it is", () => {

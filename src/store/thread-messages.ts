@@ -1,9 +1,10 @@
 /** What a store's thread and its owner say to each other. */
 import { messageOf, StoreError } from "#core/errors.ts";
 import type { LogEventLevel } from "#core/log.ts";
-import { type Change, ConflictError, ForeignFileError } from "./kv.ts";
+import { type Change, ConflictError } from "./kv.ts";
 import { DamageError } from "./sealed-blob.ts";
 import type { Link } from "./second-file.ts";
+import { ForeignFileError } from "./sqlite-file.ts";
 
 /** Of the thread that has the primary file, and obeys the other one. */
 export interface SecondThreadData {

@@ -1,0 +1,90 @@
+/** A SQLite file as a store opens it: exclusively, with a log, and nobody else's; and what SQLite's errors say of it. */
+import { closeSync, openSync, readSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { messageOf, StoreError } from "#core/errors.ts";
+import { DamageError } from "./sealed-blob.ts";
+
+/** A file of another form or version; it is never overwritten. */
+export class ForeignFileError extends StoreError {}
+
+/** Of 4 KiB: where there is never time, the log is folded in by the commit that makes it longer than this. */
+const MOST_LOG_PAGES = 4000;
+/** What a log keeps of its length when it begins anew: bytes that are there already reach the medium sooner. */
+const KEPT_LOG_BYTES = 4 * 1024 * 1024;
+
+/** `tables`: all that may be in it. Throws `ForeignFileError`, and what SQLite does. */
+export function connect(path: string, tables: ReadonlySet<string>): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: 0 });
+  try {
+    // Nobody else writes, and no shared index file lies beside, if this is said before anything is read.
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF");
+    refuseForeign(path, database, tables); // before anything is written to it
+    // What was deleted is overwritten: it was a secret.
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON");
+    database.exec(
+      `PRAGMA wal_autocheckpoint = ${MOST_LOG_PAGES}; PRAGMA journal_size_limit = ${KEPT_LOG_BYTES}`,
+    );
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** A database with a table that is not ours is somebody else's, or another store's. */
+function refuseForeign(path: string, database: DatabaseSync, own: ReadonlySet<string>): void {
+  const found = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  const foreign = found.find(({ name }) => !own.has(String(name)));
+  if (foreign !== undefined)
+    throw new ForeignFileError(
+      `${path}: a database of another kind, with a table ${String(foreign["name"])}`,
+    );
+}
+
+/** A JSON state file. A database whose first byte was changed to a brace is a damaged database. */
+export function looksLikeJson(path: string): boolean {
+  const descriptor = openSync(path, "r");
+  try {
+    const bytes = Buffer.alloc(MAGIC.length);
+    const read = readSync(descriptor, bytes);
+    return /^\{[\t\n\r -~]*$/.test(bytes.toString("latin1", 0, read)); // noise may begin with a brace, too
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** What every SQLite file begins with: https://sqlite.org/fileformat.html §1.3.1 */
+const MAGIC = Buffer.from("SQLite format 3\0");
+
+/** https://sqlite.org/rescode.html */
+const BUSY = 5;
+/** No memory, read-only, full, cannot be opened. */
+const NEVER_READ: ReadonlySet<number> = new Set([7, 8, 13, 14]);
+const IO_ERROR = 10;
+/** Of these `IO_ERROR`s the bytes are to blame: they cannot be read, there are too few, or they contradict themselves. */
+const BAD_BYTES: ReadonlySet<number> = new Set([266, 522, 8202, 8458]);
+
+/** Somebody else has the file. */
+export function isBusy(error: unknown): boolean {
+  return (codeOf(error) & 0xff) === BUSY;
+}
+
+/** What SQLite cannot read is damage, unless it says that it never came to read. Throws `DamageError`, `StoreError`. */
+export function orDamaged<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    if (isBusy(error)) throw new StoreError(`${path}: in use by another process`, { cause: error });
+    const text = `${path}: ${messageOf(error)}`;
+    const code = codeOf(error);
+    if (NEVER_READ.has(code & 0xff) || ((code & 0xff) === IO_ERROR && !BAD_BYTES.has(code)))
+      throw new StoreError(text, { cause: error });
+    throw new DamageError(text, { cause: error });
+  }
+}
+
+/** Extended; 0: no error of SQLite's. */
+function codeOf(error: unknown): number {
+  return (error as { errcode?: number }).errcode ?? 0;
+}
