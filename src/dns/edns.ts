@@ -5,30 +5,20 @@ import { OUR_UDP_BYTES } from "./answer.ts";
 import type { Edns, Query } from "./query.ts";
 import { EDNS_CLIENT_SUBNET, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
 
-interface EdnsOption {
-  readonly code: number;
-  readonly data: Uint8Array;
-}
-
 /**
- * The query as it goes out: one question, recursion desired as asked, the asker's OPT without the options that concern
- * only the hop between the asker and us. Id 0: every transport puts its own.
+ * The query as it goes out: one question, the asker's OPT without the options that concern only the hop between the
+ * asker and us. Recursion is desired, whatever the asker said: servers are asked for answers, and theirs are shared with
+ * others. Id 0: every transport puts its own.
  */
 export function outgoingQuery(query: Query): Uint8Array {
-  const options = query.edns === null ? [] : optionsOf(query.edns.options);
-  const passed = options.filter(({ code }) => code === EDNS_CLIENT_SUBNET);
-  return encodeQuery(query, query.edns === null ? null : { ...query.edns, options: encodeOptions(passed) });
+  return encodeQuery(query, query.edns);
 }
 
 /** Adds the subnet, or replaces one that is there when `override` is set. */
 export function withClientSubnet(query: Query, subnet: IpPrefix, override: boolean): Uint8Array {
-  const present = query.edns === null ? [] : optionsOf(query.edns.options);
-  const has = present.some(({ code }) => code === EDNS_CLIENT_SUBNET);
+  const has = query.edns !== null && query.edns.subnet !== null;
   if (has && !override) return query.bytes;
-  const others = present.filter(({ code }) => code !== EDNS_CLIENT_SUBNET);
-  const options = encodeOptions([...others, { code: EDNS_CLIENT_SUBNET, data: subnetData(subnet) }]);
-  const edns = query.edns ?? { udpBytes: OUR_UDP_BYTES, dnssecOk: false, options };
-  return encodeQuery(query, { ...edns, options });
+  return encodeQuery(query, { dnssecOk: query.edns?.dnssecOk ?? false, subnet: subnetData(subnet) });
 }
 
 // ECS (RFC 7871 §6): FAMILY(2) SOURCE PREFIX-LENGTH(1) SCOPE PREFIX-LENGTH(1)=0 ADDRESS (as many bytes as needed)
@@ -43,40 +33,25 @@ function subnetData({ ip, bits }: IpPrefix): Uint8Array {
   return data;
 }
 
-/** Stops at the first option that does not fit: what follows cannot be told apart. */
-function optionsOf(bytes: Uint8Array): readonly EdnsOption[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const options: EdnsOption[] = [];
-  for (let at = 0; at + 4 <= bytes.length;) {
-    const end = at + 4 + view.getUint16(at + 2);
-    if (end > bytes.length) break;
-    options.push({ code: view.getUint16(at), data: bytes.subarray(at + 4, end) });
-    at = end;
-  }
-  return options;
-}
-
-function encodeOptions(options: readonly EdnsOption[]): Uint8Array {
-  const parts = options.flatMap(({ code, data }) => {
-    const head = Buffer.alloc(4);
-    head.writeUInt16BE(code, 0);
-    head.writeUInt16BE(data.length, 2);
-    return [head, data];
-  });
-  return Buffer.concat(parts);
-}
-
-function encodeQuery({ bytes, flags, questionEnd }: Query, edns: Edns | null): Uint8Array {
-  const out = Buffer.alloc(questionEnd + (edns === null ? 0 : 11 + edns.options.length));
+function encodeQuery(
+  { bytes, flags, questionEnd }: Query,
+  edns: Pick<Edns, "dnssecOk" | "subnet"> | null,
+): Uint8Array {
+  const subnet = edns?.subnet ?? null;
+  const optionBytes = subnet === null ? 0 : 4 + subnet.length;
+  const out = Buffer.alloc(questionEnd + (edns === null ? 0 : 11 + optionBytes));
   out.set(bytes.subarray(HEADER_BYTES, questionEnd), HEADER_BYTES);
-  out.writeUInt16BE(flags & (FLAG.RD | FLAG.AD | FLAG.CD), 2);
+  out.writeUInt16BE(FLAG.RD | (flags & (FLAG.AD | FLAG.CD)), 2);
   out.writeUInt16BE(1, 4);
   if (edns === null) return out;
   out.writeUInt16BE(1, 10);
   out.writeUInt16BE(TYPE.OPT, questionEnd + 1);
   out.writeUInt16BE(OUR_UDP_BYTES, questionEnd + 3);
   out.writeUInt32BE(edns.dnssecOk ? EDNS_DO : 0, questionEnd + 5);
-  out.writeUInt16BE(edns.options.length, questionEnd + 9);
-  out.set(edns.options, questionEnd + 11);
+  out.writeUInt16BE(optionBytes, questionEnd + 9);
+  if (subnet === null) return out;
+  out.writeUInt16BE(EDNS_CLIENT_SUBNET, questionEnd + 11);
+  out.writeUInt16BE(subnet.length, questionEnd + 13);
+  out.set(subnet, questionEnd + 15);
   return out;
 }

@@ -3,14 +3,18 @@ import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { byteText, canonicalName, nameBytes } from "./name.ts";
 import { type RecordPlace, readU32, walkRecords } from "./packet.ts";
-import { CLASS_IN, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
+import { CLASS_IN, EDNS_CLIENT_SUBNET, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
+
+// ECS (RFC 7871 §6): two bytes of family, two of prefix lengths, and up to a whole IPv6 address.
+const MIN_SUBNET_BYTES = 4;
+const MAX_SUBNET_BYTES = 20;
 
 export interface Edns {
   /** What the asker can take over UDP, at least 512. */
   readonly udpBytes: number;
   readonly dnssecOk: boolean;
-  /** RDATA of the OPT record: options as they came. */
-  readonly options: Uint8Array;
+  /** The subnet for which the asker wants the answer (RFC 7871 §6), as it came; null: none, or nothing that fits one. */
+  readonly subnet: Uint8Array | null;
 }
 
 export interface Query {
@@ -23,13 +27,13 @@ export interface Query {
   readonly class: number;
   readonly questionEnd: number;
   readonly edns: Edns | null;
-  /** Equal for questions that may share an answer: name, type, class, and what DNSSEC data was asked for. */
+  /** Equal for questions that may share an answer: name, type, class, DNSSEC as it was asked for, the asker's subnet. */
   readonly key: string;
 }
 
 /** Reads queries. Holds a scratch buffer, so that a question costs two strings and one object. */
 export class QueryReader {
-  readonly #scratch = Buffer.alloc(1100); // 255 bytes of name, each up to 4 characters, and the tail of the key
+  readonly #scratch = Buffer.alloc(1100); // 255 bytes of name, each up to 4 characters, and 26 of the key
 
   /**
    * Throws `ProtocolError` where it is no query or cut short. Answers null where it holds no question. Only the first
@@ -47,11 +51,13 @@ export class QueryReader {
     const questionEnd = nameEnd + 4;
     const edns = questions === 1 && view.getUint32(8) !== 0 ? readEdns(bytes, questionEnd) : null;
     const [type, klass] = [view.getUint16(nameEnd), view.getUint16(nameEnd + 2)];
-    const dnssec = (edns?.dnssecOk === true ? 1 : 0) | (flags & FLAG.CD);
     const scratch = this.#scratch;
-    bytes.subarray(nameEnd, questionEnd).forEach((byte, index) => (scratch[textEnd + index] = byte));
-    scratch[textEnd + 4] = dnssec;
-    const key = scratch.toString("latin1", 0, textEnd + 5);
+    scratch[textEnd] = 0; // is in no name, so that no tail can be taken for the end of a longer one
+    for (let at = 0; at < 4; at++) scratch[textEnd + 1 + at] = bytes[nameEnd + at] as number;
+    scratch[textEnd + 5] = (edns?.dnssecOk === true ? 1 : 0) | (flags & (FLAG.AD | FLAG.CD));
+    const subnet = edns?.subnet ?? null;
+    if (subnet !== null) scratch.set(subnet, textEnd + 6);
+    const key = scratch.toString("latin1", 0, textEnd + 6 + (subnet?.length ?? 0));
     const name = key.slice(0, textEnd);
     return { bytes, id: view.getUint16(0), flags, name, type, class: klass, questionEnd, edns, key };
   }
@@ -88,7 +94,22 @@ function readEdns(bytes: Uint8Array, questionEnd: number): Edns | null {
   if (found === null) return null;
   const { ttlAt, class: size, dataAt, end } = found as RecordPlace;
   const dnssecOk = (readU32(bytes, ttlAt) & EDNS_DO) !== 0;
-  return { udpBytes: Math.max(512, size), dnssecOk, options: bytes.subarray(dataAt, end) };
+  return { udpBytes: Math.max(512, size), dnssecOk, subnet: subnetIn(bytes.subarray(dataAt, end)) };
+}
+
+// OPT data (RFC 6891 §6.1.2): options of CODE(2) LENGTH(2) DATA
+/** The first client subnet. Stops at an option that does not fit: what follows cannot be told apart. */
+function subnetIn(options: Uint8Array): Uint8Array | null {
+  const view = new DataView(options.buffer, options.byteOffset, options.length);
+  for (let at = 0; at + 4 <= options.length;) {
+    const length = view.getUint16(at + 2);
+    const end = at + 4 + length;
+    if (end > options.length) return null;
+    if (view.getUint16(at) === EDNS_CLIENT_SUBNET)
+      return length >= MIN_SUBNET_BYTES && length <= MAX_SUBNET_BYTES ? options.subarray(at + 4, end) : null;
+    at = end;
+  }
+  return null;
 }
 
 /** The wire form of a question of our own: random id, recursion desired, no OPT. Throws `ProtocolError` on a bad name. */

@@ -1,0 +1,98 @@
+/** What one client or one server may not do to the answers of others. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from "#dns/message.ts";
+import { address, HOST, openScripted, openTestDns, reply, type Script, server } from "./dns-kit.ts";
+
+interface Asking {
+  readonly flags?: number;
+  /** Of an OPT record: options in hexadecimal digits. */
+  readonly options?: string;
+}
+
+const RECURSIVE = 0x0100;
+const AUTHENTIC = 0x0020;
+
+function askFor(name: string, { flags = RECURSIVE, options }: Asking = {}): Uint8Array {
+  const opt: ResourceRecord | null =
+    options === undefined
+      ? null
+      : { name: "", type: 41, class: 1232, ttl: 0, data: Buffer.from(options.replaceAll(" ", ""), "hex") };
+  return encodeMessage({
+    id: 4711,
+    flags,
+    questions: [{ name, type: 1, class: 1 }],
+    answers: [],
+    authorities: [],
+    additionals: opt === null ? [] : [opt],
+  });
+}
+
+const optionsOf = ({ additionals }: Message): string =>
+  Buffer.from(additionals[0]?.data ?? []).toString("hex");
+
+async function behind(script: Script) {
+  const peer = await openScripted(script);
+  const dns = await openTestDns({ nameserver: [server(`tcp://${HOST}:${peer.port}`)] });
+  const ask = async (name: string, how?: Asking) =>
+    decodeMessage(await dns.handle(askFor(name, how), { network: "tcp" }));
+  const close = async () => {
+    await dns[Symbol.asyncDispose]();
+    await peer[Symbol.asyncDispose]();
+  };
+  return { peer, ask, [Symbol.asyncDispose]: close };
+}
+
+test("who wants no recursion does not decide what others get", async () => {
+  const referral: ResourceRecord = {
+    name: "org",
+    type: 2,
+    class: 1,
+    ttl: 900,
+    data: Buffer.from("\x02ns\0"),
+  };
+  await using dns = await behind((query) =>
+    (query.flags & RECURSIVE) === 0
+      ? { ...reply(query, []), authorities: [referral] }
+      : reply(query, [address("example.org", "192.0.2.1")]),
+  );
+  const first = await dns.ask("example.org", { flags: 0 });
+  assert.equal(first.flags & RECURSIVE, 0);
+  assert.equal((await dns.ask("example.org")).answers.length, 1);
+});
+
+test("who asks whether an answer is authentic is told, whoever asked before", async () => {
+  await using dns = await behind((query) => {
+    const answer = reply(query, [address("example.org", "192.0.2.1")]);
+    return { ...answer, flags: answer.flags | (query.flags & AUTHENTIC) };
+  });
+  assert.equal((await dns.ask("example.org")).flags & AUTHENTIC, 0);
+  assert.equal((await dns.ask("example.org", { flags: RECURSIVE | AUTHENTIC })).flags & AUTHENTIC, AUTHENTIC);
+});
+
+test("an answer for the subnet of one client is not given to others", async () => {
+  await using dns = await behind((query) =>
+    reply(query, [address("example.org", optionsOf(query) === "" ? "192.0.2.1" : "198.51.100.1")]),
+  );
+  const subnet = "0008 0007 0001 18 00 c63364";
+  const addressOf = ({ answers }: Message) => Buffer.from(answers[0]?.data ?? []).toString("hex");
+  assert.equal(addressOf(await dns.ask("example.org", { options: subnet })), "c6336401");
+  assert.equal(addressOf(await dns.ask("example.org")), "c0000201");
+  assert.equal(addressOf(await dns.ask("example.org", { options: subnet })), "c6336401");
+  assert.equal(dns.peer.asked.length, 2);
+});
+
+test("of a client's options one subnet goes on, where it is one", async () => {
+  await using dns = await behind((query) => reply(query, [address("example.org", "192.0.2.1")]));
+  const subnet = "0008 0007 0001 18 00 c63364";
+  const long = `0008 4000 ${"00".repeat(0x4000)}`;
+  const options = [
+    "000a 0008 0102030405060708",
+    `${subnet} ${subnet}`,
+    long,
+    "0008 0002 0001",
+    "0008 00ff 0001",
+  ];
+  for (const each of options) await dns.ask("example.org", { options: each });
+  assert.deepEqual(dns.peer.asked.map(optionsOf), ["", subnet.replaceAll(" ", "")]);
+});
