@@ -6,6 +6,7 @@ import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import { SERVER_LIMITS, type Serve } from "./listeners.ts";
+import { isWebSocketRequest } from "./upgrade.ts";
 
 export type ClientAuthType = "" | "request" | "require-any" | "verify-if-given" | "require-and-verify";
 
@@ -35,9 +36,9 @@ export async function openTlsServer(options: TlsOptions, serve: Serve, log: Log)
       : options.clientAuthType;
   const server = createSecureServer(
     {
+      ...SERVER_LIMITS,
       ...(await contextOf(options)),
       allowHTTP1: true,
-      http1Options: SERVER_LIMITS,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       settings: { maxConcurrentStreams: MAX_STREAMS_PER_SESSION },
       requestCert: auth !== "",
@@ -45,6 +46,7 @@ export async function openTlsServer(options: TlsOptions, serve: Serve, log: Log)
     },
     serve as never, // HTTP/2 requests come in the compatible classes
   );
+  Object.assign(server, { shouldUpgradeCallback: isWebSocketRequest }); // no option of this kind of server
   server.prependListener("secureConnection", (socket) => {
     socket.on("error", () => socket.destroy()); // one client's fault is nobody else's
     if (!isAcceptable(socket, auth)) socket.destroy();

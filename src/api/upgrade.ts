@@ -15,9 +15,14 @@ export interface Upgrade {
 /** Which requests are upgrades; filled by the servers, read by the routes. */
 export type Upgrades = WeakMap<IncomingMessage, Upgrade>;
 
-/** Only a WebSocket handshake is an upgrade to us; `Upgrade: h2c` and the like are answered as if they had not asked. */
+/**
+ * Only a WebSocket handshake is an upgrade to us; `Upgrade: h2c` and the like are answered as if they had not asked
+ * (RFC 9110 §7.8), and so is a handshake behind a request that is still being answered on its connection.
+ */
 export function isWebSocketRequest(request: IncomingMessage): boolean {
-  return request.method === "GET" && request.headers.upgrade?.toLowerCase() === "websocket";
+  const { method, headers, socket } = request;
+  if (method !== "GET" || headers.upgrade?.toLowerCase() !== "websocket") return false;
+  return !("_httpMessage" in socket && socket._httpMessage); // Node's own mark: the answer that has the connection
 }
 
 /** How long the answer to a refused handshake may take to leave. */

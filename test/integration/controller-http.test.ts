@@ -9,6 +9,7 @@ import { RawClient } from "../support/raw-http.ts";
 const SECRET = "s3cret";
 const HEAD = `Host: 127.0.0.1\r\nAuthorization: Bearer ${SECRET}\r\n`;
 const PROBE = `GET /version HTTP/1.1\r\n${HEAD}\r\n`;
+const WEBSOCKET = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n";
 const LIMIT = 1_048_576;
 
 test("a body over 1 MiB is 413 by its length, and the connection serves the next request", async () => {
@@ -196,6 +197,22 @@ test("an upgrade to something else than a WebSocket is answered as if nobody had
   using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
   client.send("GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
   await client.until(/"meta":true/);
+});
+
+test("a WebSocket asked for behind a request that is not answered yet is answered as a plain request, in its turn", async () => {
+  await using live = await liveController({ secret: SECRET });
+  for (const [first, status] of [
+    [PROBE, 200],
+    ["GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 401],
+  ] as const) {
+    using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    const upgrade = `Connection: Upgrade\r\nUpgrade: websocket\r\n${WEBSOCKET}`;
+    client.send(`${first}GET /logs HTTP/1.1\r\n${HEAD}${upgrade}\r\n`);
+    await client.until(/HTTP\/1\.1[^]*HTTP\/1\.1/);
+    assert.deepEqual(client.statuses, [status, 200]);
+    live.control.emit("info", "in its turn");
+    await client.until(/"payload":"in its turn"/);
+  }
 });
 
 test("an unfinished request is ended by the server's own time-out", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtemp, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { request as httpRequest } from "node:http";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { request } from "node:https";
 import { createServer, type Server } from "node:net";
@@ -175,6 +175,17 @@ test("a TLS client that sends nothing or nonsense disturbs nobody", async () => 
   nonsense.end();
   await once(nonsense, "error");
   assert.equal((await ask(live.tlsPort))[0], 200);
+});
+
+test("over TLS, too, an upgrade to something else than a WebSocket is as if nobody had asked", async () => {
+  await using live = await openTls();
+  const { promise, resolve } = Promise.withResolvers<IncomingMessage>();
+  const headers = { connection: "upgrade", upgrade: "h2c" };
+  const common = { host: "127.0.0.1", port: live.tlsPort, ca: authority.cert, agent: false } as const;
+  request({ ...common, method: "PUT", path: "/storage/x", headers }, resolve).end("[1]");
+  const answer = await promise;
+  assert.deepEqual([answer.statusCode, answer.headers.connection], [204, "keep-alive"]);
+  answer.destroy();
 });
 
 const isWindows = process.platform === "win32";
