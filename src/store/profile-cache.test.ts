@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -45,5 +45,78 @@ test("a damaged file is made anew, an unusable path costs only persistence", () 
     using unusable = new ProfileCache("/dev/null/cache.db", log);
     unusable.set("storage", "a", "2");
     assert.equal(unusable.get("storage", "a"), "2");
-    assert.match(warnings.at(-1) ?? "", /until the next start/);
+    assert.match(warnings.at(-1) ?? "", /kept in memory/);
+  }));
+
+test("a file that is damaged inside is made anew, at the start or with the next write", () =>
+  inFolder((path) => {
+    const fill = () => {
+      using cache = new ProfileCache(path, SILENT);
+      cache.setAll(
+        "storage",
+        Array.from({ length: 2000 }, (_, at) => [`key ${at}`, "value".repeat(20)] as const),
+      );
+    };
+    const damage = () => {
+      const descriptor = openSync(path, "r+");
+      for (let page = 1; page < 20; page++)
+        writeSync(descriptor, Buffer.alloc(200, 0xff), 0, 200, page * 4096);
+      closeSync(descriptor);
+    };
+    fill();
+    damage();
+    {
+      using cache = new ProfileCache(path, SILENT);
+      cache.set("storage", "a", "1");
+    }
+    {
+      using cache = new ProfileCache(path, SILENT);
+      assert.deepEqual(cache.entries("storage"), [["a", "1"]]);
+    }
+    fill();
+    {
+      using cache = new ProfileCache(path, SILENT);
+      damage();
+      for (let at = 0; at < 2000; at += 100) cache.delete("storage", `key ${at}`);
+      cache.set("storage", "b", "2");
+    }
+    using cache = new ProfileCache(path, SILENT);
+    assert.equal(cache.get("storage", "b"), "2");
+    assert.equal(cache.count("storage"), 2002 - 20);
+  }));
+
+test("what could not be written goes with a later write, or with the last one", () =>
+  inFolder((path) => {
+    let nowMs = 0;
+    const warnings: string[] = [];
+    const log = { ...SILENT, warning: (text: unknown) => void warnings.push(String(text)) };
+    const known = () => {
+      using cache = new ProfileCache(path, SILENT);
+      return cache.entries("storage").toSorted();
+    };
+    const folder = join(path, "..");
+    writeFileSync(folder, "in the way");
+    {
+      using cache = new ProfileCache(path, log, () => nowMs);
+      cache.set("storage", "a", "1");
+      cache.set("storage", "b", "2");
+      rmSync(folder);
+      cache.delete("storage", "b");
+      assert.ok(!existsSync(path), "it is not tried again at once");
+      nowMs += 10_000;
+      cache.set("storage", "c", "3");
+      assert.deepEqual(known(), [
+        ["a", "1"],
+        ["c", "3"],
+      ]);
+      rmSync(folder, { recursive: true });
+    }
+    {
+      writeFileSync(folder, "in the way");
+      using cache = new ProfileCache(path, log, () => nowMs);
+      cache.set("storage", "d", "4");
+      rmSync(folder);
+    }
+    assert.deepEqual(known(), [["d", "4"]]);
+    assert.equal(warnings.length, 2, warnings.join("\n"));
   }));

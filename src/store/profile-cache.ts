@@ -8,21 +8,33 @@ import type { Log } from "#core/log.ts";
 /** Private areas of the cache file. */
 export type Bucket = "selected" | "storage" | "fakeip" | "fakeip6" | "etag" | "subscriptioninfo";
 
+type Change = readonly [key: string, value: string | null];
+
+/** After a write that failed the next one is not tried sooner: it takes everything along. */
+const RETRY_MS = 10_000;
+
 /**
  * The profile cache (`cache.db` in the home directory): conveniences that survive a restart. Losing it costs a choice,
- * never data, so every fault is a warning and the cache goes on in memory. The file is made at the first write.
+ * never data, so every fault is a warning and the cache goes on in memory; what could not be written goes with a later
+ * write. The file is made at the first write.
  */
 export class ProfileCache implements Choices, Disposable {
   readonly #path: string;
   readonly #log: Log;
+  readonly #nowMs: () => number;
   readonly #memory = new Map<string, string>();
   #database: DatabaseSync | null = null;
+  /** False: what the file holds could not be read, so it is left alone. */
   #usable = true;
+  /** The file lacks more than what changes now. */
+  #isBehind = false;
+  #failedAtMs = -Infinity;
 
-  constructor(path: string, log: Log) {
+  constructor(path: string, log: Log, nowMs: () => number = () => performance.now()) {
     this.#path = path;
     this.#log = log;
-    if (existsSync(path)) this.#attempt("read", () => this.#load());
+    this.#nowMs = nowMs;
+    if (existsSync(path)) this.#load();
   }
 
   get(bucket: Bucket, key: string): string | null {
@@ -37,13 +49,7 @@ export class ProfileCache implements Choices, Disposable {
   }
 
   set(bucket: Bucket, key: string, value: string): void {
-    if (this.get(bucket, key) === value) return;
-    this.#memory.set(`${bucket}/${key}`, value);
-    this.#attempt("write", () =>
-      this.#open()
-        .prepare("INSERT OR REPLACE INTO entry (bucket, key, value) VALUES (?, ?, ?)")
-        .run(bucket, key, value),
-    );
+    this.setAll(bucket, [[key, value]]);
   }
 
   /** Keys and values of a bucket, in no order. */
@@ -55,29 +61,17 @@ export class ProfileCache implements Choices, Disposable {
   }
 
   /** Many changes in one transaction, of one key the last; null deletes. What is so already costs nothing. */
-  setAll(bucket: Bucket, changes: Iterable<readonly [key: string, value: string | null]>): void {
+  setAll(bucket: Bucket, changes: Iterable<Change>): void {
     const fresh = [...new Map(changes)].filter(([key, value]) => this.get(bucket, key) !== value);
     if (fresh.length === 0) return;
     for (const [key, value] of fresh)
       if (value === null) this.#memory.delete(`${bucket}/${key}`);
       else this.#memory.set(`${bucket}/${key}`, value);
-    this.#attempt("write", () => {
-      const database = this.#open();
-      const put = database.prepare("INSERT OR REPLACE INTO entry (bucket, key, value) VALUES (?, ?, ?)");
-      const remove = database.prepare("DELETE FROM entry WHERE bucket = ? AND key = ?");
-      database.exec("BEGIN");
-      for (const [key, value] of fresh)
-        if (value === null) remove.run(bucket, key);
-        else put.run(bucket, key, value);
-      database.exec("COMMIT");
-    });
+    if (this.#nowMs() - this.#failedAtMs >= RETRY_MS) this.#save(bucket, fresh);
   }
 
   delete(bucket: Bucket, key: string): void {
-    if (!this.#memory.delete(`${bucket}/${key}`)) return;
-    this.#attempt("write", () =>
-      this.#open().prepare("DELETE FROM entry WHERE bucket = ? AND key = ?").run(bucket, key),
-    );
+    this.setAll(bucket, [[key, null]]);
   }
 
   selected(group: string): string | null {
@@ -93,14 +87,67 @@ export class ProfileCache implements Choices, Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#database?.close();
-    this.#database = null;
+    if (this.#isBehind) this.#save("selected", []);
     this.#usable = false;
+    this.#close();
   }
 
   #load(): void {
-    for (const row of this.#open().prepare("SELECT bucket, key, value FROM entry").all())
-      this.#memory.set(`${row["bucket"]}/${row["key"]}`, String(row["value"]));
+    try {
+      for (const row of this.#open().prepare("SELECT bucket, key, value FROM entry").all())
+        this.#memory.set(`${row["bucket"]}/${row["key"]}`, String(row["value"]));
+    } catch (error) {
+      if (isDamaged(error)) return this.#throwAway(error);
+      this.#usable = false;
+      this.#log.warning(`cannot read ${this.#path}, choices last until the next start: ${messageOf(error)}`);
+    }
+  }
+
+  #save(bucket: Bucket, changes: readonly Change[]): void {
+    if (!this.#usable) return;
+    try {
+      this.#tryToSave(bucket, changes);
+      this.#isBehind = false;
+      this.#failedAtMs = -Infinity;
+    } catch (error) {
+      if (!this.#isBehind)
+        this.#log.warning(
+          `cannot write ${this.#path}, choices are kept in memory until it can be: ${messageOf(error)}`,
+        );
+      this.#isBehind = true;
+      this.#failedAtMs = this.#nowMs();
+    }
+  }
+
+  #tryToSave(bucket: Bucket, changes: readonly Change[]): void {
+    try {
+      this.#write(bucket, changes, this.#isBehind);
+    } catch (error) {
+      if (!isDamaged(error)) throw error;
+      this.#throwAway(error);
+      this.#write(bucket, changes, true);
+    }
+  }
+
+  /** `all`: everything there is, in place of what the file has. */
+  #write(bucket: Bucket, changes: readonly Change[], all: boolean): void {
+    const database = this.#open();
+    try {
+      const put = database.prepare("INSERT OR REPLACE INTO entry (bucket, key, value) VALUES (?, ?, ?)");
+      const remove = database.prepare("DELETE FROM entry WHERE bucket = ? AND key = ?");
+      database.exec("BEGIN");
+      if (all) {
+        database.exec("DELETE FROM entry");
+        for (const [name, value] of this.#memory) put.run(...partsOf(name), value);
+      } else
+        for (const [key, value] of changes)
+          if (value === null) remove.run(bucket, key);
+          else put.run(bucket, key, value);
+      database.exec("COMMIT");
+    } catch (error) {
+      if (database.isTransaction) database.exec("ROLLBACK");
+      throw error;
+    }
   }
 
   #open(): DatabaseSync {
@@ -120,24 +167,28 @@ export class ProfileCache implements Choices, Disposable {
     return database;
   }
 
-  /** A file that is no database is thrown away once and made anew; anything else ends persistence for this run. */
-  #attempt(verb: string, work: () => void): void {
-    if (!this.#usable) return;
-    try {
-      work();
-    } catch (error) {
-      if ((error as { errcode?: number }).errcode === SQLITE_NOTADB) {
-        this.#log.warning(`${this.#path} is damaged and is made anew: ${messageOf(error)}`);
-        for (const suffix of ["", "-wal", "-shm"]) rmSync(this.#path + suffix, { force: true });
-        return;
-      }
-      this.#usable = false;
-      this.#log.warning(
-        `cannot ${verb} ${this.#path}, choices last until the next start: ${messageOf(error)}`,
-      );
-    }
+  #close(): void {
+    this.#database?.close();
+    this.#database = null;
+  }
+
+  /** It is made anew at the next write. */
+  #throwAway(error: unknown): void {
+    this.#log.warning(`${this.#path} is damaged and is made anew: ${messageOf(error)}`);
+    this.#close();
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(this.#path + suffix, { force: true });
   }
 }
 
-/** https://sqlite.org/rescode.html#notadb */
-const SQLITE_NOTADB = 26;
+/** A bucket's name has no slash. */
+function partsOf(name: string): readonly [bucket: string, key: string] {
+  const at = name.indexOf("/");
+  return [name.slice(0, at), name.slice(at + 1)];
+}
+
+/** SQLITE_CORRUPT, SQLITE_NOTADB: https://sqlite.org/rescode.html */
+const DAMAGED: ReadonlySet<number> = new Set([11, 26]);
+
+function isDamaged(error: unknown): boolean {
+  return DAMAGED.has(((error as { errcode?: number }).errcode ?? 0) & 0xff);
+}
