@@ -48,7 +48,7 @@ export function parseConfig(text: string, env: ParseEnv): ParseResult {
   const yaml = readYaml(text);
   const report = new Report(yaml.locate);
   for (const { place, path, message } of yaml.faults) report.errorAt(place, path, message);
-  for (const { path, message } of yaml.warnings) report.warning(path, message);
+  for (const { place, path, message } of yaml.warnings) report.warningAt(place, path, message);
   const config =
     yaml.root === null
       ? null

@@ -12,15 +12,20 @@ export interface Place {
 /** Finds where a path stands in the text: its key, or its value. A path that is not there is found at its parent. */
 export type Locate = (path: Path, at: "key" | "value") => Place;
 
+/** No key of ours lies deeper; of a file that nests on and on the beginning is enough. */
+const LONGEST_PATH = 16;
+
 /** `proxies[3].ws-opts.path`; keys that need it are quoted: `hosts["*.lan"]`. */
 function pathText(path: Path): string {
-  return path
+  const text = path
+    .slice(0, LONGEST_PATH)
     .map((part, at) => {
       if (typeof part === "number") return `[${part}]`;
       if (!/^[\w-]+$/.test(part)) return `[${JSON.stringify(part)}]`;
       return at === 0 ? part : `.${part}`;
     })
     .join("");
+  return path.length > LONGEST_PATH ? `${text}...` : text;
 }
 
 /** Beyond this nobody reads on, and a hostile file must not fill the memory: one more line says how many were left out. */
@@ -30,9 +35,8 @@ const MOST_COMPARISONS = 1_000_000;
 /** Collects everything that is to be said about a file. */
 export class Report {
   readonly #locate: Locate;
-  readonly #errors: Diagnostic[] = [];
-  readonly #warnings: Diagnostic[] = [];
-  #leftOut = 0;
+  readonly #errors = new Diagnostics("error");
+  readonly #warnings = new Diagnostics("warning");
   readonly #suggested = new WeakMap<object, Map<string, string>>();
   #comparisons = 0;
 
@@ -58,51 +62,57 @@ export class Report {
   }
 
   error(path: Path, message: string, at: "key" | "value" = "value"): void {
-    this.#add(this.#errors, "error", path, message, at);
+    this.#errors.add(() => this.#locate(path, at), path, message);
   }
 
   warning(path: Path, message: string, at: "key" | "value" = "value"): void {
-    this.#add(this.#warnings, "warning", path, message, at);
+    this.#warnings.add(() => this.#locate(path, at), path, message);
   }
 
   /** Something whose place is known already. */
   errorAt(place: Place, path: Path, message: string): void {
-    if (this.#errors.length >= MOST) this.#leftOut++;
-    else this.#errors.push({ severity: "error", ...place, path: pathText(path), message });
+    this.#errors.add(() => place, path, message);
+  }
+
+  warningAt(place: Place, path: Path, message: string): void {
+    this.#warnings.add(() => place, path, message);
   }
 
   get failed(): boolean {
-    return this.#errors.length > 0;
+    return this.#errors.count > 0;
   }
 
   get errors(): readonly Diagnostic[] {
-    const sorted = this.#errors.toSorted(byPlace);
-    const last = sorted.at(-1);
-    if (last === undefined || this.#leftOut === 0) return sorted;
-    return [...sorted, { ...last, path: "", message: `and ${this.#leftOut} more errors` }];
+    return this.#errors.sorted();
   }
 
   get warnings(): readonly Diagnostic[] {
-    return this.#warnings.toSorted(byPlace);
-  }
-
-  #add(
-    to: Diagnostic[],
-    severity: "error" | "warning",
-    path: Path,
-    message: string,
-    at: "key" | "value",
-  ): void {
-    if (to.length >= MOST) {
-      if (severity === "error") this.#leftOut++;
-      return;
-    }
-    to.push({ severity, ...this.#locate(path, at), path: pathText(path), message });
+    return this.#warnings.sorted();
   }
 }
 
-function byPlace(left: Diagnostic, right: Diagnostic): number {
-  return left.line - right.line || left.column - right.column;
+/** All of one severity. */
+class Diagnostics {
+  readonly #severity: Diagnostic["severity"];
+  readonly #kept: Diagnostic[] = [];
+  count = 0;
+
+  constructor(severity: Diagnostic["severity"]) {
+    this.#severity = severity;
+  }
+
+  add(place: () => Place, path: Path, message: string): void {
+    if (++this.count <= MOST)
+      this.#kept.push({ severity: this.#severity, ...place(), path: pathText(path), message });
+  }
+
+  /** By place; at the end how many more there are. */
+  sorted(): readonly Diagnostic[] {
+    const sorted = this.#kept.toSorted((left, right) => left.line - right.line || left.column - right.column);
+    const last = sorted.at(-1);
+    if (last === undefined || this.count <= MOST) return sorted;
+    return [...sorted, { ...last, path: "", message: `and ${this.count - MOST} more ${this.#severity}s` }];
+  }
 }
 
 /** `config.yaml:12:5 proxies[3].port: proxy 3: 'port' expected an integer …` */

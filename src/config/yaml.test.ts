@@ -76,10 +76,13 @@ test("faults say where", () => {
     "1:9 yaml: line 1: map merge requires map or sequence of maps as the value",
   ]);
   assert.deepEqual(faultsOf("- a\n"), [
-    "1:1 yaml: line 1: expected a map of settings at the top of the file",
+    "1:1 yaml: line 1: expected a map of settings at the top of the file, such as mixed-port: 7890, got a list",
+  ]);
+  assert.deepEqual(faultsOf("a: {<<: *x}\nb: {<<: [*x]}\n"), [
+    "1:9 yaml: line 1: unknown anchor 'x' referenced",
+    "2:10 yaml: line 2: unknown anchor 'x' referenced",
   ]);
   assert.deepEqual(faultsOf("? [a]\n: b\n"), ["1:3 yaml: line 1: a key must be a single value"]);
-  assert.match(faultsOf("a:\n\tb: 1\n")[0] as string, /^2:\d+ yaml: line 2: Tabs/);
   assert.deepEqual(faultsOf(" \n\t"), ["1:1 yaml: line 1: the configuration file is empty"]);
 });
 
@@ -87,7 +90,10 @@ test("a document of comments is an empty map; a second document is only warned a
   assert.deepEqual(read("# nothing\n"), {});
   const { root, warnings } = readYaml("a: 1\n---\nb: 2\n");
   assert.deepEqual(shown(root), { a: "~1" });
-  assert.equal(warnings.length, 1);
+  assert.deepEqual(
+    warnings.map(({ place, message }) => `${place.line}:${place.column} ${message}`),
+    ["2:1 yaml: line 2: only the first document is read"],
+  );
 });
 
 test("an alias bomb and deep nesting are faults, soon", () => {
@@ -98,8 +104,10 @@ test("an alias bomb and deep nesting are faults, soon", () => {
   const bomb = `l0: &l0 [x,x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 12 }, (_, at) => level(at + 1)).join("")}`;
   assert.match(faultsOf(bomb).join(), /excessive aliasing/);
   assert.match(faultsOf(`a: ${"[".repeat(100)}${"]".repeat(100)}`).join(), /nested more than 64 levels/);
-  assert.match(faultsOf(`a: ${"[".repeat(50_000)}`).join(), /nested more than|Flow sequence/);
-  assert.match(faultsOf("[".repeat(50_000)).join(), /yaml: line 1/);
+  for (const nested of [`a: ${"[".repeat(50_000)}`, "[".repeat(50_000), `a: ${"[".repeat(100)}`])
+    assert.match(faultsOf(nested).join("\n"), /^1:\d+ yaml: line 1: nested more than 64 levels deep$/);
+  const wide = `a: ${"[".repeat(64)}[1],[2]${"]".repeat(64)}`;
+  assert.deepEqual(faultsOf(wide), ["1:68 yaml: line 1: nested more than 64 levels deep"]);
 });
 
 test("paths are found in the text, through aliases, merges and other spellings", () => {

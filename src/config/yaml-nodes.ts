@@ -1,0 +1,83 @@
+/** What the nodes of the `yaml` package say, read with the failsafe schema: the value of every scalar is text. */
+import { isMap, isScalar, isSeq, type Node, type Pair, type Scalar } from "yaml";
+import { Plain } from "#core/fields.ts";
+
+const NULLS = new Set(["", "~", "null", "Null", "NULL"]);
+const TEXT_TAGS = new Set(["!", "tag:yaml.org,2002:str"]);
+
+export function textOf(node: Scalar): string {
+  return typeof node.value === "string" ? node.value : "";
+}
+
+export function isPlain(node: unknown): node is Scalar {
+  return isScalar(node) && node.type === "PLAIN" && !TEXT_TAGS.has(node.tag ?? "");
+}
+
+export function isNull(node: unknown): boolean {
+  return isPlain(node) && NULLS.has(textOf(node));
+}
+
+export function isEmpty(node: Node): boolean {
+  return isScalar(node) && node.type === "PLAIN" && textOf(node) === "";
+}
+
+/** Unquoted text as `Plain`, quoted text as a string, null as absence. */
+export function scalarValue(node: Scalar): unknown {
+  if (isNull(node)) return undefined;
+  const text = textOf(node);
+  return isPlain(node) ? new Plain(text) : text;
+}
+
+export function offsetOf(node: Node): number {
+  return node.range?.[0] ?? 0;
+}
+
+/** The key as written, else one that differs only in case or in `_` and `-`. */
+export function findPair(pairs: ReadonlyMap<string, Pair>, key: string): Pair | null {
+  const exact = pairs.get(key);
+  if (exact !== undefined) return exact;
+  const folded = key.toLowerCase().replaceAll("_", "-");
+  for (const [name, pair] of pairs) if (name.toLowerCase().replaceAll("_", "-") === folded) return pair;
+  return null;
+}
+
+export interface Around {
+  /** From the root to the deepest value that begins at or before the offset. */
+  readonly path: readonly (string | number)[];
+  /** That value; null where there is none. */
+  readonly node: Node | null;
+}
+
+/** An open quote swallows the file into one key; such a key and what is below it tell nothing. */
+const LONGEST_KEY = 64;
+
+/** What stands around an offset in a document that may be broken. */
+export function around(root: Node | null, offset: number): Around {
+  const path: (string | number)[] = [];
+  let node = root;
+  while (node !== null) {
+    const step = childAt(node, offset);
+    if (step === null || String(step[0]).length > LONGEST_KEY) break;
+    path.push(step[0]);
+    node = step[1];
+  }
+  return { path, node };
+}
+
+/** A key counts from behind its beginning on: what is wrong at that very place may be a value taken for a key. */
+function childAt(node: Node, offset: number): readonly [string | number, Node | null] | null {
+  if (isMap(node)) {
+    const pair = node.items.findLast(({ key }) => isScalar(key) && offsetOf(key) < offset);
+    return pair === undefined ? null : [textOf(pair.key as Scalar), pair.value as Node | null];
+  }
+  if (!isSeq(node)) return null;
+  const at = node.items.findLastIndex((item) => item !== null && offsetOf(item as Node) <= offset);
+  return at < 0 ? null : [at, node.items[at] as Node];
+}
+
+/** The top-level key that stands last before an offset, found in the text alone. */
+export function topLevelKeyBefore(text: string, offset: number): readonly string[] {
+  const keys = [...text.slice(0, offset + 1).matchAll(/^([^\s#:'"[{-][^:\n]{0,100}):/gm)];
+  const key = keys.at(-1)?.[1];
+  return key === undefined ? [] : [key.trim()];
+}
