@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { decodeConfig } from "#config/encoding.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { ParsedFlags } from "./flags.ts";
 
@@ -44,12 +45,12 @@ export function newFileText({ file }: Source): string {
 export function sourceOf(flags: ParsedFlags, home: string): Source {
   const inline = flags.text("config");
   if (inline !== null) {
-    const text = Buffer.from(inline, "base64").toString("utf8");
+    const text = decodeConfig(Buffer.from(inline, "base64"), "configuration");
     return { file: null, read: () => text };
   }
   const file = flags.text("f");
   if (file === "-") {
-    const text = readFileSync(0, "utf8"); // standard input can be read once; a reload sees the same text
+    const text = decodeConfig(readFileSync(0), "configuration"); // standard input can be read once; a reload sees the same text
     return { file: null, read: () => text };
   }
   if (file !== null) return fileSource(resolve(file));
@@ -86,7 +87,7 @@ export function readConfigFile(file: string): string {
       throw new ConfigError(
         `${file}: ${Math.ceil(size / 1024 / 1024)} MiB; a configuration has at most 16 MiB: long lists belong into providers`,
       );
-    text = readFileSync(file, "utf8");
+    text = decodeConfig(readFileSync(file), file);
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     throw new ConfigError(`cannot read the configuration: ${messageOf(error)}`, { cause: error });

@@ -1,0 +1,39 @@
+/** From the bytes of a file to its text. */
+import { isUtf8 } from "node:buffer";
+import { ConfigError } from "#core/errors.ts";
+
+const NEWLINE = 0x0a;
+
+/**
+ * UTF-8, or UTF-16 that says so by its byte order mark, as YAML has it (1.2 §5.2). Throws `ConfigError` with the place
+ * of what is neither, behind `name`: names with a letter of another encoding in them would match nothing.
+ */
+export function decodeConfig(bytes: Uint8Array, name: string): string {
+  const text = utf16Of(bytes) ?? (isUtf8(bytes) ? new TextDecoder().decode(bytes) : null);
+  if (text !== null && !text.includes("\0")) return text;
+  throw new ConfigError(
+    `${name}:${placeOf(bytes)} (document): this is no text in UTF-8; save the file as UTF-8`,
+  );
+}
+
+function utf16Of(bytes: Uint8Array): string | null {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
+  return first === 0xfe && second === 0xff ? new TextDecoder("utf-16be").decode(bytes) : null;
+}
+
+/** `line:column` of the first byte that no text has; no character of UTF-8 has a line end inside. */
+function placeOf(bytes: Uint8Array): string {
+  let line = 1;
+  for (let begin = 0; begin < bytes.length; line++) {
+    const found = bytes.indexOf(NEWLINE, begin);
+    const end = found < 0 ? bytes.length : found;
+    const part = bytes.subarray(begin, end);
+    if (!isUtf8(part) || part.includes(0)) {
+      const column = new TextDecoder().decode(part).search(/[\0\ufffd]/);
+      return `${line}:${column + 1}`;
+    }
+    begin = end + 1;
+  }
+  return "1:1";
+}
