@@ -3,6 +3,7 @@ import { DialError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { bareAnswer } from "./answer.ts";
 import { AnswerCache, type Aged, type CacheHit, type CacheOptions } from "./cache.ts";
+import { withDeadline } from "./deadline.ts";
 import type { Packet } from "./packet.ts";
 import type { Query } from "./query.ts";
 import { allRefused } from "./race.ts";
@@ -107,15 +108,11 @@ export class CachingResolver implements Disposable {
   }
 
   async #ask(query: Query): Promise<Packet> {
-    const deadline = new AbortController();
-    const timer = setTimeout(() => {
-      deadline.abort(new DialError("timeout", `no answer for ${query.name} within ${SET_TIMEOUT_MS} ms`));
-    }, SET_TIMEOUT_MS);
-    const close = () => deadline.abort(this.#life.signal.reason);
-    this.#life.signal.addEventListener("abort", close, { once: true });
-    if (this.#life.signal.aborted) close();
+    const late = () => new DialError("timeout", `no answer for ${query.name} within ${SET_TIMEOUT_MS} ms`);
     try {
-      const { packet, keep } = await this.#env.strategy.ask(query, deadline.signal);
+      const { packet, keep } = await withDeadline(this.#life.signal, SET_TIMEOUT_MS, late, (signal) =>
+        this.#env.strategy.ask(query, signal),
+      );
       if (keep) this.#cache.put(query, packet);
       return packet;
     } catch (error) {
@@ -124,8 +121,6 @@ export class CachingResolver implements Disposable {
         this.#cache.put(query, bareAnswer(query, RCODE.SERVFAIL));
       throw error;
     } finally {
-      clearTimeout(timer);
-      this.#life.signal.removeEventListener("abort", close);
       this.#running.delete(query.key);
     }
   }

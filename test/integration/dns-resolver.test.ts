@@ -307,6 +307,24 @@ test("a right answer from another address or port is not believed", async () => 
   assert.deepEqual(ipsOf(found), ["192.0.2.1"]);
 });
 
+test("a list that fails to answer spoils the question under way and no later one", async () => {
+  await using peer = await openScripted(always("192.0.2.1"));
+  let broken = true;
+  const geosite = () => {
+    if (broken) throw new Error("a torn list");
+    return null;
+  };
+  const policy = { conditions: [{ kind: "geosite" as const, category: "ads" }], servers: [udp(peer)] };
+  const sets = { geosite, ruleSet: () => null, condition: () => ({ reads: [], match: () => false }) };
+  await using dns = await openTestDns(
+    { nameserver: [udp(peer)], nameserverPolicy: [policy], ipv6: false },
+    { sets },
+  );
+  await assert.rejects(dns.resolver.lookup("example.org", { signal: signal() }), /a torn list/);
+  broken = false;
+  assert.deepEqual(ipsOf(await dns.resolver.lookup("example.org", { signal: signal() })), ["192.0.2.1"]);
+});
+
 test("rcode:// answers alone and is not kept", async () => {
   await using peer = await openScripted(always("192.0.2.1"));
   const policy = {

@@ -9,9 +9,11 @@ import { createServer as createTls } from "node:tls";
 import { frameOf, FrameReader } from "#dns/frames.ts";
 import { decodeMessage, encodeMessage, type Message } from "#dns/message.ts";
 import { withClientSubnet } from "#dns/edns.ts";
-import { QueryReader } from "#dns/query.ts";
+import { encodeQuestion, QueryReader } from "#dns/query.ts";
+import { UpstreamPool } from "#dns/upstream/index.ts";
 import { makeCertificate } from "../support/certificate.ts";
-import { address, always, HOST, openScripted, openTestDns, reply, server } from "./dns-kit.ts";
+import { until } from "../support/until.ts";
+import { address, always, ENV, HOST, openScripted, openTestDns, reply, server } from "./dns-kit.ts";
 
 const signal = () => AbortSignal.timeout(6000);
 const { cert, key } = makeCertificate();
@@ -108,6 +110,47 @@ for (const scheme of ["tcp", "tls"] as const) {
     assert.equal(peer.connections.length, 2);
   });
 }
+
+/** Asks upstreams without the cache and the deadline of a set. */
+function openUpstream(text: string) {
+  const pool = new UpstreamPool(ENV);
+  const upstream = pool.open(server(text), {
+    lookup: () => Promise.reject(new Error("only addresses here")),
+  });
+  const ask = async (name: string, until = signal()) =>
+    decodeMessage(await upstream.exchange(encodeQuestion(name, 1), until));
+  return { ask, [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose]() };
+}
+
+test("tcp: on a connection that fell silent nobody waits behind the first who gave up", async () => {
+  const accepted: Socket[] = [];
+  const peer = createTcp((socket) => {
+    const isFirst = accepted.length === 0;
+    let answered = 0;
+    const frames = new FrameReader((frame) => {
+      if (isFirst && answered++ > 0) return;
+      socket.write(frameOf(encodeMessage(answerTo(decodeMessage(frame)))));
+    });
+    socket.on("data", (chunk: Buffer) => frames.push(chunk));
+    accepted.push(socket);
+  });
+  await using made = await listening(peer, [], []);
+  await using upstream = openUpstream(`tcp://${HOST}:${made.port}`);
+  await upstream.ask("a.org");
+  const patient = upstream.ask("b.org");
+  await assert.rejects(upstream.ask("c.org", AbortSignal.timeout(2100)), /timeout/);
+  assert.equal((await patient).answers.length, 1);
+  assert.equal(accepted.length, 2);
+});
+
+test("tls: a server that never shakes hands holds a connection for five seconds", async () => {
+  await using mute = await listening(createTcp(), [], []);
+  await using upstream = openUpstream(`tls://${HOST}:${mute.port}`);
+  const why = new RegExp(`no connection to tls://${HOST}:${mute.port} within 5000 ms`);
+  await assert.rejects(upstream.ask("a.org", AbortSignal.timeout(20_000)), why);
+  void upstream.ask("b.org").catch(() => {});
+  await until("it is dialled anew", () => mute.connections.length === 2);
+});
 
 test("disable-reuse closes after each question", async () => {
   await using peer = await streamPeer(true);

@@ -5,8 +5,21 @@ import { DialError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import { familyOf } from "#net/ip.ts";
 import type { NameserverOptions } from "#core/dns-options.ts";
+import { withDeadline } from "#dns/deadline.ts";
 import type { UpstreamEnv } from "./upstream.ts";
 import { abortion } from "./wire.ts";
+
+const DIAL_TIMEOUT_MS = 5000;
+
+/** A server that takes the connection and then says nothing must not hold what waits for it. */
+export function inDialTime<T>(
+  text: string,
+  life: AbortSignal,
+  dial: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = () => new DialError("timeout", `no connection to ${text} within ${DIAL_TIMEOUT_MS} ms`);
+  return withDeadline(life, DIAL_TIMEOUT_MS, late, dial);
+}
 
 /** The literal address of the server; a random one of its IPv4 addresses, else of its IPv6 addresses. */
 export async function resolveServer(

@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { NameserverOptions } from "#core/dns-options.ts";
 import { FrameReader, frameOf } from "#dns/frames.ts";
-import { dialStream, dialTls } from "./dial.ts";
+import { dialStream, dialTls, inDialTime } from "./dial.ts";
 import type { Upstream, UpstreamEnv } from "./upstream.ts";
 import { abortion, checkAnswers, idOf, randomId, withId } from "./wire.ts";
 
@@ -92,11 +92,13 @@ class Connection {
   readonly #abort = new AbortController();
   readonly #stream: Promise<Duplex>;
   #idle: NodeJS.Timeout | null = null;
+  /** While it is dialled nothing can be heard. */
+  #openedAtMs = Infinity;
   #heardAtMs = 0;
 
   constructor(text: string, dial: Dial) {
     this.#text = text;
-    this.#stream = dial(this.#abort.signal).then((stream) => this.#opened(stream));
+    this.#stream = inDialTime(text, this.#abort.signal, dial).then((stream) => this.#opened(stream));
     this.#stream.catch((error: Error) => this.#fail(error));
   }
 
@@ -122,8 +124,8 @@ class Connection {
     } finally {
       waiting.release();
       this.#pending.delete(id);
-      const silent = this.#heardAtMs < askedAtMs && performance.now() - askedAtMs > SILENCE_MS;
-      this.#rest(signal.aborted && (silent || !this.proven));
+      if (signal.aborted && this.#silentSince(askedAtMs)) this.#fail(this.#noAnswer());
+      this.#rest(signal.aborted && !this.proven);
     }
   }
 
@@ -131,10 +133,20 @@ class Connection {
     this.#fail(new DialError("aborted", `connection to ${this.#text} closed`));
   }
 
+  /** A question that was given up waited, and heard nothing of anybody's: those that still wait would not either. */
+  #silentSince(askedAtMs: number): boolean {
+    const sinceMs = Math.max(askedAtMs, this.#openedAtMs);
+    return this.#heardAtMs < sinceMs && performance.now() - sinceMs > SILENCE_MS;
+  }
+
+  #noAnswer(): DialError {
+    return new DialError("timeout", `${this.#text} has not answered for ${SILENCE_MS} ms`);
+  }
+
   /** Nobody waits any more: kept for a while, unless it was never of use. */
-  #rest(dead: boolean): void {
+  #rest(useless: boolean): void {
     if (this.#pending.size > 0 || this.closed) return;
-    if (dead) return this.close();
+    if (useless) return this.close();
     this.#idle = setTimeout(() => this.close(), IDLE_MS);
     this.#idle.unref();
   }
@@ -147,6 +159,7 @@ class Connection {
       stream.destroy();
       throw new DialError("aborted", `connection to ${this.#text} closed`);
     }
+    this.#openedAtMs = performance.now();
     const frames = new FrameReader((frame) => this.#answered(frame));
     stream.on("data", (chunk: Uint8Array) => frames.push(chunk));
     return stream;
