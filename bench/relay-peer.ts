@@ -1,13 +1,8 @@
-/**
- * The two ends of a relay measurement, each in a process of its own: `sink` answers, `load` asks. The first byte of a
- * connection says what it is for: D the sink sends without end, U it takes without end, E it echoes, I it keeps quiet.
- */
+/** The end of a relay measurement that asks, in a process of its own; `sink.ts` answers. */
 import { once } from "node:events";
-import { connect, createServer, Socket } from "node:net";
-import type { AddressInfo } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { descriptorOf } from "#core/handover.ts";
-import { openRelayCalls } from "#platform/linux/relay-calls.ts";
+import { makeShortConnections } from "./short-connections.ts";
 
 export type Handshake = "socks" | "connect";
 
@@ -41,8 +36,6 @@ export interface TaskResult {
 }
 
 const HOST = "127.0.0.1";
-/** A connection that is lost holds nobody up for longer. */
-const PATIENCE_MS = 5_000;
 const BLOCK = Buffer.alloc(256 * 1024, "weir");
 
 function sendForEver(socket: Socket): void {
@@ -52,30 +45,6 @@ function sendForEver(socket: Socket): void {
   socket.on("drain", more);
   more();
 }
-
-function serveSink(socket: Socket): void {
-  socket.on("error", () => {}); // the load generator may leave in the middle
-  socket.once("data", (first: Buffer) => {
-    const kind = String.fromCharCode(first[0] as number);
-    if (kind === "D") sendForEver(socket);
-    else if (kind === "U") socket.write(first, () => swallow(socket));
-    else if (kind === "E") {
-      socket.write(first);
-      socket.on("data", (chunk: Buffer) => socket.write(chunk));
-      socket.on("end", () => socket.end());
-    } else socket.write(first);
-  });
-}
-
-/** The same connection with one static buffer: the sink must cost less than what it measures. */
-function swallow(socket: Socket): void {
-  socket.pause();
-  const fd = calls?.duplicate(descriptorOf(socket)) ?? -1;
-  if (fd < 0) return void socket.resume();
-  socket.destroy();
-  new Socket({ fd, onread: { buffer: shared, callback: () => true } }).on("error", () => {});
-}
-const calls = openRelayCalls();
 
 /** Answers once the other end has acknowledged, where a greeting is needed; `on` gets all that comes behind it. */
 async function open({ host = HOST, port, to }: Door, on: (bytes: number) => void): Promise<Socket> {
@@ -126,30 +95,6 @@ async function throughput({ door, way, streams, ms }: Of<"throughput">): Promise
   return result;
 }
 
-async function connections({ door, parallel, ms }: Of<"connections">): Promise<TaskResult> {
-  let amount = 0;
-  let going = parallel;
-  const startMs = performance.now();
-  let lastMs = startMs;
-  const one = async (): Promise<void> => {
-    while (performance.now() - startMs < ms) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const socket = await open(door, () => resolve());
-      socket.write("E");
-      await promise;
-      socket.end();
-      await once(socket, "close");
-      amount++;
-      lastMs = performance.now();
-    }
-    going--;
-  };
-  const all = Promise.all(Array.from({ length: parallel }, one));
-  await Promise.race([all, delay(ms + PATIENCE_MS, null, { ref: false })]);
-  if (going > 0) console.error(`${going} connections of a load never ended`);
-  return { amount, seconds: (lastMs - startMs) / 1_000 };
-}
-
 /** One request after the other, at most so many a second: a machine that is not busy. */
 async function latency({ door, perSecond, ms }: Of<"latency">): Promise<TaskResult> {
   const samples: number[] = [];
@@ -183,7 +128,7 @@ async function hold({ door, count }: Of<"hold">): Promise<TaskResult> {
   while (held.length < count) {
     const { promise, resolve } = Promise.withResolvers<void>();
     const socket = await open(door, () => resolve());
-    socket.write("I");
+    socket.write("E");
     await promise; // relayed all the way
     held.push(socket);
   }
@@ -198,20 +143,12 @@ function releaseHeld(): TaskResult {
 
 function perform(task: Task): Promise<TaskResult> {
   if (task.kind === "throughput") return throughput(task);
-  if (task.kind === "connections") return connections(task);
+  if (task.kind === "connections") return Promise.resolve(makeShortConnections(task.door, HOST, task));
   if (task.kind === "latency") return latency(task);
   return task.kind === "hold" ? hold(task) : Promise.resolve(releaseHeld());
 }
 
-const [, , role, host = HOST] = process.argv;
-if (role === "sink") {
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, serveSink);
-  server.listen({ port: 0, host, backlog: 4096 }, () => {
-    process.send?.((server.address() as AddressInfo).port);
-  });
-} else if (role === "load") {
-  process.on("message", (task: Task) => {
-    void perform(task).then((result) => process.send?.(result));
-  });
-}
+process.on("message", (task: Task) => {
+  void perform(task).then((result) => process.send?.(result));
+});
 process.on("disconnect", () => process.exit(0));

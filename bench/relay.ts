@@ -56,9 +56,19 @@ interface Measurement {
 
 const NO_CPU = Number.NaN;
 
+/** Fails where the load ends over it. */
 export async function ask(load: ChildProcess, task: Task): Promise<TaskResult> {
+  const answered = new AbortController();
+  const { signal } = answered;
+  const lost = once(load, "exit", { signal }).then((): never => {
+    throw new Error("the load has ended; see above");
+  });
   load.send(task);
-  return ((await once(load, "message")) as [TaskResult])[0];
+  try {
+    return ((await Promise.race([once(load, "message", { signal }), lost])) as [TaskResult])[0];
+  } finally {
+    answered.abort();
+  }
 }
 
 const plain = ({ port }: Subject): Door => ({ port, to: null });
@@ -166,7 +176,7 @@ const MEASUREMENTS: readonly Measurement[] = [
  * measurements whose title has it.
  */
 export async function run(out: Out, only = ""): Promise<void> {
-  const sink = await forkPeer("./relay-peer.ts", ["sink"]);
+  const sink = await forkPeer("./sink.ts", ["sink"]);
   const { child: load } = await forkPeer("./relay-peer.ts", ["load"]);
   try {
     out(`relay: ${cpus().length} × ${cpus()[0]?.model}, ${process.version}, ${ROUNDS} interleaved rounds`);

@@ -8,7 +8,7 @@
 import { openSsl, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
 import { EAGAIN, EINTR, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
-import { CHECKED_BYTES, CONTENT, isContent, openEndCalls } from "./tls-calls.ts";
+import { CHECKED_BYTES, CONTENT, isContent, openEndCalls } from "./end-calls.ts";
 
 type Way = "down" | "up";
 

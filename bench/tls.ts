@@ -147,7 +147,7 @@ export async function run(
 ): Promise<void> {
   const absent = missing("v2ray", "haproxy");
   if (absent !== false) return out(absent);
-  const sink = await forkPeer("./tls-sink.ts", ["sink"]);
+  const sink = await forkPeer("./sink.ts", ["sink"]);
   const { child: load } = await forkPeer("./tls-peer.ts", ["load"]);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => endOf(load));

@@ -101,7 +101,7 @@ const CONNECTIONS: Load = {
   udp: false,
   unit: { rate: "a second", digits: 0, cpu: "CPU µs each", of: 1e6 },
   async measure(row, asker, pid) {
-    const { child: sink, port } = await forkPeer("./relay-peer.ts", ["sink", "::"], row.origin.prefix);
+    const { child: sink, port } = await forkPeer("./sink.ts", ["sink", "::"], row.origin.prefix);
     const door = { host: ORIGIN[0], port, to: null };
     const task = { kind: "connections", door, parallel: 32, ms: SECONDS * 1_000 } as const;
     await ask(asker, task); // a fresh process is not counted

@@ -61,7 +61,7 @@ const median = (values: readonly number[]): number =>
 
 /** `budget`: rounds. */
 export async function run(out: (line: string) => void, budget: number): Promise<void> {
-  const sink = await forkPeer("./relay-peer.ts", ["sink"]);
+  const sink = await forkPeer("./sink.ts", ["sink"]);
   const { child: load } = await forkPeer("./relay-peer.ts", ["load"]);
   try {
     for (const relay of ["auto", "portable"])

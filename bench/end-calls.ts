@@ -1,16 +1,19 @@
-/** What both ends of the TLS benchmark ask of the kernel beyond what weir does, so that they cost next to nothing. */
+/** What the ends of a measurement ask of the kernel beyond what weir does, so that they cost next to nothing. */
 import { createCipheriv } from "node:crypto";
 import type * as Ffi from "node:ffi";
 import { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { MSG_DONTWAIT } from "#platform/linux/numbers.ts";
+import { EPOLL_CTL_ADD, MSG_DONTWAIT } from "#platform/linux/numbers.ts";
+import { DATA_WORD, EVENT_WORDS, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 
 const MSG_TRUNC = 0x20;
 const MFD_CLOEXEC = 1;
+const EPOLL_CTL_MOD = 3;
 
 const SIGNATURES = {
   memfd_create: { arguments: ["pointer", "u32"], return: "i32" },
   sendfile: { arguments: ["i32", "i32", "pointer", "i32"], return: "i32" },
   recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  epoll_ctl: { arguments: ["i32", "i32", "i32", "pointer"], return: "i32" },
 } as const;
 
 /** What is sent over and over: fifteen records. No power of two, so a piece in the wrong place shows. */
@@ -25,11 +28,30 @@ export class EndCalls extends AcceptCalls {
   readonly #library;
   readonly #offset = new BigInt64Array(1);
   readonly #offsetAt: bigint;
+  readonly #event = new Uint32Array(EVENT_WORDS);
+  readonly #eventAt: bigint;
 
   constructor(ffi: typeof Ffi) {
     super(ffi);
     this.#library = ffi.dlopen(null, SIGNATURES);
     this.#offsetAt = ffi.getRawPointer(this.#offset);
+    this.#eventAt = ffi.getRawPointer(this.#event);
+  }
+
+  #watch(epoll: number, operation: number, fd: number, events: number): void {
+    this.#event[0] = events;
+    this.#event[DATA_WORD] = fd;
+    this.#library.functions.epoll_ctl(epoll, operation, fd, this.#eventAt);
+  }
+
+  /** Says the descriptor as often as it has bytes or connections to take. */
+  watchBytes(epoll: number, fd: number): void {
+    this.#watch(epoll, EPOLL_CTL_ADD, fd, READABLE);
+  }
+
+  /** From now on as often as it has room for bytes. */
+  watchRoom(epoll: number, fd: number): void {
+    this.#watch(epoll, EPOLL_CTL_MOD, fd, WRITABLE);
   }
 
   /** A file in memory. */

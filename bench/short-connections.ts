@@ -1,0 +1,108 @@
+/**
+ * Connections that carry one byte there and back, so many at a time, by one thread over epoll: what asks costs less than
+ * what is measured. Each ends in order: this side first, and it counts once the other has ended, too.
+ */
+import type { Ip } from "#core/session.ts";
+import { bytesOfIp, parseIp } from "#net/ip.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
+import { openEndCalls } from "./end-calls.ts";
+import type { Door } from "./relay-peer.ts";
+
+/** A connection that is lost holds nobody up for longer. */
+const PATIENCE_MS = 5_000;
+const EINPROGRESS = -115;
+
+/** What is said, and how many bytes answer it. */
+interface Step {
+  readonly words: Uint8Array;
+  readonly answerBytes: number;
+}
+
+const PING: Step = { words: Buffer.from("E"), answerBytes: 1 };
+
+/** `host` is where the door leads to. */
+function stepsTo({ to }: Door, host: string): readonly Step[] {
+  if (to === null) return [PING];
+  if (to.by === "connect") {
+    const words = Buffer.from(`CONNECT ${host}:${to.port} HTTP/1.1\r\nHost: ${host}:${to.port}\r\n\r\n`);
+    return [{ words, answerBytes: 1 }, PING]; // the answer is short and comes as one
+  }
+  const request = Uint8Array.of(5, 1, 0, 1, ...bytesOfIp(host as Ip), to.port >> 8, to.port & 255);
+  return [{ words: Uint8Array.of(5, 1, 0), answerBytes: 2 }, { words: request, answerBytes: 10 }, PING];
+}
+
+export interface ShortConnections {
+  readonly amount: number;
+  readonly seconds: number;
+}
+
+export function makeShortConnections(
+  door: Door,
+  host: string,
+  { parallel, ms }: { readonly parallel: number; readonly ms: number },
+): ShortConnections {
+  const calls = openEndCalls();
+  const epoll = calls.openEpoll();
+  const name = new Uint8Array(calls.address.length);
+  const address = bytesOfIp(parseIp(door.host ?? host) as Ip);
+  const nameBytes = encodeSockaddr(name, { address, port: door.port });
+  const family = address.length === 4 ? 4 : 6;
+  const steps = stepsTo(door, host);
+  /** By descriptor: the step whose answer is waited for, how much of it is missing, and -1 before the first. */
+  const at = new Int32Array(1 << 16);
+  const missing = new Int32Array(1 << 16);
+  const startMs = performance.now();
+  let lastMs = startMs;
+  let [amount, going] = [0, 0];
+
+  function start(): void {
+    const fd = calls.open(family);
+    calls.address.set(name);
+    const outcome = calls.connect(fd, nameBytes);
+    if (outcome !== 0 && outcome !== EINPROGRESS) throw new Error(`nobody takes a connection: ${outcome}`);
+    at[fd] = -1;
+    missing[fd] = 0;
+    calls.watch(epoll, fd, fd);
+    going++;
+  }
+
+  function say(fd: number): void {
+    at[fd] = (at[fd] as number) + 1;
+    const step = steps[at[fd]];
+    if (step === undefined) return void calls.endWriting(fd);
+    missing[fd] = step.answerBytes;
+    calls.buffer.set(step.words);
+    calls.send(fd, step.words.length);
+  }
+
+  function hear(fd: number): void {
+    const bytes = calls.receive(fd, calls.buffer.length);
+    if (bytes === EAGAIN || bytes === EINTR) return;
+    if (bytes > 0) {
+      missing[fd] = Math.max(0, (missing[fd] as number) - bytes);
+      if (missing[fd] === 0) say(fd);
+      return;
+    }
+    const isWhole = bytes === 0 && at[fd] === steps.length;
+    calls.close(fd);
+    going--;
+    if (!isWhole) throw new Error(`a connection was lost after ${at[fd]} of ${steps.length} steps: ${bytes}`);
+    amount++;
+    lastMs = performance.now();
+    if (lastMs - startMs < ms) start();
+  }
+
+  for (let opened = 0; opened < parallel; opened++) start();
+  while (going > 0) {
+    const count = calls.wait(epoll, PATIENCE_MS);
+    if (count === 0) throw new Error(`${going} connections never ended`);
+    for (let event = 0; event < count; event++) {
+      const fd = calls.dataAt(event);
+      if (at[fd] === -1) say(fd);
+      else hear(fd);
+    }
+  }
+  calls.close(epoll);
+  return { amount, seconds: (lastMs - startMs) / 1_000 };
+}
