@@ -2,12 +2,16 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openNetns, skipNetns, type Netns } from "../support/netns.ts";
 
 const NEAR = fileURLToPath(new URL("../support/classifier-near.ts", import.meta.url));
+const WEIR = fileURLToPath(new URL("../../bin/weir", import.meta.url));
 const skip = skipNetns("the classifier", "tc");
 
 async function bridge(): Promise<Netns> {
@@ -51,7 +55,7 @@ test("each bpf() call refused in turn: nothing is left on any port", { skip }, a
 
 for (const older of [false, true]) {
   const way = older ? "clsact" : "tcx";
-  test(`${way}: a bridge stands for its ports, new ports join, kill -9`, { skip }, async () => {
+  test(`${way}: a bridge stands for its ports, as they come and go; kill -9`, { skip }, async () => {
     await using router = await bridge();
     const { child, next } = near(router, way);
     const first = await next();
@@ -62,22 +66,42 @@ for (const older of [false, true]) {
     await router.ip(
       "link add p3 type veth peer name c3",
       "link set p3 master lan",
+      "link set p2 nomaster",
       "addr add 203.0.113.2/24 dev lan",
     );
     child.stdin.write("go on\n");
     const second = await next();
-    assert.deepEqual(second.ports, ["p1", "p2", "p3"]);
+    assert.deepEqual(second.ports, ["p1", "p3"]);
     assert.equal(second.prefixes.bypass, first.prefixes.bypass + 1);
     assert.deepEqual(second.failures, []);
     await once(child, "exit");
     // It ended without closing anything, as a killed one does.
     assert.equal((await router.run(...PROGRAMS)).includes("svc-kernel-direct"), older);
+    assert.equal(await router.run("tc", "filter", "show", "dev", "p2", "ingress"), "");
     const again = near(router, "surplus");
     await again.next();
     await once(again.child, "exit");
     assert.equal(await router.run(...PROGRAMS), "", "the next start cleans up");
   });
 }
+
+test(
+  "kernel-direct.md §4.8: what a killed one left without TCX goes with `weir cleanup`",
+  { skip },
+  async (t) => {
+    await using router = await bridge();
+    const { child, next } = near(router, "clsact");
+    await next();
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    assert.match(await router.run(...PROGRAMS), /svc-kernel-direct/);
+    const home = mkdtempSync(join(tmpdir(), "weir-cleanup-"));
+    t.after(() => rmSync(home, { recursive: true }));
+    writeFileSync(join(home, "config.yaml"), "mode: rule\n");
+    await router.run(WEIR, "cleanup", "-d", home);
+    assert.equal(await router.run(...PROGRAMS), "");
+  },
+);
 
 test(
   "kernel-direct.md §4.2: PROXY first, what finds no room is left out and comes back",

@@ -61,7 +61,7 @@ export class Classifier implements Plane, Disposable {
     const tun = links.find(({ name }) => name === options.redirectTo);
     if (options.redirectTo !== null && tun === undefined)
       throw new Error(`kernel-direct-ebpf-proxy-redirect: there is no device ${options.redirectTo}`);
-    removeLeftovers(env.netlink, new Set(links.map(({ index }) => index)));
+    removeLeftovers(env.netlink, links);
     const sizes = { prefixes: options.maxEntries, flows: options.flowEntries };
     this.#maps = undo.use(new Maps(env.bpf, sizes, env.possibleCpus));
     this.#fill();
@@ -127,17 +127,21 @@ export class Classifier implements Plane, Disposable {
     this.#guarded(() => this.#fill());
   }
 
-  /** Devices or addresses have changed: a new port of a bridge gets the program, a new address is passed by. */
+  /**
+   * Devices or addresses have changed: a new port of a bridge gets the program, one that has left is nobody's to look at, a
+   * new address is passed by.
+   */
   refresh(): void {
     this.#guarded(() => {
       const links = listLinks(this.#env.netlink);
+      const names = this.options.interfaces.filter((name) => links.some((link) => link.name === name));
+      const ports = resolvePorts(names, links);
       for (const [index, { attached }] of this.#ports)
-        if (!links.some((link) => link.index === index)) {
+        if (!ports.some((port) => port.index === index)) {
           attached[Symbol.dispose]();
           this.#ports.delete(index);
         }
-      const names = this.options.interfaces.filter((name) => links.some((link) => link.name === name));
-      for (const port of resolvePorts(names, links)) if (!this.#ports.has(port.index)) this.#attach(port);
+      for (const port of ports) if (!this.#ports.has(port.index)) this.#attach(port);
       this.#fill();
     });
   }

@@ -21,11 +21,9 @@ export function resolvePorts(names: readonly string[], links: readonly Link[]): 
   return [...ports.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** What a crashed run left; only the older way leaves anything. */
-export function removeLeftovers(socket: NetlinkSocket, devices: Iterable<number>): number {
-  let count = 0;
-  for (const device of devices) count += removeIngressFilters(socket, device, FILTER_NAME);
-  return count;
+/** What a crashed run left on these devices; only the older way leaves anything. */
+export function removeLeftovers(socket: NetlinkSocket, links: Iterable<Link>): void {
+  for (const { index } of links) removeIngressFilters(socket, index, FILTER_NAME);
 }
 
 /** The program on one port, until disposed of; a second disposal does nothing. */

@@ -64,8 +64,11 @@ export function addIngressFilter(socket: NetlinkSocket, device: number, program:
   socket.request(`add the classifier to device ${device}`, RTM_NEWTFILTER, create, Buffer.concat(filter));
 }
 
-/** Answers with how many there were of that name. A device without clsact has none. */
-export function removeIngressFilters(socket: NetlinkSocket, device: number, name: string): number {
+/** No such device, no such queue, a kernel without any. */
+const ABSENT: ReadonlySet<string> = new Set(["EINVAL", "ENOENT", "ENODEV", "EOPNOTSUPP"]);
+
+/** All of that name. A device without clsact has none. */
+export function removeIngressFilters(socket: NetlinkSocket, device: number, name: string): void {
   const own: { readonly handle: number; readonly info: number }[] = [];
   try {
     socket.dump("list filters", RTM_GETTFILTER, header(device, 0, INGRESS, 0), ({ type, payload }) => {
@@ -75,12 +78,11 @@ export function removeIngressFilters(socket: NetlinkSocket, device: number, name
       own.push({ handle: uint32At(payload, 8), info: uint32At(payload, 16) });
     });
   } catch (error) {
-    if (error instanceof SystemError && ["EINVAL", "ENOENT", "ENODEV"].includes(error.code)) return 0;
+    if (error instanceof SystemError && ABSENT.has(error.code)) return;
     throw error;
   }
   for (const { handle, info } of own) {
     const filter = [header(device, handle, INGRESS, info), attributeText(TCA_KIND, "bpf")];
     socket.request(`remove a filter of device ${device}`, RTM_DELTFILTER, 0, Buffer.concat(filter));
   }
-  return own.length;
 }
