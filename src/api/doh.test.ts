@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { SILENT, type LogText } from "#core/log.ts";
 import { apiApp } from "../../test/support/api-app.ts";
 
 const QUERY = Buffer.from("000001000001000000000000076578616d706c6503636f6d0000010001", "hex");
@@ -49,4 +50,15 @@ test("a path that is taken, or none, opens no endpoint", async () => {
     assert.equal((await app.inject("/version")).json<{ meta: boolean }>().meta, true);
     assert.equal((await app.inject("/dns-query")).statusCode, 404);
   }
+});
+
+test("a fault of the core is in the log, not in the answer to a stranger", async () => {
+  const faults: string[] = [];
+  const log = { ...SILENT, error: (text: LogText) => void faults.push(String(text)) };
+  const { app, control } = await apiApp({ secret: "s", dohPath: "/dns-query" }, { log });
+  control.dns.exchange = () => Promise.reject(new TypeError("https://dns.example/private is not open"));
+  const answer = await app.inject(`/dns-query?dns=${QUERY.toString("base64url")}`);
+  assert.equal(answer.statusCode, 500);
+  assert.doesNotMatch(answer.body, /private/);
+  assert.deepEqual(faults, ["controller: GET /dns-query: https://dns.example/private is not open"]);
 });

@@ -1,7 +1,7 @@
 /** DNS over HTTPS (RFC 8484) on a path of the user's choice, open to everybody who reaches the server. */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
-import { messageOf } from "#core/errors.ts";
+import { ProtocolError } from "#core/errors.ts";
 import type { DnsControl } from "#core/control.ts";
 import { route, type Call, type Route } from "./route.ts";
 import { queryOf } from "./shapes.ts";
@@ -50,7 +50,8 @@ async function exchange(dns: DnsControl, call: Call, message: Uint8Array | null)
     reply.header("cache-control", `max-age=${answer.ttlSeconds}`); // RFC 8484 §5.1: no longer than the smallest TTL
     return await reply.type(MEDIA_TYPE).send(answer.message);
   } catch (error) {
-    return refuse(reply, messageOf(error)); // whatever went wrong, the contract knows only 500 and a text
+    if (!(error instanceof ProtocolError)) throw error; // a fault of ours: for the log, not for strangers
+    return refuse(reply, error.message);
   }
 }
 
