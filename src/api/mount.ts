@@ -64,9 +64,9 @@ async function serve(
 ): Promise<FastifyReply> {
   const params = request.params as Record<string, string>;
   route.prepare?.(params);
-  const bytes = await bodyOf(route, request, reply);
   const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort(GONE));
+  reply.raw.once("close", () => gone.abort(GONE)); // before anything is waited for: it comes once
+  const bytes = await bodyOf(route, request, reply);
   const call: Call = {
     params,
     query: shaped(route.query, request.query),

@@ -26,7 +26,7 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly mediaType: string;
   /** Not null where the client asked for a WebSocket. */
   readonly upgrade: Upgrade | null;
-  /** Aborts when the client has gone. */
+  /** Aborts when the request is over: it has been answered, or the client has gone. */
   readonly signal: AbortSignal;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;

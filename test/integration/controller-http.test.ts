@@ -192,6 +192,25 @@ test("damaged requests cost nobody but their sender, and are no fault of ours", 
   assert.equal((await fetch(`${live.url}/version`)).status, 200);
 });
 
+test("a client that leaves before it hears of the restart gets it all the same", async () => {
+  await using live = await liveController();
+  const asked = Promise.withResolvers<void>();
+  const checked = Promise.withResolvers<void>();
+  const restarted = Promise.withResolvers<void>();
+  live.control.upkeep.prepareRestart = async () => {
+    asked.resolve();
+    await checked.promise;
+    return () => restarted.resolve();
+  };
+  using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+  client.send("POST /restart HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  await asked.promise;
+  client.socket.resetAndDestroy();
+  assert.equal((await fetch(`${live.url}/version`)).status, 200); // by then the reset has been seen
+  checked.resolve();
+  await restarted.promise;
+});
+
 test("an upgrade to something else than a WebSocket is answered as if nobody had asked", async () => {
   await using live = await liveController();
   using client = await RawClient.open({ host: "127.0.0.1", port: live.port });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { UpkeepControl } from "#core/control.ts";
-import { route, type Call, type Route } from "#api/route.ts";
+import { route, type Route } from "#api/route.ts";
 import { queryOf } from "#api/shapes.ts";
 
 const OK = { status: "ok" } as const;
@@ -15,8 +15,8 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
       ...common,
       path: "/restart",
       summary: "Answer, then start the process anew",
-      async handle({ reply }) {
-        afterwards(reply, await upkeep.prepareRestart());
+      async handle({ signal }) {
+        afterwards(signal, await upkeep.prepareRestart());
         return OK;
       },
     }),
@@ -26,9 +26,9 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
       summary: "Fetch another build, answer, then start it",
       faults: { 500: "There is none, or it could not be put in place" },
       query: queryOf({ channel: z.string().default(""), force: z.string().default("") }),
-      async handle({ query, reply }) {
+      async handle({ query, signal }) {
         const { channel, force } = query;
-        afterwards(reply, await upkeep.upgrade({ channel, force: force === "true" }));
+        afterwards(signal, await upkeep.upgrade({ channel, force: force === "true" }));
         return OK;
       },
     }),
@@ -55,7 +55,8 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
   ];
 }
 
-/** The client hears of it first. */
-function afterwards(reply: Call["reply"], act: () => void): void {
-  reply.raw.once("close", act);
+/** The client hears of it first, unless it has left already. */
+function afterwards(over: AbortSignal, act: () => void): void {
+  if (over.aborted) act();
+  else over.addEventListener("abort", act, { once: true });
 }
