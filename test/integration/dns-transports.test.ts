@@ -238,6 +238,39 @@ test("https: any other status than 200, and a body without end, are errors", asy
   }
 });
 
+test("https: a question that the server refuses costs the others nothing", async () => {
+  const held: ServerResponse[] = [];
+  const asked: string[] = [];
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    const url = new URL(request.url ?? "", "http://x");
+    const query = decodeMessage(Buffer.from(url.searchParams.get("dns") ?? "", "base64url"));
+    asked.push(query.questions[0]?.name ?? "");
+    if (asked.at(-1) === "refused.org") return void response.writeHead(400).end();
+    held.push(response);
+    response.end = response.end.bind(response, encodeMessage(answerTo(query))) as never;
+  };
+  const http = createSecureServer({ cert, key }, serve as never);
+  await using peer = await listening(http as unknown as Server, [], []);
+  await using upstream = openUpstream(`https://${HOST}:${peer.port}/q#skip-cert-verify=true`);
+  const slow = upstream.ask("slow.org");
+  await until("the first is asked", () => held.length === 1);
+  await assert.rejects(upstream.ask("refused.org"), /status 400/);
+  held[0]?.end();
+  assert.equal((await slow).answers.length, 1);
+  assert.deepEqual(asked, ["slow.org", "refused.org"]);
+  assert.equal(peer.connections.length, 1);
+});
+
+test("https: a question that is given up does not wait for the dial", async () => {
+  await using mute = await listening(createTcp(), [], []);
+  await using upstream = openUpstream(`https://${HOST}:${mute.port}/q`);
+  const patience = new AbortController();
+  const asked = upstream.ask("a.org", patience.signal);
+  await until("it is dialled", () => mute.connections.length === 1);
+  patience.abort(new Error("no patience"));
+  await assert.rejects(asked, /no patience/);
+});
+
 test("dns.md §16.10 the subnet goes to the one server that has it; kept or replaced as configured", async () => {
   await using plain = await openScripted(() => null);
   await using withEcs = await openScripted(always("192.0.2.1"));

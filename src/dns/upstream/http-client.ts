@@ -112,14 +112,16 @@ class Http1Client implements HttpClient {
   closed = false;
   readonly #target: HttpTarget;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: HTTP1_CONNECTIONS, timeout: IDLE_MS });
+  /** Until the first request, which may never come. */
+  #first: Duplex | null;
 
   constructor(target: HttpTarget, first: Duplex, redial: () => Promise<Duplex>) {
     this.#target = target;
-    let next: Duplex | null = first;
+    this.#first = first;
     closeAtEnd(first);
     const create = async (_: unknown, done: Created): Promise<void> => {
-      const ready = next;
-      next = null;
+      const ready = this.#first;
+      this.#first = null;
       try {
         if (ready !== null && !ready.destroyed) return done(null, ready);
         const stream = await redial();
@@ -155,6 +157,7 @@ class Http1Client implements HttpClient {
 
   close(): void {
     this.closed = true;
+    this.#first?.destroy();
     this.#agent.destroy();
   }
 }

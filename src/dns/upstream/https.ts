@@ -4,13 +4,13 @@
  */
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { NameserverOptions } from "#core/dns-options.ts";
-import { dialStream, dialTls } from "./dial.ts";
+import { HEADER_BYTES } from "#dns/types.ts";
+import { dialStream, dialTls, inDialTime } from "./dial.ts";
 import { type HttpClient, openHttp1, openHttp2 } from "./http-client.ts";
 import type { Upstream, UpstreamEnv } from "./upstream.ts";
-import { checkAnswers, idOf, withId } from "./wire.ts";
+import { abortion, checkAnswers, idOf, withId } from "./wire.ts";
 
 const MAX_REBUILDS = 2;
-const DIAL_TIMEOUT_MS = 5000;
 
 export function openHttpsUpstream(server: NameserverOptions, env: UpstreamEnv): Upstream {
   return new HttpsUpstream(server, env);
@@ -32,57 +32,71 @@ class HttpsUpstream implements Upstream {
   }
 
   async exchange(query: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
-    const plain = withId(query, 0);
-    const path = `${this.#server.path}?dns=${plain.toString("base64url")}`;
-    for (let rebuilds = 0; ; rebuilds++) {
-      const kept = this.#client;
-      const opening = kept ?? this.#open();
-      let client: HttpClient | null = null;
-      try {
-        client = await opening;
-        const answer = await client.get(path, signal);
-        if (answer.length < 12 || idOf(answer) !== 0)
-          throw new ProtocolError(`${this.text} answered with another id`);
-        checkAnswers(plain, answer);
-        return answer;
-      } catch (error) {
-        if (signal.aborted) throw error; // a cancelled query says nothing about the client
-        if (this.#client === opening) this.#client = null;
-        client?.close();
-        // A kept connection may have died unnoticed; what a server says is no reason to ask it again.
-        if (kept === null || error instanceof ProtocolError || rebuilds >= MAX_REBUILDS) throw error;
+    const waiting = abortion(signal);
+    try {
+      for (let rebuilds = 0; ; rebuilds++) {
+        const kept = this.#client;
+        const opening = kept ?? this.#open();
+        try {
+          return await this.#askBy(await Promise.race([opening, waiting.aborted]), query, signal);
+        } catch (error) {
+          // What a server says of one question, or a question that is given up, says nothing about the client.
+          if (signal.aborted || error instanceof ProtocolError) throw error;
+          this.#drop(opening);
+          // A kept connection may have died unnoticed. A fresh one tells the truth.
+          if (kept === null || rebuilds >= MAX_REBUILDS) throw error;
+        }
       }
+    } finally {
+      waiting.release();
     }
+  }
+
+  async #askBy(client: HttpClient, query: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+    const plain = withId(query, 0);
+    const answer = await client.get(`${this.#server.path}?dns=${plain.toString("base64url")}`, signal);
+    if (answer.length < HEADER_BYTES || idOf(answer) !== 0)
+      throw new ProtocolError(`${this.text} answered with another id`);
+    checkAnswers(plain, answer);
+    return answer;
   }
 
   #open(): Promise<HttpClient> {
     const opening = this.#dial();
     this.#client = opening;
-    opening.catch(() => {
-      if (this.#client === opening) this.#client = null;
-    });
+    opening.catch(() => this.#drop(opening));
     return opening;
+  }
+
+  /** Questions under way on a client that is ending by itself are still answered. */
+  #drop(opening: Promise<HttpClient>): void {
+    if (this.#client === opening) this.#client = null;
+    opening.then(
+      (client) => client.closed || client.close(),
+      () => {}, // was never open
+    );
   }
 
   async #dial(): Promise<HttpClient> {
     const { scheme, host, port, userInfo } = this.#server;
     const shown = host.includes(":") ? `[${host}]` : host;
     const authority = port === (scheme === "https" ? 443 : 80) ? shown : `${shown}:${port}`;
-    // Fresh for every dial: a later one must not inherit a deadline that has passed.
-    const signal = () => AbortSignal.any([this.#life.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
     const target = {
       text: this.text,
       scheme: scheme as "https" | "http",
       authority,
       authorization: userInfo === null ? null : `Basic ${Buffer.from(userInfo).toString("base64")}`,
     };
+    const tls = (alpn: readonly string[]) =>
+      inDialTime(this.text, this.#life.signal, (signal) => dialTls(this.#server, this.#env, alpn, signal));
     if (scheme === "http") {
-      const redial = () => dialStream(this.#server, this.#env, signal());
-      return openHttp1(target, await redial(), redial);
+      const dial = () =>
+        inDialTime(this.text, this.#life.signal, (signal) => dialStream(this.#server, this.#env, signal));
+      return openHttp1(target, await dial(), dial);
     }
-    const socket = await dialTls(this.#server, this.#env, ["h2", "http/1.1"], signal());
+    const socket = await tls(["h2", "http/1.1"]);
     if (socket.alpnProtocol === "h2") return openHttp2(target, socket);
-    return openHttp1(target, socket, () => dialTls(this.#server, this.#env, ["http/1.1"], signal()));
+    return openHttp1(target, socket, () => tls(["http/1.1"]));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
