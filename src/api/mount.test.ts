@@ -96,3 +96,12 @@ test("a body's schema stands in the document as clients send it", () => {
   const create = JSON.stringify(paths["/api/admin/users"]);
   assert.match(create, /"properties":\{"name":\{"type":"string"\}\},"required":\["name"\]/);
 });
+
+test("of a body with thousands of faults the answer names the first", async () => {
+  const { app } = await apiApp();
+  const payload = JSON.stringify({ "skip-auth-prefixes": Array(5000).fill("nonsense") });
+  const answer = await app.inject({ method: "PATCH", url: "/configs", payload });
+  const { details } = answer.json<{ details: { path: string; message: string }[] }>();
+  assert.deepEqual([answer.statusCode, details.length], [400, 16]);
+  assert.equal(details[0]?.path, "skip-auth-prefixes.0");
+});
