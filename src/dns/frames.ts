@@ -1,4 +1,5 @@
 /** The two-byte length prefix of DNS over streams (RFC 1035 §4.2.2). A frame has at most 65,535 bytes. */
+import { ByteQueue } from "#net/byte-queue.ts";
 
 export function frameOf(message: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(message.length + 2);
@@ -7,36 +8,32 @@ export function frameOf(message: Uint8Array): Buffer {
   return frame;
 }
 
-/** Cuts a byte stream into messages. Holds one unfinished message at most, so its memory is bounded by the format. */
+/**
+ * Cuts a byte stream into messages. It holds one unfinished message at most, and behind it what came after its owner was
+ * full; the owner stops reading then, so that is one chunk.
+ */
 export class FrameReader {
   readonly #on: (message: Buffer) => void;
-  #rest: Buffer = Buffer.alloc(0);
-  /** Chunks of an unfinished message are joined once it is whole, not at every arrival. */
-  #parts: Uint8Array[] = [];
-  #have = 0;
+  readonly #isFull: () => boolean;
+  readonly #bytes = new ByteQueue();
 
-  constructor(on: (message: Buffer) => void) {
+  constructor(on: (message: Buffer) => void, isFull: () => boolean = () => false) {
     this.#on = on;
+    this.#isFull = isFull;
   }
 
-  /** True while a message has begun and is not whole. */
-  get pending(): boolean {
-    return this.#have > 0;
+  push(chunk: Buffer): void {
+    this.#bytes.push(chunk);
+    this.drain();
   }
 
-  push(chunk: Uint8Array): void {
-    this.#parts.push(chunk);
-    this.#have += chunk.length;
-    if (this.#have < 2 || (this.#rest.length >= 2 && this.#have < 2 + this.#rest.readUInt16BE(0))) return;
-    let bytes = Buffer.concat(this.#parts, this.#have);
-    while (bytes.length >= 2) {
-      const length = bytes.readUInt16BE(0);
-      if (bytes.length < 2 + length) break;
-      this.#on(bytes.subarray(2, 2 + length));
-      bytes = bytes.subarray(2 + length);
+  /** Hands over what is whole, until the owner is full. */
+  drain(): void {
+    while (!this.#isFull()) {
+      const prefix = this.#bytes.peek(2);
+      const frame = prefix === null ? null : this.#bytes.take(2 + prefix.readUInt16BE(0));
+      if (frame === null) return;
+      this.#on(frame.subarray(2));
     }
-    this.#rest = bytes;
-    this.#have = bytes.length;
-    this.#parts = bytes.length === 0 ? [] : [bytes];
   }
 }

@@ -74,26 +74,32 @@ export function serveDnsStream(stream: Duplex, handle: HandleDns, log: Log): voi
     log.debug(() => `[DNS] TCP client cut off: ${messageOf(error)}`);
     stream.destroy();
   };
+  const isFull = () => running >= MAX_STREAM_RUNNING;
   const answered = (answer: Uint8Array) => {
     if (stream.destroyed) return;
     stream.write(frameOf(answer));
-    if (stream.writableLength > MAX_UNSENT_BYTES) return void stream.destroy();
-    if (running - 1 < MAX_STREAM_RUNNING) stream.resume();
-    if (ended && running === 1) stream.end();
+    if (stream.writableLength > MAX_UNSENT_BYTES) stream.destroy();
+  };
+  const goOn = () => {
+    running--;
+    if (stream.destroyed) return;
+    frames.drain();
+    if (!isFull()) stream.resume();
+    if (ended && running === 0) stream.end();
   };
   const frames = new FrameReader((message) => {
     running++;
     idle.refresh();
-    if (running >= MAX_STREAM_RUNNING) stream.pause();
-    handle(message, { network: "tcp" })
-      .then(answered, close)
-      .finally(() => running--);
-  });
+    void handle(message, { network: "tcp" }).then(answered, close).finally(goOn);
+  }, isFull);
   stream.on("error", () => stream.destroy());
   stream.on("close", () => clearTimeout(idle));
   stream.on("end", () => {
     ended = true;
     if (running === 0) stream.end();
   });
-  stream.on("data", (chunk: Uint8Array) => frames.push(chunk));
+  stream.on("data", (chunk: Buffer) => {
+    frames.push(chunk);
+    if (isFull()) stream.pause();
+  });
 }

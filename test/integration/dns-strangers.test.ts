@@ -1,8 +1,12 @@
 /** What one client or one server may not do to the answers of others. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { frameOf, FrameReader } from "#dns/frames.ts";
 import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from "#dns/message.ts";
-import { address, HOST, openScripted, openTestDns, reply, type Script, server } from "./dns-kit.ts";
+import { address, HOST, listen, openScripted, openTestDns, reply, type Script, server } from "./dns-kit.ts";
 
 interface Asking {
   readonly flags?: number;
@@ -42,6 +46,25 @@ async function behind(script: Script) {
   };
   return { peer, ask, [Symbol.asyncDispose]: close };
 }
+
+test("a TCP client has 64 questions under way, however many come at once", async () => {
+  let [running, most] = [0, 0];
+  await using front = await listen(async (message) => {
+    most = Math.max(most, ++running);
+    await nextTurn();
+    running--;
+    return message;
+  });
+  const client = connect(front.port, HOST);
+  const asked = Array.from({ length: 500 }, (_, at) => frameOf(askFor(`n${at}.org`)));
+  const got: Buffer[] = [];
+  const frames = new FrameReader((frame) => void got.push(frameOf(frame)));
+  client.on("data", (chunk: Buffer) => frames.push(chunk));
+  client.end(Buffer.concat(asked));
+  await once(client, "close");
+  assert.deepEqual(Buffer.concat(got), Buffer.concat(asked));
+  assert.equal(most, 64);
+});
 
 test("who wants no recursion does not decide what others get", async () => {
   const referral: ResourceRecord = {

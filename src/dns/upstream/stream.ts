@@ -161,7 +161,7 @@ class Connection {
     }
     this.#openedAtMs = performance.now();
     const frames = new FrameReader((frame) => this.#answered(frame));
-    stream.on("data", (chunk: Uint8Array) => frames.push(chunk));
+    stream.on("data", (chunk: Buffer) => frames.push(chunk));
     return stream;
   }
 
