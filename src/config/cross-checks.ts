@@ -2,6 +2,7 @@
 import type { Context } from "./context.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
+import { show } from "#core/fields.ts";
 import { suggestion } from "#core/nearest.ts";
 import { tunFaults, type TunKeys } from "./sections/tun.ts";
 
@@ -51,12 +52,20 @@ export function checkManagedListeners(
   }
 }
 
-/** A server without a certificate would only fail later, and only in the log. */
-export function checkControllerTls(
+/** What would only fail later and only in the log, or not be there in silence. */
+export function checkController(
   { report }: Context,
-  { externalControllerTls }: { readonly externalControllerTls: string },
+  {
+    externalControllerTls,
+    externalDohServer,
+  }: { readonly externalControllerTls: string; readonly externalDohServer: string },
   { certificate, privateKey }: { readonly certificate: string; readonly privateKey: string },
 ): void {
+  if (externalDohServer !== "" && !externalDohServer.startsWith("/"))
+    report.warning(
+      ["external-doh-server"],
+      `external-doh-server must begin with / such as /dns-query; ${show(externalDohServer)} is not served`,
+    );
   if (externalControllerTls !== "" && (certificate === "" || privateKey === ""))
     report.warning(
       ["external-controller-tls"],
@@ -76,4 +85,55 @@ export function checkTimeDialer(
       ["ntp", "dialer-proxy"],
       `ntp.dialer-proxy: ${dialerProxy} not found${suggestion(dialerProxy, outbounds)}`,
     );
+}
+
+/** What a file may be sent to, and by which lists. */
+export interface NameScope {
+  readonly outbounds: ReadonlySet<string>;
+  readonly subRules: ReadonlySet<string>;
+}
+
+/** The names in a listener: one that is not there refuses nothing, but traffic fails or goes another way. */
+export function warnOfListenerNames(
+  { report }: Context,
+  { ruleList, target }: { readonly ruleList: string | null; readonly target: string | null },
+  { outbounds, subRules }: NameScope,
+  path: Path,
+  prefix: string,
+): void {
+  if (ruleList !== null && !subRules.has(ruleList))
+    report.warning(
+      [...path, "rule"],
+      `${prefix}: sub-rule ${ruleList} not found${report.suggest(ruleList, subRules)}; the list rules is used`,
+    );
+  if (target !== null && !outbounds.has(target))
+    report.warning(
+      [...path, "proxy"],
+      `${prefix}: proxy ${target} not found${report.suggest(target, outbounds)}; every connection fails`,
+    );
+}
+
+interface ProviderWays {
+  readonly proxy: string;
+  readonly dialerProxy?: string;
+  readonly override?: { readonly dialerProxy: string | null };
+}
+
+/** The ways that providers are to be fetched by, and their nodes dialled through. */
+export function warnOfProviderNames(
+  { report }: Context,
+  section: "proxy-providers" | "rule-providers",
+  providers: ReadonlyMap<string, ProviderWays>,
+  outbounds: ReadonlySet<string>,
+): void {
+  const say = (name: string, keys: readonly string[], way: string, loss: string): void => {
+    if (way === "" || outbounds.has(way)) return;
+    const message = `provider ${name}: ${keys.join(".")} ${way} not found${report.suggest(way, outbounds)}; ${loss}`;
+    report.warning([section, name, ...keys], message);
+  };
+  for (const [name, { proxy, dialerProxy = "", override }] of providers) {
+    say(name, ["proxy"], proxy, "nothing can be fetched");
+    say(name, ["dialer-proxy"], dialerProxy, "no node can be dialled");
+    say(name, ["override", "dialer-proxy"], override?.dialerProxy ?? "", "no node can be dialled");
+  }
 }

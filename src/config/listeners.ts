@@ -4,6 +4,7 @@ import type { Protocol } from "#core/protocol.ts";
 import { z } from "zod";
 import type { GeneralKeys, ListenerConfig } from "./config.ts";
 import { parseSafely, type Context, type Registries } from "./context.ts";
+import { warnOfListenerNames, type NameScope } from "./cross-checks.ts";
 import { isItemMap, joined, peek, readBoth } from "./items.ts";
 import { LISTENER_TYPES } from "./known-types.ts";
 import { listenerFields } from "./listener-fields.ts";
@@ -19,7 +20,7 @@ export interface Listeners {
   readonly types: ReadonlyMap<string, string>;
 }
 
-export function readListeners(context: Context, items: readonly unknown[]): Listeners {
+export function readListeners(context: Context, items: readonly unknown[], scope: NameScope): Listeners {
   const { report } = context;
   const listeners: ListenerConfig[] = [];
   const tunListeners: TunListenerConfig[] = [];
@@ -44,11 +45,15 @@ export function readListeners(context: Context, items: readonly unknown[]): List
     }
     if (type === "tun") {
       const tun = readTunListener(context, item, at, path, prefix);
-      if (tun !== null) tunListeners.push(tun);
+      if (tun === null) continue;
+      tunListeners.push(tun);
+      warnOfListenerNames(context, tun, scope, path, prefix);
       continue;
     }
     const listener = readListener(context, item, type, path, prefix);
-    if (listener !== null) listeners.push(listener);
+    if (listener === null) continue;
+    listeners.push(listener);
+    warnOfListenerNames(context, listener, scope, path, prefix);
   }
   return { listeners, tunListeners, types };
 }

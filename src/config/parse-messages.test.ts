@@ -222,6 +222,24 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     /^1:\d+ dns\.fake-ip-filter\[0\]: .*must end in fake-ip or real-ip; did you mean "real-ip"\?$/,
   ],
   ["hosts", "hosts: {a: [1.1.1.1, b.com]}\n", /hosts "a": a list holds only IP addresses/],
+  [
+    "hosts mistyped address",
+    "hosts: {a: 300.1.1.1}\n",
+    /expected IP addresses, another domain or lan, got "300/,
+  ],
+  ["hosts address with a port", "hosts: {a: '1.2.3.4:80'}\n", /expected IP addresses, another domain or lan/],
+  [
+    "provider payload",
+    "proxy-providers: {p: {type: inline, payload: []}}\n",
+    /^1:46 proxy-providers\.p\.payload: .* 'payload' needs at least one item for type inline$/,
+  ],
+  ["empty item", "proxies:\n  -\n", /proxy 0: expected a map, got nothing$/],
+  ["rule of others", "rules: ['FINAL,DIRECT']\n", /unsupported rule type: FINAL; MATCH is meant here$/],
+  [
+    "rule short and unknown",
+    "rules: ['MATHC,DIRECT']\n",
+    /unsupported rule type: MATHC; did you mean "MATCH"\?$/,
+  ],
   ["hosts circle", "hosts: {a.com: b.com, b.com: a.com}\n", /cycle in domain mapping a\.com->b\.com->a\.com/],
   ["sniffer", "sniffer: {sniff: {TSL: {}}}\n", /unknown sniffer protocol "TSL".*did you mean "TLS"/],
   ["sniffer domain", "sniffer: {force-domain: ['a..b']}\n", /bad domain pattern: "a\.\.b"/],
@@ -282,4 +300,42 @@ rule-providers:
   );
   assert.doesNotMatch(warnings.join("\n"), /hidden/);
   assert.deepEqual(warningsOf("inbound-tfo: false\ndns: {prefer-h3: false}\n"), []);
+});
+
+test("names that lead nowhere and entries without a value are warned of at their places", () => {
+  const text = `external-doh-server: dns-query
+sub-rules: {list: ["MATCH,DIRECT"], none: }
+listeners:
+  - {name: a, type: mixed, rule: lisst, proxy: DIRCT}
+  - {name: b, type: tun, device: b, rule: nobody, proxy: nobody}
+  - {name: c, type: mixed, rule: list, proxy: DIRECT}
+proxy-providers:
+  p: {type: file, path: p, proxy: nobody, dialer-proxy: nobody, override: {dialer-proxy: nobody}}
+  q: &none
+rule-providers:
+  r: {type: file, path: r, behavior: domain, proxy: nobody}
+  s: *none
+hosts: {a.com: , b.com: ~, c.com: 1.1.1.1}
+dns: {nameserver-policy: {a.com: null}, proxy-server-nameserver-policy: }
+`;
+  assert.deepEqual(
+    warningsOf(text).map((warning) => warning.split(" ").slice(0, 2).join(" ")),
+    [
+      "1:22 external-doh-server:",
+      "2:37 sub-rules.none:",
+      "4:34 listeners[0].rule:",
+      "4:48 listeners[0].proxy:",
+      "5:43 listeners[1].rule:",
+      "5:58 listeners[1].proxy:",
+      "8:35 proxy-providers.p.proxy:",
+      "8:57 proxy-providers.p.dialer-proxy:",
+      "8:90 proxy-providers.p.override.dialer-proxy:",
+      "9:3 proxy-providers.q:",
+      "11:53 rule-providers.r.proxy:",
+      "12:3 rule-providers.s:",
+      '13:9 hosts["a.com"]:',
+      '13:18 hosts["b.com"]:',
+      '14:27 dns.nameserver-policy["a.com"]:',
+    ],
+  );
 });

@@ -3,7 +3,13 @@ import type { SafeFiles } from "#core/files.ts";
 import type { z } from "zod";
 import type { Config, Diagnostic, RuleConfig } from "./config.ts";
 import { Context, parseSafely, type Registries } from "./context.ts";
-import { checkControllerTls, checkManagedListeners, checkTimeDialer, checkTun } from "./cross-checks.ts";
+import {
+  checkController,
+  checkManagedListeners,
+  checkTimeDialer,
+  checkTun,
+  warnOfProviderNames,
+} from "./cross-checks.ts";
 import { buildDns } from "./dns-build.ts";
 import { freezePlain } from "./freeze.ts";
 import { liftGeneral, maskIpv6 } from "./general-build.ts";
@@ -62,6 +68,7 @@ type WithoutWarnings = Omit<Config, "warnings">;
 
 function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv): WithoutWarnings {
   warnOfUnknownKeys(root, yaml, context);
+  warnOfEmptyEntries(yaml, context);
   const flat = {
     general: readFlat(FLAT.general, root, context),
     controller: readFlat(FLAT.controller, root, context),
@@ -73,16 +80,13 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
 
   const ways = readWays(root, context);
   const listenerItems = context.list(root["listeners"], ["listeners"]);
-  const { types, tunListeners, listeners: listed } = readListeners(context, listenerItems);
+  const scope = { outbounds: ways.outbounds, subRules: subRuleNames(root, context) };
+  const { types, tunListeners, listeners: listed } = readListeners(context, listenerItems, scope);
   const ports = portListeners(lifted.general, env.registries, (key, message) =>
     context.report.warning([key], message),
   );
   const ruleProviders = readRuleProviders(context, root["rule-providers"]);
-  const { rules, subRules } = readRules(
-    root,
-    context,
-    new RuleReader(context, ways.outbounds, subRuleNames(root, context), ruleProviders.names),
-  );
+  const { rules, subRules } = readRules(root, context, new RuleReader(context, scope, ruleProviders.names));
 
   const blocks = readBlocks(root, context, ruleProviders.names);
   const { dns, tun, svc } = blocks;
@@ -91,9 +95,11 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     checkTun(context, listener, ruleProviders.names, path, `listener ${listener.index}`);
   }
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
-  checkControllerTls(context, flat.controller, blocks.tls);
+  checkController(context, flat.controller, blocks.tls);
   checkTimeDialer(context, blocks.ntp, ways.outbounds);
   const sources = { proxyProviders: ways.proxyProviders, ruleProviders: ruleProviders.configs };
+  warnOfProviderNames(context, "proxy-providers", sources.proxyProviders, ways.outbounds);
+  warnOfProviderNames(context, "rule-providers", sources.ruleProviders, ways.outbounds);
   warnOfInertKeys({ ...blocks, ...sources, general: flat.general }, context);
   return {
     ...lifted,
@@ -193,4 +199,20 @@ function warnOfUnknownKeys(root: YamlMap, yaml: YamlFile, { report }: Context): 
     if (known.has(key) || yaml.holdsAnchor(key)) continue;
     report.warning([key], `unknown key ${JSON.stringify(key)}${report.suggest(key, known)}`, "key");
   }
+}
+
+/** Maps whose keys are the user's own: one without a value is no default but an entry that is not there. */
+const MAPS_OF_NAMES: readonly Path[] = [
+  ["hosts"],
+  ["sub-rules"],
+  ["proxy-providers"],
+  ["rule-providers"],
+  ["dns", "nameserver-policy"],
+  ["dns", "proxy-server-nameserver-policy"],
+];
+
+function warnOfEmptyEntries(yaml: YamlFile, { report }: Context): void {
+  for (const path of MAPS_OF_NAMES)
+    for (const key of yaml.emptyKeys(path))
+      report.warning([...path, key], `${JSON.stringify(key)} has no value and is left out`, "key");
 }

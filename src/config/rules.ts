@@ -6,6 +6,7 @@ import type { RuleData, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
 import { findCircles } from "./circles.ts";
 import type { RuleConfig } from "./config.ts";
 import type { Context } from "./context.ts";
+import type { NameScope } from "./cross-checks.ts";
 import { RULE_TYPES } from "./known-types.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
@@ -22,6 +23,14 @@ const LAST_IS_TARGET: ReadonlySet<string> = new Set([
 ]);
 
 const PARAMS = ["no-resolve", "src"];
+
+/** What other programs call types that are known here by another name. */
+const RENAMED: ReadonlyMap<string, string> = new Map([
+  ["FINAL", "MATCH"],
+  ["HOST", "DOMAIN"],
+  ["HOST-SUFFIX", "DOMAIN-SUFFIX"],
+  ["HOST-KEYWORD", "DOMAIN-KEYWORD"],
+]);
 
 export interface RuleLine {
   /** Upper case. */
@@ -64,12 +73,7 @@ export class RuleReader {
   #missingSets: string[] = [];
   readonly #scope: RuleScope;
 
-  constructor(
-    context: Context,
-    outbounds: ReadonlySet<string>,
-    subRules: ReadonlySet<string>,
-    ruleSets: RuleSetNames,
-  ) {
+  constructor(context: Context, { outbounds, subRules }: NameScope, ruleSets: RuleSetNames) {
     this.#context = context;
     this.#types = new Map(context.registries.ruleTypes.map((entry) => [entry.type, entry]));
     this.#knownTypes = new Set([...this.#types.keys(), ...RULE_TYPES]);
@@ -111,7 +115,10 @@ export class RuleReader {
     const { report } = this.#context;
     const line = splitRule(text);
     if (line === null) {
-      report.error(path, `${prefix} error: format invalid, expected TYPE,payload,target or MATCH,target`);
+      const [word = ""] = text.split(",", 1);
+      const unknown = word === text ? null : this.#unknownType(word.trim().toUpperCase());
+      const fault = unknown ?? "format invalid, expected TYPE,payload,target or MATCH,target";
+      report.error(path, `${prefix} error: ${fault}`);
       return null;
     }
     const fault = this.#targetFault(line);
@@ -165,10 +172,16 @@ export class RuleReader {
         report.error(path, `${prefix} error: ${this.#ruleSets.fault(payload, [])}`);
       return;
     }
-    report.error(
-      path,
-      `${prefix} error: unsupported rule type: ${type}${report.suggest(type, this.#knownTypes)}`,
-    );
+    report.error(path, `${prefix} error: ${this.#unknownType(type)}`);
+  }
+
+  /** Null where the type is known. */
+  #unknownType(type: string): string | null {
+    if (this.#knownTypes.has(type)) return null;
+    const meant = RENAMED.get(type);
+    const hint =
+      meant === undefined ? this.#context.report.suggest(type, this.#knownTypes) : `; ${meant} is meant here`;
+    return `unsupported rule type: ${type}${hint}`;
   }
 }
 

@@ -2,7 +2,7 @@
 import { isAlias, isMap, isScalar, isSeq, type Alias, type Node, type Pair, type YAMLMap } from "yaml";
 import { Plain } from "#core/fields.ts";
 import type { Path } from "./report.ts";
-import { findPair, isEmpty, isPlain, offsetOf, scalarValue, textOf } from "./yaml-nodes.ts";
+import { findPair, isEmpty, isNull, isPlain, offsetOf, scalarValue, textOf } from "./yaml-nodes.ts";
 
 /** Aliases may repeat at most this many values; a file that wants more is an alias bomb. */
 const MOST_ALIASED = 1_000_000;
@@ -50,6 +50,20 @@ export class Converter {
   /** The pairs of a map by their keys, the merged ones among them; empty before the map was converted. */
   pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
     return this.#pairs.get(map) ?? new Map<string, Pair>();
+  }
+
+  /** The keys of the map at a path that have no value. */
+  emptyKeys(root: Node | null, path: Path): readonly string[] {
+    let node = this.#behind(root);
+    for (const part of path)
+      node = isMap(node) ? this.#behind(this.pairsOf(node).get(String(part))?.value) : null;
+    if (!isMap(node)) return [];
+    const empty = ({ value }: Pair): boolean => value === null || isNull(this.#behind(value));
+    return [...this.pairsOf(node)].filter(([, pair]) => empty(pair)).map(([key]) => key);
+  }
+
+  #behind(node: unknown): unknown {
+    return isAlias(node) ? this.#targets.get(node) : node;
   }
 
   /** Where a path stands: its key or its value; one that is not there at its parent. */

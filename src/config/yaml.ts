@@ -35,6 +35,8 @@ export interface YamlFile {
   readonly locate: Locate;
   /** Does the value of this top-level key carry an anchor, itself or somewhere inside? */
   holdsAnchor(key: string): boolean;
+  /** The keys of the map at a path that have no value; `root` does not have them. */
+  emptyKeys(path: Path): readonly string[];
 }
 
 /** One stray bracket can make every later line a fault; beyond this they tell nothing new. */
@@ -52,6 +54,7 @@ export function readYaml(text: string): YamlFile {
       warnings: [],
       locate: () => place,
       holdsAnchor: () => false,
+      emptyKeys: () => [],
     };
   };
   if (text.trim() === "") return broken("the configuration file is empty");
@@ -99,6 +102,7 @@ class Reader {
         const value = isMap(contents) ? this.#converter.pairsOf(contents).get(key)?.value : null;
         return anchored(value as Node | null);
       },
+      emptyKeys: (path) => this.#converter.emptyKeys(contents, path),
     };
   }
 

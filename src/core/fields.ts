@@ -28,7 +28,11 @@ export class Fault {
 /** How a faulty value is shown in a message: short, one line. */
 export function show(value: unknown): string {
   const text =
-    value instanceof Plain ? value.source : typeof value === "string" ? JSON.stringify(value) : kindOf(value);
+    value instanceof Plain
+      ? value.source || "nothing"
+      : typeof value === "string"
+        ? JSON.stringify(value)
+        : kindOf(value);
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }
 

@@ -14,6 +14,9 @@ const LOCALHOST: HostEntry = {
   value: { kind: "addresses", addresses: [parseIp("127.0.0.1") as Ip] },
 };
 
+/** A dot inside, nothing that no name has, and a last label that is no number: 300.1.1.1 is a mistyped address. */
+const ALIAS = /^[^*+:/[\]]+\.(?!\d+$)[^.*+:/[\]]+$/;
+
 /** In file order; `localhost` is added where the file does not say otherwise. */
 export function readHosts(value: unknown, context: Context): readonly HostEntry[] {
   const entries: HostEntry[] = [];
@@ -35,7 +38,7 @@ function hostValue(items: readonly string[]): HostValue | Fault {
   if (items.length === 1 && only !== undefined && parseIp(only) === null) {
     if (only.toLowerCase() === "lan") return { kind: "lan" };
     const alias = normalizeDomain(only);
-    if (alias !== null && alias.includes(".") && !/[*+]/.test(alias)) return { kind: "alias", name: alias };
+    if (alias !== null && ALIAS.test(alias)) return { kind: "alias", name: alias };
     return new Fault(`expected IP addresses, another domain or lan, got ${show(only)}`);
   }
   const addresses: Ip[] = [];

@@ -78,8 +78,7 @@ export const proxyProvider = block({
   "age-secret-key": maybe(secret()),
 }).transform((value, context) => {
   const fault = sourceFault(value, value.payload.length);
-  if (fault !== null)
-    context.issues.push({ code: "custom", ...fault, input: value, params: { missing: true } });
+  if (fault !== null) context.issues.push({ code: "custom", ...fault, input: value });
   return { ...value, path: value.path ?? defaultPath("proxies", value.url) };
 });
 
@@ -89,16 +88,21 @@ export interface SourceKeys {
   readonly path: string | null;
 }
 
+interface SourceFault {
+  readonly path: string[];
+  readonly message: string;
+  /** Is the key not there, or is what it holds too little? */
+  readonly params: { readonly missing: boolean };
+}
+
 /** What a source of this kind cannot do without. */
-export function sourceFault(
-  { type, url, path }: SourceKeys,
-  payloadItems: number,
-): { readonly path: string[]; readonly message: string } | null {
-  if (type === "http" && url === null) return { path: ["url"], message: "is required for type http" };
-  if (type === "file" && path === null) return { path: ["path"], message: "is required for type file" };
-  if (type === "inline" && payloadItems === 0)
-    return { path: ["payload"], message: "is required for type inline" };
-  return null;
+export function sourceFault({ type, url, path }: SourceKeys, payloadItems: number): SourceFault | null {
+  const key = type === "http" && url === null ? "url" : type === "file" && path === null ? "path" : null;
+  if (key !== null)
+    return { path: [key], message: `is required for type ${type}`, params: { missing: true } };
+  if (type !== "inline" || payloadItems > 0) return null;
+  const message = "needs at least one item for type inline";
+  return { path: ["payload"], message, params: { missing: false } };
 }
 
 /** Below the home directory; empty for a source without a URL. */

@@ -10,8 +10,7 @@ export const ruleProvider = block({
   "path-in-bundle": maybe(text()),
 }).transform((value, context) => {
   const fault = sourceFault(value, value.payload.length);
-  if (fault !== null)
-    context.issues.push({ code: "custom", ...fault, input: value, params: { missing: true } });
+  if (fault !== null) context.issues.push({ code: "custom", ...fault, input: value });
   if (value.format === "mrs" && value.behavior === "classical")
     context.issues.push({
       code: "custom",
