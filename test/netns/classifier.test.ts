@@ -53,6 +53,15 @@ test("each bpf() call refused in turn: nothing is left on any port", { skip }, a
   assert.equal(await router.run(...PROGRAMS), "");
 });
 
+test("a port that does not let go of it: everything else is closed", { skip }, async () => {
+  await using router = await bridge();
+  const { child, next } = near(router, "stuck");
+  const { error, held, left } = await next();
+  await once(child, "exit");
+  assert.match(error, /Error/);
+  assert.deepEqual([held, left], [6, 0]);
+});
+
 for (const older of [false, true]) {
   const way = older ? "clsact" : "tcx";
   test(`${way}: a bridge stands for its ports, as they come and go; kill -9`, { skip }, async () => {

@@ -1,4 +1,5 @@
 /** Runs inside a namespace with a bridge `lan` of the ports `p1` and `p2`: what happens to a classifier. Prints JSON. */
+import { readdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import type { Ip } from "#core/session.ts";
 import { Classifier, type ClassifierOptions } from "#kernel-direct/ebpf/classifier.ts";
@@ -72,6 +73,8 @@ function open(bpf: Bpf, options: Partial<ClassifierOptions> = {}, failures: stri
   return new Classifier({ ...OPTIONS, ...options }, env);
 }
 
+const descriptors = () => readdirSync("/proc/self/fd").length;
+
 const NOTHING = { add: [], remove: [] };
 
 async function tell(classifier: Classifier, ...addresses: readonly string[]): Promise<void> {
@@ -113,6 +116,23 @@ async function show(older: boolean): Promise<unknown> {
   return { ports: classifier.ports, prefixes: classifier.prefixes, counts: classifier.counts, failures };
 }
 
+/** Closes one whose filters cannot be taken off: the way to them is gone. Answers with the descriptors that it leaves. */
+async function stuck(): Promise<unknown> {
+  const before = descriptors();
+  const bpf = new FailingBpf(ffi, libc);
+  bpf.older = true;
+  const classifier = open(bpf);
+  const held = descriptors() - before;
+  netlink[Symbol.dispose]();
+  let error = "";
+  try {
+    classifier[Symbol.dispose]();
+  } catch (caught) {
+    error = String(caught);
+  }
+  return { error, held, left: descriptors() + 1 - before }; // without the one to netlink
+}
+
 async function surplus(): Promise<unknown> {
   const classifier = open(new Bpf(ffi, libc), { maxEntries: 10 });
   const addresses = Array.from({ length: 30 }, (_, at) => ip(`9.9.9.${at}`));
@@ -131,6 +151,7 @@ const scenarios: Readonly<Record<string, () => Promise<unknown>>> = {
   "fail-each": failEach,
   tcx: () => show(false),
   clsact: () => show(true),
+  stuck,
   surplus,
 };
 

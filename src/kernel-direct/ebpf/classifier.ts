@@ -149,9 +149,10 @@ export class Classifier implements Plane, Disposable {
   [Symbol.dispose](): void {
     if (!this.#open) return;
     this.#open = false;
-    this.#detach();
-    this.#env.bpf.close(this.#program);
-    this.#maps[Symbol.dispose]();
+    using all = new DisposableStack(); // where a port does not let go of it the rest is closed all the same
+    all.use(this.#maps);
+    all.defer(() => this.#env.bpf.close(this.#program));
+    all.defer(() => this.#detach());
   }
 
   #attach(link: Link): void {
