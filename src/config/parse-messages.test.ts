@@ -339,3 +339,17 @@ dns: {nameserver-policy: {a.com: null}, proxy-server-nameserver-policy: }
     ],
   );
 });
+
+test("a server that no socket can be opened to is warned of", () => {
+  const odd = ["http://a", "a.com:80", "a b", "fe80:::1", "[::1"];
+  const fine = ["a.com", "::1", "[::1]", "1.2.3.4", "香港.example", "_x.a"];
+  const nodes = [...odd, ...fine].map((server, at) => ({ name: `n${at}`, type: "socks5", server, port: 1 }));
+  const warnings = warningsOf(JSON.stringify({ proxies: nodes }));
+  assert.equal(warnings.length, odd.length, warnings.join("\n"));
+  for (const [at, server] of odd.entries())
+    assert.match(
+      warnings[at] as string,
+      new RegExp(`proxies\\[${at}\\]\\.server: proxy ${at}: 'server' expected a name`),
+      server,
+    );
+});

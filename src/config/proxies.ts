@@ -1,6 +1,8 @@
 /** `proxies`, and the nodes that providers bring. */
+import { show } from "#core/fields.ts";
 import { suggestion } from "#core/nearest.ts";
 import type { Protocol } from "#core/protocol.ts";
+import { parseIp } from "#net/ip.ts";
 import { z } from "zod";
 import type { IpVersion, ProxyConfig } from "./config.ts";
 import type { Context } from "./context.ts";
@@ -66,6 +68,12 @@ export class ProxyReader {
         [...path, "ip-version"],
         `${prefix}: 'ip-version' ${common["ip-version"]} is unknown and means dual${suggestion(common["ip-version"], IP_VERSIONS)}`,
       );
+    const { server } = options as { readonly server?: unknown };
+    if (typeof server === "string" && !isHost(server))
+      report.warning(
+        [...path, "server"],
+        `${prefix}: 'server' expected a name or an address, without scheme, port or blanks, got ${show(server)}; it cannot be dialled`,
+      );
     for (const key of ["tfo", "mptcp"] as const) if (common[key]) this.#warnOfInert(key, path, prefix);
     return {
       name: common.name,
@@ -118,6 +126,10 @@ export class ProxyReader {
     }
     return shape;
   }
+}
+
+function isHost(text: string): boolean {
+  return parseIp(text) !== null || !/[\s:/@[\]]/.test(text);
 }
 
 /** `dialer-proxy` must name something, and following it must come to an end. Groups count with all their members. */

@@ -14,6 +14,13 @@ export type Locate = (path: Path, at: "key" | "value") => Place;
 
 /** No key of ours lies deeper; of a file that nests on and on the beginning is enough. */
 const LONGEST_PATH = 16;
+/** Characters of a key and of a message: aliases can put one long text into thousands of them. */
+const LONGEST_KEY = 100;
+const LONGEST_MESSAGE = 1000;
+
+function cut(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}...` : text;
+}
 
 /** `proxies[3].ws-opts.path`; keys that need it are quoted: `hosts["*.lan"]`. */
 function pathText(path: Path): string {
@@ -21,8 +28,9 @@ function pathText(path: Path): string {
     .slice(0, LONGEST_PATH)
     .map((part, at) => {
       if (typeof part === "number") return `[${part}]`;
-      if (!/^[\w-]+$/.test(part)) return `[${JSON.stringify(part)}]`;
-      return at === 0 ? part : `.${part}`;
+      const key = cut(part, LONGEST_KEY);
+      if (!/^[\w-]+$/.test(key)) return `[${JSON.stringify(key)}]`;
+      return at === 0 ? key : `.${key}`;
     })
     .join("");
   return path.length > LONGEST_PATH ? `${text}...` : text;
@@ -102,8 +110,9 @@ class Diagnostics {
   }
 
   add(place: () => Place, path: Path, message: string): void {
-    if (++this.count <= MOST)
-      this.#kept.push({ severity: this.#severity, ...place(), path: pathText(path), message });
+    if (++this.count > MOST) return;
+    const text = cut(message, LONGEST_MESSAGE);
+    this.#kept.push({ severity: this.#severity, ...place(), path: pathText(path), message: text });
   }
 
   /** By place; at the end how many more there are. */

@@ -80,3 +80,23 @@ test("of thousands of warnings the rest is counted", () => {
   assert.equal(warnings.length, 2001);
   assert.equal(warnings.at(-1)?.message, "and 500 more warnings");
 });
+
+test("a long text that aliases put into thousands of messages is cut in each", () => {
+  const long = "x".repeat(100_000);
+  const many = Array(3000).fill("*a").join(", ");
+  const { errors = [] } = parseConfig(
+    `a: &a "DOMAIN,${long},NOPE"\nrules: [${many}]\n? ${long}\n: 1\n`,
+    testEnv(),
+  );
+  assert.equal(errors.length, 2001);
+  assert.ok(errors.every(({ message, path }) => message.length < 1100 && path.length < 200));
+});
+
+test("a tag that means something elsewhere is warned of, one that says what a value is anyway is not", () => {
+  const text = 'mixed-port: !!int "7890"\nsecret: !!binary aGk=\nmode: !env rule\nexternal-ui: !!str 5\n';
+  assert.equal(parseConfig(text, testEnv()).config?.controller.secret, "aGk=");
+  assert.deepEqual(linesOf(text), [
+    "c:2:9 secret: yaml: line 2: the tag means nothing here and is left out",
+    "c:3:7 mode: yaml: line 3: the tag means nothing here and is left out",
+  ]);
+});

@@ -41,6 +41,7 @@ export interface YamlFile {
 
 /** One stray bracket can make every later line a fault; beyond this they tell nothing new. */
 const MOST_FAULTS = 100;
+const PLAIN_TAG = /tag:yaml\.org,2002:(int|float|bool|null|merge)$/;
 /** Characters to each side of a fault that are looked at for what is hard to see. */
 const NEAR = 200;
 
@@ -61,6 +62,7 @@ export function readYaml(text: string): YamlFile {
   try {
     const document = parseDocument(text, {
       schema: "failsafe", // scalars keep their text; what they mean is decided by the field that reads them
+      resolveKnownTags: false, // with them a !!binary is bytes and a !!timestamp a date, and neither has a text
       uniqueKeys: false, // checked by the converter: the library compares every key with every other
       prettyErrors: false,
       logLevel: "error",
@@ -91,8 +93,9 @@ class Reader {
   }
 
   read(): YamlFile {
-    const { contents, errors } = this.#document;
+    const { contents, errors, warnings } = this.#document;
     this.#readErrors(errors);
+    this.#warnOfTags(warnings);
     return {
       root: this.#faults.length === 0 ? this.#readRoot(contents) : null,
       faults: this.#faults,
@@ -120,6 +123,17 @@ class Reader {
       const fault = this.#syntaxFault(offset, error);
       this.#faults.push(fault);
       if (this.#faults.length >= MOST_FAULTS || fault.message.endsWith(TOO_DEEP)) return;
+    }
+  }
+
+  /** `!!int` and the like change nothing: the field that reads a value decides. */
+  #warnOfTags(warnings: readonly YAMLError[]): void {
+    const tags = warnings.filter(
+      ({ code, message }) => code === "TAG_RESOLVE_FAILED" && !PLAIN_TAG.test(message),
+    );
+    for (const { pos } of tags.slice(0, MOST_FAULTS)) {
+      const { path } = around(this.#document.contents, pos[0]);
+      this.#warnings.push(this.#fault(pos[0], path, "the tag means nothing here and is left out"));
     }
   }
 
