@@ -1,6 +1,7 @@
 /** The DNS engine as the rest of the program sees it. */
 import type { DnsAnswerView } from "#core/control.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
+import { DialError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DnsEnv } from "./env.ts";
 import { FakeIp, type FakeIpState } from "./fake-ip.ts";
@@ -50,6 +51,11 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   exportState(): DnsState;
   /** Replaces pools of the same range and adds to the mapping. */
   importState(state: DnsState): void;
+  /**
+   * Conversations that outlive this engine are answered by `next` from now on, so that no client gets addresses from
+   * pools that nobody asks any more; null: they are refused. Settles when no question is under way here.
+   */
+  handOver(next: Pick<Dns, "handle"> | null): Promise<void>;
 }
 
 /** What runs while `dns.enable` is true. Throws `ConfigError`; nothing stays open then. */
@@ -101,6 +107,9 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
       if (state.fakeIp !== null) fakeIp?.importState(state.fakeIp);
       for (const [ip, host] of state.mapping) mapping?.insert(ip, host);
     },
+    handOver: (next) => service.handOver(next === null ? refuse : (message, by) => next.handle(message, by)),
     [Symbol.asyncDispose]: () => life.disposeAsync(),
   };
 }
+
+const refuse: HandleDns = () => Promise.reject(new DialError("aborted", "the dns section was switched off"));

@@ -22,27 +22,19 @@ const IDLE_MS = 10_000;
 /** A client that does not take its answers is cut off. */
 const MAX_UNSENT_BYTES = 1 << 20;
 
-/** Listens while not disposed; disposing ends open TCP conversations (the sockets belong to the host). */
-export interface DnsServer extends Disposable {
-  readonly endpoints: readonly Endpoint[];
-}
-
-export async function openDnsServer({ listenTcp, listenUdp, log, handle }: DnsServerEnv): Promise<DnsServer> {
-  const streams = new Set<Duplex>();
+/** Answers whoever comes to the sockets that it is given; where they listen. Conversations end with their clients. */
+export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoint[]> {
+  const { listenTcp, listenUdp, log, handle } = env;
+  let streams = 0;
   const udp = await listenUdp((socket) => serveDatagrams(socket, handle, log));
   const tcp = await listenTcp((socket) => {
     socket.on("error", (error) => log.debug(() => `[DNS] TCP client: ${error.message}`));
-    if (streams.size >= MAX_STREAMS) return void socket.destroy();
-    streams.add(socket);
-    socket.once("close", () => streams.delete(socket));
+    if (streams >= MAX_STREAMS) return void socket.destroy();
+    streams++;
+    socket.once("close", () => streams--);
     serveDnsStream(socket, handle, log);
   });
-  return {
-    endpoints: [...udp, ...tcp],
-    [Symbol.dispose]() {
-      for (const stream of streams) stream.destroy();
-    },
-  };
+  return [...udp, ...tcp];
 }
 
 function serveDatagrams(socket: DatagramSocket, handle: HandleDns, log: Log): void {

@@ -54,6 +54,9 @@ const fresh = (packet: Packet, fake = false): Step => ({ packet, takeSeconds: 0,
 export class DnsService {
   readonly #env: ServiceEnv;
   readonly #reader = new QueryReader();
+  #running = 0;
+  #next: HandleDns | null = null;
+  readonly #finished = Promise.withResolvers<void>();
 
   constructor(env: ServiceEnv) {
     this.#env = env;
@@ -61,13 +64,26 @@ export class DnsService {
 
   /** The answer to a message in wire form. Throws `ProtocolError` only where it is no query or cannot be read. */
   async handle(message: Uint8Array, by: AskedBy): Promise<Uint8Array> {
+    if (this.#next !== null) return this.#next(message, by);
     const query = this.#reader.read(message);
     if (query === null) return headerOnly(message, RCODE.SERVFAIL);
-    const step = await this.#answer(query);
-    const answer = finishAnswer(query, step, roomFor(query, by));
-    const observer = this.#env.observer();
-    if (observer !== null && !step.fake) await this.#observe(observer, answer);
-    return answer;
+    this.#running++;
+    try {
+      const step = await this.#answer(query);
+      const answer = finishAnswer(query, step, roomFor(query, by));
+      const observer = this.#env.observer();
+      if (observer !== null && !step.fake) await this.#observe(observer, answer);
+      return answer;
+    } finally {
+      if (--this.#running === 0 && this.#next !== null) this.#finished.resolve();
+    }
+  }
+
+  /** Later messages go to `next`. Settles when none is under way here, which takes the time of one question at most. */
+  handOver(next: HandleDns): Promise<void> {
+    this.#next = next;
+    if (this.#running === 0) this.#finished.resolve();
+    return this.#finished.promise;
   }
 
   async #answer(query: Query): Promise<Step> {

@@ -150,12 +150,14 @@ export class Runtime {
   async retire(next: Runtime | null): Promise<void> {
     this.#host.relayPath.changed(); // nobody comes by what this one has answered
     if (next !== null) this.#fakeIps?.close();
+    const answered = next === null ? null : this.names.dns?.handOver(next.names.dns);
     this.#timeKeeper[Symbol.dispose]();
     await this.lists.quiet();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
     await this.outbounds.quiet(); // its last session may last for hours
     await this.#sessions.drained();
+    await answered;
     await this.#owned.disposeAsync();
   }
 }

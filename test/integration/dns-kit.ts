@@ -168,14 +168,13 @@ export async function listen(handle: Dns["handle"]): Promise<Listener> {
   );
   const ip = HOST;
   const endpoint = [{ ip: ip as Ip, port }];
-  const opened = await openDnsServer({
+  await openDnsServer({
     log: SILENT,
     handle,
     listenUdp: async (on) => (on(udp), endpoint),
     listenTcp: async (on) => (arrived.on("tcp", on), endpoint),
   });
   const close = async () => {
-    opened[Symbol.dispose]();
     udp.close();
     tcp.close();
   };

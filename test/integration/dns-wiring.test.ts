@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { frameOf } from "#dns/frames.ts";
-import { decodeMessage } from "#dns/message.ts";
+import { decodeMessage, type Message } from "#dns/message.ts";
 import { addressesIn, askUdp, questionOf } from "../support/dns-client.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { openRawClient, type RawClient } from "../support/raw-client.ts";
 import { socksAssociate, socksConnect } from "../support/socks-client.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 import { address, openScripted, reply } from "./dns-kit.ts";
@@ -104,6 +105,49 @@ test("without store-fake-ip nothing is kept over a restart, but a reload keeps t
   assert.equal(await first(dns, "b.example"), "198.18.0.5");
 });
 
+const answerIn = async (client: RawClient): Promise<Message> =>
+  decodeMessage(await client.read((await client.read(2)).readUInt16BE()));
+
+test("conversations that outlive a reload are answered by the new engine, and none are given one address twice", async () => {
+  const [dns, controller, mixed] = (await freePorts(3)) as [number, number, number];
+  const text = configText({ dns, controller, mixed });
+  await using core = await startCore(text);
+  const direct = await openRawClient(dns);
+  const { client: relayed } = await socksConnect(mixed, "192.0.2.53", 53);
+  using _direct = direct;
+  using _relayed = relayed;
+  const asked = async (client: RawClient, name: string) => {
+    client.send(frameOf(questionOf(name)));
+    return addressesIn(await answerIn(client))[0];
+  };
+  assert.equal(await asked(direct, "a.example"), "198.18.0.4");
+  assert.equal(await asked(relayed, "b.example"), "198.18.0.5");
+  await reload(core, controller, text.replace("rcode://refused", "rcode://success"));
+  assert.equal(await asked(direct, "c.example"), "198.18.0.6");
+  assert.equal(await asked(relayed, "d.example"), "198.18.0.7");
+  assert.equal(await first(dns, "e.example"), "198.18.0.8");
+  await reload(core, controller, configText({ dns, controller, mixed, enable: false }));
+  direct.send(frameOf(questionOf("f.example")));
+  assert.equal((await direct.rest()).length, 0);
+});
+
+test("a question that is under way when the engine is replaced is answered", async () => {
+  const [dns, controller] = (await freePorts(2)) as [number, number];
+  const [asked, reloaded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await using upstream = await openScripted(async (query) => {
+    asked.resolve();
+    await reloaded.promise;
+    return reply(query, [address("slow.example", "203.0.113.7")]);
+  });
+  const settings = { dns, controller, mode: "redir-host", nameserver: `127.0.0.1:${upstream.port}` };
+  await using core = await startCore(configText(settings));
+  const answer = askUdp(dns, "slow.example");
+  await asked.promise;
+  await reload(core, controller, configText({ ...settings, range: "198.18.0.1/15" }));
+  reloaded.resolve();
+  assert.deepEqual(addressesIn(await answer), ["203.0.113.7"]);
+});
+
 test("redir-host: a reload keeps which name an address belongs to", async () => {
   const [dns, controller, mixed] = (await freePorts(3)) as [number, number, number];
   await using upstream = await openScripted((query) =>
@@ -160,7 +204,7 @@ test("the outbound dns answers TCP and UDP in the place of the server that was a
     [2, "udp.example"],
   ] as const) {
     client.send(frameOf(questionOf(name, 1, id)));
-    const answer = decodeMessage(await client.read((await client.read(2)).readUInt16BE()));
+    const answer = await answerIn(client);
     assert.deepEqual(
       [answer.id, ...addressesIn(answer)],
       [id, name === "udp.example" ? "198.18.0.4" : "198.18.0.5"],
