@@ -24,6 +24,8 @@ const PLAN: CapturePlan = {
 class Kernel {
   owner: Session | null = null;
   readonly sessions: Session[] = [];
+  readonly ran: string[] = [];
+  refuses = false;
   /** What opening a session waits for. */
   gate: Promise<void> = Promise.resolve();
 
@@ -52,6 +54,8 @@ class Session implements NftSession {
   async run(commands: string): Promise<string> {
     const kernel = this.#kernel;
     if (!this.isOpen) throw new NftError("nftables: the session has ended");
+    if (kernel.refuses) throw new NftError("nftables: No buffer space available");
+    kernel.ran.push(commands);
     if (commands.startsWith("list tables")) return kernel.owner === null ? "" : "table inet svc";
     if (kernel.owner !== null && kernel.owner !== this) throw new NftError("Operation not permitted");
     kernel.owner = commands.startsWith("delete table") ? null : this;
@@ -100,6 +104,23 @@ test("closed while another session is being opened: neither a table nor a sessio
   await closed;
   await turns();
   assert.deepEqual([kernel.openSessions, kernel.owner], [0, null]);
+});
+
+test("networks around that could not be written are written by the next look, once", async () => {
+  const kernel = new Kernel();
+  const table = await RedirectTable.open(PLAN, [], SILENT, kernel.open);
+  const around = [{ bytes: Uint8Array.of(192, 0, 2, 0), bits: 24 }];
+  kernel.refuses = true;
+  await assert.rejects(table.updateLocal(around), NftError);
+  kernel.refuses = false;
+  kernel.ran.length = 0;
+  for (let times = 0; times < 3; times++) await table.updateLocal(around);
+  assert.equal(kernel.ran.length, 1, kernel.ran.join("\n"));
+  assert.match(
+    kernel.ran[0] ?? "",
+    /add element inet svc inet4_local_address_set \{ 192\.0\.2\.0-192\.0\.2\.255 \}/,
+  );
+  await table[Symbol.asyncDispose]();
 });
 
 test("a session that could not be opened is tried again by whoever looks next", async () => {

@@ -16,6 +16,15 @@ const FAMILIES = [4, 6] as const;
 const NOT_OURS = /Operation not permitted/;
 const PRESENT = new RegExp(`^table ${TABLE}\\b`, "m");
 const NO_OWNER = /Operation not supported|unknown flag|unexpected|Invalid argument/;
+/** Of the sets of prefixes. */
+const KINDS = ["local", "route", "routeExclude"] as const;
+type SetKind = (typeof KINDS)[number];
+
+interface WantedSet {
+  readonly name: string;
+  readonly elements: readonly string[];
+  readonly text: string;
+}
 
 export class RedirectTable implements AsyncDisposable {
   #session: NftSession;
@@ -28,6 +37,8 @@ export class RedirectTable implements AsyncDisposable {
   #local: readonly Prefix[];
   #route: readonly Prefix[] | null;
   #routeExclude: readonly Prefix[] | null;
+  /** Sets of prefixes by name: what the kernel is known to hold. */
+  readonly #held = new Map<string, string>();
   readonly #direct = new Set<Ip>();
   #marks: SteeringMarks | null = null;
 
@@ -75,30 +86,41 @@ export class RedirectTable implements AsyncDisposable {
 
   /** Networks around us after a change of addresses. */
   async updateLocal(local: readonly Prefix[]): Promise<void> {
-    const elements = (prefixes: readonly Prefix[], family: 4 | 6) => prefixElements(prefixes, family);
-    const changed = FAMILIES.filter(
-      (family) => elements(local, family).join() !== elements(this.#local, family).join(),
-    );
     this.#local = local;
-    if (changed.length === 0) return;
-    this.#log.debug("auto-redirect: the networks around this machine have changed");
-    await this.#session.run(
-      changed.map((family) => refill(setNames(family).local, elements(local, family))).join(""),
-    );
+    await this.#refill(["local"]);
   }
 
   /** The whole new contents; a set that was not configured is ignored. One transaction. */
   async updateRoutes(route: readonly Prefix[], routeExclude: readonly Prefix[]): Promise<void> {
-    const commands: string[] = [];
     if (this.#route !== null) this.#route = route;
     if (this.#routeExclude !== null) this.#routeExclude = routeExclude;
-    for (const family of FAMILIES) {
-      const names = setNames(family);
-      if (this.#route !== null) commands.push(refill(names.route, prefixElements(route, family)));
-      if (this.#routeExclude !== null)
-        commands.push(refill(names.routeExclude, prefixElements(routeExclude, family)));
-    }
-    if (commands.length > 0) await this.#session.run(commands.join(""));
+    await this.#refill(["route", "routeExclude"]);
+  }
+
+  /** What the kernel holds already is left alone. */
+  async #refill(kinds: readonly SetKind[]): Promise<void> {
+    const changed = this.#wanted(kinds).filter(({ name, text }) => this.#held.get(name) !== text);
+    if (changed.length === 0) return;
+    this.#log.debug(() => `auto-redirect: new contents of ${changed.map(({ name }) => name).join(", ")}`);
+    for (const { name } of changed) this.#held.delete(name); // whatever becomes of it
+    await this.#session.run(changed.map(({ name, elements }) => refill(name, elements)).join(""));
+    this.#hold(changed);
+  }
+
+  #hold(sets: readonly WantedSet[]): void {
+    for (const { name, text } of sets) this.#held.set(name, text);
+  }
+
+  #wanted(kinds: readonly SetKind[]): readonly WantedSet[] {
+    const prefixes = { local: this.#local, route: this.#route, routeExclude: this.#routeExclude };
+    return FAMILIES.flatMap((family) =>
+      kinds.flatMap((kind) => {
+        const elements = prefixElements(prefixes[kind] ?? [], family);
+        return prefixes[kind] === null
+          ? []
+          : [{ name: setNames(family)[kind], elements, text: elements.join() }];
+      }),
+    );
   }
 
   /** Learned addresses (kernel-direct); null where the plan has no set for them. */
@@ -179,10 +201,12 @@ export class RedirectTable implements AsyncDisposable {
       direct: this.#direct,
       marks: this.#marks,
     };
+    const sets = this.#wanted(KINDS);
     const text = (owned: boolean) =>
       `add table ${TABLE}\ndelete table ${TABLE}\n${tableText(this.#plan, contents, owned)}`;
     try {
       await this.#session.run(text(this.#owned));
+      this.#hold(sets);
     } catch (error) {
       if (!(error instanceof NftError)) throw error;
       if (NOT_OURS.test(error.message))
@@ -191,6 +215,7 @@ export class RedirectTable implements AsyncDisposable {
         );
       if (!this.#owned || !NO_OWNER.test(error.message)) throw error;
       await this.#session.run(text(false));
+      this.#hold(sets);
       this.#owned = false;
       this.#log.warning(
         `${KEY}: this kernel or nftables knows no owned tables; after a crash the table ${TABLE} stays until the next start`,
