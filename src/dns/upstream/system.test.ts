@@ -30,4 +30,10 @@ test("the list follows the file, own addresses are never asked, and without any 
   assert.deepEqual(await whoIsAsked(), ["192.0.2.1"]);
   now += 5000;
   assert.deepEqual(await whoIsAsked(), ["192.0.2.3"]);
+  await system.write("", 2);
+  now += 5000;
+  assert.deepEqual(await whoIsAsked(), ["192.0.2.3"], "a file without servers sends nobody to strangers");
+  await system.write("nameserver 192.0.2.4\n", 3);
+  now += 5000;
+  assert.deepEqual(await whoIsAsked(), ["192.0.2.4"]);
 });
