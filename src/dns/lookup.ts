@@ -11,6 +11,9 @@ import { eachAddress } from "./packet.ts";
 import { encodeQuestion, QueryReader } from "./query.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 
+/** What rules saw must be what is asked for: an escape (`\097`) would stand for a byte that they did not see. */
+const PLAIN_NAME = /^[\x21-\x5b\x5d-\x7e]+$/;
+
 export interface LookupEnv {
   readonly resolver: CachingResolver;
   /** Null: no hosts table is asked. */
@@ -50,6 +53,7 @@ class Lookup {
     const { family, signal } = options;
     const literal = parseIp(text);
     if (literal !== null) return ofFamily(text, [{ ip: literal, ttlMs: 0 }], family);
+    if (!PLAIN_NAME.test(text)) throw new DialError("resolve", `${JSON.stringify(text)} is no host name`);
     if (family === 6 && !this.#env.ipv6) throw new DialError("resolve", `${text}: ipv6 disabled`);
     const listed = this.#env.hosts?.find(canonicalName(text)) ?? null;
     const pinned = listed?.addresses ?? null;
