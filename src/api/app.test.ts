@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { AuthError } from "#core/errors.ts";
 import { apiApp } from "../../test/support/api-app.ts";
 import { routeTable } from "../../test/support/route-table.ts";
 
@@ -139,6 +140,19 @@ test("a fault of ours is a neutral 500, the cause stands in the log", async () =
   assert.deepEqual([answer.statusCode, answer.json()], [500, { message: text, error: text }]);
   assert.match(lines.join(), /GET \/configs: disk exploded \(EIO\)/);
   assert.doesNotMatch(lines.join(), /hidden/);
+});
+
+test("a path that cannot be decoded is not repeated, nor the token behind it", async () => {
+  const { app } = await apiApp(FULL);
+  const answer = await app.inject("/proxies/%zz?token=hidden");
+  assert.equal(answer.statusCode, 400);
+  assert.doesNotMatch(answer.body, /zz|hidden/);
+});
+
+test("a peer that did not prove itself to us is no reason to ask our client for the secret", async () => {
+  const { app, control } = await apiApp(FULL);
+  control.fault = new AuthError("the server's certificate is refused");
+  assert.equal((await app.inject({ url: "/configs", headers: BEARER })).statusCode, 500);
 });
 
 test("controller-api.md §15.8 /logs with an unknown level is 400", async () => {

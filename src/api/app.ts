@@ -61,10 +61,10 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
     logger: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: MAX_NAME_CHARACTERS },
-    frameworkErrors(error, request, rawReply) {
+    frameworkErrors(_error, request, rawReply) {
       const reply = rawReply as unknown as FastifyReply; // hooks have not run for a path that cannot be decoded
       if (cors.apply(request as FastifyRequest, reply)) void reply.code(200).send();
-      else void sendError(reply, answerTo(error));
+      else void sendError(reply, answerTo(new ApiError(400, "the path is not UTF-8 in percent-encoding")));
     },
   });
   app.decorateRequest("declaredType", "");
@@ -82,7 +82,9 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
   });
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error);
-    if (answer.internal) log.error(`controller: ${request.method} ${pathOf(request)}: ${describe(error)}`);
+    // the pattern, because path and query may hold a token
+    const what = `${request.method} ${request.routeOptions.url ?? "unknown path"}`;
+    if (answer.internal) log.error(`controller: ${what}: ${describe(error)}`);
     return sendError(reply, answer);
   });
   app.setNotFoundHandler((_, reply) =>
@@ -144,11 +146,6 @@ function takeMediaType(request: FastifyRequest): void {
 
 function sendError(reply: FastifyReply, answer: ErrorAnswer): FastifyReply {
   return reply.code(answer.status).type("application/json").send(errorBody(answer));
-}
-
-/** Without the query, which may hold a token. */
-function pathOf(request: FastifyRequest): string {
-  return request.url.split("?", 1)[0] as string;
 }
 
 function describe(error: unknown): string {

@@ -1,6 +1,6 @@
 /** From what was thrown to what the client sees. Texts of the contract are fixed; causes of 500 go to the log only. */
 import type { z } from "zod";
-import { ApiError, AuthError, ConfigError, DialError, messageOf } from "#core/errors.ts";
+import { ApiError, ConfigError, DialError, messageOf } from "#core/errors.ts";
 
 export interface Detail {
   readonly path: string;
@@ -51,10 +51,8 @@ export function answerTo(error: unknown): ErrorAnswer {
 function statusOf(error: unknown): number | null {
   if (error instanceof ApiError) return error.status;
   if (error instanceof ConfigError) return 400;
-  if (error instanceof AuthError) return 401;
   if (error instanceof DialError) return error.reason === "timeout" ? 504 : 503;
-  const status = error instanceof Error ? (error as { statusCode?: unknown }).statusCode : null; // the framework's own
-  return typeof status === "number" && status >= 400 && status < 500 ? status : null;
+  return null;
 }
 
 /** `error` repeats `message`: dashboards read the one, admin clients the other. */

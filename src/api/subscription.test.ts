@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
-import { SILENT } from "#core/log.ts";
+import { SILENT, type LogText } from "#core/log.ts";
 import type { SubscriptionView, UsersControl } from "#core/users.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { apiApp } from "../../test/support/api-app.ts";
@@ -29,6 +29,21 @@ async function served(view: SubscriptionView = VIEW) {
   return async (path: string, method: "GET" | "HEAD" = "GET") =>
     await app.inject({ method, url: `/sub/svc/${path}` });
 }
+
+test("svc-admin-api §10 a fault while the answer is made is the one 404, and the log does not hear the token", async () => {
+  const lines: string[] = [];
+  const log = { ...SILENT, error: (text: LogText) => void lines.push(String(text)) };
+  const view = { ...VIEW, title: undefined } as unknown as SubscriptionView;
+  const users = { admin: { subscription: () => view } } as unknown as UsersControl;
+  const { app } = await apiApp({ secret: "s", mounts: () => subscriptionRoutes(users, log) }, { log });
+  for (const format of ["base64", "html"]) {
+    const { statusCode, headers, body } = await app.inject(`/sub/svc/good?format=${format}`);
+    assert.deepEqual([statusCode, body], [404, "404 page not found\n"], format);
+    assert.equal(headers["cache-control"], "no-store");
+  }
+  assert.equal(lines.length, 2);
+  assert.doesNotMatch(lines.join(), /good/);
+});
 
 const EXTRA = ["subscription-userinfo", "profile-update-interval", "profile-title"];
 

@@ -2,7 +2,6 @@
  * `/sub/svc/{token}`: what a managed user's client imports. The token is all that is asked for, and whoever has a wrong
  * one, or asks for what there is not, gets the same answer and learns nothing.
  */
-import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -68,20 +67,15 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
         const found = orNothing(() => find(users, params.token as string, format), log);
         reply.header("cache-control", "no-store");
         if (found === null) return reply.code(404).type(TEXT).send(NOT_FOUND);
-        const { view, wanted, body } = found;
-        if (format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null) tellUsage(reply, view);
-        return reply
-          .headers(wanted.headers ?? {})
-          .type(wanted.type)
-          .send(body);
+        return reply.headers(found.headers).type(found.type).send(found.body);
       },
     }),
   );
 }
 
 interface Found {
-  readonly view: SubscriptionView;
-  readonly wanted: Format;
+  readonly type: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
@@ -89,7 +83,9 @@ function find({ admin }: UsersControl, token: string, format: string | undefined
   const view = admin?.subscription(token) ?? null;
   const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;
   const body = view === null ? null : (wanted?.body(view) ?? null);
-  return view === null || !wanted || body === null ? null : { view, wanted, body };
+  if (view === null || !wanted || body === null) return null;
+  const isTold = format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null;
+  return { type: wanted.type, headers: { ...wanted.headers, ...(isTold ? usageHeaders(view) : {}) }, body };
 }
 
 /** A fault of ours is the same answer, too (svc-admin-api §10), and the log does not hear the token. */
@@ -102,13 +98,13 @@ function orNothing<T>(work: () => T | null, log: Log): T | null {
   }
 }
 
-/** Headers that clients show: the de-facto standard of subscription servers. A total or end of 0 is none. */
-function tellUsage(reply: FastifyReply, view: SubscriptionView): void {
+/** What clients show: the de-facto standard of subscription servers. A total or end of 0 is none. */
+function usageHeaders(view: SubscriptionView): Readonly<Record<string, string>> {
   const expire = view.expiresAtMs === null ? 0 : Math.floor(view.expiresAtMs / 1000);
   const { uploadBytes, downloadBytes, totalBytes, title } = view;
-  reply.headers({
+  return {
     "subscription-userinfo": `upload=${uploadBytes}; download=${downloadBytes}; total=${totalBytes}; expire=${expire}`,
     "profile-update-interval": `${UPDATE_HOURS}`,
     "profile-title": `base64:${Buffer.from(title).toString("base64")}`,
-  });
+  };
 }
