@@ -51,12 +51,15 @@ export interface Around {
 /** An open quote swallows the file into one key; such a key and what is below it tell nothing. */
 const LONGEST_KEY = 64;
 
-/** What stands around an offset in a document that may be broken. */
-export function around(root: Node | null, offset: number): Around {
+/**
+ * What stands around an offset in a document that may be broken. `faulty`: where faults are; what begins there is no key
+ * but, likely, a value that was taken for one.
+ */
+export function around(root: Node | null, offset: number, faulty: ReadonlySet<number>): Around {
   const path: (string | number)[] = [];
   let node = root;
   while (node !== null) {
-    const step = childAt(node, offset);
+    const step = childAt(node, offset, faulty);
     if (step === null || String(step[0]).length > LONGEST_KEY) break;
     path.push(step[0]);
     node = step[1];
@@ -64,10 +67,14 @@ export function around(root: Node | null, offset: number): Around {
   return { path, node };
 }
 
-/** A key counts from behind its beginning on: what is wrong at that very place may be a value taken for a key. */
-function childAt(node: Node, offset: number): readonly [string | number, Node | null] | null {
+function childAt(
+  node: Node,
+  offset: number,
+  faulty: ReadonlySet<number>,
+): readonly [string | number, Node | null] | null {
   if (isMap(node)) {
-    const pair = node.items.findLast(({ key }) => isScalar(key) && offsetOf(key) < offset);
+    const isBefore = (begin: number): boolean => begin <= offset && !faulty.has(begin);
+    const pair = node.items.findLast(({ key }) => isScalar(key) && isBefore(offsetOf(key)));
     return pair === undefined ? null : [textOf(pair.key as Scalar), pair.value as Node | null];
   }
   if (!isSeq(node)) return null;
@@ -75,9 +82,18 @@ function childAt(node: Node, offset: number): readonly [string | number, Node | 
   return at < 0 ? null : [at, node.items[at] as Node];
 }
 
+const TOP_LEVEL_KEY = /^([^\s#:'"[{-][^:\n]{0,100}):/;
+/** Lines that are looked at for a key; a list may be long, but not every fault of a hostile file may cost all of it. */
+const MOST_LINES = 10_000;
+
 /** The top-level key that stands last before an offset, found in the text alone. */
 export function topLevelKeyBefore(text: string, offset: number): readonly string[] {
-  const keys = [...text.slice(0, offset + 1).matchAll(/^([^\s#:'"[{-][^:\n]{0,100}):/gm)];
-  const key = keys.at(-1)?.[1];
-  return key === undefined ? [] : [key.trim()];
+  let end = offset + 1;
+  for (let at = 0; at < MOST_LINES && end > 0; at++) {
+    const begin = text.lastIndexOf("\n", end - 1) + 1;
+    const key = TOP_LEVEL_KEY.exec(text.slice(begin, Math.min(end, begin + 200)))?.[1];
+    if (key !== undefined) return [key.trim()];
+    end = begin - 1;
+  }
+  return [];
 }

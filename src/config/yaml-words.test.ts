@@ -51,6 +51,8 @@ test("a syntax fault repeats nothing of a value: it may be a secret", () => {
     'secret: "hunter2\nmode: rule\n',
     "secret: [hunter2\nmode: rule\n",
     "mode: rule\n} hunter2\n",
+    "secret: hunter2\n  mode: rule\nports\n",
+    "dns:\n  a: hunter2: x\n   b: c\n d\n",
     "proxy-providers:\n  p:\n    url: https://a/?token=hunter2#g: h\n",
   ];
   for (const text of samples) {

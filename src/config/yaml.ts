@@ -81,6 +81,8 @@ class Reader {
   readonly #faults: YamlFault[] = [];
   readonly #warnings: YamlFault[] = [];
   readonly #converter: Converter;
+  /** Offsets of syntax faults. */
+  readonly #faulty = new Set<number>();
 
   constructor(text: string, document: Document.Parsed) {
     this.#text = text;
@@ -111,15 +113,14 @@ class Reader {
 
   /** One fault a place: what the library says there besides follows from the first. */
   #readErrors(errors: readonly YAMLError[]): void {
-    const said = new Set<number>();
     for (const error of errors) {
       const [offset] = error.pos;
       if (error.code === "MULTIPLE_DOCS") {
         this.#warnings.push(this.#fault(offset, [], "only the first document is read"));
         continue;
       }
-      if (said.has(offset)) continue;
-      said.add(offset);
+      if (this.#faulty.has(offset)) continue;
+      this.#faulty.add(offset);
       const fault = this.#syntaxFault(offset, error);
       this.#faults.push(fault);
       if (this.#faults.length >= MOST_FAULTS || fault.message.endsWith(TOO_DEEP)) return;
@@ -132,13 +133,13 @@ class Reader {
       ({ code, message }) => code === "TAG_RESOLVE_FAILED" && !PLAIN_TAG.test(message),
     );
     for (const { pos } of tags.slice(0, MOST_FAULTS)) {
-      const { path } = around(this.#document.contents, pos[0]);
+      const { path } = around(this.#document.contents, pos[0], this.#faulty);
       this.#warnings.push(this.#fault(pos[0], path, "the tag means nothing here and is left out"));
     }
   }
 
   #syntaxFault(offset: number, error: YAMLError): YamlFault {
-    const { path, node } = around(this.#document.contents, offset);
+    const { path, node } = around(this.#document.contents, offset, this.#faulty);
     if (path.length > DEEPEST || error.message.startsWith("Maximum call stack"))
       return this.#fault(offset, path, TOO_DEEP);
     const at = path.length > 0 ? path : topLevelKeyBefore(this.#text, offset);
