@@ -91,15 +91,16 @@ async function removeStale(path: string): Promise<void> {
   const info = await lstat(path).catch(() => null); // nothing there: nothing to remove
   if (info === null) return;
   if (!info.isSocket()) throw new ConfigError(`${path} exists and is no socket`);
-  if (await answers(path)) throw new ConfigError(`another process listens on ${path}`);
+  if (!(await isDead(path))) throw new ConfigError(`another process listens on ${path}`);
   await unlink(path);
 }
 
-function answers(path: string): Promise<boolean> {
+/** Only a refusal says so: one that is too busy to accept, or lets us not in, is alive. */
+function isDead(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const probe = connect(path);
-  probe.on("connect", () => resolve(true));
-  probe.on("error", () => resolve(false));
+  probe.on("connect", () => resolve(false));
+  probe.on("error", ({ code }: NodeJS.ErrnoException) => resolve(code === "ECONNREFUSED"));
   return promise.finally(() => probe.destroy());
 }
 

@@ -1,11 +1,12 @@
 /** TLS with its client certificates and changing files, Unix sockets, and what a failed bind costs. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { request } from "node:https";
-import { createServer, type Server } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -251,6 +252,43 @@ test(
       assert.equal(controller.endpoints.length, 0, name);
     }
     assert.equal((await stat(join(folder, "file"))).size, 4);
+    await rm(folder, { recursive: true });
+  },
+);
+
+test(
+  "the socket of a process that is too busy to accept is not taken from it",
+  { skip: process.platform !== "linux" && "only Linux tells a full queue from nobody" },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "weir-unix-"));
+    const path = join(folder, "busy.sock");
+    const program =
+      "require('net').createServer().listen({ path: process.argv[1], backlog: 1 }, () => console.log())";
+    const busy = spawn(process.execPath, ["-e", program, path]);
+    await once(busy.stdout, "data");
+    busy.kill("SIGSTOP");
+    const waiting: Socket[] = [];
+    let refusal: NodeJS.ErrnoException | null = null;
+    while (refusal === null) {
+      const client = connect(path);
+      waiting.push(client);
+      refusal = await once(client, "connect").then(
+        () => null,
+        (error: NodeJS.ErrnoException) => error,
+      );
+    }
+    assert.equal(refusal.code, "EAGAIN");
+    const { ino } = await stat(path);
+    await using controller = await openController(
+      { ...OPEN_OPTIONS, listeners: { unix: { path } } },
+      new MemoryControl(),
+      SILENT,
+    );
+    assert.equal(controller.endpoints.length, 0);
+    assert.equal((await stat(path)).ino, ino);
+    for (const client of waiting) client.destroy();
+    busy.kill("SIGKILL");
+    await once(busy, "exit");
     await rm(folder, { recursive: true });
   },
 );
