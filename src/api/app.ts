@@ -129,11 +129,11 @@ function isForeign({ headers, host }: FastifyRequest, cors: Cors): boolean {
 
 /** Two hosts in one request: whoever stands before us may have looked at the other one. */
 function rejectAmbiguous({ raw }: FastifyRequest): void {
-  let hosts = 0;
-  for (let at = 0; at < raw.rawHeaders.length; at += 2) {
-    if (raw.rawHeaders[at]?.toLowerCase() === "host") hosts++;
-  }
-  if (hosts > 1) throw new ApiError(400, "more than one Host header");
+  const { rawHeaders, headers } = raw;
+  const lines = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
+  if (lines.length > 1) throw new ApiError(400, "more than one Host header");
+  const { host, ":authority": authority = host } = headers; // HTTP/2 has both (RFC 9113 §8.3.1)
+  if (host !== undefined && host !== authority) throw new ApiError(400, "Host is not :authority");
 }
 
 /** Bodies are JSON whatever their Content-Type says, so the framework must not look at it; DoH still wants to know. */

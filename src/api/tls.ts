@@ -1,5 +1,6 @@
 /** HTTPS: HTTP/2 and HTTP/1.1, client certificates, and certificates that change while it runs. */
 import { constants } from "node:crypto";
+import { maxHeaderSize } from "node:http";
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from "node:tls";
 import { messageOf } from "#core/errors.ts";
@@ -40,7 +41,7 @@ export async function openTlsServer(options: TlsOptions, serve: Serve, log: Log)
       ...(await contextOf(options)),
       allowHTTP1: true,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-      settings: { maxConcurrentStreams: MAX_STREAMS_PER_SESSION },
+      settings: { maxConcurrentStreams: MAX_STREAMS_PER_SESSION, maxHeaderListSize: maxHeaderSize },
       requestCert: auth !== "",
       rejectUnauthorized: auth === "require-and-verify",
     },

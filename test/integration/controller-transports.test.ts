@@ -126,6 +126,25 @@ test("HTTPS speaks HTTP/1.1 and HTTP/2, WebSockets over the former", async () =>
   socket.terminate();
 });
 
+test("HTTP/2: a head over 16 KiB and two names of the host are refused, as over HTTP/1.1", async () => {
+  await using live = await openTls();
+  const origin = `https://127.0.0.1:${live.tlsPort}`;
+  const session = connectHttp2(origin, { ca: authority.cert });
+  const status = async (headers: Record<string, string>): Promise<unknown> => {
+    const stream = session.request({ ":path": "/version", ...headers });
+    stream.end();
+    return once(stream, "response").then(
+      ([answer]) => (answer as Record<string, unknown>)[":status"],
+      (error: Error) => error.message,
+    );
+  };
+  assert.equal(await status({ x: "x".repeat(15_000) }), 200);
+  assert.match(String(await status({ x: "x".repeat(17_000) })), /ENHANCE_YOUR_CALM/);
+  assert.equal(await status({ ":authority": "evil.example", host: "127.0.0.1" }), 400);
+  assert.equal(await status({ ":authority": "127.0.0.1", host: "127.0.0.1" }), 200);
+  session.destroy();
+});
+
 const CLIENTS = { none: null, friend, stranger };
 const ADMITTED: Readonly<Record<ClientAuthType, readonly (keyof typeof CLIENTS)[]>> = {
   "": ["none", "friend", "stranger"],
