@@ -33,6 +33,14 @@ test("a full range starts over and the old pair is gone in both directions", () 
   assert.notEqual(fakes.allocate("a"), first);
 });
 
+test("in a full range a name that is in use keeps its address", () => {
+  const fakes = pool("198.18.0.1", 29);
+  const [first, second] = ["a", "b", "c"].map((host) => fakes.allocate(host));
+  assert.equal(fakes.hostOf(first as Ip), "a");
+  assert.equal(fakes.allocate("d"), second);
+  assert.equal(fakes.hostOf(first as Ip), "a");
+});
+
 test("IPv6 ranges of any size", () => {
   for (const bits of [48, 64, 96, 118]) {
     const fakes = pool("fdfe:dcba:9876::1", bits);

@@ -57,18 +57,33 @@ export class FakePool {
       this.#touch(host, known);
       return this.#ipOf(known);
     }
-    this.#offset++;
-    if (this.#offset >= this.#last) {
-      this.#offset = FIRST_OFFSET;
-      this.#cycle = true;
-    }
-    this.#forget(this.#hosts.get(this.#offset));
-    if (this.#offsets.size >= MAX_PAIRS) this.#forget(this.#offsets.keys().next().value);
-    this.#offsets.set(host, this.#offset);
-    this.#hosts.set(this.#offset, host);
-    const ip = this.#ipOf(this.#offset);
+    const offset = this.#vacate();
+    this.#offsets.set(host, offset);
+    this.#hosts.set(offset, host);
+    const ip = this.#ipOf(offset);
     this.#onPair(host, ip);
     return ip;
+  }
+
+  /** The next free offset; in a full range that of the name unused for the longest time, for the others are in use. */
+  #vacate(): number {
+    const [oldest] = this.#offsets;
+    const isFull = this.#offsets.size >= this.#last - FIRST_OFFSET;
+    if (oldest !== undefined && (isFull || this.#offsets.size >= MAX_PAIRS)) this.#forget(oldest[0]);
+    if (oldest !== undefined && isFull) {
+      this.#cycle = true;
+      return oldest[1];
+    }
+    do this.#step();
+    while (this.#hosts.has(this.#offset));
+    return this.#offset;
+  }
+
+  #step(): void {
+    this.#offset++;
+    if (this.#offset < this.#last) return;
+    this.#offset = FIRST_OFFSET;
+    this.#cycle = true;
   }
 
   has(host: string): boolean {
