@@ -147,6 +147,12 @@ test("every answer of the real program is as its document says", async (context)
   context.diagnostic(`${ASKED.length} requests`);
 });
 
+test("controller-api.md §6.3 a group of which no member answers says so", async () => {
+  const { status, text } = await checked("GET", `/group/Spread/delay?timeout=0&url=${url()}`);
+  const message = "get delay: all proxies timeout";
+  assert.deepEqual([status, JSON.parse(text)], [504, { message, error: message }]);
+});
+
 interface UserJson {
   readonly id: string;
   readonly revision: number;
