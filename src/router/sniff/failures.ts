@@ -2,15 +2,15 @@
 const MAX_FAILURES = 5;
 /** It is looked at again when it was quiet for so long: another service may be there by then. */
 const FORGET_MS = 10 * 60_000;
-/** At the bound the destination that failed longest ago is forgotten. */
-const MAX_DESTINATIONS = 4096;
+/** At the bound the one that failed longest ago is forgotten. */
+const MAX_ENTRIES = 4096;
 
 interface Entry {
   count: number;
   atMs: number;
 }
 
-/** Destinations whose clients name no host: each attempt may cost a conversation a second. */
+/** Destinations to which a client names no host, by a key of both: each attempt may cost a conversation a second. */
 export class SniffFailures {
   /** In order of the last failure. */
   readonly #entries = new Map<string, Entry>();
@@ -20,23 +20,22 @@ export class SniffFailures {
     this.#nowMs = nowMs;
   }
 
-  isHopeless(destination: string): boolean {
-    const entry = this.#entries.get(destination);
+  isHopeless(key: string): boolean {
+    const entry = this.#entries.get(key);
     if (entry === undefined || entry.count <= MAX_FAILURES) return false;
     if (this.#nowMs() - entry.atMs < FORGET_MS) return true;
-    this.#entries.delete(destination);
+    this.#entries.delete(key);
     return false;
   }
 
-  failed(destination: string): void {
-    const count = (this.#entries.get(destination)?.count ?? 0) + 1;
-    this.#entries.delete(destination);
-    this.#entries.set(destination, { count, atMs: this.#nowMs() });
-    if (this.#entries.size > MAX_DESTINATIONS)
-      this.#entries.delete(this.#entries.keys().next().value as string);
+  failed(key: string): void {
+    const count = (this.#entries.get(key)?.count ?? 0) + 1;
+    this.#entries.delete(key);
+    this.#entries.set(key, { count, atMs: this.#nowMs() });
+    if (this.#entries.size > MAX_ENTRIES) this.#entries.delete(this.#entries.keys().next().value as string);
   }
 
-  worked(destination: string): void {
-    this.#entries.delete(destination);
+  worked(key: string): void {
+    this.#entries.delete(key);
   }
 }

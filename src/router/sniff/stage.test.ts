@@ -53,10 +53,16 @@ function setUp({ known, ...policy }: Setup = {}) {
 }
 
 /** What is found in a stream that holds these bytes, and ends; null: not looked at. */
-async function read(stage: SniffStage, bytes: Uint8Array, destination: Partial<Destination> = {}) {
+async function read(
+  stage: SniffStage,
+  bytes: Uint8Array,
+  destination: Partial<Destination> = {},
+  source = "127.0.0.1",
+) {
   const [client, stream] = duplexPair();
   const replies: (Error | null)[] = [];
-  const metadata = metadataOf({ host: null, ip: ADDRESS, port: 443, ...destination });
+  const asked = metadataOf({ host: null, ip: ADDRESS, port: 443, ...destination });
+  const metadata = { ...asked, source: { ...asked.source, ip: source as Ip } };
   client.end(bytes);
   const isWanted = stage.wants(metadata);
   const reading = stage.readStream(
@@ -121,6 +127,13 @@ test("more than five failures in a row stop it for that destination; one success
   assert.deepEqual(await read(stage, HELLO), FOUND);
   const forced = setUp({ known: { host: "a.example", dnsMode: "normal" }, isForced: () => true }).stage;
   for (let time = 0; time < 8; time++) assert.equal(await read(forced, ssh), null);
+});
+
+test("the failures of one client switch nothing off for others", async () => {
+  const { stage } = setUp();
+  for (let time = 0; time < 6; time++) await read(stage, Buffer.from("SSH"), {}, "192.0.2.1");
+  assert.equal(await read(stage, HELLO, {}, "192.0.2.1"), "not looked at");
+  assert.deepEqual(await read(stage, HELLO, {}, "192.0.2.2"), FOUND);
 });
 
 test("the table of failures is bounded", async () => {

@@ -46,7 +46,10 @@ const MAX_STREAM_BYTES = 32 * 1024;
 
 /** What is looked at, while it is looked at. */
 interface Look {
-  readonly key: string;
+  /** The destination as text. */
+  readonly asked: string;
+  /** Failures are counted by client and destination: no client shall switch off what rules see of others. */
+  readonly failing: string;
   readonly isForced: boolean;
   readonly known: Destination;
   /** Those that have not given up, with what their name would be used for. */
@@ -121,13 +124,14 @@ export class SniffStage implements Sniffer {
     if (ip !== null && policy.skipsDestination(ip)) return null;
     const isForced = host !== null && policy.isForced(host);
     const isWanted = host === null ? policy.parsePureIp : dnsMode === "redir-host" && policy.forceDnsMapping;
-    const key = destinationText(known);
-    if (!isForced && (!isWanted || this.#failures.isHopeless(key))) return null;
+    const asked = destinationText(known);
+    const failing = `${source.ip} ${asked}`;
+    if (!isForced && (!isWanted || this.#failures.isHopeless(failing))) return null;
     const open = ({ protocol, overridesDestination }: SniffedProtocol) => ({
       probe: protocol.open(),
       overridesDestination,
     });
-    return { key, isForced, known, probes: new Set(protocols.map(open)) };
+    return { asked, failing, isForced, known, probes: new Set(protocols.map(open)) };
   }
 
   #protocolsFor(network: Metadata["network"], port: number): readonly SniffedProtocol[] {
@@ -137,19 +141,19 @@ export class SniffStage implements Sniffer {
     );
   }
 
-  #conclude({ key, known, isForced }: Look, found: Sniffed | "more" | "other"): Sniffed | null {
+  #conclude({ asked, failing, known, isForced }: Look, found: Sniffed | "more" | "other"): Sniffed | null {
     const { log, learnName } = this.#env;
     if (typeof found === "string") {
-      if (!isForced) this.#failures.failed(key);
-      log.debug(() => `[Sniffer] ${key}: ${found === "more" ? "no name in time" : "no name"}`);
+      if (!isForced) this.#failures.failed(failing);
+      log.debug(() => `[Sniffer] ${asked}: ${found === "more" ? "no name in time" : "no name"}`);
       return null;
     }
-    this.#failures.worked(key);
+    this.#failures.worked(failing);
     if (this.#policy.isSkipped(found.host)) {
-      log.debug(() => `[Sniffer] ${key}: skipped ${found.host}`);
+      log.debug(() => `[Sniffer] ${asked}: skipped ${found.host}`);
       return null;
     }
-    log.debug(() => `[Sniffer] ${key}: ${found.host}`);
+    log.debug(() => `[Sniffer] ${asked}: ${found.host}`);
     if (known.ip !== null) learnName(known.ip, found.host);
     return found;
   }
