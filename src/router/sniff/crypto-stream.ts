@@ -3,6 +3,8 @@ import type { Verdict } from "./probe.ts";
 
 /** Pieces with gaps between them; clients that cut a hello on purpose make about thirty. One more is not kept. */
 const MAX_ISLANDS = 64;
+/** Of one conversation, repeated ones included: each costs time, and a datagram has room for thousands of a byte. */
+const MAX_PIECES = 512;
 
 interface Island {
   from: number;
@@ -15,10 +17,11 @@ export class CryptoStream {
   #bytes = new Uint8Array(1024);
   /** Ascending, none touching the next. */
   #islands: Island[] = [];
+  #pieces = 0;
 
   add(offset: number, data: Uint8Array): void {
     const to = Math.min(offset + data.length, MAX_HELLO_BYTES);
-    if (to <= offset) return;
+    if (to <= offset || ++this.#pieces > MAX_PIECES) return;
     const apart = this.#islands.filter((island) => island.to < offset || island.from > to);
     if (apart.length >= MAX_ISLANDS) return;
     this.#grow(to);

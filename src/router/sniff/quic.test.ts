@@ -146,6 +146,16 @@ test("what never becomes a hello ends: a bounded number of datagrams, islands, b
   assert.deepEqual(feedAll(tooLong), ["other"]);
 });
 
+test("thousands of pieces cost no more than a few hundred", async () => {
+  const hello = messageOf(await tlsClientHello("pieces.example"));
+  const pieces = Array.from(hello, (byte, at) => cryptoFrame(at, Buffer.from([byte]))).reverse();
+  assert.ok(pieces.length > 512 + 64, `${pieces.length} pieces`);
+  assert.deepEqual(feedAll(initialPacket(Buffer.concat(pieces))), ["more"]);
+  const few = pieces.slice(-200);
+  const rest = cryptoFrame(200, hello.subarray(200));
+  assert.deepEqual(feedAll(initialPacket(Buffer.concat([...few, rest]))), [{ host: "pieces.example" }]);
+});
+
 test("random bytes, behind a genuine beginning and inside a genuine packet", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (noise) => {
