@@ -43,9 +43,13 @@ export function observationOf(answer: Uint8Array): Observation | null {
   return { host, addresses: Array.from(found, ([ip, ttl]) => ({ ip, ttlMs: clamp(ttl) })) };
 }
 
+/** A CNAME or DNAME with its names as they are compared. */
 interface Alias {
+  readonly owner: string;
   readonly target: string;
   readonly ttl: number;
+  /** DNAME: for names below its owner, whose ends it replaces. */
+  readonly isOfTree: boolean;
 }
 
 interface ChainEnd {
@@ -59,27 +63,34 @@ function followAliases({ answers }: Message, host: string): ChainEnd | null {
     ({ type, class: klass }) => klass === CLASS_IN && (type === TYPE.CNAME || type === TYPE.DNAME),
   );
   if (records.length > MAX_ALIAS_RECORDS) return null;
+  const aliases = records.map(aliasOf);
   let end: ChainEnd = { name: host, ttl: Infinity };
   const seen = new Set<string>();
   for (let step = 0; step <= MAX_STEPS; step++) {
-    if (seen.has(end.name)) return null;
-    seen.add(end.name);
-    const aliases = records.map((record) => aliasOf(record, end.name)).filter((alias) => alias !== null);
-    const [first] = aliases;
+    const { name } = end;
+    if (seen.has(name)) return null;
+    seen.add(name);
+    const fitting = aliases.filter((alias) => appliesTo(alias, name));
+    const [first] = fitting;
     if (first === undefined) return end;
-    if (aliases.some(({ target }) => target !== first.target)) return null;
-    end = { name: first.target, ttl: Math.min(end.ttl, ...aliases.map(({ ttl }) => ttl)) };
+    const target = targetOf(first, name);
+    if (fitting.some((alias) => targetOf(alias, name) !== target)) return null;
+    end = { name: target, ttl: Math.min(end.ttl, ...fitting.map(({ ttl }) => ttl)) };
   }
   return null;
 }
 
-/** Where a CNAME of that name, or a DNAME above it, leads. */
-function aliasOf(record: ResourceRecord, name: string): Alias | null {
-  const owner = canonicalName(record.name);
-  const target = canonicalName(readName(record.data, 0).name);
-  if (record.type === TYPE.CNAME) return owner === name ? { target, ttl: record.ttl } : null;
-  if (!name.endsWith(`.${owner}`)) return null;
-  return { target: `${name.slice(0, -owner.length)}${target}`, ttl: record.ttl };
+function aliasOf({ name, type, data, ttl }: ResourceRecord): Alias {
+  const target = canonicalName(readName(data, 0).name);
+  return { owner: canonicalName(name), target, ttl, isOfTree: type === TYPE.DNAME };
+}
+
+function appliesTo({ owner, isOfTree }: Alias, name: string): boolean {
+  return isOfTree ? name.endsWith(`.${owner}`) : owner === name;
+}
+
+function targetOf({ owner, target, isOfTree }: Alias, name: string): string {
+  return isOfTree ? `${name.slice(0, -owner.length)}${target}` : target;
 }
 
 /** A failed observation must not fail the answer; an answer that cannot be read was not to be learnt from. */
