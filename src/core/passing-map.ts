@@ -42,6 +42,14 @@ export class PassingMap<K, V> {
     this.#removed = 0;
   }
 
+  /** As `keys`, with nothing made for each of them. */
+  forEachKey(on: (key: K) => void): void {
+    const map = this.#map;
+    map.forEach((_, key) => {
+      if (map === this.#map || this.#map.has(key)) on(key);
+    });
+  }
+
   /** What is removed meanwhile does not come any more; what is added may. */
   *keys(): Generator<K> {
     const map = this.#map;

@@ -66,11 +66,11 @@ export class Sweep {
   #sweep(): void {
     this.nowMs = this.#clock.now();
     this.#walkEndsAtMs = this.nowMs + LONGEST_WALK_MS;
-    for (const idle of this.#idles.keys()) {
+    this.#idles.forEachKey((idle) => {
       idle.look?.();
-      if (this.nowMs - idle.activeAtMs < idle.idleMs) continue;
+      if (this.nowMs - idle.activeAtMs < idle.idleMs) return;
       this.remove(idle);
       idle.expire();
-    }
+    });
   }
 }
