@@ -1,43 +1,20 @@
 /**
- * A TUN inbound: the device, its stack, the listeners of the kernel behind it, and the capture that brings traffic. It is
- * whole when it exists; packets are read from `activate` on. Disposing it gives traffic back first.
+ * A TUN inbound: it is whole when it exists, and packets are read from `activate` on. Where somebody deletes its device it
+ * is made anew. Disposing it gives traffic back first.
  */
-import type { Capture, CapturePlan, Prefix } from "#core/capture.ts";
-import { ConfigError, messageOf } from "#core/errors.ts";
-import type { Log } from "#core/log.ts";
-import { ANY_V6 } from "#net/ip.ts";
-import type { TunDevice } from "#platform/tun.ts";
-import { mtuOf, openDevice } from "./device.ts";
-import { DnsQuestions } from "./dns-questions.ts";
-import { type EchoEnv, Echoes } from "./echoes.ts";
-import { Hijack } from "./hijack.ts";
-import { Intake, type IntakeEnv } from "./intake.ts";
-import { TunListener } from "./listener.ts";
-import { PacketWriter } from "./packet-writer.ts";
-import { tunAddress, type TunSettings } from "./settings.ts";
-import { Stack, type StackAddress } from "./stack.ts";
+import type { Capture } from "#core/capture.ts";
+import { messageOf } from "#core/errors.ts";
+import { openParts, type Parts, type PartsEnv } from "./parts.ts";
+import type { TunSettings } from "./settings.ts";
 
-export interface TunEnv extends IntakeEnv, EchoEnv {
-  readonly log: Log;
-  /** What sockets that leave must have while traffic is captured; in force before it is, until after. */
-  readonly openEgress: (settings: TunSettings, device: string) => AsyncDisposable;
-  readonly openCapture: (plan: CapturePlan) => Promise<Capture>;
+export interface TunEnv extends PartsEnv {
   /** Until it is disposed nothing new passes by a TUN that is made anew; null: nothing is held. */
   readonly hold: (settings: TunSettings) => Promise<AsyncDisposable | null>;
-  /** Lets the kernel forward some traffic by itself; null: none. Ends before the capture. */
-  readonly openBypass: (
-    settings: TunSettings,
-    device: string,
-    capture: Capture,
-  ) => Promise<AsyncDisposable | null>;
-  /** What these rule providers hold now, all in one list. */
-  readonly prefixesOf: (providers: readonly string[]) => readonly Prefix[];
 }
 
 /** A device that somebody deletes is made anew after this long; twice as long after each failure, up to the second. */
 const REBUILD_MS = 1_000;
 const MOST_REBUILD_MS = 60_000;
-const TICK_MS = 1_000;
 
 export class Tun implements AsyncDisposable {
   readonly settings: TunSettings;
@@ -144,6 +121,7 @@ export class Tun implements AsyncDisposable {
     try {
       this.#parts = await openParts(this.settings, this.#env);
       if (this.#active) this.#parts.activate(() => this.#onGone());
+      void this.updateSets(); // they may have changed since its capture began
     } catch (error) {
       this.#env.log.error(`[TUN] ${messageOf(error)}; trying again`);
       this.#rebuildIn(Math.min(delayMs * 2, MOST_REBUILD_MS));
@@ -156,101 +134,4 @@ export class Tun implements AsyncDisposable {
     this.#held = null;
     await held?.[Symbol.asyncDispose]();
   }
-}
-
-interface Parts extends AsyncDisposable {
-  readonly device: TunDevice;
-  readonly stack: Stack;
-  readonly capture: Capture | null;
-  activate(onGone: () => void): void;
-}
-
-/** In the order of starting; disposing is the same backwards, so that traffic is given back before nobody listens. */
-async function openParts(settings: TunSettings, env: TunEnv): Promise<Parts> {
-  await using undo = new AsyncDisposableStack();
-  const inet4 = tunAddress(settings.addresses, 4);
-  const inet6 = tunAddress(settings.addresses, 6);
-  if (inet4 === null && inet6 === null)
-    throw new ConfigError("tun: needs an address; set dns.fake-ip-range or inet6-address");
-  const hijack = new Hijack(
-    settings.dnsHijack,
-    [inet4, inet6].flatMap((own) => (own === null ? [] : [own.next])),
-  );
-  const device = openDevice(settings, env.log);
-  undo.defer(() => device.close());
-  const intake = undo.adopt(new Intake(settings, hijack, env), (opened) => opened.close());
-  const listen = async (own: typeof inet4): Promise<StackAddress | null> => {
-    if (own === null) return null;
-    const listener = await TunListener.open(own.address.ip, (socket) => intake.natted(socket));
-    undo.defer(() => listener.close());
-    listeners.push(listener);
-    return { ...own, listenPort: listener.port };
-  };
-  const listeners: TunListener[] = [];
-  const writer = new PacketWriter(device, mtuOf(settings));
-  const echoes = undo.adopt(new Echoes({ ...env, settings, writer }), (opened) => opened.close());
-  const questions = new DnsQuestions(env, writer);
-  const stack = new Stack({
-    device,
-    writer,
-    inet4: await listen(inet4),
-    inet6: await listen(inet6),
-    loopbackAddresses: settings.loopbackAddresses,
-    hijack,
-    question: (payload, packet) => questions.ask(payload, packet),
-    echo: (packet) => echoes.ask(packet),
-    open: (source, destination, flow) => intake.datagrams(source, destination, flow),
-    tooLong: (bytes, { ip }) => env.log.debug(() => `[TUN] a reply of ${bytes} bytes to ${ip} is dropped`),
-    nowMs: env.nowMs,
-  });
-  intake.stack = stack;
-  undo.defer(() => stack.close());
-  const timer = setInterval(() => {
-    stack.tick();
-    echoes.tick();
-  }, TICK_MS);
-  undo.defer(() => clearInterval(timer));
-  const { autoRoute, autoRedirect } = settings.capture;
-  let redirectPort: number | null = null;
-  if (autoRedirect) {
-    const listener = await TunListener.open(ANY_V6, (socket) => intake.redirected(socket));
-    undo.defer(() => listener.close());
-    listeners.push(listener);
-    redirectPort = listener.port;
-  }
-  undo.use(env.openEgress(settings, device.name));
-  const capture =
-    settings.fileDescriptor > 0 || !autoRoute
-      ? null
-      : undo.use(await env.openCapture(planOf(settings, { device, inet4, inet6, redirectPort }, env)));
-  if (capture !== null) undo.use(await env.openBypass(settings, device.name, capture));
-  env.log.info(`[TUN] ${settings.name} listening on ${device.name}`);
-  const owned = undo.move();
-  return {
-    device,
-    stack,
-    capture,
-    activate: (onGone) => {
-      for (const listener of listeners) listener.activate();
-      device.receive((length) => stack.receive(length), onGone);
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  };
-}
-
-function planOf(
-  { capture, dnsHijack, ipv6, routeSets, routeExcludeSets }: TunSettings,
-  found: Pick<CapturePlan, "inet4" | "inet6" | "redirectPort"> & { readonly device: TunDevice },
-  { prefixesOf }: TunEnv,
-): CapturePlan {
-  const { name, index } = found.device;
-  return {
-    ...found,
-    device: { name, index },
-    options: capture,
-    routeSet: routeSets === null ? null : prefixesOf(routeSets),
-    routeExcludeSet: routeExcludeSets === null ? null : prefixesOf(routeExcludeSets),
-    ipv6,
-    hijackDns: dnsHijack.length > 0,
-  };
 }

@@ -4,13 +4,10 @@
  * its figures; `later` lets a minute pass for the NAT.
  */
 import { createInterface } from "node:readline";
-import type { CaptureOptions } from "#core/capture.ts";
-import { SILENT } from "#core/log.ts";
-import type { Ip, StreamSession } from "#core/session.ts";
+import type { StreamSession } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { DEFAULT_KEEP_ALIVE } from "#net/keep-alive.ts";
-import type { TunSettings } from "#tun/settings.ts";
 import { Tun } from "#tun/tun.ts";
+import { BARE_ENV, bareSettings } from "./bare-tun.ts";
 
 const [device = "tun0", gso = "false"] = process.argv.slice(2);
 let accepted = 0;
@@ -38,48 +35,12 @@ function serve({ metadata, stream, ended }: StreamSession): void {
   });
 }
 
-const capture = { autoRoute: false, autoRedirect: false } as CaptureOptions;
-const settings: TunSettings = {
-  name: "test",
-  ruleList: null,
-  target: null,
-  stack: "system",
-  device,
-  mtu: 1500,
-  gso: gso === "true",
-  fileDescriptor: 0,
-  addresses: [
-    { ip: "198.18.0.1" as Ip, bits: 30 },
-    { ip: "fdfe:dcba:9876::1" as Ip, bits: 126 },
-  ],
-  dnsHijack: [],
-  udpTimeoutMs: 300_000,
-  icmpTimeoutMs: 10_000,
-  forwardsIcmp: false,
-  loopbackAddresses: [],
-  capture,
-  bypass: null,
-  detectsInterface: false,
-  routeSets: null,
-  routeExcludeSets: null,
-  ipv6: true,
-};
-
-const tun = await Tun.open(settings, {
+const tun = await Tun.open(bareSettings(device, { gso: gso === "true" }), {
+  ...BARE_ENV,
   accept: (session) => {
     if (session.network === "tcp") serve(session);
     else session.flow.receive((item) => session.flow.send(item)); // an echo
   },
-  dns: () => null,
-  keepAlive: () => DEFAULT_KEEP_ALIVE,
-  log: SILENT,
-  decideEcho: async () => "answer",
-  socketOptions: () => null,
-  openEgress: () => ({ async [Symbol.asyncDispose]() {} }),
-  openCapture: () => Promise.reject(new Error("there is none")),
-  hold: async () => null,
-  openBypass: async () => null,
-  prefixesOf: () => [],
   nowMs: () => performance.now() + skippedMs,
 });
 tun.activate();

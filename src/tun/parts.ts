@@ -1,0 +1,178 @@
+/**
+ * What a TUN inbound is made of, for the life of one device: the device, its stack, the listeners of the kernel behind it,
+ * and the capture that brings traffic.
+ */
+import type { Capture, CapturePlan, Prefix, TunAddress } from "#core/capture.ts";
+import { ConfigError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { ANY_V6 } from "#net/ip.ts";
+import type { TunDevice } from "#platform/tun.ts";
+import { mtuOf, openDevice } from "./device.ts";
+import { DnsQuestions } from "./dns-questions.ts";
+import { type EchoEnv, Echoes } from "./echoes.ts";
+import { Hijack } from "./hijack.ts";
+import { Intake, type IntakeEnv } from "./intake.ts";
+import { TunListener } from "./listener.ts";
+import { PacketWriter } from "./packet-writer.ts";
+import { tunAddress, type TunSettings } from "./settings.ts";
+import { Stack, type StackAddress } from "./stack.ts";
+
+export interface PartsEnv extends IntakeEnv, EchoEnv {
+  readonly log: Log;
+  /** What sockets that leave must have while traffic is captured; in force before it is, until after. */
+  readonly openEgress: (settings: TunSettings, device: string) => AsyncDisposable;
+  readonly openCapture: (plan: CapturePlan) => Promise<Capture>;
+  /** Lets the kernel forward some traffic by itself; null: none. Ends before the capture. */
+  readonly openBypass: (
+    settings: TunSettings,
+    device: string,
+    capture: Capture,
+  ) => Promise<AsyncDisposable | null>;
+  /** What these rule providers hold now, all in one list. */
+  readonly prefixesOf: (providers: readonly string[]) => readonly Prefix[];
+}
+
+export interface Parts extends AsyncDisposable {
+  readonly device: TunDevice;
+  readonly stack: Stack;
+  readonly capture: Capture | null;
+  /** Packets are read and connections handed over from here on. `onGone`: somebody else has deleted the device. */
+  activate(onGone: () => void): void;
+}
+
+const TICK_MS = 1_000;
+
+/**
+ * In the order of starting; disposing is the same backwards, so that traffic is given back before nobody listens. Throws
+ * `ConfigError` naming the key, with nothing left open.
+ */
+export async function openParts(settings: TunSettings, env: PartsEnv): Promise<Parts> {
+  await using undo = new AsyncDisposableStack();
+  const own = ownAddresses(settings);
+  const hijack = new Hijack(
+    settings.dnsHijack,
+    [own.inet4, own.inet6].flatMap((address) => address?.next ?? []),
+  );
+  const device = openDevice(settings, env.log);
+  undo.defer(() => device.close());
+  const intake = undo.adopt(new Intake(settings, hijack, env), (opened) => opened.close());
+  const doors = await openDoors(undo, settings, own, intake);
+  const stack = openStack(undo, { settings, env, device, hijack, intake, doors });
+  intake.stack = stack;
+  undo.use(env.openEgress(settings, device.name));
+  const plan = planOf(settings, { device, ...own, redirectPort: doors.redirectPort }, env);
+  const captures = settings.capture.autoRoute && settings.fileDescriptor === 0;
+  const capture = captures ? undo.use(await env.openCapture(plan)) : null;
+  if (capture !== null) undo.use(await env.openBypass(settings, device.name, capture));
+  env.log.info(`[TUN] ${settings.name} listening on ${device.name}`);
+  const owned = undo.move();
+  return {
+    device,
+    stack,
+    capture,
+    activate: (onGone) => {
+      for (const listener of doors.listeners) listener.activate();
+      device.receive((length) => stack.receive(length), onGone);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+interface Own {
+  readonly inet4: TunAddress | null;
+  readonly inet6: TunAddress | null;
+}
+
+function ownAddresses({ addresses }: TunSettings): Own {
+  const own = { inet4: tunAddress(addresses, 4), inet6: tunAddress(addresses, 6) };
+  if (own.inet4 === null && own.inet6 === null)
+    throw new ConfigError("tun: needs an address; set dns.fake-ip-range or inet6-address");
+  return own;
+}
+
+/** Listeners of the kernel: where the stack turns TCP to, and where auto-redirect does. */
+interface Doors {
+  readonly inet4: StackAddress | null;
+  readonly inet6: StackAddress | null;
+  /** Null: without auto-redirect. */
+  readonly redirectPort: number | null;
+  readonly listeners: readonly TunListener[];
+}
+
+async function openDoors(
+  undo: AsyncDisposableStack,
+  { capture }: TunSettings,
+  { inet4, inet6 }: Own,
+  intake: Intake,
+): Promise<Doors> {
+  const listeners: TunListener[] = [];
+  const listen = async (...args: Parameters<typeof TunListener.open>): Promise<number> => {
+    const listener = await TunListener.open(...args);
+    undo.defer(() => listener.close());
+    listeners.push(listener);
+    return listener.port;
+  };
+  const stackAddress = async (own: TunAddress | null): Promise<StackAddress | null> => {
+    if (own === null) return null;
+    return { ...own, listenPort: await listen(own.address.ip, (socket) => intake.natted(socket)) };
+  };
+  return {
+    inet4: await stackAddress(inet4),
+    inet6: await stackAddress(inet6),
+    redirectPort: capture.autoRedirect ? await listen(ANY_V6, (socket) => intake.redirected(socket)) : null,
+    listeners,
+  };
+}
+
+interface UnderStack {
+  readonly settings: TunSettings;
+  readonly env: PartsEnv;
+  readonly device: TunDevice;
+  readonly hijack: Hijack;
+  readonly intake: Intake;
+  readonly doors: Doors;
+}
+
+function openStack(undo: AsyncDisposableStack, under: UnderStack): Stack {
+  const { settings, env, device, hijack, intake, doors } = under;
+  const writer = new PacketWriter(device, mtuOf(settings));
+  const echoes = undo.adopt(new Echoes({ ...env, settings, writer }), (opened) => opened.close());
+  const questions = new DnsQuestions(env, writer);
+  const stack = new Stack({
+    device,
+    writer,
+    inet4: doors.inet4,
+    inet6: doors.inet6,
+    loopbackAddresses: settings.loopbackAddresses,
+    hijack,
+    question: (payload, packet) => questions.ask(payload, packet),
+    echo: (packet) => echoes.ask(packet),
+    open: (source, destination, flow) => intake.datagrams(source, destination, flow),
+    tooLong: (bytes, { ip }) => env.log.debug(() => `[TUN] a reply of ${bytes} bytes to ${ip} is dropped`),
+    nowMs: env.nowMs,
+  });
+  undo.defer(() => stack.close());
+  const timer = setInterval(() => {
+    stack.tick();
+    echoes.tick();
+  }, TICK_MS);
+  undo.defer(() => clearInterval(timer));
+  return stack;
+}
+
+function planOf(
+  { capture, dnsHijack, ipv6, routeSets, routeExcludeSets }: TunSettings,
+  found: Own & Pick<CapturePlan, "redirectPort"> & { readonly device: TunDevice },
+  { prefixesOf }: PartsEnv,
+): CapturePlan {
+  const { name, index } = found.device;
+  return {
+    ...found,
+    device: { name, index },
+    options: capture,
+    routeSet: routeSets === null ? null : prefixesOf(routeSets),
+    routeExcludeSet: routeExcludeSets === null ? null : prefixesOf(routeExcludeSets),
+    ipv6,
+    hijackDns: dnsHijack.length > 0,
+  };
+}
