@@ -39,6 +39,16 @@ export const MAX_CONNECTIONS = 4096;
 
 export type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 
+/** An answer of which a client takes nothing for so long is given up; one that has nothing to say may be silent. */
+const STUCK_MS = 120_000;
+
+/** Else a stranger who reads nothing of the dashboard would keep a connection for good. */
+export function giveUpWhenStuck(response: ServerResponse, stuckMs = STUCK_MS): void {
+  response.setTimeout(stuckMs, () => {
+    if (response.writableLength > 0) response.destroy();
+  });
+}
+
 export function plainServer(serve: Serve): HttpServer {
   return createServer(SERVER_LIMITS, serve);
 }

@@ -9,6 +9,7 @@ import type { Log } from "#core/log.ts";
 import { buildApp, type AppOptions, type Transport } from "./app.ts";
 import { isLoopbackHost } from "./hosts.ts";
 import {
+  giveUpWhenStuck,
   listenPipe,
   listenTcp,
   listenUnix,
@@ -132,12 +133,16 @@ async function openOne(
     metrics,
   });
   const serve: Serve = (request, response) => app.routing(request, response);
-  const made = start.tls === undefined ? null : await openTlsServer(start.tls, serve, log);
+  const bounded: Serve = (request, response) => {
+    giveUpWhenStuck(response);
+    serve(request, response);
+  };
+  const made = start.tls === undefined ? null : await openTlsServer(start.tls, bounded, log);
   if (made !== null) parts.use(made);
-  const server = made?.server ?? plainServer(serve);
+  const server = made?.server ?? plainServer(bounded);
   server.maxConnections = MAX_CONNECTIONS;
   server.on("upgrade", takeUpgrade(upgrades, serve));
-  server.on("checkContinue", serve as never); // the body is asked for when it is read, not before the credentials
+  server.on("checkContinue", bounded as never); // the body is asked for when it is read, not before the credentials
   parts.defer(stopper(server, subscribers));
   const [text, port] = await start.listen(server);
   server.on("error", (error) => log.error(`controller: ${kind}: ${messageOf(error)}`));
