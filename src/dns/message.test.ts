@@ -127,7 +127,7 @@ test("names: pointers only back, at most 255 bytes, no loops", () => {
   assert.throws(() => readName(Uint8Array.from([1, 97, 0xc0, 0x00]), 0), ProtocolError);
   assert.throws(() => readName(Uint8Array.from([0xc0, 0x02, 0xc0, 0x00]), 2), ProtocolError);
   const chain = new Uint8Array(600);
-  for (let at = 2; at + 1 < chain.length; at += 2) {
+  for (let at = 14; at + 1 < chain.length; at += 2) {
     chain[at] = 0xc0 | ((at - 2) >> 8);
     chain[at + 1] = (at - 2) & 0xff;
   }
@@ -136,6 +136,17 @@ test("names: pointers only back, at most 255 bytes, no loops", () => {
   assert.throws(() => nameBytes(`${"a".repeat(63)}.`.repeat(4) + "b"), ProtocolError);
   assert.throws(() => nameBytes("a..b"), ProtocolError);
   assert.throws(() => nameBytes("a".repeat(64)), ProtocolError);
+});
+
+test("a pointer into the header is refused: with another id it would lead elsewhere, or in a circle", () => {
+  const question = "016100 0001 0001";
+  const pointing = (at: string) =>
+    Buffer.from(
+      `0000 8180 0001 0001 0000 0000 ${question} ${at} 0001 0001 0000003c 0004 c0000201`.replaceAll(" ", ""),
+      "hex",
+    );
+  assert.equal(openPacket(pointing("c00c")).minTtl, 60);
+  assert.throws(() => openPacket(pointing("c000")), /does not go back to a name/);
 });
 
 test("names: text and bytes are the same thing", () => {

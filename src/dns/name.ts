@@ -4,6 +4,7 @@
  * different names never have the same text.
  */
 import { ProtocolError } from "#core/errors.ts";
+import { HEADER_BYTES } from "./types.ts";
 
 const MAX_NAME_BYTES = 255;
 const MAX_LABEL_BYTES = 63;
@@ -16,7 +17,8 @@ type OnLabel = (start: number, length: number) => void;
 
 /**
  * Walks the name at `at`, following compression pointers (RFC 1035 §4.1.4), and answers where the field ends. Every
- * pointer must go back behind the run of labels that holds it, so no chain can loop. Throws `ProtocolError`.
+ * pointer must go back behind the run of labels that holds it, so no chain can loop, and not into the header, which
+ * changes from hop to hop. Throws `ProtocolError`.
  */
 export function walkName(bytes: Uint8Array, at: number, onLabel?: OnLabel): number {
   let end = -1;
@@ -39,8 +41,8 @@ export function walkName(bytes: Uint8Array, at: number, onLabel?: OnLabel): numb
     if (length < 0xc0 || low === undefined) throw new ProtocolError("DNS label has a reserved type");
     if (end < 0) end = position + 2;
     const target = ((length & 0x3f) << 8) | low;
-    if (target >= floor || ++jumps > MAX_JUMPS)
-      throw new ProtocolError("DNS compression pointer does not go back");
+    if (target >= floor || target < HEADER_BYTES || ++jumps > MAX_JUMPS)
+      throw new ProtocolError("DNS compression pointer does not go back to a name");
     floor = target;
     position = target;
   }
