@@ -14,6 +14,7 @@ import { NO_LIMITS } from "./limits.ts";
 import type { ManagerEnv } from "./manager.ts";
 import { barOf, type Found, type Roster, toggled } from "./roster.ts";
 import type { ManagedListener } from "./settings.ts";
+import type { Showing } from "./showing.ts";
 import { newToken } from "./tokens.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
@@ -23,6 +24,7 @@ export interface Shared {
   readonly env: ManagerEnv;
   readonly roster: Roster;
   readonly keeper: Keeper;
+  readonly showing: Showing;
   /** By listener. */
   readonly lanes: Lanes;
   /** The manager has been closed, perhaps while something was written. */
@@ -49,7 +51,7 @@ export class Changes {
   }
 
   create(draft: UserDraft): Promise<UserDetailView> {
-    const { env, lanes, roster } = this.#shared;
+    const { env, lanes, roster, showing } = this.#shared;
     return lanes.on(draft.inbound, async () => {
       const listener = roster.listeners.get(draft.inbound);
       const book = roster.books.get(draft.inbound);
@@ -58,7 +60,7 @@ export class Changes {
       books.checkRevision(book, draft.revision);
       const fresh = { id: randomUUID(), token: newToken(), createdAtMs: Math.trunc(env.nowMs()) };
       const user = books.recordOf(draft, listener.support, fresh);
-      return roster.detail(
+      return showing.detail(
         await this.#change({ book, listener }, { before: null, after: user, traffic: NO_TRAFFIC }),
       );
     });
@@ -69,7 +71,7 @@ export class Changes {
       before: user,
       after: books.changedRecord(user, change, listener.support, Math.trunc(this.#shared.env.nowMs())),
     }));
-    return this.#shared.roster.detail(found);
+    return this.#shared.showing.detail(found);
   }
 
   async remove(id: string, revision: number): Promise<void> {
@@ -82,7 +84,7 @@ export class Changes {
       after: { ...user, trafficGeneration: user.trafficGeneration + 1 },
       traffic: NO_TRAFFIC,
     }));
-    return this.#shared.roster.detail(found);
+    return this.#shared.showing.detail(found);
   }
 
   async rotateSubscription(
@@ -93,7 +95,7 @@ export class Changes {
       before: user,
       after: { ...user, token: newToken() },
     }));
-    const subscriptionUrl = this.#shared.roster.subscriptionUrl(found) ?? "";
+    const subscriptionUrl = this.#shared.showing.subscriptionUrl(found) ?? "";
     return { revision: found.book.revision, subscriptionUrl };
   }
 

@@ -37,13 +37,14 @@ import {
   type StoredState,
   USERS,
 } from "./records.ts";
-import { barOf, Roster, type RosterEnv } from "./roster.ts";
+import { barOf, Roster } from "./roster.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
+import { Showing, type ShowingEnv } from "./showing.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
-export interface ManagerEnv extends RosterEnv {
+export interface ManagerEnv extends ShowingEnv {
   readonly log: Log;
   readonly protocols: readonly Protocol[];
   readonly openStore: (options: SteadyOptions) => Promise<OpenedStore>;
@@ -55,6 +56,7 @@ export class Manager implements UserAdmin {
   readonly roster: Roster;
   readonly #env: ManagerEnv;
   readonly #keeper: Keeper;
+  readonly #showing: Showing;
   readonly #lanes = new Lanes();
   readonly #shared: Shared;
   readonly #changes: Changes;
@@ -66,7 +68,8 @@ export class Manager implements UserAdmin {
     this.#env = env;
     this.roster = new Roster(env, settings, stateOf(records));
     this.#keeper = new Keeper(store, this.roster, env.log);
-    const parts = { roster: this.roster, keeper: this.#keeper, lanes: this.#lanes };
+    this.#showing = new Showing(env, this.roster);
+    const parts = { roster: this.roster, keeper: this.#keeper, showing: this.#showing, lanes: this.#lanes };
     const shared = { ...parts, env, isOver: () => this.#isOver };
     this.#shared = shared;
     this.#changes = new Changes(shared);
@@ -195,28 +198,28 @@ export class Manager implements UserAdmin {
   }
 
   inbounds(): readonly ManagedInboundView[] {
-    return this.roster.inboundViews();
+    return this.#showing.inboundViews();
   }
 
   users(inbound: string | null): readonly UserView[] {
-    return this.roster.userViews(inbound);
+    return this.#showing.userViews(inbound);
   }
 
   user(id: string): UserDetailView | null {
     const found = this.roster.find(id);
-    return found === null ? null : this.roster.detail(found);
+    return found === null ? null : this.#showing.detail(found);
   }
 
   usage(id: string): UsageView | null {
-    return this.roster.usage(id);
+    return this.#showing.usage(id);
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
-    return this.roster.limitKinds();
+    return this.#showing.limitKinds();
   }
 
   subscription(token: string): SubscriptionView | null {
-    return this.roster.subscription(token);
+    return this.#showing.subscription(token);
   }
 
   // --- what it commands ---

@@ -1,0 +1,182 @@
+/** What the API reads of the users: lists, one user with what is secret, subscriptions. */
+import type { ManagedInbound } from "#core/inbound.ts";
+import type { LiveConnection } from "#core/live.ts";
+import type {
+  ManagedInboundView,
+  OnlineIp,
+  SubscriptionView,
+  UsageView,
+  UserDetailView,
+  UserView,
+} from "#core/users.ts";
+import { NO_TRAFFIC } from "./counters.ts";
+import { NO_LIMITS } from "./limits.ts";
+import { STEP_SECONDS } from "./recent-usage.ts";
+import type { Clocks, Found, Roster } from "./roster.ts";
+import type { ManagedListener } from "./settings.ts";
+import type { UserBook, UserRecord } from "./user-book.ts";
+import { compareBytes, detailView, inboundView, shareLinkOf, userView } from "./views.ts";
+
+export interface ShowingEnv extends Clocks {
+  readonly live: Iterable<LiveConnection>;
+  /** Every listener that was opened for managed users and may still carry sessions; the present ones last. */
+  readonly inbounds: () => Iterable<ManagedInbound>;
+  /** A share link as a node of a configuration; null where it stands for none. */
+  readonly nodeOf: (link: string) => Readonly<Record<string, unknown>> | null;
+}
+
+export class Showing {
+  readonly #env: ShowingEnv;
+  readonly #roster: Roster;
+  #noUser: { readonly protocol: string; readonly user: UserRecord } | null = null;
+
+  constructor(env: ShowingEnv, roster: Roster) {
+    this.#env = env;
+    this.#roster = roster;
+  }
+
+  inboundViews(): readonly ManagedInboundView[] {
+    return this.#managed().map(({ book, listener }) => inboundView(book, listener));
+  }
+
+  userViews(inbound: string | null): readonly UserView[] {
+    const active = this.#activeConnections();
+    return this.#managed()
+      .filter(({ book }) => inbound === null || book.listener === inbound)
+      .flatMap(({ book }) =>
+        [...book.users.values()]
+          .sort((a, b) => compareBytes(a.name, b.name) || compareBytes(a.id, b.id))
+          .map((user) => this.#view(book, user, active)),
+      );
+  }
+
+  detail(found: Found): UserDetailView {
+    const { book, user, listener } = found;
+    const view = this.#view(book, user, this.#activeConnections());
+    return detailView(view, user, listener, this.subscriptionUrl(found), this.#online(book, user));
+  }
+
+  usage(id: string): UsageView | null {
+    const found = this.#roster.find(id);
+    if (found === null) return null;
+    const counter = this.#roster.counters.get(found.book.listener, id);
+    return { stepSeconds: STEP_SECONDS, steps: counter?.recent.shown(this.#env.nowMs()) ?? [] };
+  }
+
+  limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
+    const limits = [...this.#roster.counters.limited].flatMap(({ allowance }) => allowance?.limits ?? []);
+    return {
+      quota: limits.some(({ quota }) => quota !== null),
+      expiration: limits.some(({ expiresAtMs }) => expiresAtMs !== null),
+    };
+  }
+
+  subscriptionUrl(found: Found): string | null {
+    if (this.#link(found) === null) return null;
+    return `${this.#roster.settings.publicBaseUrl}/sub/svc/${found.user.token}`;
+  }
+
+  /**
+   * Whoever is past a limit keeps the subscription: there a client reads why nothing works. For a token of nobody who may
+   * have one the same is done for nobody, so that the time that it takes tells nothing either.
+   */
+  subscription(token: string): SubscriptionView | null {
+    const owner = this.#roster.tokens.find(token);
+    const found = owner === null ? null : this.#roster.find(owner.userId);
+    const entitled = found?.user.enabled === true ? found : null;
+    const shown = entitled ?? this.#nobody();
+    const link = shown === null ? null : this.#link(shown);
+    const view = shown === null ? null : this.#subscriptionOf(shown, link ?? LINK_OF_NOBODY);
+    return entitled === null || link === null ? null : view;
+  }
+
+  #subscriptionOf(found: Found, link: string): SubscriptionView {
+    const { book, user } = found;
+    const counter = this.#roster.counters.get(book.listener, user.id);
+    const used = counter?.allowance?.used(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
+    return {
+      url: `${this.#roster.settings.publicBaseUrl}/sub/svc/${user.token}`,
+      link,
+      node: this.#env.nodeOf(link),
+      title: `${book.listener} - ${user.name}`,
+      standing: this.#roster.standingOf(found),
+      uploadBytes: used.uploadBytes,
+      downloadBytes: used.downloadBytes,
+      totalBytes: user.limits.quota?.totalBytes ?? 0,
+      expiresAtMs: user.limits.expiresAtMs,
+    };
+  }
+
+  /** A user of the first listener whom nobody knows; null where nothing is managed. */
+  #nobody(): Found | null {
+    const [listener] = this.#roster.listeners.values();
+    const book = listener === undefined ? undefined : this.#roster.books.get(listener.name);
+    if (listener === undefined || book === undefined) return null;
+    if (this.#noUser?.protocol !== listener.protocol) {
+      const user = userOfNobody(listener.support.makeCredential());
+      this.#noUser = { protocol: listener.protocol, user };
+    }
+    return { book, user: this.#noUser.user, listener };
+  }
+
+  #managed(): readonly { readonly book: UserBook; readonly listener: ManagedListener }[] {
+    return [...this.#roster.listeners.values()]
+      .map((listener) => ({ listener, book: this.#roster.books.get(listener.name) as UserBook }))
+      .sort((a, b) => compareBytes(a.book.listener, b.book.listener));
+  }
+
+  #view(book: UserBook, user: UserRecord, active: ReadonlyMap<string, number>): UserView {
+    const counter = this.#roster.counters.get(book.listener, user.id);
+    return userView(book, user, {
+      traffic: counter ?? NO_TRAFFIC,
+      quota: counter?.allowance?.used(counter, this.#env.nowMs()) ?? null,
+      activeConnections: active.get(`${book.listener}\n${user.id}`) ?? 0,
+      standing: this.#roster.standingOf({ book, user }),
+    });
+  }
+
+  #online({ listener }: UserBook, { id }: UserRecord): readonly OnlineIp[] {
+    const [wallMs, nowMs] = [this.#env.nowMs(), this.#env.monotonicMs()];
+    const origins = this.#roster.presences.get(listener, id)?.origins ?? [];
+    return origins.map(({ ip, visits, seenAtMs }) => ({
+      ip,
+      connections: visits.size,
+      lastSeenMs: Math.trunc(wallMs - (nowMs - seenAtMs)),
+    }));
+  }
+
+  #link({ book, user, listener }: Found): string | null {
+    const present = [...this.#env.inbounds()].findLast(({ name }) => name === book.listener);
+    return shareLinkOf(book, user, listener, this.#roster.settings, present?.endpoints ?? []);
+  }
+
+  #activeConnections(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { metadata } of this.#env.live) {
+      const { name, userId } = metadata.inbound;
+      if (userId === undefined || !this.#roster.listeners.has(name)) continue;
+      const key = `${name}\n${userId}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    return counts;
+  }
+}
+
+/** Stands where somebody's would, which there is not. */
+const LINK_OF_NOBODY =
+  "vless://00000000-0000-4000-8000-000000000000@192.0.2.1:443?encryption=none&type=tcp#nobody";
+
+function userOfNobody(credential: string): UserRecord {
+  return {
+    id: "",
+    name: "nobody",
+    credential,
+    flow: "",
+    enabled: true,
+    trafficGeneration: 1,
+    createdAtMs: 0,
+    updatedAtMs: 0,
+    token: "",
+    limits: NO_LIMITS,
+  };
+}
