@@ -56,9 +56,31 @@ test("what is kept and for how long", () => {
   cache.put(challenge, answerOf(challenge, [{ type: 16, ttl: 600, data: Uint8Array.of(1, 97) }]));
   assert.equal(kept(challenge), false);
   const forever = ask("forever.org");
-  cache.put(forever, answerOf(forever, [a(0x7fffffff)]));
+  cache.put(forever, openPacket(answerOf(forever, [a(0x7fffffff)]).bytes));
   pass(8 * 86_400);
   assert.equal(cache.get(forever.key)?.stale, true);
+});
+
+test("a clock that was set back keeps nothing alive, and a cut answer is not kept", () => {
+  const { cache, pass } = clockedCache();
+  const query = ask("example.org");
+  cache.put(query, answerOf(query, [a(300)]));
+  pass(-86_400);
+  assert.equal(cache.get(query.key)?.stale, true);
+  assert.deepEqual(ttlSeen(cache, query), [1]);
+  const cut = ask("cut.org");
+  const packet = answerOf(cut, [a(300)]);
+  packet.bytes[2] = (packet.bytes[2] as number) | 0x02;
+  cache.put(cut, packet);
+  assert.equal(cache.get(cut.key), null);
+});
+
+test("no TTL is longer than a week", () => {
+  const query = ask("example.org");
+  const packet = openPacket(answerOf(query, [a(0x7fffffff), a(60 * 86_400)]).bytes);
+  assert.equal(packet.minTtl, 7 * 86_400);
+  const ttls = decodeMessage(packet.bytes).answers.map(({ ttl }) => ttl);
+  assert.deepEqual(ttls, [7 * 86_400, 7 * 86_400]);
 });
 
 test("an absurd TTL counts as zero, OPT is taken out, its TTL field is none", () => {

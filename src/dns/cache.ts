@@ -1,5 +1,5 @@
 /** Answers kept by question (dns.md §8). Bounded by entries and by bytes; the oldest go first. */
-import type { Packet } from "./packet.ts";
+import { isTruncated, type Packet } from "./packet.ts";
 import { RCODE, TYPE } from "./types.ts";
 import { ArcStore, LruStore, type Store } from "./store.ts";
 import type { Query } from "./query.ts";
@@ -29,8 +29,6 @@ interface Entry {
 /** Takes every TTL down to 1. */
 const ALL = 0xffffffff;
 const SERVFAIL_SECONDS = 5;
-/** Whatever the upstream claims: a week (RFC 8767 §4 suggests to cap at that). */
-const MAX_LIFETIME_SECONDS = 7 * 86_400;
 /** An answer that ended longer ago is not shown any more. */
 const MAX_STALE_MS = 86_400_000;
 /** Per entry on average; an ordinary answer has 100 to 500 bytes. */
@@ -51,7 +49,8 @@ export class AnswerCache {
     const entry = this.#store.get(key);
     if (entry === undefined) return null;
     const leftMs = entry.expiresAtMs - this.#nowMs();
-    if (leftMs > 0) {
+    const wasSetBack = leftMs > entry.lifetimeSeconds * 1000; // the clock was; nobody knows how old the answer is
+    if (leftMs > 0 && !wasSetBack) {
       const left = Math.max(1, Math.ceil(leftMs / 1000));
       return { packet: entry.packet, takeSeconds: Math.max(0, entry.lifetimeSeconds - left), stale: false };
     }
@@ -77,9 +76,10 @@ export class AnswerCache {
   }
 }
 
-function lifetimeOf({ name, type }: Query, { rcode, ttlOffsets, minTtl }: Packet): number {
+function lifetimeOf({ name, type }: Query, { bytes, rcode, minTtl }: Packet): number {
   // A certificate authority looks for the newest text; an old one fails the order.
   if (type === TYPE.TXT && name.startsWith("_acme-challenge.")) return 0;
   if (rcode === RCODE.SERVFAIL) return SERVFAIL_SECONDS;
-  return ttlOffsets.length === 0 ? 0 : Math.min(minTtl, MAX_LIFETIME_SECONDS);
+  // A part of an answer is for whoever asked, not for all who come later (RFC 2181 §9).
+  return isTruncated(bytes) ? 0 : minTtl;
 }

@@ -20,7 +20,7 @@ export interface SystemEnv {
   /** Addresses that lead back to this service (TUN DNS): never asked as system servers. */
   readonly ownAddresses: () => ReadonlySet<Ip>;
   readonly log: Log;
-  /** Wall clock in milliseconds. */
+  /** Wall clock in milliseconds; it may jump either way. */
   readonly nowMs: () => number;
   /** Null where the system has no such file. `hostsFile` null also switches it off. */
   readonly resolvConf: string | null;

@@ -97,7 +97,7 @@ class SystemHosts {
 
   /** Answers from what is loaded; a change of the file is seen within seconds. */
   find(host: string): readonly Ip[] | null {
-    if (this.#nowMs() - this.#checkedAtMs >= CHECK_MS) void this.load();
+    if (Math.abs(this.#nowMs() - this.#checkedAtMs) >= CHECK_MS) void this.load();
     return this.#names.get(host) ?? null;
   }
 

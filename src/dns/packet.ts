@@ -6,7 +6,7 @@ import { ProtocolError } from "#core/errors.ts";
 import { decodeMessage, encodeMessage } from "./message.ts";
 import { walkName } from "./name.ts";
 import { checkData } from "./rdata.ts";
-import { HEADER_BYTES, MAX_MESSAGE_BYTES, RCODE_MASK, TYPE } from "./types.ts";
+import { FLAG, HEADER_BYTES, MAX_MESSAGE_BYTES, RCODE_MASK, TYPE } from "./types.ts";
 
 export type Section = "answer" | "authority" | "additional";
 
@@ -22,7 +22,7 @@ export interface RecordPlace {
 }
 
 export interface Packet {
-  /** Never changed after opening. Without OPT, without trailing bytes. */
+  /** Never changed after opening. Without OPT, without trailing bytes, no TTL above a week. */
   readonly bytes: Uint8Array;
   readonly rcode: number;
   /** Where the (single) question ends. */
@@ -34,7 +34,9 @@ export interface Packet {
 }
 
 /** RFC 2181 §8: a TTL with the top bit set counts as zero. */
-const MAX_TTL = 0x7fffffff;
+const LARGEST_TTL = 0x7fffffff;
+/** A week, whatever a server claims (RFC 8767 §4): nobody shall keep an answer for years. */
+const MAX_TTL_SECONDS = 7 * 86_400;
 
 const u16 = (bytes: Uint8Array, at: number): number =>
   ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
@@ -72,6 +74,11 @@ export function walkRecords(bytes: Uint8Array, start: number, visit: (place: Rec
     }
   }
   return at;
+}
+
+/** Does the message say that it was cut? */
+export function isTruncated(message: Uint8Array): boolean {
+  return ((message[2] as number) & (FLAG.TC >> 8)) !== 0;
 }
 
 /** Where the single question of a message ends. Throws `ProtocolError` where there is not exactly one. */
@@ -133,11 +140,12 @@ function withoutOpt(bytes: Uint8Array): Uint8Array {
 }
 
 function clampTtls(bytes: Uint8Array, offsets: Uint16Array): number {
-  let smallest = MAX_TTL;
+  let smallest = MAX_TTL_SECONDS;
   for (const at of offsets) {
-    const ttl = readU32(bytes, at);
-    if (ttl > MAX_TTL) writeU32(bytes, at, 0);
-    smallest = Math.min(smallest, ttl > MAX_TTL ? 0 : ttl);
+    const sent = readU32(bytes, at);
+    const ttl = sent > LARGEST_TTL ? 0 : Math.min(sent, MAX_TTL_SECONDS);
+    if (ttl !== sent) writeU32(bytes, at, ttl);
+    smallest = Math.min(smallest, ttl);
   }
   return offsets.length === 0 ? 0 : smallest;
 }

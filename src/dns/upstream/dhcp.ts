@@ -23,7 +23,7 @@ export function openDhcpUpstream(name: string, env: DhcpEnv): Upstream {
   let known: readonly Ip[] = [];
   let readAtMs = Number.NEGATIVE_INFINITY;
   const current = async (): Promise<readonly Ip[]> => {
-    if (known.length === 0 || env.nowMs() - readAtMs >= REFRESH_MS) {
+    if (known.length === 0 || Math.abs(env.nowMs() - readAtMs) >= REFRESH_MS) {
       readAtMs = env.nowMs();
       const read = await readLeases(name, env.root);
       if (read.length > 0) known = read;

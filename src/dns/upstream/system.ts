@@ -43,7 +43,7 @@ class SystemServerSource {
 
   async current(): Promise<readonly Ip[]> {
     const now = this.#env.nowMs();
-    if (now - this.#checkedAtMs >= CHECK_MS) {
+    if (Math.abs(now - this.#checkedAtMs) >= CHECK_MS) {
       this.#checkedAtMs = now;
       this.#reading = this.#read();
     }

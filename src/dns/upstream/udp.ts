@@ -2,9 +2,10 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { Datagram } from "#core/session.ts";
 import type { NameserverOptions } from "#core/dns-options.ts";
+import { isTruncated } from "#dns/packet.ts";
 import { resolveServer } from "./dial.ts";
 import type { Upstream, UpstreamEnv } from "./upstream.ts";
-import { abortion, checkAnswers, idOf, isTruncated, randomId, withId } from "./wire.ts";
+import { abortion, checkAnswers, idOf, randomId, withId } from "./wire.ts";
 
 /** A server that sends that many wrong packets is answered no more: somebody is guessing. */
 const MAX_FOREIGN_PACKETS = 64;

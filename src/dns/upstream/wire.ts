@@ -18,10 +18,6 @@ export function withId(message: Uint8Array, id: number): Buffer {
   return copy;
 }
 
-export function isTruncated(message: Uint8Array): boolean {
-  return ((message[2] as number) & (FLAG.TC >> 8)) !== 0;
-}
-
 /** Throws `ProtocolError` unless this is a response to the very question that was asked; letters may differ in case. */
 export function checkAnswers(query: Uint8Array, answer: Uint8Array): void {
   const end = questionEndOf(answer);
