@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Gate, UnreachableBanner } from "./gate.tsx";
 import { PAGES } from "./pages/index.ts";
 import { Icon } from "./parts/icons.tsx";
-import { CloseButton } from "./parts/small.tsx";
+import { NoticeList } from "./parts/notice-list.tsx";
 import { useEnvironment } from "./state/context.ts";
 import { useStore } from "./state/store.ts";
 
@@ -13,10 +13,9 @@ export function App() {
   const wasReady = useRef(false);
   if (state.kind === "ready") wasReady.current = true;
   if (state.kind === "locked") wasReady.current = false;
-  const open = state.kind === "ready" || (state.kind === "unreachable" && wasReady.current);
   return (
     <>
-      {open ? (
+      {state.kind === "ready" || (state.kind === "unreachable" && wasReady.current) ? (
         <Frame lost={state.kind === "unreachable"} version={state.kind === "ready" ? state.version : ""} />
       ) : (
         <main class="alone">
@@ -75,21 +74,6 @@ function Frame({ lost, version }: { readonly lost: boolean; readonly version: st
 function skipToContent(event: Event): void {
   event.preventDefault();
   document.querySelector<HTMLElement>("#content h1")?.focus();
-}
-
-function NoticeList() {
-  const { notices } = useEnvironment();
-  const shown = useStore(notices.shown);
-  return (
-    <div class="notices" aria-live="polite">
-      {shown.map(({ id, kind, text }) => (
-        <div key={id} class={`notice ${kind}`}>
-          <span>{text}</span>
-          <CloseButton label="Dismiss" onPress={() => notices.drop(id)} />
-        </div>
-      ))}
-    </div>
-  );
 }
 
 /** The page's address after `#/`, such as `explain?destination=example.org`. */

@@ -3,7 +3,7 @@ import type { LinkState } from "./api/link.ts";
 import { SecretForm } from "./parts/secret-form.tsx";
 import { useEnvironment } from "./state/context.ts";
 
-export function Gate({ state }: { readonly state: LinkState }) {
+export function Gate({ state }: { readonly state: Exclude<LinkState, { kind: "ready" }> }) {
   if (state.kind === "locked") return <AskSecret refused={state.refused} />;
   if (state.kind === "connecting") return <p class="gate-wait">Connecting …</p>;
   if (state.kind === "forbidden")
@@ -19,7 +19,9 @@ export function Gate({ state }: { readonly state: LinkState }) {
   return (
     <div class="gate" role="alert">
       <h1>Controller unreachable</h1>
-      <p>Nobody answers at {location.host}. It is tried again every two seconds.</p>
+      <p>
+        At {location.host}: {state.why}. It is tried again every two seconds.
+      </p>
     </div>
   );
 }

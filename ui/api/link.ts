@@ -8,10 +8,13 @@ export type LinkState =
   | { readonly kind: "locked"; readonly refused: boolean }
   /** The Controller does not serve this page's host name without a secret. */
   | { readonly kind: "forbidden" }
-  | { readonly kind: "unreachable" }
+  /** `why`: what came instead of an answer. */
+  | { readonly kind: "unreachable"; readonly why: string }
   | { readonly kind: "ready"; readonly version: string };
 
 const RETRY_MS = 2_000;
+/** Statuses that the Controller itself refuses with: the secret, or the name of this page's host. */
+const REFUSALS = [401, 403];
 
 export class Link {
   readonly state = new Store<LinkState>({ kind: "connecting" });
@@ -48,8 +51,10 @@ export class Link {
       const { version } = await this.get<{ version: string }>("version");
       if (this.state.value.kind !== "ready") this.state.set({ kind: "ready", version });
     } catch (error) {
-      if (error instanceof ApiError && error.status < 500) return; // `#fetch` has said it
-      this.state.set({ kind: "unreachable" });
+      if (error instanceof ApiError && REFUSALS.includes(error.status)) return; // `#fetch` has said it
+      const text = error instanceof Error ? error.message : String(error);
+      const why = error instanceof ApiError ? `status ${error.status}: ${text}` : text;
+      this.state.set({ kind: "unreachable", why });
       this.#retry = setTimeout(() => void this.probe(), RETRY_MS);
     }
   }

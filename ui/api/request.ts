@@ -10,11 +10,11 @@ export class ApiError extends Error {
   }
 }
 
-/** Nobody answered. */
+/** Nobody answered, not to the end, or somebody else did. */
 export class UnreachableError extends Error {
   override readonly name = "UnreachableError";
-  constructor() {
-    super("the Controller cannot be reached");
+  constructor(message = "the Controller cannot be reached") {
+    super(message);
   }
 }
 
@@ -38,9 +38,12 @@ export async function request(method: Method, url: URL, secret: string, body?: u
   throw new ApiError(response.status, await messageOf(response));
 }
 
-/** The JSON of an answer; null where it has none. */
+/** The JSON of an answer; null where it has none. Throws `UnreachableError` where it is cut off or none of ours. */
 export async function jsonOf<T>(response: Response): Promise<T> {
-  return (response.status === 204 ? null : await response.json()) as T;
+  if (response.status === 204) return null as T;
+  return response.json().catch(() => {
+    throw new UnreachableError("the answer is cut off, or does not come from the Controller");
+  });
 }
 
 async function messageOf(response: Response): Promise<string> {

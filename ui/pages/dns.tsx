@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { DnsAnswer, DnsRecord } from "#ui/api/types.ts";
 import { durationText } from "#ui/format.ts";
-import { Button, Empty, Input, Page, Panel, Select } from "#ui/parts/small.tsx";
+import { Button, Empty, Fault, Input, Page, Panel, Select } from "#ui/parts/small.tsx";
 import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
 
 const TYPES = ["A", "AAAA", "CNAME", "MX", "TXT", "NS", "SOA", "SRV", "PTR", "HTTPS", "SVCB"] as const;
@@ -76,7 +76,7 @@ export function DnsPage() {
             Hosts and fake-IP are left out: the answer is that of the upstream servers.
           </Empty>
         )}
-        {outcome.kind === "failed" && <p class="error">{outcome.text}</p>}
+        {outcome.kind === "failed" && <Fault text={outcome.text} />}
         {outcome.kind === "answer" && <Answer answer={outcome.answer} />}
       </div>
     </Page>

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Explanation } from "#ui/api/types.ts";
-import { Button, Chain, Empty, Input, Page, Panel, Select, Tag } from "#ui/parts/small.tsx";
+import { Button, Chain, Empty, Fault, Input, Page, Panel, Select, Tag } from "#ui/parts/small.tsx";
 import { textOf, useEnvironment } from "#ui/state/context.ts";
 
 interface Question {
@@ -83,7 +83,7 @@ export function ExplainPage({ query }: { readonly query: URLSearchParams }) {
             The rules are tried as for a real connection; nothing is sent there.
           </Empty>
         )}
-        {outcome.kind === "failed" && <p class="error">{outcome.text}</p>}
+        {outcome.kind === "failed" && <Fault text={outcome.text} />}
         {outcome.kind === "answer" && <Steps explanation={outcome.explanation} />}
       </div>
     </Page>

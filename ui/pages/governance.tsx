@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import type { GovernanceStatus, PolicyStatus } from "#ui/api/governance-types.ts";
-import { Page, Panel, Segments } from "#ui/parts/small.tsx";
+import { Fault, Page, Panel, Segments } from "#ui/parts/small.tsx";
 import { useResource } from "#ui/state/context.ts";
 import { dimensionOf, DIMENSIONS, type DimensionName } from "#ui/state/policies.ts";
 import { rangeOf, SPANS } from "#ui/state/reports.ts";
@@ -30,7 +30,7 @@ export function GovernancePage() {
   };
   return (
     <Page title="Usage and limits">
-      {error !== null && <p class="error">{error}</p>}
+      <Fault text={error} />
       {value !== null && (
         <>
           <Panel

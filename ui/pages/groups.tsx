@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Proxy, ProxyProvider } from "#ui/api/types.ts";
-import { Empty, Input, Page, Select } from "#ui/parts/small.tsx";
+import { Empty, Fault, Input, Page, Select } from "#ui/parts/small.tsx";
 import { useResource } from "#ui/state/context.ts";
 import { nodesOf } from "#ui/state/nodes.ts";
 import { GroupPanel } from "./group-panel.tsx";
@@ -38,7 +38,7 @@ export function GroupsPage() {
         </>
       }
     >
-      {proxies.error !== null && <p class="error">{proxies.error}</p>}
+      <Fault text={proxies.error ?? providers.error} />
       {proxies.value !== null && nodes.groups.length === 0 && (
         <Empty title="No groups">Groups come from `proxy-groups` in the configuration.</Empty>
       )}

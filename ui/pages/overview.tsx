@@ -3,7 +3,7 @@ import type { Configs, Connection, Snapshot } from "#ui/api/types.ts";
 import { bytesText, countText, rateText } from "#ui/format.ts";
 import { ModeChoice } from "#ui/parts/mode.tsx";
 import { ThroughputPlot } from "#ui/parts/throughput-plot.tsx";
-import { Empty, Page, Panel } from "#ui/parts/small.tsx";
+import { Empty, Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useEnvironment, useResource, useStream } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 
@@ -23,6 +23,7 @@ export function OverviewPage() {
       title="Overview"
       tools={configs.value !== null && <ModeChoice mode={configs.value.mode} onChanged={configs.reload} />}
     >
+      <Fault text={configs.error} />
       <dl class="figures">
         <Figure name="Download" value={now && rateText(now.down)} series="down" />
         <Figure name="Upload" value={now && rateText(now.up)} series="up" />

@@ -24,7 +24,6 @@ interface Props {
 
 /** The policies in force with what they have counted; every change is put in force at once. */
 export function Policies({ enabled, policies, reload }: Props) {
-  const act = useAction();
   const [persist, setPersist] = useState(false);
   const [removing, setRemoving] = useState<PolicyStatus | null>(null);
   const editor = usePolicyEditor(persist, reload);
@@ -72,12 +71,7 @@ export function Policies({ enabled, policies, reload }: Props) {
           }}
         />
       )}
-      {editor.conflict !== null && (
-        <MergeDialog
-          conflict={editor.conflict}
-          onDone={(merged) => act(() => editor.decide(merged), "It was not saved")}
-        />
-      )}
+      {editor.conflict !== null && <MergeDialog conflict={editor.conflict} onDone={editor.decide} />}
     </Panel>
   );
 }

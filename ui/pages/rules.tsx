@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Rule, RuleProvider } from "#ui/api/types.ts";
 import { agoText, countText } from "#ui/format.ts";
 import { Rows } from "#ui/parts/rows.tsx";
-import { Button, Empty, Input, Page, Switch } from "#ui/parts/small.tsx";
+import { Button, Empty, Fault, Input, Page, Switch } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
 import { RuleProviders } from "./rule-providers.tsx";
 
@@ -51,7 +51,7 @@ export function RulesPage() {
       <p class="status" role="status">
         {rules.value === null ? "Loading" : statusText(shown.length, all.length)}
       </p>
-      {rules.error !== null && <p class="error">{rules.error}</p>}
+      <Fault text={rules.error ?? providers.error} />
       {rules.value !== null && shown.length === 0 ? (
         <Empty title={all.length === 0 ? "No rules" : "Nothing matches the filter"}>
           {all.length === 0 ? "Without rules everything goes out directly." : undefined}

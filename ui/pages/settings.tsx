@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { LOG_LEVELS, type Configs } from "#ui/api/types.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { ModeChoice } from "#ui/parts/mode.tsx";
-import { Button, Page, Panel, Select, Switch } from "#ui/parts/small.tsx";
+import { Button, Fault, Page, Panel, Select, Switch } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import type { Theme } from "#ui/state/theme.ts";
@@ -45,7 +45,7 @@ export function SettingsPage() {
   const { value } = configs;
   return (
     <Page title="Settings">
-      {configs.error !== null && <p class="error">{configs.error}</p>}
+      <Fault text={configs.error} />
       {value !== null && (
         <Panel title="Running settings">
           <p class="note">

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Counters, PolicyStatus } from "#ui/api/governance-types.ts";
 import { bytesText, countText } from "#ui/format.ts";
-import { Empty, Tag } from "#ui/parts/small.tsx";
+import { Empty, Fault, Tag } from "#ui/parts/small.tsx";
 import { textOf, useEnvironment } from "#ui/state/context.ts";
 import { dimensionOf, seriesOf, titleOf } from "#ui/state/policies.ts";
 import { queryOf, type Span } from "#ui/state/reports.ts";
@@ -41,7 +41,7 @@ export function TopTalkers({ policies, span, range, onShow }: Props) {
       .catch((fault: unknown) => !isGone && setError(textOf(fault)));
     return () => void (isGone = true);
   }, [names, span, range]);
-  if (error !== "") return <p class="error">{error}</p>;
+  if (error !== "") return <Fault text={error} />;
   if (talkers === null || talkers.length === 0)
     return (
       <Empty title={talkers === null ? "Loading" : "Nobody has used anything"}>

@@ -3,7 +3,7 @@ import type { PolicyStatus, Report } from "#ui/api/governance-types.ts";
 import { bytesText } from "#ui/format.ts";
 import { Plot, type PlotLook } from "#ui/parts/plot.tsx";
 import { saveFile } from "#ui/parts/save-file.ts";
-import { Button, Empty, Select } from "#ui/parts/small.tsx";
+import { Button, Empty, Fault, Select } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
 import { seriesOf, titleOf } from "#ui/state/policies.ts";
 import { dataOf, queryOf, timeText, type Span } from "#ui/state/reports.ts";
@@ -66,7 +66,7 @@ function Series({ policy, span, range }: { policy: PolicyStatus; span: Span; ran
     }, "There is no file");
   return (
     <>
-      {report.error !== null && <p class="error">{report.error}</p>}
+      <Fault text={report.error} />
       <Plot
         data={data}
         look={look}

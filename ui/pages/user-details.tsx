@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { ManagedUser, UserDetail, UserUsage } from "#ui/api/admin-types.ts";
 import { bytesText, countText, rateText } from "#ui/format.ts";
 import { CopyButton } from "#ui/parts/copy.tsx";
@@ -7,9 +7,9 @@ import type { PlotData } from "#ui/parts/plot-data.ts";
 import { Plot } from "#ui/parts/plot.tsx";
 import { QrCode } from "#ui/parts/qr.tsx";
 import { RATES } from "#ui/parts/throughput-plot.tsx";
-import { Button, Tag } from "#ui/parts/small.tsx";
+import { Button, Fault, Tag } from "#ui/parts/small.tsx";
 import { rateLimitText } from "#ui/quantity.ts";
-import { textOf, useEnvironment } from "#ui/state/context.ts";
+import { useAdminResource } from "#ui/state/context.ts";
 import { withPast } from "#ui/state/usage-history.ts";
 
 interface Props {
@@ -24,33 +24,29 @@ interface Props {
   readonly onClose: () => void;
 }
 
+const NO_PAST: UserUsage = { step_seconds: 1, steps: [] };
+
 /** One user: state, usage, link, and what can be done. The link is asked for anew whenever the user changes. */
 export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onClose }: Props) {
-  const { admin } = useEnvironment();
-  const [detail, setDetail] = useState<UserDetail | null>(null);
-  const [error, setError] = useState("");
-  const [past, setPast] = useState<UserUsage>({ step_seconds: 1, steps: [] });
-  useEffect(() => {
-    const asked = admin.call<UserUsage>("GET", `users/${encodeURIComponent(user.id)}/usage`);
-    asked.then(setPast, (fault: unknown) => setError(textOf(fault)));
-  }, [user.id]);
-  useEffect(() => {
-    admin
-      .call<UserDetail>("GET", `users/${encodeURIComponent(user.id)}?online=true`)
-      .then(setDetail, (fault: unknown) => setError(textOf(fault)));
-  }, [user.id, user.revision, user.active_connections]);
+  const path = `users/${encodeURIComponent(user.id)}`;
+  const past = useAdminResource<UserUsage>(`${path}/usage`, []);
+  const detail = useAdminResource<UserDetail>(`${path}?online=true`, [
+    user.revision,
+    user.active_connections,
+  ]);
+  const link = detail.value?.subscription_url;
   const last = `${rateText(usage.down.at(-1) ?? 0)} down, ${rateText(usage.up.at(-1) ?? 0)} up`;
   return (
     <Dialog title={user.name} onClose={onClose}>
-      {error !== "" && <p class="error">{error}</p>}
-      <Facts user={user} detail={detail} />
-      {detail?.subscription_url === undefined ? (
+      <Fault text={detail.error ?? past.error} />
+      <Facts user={user} detail={detail.value} />
+      {link === undefined ? (
         <p class="note">No link: the user is disabled, or the listener can have none.</p>
       ) : (
-        <Link url={detail.subscription_url} />
+        <Link url={link} />
       )}
       <Plot
-        data={withPast(past, usage)}
+        data={withPast(past.value ?? NO_PAST, usage)}
         look={RATES}
         label={`Usage of ${user.name}. ${last}`}
         note="last day, in steps of five minutes until this page opened"

@@ -4,7 +4,7 @@ import { bytesText, countText } from "#ui/format.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
 import { Rows } from "#ui/parts/rows.tsx";
-import { Button, Empty, Input, Page } from "#ui/parts/small.tsx";
+import { Button, Empty, Fault, Input, Page } from "#ui/parts/small.tsx";
 import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
 import { FIELD_NAMES, fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
@@ -55,7 +55,7 @@ export function UserTable() {
           ? `${countText(shown.length)} users`
           : `${countText(shown.length)} of ${countText(list.users.length)} users`}
       </p>
-      {error !== "" && <p class="error">{error}</p>}
+      <Fault text={error} />
       {shown.length === 0 ? (
         <Empty title={list.users.length === 0 ? "No users yet" : "Nothing matches the search"} />
       ) : (
@@ -136,11 +136,7 @@ function UserDialogs({ open, setOpen, list, history, editor }: DialogsProps) {
         />
       )}
       {editor.conflict !== null && (
-        <MergeDialog
-          conflict={editor.conflict}
-          names={FIELD_NAMES}
-          onDone={(merged) => act(() => editor.decide(merged), "It was not saved")}
-        />
+        <MergeDialog conflict={editor.conflict} names={FIELD_NAMES} onDone={editor.decide} />
       )}
     </>
   );

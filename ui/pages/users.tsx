@@ -1,20 +1,27 @@
-import { useEffect } from "preact/hooks";
-import { Empty, Page } from "#ui/parts/small.tsx";
+import { useEffect, useState } from "preact/hooks";
+import { Empty, Fault, Page } from "#ui/parts/small.tsx";
 import { SecretForm } from "#ui/parts/secret-form.tsx";
-import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import { UserTable } from "./user-table.tsx";
 
 export function UsersPage() {
-  const { admin } = useEnvironment();
+  const { admin, link } = useEnvironment();
   const act = useAction();
   const state = useStore(admin.state);
+  const isThere = useStore(link.state).kind === "ready";
+  const [error, setError] = useState("");
   useEffect(() => {
-    if (state.kind === "unknown") void act(() => admin.probe(), "Managed users cannot be asked for");
-  }, [state.kind]);
+    if (state.kind !== "unknown" || !isThere) return;
+    admin.probe().then(
+      () => setError(""),
+      (fault: unknown) => setError(textOf(fault)),
+    );
+  }, [state.kind, isThere]);
   if (state.kind === "open") return <UserTable />;
   return (
     <Page title="Users">
+      {state.kind === "unknown" && (error === "" ? <Empty title="Loading" /> : <Fault text={error} />)}
       {state.kind === "absent" && (
         <Empty title="No managed users here">
           They need the <code>svc</code> block in the configuration, and a Controller on this machine, by

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { NoticeList } from "./notice-list.tsx";
 import { Button, CloseButton } from "./small.tsx";
 
 /** The browser's own dialog: it keeps the focus inside, closes by Escape, and gives the focus back. */
@@ -27,6 +28,7 @@ export function Dialog({
         </div>
         {children}
       </div>
+      <NoticeList />
     </dialog>
   );
 }

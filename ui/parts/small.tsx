@@ -207,6 +207,16 @@ export function Empty({
   );
 }
 
+/** What went wrong, told at once; nothing where nothing did. */
+export function Fault({ text }: { readonly text: string | null }) {
+  if (text === null || text === "") return null;
+  return (
+    <p class="error" role="alert">
+      {text}
+    </p>
+  );
+}
+
 export function Tag({
   children,
   kind = "",

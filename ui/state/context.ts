@@ -1,6 +1,6 @@
 /** What every part of the page may use; made once in `main.tsx`. */
 import { createContext } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import type { AdminLink } from "#ui/api/admin.ts";
 import type { Link } from "#ui/api/link.ts";
 import { openStream } from "#ui/api/stream.ts";
@@ -36,14 +36,7 @@ export interface Resource<T> {
 export function useResource<T>(path: string, everyMs = 0): Resource<T> {
   const { link } = useEnvironment();
   const { kind } = useStore(link.state);
-  const [state, set] = useState<{ value: T | null; error: string | null }>({ value: null, error: null });
-  const reload = async (): Promise<void> => {
-    try {
-      set({ value: await link.get<T>(path), error: null });
-    } catch (error) {
-      set(({ value }) => ({ value, error: textOf(error) }));
-    }
-  };
+  const { state, ask: reload } = useLatest(path, () => link.get<T>(path));
   useEffect(() => {
     if (kind !== "ready") return;
     void reload();
@@ -54,6 +47,35 @@ export function useResource<T>(path: string, everyMs = 0): Resource<T> {
     return () => clearInterval(timer);
   }, [kind, path, everyMs]);
   return { ...state, reload };
+}
+
+/** As `useResource`, of the admin API: asked for anew whenever one of `when` changes. */
+export function useAdminResource<T>(path: string, when: readonly unknown[]): Resource<T> {
+  const { admin } = useEnvironment();
+  const { state, ask } = useLatest(path, () => admin.call<T>("GET", path));
+  useEffect(() => void ask(), [path, ...when]);
+  return { ...state, reload: ask };
+}
+
+/** The newest answer to a question; `key` says which one it is. What is late by a newer answer, or answers another, is not shown. */
+function useLatest<T>(key: string, question: () => Promise<T>) {
+  const [state, set] = useState<Pick<Resource<T>, "value" | "error">>({ value: null, error: null });
+  const now = useRef({ key, asked: 0, shown: 0 });
+  if (now.current.key !== key) now.current = { key, asked: 0, shown: 0 };
+  const ask = async (): Promise<void> => {
+    const round = now.current;
+    const mine = ++round.asked;
+    const show = (next: (value: T | null) => typeof state): void => {
+      if (now.current !== round || mine < round.shown) return;
+      round.shown = mine;
+      set((before) => next(before.value));
+    };
+    await question().then(
+      (value) => show(() => ({ value, error: null })),
+      (error: unknown) => show((value) => ({ value, error: textOf(error) })),
+    );
+  };
+  return { state, ask };
 }
 
 /** Records of a stream while the part is on the page and the page is looked at. */

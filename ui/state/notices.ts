@@ -13,6 +13,8 @@ const LIFETIME_MS = { done: 4_000, failed: 10_000 };
 /** Short messages about what a person has just asked for. */
 export class Notices {
   readonly shown = new Store<readonly Notice[]>([]);
+  /** The lists that could show them, in the order in which they came onto the page. */
+  readonly lists = new Store<readonly symbol[]>([]);
   #last = 0;
 
   say(kind: Notice["kind"], text: string): void {

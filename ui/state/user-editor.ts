@@ -1,21 +1,11 @@
 /** Changes to managed users: each goes out with the revision it was made on; who was too late sees what changed. */
-import { useState } from "preact/hooks";
+import type { AdminLink } from "#ui/api/admin.ts";
 import type { ManagedUser, UserDetail, UserList } from "#ui/api/admin-types.ts";
-import type { Method } from "#ui/api/request.ts";
-import { ApiError } from "#ui/api/request.ts";
-import type { Conflict } from "#ui/parts/merge-dialog.tsx";
+import { useConflicts, type Conflicts, type Question } from "./conflicts.ts";
 import { useEnvironment } from "./context.ts";
-import type { Json } from "./merge.ts";
 import { changesOf, fieldsOfUser, type UserFields } from "./user-fields.ts";
 
-interface Waiting {
-  readonly conflict: Conflict;
-  readonly again: (merged: Json) => Promise<unknown>;
-}
-
-export interface UserEditor {
-  readonly conflict: Conflict | null;
-  decide(merged: Json | null): Promise<void>;
+export interface UserEditor extends Pick<Conflicts, "conflict" | "decide"> {
   /** Null: it waits for a decision, or was given up. All throw what the Controller says. */
   create(list: UserList, inbound: string, fields: UserFields, before: UserFields): Promise<UserDetail | null>;
   update(list: UserList, user: ManagedUser, fields: UserFields): Promise<UserDetail | null>;
@@ -25,88 +15,78 @@ export interface UserEditor {
 
 const pathOf = (id: string): string => `users/${encodeURIComponent(id)}`;
 
+/** `onSaved` is called whenever the list may be another one, after a conflict too. */
 export function useUserEditor(onSaved: () => Promise<void>): UserEditor {
   const { admin } = useEnvironment();
-  const [waiting, setWaiting] = useState<Waiting | null>(null);
-
-  /** Sends; on a conflict puts the question and what to do with the answer. */
-  const attempt = async <T>(
+  const { conflict, decide, attempt } = useConflicts();
+  const tell = async <T>(
     send: () => Promise<T>,
-    asked: () => Promise<Waiting>,
-  ): Promise<{ readonly value: T } | null> => {
-    try {
-      const value = await send();
-      await onSaved();
-      return { value };
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 409) throw error;
-      setWaiting(await asked());
-      await onSaved();
-      return null;
-    }
+    ask: () => Promise<Question>,
+  ): Promise<{ value: T } | null> => {
+    const done = await attempt(send, ask);
+    await onSaved();
+    return done;
   };
 
   const update: UserEditor["update"] = async (list, user, fields) => {
     const inbound = list.inbounds.find(({ tag }) => tag === user.inbound) ?? { credential: "uuid" };
-    const before = fieldsOfUser(user);
-    const body = { ...changesOf(before, fields, inbound), revision: user.revision };
-    const done = await attempt(
+    const body = { ...changesOf(fieldsOfUser(user), fields, inbound), revision: user.revision };
+    const done = await tell(
       () => admin.call<UserDetail>("PUT", pathOf(user.id), body),
-      async () => {
-        const now = await admin.call<UserDetail>("GET", pathOf(user.id));
-        const conflict = { what: user.name, before, mine: fields, theirs: fieldsOfUser(now) };
-        return { conflict, again: (merged) => update(list, now, merged as UserFields) };
-      },
+      () => askAboutUser(admin, user, fields, (now, merged) => update(list, now, merged)),
     );
     return done?.value ?? null;
   };
-
   const create: UserEditor["create"] = async (list, tag, fields, before) => {
     const inbound = list.inbounds.find((view) => view.tag === tag);
     if (inbound === undefined) throw new Error("there is no such listener any more");
     const { revision } = inbound;
     const body = { ...changesOf(before, fields, inbound), name: fields.name, inbound: tag, revision };
-    const done = await attempt(
+    const done = await tell(
       () => admin.call<UserDetail>("POST", "users", body),
-      async () => {
-        const now = await admin.call<UserList>("GET", "users");
-        const [was, are] = [list, now].map((view) => ({ users: namesIn(view, tag) }));
-        const conflict = {
-          what: `the users of ${tag}`,
-          before: was as Json,
-          mine: was as Json,
-          theirs: are as Json,
-        };
-        return { conflict, again: () => create(now, tag, fields, before) };
-      },
+      () => askAboutList(admin, list, tag, (now) => create(now, tag, fields, before)),
     );
     return done?.value ?? null;
   };
-
   const act: UserEditor["act"] = async (user, action) => {
-    const { id, revision } = user;
-    const method: Method = action === "" ? "DELETE" : "POST";
-    const path = action === "" ? `${pathOf(id)}?revision=${revision}` : `${pathOf(id)}/${action}`;
-    const done = await attempt(
-      () => admin.call(method, path, action === "" ? undefined : { revision }),
-      async () => {
-        const now = await admin.call<UserDetail>("GET", pathOf(id));
-        const before = fieldsOfUser(user);
-        const conflict = { what: user.name, before, mine: before, theirs: fieldsOfUser(now) };
-        return { conflict, again: () => act(now, action) };
-      },
+    const done = await tell(
+      () => sendAction(admin, user, action),
+      () => askAboutUser(admin, user, fieldsOfUser(user), (now) => act(now, action)),
     );
     return done !== null;
   };
-
-  const decide = async (merged: Json | null): Promise<void> => {
-    const { again } = waiting as Waiting;
-    setWaiting(null);
-    if (merged !== null) await again(merged);
-  };
-  return { conflict: waiting?.conflict ?? null, decide, create, update, act };
+  return { conflict, decide, create, update, act };
 }
 
-function namesIn({ users }: UserList, tag: string): readonly string[] {
-  return users.filter(({ inbound }) => inbound === tag).map(({ name }) => name);
+function sendAction(admin: AdminLink, { id, revision }: ManagedUser, action: string): Promise<unknown> {
+  if (action === "") return admin.call("DELETE", `${pathOf(id)}?revision=${revision}`);
+  return admin.call("POST", `${pathOf(id)}/${action}`, { revision });
+}
+
+/** What became of a user meanwhile, beside what was to become of them. */
+async function askAboutUser(
+  admin: AdminLink,
+  user: ManagedUser,
+  mine: UserFields,
+  again: (now: ManagedUser, merged: UserFields) => Promise<unknown>,
+): Promise<Question> {
+  const now = await admin.call<UserDetail>("GET", pathOf(user.id));
+  const conflict = { what: user.name, before: fieldsOfUser(user), mine, theirs: fieldsOfUser(now) };
+  return { conflict, again: (merged) => again(now, merged as UserFields) };
+}
+
+/** Who is in a listener now: the one that is to be added takes nobody's place. */
+async function askAboutList(
+  admin: AdminLink,
+  list: UserList,
+  tag: string,
+  again: (now: UserList) => Promise<unknown>,
+): Promise<Question> {
+  const now = await admin.call<UserList>("GET", "users");
+  const [before, theirs] = [namesIn(list, tag), namesIn(now, tag)];
+  return { conflict: { what: `the users of ${tag}`, before, mine: before, theirs }, again: () => again(now) };
+}
+
+function namesIn({ users }: UserList, tag: string): { readonly users: readonly string[] } {
+  return { users: users.filter(({ inbound }) => inbound === tag).map(({ name }) => name) };
 }

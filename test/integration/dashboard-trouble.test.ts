@@ -1,0 +1,171 @@
+/** What the built-in dashboard shows when something is wrong, in a real browser against the real program. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Page, Route } from "playwright-core";
+import { noBrowser, openBrowser, type Browser, type WatchedPage } from "../support/browser.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { FULL_ADMIN_SECRET, FULL_SECRET, startFullCore, type FullCore } from "../support/full-core.ts";
+import { openTcpOrigin, type Origin } from "../support/origin.ts";
+import { startCore } from "../support/start-core.ts";
+
+const options = { skip: noBrowser };
+
+let browser: Browser;
+let origin: Origin;
+let full: FullCore;
+before(async () => {
+  if (noBrowser !== false) return;
+  browser = await openBrowser();
+  origin = await openTcpOrigin((socket) => void socket.on("error", () => {}));
+  full = await startFullCore(origin.port);
+});
+after(async () => {
+  await browser?.[Symbol.asyncDispose]();
+  await full?.[Symbol.asyncDispose]();
+  await origin?.[Symbol.asyncDispose]();
+});
+
+async function open(hash: string): Promise<WatchedPage> {
+  const watched = await browser.open();
+  await watched.page.goto(`${full.base}/ui/#/${hash}`);
+  await watched.page.getByLabel("Secret").fill(FULL_SECRET);
+  await watched.page.keyboard.press("Enter");
+  return watched;
+}
+
+async function openUsers(): Promise<WatchedPage> {
+  const watched = await open("users");
+  await watched.page.getByLabel("Admin secret").fill(FULL_ADMIN_SECRET);
+  await watched.page.keyboard.press("Enter");
+  await watched.page.getByRole("button", { name: "seeded" }).waitFor();
+  return watched;
+}
+
+const alertOf = (page: Page, text: string | RegExp) => page.getByRole("alert").filter({ hasText: text });
+
+/** An answer of the Controller that it does not give of itself. */
+const refuse =
+  (status: number, message: string) =>
+  (route: Route): Promise<void> =>
+    route.fulfill({ status, json: { message } });
+
+test("what cannot be had is told on every page, and heard", options, async () => {
+  const paths: readonly (readonly [page: string, glob: string])[] = [
+    ["overview", "**/configs"],
+    ["settings", "**/configs"],
+    ["groups", "**/providers/proxies"],
+    ["groups", "**/proxies"],
+    ["rules", "**/providers/rules"],
+    ["rules", "**/rules"],
+    ["usage", "**/traffic-control/status"],
+    ["usage", "**/reports?*"],
+    ["usage", "**/reports/summary?*"],
+    ["users", "**/api/admin/overview"],
+  ];
+  await using watched = await open("logs");
+  const { page } = watched;
+  await page.getByRole("heading", { name: "Logs" }).waitFor();
+  for (const [hash, glob] of paths) {
+    await page.route(glob, refuse(500, `no ${glob}`));
+    await page.evaluate(`location.hash = "#/${hash}"`);
+    await alertOf(page, `no ${glob}`).first().waitFor();
+    await page.unroute(glob);
+    await page.evaluate(`location.hash = "#/logs"`);
+    await page.getByRole("heading", { name: "Logs" }).waitFor();
+  }
+});
+
+test("the page of users asks again when the Controller is back", options, async () => {
+  const [mixed, controller] = (await freePorts(2)) as [number, number];
+  const config = `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\n`;
+  const first = await startCore(config);
+  await using watched = await browser.open();
+  const { page } = watched;
+  await page.goto(`http://127.0.0.1:${controller}/ui/#/overview`);
+  await page.getByText(/MiB$/).first().waitFor();
+  await first.stop();
+  await alertOf(page, "Controller unreachable").waitFor();
+  await page.getByRole("link", { name: "Users" }).click();
+  await using _again = await startCore(config);
+  await page.getByText("No managed users here").waitFor();
+});
+
+test("somebody else answers at the Controller's place: that is said, and tried again", options, async () => {
+  await using watched = await browser.open();
+  const { page } = watched;
+  await page.route("**/version", refuse(404, "no such page"));
+  await page.goto(`${full.base}/ui/`);
+  await alertOf(page, "status 404: no such page").waitFor();
+  await page.unroute("**/version");
+  await page.route("**/version", (route) => route.fulfill({ status: 200, body: "<html>" }));
+  await alertOf(page, "does not come from the Controller").waitFor();
+  await page.unroute("**/version");
+  await page.getByLabel("Secret").waitFor();
+});
+
+test("a notice stands where it is seen and heard: in the dialog that is open", options, async () => {
+  await using watched = await openUsers();
+  const { page } = watched;
+  await page.getByRole("button", { name: "seeded" }).click();
+  await page.route("**/reset-traffic", refuse(503, "try again later"));
+  const details = page.getByRole("dialog", { name: "seeded" });
+  await details.getByRole("button", { name: "Reset counters" }).click();
+  await details.getByText("seeded was not changed: try again later").waitFor();
+  await details.getByRole("button", { name: "Dismiss" }).click();
+  await page.getByText("try again later").waitFor({ state: "detached" });
+  await details.getByRole("button", { name: "Reset counters" }).click();
+  await details.getByText("try again later").waitFor();
+  await page.keyboard.press("Escape");
+  await details.waitFor({ state: "detached" });
+  await page.locator(".notices").getByText("try again later").waitFor();
+});
+
+test("a merge that is refused stays, says why, and can be saved again", options, async () => {
+  await using watched = await openUsers();
+  const { page } = watched;
+  await page.getByRole("button", { name: "seeded" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Edit" }).click();
+  const answers = [refuse(409, "stale"), refuse(400, "name: not today")];
+  await page.route("**/api/admin/users/*", (route) => {
+    const answer = route.request().method() === "PUT" ? answers.shift() : undefined;
+    return answer === undefined ? route.fallback() : answer(route);
+  });
+  await page.getByRole("dialog").getByLabel("Download").fill("7 Mbit/s");
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  const merge = page.getByRole("dialog", { name: "Changed meanwhile" });
+  await merge.getByRole("button", { name: "Save merged" }).click();
+  await alertOf(page, "name: not today").waitFor();
+  await merge.getByRole("button", { name: "Save merged" }).click();
+  await merge.waitFor({ state: "detached" });
+  const answer = await fetch(`${full.base}/api/admin/users`, {
+    headers: { authorization: `Bearer ${FULL_ADMIN_SECRET}` },
+  });
+  const { users } = (await answer.json()) as { users: { name: string; download_bps?: number }[] };
+  assert.equal(users.find(({ name }) => name === "seeded")?.download_bps, 7_000_000);
+});
+
+test("an answer that is late by another question is not shown", options, async () => {
+  await using watched = await open("usage");
+  const { page } = watched;
+  await page.getByRole("img", { name: /^Usage of .*by hour/ }).waitFor();
+  const bucket = (bytes: number) => ({
+    buckets: [{ start: Math.floor(Date.now() / 1000), counters: { download_bytes: bytes, upload_bytes: 0 } }],
+  });
+  const held: Route[] = [];
+  await page.route("**/reports?*", async (route) => {
+    if (route.request().url().includes("granularity=day")) held.push(route);
+    else await route.fulfill({ json: bucket(2 ** 20) });
+  });
+  await page.getByRole("button", { name: "Day" }).click();
+  const asked = page.waitForRequest(/granularity=month/);
+  await page.getByRole("button", { name: "Month" }).click();
+  await asked;
+  await page
+    .getByRole("status")
+    .filter({ hasText: /MiB down/ })
+    .waitFor();
+  assert.ok(held.length > 0, "the day was asked for");
+  for (const route of held) await route.fulfill({ json: bucket(2 ** 30) });
+  await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+  assert.equal(await page.getByText(/GiB down/).count(), 0);
+});

@@ -1,0 +1,47 @@
+/** Somebody else was faster (409): the question that puts, and what happens with the answer. */
+import { useState } from "preact/hooks";
+import { ApiError } from "#ui/api/request.ts";
+import type { Json } from "./merge.ts";
+
+export interface Conflict {
+  /** What was edited: `alice`, `the policies`. */
+  readonly what: string;
+  readonly before: Json;
+  readonly mine: Json;
+  readonly theirs: Json;
+}
+
+export interface Question {
+  readonly conflict: Conflict;
+  /** Sends what a person made of it, on the newer revision. */
+  readonly again: (merged: Json) => Promise<unknown>;
+}
+
+export interface Conflicts {
+  /** Not null while somebody has to decide. */
+  readonly conflict: Conflict | null;
+  /** Null gives up. Throws what the Controller says; the question stays then, and nothing that was typed is lost. */
+  decide(merged: Json | null): Promise<void>;
+  /** Null: somebody was faster, and what `ask` answers waits for a decision. Throws everything else. */
+  attempt<T>(send: () => Promise<T>, ask: () => Promise<Question>): Promise<{ readonly value: T } | null>;
+}
+
+export function useConflicts(): Conflicts {
+  const [waiting, setWaiting] = useState<Question | null>(null);
+  return {
+    conflict: waiting?.conflict ?? null,
+    async attempt(send, ask) {
+      try {
+        return { value: await send() };
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 409) throw error;
+        setWaiting(await ask());
+        return null;
+      }
+    },
+    async decide(merged) {
+      if (merged !== null) await waiting?.again(merged);
+      setWaiting((now) => (now === waiting ? null : now)); // somebody may have been faster once more
+    },
+  };
+}
