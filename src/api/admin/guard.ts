@@ -39,14 +39,14 @@ function rememberingSecret(): (admin: UserAdmin) => Secret {
  * has to keep `Host`.
  */
 function isSameOrigin(request: FastifyRequest, transport: Transport): boolean {
-  const { origin, host } = request.headers;
+  const { origin } = request.headers;
   if (request.headers["sec-fetch-site"] === "cross-site") return false;
   if (origin === undefined) return true;
   const match = /^([a-z][a-z0-9+.-]*):\/\/([^/?#@]+)$/i.exec(origin);
   if (match === null) return false;
   const scheme = (match[1] as string).toLowerCase();
   if (scheme !== expectedScheme(request, transport)) return false;
-  return withPort(match[2] as string, scheme) === withPort(request.host || (host ?? ""), scheme);
+  return withPort(match[2] as string, scheme) === withPort(request.host, scheme);
 }
 
 function expectedScheme(request: FastifyRequest, { kind }: Transport): string {
@@ -64,6 +64,5 @@ function isLoopback(address: string): boolean {
 /** An omitted port is the scheme's own. */
 function withPort(host: string, scheme: string): string {
   const lower = host.toLowerCase();
-  if (/:\d+$/.test(lower) && !/^\[[^\]]*$/.test(lower)) return lower;
-  return `${lower}:${scheme === "https" ? 443 : 80}`;
+  return /:\d+$/.test(lower) ? lower : `${lower}:${scheme === "https" ? 443 : 80}`;
 }

@@ -47,7 +47,12 @@ export function adminRoutes(users: UsersControl, control: Control, transport: Tr
     if (users.admin === null) throw notFound(); // went while the body arrived
     return users.admin;
   };
-  const routes = [...readRoutes(admin, control), ...userRoutes(admin)];
+  const routes = [
+    ...readRoutes(admin, control),
+    ...listRoutes(admin),
+    ...userRoutes(admin),
+    ...actionRoutes(admin),
+  ];
   return routes.map((each) => ({ ...each, access }));
 }
 
@@ -83,7 +88,7 @@ function readRoutes(admin: () => UserAdmin, control: Control): readonly Route[] 
   return [...overviews, ...inbounds, protocols];
 }
 
-function userRoutes(admin: () => UserAdmin): readonly Route[] {
+function listRoutes(admin: () => UserAdmin): readonly Route[] {
   return [
     route({
       method: "GET",
@@ -101,17 +106,18 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       path: "/api/admin/users",
       summary: "Create a user; a credential that is not given is made up",
       body: createBody,
-      answer: {
-        status: 201,
-        description: "The user, with credential and subscription link",
-        schema: userDetail,
-      },
+      answer: { ...ok("The user, with credential and subscription link", userDetail), status: 201 },
       faults,
       async handle({ body }) {
         const draft = { ...changeOf(body), inbound: body.inbound ?? "", name: body.name ?? "" };
         return detailJson(await admin().create(draft));
       },
     }),
+  ];
+}
+
+function userRoutes(admin: () => UserAdmin): readonly Route[] {
+  return [
     route({
       method: "GET",
       path: "/api/admin/users/:id",
@@ -154,7 +160,6 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       faults,
       handle: ({ params, query }) => admin().remove(params.id as string, revisionOf(query.revision)),
     }),
-    ...actionRoutes(admin),
   ];
 }
 
