@@ -46,10 +46,6 @@ export class Subscribers implements Disposable {
     handleProtocols: () => false,
   });
 
-  get size(): number {
-    return this.#open.size;
-  }
-
   /** Takes the connection of this call over. Throws `ApiError` 503 where there are too many. */
   add({ upgrade, reply }: Call): Subscriber | null {
     if (this.#open.size >= MAX_SUBSCRIBERS) throw new ApiError(503, "too many open streams");

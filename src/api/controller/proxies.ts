@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { GroupView, ProxiesControl, ProxyView } from "#core/control.ts";
+import type { ProxiesControl, ProxyView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Route } from "#api/route.ts";
@@ -7,9 +7,12 @@ import { jsonObject } from "#api/shapes.ts";
 import { DELAY, DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
 import { proxyJson, proxyShape } from "./proxy-json.ts";
 
+const path = "/proxies/:name";
+
+type Find = (params: Readonly<Record<string, string>>) => ProxyView;
+
 export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
-  const path = "/proxies/:name";
-  const find = (params: Readonly<Record<string, string>>): ProxyView => {
+  const find: Find = (params) => {
     const proxy = proxies.get(params.name as string);
     if (proxy === null) throw notFound();
     return proxy;
@@ -34,13 +37,30 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
       answer: { status: 200, description: "The proxy", schema: proxyShape },
       handle: ({ params }) => proxyJson(find(params)),
     }),
+    ...choiceRoutes(proxies, find),
+    route({
+      method: "GET",
+      path: `${path}/delay`,
+      summary: "Measure the delay of a node, or of the current member of a group",
+      query: nodeQuery,
+      answer: DELAY,
+      faults: DELAY_FAULTS,
+      prepare: (params) => void find(params),
+      handle: ({ params, query, signal }) =>
+        delayJson(proxies.test(params.name as string, delayTest(query, signal))),
+    }),
+  ];
+}
+
+function choiceRoutes(proxies: ProxiesControl, find: Find): readonly Route[] {
+  return [
     route({
       method: "PUT",
       path,
       summary: "Choose a member of a Selector, or pin one of a URLTest or Fallback group",
       body: jsonObject({ name: z.string() }),
       answer: DONE,
-      prepare: (params) => void choosable(find(params)),
+      prepare: (params) => refuseUnlessChoosable(find(params)),
       handle({ params, body }) {
         if (proxies.select(params.name as string, body.name)) return;
         throw new ApiError(400, "Selector update error: no such member in this group");
@@ -58,26 +78,14 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
         proxies.unfix(name);
       },
     }),
-    route({
-      method: "GET",
-      path: `${path}/delay`,
-      summary: "Measure the delay of a node, or of the current member of a group",
-      query: nodeQuery,
-      answer: DELAY,
-      faults: DELAY_FAULTS,
-      prepare: (params) => void find(params),
-      handle: ({ params, query, signal }) =>
-        delayJson(proxies.test(params.name as string, delayTest(query, signal))),
-    }),
   ];
 }
 
-/** A group in which a person can choose; load-balancing has no current member. */
-function choosable({ group }: ProxyView): GroupView {
+/** A person can choose in every group but load-balancing, which has no current member. */
+function refuseUnlessChoosable({ group }: ProxyView): void {
   if (group === null || group.now === null) throw new ApiError(400, "Must be a Selector");
-  return group;
 }
 
-export function byName(list: readonly ProxyView[]) {
+function byName(list: readonly ProxyView[]) {
   return Object.fromEntries(list.map((proxy) => [proxy.name, proxyJson(proxy)]));
 }

@@ -24,17 +24,13 @@ const shape = z
   })
   .meta({ id: "ProxyProvider" });
 
+const path = "/providers/proxies/:provider";
+
 export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly Route[] {
-  const path = "/providers/proxies/:provider";
   const find = (params: Params): ProxyProviderView => {
     const provider = providers.get(params.provider as string);
     if (provider === null) throw notFound();
     return provider;
-  };
-  const findNode = (params: Params) => {
-    const node = find(params).proxies.find(({ name }) => name === params.node);
-    if (node === undefined) throw notFound();
-    return node;
   };
   return [
     route({
@@ -73,6 +69,20 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       answer: { status: 204, description: "All nodes have been tested" },
       handle: ({ params, signal }) => providers.healthCheck(find(params).name, signal),
     }),
+    ...nodeRoutes(providers, find),
+  ];
+}
+
+function nodeRoutes(
+  providers: ProxyProvidersControl,
+  find: (params: Params) => ProxyProviderView,
+): readonly Route[] {
+  const findNode = (params: Params) => {
+    const node = find(params).proxies.find(({ name }) => name === params.node);
+    if (node === undefined) throw notFound();
+    return node;
+  };
+  return [
     route({
       method: "GET",
       path: `${path}/:node`,

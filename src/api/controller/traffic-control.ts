@@ -44,6 +44,20 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
     }),
     route({
       method: "GET",
+      path: `${BASE}/rules`,
+      summary: "Routing rules with the signatures that rule policies go by",
+      answer: { status: 200, description: "A list in the order of the file", schema: rulesShape },
+      handle: () => ({ rules: governance.rules() }),
+    }),
+    ...policyRoutes(governance),
+    ...reportRoutes(governance),
+  ];
+}
+
+function policyRoutes(governance: GovernanceControl): readonly Route[] {
+  return [
+    route({
+      method: "GET",
       path: `${BASE}/policies`,
       summary: "The running traffic-control configuration and its revision",
       answer: { status: 200, description: "An envelope that can be sent back", schema: policiesShape },
@@ -66,13 +80,6 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
         }),
     }),
     route({
-      method: "GET",
-      path: `${BASE}/rules`,
-      summary: "Routing rules with the signatures that rule policies go by",
-      answer: { status: 200, description: "A list in the order of the file", schema: rulesShape },
-      handle: () => ({ rules: governance.rules() }),
-    }),
-    route({
       method: "POST",
       path: `${BASE}/policies/:id/reset`,
       summary: "Start a policy's counters and quota anew",
@@ -86,7 +93,6 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
         return policyJson(status);
       },
     }),
-    ...reportRoutes(governance),
   ];
 }
 
