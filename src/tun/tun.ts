@@ -94,6 +94,7 @@ export class Tun implements AsyncDisposable {
   }
 
   #onGone(): void {
+    if (this.#closed) return; // it is on its way out with everything else
     const parts = this.#parts;
     this.#parts = null;
     this.#env.log.error(`[TUN] somebody has deleted the device ${parts?.device.name}; it is made anew`);
