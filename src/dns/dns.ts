@@ -47,6 +47,8 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   query(name: string, type: number, signal: AbortSignal): Promise<DnsAnswerView>;
   explain(name: string): Explanation;
   flushCache(): void;
+  /** Answers and connections of the network before are of no use any more. */
+  networkChanged(): void;
   flushFakeIp(): void;
   exportState(): DnsState;
   /** Replaces pools of the same range and adds to the mapping. */
@@ -85,6 +87,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
   const life = undo.move();
   const reader = new QueryReader();
   const questionOf = (name: string, type: number) => reader.read(encodeQuestion(name, type)) as Query;
+  const flushCache = () => roles.open.forEach((role) => role.flush());
   return {
     ...roles.resolvers,
     handle: (message, by) => service.handle(message, by),
@@ -100,7 +103,11 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
       const servers = upstreams.map((upstream) => upstream.text);
       return { name, hosts: hosts.find(name), faked: fakeIp?.isFaked(name) ?? false, by, servers, cached };
     },
-    flushCache: () => roles.open.forEach((role) => role.flush()),
+    flushCache,
+    networkChanged() {
+      flushCache();
+      pool.reset();
+    },
     flushFakeIp: () => fakeIp?.flush(),
     exportState: () => ({ fakeIp: fakeIp?.exportState() ?? null, mapping: mapping?.exportState() ?? [] }),
     importState(state) {

@@ -17,6 +17,7 @@ export interface SystemDns extends AsyncDisposable {
   /** Hosts still count for what is dialled. */
   prepare(destination: Destination): Prepared;
   flushCache(): void;
+  networkChanged(): void;
 }
 
 export async function openSystemDns(env: SystemEnv & { readonly ipv6: boolean }): Promise<SystemDns> {
@@ -48,6 +49,10 @@ export async function openSystemDns(env: SystemEnv & { readonly ipv6: boolean })
     prepare: (destination) =>
       prepareDestination(destination, { mode: "normal", fakeIp: null, mapping: null, hosts }),
     flushCache: () => role.flush(),
+    networkChanged() {
+      role.flush();
+      pool.reset();
+    },
     async [Symbol.asyncDispose]() {
       role[Symbol.dispose]();
       await pool[Symbol.asyncDispose]();

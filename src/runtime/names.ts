@@ -33,6 +33,7 @@ export interface Names extends AsyncDisposable {
   readonly directResolver: Resolver;
   prepare(destination: Destination): Prepared;
   flushCache(): void;
+  networkChanged(): void;
   /** Null: the `dns` section is off. */
   readonly dns: Dns | null;
 }
@@ -67,6 +68,7 @@ export async function openNames(
     directResolver: resolver,
     prepare: (destination) => plain.prepare(destination),
     flushCache: () => plain.flushCache(),
+    networkChanged: () => plain.networkChanged(),
     dns: null,
     [Symbol.asyncDispose]: () => plain[Symbol.asyncDispose](),
   };
@@ -80,5 +82,6 @@ function pick(dns: Dns): Omit<Names, "dns" | keyof AsyncDisposable> {
     directResolver,
     prepare: (destination) => dns.prepare(destination),
     flushCache: () => dns.flushCache(),
+    networkChanged: () => dns.networkChanged(),
   };
 }

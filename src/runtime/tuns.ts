@@ -197,7 +197,7 @@ export class Tuns implements AsyncDisposable {
     const undo = new AsyncDisposableStack();
     const onChange = (now: DefaultInterface | null): void => {
       log.info(`auto-detect-interface: ${now?.name ?? "there is no default route"}`);
-      this.#env.runtime()?.names.flushCache(); // servers of the old network may not be reached from the new one
+      this.#env.runtime()?.names.networkChanged();
     };
     const watch = detectsInterface ? undo.use(watchDefaultInterface(device, onChange, { log })) : null;
     undo.use(

@@ -152,6 +152,22 @@ test("tls: a server that never shakes hands holds a connection for five seconds"
   await until("it is dialled anew", () => mute.connections.length === 2);
 });
 
+for (const scheme of ["tcp", "tls", "https"])
+  test(`${scheme}: another network means another connection, also for a question under way`, async () => {
+    await using plain = scheme === "https" ? await httpPeer("h2") : await streamPeer(scheme === "tls", 2);
+    const nameserver = [server(`${scheme}://${HOST}:${plain.port}#skip-cert-verify=true`)];
+    await using dns = await openTestDns({ nameserver, ipv6: scheme !== "https" });
+    await dns.resolver.lookup("a.org", { signal: signal() });
+    const [first] = plain.connections;
+    const waiting = scheme === "https" ? null : dns.resolver.lookup("b.org", { family: 4, signal: signal() });
+    if (waiting !== null) await until("it is asked", () => plain.asked.length === 3);
+    dns.networkChanged();
+    await dns.resolver.lookup("c.org", { family: scheme === "https" ? 4 : 6, signal: signal() });
+    await waiting;
+    await until("the first is closed", () => first?.destroyed === true);
+    assert.equal(plain.connections.length, 2);
+  });
+
 test("disable-reuse closes after each question", async () => {
   await using peer = await streamPeer(true);
   const nameserver = [server(`tls://${HOST}:${peer.port}#skip-cert-verify=true&disable-reuse=true`)];

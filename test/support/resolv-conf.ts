@@ -30,6 +30,7 @@ export async function openSystemServers({
       answer[2] = 0x81;
       return answer;
     },
+    reset() {},
     [Symbol.asyncDispose]: async () => {},
   });
   const upstream = openSystemUpstream({ resolvConf, ownAddresses, openServer, nowMs });

@@ -99,6 +99,10 @@ class HttpsUpstream implements Upstream {
     return openHttp1(target, socket, () => tls(["http/1.1"]));
   }
 
+  reset(): void {
+    if (this.#client !== null) this.#drop(this.#client);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#life.abort(new DialError("aborted", `${this.text} is closed`));
     const client = await this.#client?.catch(() => null);

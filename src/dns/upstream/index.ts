@@ -77,6 +77,11 @@ export class UpstreamPool implements AsyncDisposable {
     return OPENERS[server.scheme](server, { exit: () => exitFor(server), resolver, trust }, this);
   }
 
+  /** Of every upstream. */
+  reset(): void {
+    for (const upstream of this.#open.values()) upstream.reset();
+  }
+
   readonly #openLiteral = (server: NameserverOptions): Upstream =>
     this.#openPlain(server, { lookup: () => Promise.reject(new Error("an address needs no resolver")) });
 

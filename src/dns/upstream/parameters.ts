@@ -25,6 +25,7 @@ export function withParameters(upstream: Upstream, server: NameserverOptions): U
       );
       return disabled.size === 0 ? answer : withoutTypes(answer, disabled);
     },
+    reset: () => upstream.reset(),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };
 }

@@ -17,6 +17,7 @@ export function openRcodeUpstream(server: NameserverOptions): Upstream {
       answer.fill(0, 6, 12);
       return answer;
     },
+    reset() {},
     async [Symbol.asyncDispose]() {},
   };
 }

@@ -41,6 +41,7 @@ export function openServerList(env: ServerListEnv): Upstream {
       await closeAllBut(servers);
       return (await raceUpstreams(servers.map(upstreamOf), query, signal)).packet.bytes;
     },
+    reset: () => open.forEach((upstream) => upstream.reset()),
     [Symbol.asyncDispose]: () => closeAllBut([]),
   };
 }

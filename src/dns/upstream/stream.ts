@@ -71,9 +71,14 @@ class StreamUpstream implements Upstream {
     return fresh;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const connection of this.#connections) connection.close();
+  reset(): void {
+    const given = this.#connections;
     this.#connections = [];
+    for (const connection of given) connection.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.reset();
   }
 }
 

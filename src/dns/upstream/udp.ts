@@ -21,6 +21,7 @@ export function openUdpUpstream(server: NameserverOptions, env: UpstreamEnv, ove
       const answer = await askByUdp(server, env, query, signal);
       return isTruncated(answer) ? overTcp.exchange(query, signal) : answer;
     },
+    reset: () => overTcp.reset(),
     [Symbol.asyncDispose]: () => overTcp[Symbol.asyncDispose](),
   };
 }

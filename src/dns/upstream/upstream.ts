@@ -13,6 +13,8 @@ export interface Upstream extends AsyncDisposable {
    * compared, its id is arbitrary, the rest is unchecked. Rejects with what went wrong, soon after `signal` aborts too.
    */
   exchange(query: Uint8Array, signal: AbortSignal): Promise<Uint8Array>;
+  /** Gives up its connections: they belong to a network that is gone. Questions on kept ones are asked anew. */
+  reset(): void;
 }
 
 /** How an upstream is reached. */
