@@ -70,7 +70,7 @@ export class KernelDirect implements FlowWatch, Disposable {
     return this.#consumers;
   }
 
-  /** Starts with nothing learnt. Disposing ends it and empties its planes' books, not the planes. */
+  /** Starts with nothing learnt; until `detach`. */
   attach(options: Omit<ConsumerOptions, "log" | "onEvicted">): Consumer {
     const consumer = new Consumer({ ...options, log: this.#log, onEvicted: () => void this.evictions++ });
     this.#consumers.add(consumer);
@@ -79,6 +79,7 @@ export class KernelDirect implements FlowWatch, Disposable {
     return consumer;
   }
 
+  /** Nobody learns for it any more; its planes hold nothing when it settles. */
   async detach(consumer: Consumer): Promise<void> {
     if (!this.#consumers.delete(consumer)) return;
     if (this.#consumers.size === 0) this[Symbol.dispose]();

@@ -24,7 +24,7 @@ export interface StoreOptions {
 }
 
 export interface CommitOptions {
-  /** Bring the backup up to date, too, and first: then nothing that was acknowledged can be lost to one damaged file. */
+  /** Bring the backup up to date, too: then nothing that was acknowledged can be lost to one damaged file. */
   readonly backup: boolean;
 }
 

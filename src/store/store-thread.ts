@@ -1,4 +1,4 @@
-/** A store in a thread of its own: who commits waits for the medium, the event loop does not. */
+/** A store in two threads of its own, one a file: who commits waits for the medium, the event loop does not. */
 import { MessageChannel, Worker } from "node:worker_threads";
 import { messageOf, StoreError } from "#core/errors.ts";
 import type { CommitOptions, StoreOptions } from "./backup.ts";

@@ -16,13 +16,13 @@ const DEFAULT_NAME = "Meta";
 /** The kernel's limit without the closing zero (IFNAMSIZ). */
 const MOST_NAME_BYTES = 15;
 const DEFAULT_MTU = 9000;
-/** The least that IPv6 works with, and the most that a header can say. */
-const MTU_RANGE = [1280, 65_535] as const;
+/** The least that IPv6 works with (RFC 8200 §5). */
+const LEAST_MTU = 1280;
 /** At 1,000 packets a pause of the collector loses traffic. */
 const QUEUE_PACKETS = 10_000;
 
 export function mtuOf({ mtu }: Pick<TunSettings, "mtu">): number {
-  return mtu === 0 ? DEFAULT_MTU : Math.max(MTU_RANGE[0], mtu);
+  return mtu === 0 ? DEFAULT_MTU : Math.max(LEAST_MTU, mtu);
 }
 
 /** Throws `ConfigError` naming the key. The device goes when it is closed. */
