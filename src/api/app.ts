@@ -104,6 +104,7 @@ function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgra
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { access, stream } = request.routeOptions.config;
     if (access === undefined || access === "open") return;
+    if (access !== "secret") reply.header("cache-control", "no-store"); // svc-admin-api §3: before any check
     // HTTP/1.0 may come without a Host; browsers always send one
     if (secret.isEmpty && isWeb && request.host !== "" && !isOurs(request.host)) throw forbidden();
     const isUpgrade = stream === true && upgrades.has(request.raw);

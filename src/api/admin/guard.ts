@@ -11,7 +11,6 @@ import type { UserAdmin, UsersControl } from "#core/users.ts";
 export function adminGuard(users: UsersControl, transport: Transport): Guard {
   const secretOf = rememberingSecret();
   return (request: FastifyRequest, reply: FastifyReply): void => {
-    reply.header("cache-control", "no-store");
     const { admin } = users;
     if (admin === null) return reply.callNotFound();
     if (!isSameOrigin(request, transport)) throw forbidden();

@@ -1,6 +1,7 @@
 /** Limits of users, between the names of the admin API and ours. */
 import { z } from "zod";
 import { amount, unixMs } from "#api/answer-shapes.ts";
+import { jsonObject } from "#api/shapes.ts";
 import {
   QUOTA_CYCLES,
   type LimitsChange,
@@ -12,25 +13,23 @@ import {
 
 /** A later one is no date: ECMA-262 §21.4.1.1. */
 const LAST_MOMENT_MS = 8_640_000_000_000_000;
-const limit = (description: string) => z.int().nullish().meta({ description, minimum: 0 });
+const limit = (description: string) => z.int().optional().meta({ description, minimum: 0 });
 
 /** 0 takes a limit away. What is no limit (negative, another reset) is refused after the revision was looked at. */
 export const limitFields = {
-  quota: z
-    .object({
-      total_bytes: z.int().meta({ description: "Upload and download together; 0: no quota", minimum: 0 }),
-      reset: z
-        .string()
-        .nullish()
-        .meta({ description: "In UTC; absent: never", enum: ["never", ...QUOTA_CYCLES] }),
-      window: z.string().nullish().meta({
-        description: "Instead of `reset`: what the last `30d` have seen; `1h` to `365d`, m, h, d, w",
-      }),
-    })
-    .nullish(),
+  quota: jsonObject({
+    total_bytes: z.int().meta({ description: "Upload and download together; 0: no quota", minimum: 0 }),
+    reset: z
+      .string()
+      .optional()
+      .meta({ description: "In UTC; absent: never", enum: ["never", ...QUOTA_CYCLES] }),
+    window: z.string().optional().meta({
+      description: "Instead of `reset`: what the last `30d` have seen; `1h` to `365d`, m, h, d, w",
+    }),
+  }).optional(),
   expires_at: z
     .int()
-    .nullish()
+    .optional()
     .meta({ description: "Unix ms; 0: never", minimum: 0, maximum: LAST_MOMENT_MS }),
   upload_bps: limit("bit/s of all sessions together; 0: no limit"),
   download_bps: limit("bit/s of all sessions together; 0: no limit"),
@@ -40,22 +39,14 @@ export const limitFields = {
 
 const fields = z.object(limitFields);
 
-export function limitsChangeOf(body: z.output<typeof fields>): LimitsChange {
-  const { quota } = body;
+export function limitsChangeOf({ quota, ...rest }: z.output<typeof fields>): LimitsChange {
   return {
-    quota:
-      quota === null || quota === undefined
-        ? undefined
-        : {
-            totalBytes: quota.total_bytes,
-            reset: quota.reset ?? undefined,
-            window: quota.window ?? undefined,
-          },
-    expiresAtMs: body.expires_at ?? undefined,
-    uploadBitsPerSecond: body.upload_bps ?? undefined,
-    downloadBitsPerSecond: body.download_bps ?? undefined,
-    connections: body.connection_limit ?? undefined,
-    ips: body.ip_limit ?? undefined,
+    quota: quota && { totalBytes: quota.total_bytes, reset: quota.reset, window: quota.window },
+    expiresAtMs: rest.expires_at,
+    uploadBitsPerSecond: rest.upload_bps,
+    downloadBitsPerSecond: rest.download_bps,
+    connections: rest.connection_limit,
+    ips: rest.ip_limit,
   };
 }
 

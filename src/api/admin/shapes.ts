@@ -1,25 +1,26 @@
 /** Between the names of the admin API and ours. */
 import { z } from "zod";
+import { jsonObject } from "#api/shapes.ts";
 import { ApiError } from "#core/errors.ts";
 import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
 import type { ManagedInboundView, UsageView, UserChange, UserDetailView, UserView } from "#core/users.ts";
 
-const optionalText = () => z.string().nullish();
+const optionalText = () => z.string().optional();
 
-/** Unknown keys are ignored, null is "not said"; rules of content come later, after the revision. */
+/** Types only: rules of content come later, after the revision. */
 const changeFields = {
   name: optionalText(),
   uuid: optionalText(),
   password: optionalText(),
   flow: optionalText(),
-  enabled: z.boolean().nullish(),
+  enabled: z.boolean().optional(),
   ...limitFields,
 };
 const revision = () => z.int().positive();
 
-export const createBody = z.object({ inbound: optionalText(), ...changeFields, revision: revision() });
-export const updateBody = z.object({ ...changeFields, revision: revision() });
-export const revisionBody = z.object({ revision: revision() });
+export const createBody = jsonObject({ inbound: optionalText(), ...changeFields, revision: revision() });
+export const updateBody = jsonObject({ ...changeFields, revision: revision() });
+export const revisionBody = jsonObject({ revision: revision() });
 export const revisionQuery = z.object({ revision: z.string().regex(/^[1-9]\d{0,15}$/) });
 export const userQuery = z.object({ online: z.enum(["true", "false"]).optional() });
 export const usersQuery = z.object({ inbound: z.string().optional() });
@@ -27,15 +28,8 @@ export const usersQuery = z.object({ inbound: z.string().optional() });
 type ChangeFields = z.output<typeof updateBody>;
 
 export function changeOf(body: ChangeFields): UserChange {
-  return {
-    revision: body.revision,
-    name: body.name ?? undefined,
-    uuid: body.uuid ?? undefined,
-    password: body.password ?? undefined,
-    flow: body.flow ?? undefined,
-    enabled: body.enabled ?? undefined,
-    limits: limitsChangeOf(body),
-  };
+  const { revision: asked, name, uuid, password, flow, enabled } = body;
+  return { revision: asked, name, uuid, password, flow, enabled, limits: limitsChangeOf(body) };
 }
 
 /** Throws `ApiError` 400 where it is no revision. */
