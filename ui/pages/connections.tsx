@@ -2,8 +2,8 @@ import { useState } from "preact/hooks";
 import type { Snapshot } from "#ui/api/types.ts";
 import { bytesText, countText, durationText, rateText } from "#ui/format.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
-import { Rows } from "#ui/parts/rows.tsx";
-import { Button, Chain, CloseButton, Empty, Input, Page, Select, Tag } from "#ui/parts/small.tsx";
+import { Button, Chain, CloseButton, Empty, Select, Tag } from "#ui/parts/small.tsx";
+import { TablePage } from "#ui/parts/table-page.tsx";
 import { useAction, useEnvironment, useStream } from "#ui/state/context.ts";
 import { arrange, ORDERS, Speedometer, type LiveConnection, type Order } from "#ui/state/live.ts";
 import { ConnectionDetails } from "./connection-details.tsx";
@@ -13,94 +13,106 @@ const COLUMNS = ["Destination", "Rule", "Way", "Download", "Upload", "Age", "Clo
 const CLOSE_AT_ONCE = 6;
 
 export function ConnectionsPage() {
-  const { link } = useEnvironment();
-  const act = useAction();
-  const [meter] = useState(() => new Speedometer());
-  const [live, setLive] = useState<readonly LiveConnection[] | null>(null);
+  const live = useLive();
   const [filter, setFilter] = useState("");
   const [order, setOrder] = useState<Order>("newest");
   const [chosen, setChosen] = useState<LiveConnection | null>(null);
-  const [asking, setAsking] = useState(false);
-  useStream<Snapshot>("connections?interval=1000", (snapshot) => setLive(meter.read(snapshot, Date.now())));
-
   const shown = arrange(live ?? [], filter, order);
   const filtered = filter.trim() !== "";
-  const closeOne = ({ id, name }: LiveConnection): Promise<boolean> =>
-    act(() => link.send("DELETE", `connections/${encodeURIComponent(id)}`), `${name} was not closed`);
-  const closeShown = async (): Promise<void> => {
-    const close = (id: string) => link.send("DELETE", `connections/${encodeURIComponent(id)}`);
-    if (!filtered) return link.send("DELETE", "connections");
-    for (let at = 0; at < shown.length; at += CLOSE_AT_ONCE)
-      await Promise.all(shown.slice(at, at + CLOSE_AT_ONCE).map(({ id }) => close(id)));
-  };
-  const onAnswer = (yes: boolean): void => {
-    setAsking(false);
-    if (yes) void act(closeShown, "Not all were closed", "Closed");
-  };
-  const current = chosen === null ? null : (live?.find(({ id }) => id === chosen.id) ?? null);
-
+  const closeOne = useCloseOne();
   return (
-    <Page
+    <TablePage
       title="Connections"
-      fill
+      filter={filter}
+      onFilter={setFilter}
+      filterLabel="Filter"
+      filterHint="host, rule, node, source"
       tools={
         <>
-          <Input
-            label="Filter"
-            type="search"
-            value={filter}
-            onInput={setFilter}
-            placeholder="host, rule, node, source"
-          />
           <Select label="Order" value={order} options={ORDERS} onChange={setOrder} />
-          <Button
-            label={filtered ? "Close shown" : "Close all"}
-            kind="danger"
-            disabled={shown.length === 0}
-            onPress={() => setAsking(true)}
-          />
+          <CloseMany shown={shown} all={live?.length ?? 0} filtered={filtered} />
         </>
       }
-    >
-      <p class="status" role="status">
-        {live === null ? "Loading" : statusText(shown.length, live.length)}
-      </p>
-      {live !== null && shown.length === 0 ? (
-        <Nothing filtered={filtered} />
-      ) : (
-        <Rows
-          key={`${order} ${filter}`} // another list: from its top
-          label="Live connections"
-          kind="rows-connections"
-          columns={COLUMNS}
-          items={shown}
-          keyOf={({ id }) => id}
-          cells={(connection) => (
-            <Cells
-              connection={connection}
-              onOpen={() => setChosen(connection)}
-              onClose={() => closeOne(connection)}
-            />
-          )}
+      status={live === null ? "Loading" : statusText(shown.length, live.length)}
+      nothing={live !== null && shown.length === 0 ? <Nothing filtered={filtered} /> : null}
+      order={order}
+      label="Live connections"
+      kind="rows-connections"
+      columns={COLUMNS}
+      items={shown}
+      keyOf={({ id }) => id}
+      cells={(connection) => (
+        <Cells
+          connection={connection}
+          onOpen={() => setChosen(connection)}
+          onClose={() => closeOne(connection)}
         />
       )}
+    >
       {chosen !== null && (
         <ConnectionDetails
-          connection={current ?? chosen}
-          ended={current === null}
+          connection={live?.find(({ id }) => id === chosen.id) ?? chosen}
+          ended={live !== null && live.every(({ id }) => id !== chosen.id)}
           onEnd={() => void closeOne(chosen)}
           onClose={() => setChosen(null)}
         />
       )}
+    </TablePage>
+  );
+}
+
+/** The connections with their speeds, every second; null until the first list. */
+function useLive(): readonly LiveConnection[] | null {
+  const [meter] = useState(() => new Speedometer());
+  const [live, setLive] = useState<readonly LiveConnection[] | null>(null);
+  useStream<Snapshot>("connections?interval=1000", (snapshot) => setLive(meter.read(snapshot, Date.now())));
+  return live;
+}
+
+const pathOf = ({ id }: LiveConnection): string => `connections/${encodeURIComponent(id)}`;
+
+function useCloseOne(): (connection: LiveConnection) => Promise<boolean> {
+  const { link } = useEnvironment();
+  const act = useAction();
+  return (connection) =>
+    act(() => link.send("DELETE", pathOf(connection)), `${connection.name} was not closed`);
+}
+
+interface CloseManyProps {
+  readonly shown: readonly LiveConnection[];
+  readonly all: number;
+  readonly filtered: boolean;
+}
+
+/** Closes what the filter shows, or all of them; asks before. */
+function CloseMany({ shown, all, filtered }: CloseManyProps) {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [asking, setAsking] = useState(false);
+  const label = filtered ? "Close shown" : "Close all";
+  const close = async (): Promise<void> => {
+    if (!filtered) return link.send("DELETE", "connections");
+    for (let at = 0; at < shown.length; at += CLOSE_AT_ONCE) {
+      const some = shown.slice(at, at + CLOSE_AT_ONCE);
+      await Promise.all(some.map((connection) => link.send("DELETE", pathOf(connection))));
+    }
+  };
+  const onAnswer = (yes: boolean): void => {
+    setAsking(false);
+    if (yes) void act(close, "Not all were closed", "Closed");
+  };
+  return (
+    <>
+      <Button label={label} kind="danger" disabled={shown.length === 0} onPress={() => setAsking(true)} />
       {asking && (
         <Confirm
           title={filtered ? "Close these connections?" : "Close all connections?"}
-          text={`${countText(shown.length)} of ${countText(live?.length ?? 0)} connections will be cut. Programs may open them again.`}
-          action={filtered ? "Close shown" : "Close all"}
+          text={`${countText(shown.length)} of ${countText(all)} connections will be cut. Programs may open them again.`}
+          action={label}
           onAnswer={onAnswer}
         />
       )}
-    </Page>
+    </>
   );
 }
 

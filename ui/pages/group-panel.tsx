@@ -4,6 +4,7 @@ import { countText } from "#ui/format.ts";
 import { Icon } from "#ui/parts/icons.tsx";
 import { Button, Tag } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { matching } from "#ui/state/filter.ts";
 import { isSelectable, lastDelay, type Nodes } from "#ui/state/nodes.ts";
 import type { MemberOrder } from "./groups.tsx";
 
@@ -181,8 +182,7 @@ function arrange(
   nodes: Nodes,
   { filter, order, testUrl }: Arrangement,
 ): readonly string[] {
-  const wanted = filter.trim().toLowerCase();
-  const found = all.filter((name) => name.toLowerCase().includes(wanted));
+  const found = matching(all, filter, (name) => name);
   if (order === "name") return found.toSorted((a, b) => a.localeCompare(b));
   if (order === "config") return found;
   const delay = (name: string): number => lastDelay(nodes.byName.get(name), testUrl) || 1e9; // untested and failed last

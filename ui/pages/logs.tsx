@@ -3,6 +3,7 @@ import { LOG_LEVELS, type LogLevel, type LogRecord } from "#ui/api/types.ts";
 import { countText } from "#ui/format.ts";
 import { Button, Empty, Input, Page, Select } from "#ui/parts/small.tsx";
 import { useStream } from "#ui/state/context.ts";
+import { matching } from "#ui/state/filter.ts";
 
 /** Beyond this the oldest lines go. */
 const MAX_LINES = 1_000;
@@ -48,8 +49,7 @@ function Logs({
     }, DRAW_MS);
     return () => clearInterval(timer);
   }, []);
-  const wanted = filter.trim().toLowerCase();
-  const shown = wanted === "" ? lines : lines.filter(({ message }) => message.toLowerCase().includes(wanted));
+  const shown = matching(lines, filter, ({ message }) => message);
   return (
     <Page
       title="Logs"

@@ -1,9 +1,10 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Rule, RuleProvider } from "#ui/api/types.ts";
 import { agoText, countText } from "#ui/format.ts";
-import { Rows } from "#ui/parts/rows.tsx";
-import { Button, Empty, Fault, Input, Page, Switch } from "#ui/parts/small.tsx";
+import { Button, Empty, Switch } from "#ui/parts/small.tsx";
+import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
 import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
+import { matching } from "#ui/state/filter.ts";
 import { RuleProviders } from "./rule-providers.tsx";
 
 const COLUMNS = ["No.", "Rule", "Target", "Hits", "Last hit", "On"];
@@ -21,7 +22,7 @@ export function RulesPage() {
   const all = rules.value?.rules ?? [];
   const isLong = rules.value === null || all.length > REFRESH_UP_TO;
   if (isLong !== long) setLong(isLong);
-  const shown = useMemo(() => filtered(all, filter), [all, filter]);
+  const shown = useMemo(() => matching(all, filter, textOf), [all, filter]);
   const toggle = ({ index, type, payload }: Rule, on: boolean): Promise<boolean> =>
     act(
       async () => {
@@ -32,54 +33,35 @@ export function RulesPage() {
       `${type} ${payload} is ${on ? "on" : "off until the next reload"}`,
     );
   return (
-    <Page
+    <TablePage
       title="Rules"
-      fill
-      tools={
-        <>
-          <Input
-            label="Filter"
-            type="search"
-            value={filter}
-            onInput={setFilter}
-            placeholder="type, payload, target"
-          />
-          <Button label="Refresh" onPress={rules.reload} />
-        </>
-      }
+      filter={filter}
+      onFilter={setFilter}
+      filterLabel="Filter"
+      filterHint="type, payload, target"
+      tools={<Button label="Refresh" onPress={rules.reload} />}
+      status={rules.value === null ? waitingText(rules.error) : statusText(shown.length, all.length)}
+      error={rules.error ?? providers.error}
+      nothing={rules.value !== null && shown.length === 0 ? <Nothing none={all.length === 0} /> : null}
+      label="Rules"
+      kind="rows-rules"
+      columns={COLUMNS}
+      items={shown}
+      keyOf={({ index }) => index}
+      faded={({ extra }) => extra.disabled}
+      cells={(rule) => <Cells rule={rule} onToggle={(on) => toggle(rule, on)} />}
     >
-      <p class="status" role="status">
-        {rules.value === null ? "Loading" : statusText(shown.length, all.length)}
-      </p>
-      <Fault text={rules.error ?? providers.error} />
-      {rules.value !== null && shown.length === 0 ? (
-        <Empty title={all.length === 0 ? "No rules" : "Nothing matches the filter"}>
-          {all.length === 0 ? "Without rules everything goes out directly." : undefined}
-        </Empty>
-      ) : (
-        <Rows
-          key={filter} // another list: from its top
-          label="Rules"
-          kind="rows-rules"
-          columns={COLUMNS}
-          items={shown}
-          keyOf={({ index }) => index}
-          faded={({ extra }) => extra.disabled}
-          cells={(rule) => <Cells rule={rule} onToggle={(on) => toggle(rule, on)} />}
-        />
-      )}
       <RuleProviders providers={Object.values(providers.value?.providers ?? {})} reload={providers.reload} />
-    </Page>
+    </TablePage>
   );
 }
 
-function filtered(rules: readonly Rule[], filter: string): readonly Rule[] {
-  const wanted = filter.trim().toLowerCase();
-  if (wanted === "") return rules;
-  return rules.filter(({ type, payload, proxy }) =>
-    `${type} ${payload} ${proxy}`.toLowerCase().includes(wanted),
-  );
+function Nothing({ none }: { readonly none: boolean }) {
+  if (none) return <Empty title="No rules">Without rules everything goes out directly.</Empty>;
+  return <Empty title="Nothing matches the filter" />;
 }
+
+const textOf = ({ type, payload, proxy }: Rule): string => `${type} ${payload} ${proxy}`;
 
 function statusText(shown: number, all: number): string {
   const text = shown === all ? `${countText(all)} rules` : `${countText(shown)} of ${countText(all)} rules`;

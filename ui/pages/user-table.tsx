@@ -3,9 +3,10 @@ import type { ManagedUser, UserList } from "#ui/api/admin-types.ts";
 import { bytesText, countText } from "#ui/format.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
-import { Rows } from "#ui/parts/rows.tsx";
-import { Button, Empty, Fault, Input, Page } from "#ui/parts/small.tsx";
+import { Button, Empty } from "#ui/parts/small.tsx";
+import { TablePage } from "#ui/parts/table-page.tsx";
 import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
+import { matching } from "#ui/state/filter.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
 import { FIELD_NAMES, fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
 import { type UserEditor, useUserEditor } from "#ui/state/user-editor.ts";
@@ -26,20 +27,17 @@ export function UserTable() {
   const [filter, setFilter] = useState("");
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
   const editor = useUserEditor(reload);
-  const shown = useMemo(() => filtered(list.users, filter), [list, filter]);
+  const shown = useMemo(() => matching(list.users, filter, searchedOf), [list, filter]);
+  const all = list.users.length;
   return (
-    <Page
+    <TablePage
       title="Users"
-      fill
+      filter={filter}
+      onFilter={setFilter}
+      filterLabel="Search"
+      filterHint="name, listener, state"
       tools={
         <>
-          <Input
-            label="Search"
-            type="search"
-            value={filter}
-            onInput={setFilter}
-            placeholder="name, listener, state"
-          />
           <Button
             label="New user"
             kind="main"
@@ -49,29 +47,27 @@ export function UserTable() {
           <Button label="Forget the admin secret" onPress={() => admin.lock()} />
         </>
       }
+      status={
+        shown.length === all
+          ? `${countText(all)} users`
+          : `${countText(shown.length)} of ${countText(all)} users`
+      }
+      error={error}
+      nothing={
+        shown.length === 0 ? (
+          <Empty title={all === 0 ? "No users yet" : "Nothing matches the search"} />
+        ) : null
+      }
+      label="Managed users"
+      kind="rows-users"
+      columns={COLUMNS}
+      items={shown}
+      keyOf={({ id }) => id}
+      faded={({ enabled }) => !enabled}
+      cells={(user) => <Cells user={user} onOpen={() => setOpen({ kind: "details", user })} />}
     >
-      <p class="status" role="status">
-        {shown.length === list.users.length
-          ? `${countText(shown.length)} users`
-          : `${countText(shown.length)} of ${countText(list.users.length)} users`}
-      </p>
-      <Fault text={error} />
-      {shown.length === 0 ? (
-        <Empty title={list.users.length === 0 ? "No users yet" : "Nothing matches the search"} />
-      ) : (
-        <Rows
-          key={filter} // another list: from its top
-          label="Managed users"
-          kind="rows-users"
-          columns={COLUMNS}
-          items={shown}
-          keyOf={({ id }) => id}
-          faded={({ enabled }) => !enabled}
-          cells={(user) => <Cells user={user} onOpen={() => setOpen({ kind: "details", user })} />}
-        />
-      )}
       <UserDialogs open={open} setOpen={setOpen} list={list} history={history} editor={editor} />
-    </Page>
+    </TablePage>
   );
 }
 
@@ -168,16 +164,9 @@ function useUsers() {
   return { list, history, error, reload };
 }
 
-function filtered(users: readonly ManagedUser[], filter: string): readonly ManagedUser[] {
-  const wanted = filter.trim().toLowerCase();
-  if (wanted === "") return users;
-  return users.filter(({ id, name, inbound, type, status, enabled }) =>
-    [id, name, inbound, type, status ?? "", enabled ? "enabled" : "disabled"]
-      .join("\n")
-      .toLowerCase()
-      .includes(wanted),
-  );
-}
+/** What the search looks at. */
+const searchedOf = ({ id, name, inbound, type, status, enabled }: ManagedUser): string =>
+  [id, name, inbound, type, status ?? "", enabled ? "enabled" : "disabled"].join("\n");
 
 function Cells({ user, onOpen }: { readonly user: ManagedUser; readonly onOpen: () => void }) {
   return (

@@ -1,6 +1,7 @@
 /** Connections as the page shows them: with speeds, filtered and in order. */
 import type { Connection, Snapshot } from "#ui/api/types.ts";
 import { hostPort } from "#ui/format.ts";
+import { matching } from "./filter.ts";
 
 export interface LiveConnection extends Connection {
   /** Bytes per second between the last two snapshots. */
@@ -53,9 +54,7 @@ export function arrange(
   filter: string,
   order: Order,
 ): readonly LiveConnection[] {
-  const wanted = filter.trim().toLowerCase();
-  const found = wanted === "" ? connections : connections.filter((entry) => textOf(entry).includes(wanted));
-  return found.toSorted(COMPARE[order]);
+  return matching(connections, filter, textOf).toSorted(COMPARE[order]);
 }
 
 /** What the filter looks at. */
@@ -63,8 +62,7 @@ function textOf({ name, metadata, chains, rule, rulePayload }: LiveConnection): 
   const { network, type, sourceIP, destinationIP, sniffHost, inboundName, inboundUser, process } = metadata;
   return [name, network, type, sourceIP, destinationIP, sniffHost, inboundName, inboundUser, process]
     .concat(rule, rulePayload, chains)
-    .join("\n")
-    .toLowerCase();
+    .join("\n");
 }
 
 type Compare = (a: LiveConnection, b: LiveConnection) => number;

@@ -1,0 +1,66 @@
+import type { ComponentChildren } from "preact";
+import { Rows, type RowsProps } from "./rows.tsx";
+import { Fault, Input, Page } from "./small.tsx";
+
+interface Props<T> extends RowsProps<T> {
+  readonly title: string;
+  readonly filter: string;
+  readonly onFilter: (filter: string) => void;
+  readonly filterLabel: string;
+  readonly filterHint: string;
+  /** Stand behind the filter. */
+  readonly tools: ComponentChildren;
+  /** How many there are, or that nobody knows yet. */
+  readonly status: string;
+  readonly error?: string | null;
+  /** Stands instead of the table; null while there are rows, or nobody knows. */
+  readonly nothing: ComponentChildren;
+  /** Besides the filter: what makes another list of it, which begins at its top. */
+  readonly order?: string;
+  readonly children?: ComponentChildren;
+}
+
+/** A page that is one long table with a filter. */
+export function TablePage<T>({
+  title,
+  filter,
+  onFilter,
+  filterLabel,
+  filterHint,
+  tools,
+  status,
+  error = null,
+  nothing,
+  order = "",
+  children,
+  ...rows
+}: Props<T>) {
+  return (
+    <Page
+      title={title}
+      fill
+      tools={
+        <>
+          <Input
+            label={filterLabel}
+            type="search"
+            value={filter}
+            onInput={onFilter}
+            placeholder={filterHint}
+          />
+          {tools}
+        </>
+      }
+    >
+      <p class="status" role="status">
+        {status}
+      </p>
+      <Fault text={error} />
+      {nothing ?? <Rows key={`${order} ${filter}`} {...rows} />}
+      {children}
+    </Page>
+  );
+}
+
+/** Before there is a first answer. */
+export const waitingText = (error: string | null): string => (error === null ? "Loading" : "");
