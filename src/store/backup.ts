@@ -12,7 +12,7 @@ import {
   type Link,
   type SecondFile,
 } from "./second-file.ts";
-import { DamageError, seal, unseal } from "./sealed-blob.ts";
+import { seal, unseal } from "./sealed-blob.ts";
 
 export interface StoreOptions {
   /** Absolute. The backup is `<path>.bak`, the lock `<path>.lock`, damaged files are kept as `<path>.corrupt-<unix>`. */
@@ -83,20 +83,6 @@ export class Store implements Disposable {
 
   get generation(): number {
     return this.#generation;
-  }
-
-  /** A damaged record is read from the backup and put right. Throws `DamageError` where the backup has not got it either. */
-  get(part: string, key: string): Buffer | null {
-    try {
-      return this.#primary.get(part, key);
-    } catch (error) {
-      if (!(error instanceof DamageError)) throw error;
-      const original = this.#backup.get(part, key);
-      if (original === null || this.#behind.has(nameOf({ part, key }))) throw error;
-      this.#options.log.error(`${messageOf(error)}; taken from the backup`);
-      this.commit([{ part, key, value: original }], { backup: false });
-      return original;
-    }
   }
 
   /** Every record of a part in the order of its keys. Throws `DamageError`. */

@@ -118,12 +118,7 @@ export class KeyValueFile implements Disposable {
     return this.#rootBlob;
   }
 
-  /** Throws `DamageError`. */
-  get(part: string, key: string): Buffer | null {
-    const blob = this.blob(part, key);
-    return blob === null ? null : unseal(key, blob);
-  }
-
+  /** As it is stored, unlooked at; null: there is none. Throws `DamageError` where SQLite cannot read it. */
   blob(part: string, key: string): Uint8Array | null {
     return orDamaged(this.path, () => {
       const row = this.#statement(`SELECT value FROM "${part}" WHERE key = ?`).get(key);

@@ -51,6 +51,8 @@ function filled(path: string): void {
   );
 }
 
+const valueIn = (store: Store, part: string, wanted: string) =>
+  [...store.entries(part)].find(([key]) => key === wanted)?.[1] ?? null;
 const contents = (store: Store) =>
   new Map([...store.entries("users")].map(([key, value]) => [key, value.toString()]));
 const WANTED = new Map(
@@ -74,8 +76,8 @@ test("what was committed is there again, and a commit writes what changed", () =
     );
   }
   using store = open(at.path);
-  assert.equal(store.get("users", "k3"), null);
-  assert.deepEqual(store.get("users", "new"), valueOf(99));
+  assert.equal(valueIn(store, "users", "k3"), null);
+  assert.deepEqual(valueIn(store, "users", "new"), valueOf(99));
   assert.equal(contents(store).size, RECORDS);
   assert.equal(store.generation, 2);
 });
@@ -121,7 +123,7 @@ test("the newer file wins, and an older one never brings anything back", () => {
   copyFileSync(old, at.path); // as if only the backup had been written
   rmSync(`${at.path}.sum`);
   using store = open(at.path);
-  assert.equal(store.get("users", "k0"), null);
+  assert.equal(valueIn(store, "users", "k0"), null);
   assert.equal(store.generation, 2);
 });
 
@@ -139,7 +141,7 @@ test("what only the primary had reaches the backup with the next commit that ask
   rmSync(at.path);
   using store = open(at.path);
   assert.deepEqual(
-    [store.get("users", "k1000"), store.get("users", "k1001")],
+    [valueIn(store, "users", "k1000"), valueIn(store, "users", "k1001")],
     [valueOf(1000), valueOf(1001)],
   );
 });
@@ -259,7 +261,7 @@ test("a part that an older file has not got is made, one that it had is damage",
     file.exec("DROP TABLE more");
   }
   using store = Store.open({ path: at.path, parts, nowMs: () => 1, log: SILENT });
-  assert.deepEqual(store.get("more", "a"), valueOf(1));
+  assert.deepEqual(valueIn(store, "more", "a"), valueOf(1));
 });
 
 test("two damaged files of one second are both kept", () => {
