@@ -82,7 +82,8 @@ async function contextOf(options: TlsOptions): Promise<SecureContextOptions> {
 
 /** Key and certificate change one after the other: a pair that does not fit is passed over until it does. */
 function watch(options: TlsOptions, server: Http2SecureServer, log: Log): () => void {
-  const reload = async (): Promise<void> => {
+  let last = Promise.resolve();
+  const load = async (): Promise<void> => {
     try {
       const context = await contextOf(options);
       createSecureContext(context); // throws where they do not fit; the server would be left without either
@@ -92,9 +93,12 @@ function watch(options: TlsOptions, server: Http2SecureServer, log: Log): () => 
       log.warning(`controller: the changed TLS certificate is not usable yet: ${messageOf(error)}`);
     }
   };
+  const reload = (): void => {
+    last = last.then(load); // in turn: what was read first must not come into force last
+  };
   const { certificate, privateKey, clientAuthCert, files } = options;
   const pems = [certificate, privateKey, clientAuthCert].filter((pem) => pem !== "");
-  const watches = pems.map((pem) => files.watchPem(pem, () => void reload()));
+  const watches = pems.map((pem) => files.watchPem(pem, reload));
   return () => {
     for (const each of watches) each[Symbol.dispose]();
   };

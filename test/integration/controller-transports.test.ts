@@ -1,6 +1,7 @@
 /** TLS with its client certificates and changing files, Unix sockets, and what a failed bind costs. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -10,15 +11,16 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { ConnectionOptions } from "node:tls";
 import { WebSocket } from "ws";
 import { openController } from "#api/open-controller.ts";
 import type { ClientAuthType, TlsOptions } from "#api/tls.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import { SILENT } from "#core/log.ts";
+import { SILENT, type Log, type LogText } from "#core/log.ts";
 import { OPEN_OPTIONS } from "../support/api-app.ts";
-import { makeCertificate } from "../support/certificate.ts";
+import { makeCertificate, type TestCertificate } from "../support/certificate.ts";
 import { liveController } from "../support/live-controller.ts";
 import { MemoryControl } from "../support/memory-control.ts";
 
@@ -56,7 +58,7 @@ const server = makeCertificate({ names: ["127.0.0.1"], issuer: authority });
 const friend = makeCertificate({ names: ["friend"], issuer: authority });
 const stranger = makeCertificate({ names: ["stranger"] });
 
-async function openTls(tls: Partial<TlsOptions> = {}, files = new MemoryFiles()) {
+async function openTls(tls: Partial<TlsOptions> = {}, files = new MemoryFiles(), log: Log = SILENT) {
   files.texts.set("cert.pem", server.cert);
   files.texts.set("key.pem", server.key);
   const common = {
@@ -67,7 +69,7 @@ async function openTls(tls: Partial<TlsOptions> = {}, files = new MemoryFiles())
     files,
   } as const;
   const https = { host: "127.0.0.1", port: 0, tls: { ...common, ...tls } };
-  const live = await liveController({ listeners: { https } });
+  const live = await liveController({ listeners: { https } }, log);
   return { ...live, files, tlsPort: live.controller.endpoints[0]?.port ?? 0 };
 }
 
@@ -187,6 +189,34 @@ test("a changed certificate serves new connections; a pair that does not fit cha
   assert.equal(now[0], 200);
   await live[Symbol.asyncDispose]();
   assert.equal(live.files.watchCount, 0);
+});
+
+test("of two changes of a certificate the later one stays, however long the earlier one takes to read", async () => {
+  const files = new MemoryFiles();
+  const inUse = Promise.withResolvers<void>();
+  let loads = 0;
+  const info = (text: LogText): void => {
+    if (String(text).includes("new TLS certificate") && ++loads === 4) inUse.resolve();
+  };
+  await using live = await openTls({}, files, { ...SILENT, info });
+  const read = files.readPem.bind(files);
+  const slow = Promise.withResolvers<void>();
+  let reads = 0;
+  files.readPem = async (name) => {
+    const pem = await read(name);
+    if (++reads <= 2) await slow.promise; // the pair of the first load
+    return pem;
+  };
+  const [first, second] = [0, 1].map(() => makeCertificate({ names: ["127.0.0.1"], issuer: authority }));
+  for (const { cert, key } of [first, second] as TestCertificate[]) {
+    files.texts.set("key.pem", key);
+    files.write("cert.pem", cert); // both files are watched: two loads
+  }
+  await setImmediate();
+  slow.resolve();
+  await inUse.promise;
+  const { fingerprint256 } = new X509Certificate((second as TestCertificate).cert);
+  assert.deepEqual(await ask(live.tlsPort), [200, fingerprint256]);
 });
 
 test("a TLS client that sends nothing or nonsense disturbs nobody", async () => {
