@@ -166,7 +166,6 @@ export interface ExplainQuestion {
   readonly port: number;
   readonly source: string | null;
   readonly inbound: string | null;
-  readonly process: string | null;
 }
 
 export interface ExplainView {

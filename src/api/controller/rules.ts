@@ -14,7 +14,6 @@ const question = queryOf({
   network: z.enum(["tcp", "udp"]).default("tcp"),
   source: z.string().optional(),
   inbound: z.string().optional(),
-  process: z.string().optional(),
 });
 
 const ruleShape = z
@@ -78,9 +77,10 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
         description: "The rules that were looked at, and the chain",
         schema: explanation,
       },
+      faults: { 503: "What the rules need to know could not be looked up in time" },
       handle({ query }) {
-        const { source = null, inbound = null, process = null, ...rest } = query;
-        return rules.explain({ ...rest, source, inbound, process });
+        const { source = null, inbound = null, ...rest } = query;
+        return rules.explain({ ...rest, source, inbound });
       },
     }),
   ];
