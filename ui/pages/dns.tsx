@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
 import type { DnsAnswer, DnsRecord } from "#ui/api/types.ts";
 import { durationText } from "#ui/format.ts";
-import { Button, Empty, Fault, Input, Page, Panel, Select } from "#ui/parts/small.tsx";
-import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
+import { QuestionForm } from "#ui/parts/question-form.tsx";
+import { Button, Empty, Input, Page, Panel, Select } from "#ui/parts/small.tsx";
+import { useAction, useEnvironment } from "#ui/state/context.ts";
+import { useQuestion } from "#ui/state/question.ts";
 
 const TYPES = ["A", "AAAA", "CNAME", "MX", "TXT", "NS", "SOA", "SRV", "PTR", "HTTPS", "SVCB"] as const;
 type Type = (typeof TYPES)[number];
@@ -24,62 +26,48 @@ const TYPE_NAMES: Readonly<Record<number, string>> = {
   65: "HTTPS",
 };
 
-type Outcome =
-  | { readonly kind: "none" | "busy" }
-  | { readonly kind: "failed"; readonly text: string }
-  | { readonly kind: "answer"; readonly answer: DnsAnswer };
-
 export function DnsPage() {
-  const { link } = useEnvironment();
-  const act = useAction();
   const [name, setName] = useState("");
   const [type, setType] = useState<Type>("A");
-  const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
-  const ask = async (): Promise<void> => {
-    setOutcome({ kind: "busy" });
-    try {
-      const query = new URLSearchParams({ name: name.trim(), type });
-      setOutcome({ kind: "answer", answer: await link.get<DnsAnswer>(`dns/query?${query}`) });
-    } catch (error) {
-      setOutcome({ kind: "failed", text: textOf(error) });
-    }
-  };
+  const { outcome, ask } = useQuestion<DnsAnswer>("dns/query");
+  return (
+    <Page title="DNS query" tools={<Caches />}>
+      <QuestionForm
+        outcome={outcome}
+        action="Ask"
+        onAsk={() => ask({ name, type })}
+        fields={
+          <>
+            <Input label="Name" value={name} onInput={setName} placeholder="www.example.org" required />
+            <Select
+              label="Type"
+              value={type}
+              options={TYPES.map((entry) => [entry, entry])}
+              onChange={setType}
+            />
+          </>
+        }
+        title="Ask the resolver"
+        note="Hosts and fake-IP are left out: the answer is that of the upstream servers."
+        answer={(answer) => <Answer answer={answer} />}
+      />
+    </Page>
+  );
+}
+
+function Caches() {
+  const { link } = useEnvironment();
+  const act = useAction();
   const flush = (path: string, what: string): Promise<boolean> =>
     act(() => link.send("POST", path), `${what} was not emptied`, `${what} is empty`);
   return (
-    <Page
-      title="DNS query"
-      tools={
-        <>
-          <Button label="Empty the DNS cache" onPress={() => flush("cache/dns/flush", "The DNS cache")} />
-          <Button
-            label="Empty the fake-IP pool"
-            onPress={() => flush("cache/fakeip/flush", "The fake-IP pool")}
-          />
-        </>
-      }
-    >
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void ask();
-        }}
-      >
-        <Input label="Name" value={name} onInput={setName} placeholder="www.example.org" required />
-        <Select label="Type" value={type} options={TYPES.map((entry) => [entry, entry])} onChange={setType} />
-        <Button label="Ask" kind="main" busy={outcome.kind === "busy"} />
-      </form>
-      <div aria-live="polite">
-        {outcome.kind === "none" && (
-          <Empty title="Ask the resolver">
-            Hosts and fake-IP are left out: the answer is that of the upstream servers.
-          </Empty>
-        )}
-        {outcome.kind === "failed" && <Fault text={outcome.text} />}
-        {outcome.kind === "answer" && <Answer answer={outcome.answer} />}
-      </div>
-    </Page>
+    <>
+      <Button label="Empty the DNS cache" onPress={() => flush("cache/dns/flush", "The DNS cache")} />
+      <Button
+        label="Empty the fake-IP pool"
+        onPress={() => flush("cache/fakeip/flush", "The fake-IP pool")}
+      />
+    </>
   );
 }
 

@@ -1,0 +1,32 @@
+import { useState } from "preact/hooks";
+import { textOf, useEnvironment } from "./context.ts";
+
+/** What became of a question that a person puts by hand. */
+export type Outcome<T> =
+  | { readonly kind: "none" | "busy" }
+  | { readonly kind: "failed"; readonly text: string }
+  | { readonly kind: "answer"; readonly answer: T };
+
+export interface Question<T> {
+  readonly outcome: Outcome<T>;
+  /** Parameters that are empty are left out. */
+  ask(parameters: Readonly<Record<string, string>>): Promise<void>;
+}
+
+/** Asks a path of the Controller when it is told to. */
+export function useQuestion<T>(path: string): Question<T> {
+  const { link } = useEnvironment();
+  const [outcome, setOutcome] = useState<Outcome<T>>({ kind: "none" });
+  const ask: Question<T>["ask"] = async (parameters) => {
+    setOutcome({ kind: "busy" });
+    const given = Object.entries(parameters)
+      .map(([key, value]) => [key, value.trim()])
+      .filter(([, value]) => value !== "");
+    try {
+      setOutcome({ kind: "answer", answer: await link.get<T>(`${path}?${new URLSearchParams(given)}`) });
+    } catch (error) {
+      setOutcome({ kind: "failed", text: textOf(error) });
+    }
+  };
+  return { outcome, ask };
+}
