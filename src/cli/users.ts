@@ -22,7 +22,7 @@ export function users(args: readonly string[]): number {
   const [source, path] = paths as [string, string];
   const text = readFileSync(source, "utf8");
   using store = open(path);
-  process.stdout.write(`${importState(store, text)} users\n`);
+  process.stdout.write(`${importState(store, text, PROTOCOLS)} users\n`);
   return 0;
 }
 

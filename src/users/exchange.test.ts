@@ -62,7 +62,8 @@ const DOCUMENT = {
     "5f0b3f5c-6d0e-4d5e-8a43-8b1f3e1d0c77": Buffer.alloc(32, 8).toString("base64url"),
   },
 };
-const VLESS = { type: "vless", users: { credential: "uuid" } } as never;
+const identify = (uuid: string) => uuid.replaceAll("-", "").toLowerCase();
+const VLESS = { type: "vless", users: { credential: "uuid", identify } } as never;
 
 function inStore<T>(work: (store: Store) => T): T {
   const home = mkdtempSync(join(tmpdir(), "weir-exchange-"));
@@ -76,11 +77,11 @@ function inStore<T>(work: (store: Store) => T): T {
 
 test("a document goes in and comes out as it was", () => {
   inStore((store) => {
-    assert.equal(importState(store, JSON.stringify(DOCUMENT)), 2);
+    assert.equal(importState(store, JSON.stringify(DOCUMENT), [VLESS]), 2);
     const document = JSON.parse(exportState(store, [VLESS])) as typeof DOCUMENT;
     document.listeners.edge.users.sort((a, b) => a.name.localeCompare(b.name));
     assert.deepEqual(document, DOCUMENT);
-    assert.throws(() => importState(store, JSON.stringify(DOCUMENT)), /not new/);
+    assert.throws(() => importState(store, JSON.stringify(DOCUMENT), [VLESS]), /not new/);
   });
 });
 
@@ -100,6 +101,7 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
       { ip_limit: 1.5 },
       { name: edge.users[1]?.name.toUpperCase() },
       { uuid: edge.users[1]?.uuid.toUpperCase() },
+      { uuid: edge.users[1]?.uuid.replaceAll("-", "") },
     ].map((fields) => ({
       ...DOCUMENT,
       listeners: { edge: { ...edge, users: [{ ...edge.users[0], ...fields }, edge.users[1]] } },
@@ -108,7 +110,7 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
   for (const one of wrong)
     inStore((store) => {
       assert.throws(
-        () => importState(store, JSON.stringify(one)),
+        () => importState(store, JSON.stringify(one), [VLESS]),
         StoreError,
         JSON.stringify(one).slice(0, 80),
       );
@@ -118,7 +120,7 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
 
 test("a document that is no JSON is refused without a word of what it says", () => {
   inStore((store) => {
-    assert.throws(() => importState(store, '{"password": "hunter2" "x"}'), {
+    assert.throws(() => importState(store, '{"password": "hunter2" "x"}', [VLESS]), {
       name: "StoreError",
       message: "not a state document: it is no JSON",
     });

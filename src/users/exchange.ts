@@ -1,7 +1,7 @@
 /** A state file as one JSON document: for moving users between machines and programs. It holds every credential. */
 import { z } from "zod";
 import { StoreError } from "#core/errors.ts";
-import type { Protocol } from "#core/protocol.ts";
+import type { Protocol, UserSupport } from "#core/protocol.ts";
 import type { UserLimits } from "#core/users.ts";
 import type { Store } from "#store/backup.ts";
 import type { Change } from "#store/kv.ts";
@@ -47,7 +47,7 @@ export function exportState(store: Store, protocols: readonly Protocol[]): strin
   const subscriptions: Record<string, string> = {};
   const listeners: Record<string, unknown> = {};
   for (const [name, book] of books) {
-    const kind = protocols.find(({ type }) => type === book.protocol)?.users?.credential ?? "password";
+    const kind = supportOf(book.protocol, protocols)?.credential ?? "password";
     const users = [...book.users.values()].map((user) => {
       subscriptions[user.id] = user.token;
       return userJson(book, user, kind, traffic.get(user.id) ?? NO_TRAFFIC);
@@ -81,8 +81,11 @@ function userJson(
   };
 }
 
-/** Fills an empty store. Throws `StoreError` where the document contradicts itself or the store holds something. */
-export function importState(store: Store, text: string): number {
+/**
+ * Fills an empty store, and answers with the number of users. Throws `StoreError` where the document contradicts itself or
+ * the store holds something.
+ */
+export function importState(store: Store, text: string, protocols: readonly Protocol[]): number {
   if (store.generation !== 0)
     throw new StoreError("the state file is not new; users are imported into a new one only");
   const read = document.safeParse(parsed(text));
@@ -102,7 +105,7 @@ export function importState(store: Store, text: string): number {
       users: new Map(),
     };
     changes.push({ part: LISTENERS, key, value: encodeListener(book) });
-    refuseDoubles(name, stored);
+    refuseDoubles(name, stored, supportOf(rest.protocol, protocols));
     for (const user of stored) {
       const { limits, usage } = limitsOf(pickLimits(user));
       const record = recordOf(user, read.data.subscriptions[user.id] ?? "", limits);
@@ -127,16 +130,31 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Two users whom the API would not have let become alike. */
-function refuseDoubles(listener: string, users: readonly z.output<typeof storedUser>[]): void {
+/** Two users whom the API would not have let become alike, and no listener could tell apart. */
+function refuseDoubles(
+  listener: string,
+  users: readonly z.output<typeof storedUser>[],
+  support: UserSupport | undefined,
+): void {
   const taken = new Set<string>();
-  for (const { name, uuid, password } of users)
-    for (const mark of [`name ${name.toLowerCase()}`, `uuid ${uuid.toLowerCase()}`, `password ${password}`]) {
-      if (mark === "uuid " || mark === "password ") continue;
+  for (const user of users) {
+    const credential = credentialOf(user);
+    const identity = support?.identify(credential) ?? credential;
+    for (const mark of [`name ${user.name.toLowerCase()}`, `credential ${identity}`]) {
       if (taken.has(mark))
-        throw new StoreError(`listener ${listener}: user ${name} is there twice, by name or credential`);
+        throw new StoreError(`listener ${listener}: user ${user.name} is there twice, by name or credential`);
       taken.add(mark);
     }
+  }
+}
+
+/** Undefined: a protocol that this build does not know, or one without managed users. */
+function supportOf(protocol: string, protocols: readonly Protocol[]): UserSupport | undefined {
+  return protocols.find(({ type }) => type === protocol)?.users;
+}
+
+function credentialOf({ uuid, password }: z.output<typeof storedUser>): string {
+  return uuid === "" ? password : uuid;
 }
 
 /** Other members are none of its business, and an empty object means no limits. */
@@ -150,7 +168,7 @@ function recordOf(user: z.output<typeof storedUser>, token: string, limits: User
   return {
     id,
     name,
-    credential: user.uuid === "" ? user.password : user.uuid,
+    credential: credentialOf(user),
     flow,
     enabled,
     trafficGeneration: user.traffic_generation,
