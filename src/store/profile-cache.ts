@@ -11,7 +11,7 @@ export type Bucket = "selected" | "storage" | "fakeip" | "fakeip6" | "etag" | "s
 type Change = readonly [key: string, value: string | null];
 
 /** After a write that failed the next one is not tried sooner: it takes everything along. */
-const RETRY_MS = 10_000;
+const RETRY_MS = 60_000;
 
 /**
  * The profile cache (`cache.db` in the home directory): conveniences that survive a restart. Losing it costs a choice,
