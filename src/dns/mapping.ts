@@ -4,8 +4,13 @@ import { isLanIp } from "#net/cidr.ts";
 import { ipFromBytes } from "#net/ip.ts";
 import { eachAddress, type Packet } from "./packet.ts";
 
-/** At the bound the entry that was neither written nor read for the longest time goes. There is no other end: clients keep using addresses after their TTL. */
+/**
+ * At the bound the entry that was neither written nor read for the longest time goes. There is no other end: clients keep
+ * using addresses after their TTL.
+ */
 const MAX_ENTRIES = 4096;
+/** Of one answer; nobody goes through more, and whoever owns a name could push out everybody else's with two answers. */
+const MAX_ADDRESSES = 64;
 
 export class Mapping {
   readonly #hosts = new Map<Ip, string>();
@@ -44,7 +49,7 @@ function globalAddresses(packet: Packet, type: number): readonly Ip[] {
   const addresses: Ip[] = [];
   eachAddress(packet, type, (address) => {
     const ip = ipFromBytes(address);
-    if (!isLanIp(ip)) addresses.push(ip);
+    if (addresses.length < MAX_ADDRESSES && !isLanIp(ip)) addresses.push(ip);
   });
   return addresses;
 }
