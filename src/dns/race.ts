@@ -48,8 +48,9 @@ async function ask(upstream: Upstream, query: Uint8Array, signal: AbortSignal): 
   return packet;
 }
 
-/** Did every server answer, only that none could help? Then asking again at once is of no use. */
+/** Did every server answer, those of a list in a list, too, only that none could help? Then asking again is of no use. */
 export function allRefused(error: unknown): boolean {
+  if (error instanceof RefusedAnswer) return true;
   const cause = error instanceof DialError ? error.cause : null;
-  return cause instanceof AggregateError && cause.errors.every((each) => each instanceof RefusedAnswer);
+  return cause instanceof AggregateError && cause.errors.every(allRefused);
 }
