@@ -12,8 +12,9 @@ export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> &
   readonly handle: HandleDns;
 };
 
-/** At the bound further UDP questions are dropped: clients ask again. */
-const MAX_UDP_RUNNING = 4096;
+/** Of all clients and of one address. At the bound a UDP question is dropped, and a TCP conversation ends. */
+const MAX_RUNNING = 4096;
+const MAX_RUNNING_OF_ONE = 1024;
 /** At the bound the socket is not read until an answer has gone out. */
 const MAX_STREAM_RUNNING = 64;
 /** At the bound a new TCP connection is closed. */
@@ -25,32 +26,55 @@ const MAX_UNSENT_BYTES = 1 << 20;
 /** Answers whoever comes to the sockets that it is given; where they listen. Conversations end with their clients. */
 export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoint[]> {
   const { listenTcp, listenUdp, log, handle } = env;
+  const shares = new Shares();
   let streams = 0;
-  const udp = await listenUdp((socket) => serveDatagrams(socket, handle, log));
+  const udp = await listenUdp((socket) => serveDatagrams(socket, shares, handle, log));
   const tcp = await listenTcp((socket) => {
     socket.on("error", (error) => log.debug(() => `[DNS] TCP client: ${error.message}`));
     if (streams >= MAX_STREAMS) return void socket.destroy();
     streams++;
     socket.once("close", () => streams--);
-    serveDnsStream(socket, handle, log);
+    const { remoteAddress: client = "" } = socket;
+    serveDnsStream(socket, (message, by) => shares.use(client, () => handle(message, by)), log);
   });
   return [...udp, ...tcp];
 }
 
-function serveDatagrams(socket: DatagramSocket, handle: HandleDns, log: Log): void {
-  let running = 0;
+/** Questions under way, by the addresses of clients: one that asks for thousands of slow names leaves room for others. */
+class Shares {
+  readonly #taken = new Map<string, number>();
+  #all = 0;
+
+  /** Rejects where the client, or all together, have too many under way. */
+  async use<T>(client: string, work: () => Promise<T>): Promise<T> {
+    const own = this.#taken.get(client) ?? 0;
+    if (this.#all >= MAX_RUNNING || own >= MAX_RUNNING_OF_ONE)
+      throw new Error(`${client} asks too much at once`);
+    this.#all++;
+    this.#taken.set(client, own + 1);
+    try {
+      return await work();
+    } finally {
+      this.#all--;
+      const left = (this.#taken.get(client) ?? 1) - 1;
+      if (left > 0) this.#taken.set(client, left);
+      else this.#taken.delete(client);
+    }
+  }
+}
+
+function serveDatagrams(socket: DatagramSocket, shares: Shares, handle: HandleDns, log: Log): void {
   const ignore = () => {}; // an answer that cannot be sent is lost, as datagrams are; the client asks again
   socket.on("error", (error) => log.warning(() => `[DNS] UDP: ${error.message}`));
   socket.on("message", (message, { address, port }) => {
-    if (running >= MAX_UDP_RUNNING || port === 0) return;
-    running++;
-    handle(message, { network: "udp" })
+    if (port === 0) return;
+    shares
+      .use(address, () => handle(message, { network: "udp" }))
       .then(
         (answer) => socket.send(answer, port, address, ignore),
         (error: unknown) => log.debug(() => `[DNS] dropped a packet of ${address}: ${messageOf(error)}`),
       )
-      .catch(ignore) // the socket was closed meanwhile
-      .finally(() => running--);
+      .catch(ignore); // the socket was closed meanwhile
   });
 }
 

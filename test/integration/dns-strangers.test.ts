@@ -1,5 +1,6 @@
 /** What one client or one server may not do to the answers of others. */
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
@@ -64,6 +65,31 @@ test("a TCP client has 64 questions under way, however many come at once", async
   await once(client, "close");
   assert.deepEqual(Buffer.concat(got), Buffer.concat(asked));
   assert.equal(most, 64);
+});
+
+test("a client with thousands of slow questions leaves room for others", async () => {
+  const slow = Promise.withResolvers<void>();
+  let waiting = 0;
+  await using front = await listen(async (message) => {
+    const isSlow = decodeMessage(message).questions[0]?.name !== "quick.org";
+    waiting += isSlow ? 1 : 0;
+    if (isSlow) await slow.promise;
+    return message;
+  });
+  using sockets = new DisposableStack();
+  const open = () => sockets.adopt(createSocket("udp4"), (socket) => void socket.close());
+  const [greedy, modest] = [open(), open()];
+  greedy.bind(0, "127.0.0.2");
+  modest.bind(0, "127.0.0.3");
+  for (let sent = 0; sent < 5000; sent += 100) {
+    for (let at = 0; at < 100; at++) greedy.send(askFor(`n${sent + at}.org`), front.port, HOST);
+    await nextTurn();
+  }
+  const answered = once(modest, "message", { signal: AbortSignal.timeout(5000) });
+  modest.send(askFor("quick.org"), front.port, HOST);
+  await answered;
+  assert.equal(waiting, 1024);
+  slow.resolve();
 });
 
 test("who wants no recursion does not decide what others get", async () => {
