@@ -130,11 +130,12 @@ function isForeign({ headers, host }: FastifyRequest, cors: Cors): boolean {
 
 /** Two hosts in one request: whoever stands before us may have looked at the other one. */
 function rejectAmbiguous({ raw }: FastifyRequest): void {
-  const { rawHeaders, headers } = raw;
+  const { rawHeaders, headers, url = "" } = raw;
   const lines = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
-  if (lines.length > 1) throw new ApiError(400, "more than one Host header");
-  const { host, ":authority": authority = host } = headers; // HTTP/2 has both (RFC 9113 §8.3.1)
-  if (host !== undefined && host !== authority) throw new ApiError(400, "Host is not :authority");
+  const { host, ":authority": authority } = headers; // HTTP/2 has both (RFC 9113 §8.3.1)
+  const named = authority ?? /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1] ?? host; // RFC 9112 §3.2.2
+  if (lines.length > 1 || (host !== undefined && named !== host))
+    throw new ApiError(400, "the request names two hosts");
 }
 
 /** Bodies are JSON whatever their Content-Type says, so the framework must not look at it; DoH still wants to know. */

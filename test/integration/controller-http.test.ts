@@ -157,6 +157,19 @@ test("garbage, other protocols and endless headers end with 4xx or a closed conn
   assert.equal((await fetch(`${live.url}/version`)).status, 200);
 });
 
+test("a URL instead of a path is served where it names the Host", async () => {
+  await using live = await liveController();
+  for (const [host, status] of [
+    ["127.0.0.1", 200],
+    ["evil.example", 400],
+  ] as const) {
+    using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
+    client.send(`GET http://${host}/version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+    await client.until(/\}$/);
+    assert.deepEqual(client.statuses, [status], host);
+  }
+});
+
 test("HTTP/1.0 without a Host is served; its connection closes", async () => {
   await using live = await liveController();
   using client = await RawClient.open({ host: "127.0.0.1", port: live.port });
