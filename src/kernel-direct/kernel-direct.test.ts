@@ -45,7 +45,7 @@ class MemoryPlane implements Plane {
   }
 }
 
-function world(maxEntries = 100) {
+function world(maxEntries = 100, before: readonly Plane[] = []) {
   const plane = new MemoryPlane();
   const state = { nowMs: 0, signature: "1", proxied: new Set<string>(["p.org"]) };
   const judge: Judge = {
@@ -56,7 +56,8 @@ function world(maxEntries = 100) {
   };
   const direct = new KernelDirect(SILENT, () => state.nowMs);
   direct.use(judge);
-  const consumer = direct.attach({ maxEntries, inbound: { ruleList: null, target: null }, planes: [plane] });
+  const planes = [...before, plane];
+  const consumer = direct.attach({ maxEntries, inbound: { ruleList: null, target: null }, planes });
   const answered = async (host: string, ...addresses: string[]) =>
     direct.answered({ host, addresses: addresses.map((text) => ({ ip: ip(text), ttlMs: 60_000 })) });
   return { direct, plane, consumer, state, judge, answered };
@@ -159,6 +160,21 @@ test("a write that failed is repaired by the next one", async () => {
   plane.fails = false;
   await answered("b.org", "9.9.9.2");
   assert.deepEqual([...plane.direct], ["9.9.9.1", "9.9.9.2"]);
+});
+
+test("a plane that fails keeps no other one from forgetting", async () => {
+  const failing = new MemoryPlane();
+  const { direct, plane, answered } = world(100, [failing]);
+  using _ = direct;
+  await answered("a.org", "9.9.9.1");
+  failing.fails = true;
+  await answered("b.org", "9.9.9.2");
+  assert.deepEqual([...plane.direct], ["9.9.9.1", "9.9.9.2"]);
+  await direct.clear();
+  assert.equal(plane.direct.size, 0);
+  failing.fails = false;
+  await answered("p.org", "9.9.9.1");
+  assert.deepEqual([failing.direct.size, [...failing.proxy]], [0, ["9.9.9.1"]]);
 });
 
 test("a consumer that leaves empties its planes", async () => {

@@ -15,7 +15,8 @@ export class Publisher {
   #tail: Promise<void> = Promise.resolve();
   /** The one that waits for its turn and will take everything with it. */
   #next: Promise<void> | null = null;
-  #broken = false;
+  /** Those that hold nobody knows what, since a write failed. */
+  readonly #broken = new Set<Plane>();
   #unfinished = 0;
 
   constructor(book: LearnedBook, planes: readonly Plane[], log: Log) {
@@ -26,7 +27,7 @@ export class Publisher {
 
   /** Does the kernel have what the book says? */
   get isDone(): boolean {
-    return this.#unfinished === 0 && !this.#broken && !this.#book.hasTouched;
+    return this.#unfinished === 0 && this.#broken.size === 0 && !this.#book.hasTouched;
   }
 
   /** Settles when the kernel has what the book says now; never rejects, a failure is logged and repaired by the next. */
@@ -45,15 +46,17 @@ export class Publisher {
 
   async #push(): Promise<void> {
     const changes = this.#takeChanges();
-    if (changes === null && !this.#broken) return;
+    for (const plane of this.#planes) await this.#pushTo(plane, changes);
+  }
+
+  /** One that fails keeps nothing from the others: what must not be DIRECT any more is to be so nowhere. */
+  async #pushTo(plane: Plane, changes: Changes | null): Promise<void> {
     try {
-      for (const plane of this.#planes) {
-        if (this.#broken) await plane.replace(this.#all("direct"), this.#all("proxy"));
-        else await plane.apply(changes as Changes);
-      }
-      this.#broken = false;
+      if (this.#broken.has(plane)) await plane.replace(this.#all("direct"), this.#all("proxy"));
+      else if (changes !== null) await plane.apply(changes);
+      this.#broken.delete(plane);
     } catch (error) {
-      this.#broken = true;
+      this.#broken.add(plane);
       this.#log.warning(`kernel-direct: the kernel's sets could not be written: ${messageOf(error)}`);
     }
   }
