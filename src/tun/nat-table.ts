@@ -2,6 +2,7 @@
 import type { Endpoint, Ip } from "#core/session.ts";
 import { ipFromBytes } from "#net/ip.ts";
 import { FlowTable } from "./flow-table.ts";
+import { RestLine } from "./rest-line.ts";
 
 export const FIRST_NAT_PORT = 10_000;
 const NAT_PORTS = 65_536 - FIRST_NAT_PORT;
@@ -25,12 +26,8 @@ export class NatTable {
   readonly flows: FlowTable;
   readonly #addressWords: number;
   readonly #held = new Uint8Array(NAT_PORTS);
-  readonly #seenAtMs = new Float64Array(NAT_PORTS);
-  /** The line, doubly linked. */
-  readonly #before = new Int32Array(NAT_PORTS).fill(NONE);
-  readonly #behind = new Int32Array(NAT_PORTS).fill(NONE);
-  #head = NONE;
-  #tail = NONE;
+  /** Of those that no socket holds. */
+  readonly #line = new RestLine(NAT_PORTS);
 
   constructor(family: 4 | 6) {
     this.#addressWords = family === 4 ? 1 : 4;
@@ -54,8 +51,7 @@ export class NatTable {
     if (this.flows.size === NAT_PORTS) this.#forgetHead();
     const slot = this.flows.insert();
     if (slot === NONE) return 0;
-    this.#seenAtMs[slot] = nowMs;
-    this.#append(slot);
+    this.#line.append(slot, nowMs);
     return slot + FIRST_NAT_PORT;
   }
 
@@ -90,51 +86,28 @@ export class NatTable {
 
   /** A socket has the flow: it stays until `release`, which comes once for each call. */
   hold(slot: number): void {
-    if (this.#held[slot] === 0) this.#remove(slot);
+    if (this.#held[slot] === 0) this.#line.remove(slot);
     this.#held[slot] = (this.#held[slot] as number) + 1;
   }
 
   release(slot: number, nowMs: number): void {
     this.#held[slot] = (this.#held[slot] as number) - 1;
-    if (this.#held[slot] !== 0) return;
-    this.#seenAtMs[slot] = nowMs;
-    this.#append(slot);
+    if (this.#held[slot] === 0) this.#line.append(slot, nowMs);
   }
 
   /** Forgets who has rested for long enough. */
   sweep(nowMs: number): void {
-    while (this.#head !== NONE && nowMs - (this.#seenAtMs[this.#head] as number) >= REST_MS)
-      this.#forgetHead();
+    while (this.#line.hasRested(REST_MS, nowMs)) this.#forgetHead();
   }
 
   #touch(slot: number, nowMs: number): void {
-    if (this.#held[slot] !== 0 || this.#seenAtMs[slot] === nowMs) return;
-    this.#seenAtMs[slot] = nowMs;
-    this.#remove(slot);
-    this.#append(slot);
+    if (this.#held[slot] === 0) this.#line.touch(slot, nowMs);
   }
 
   #forgetHead(): void {
-    const slot = this.#head;
+    const slot = this.#line.head;
     if (slot === NONE) return;
-    this.#remove(slot);
+    this.#line.remove(slot);
     this.flows.delete(slot);
-  }
-
-  #append(slot: number): void {
-    this.#before[slot] = this.#tail;
-    this.#behind[slot] = NONE;
-    if (this.#tail === NONE) this.#head = slot;
-    else this.#behind[this.#tail] = slot;
-    this.#tail = slot;
-  }
-
-  #remove(slot: number): void {
-    const before = this.#before[slot] as number;
-    const behind = this.#behind[slot] as number;
-    if (before === NONE) this.#head = behind;
-    else this.#behind[before] = behind;
-    if (behind === NONE) this.#tail = before;
-    else this.#before[behind] = before;
   }
 }

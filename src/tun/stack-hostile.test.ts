@@ -86,10 +86,11 @@ test("extension headers are walked, a fragment header and an endless chain are n
   assert.equal(opened[0]!.got.length, 1);
 });
 
+const OF_MANY = (number: number) => `10.${(number >> 14) & 63}.${(number >> 7) & 127}.${(number & 127) + 1}`;
+
 test("a session that ends makes room; at the bound a datagram is refused", () => {
   const { send, opened, device } = memoryStack();
-  const from = (number: number) => `10.${(number >> 14) & 63}.${(number >> 7) & 127}.${(number & 127) + 1}`;
-  for (let number = 0; number < 16_384; number++) send(udp(from(number), FAMILIES[4].far, 5000, 7000));
+  for (let number = 0; number < 16_384; number++) send(udp(OF_MANY(number), FAMILIES[4].far, 5000, 7000));
   assert.equal(opened.length, 16_384);
   const [refusal] = send(udp("10.99.0.1", FAMILIES[4].far, 5000, 7000));
   assert.equal(readPacket(refusal!).transport[0], 3);
@@ -99,4 +100,26 @@ test("a session that ends makes room; at the bound a datagram is refused", () =>
   device.written.length = 0;
   opened[0]!.flow.send({ payload: Buffer.from("late"), destination: opened[0]!.destination });
   assert.deepEqual(device.written, []);
+});
+
+test("at the bound who was silent the longest makes room, whichever way it last spoke", () => {
+  const { send, opened, device, stack, clock } = memoryStack();
+  const { far } = FAMILIES[4];
+  const letPass = (ms: number) => {
+    clock.nowMs += ms;
+    stack.tick();
+  };
+  const refused = (packets: readonly Buffer[]) => packets.length > 0;
+  for (let number = 0; number < 16_384; number++) send(udp(OF_MANY(number), far, 5000, 7000));
+  letPass(9_000);
+  assert.ok(refused(send(udp("10.99.0.1", far, 5000, 7000))), "all have spoken lately");
+  send(udp(OF_MANY(0), far, 5000, 7000));
+  opened[1]!.flow.send({ payload: Buffer.from("reply"), destination: opened[1]!.destination });
+  letPass(1_000);
+  assert.ok(!refused(send(udp("10.99.0.1", far, 5000, 7000))));
+  assert.equal(opened.length, 16_385);
+  device.written.length = 0;
+  for (const at of [0, 1, 2])
+    opened[at]!.flow.send({ payload: Buffer.from("late"), destination: opened[at]!.destination });
+  assert.equal(device.written.length, 2, "the third one gave way");
 });

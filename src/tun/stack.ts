@@ -77,8 +77,10 @@ export class Stack {
   /** About once a second: the time of what happens until the next, and what rests is forgotten. */
   tick(): void {
     this.#nowMs = this.#env.nowMs();
-    this.inet4?.nat.sweep(this.#nowMs);
-    this.inet6?.nat.sweep(this.#nowMs);
+    for (const family of [this.inet4, this.inet6]) {
+      family?.nat.sweep(this.#nowMs);
+      family?.udp.tick(this.#nowMs);
+    }
   }
 
   close(): void {
@@ -105,7 +107,7 @@ export class Stack {
         writer,
         admits: (packet) => !packet.isWithin(packet.destinationAt, own) || this.#isHijacked(packet),
       }),
-      udp: new UdpSessions(family, { writer, open, tooLong }),
+      udp: new UdpSessions(family, { writer, open, tooLong }, this.#nowMs),
     };
   }
 

@@ -5,9 +5,12 @@ import { clientFlow, type ClientFlow } from "#net/udp-clients.ts";
 import { FlowTable } from "./flow-table.ts";
 import { type Packet, UDP_HEADER_BYTES } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
+import { RestLine } from "./rest-line.ts";
 
-/** Sessions of one family; at the bound a datagram of one more source is refused. */
+/** Sessions of one family. */
 const MOST_SESSIONS = 16_384;
+/** At the bound one more source takes the place of the one that was silent the longest, but not if that is less than this. */
+const SILENT_MS = 10_000;
 const NONE = -1;
 
 export interface UdpSessionsEnv {
@@ -19,6 +22,7 @@ export interface UdpSessionsEnv {
 }
 
 interface Session {
+  readonly slot: number;
   readonly client: ClientFlow;
   readonly source: Endpoint;
   readonly sourceBytes: Uint8Array;
@@ -35,14 +39,23 @@ export class UdpSessions {
   readonly #env: UdpSessionsEnv;
   readonly #table: FlowTable;
   readonly #sessions: (Session | null)[] = [];
+  /** By the last datagram of either direction. */
+  readonly #line = new RestLine(MOST_SESSIONS);
+  #nowMs: number;
 
-  constructor(family: 4 | 6, env: UdpSessionsEnv) {
+  constructor(family: 4 | 6, env: UdpSessionsEnv, nowMs: number) {
     this.#env = env;
+    this.#nowMs = nowMs;
     this.#table = new FlowTable(MOST_SESSIONS, family === 4 ? 2 : 5);
   }
 
   get size(): number {
     return this.#table.size;
+  }
+
+  /** About once a second: the time of what happens until the next. */
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
   }
 
   /** False: there are too many sessions. */
@@ -55,6 +68,7 @@ export class UdpSessions {
     const slot = this.#table.find();
     const session = slot === NONE ? this.#open(packet) : (this.#sessions[slot] as Session);
     if (session === null) return false;
+    this.#line.touch(session.slot, this.#nowMs);
     const destination = destinationOf(packet, session);
     const from = transportAt + UDP_HEADER_BYTES;
     session.client.arrived({ payload: packet.bytes.subarray(from, packet.end), destination });
@@ -67,16 +81,21 @@ export class UdpSessions {
   }
 
   #open(packet: Packet): Session | null {
+    if (this.#table.size === MOST_SESSIONS && this.#line.hasRested(SILENT_MS, this.#nowMs))
+      this.#sessions[this.#line.head]?.client.close();
     const slot = this.#table.insert();
     if (slot === NONE) return null;
+    this.#line.append(slot, this.#nowMs);
     const { bytes, sourceAt, destinationAt, addressBytes } = packet;
     const sourceBytes = bytes.slice(sourceAt, sourceAt + addressBytes);
     const destinationBytes = bytes.slice(destinationAt, destinationAt + addressBytes);
     const session: Session = {
+      slot,
       client: clientFlow(
         (item) => this.#reply(session, item),
         () => {
           this.#table.delete(slot);
+          this.#line.remove(slot);
           this.#sessions[slot] = null;
         },
         (to) => this.#refuse(session, to),
@@ -98,6 +117,7 @@ export class UdpSessions {
       session.replyIp = ip;
       session.replyBytes = bytesOfIp(ip);
     }
+    this.#line.touch(session.slot, this.#nowMs);
     const { replyBytes, sourceBytes, source } = session;
     if (replyBytes.length !== sourceBytes.length) return; // a stranger of the other family: no packet can say so
     if (!this.#env.writer.udp(replyBytes, port, sourceBytes, source.port, payload))
