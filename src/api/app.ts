@@ -10,7 +10,7 @@ import { Secret } from "./auth.ts";
 import { controllerRoutes } from "./controller/index.ts";
 import { Cors, type CorsOptions } from "./cors.ts";
 import { answerTo, errorBody, forbidden, unauthorized, type ErrorAnswer } from "./errors.ts";
-import { hostAllowList, hostOfOrigin } from "./hosts.ts";
+import { hostAllowList, hostOfOrigin, withPort } from "./hosts.ts";
 import type { Metrics } from "./metrics.ts";
 import { mountRoutes } from "./mount.ts";
 import type { Route } from "./route.ts";
@@ -125,7 +125,10 @@ function hasSecret(request: FastifyRequest, secret: Secret, isUpgrade: boolean):
 function isForeign({ headers, host }: FastifyRequest, cors: Cors): boolean {
   const { origin } = headers;
   if (origin === undefined || cors.allows(origin)) return false;
-  return !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase();
+  const page = URL.parse(origin);
+  if (page === null) return true;
+  const scheme = page.protocol.slice(0, -1);
+  return withPort(page.host, scheme) !== withPort(host, scheme);
 }
 
 /** Two hosts in one request: whoever stands before us may have looked at the other one. */

@@ -27,6 +27,12 @@ export function hostOfOrigin(origin: string): string | null {
   return origin.includes("*") || !URL.canParse(origin) ? null : new URL(origin).hostname;
 }
 
+/** To compare `Host` with an origin: in lower case, an omitted port is the scheme's own. */
+export function withPort(host: string, scheme: string): string {
+  const lower = host.toLowerCase();
+  return /:\d+$/.test(lower) ? lower : `${lower}:${scheme === "https" ? 443 : 80}`;
+}
+
 function bareHost(host: string): string {
   const lower = host.toLowerCase();
   if (lower.startsWith("[") && lower.endsWith("]")) return lower.slice(1, -1);

@@ -102,6 +102,7 @@ test("a foreign page gets 403 where origins are restricted; our own page and lis
   assert.equal(await from("null"), 403);
   assert.equal(await from("https://panel.example"), 101);
   assert.equal(await from(live.url), 101);
+  assert.equal(await handshake(live, "/traffic", { origin: "http://127.0.0.1", host: "127.0.0.1:80" }), 101);
   assert.equal(await from(`http://127.0.0.1:1`), 403);
   assert.equal(await handshake(live, "/traffic", { host: "evil.example" }), 403);
 });

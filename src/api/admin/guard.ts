@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Transport } from "#api/app.ts";
 import { Secret } from "#api/auth.ts";
 import { forbidden, unauthorized } from "#api/errors.ts";
+import { withPort } from "#api/hosts.ts";
 import type { Guard } from "#api/route.ts";
 import type { UserAdmin, UsersControl } from "#core/users.ts";
 
@@ -58,10 +59,4 @@ function expectedScheme(request: FastifyRequest, { kind }: Transport): string {
 function isLoopback(address: string): boolean {
   const plain = address.replace(/^::ffff:/i, "");
   return plain === "::1" || (isIPv4(plain) && plain.startsWith("127."));
-}
-
-/** An omitted port is the scheme's own. */
-function withPort(host: string, scheme: string): string {
-  const lower = host.toLowerCase();
-  return /:\d+$/.test(lower) ? lower : `${lower}:${scheme === "https" ? 443 : 80}`;
 }
