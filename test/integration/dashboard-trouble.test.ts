@@ -133,8 +133,10 @@ test("a merge that is refused stays, says why, and can be saved again", options,
   await page.getByRole("dialog").getByLabel("Download").fill("7 Mbit/s");
   await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
   const merge = page.getByRole("dialog", { name: "Changed meanwhile" });
-  await merge.getByRole("button", { name: "Save merged" }).click();
+  await merge.getByRole("button", { name: "Save merged" }).focus();
+  await page.keyboard.press("Enter");
   await alertOf(page, "name: not today").waitFor();
+  assert.equal(await page.evaluate("document.activeElement.textContent"), "Save merged");
   await merge.getByRole("button", { name: "Save merged" }).click();
   await merge.waitFor({ state: "detached" });
   const answer = await fetch(`${full.base}/api/admin/users`, {

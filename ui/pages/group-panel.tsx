@@ -23,42 +23,11 @@ interface Props {
 }
 
 export function GroupPanel({ group, nodes, filter, order, reload }: Props) {
-  const { link } = useEnvironment();
-  const act = useAction();
-  const [busy, setBusy] = useState(false);
+  const { busy, select, unpin, testAll } = useGroupActions(group, reload);
   const all = group.all ?? [];
   const [open, setOpen] = useState(all.length <= OPEN_UP_TO);
   const testUrl = group.testUrl ?? "";
   const shown = arrange(all, nodes, { filter, order, testUrl });
-  const name = encodeURIComponent(group.name);
-
-  const select = (member: string): Promise<boolean> =>
-    act(
-      async () => {
-        await link.send("PUT", `proxies/${name}`, { name: member });
-        await reload();
-      },
-      `${group.name} was not changed`,
-      `${group.name} now uses ${member}`,
-    );
-  const unpin = (): Promise<boolean> =>
-    act(
-      async () => {
-        await link.send("DELETE", `proxies/${name}`);
-        await reload();
-      },
-      `${group.name} was not unpinned`,
-      `${group.name} picks by itself again`,
-    );
-  const testAll = async (): Promise<void> => {
-    setBusy(true);
-    await act(
-      () => link.get(`group/${name}/delay?${testQuery(testUrl)}`),
-      `No member of ${group.name} answered`,
-    );
-    await reload();
-    setBusy(false);
-  };
   return (
     <details class="panel group" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary class="panel-head">
@@ -90,6 +59,36 @@ export function GroupPanel({ group, nodes, filter, order, reload }: Props) {
       )}
     </details>
   );
+}
+
+/** What the buttons of a group do; each says by itself how it went. */
+function useGroupActions(group: Proxy, reload: () => Promise<void>) {
+  const { link } = useEnvironment();
+  const act = useAction();
+  const [busy, setBusy] = useState(false);
+  const path = `proxies/${encodeURIComponent(group.name)}`;
+  const change = (send: () => Promise<void>, failed: string, done: string): Promise<boolean> =>
+    act(() => send().then(reload), failed, done);
+  const select = (member: string): Promise<boolean> =>
+    change(
+      () => link.send("PUT", path, { name: member }),
+      `${group.name} was not changed`,
+      `${group.name} now uses ${member}`,
+    );
+  const unpin = (): Promise<boolean> =>
+    change(
+      () => link.send("DELETE", path),
+      `${group.name} was not unpinned`,
+      `${group.name} picks by itself again`,
+    );
+  const testAll = async (): Promise<void> => {
+    const question = `group/${encodeURIComponent(group.name)}/delay?${testQuery(group.testUrl ?? "")}`;
+    setBusy(true);
+    await act(() => link.get(question), `No member of ${group.name} answered`);
+    await reload();
+    setBusy(false);
+  };
+  return { busy, select, unpin, testAll };
 }
 
 interface MemberProps {
@@ -158,9 +157,9 @@ function Delay({ name, ms, busy, onTest }: DelayProps) {
       type="button"
       class={`delay ${grade}`}
       aria-busy={busy}
-      disabled={busy}
+      aria-disabled={busy}
       aria-label={`Test the delay of ${name}${ms === null ? "" : `, last time ${text}`}`}
-      onClick={() => void onTest()}
+      onClick={() => void (busy || onTest())}
     >
       {busy ? "…" : text}
     </button>

@@ -29,26 +29,9 @@ function Logs({
   readonly level: LogLevel;
   readonly setLevel: (level: LogLevel) => void;
 }) {
-  const [lines, setLines] = useState<readonly Line[]>([]);
-  const [filter, setFilter] = useState("");
   const [paused, setPaused] = useState(false);
-  const state = useRef({ waiting: [] as Line[], last: 0, paused: false });
-  state.current.paused = paused;
-  useStream<LogRecord>(`logs?level=${level}&format=structured`, (record) => {
-    const { current } = state;
-    if (current.paused) return;
-    current.waiting.push({ ...record, id: ++current.last });
-    if (current.waiting.length > MAX_LINES) current.waiting.shift();
-  });
-  useEffect(() => {
-    const timer = setInterval(() => {
-      const { waiting } = state.current;
-      if (waiting.length === 0) return;
-      state.current.waiting = [];
-      setLines((before) => [...before, ...waiting].slice(-MAX_LINES));
-    }, DRAW_MS);
-    return () => clearInterval(timer);
-  }, []);
+  const { lines, clear } = useLines(level, paused);
+  const [filter, setFilter] = useState("");
   const shown = matching(lines, filter, ({ message }) => message);
   return (
     <Page
@@ -64,7 +47,7 @@ function Logs({
             onChange={setLevel}
           />
           <Button label={paused ? "Resume" : "Pause"} onPress={() => setPaused(!paused)} />
-          <Button label="Clear" onPress={() => setLines([])} disabled={lines.length === 0} />
+          <Button label="Clear" onPress={clear} disabled={lines.length === 0} />
         </>
       }
     >
@@ -81,6 +64,29 @@ function Logs({
       )}
     </Page>
   );
+}
+
+/** The last lines from a level on, drawn in lots. */
+function useLines(level: LogLevel, paused: boolean) {
+  const [lines, setLines] = useState<readonly Line[]>([]);
+  const state = useRef({ waiting: [] as Line[], last: 0, paused });
+  state.current.paused = paused;
+  useStream<LogRecord>(`logs?level=${level}&format=structured`, (record) => {
+    const { current } = state;
+    if (current.paused) return;
+    current.waiting.push({ ...record, id: ++current.last });
+    if (current.waiting.length > MAX_LINES) current.waiting.shift();
+  });
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const { waiting } = state.current;
+      if (waiting.length === 0) return;
+      state.current.waiting = [];
+      setLines((before) => [...before, ...waiting].slice(-MAX_LINES));
+    }, DRAW_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return { lines, clear: () => setLines([]) };
 }
 
 function LogLines({ lines }: { readonly lines: readonly Line[] }) {

@@ -14,11 +14,11 @@ const THEMES: readonly (readonly [Theme, string])[] = [
   ["dark", "Dark"],
 ];
 const SWITCHES = [
-  ["allow-lan", "Let other machines use the proxy", "allow-lan"],
-  ["ipv6", "Use IPv6", "ipv6"],
-  ["tcp-concurrent", "Try all addresses of a name at once", "tcp-concurrent"],
-  ["unified-delay", "Measure delays without the handshake", "unified-delay"],
-  ["sniffing", "Read names from the first bytes", "sniffing"],
+  ["allow-lan", "Let other machines use the proxy"],
+  ["ipv6", "Use IPv6"],
+  ["tcp-concurrent", "Try all addresses of a name at once"],
+  ["unified-delay", "Measure delays without the handshake"],
+  ["sniffing", "Read names from the first bytes"],
 ] as const;
 const PORTS = [
   ["mixed-port", "Mixed (HTTP and SOCKS)"],
@@ -29,68 +29,82 @@ const PORTS = [
 ] as const;
 
 export function SettingsPage() {
-  const { link, theme } = useEnvironment();
   const configs = useResource<Configs>("configs");
-  const chosen = useStore(theme.chosen);
+  const { value, error, reload } = configs;
+  return (
+    <Page title="Settings">
+      <Fault text={error} />
+      {value !== null && <Running configs={value} reload={reload} />}
+      {value !== null && <Ports configs={value} />}
+      <ThisPage />
+      <Upkeep onReloaded={reload} />
+    </Page>
+  );
+}
+
+interface RunningProps {
+  readonly configs: Configs;
+  readonly reload: () => Promise<void>;
+}
+
+function Running({ configs, reload }: RunningProps) {
+  const { link } = useEnvironment();
   const act = useAction();
   const change = (fragment: Partial<Configs>, what: string): Promise<boolean> =>
     act(
       async () => {
         await link.send("PATCH", "configs", fragment);
-        await configs.reload();
+        await reload();
       },
       `${what} was not changed`,
       `${what} changed`,
     );
-  const { value } = configs;
   return (
-    <Page title="Settings">
-      <Fault text={configs.error} />
-      {value !== null && (
-        <Panel title="Running settings">
-          <p class="note">
-            They last until the next reload or restart; the configuration file stays as it is.
-          </p>
-          <div class="settings">
-            <div class="setting">
-              <span>Mode</span>
-              <ModeChoice mode={value.mode} onChanged={configs.reload} />
-            </div>
-            <div class="setting">
-              <Select
-                label="Log level"
-                value={value["log-level"]}
-                options={LEVELS as readonly (readonly [Configs["log-level"], string])[]}
-                onChange={(level) => change({ "log-level": level }, "Log level")}
-              />
-            </div>
-            {SWITCHES.map(([key, label, name]) => (
-              <div key={key} class="setting">
-                <Switch label={label} on={value[key]} onChange={(on) => change({ [key]: on }, name)} />
-              </div>
-            ))}
-          </div>
-        </Panel>
-      )}
-      {value !== null && <Ports configs={value} />}
-      <Panel title="This page">
-        <div class="settings">
-          <div class="setting">
-            <Select
-              label="Colours"
-              value={chosen}
-              options={THEMES}
-              onChange={(choice) => theme.choose(choice)}
-            />
-          </div>
-          <div class="setting">
-            <span>The secret is kept in this page only, until it is reloaded.</span>
-            <Button label="Forget the secret" onPress={() => link.lock()} />
-          </div>
+    <Panel title="Running settings">
+      <p class="note">They last until the next reload or restart; the configuration file stays as it is.</p>
+      <div class="settings">
+        <div class="setting">
+          <span>Mode</span>
+          <ModeChoice mode={configs.mode} onChanged={reload} />
         </div>
-      </Panel>
-      <Upkeep onReloaded={configs.reload} />
-    </Page>
+        <div class="setting">
+          <Select
+            label="Log level"
+            value={configs["log-level"]}
+            options={LEVELS as readonly (readonly [Configs["log-level"], string])[]}
+            onChange={(level) => change({ "log-level": level }, "Log level")}
+          />
+        </div>
+        {SWITCHES.map(([key, label]) => (
+          <div key={key} class="setting">
+            <Switch label={label} on={configs[key]} onChange={(on) => change({ [key]: on }, key)} />
+          </div>
+        ))}
+      </div>
+    </Panel>
+  );
+}
+
+function ThisPage() {
+  const { link, theme } = useEnvironment();
+  const chosen = useStore(theme.chosen);
+  return (
+    <Panel title="This page">
+      <div class="settings">
+        <div class="setting">
+          <Select
+            label="Colours"
+            value={chosen}
+            options={THEMES}
+            onChange={(choice) => theme.choose(choice)}
+          />
+        </div>
+        <div class="setting">
+          <span>The secret is kept in this page only, until it is reloaded.</span>
+          <Button label="Forget the secret" onPress={() => link.lock()} />
+        </div>
+      </div>
+    </Panel>
   );
 }
 

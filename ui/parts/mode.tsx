@@ -1,4 +1,5 @@
 import { MODES, type Mode } from "#ui/api/types.ts";
+import { Segments } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
 
 const HINTS: Readonly<Record<Mode, string>> = {
@@ -6,6 +7,8 @@ const HINTS: Readonly<Record<Mode, string>> = {
   global: "Everything goes where the group GLOBAL points",
   direct: "Everything goes out directly",
 };
+
+const OPTIONS = MODES.map((mode) => [mode, mode, HINTS[mode]] as const);
 
 export function ModeChoice({
   mode,
@@ -25,19 +28,5 @@ export function ModeChoice({
       "The mode was not changed",
       `Mode ${next}: ${HINTS[next].toLowerCase()}`,
     );
-  return (
-    <div class="segments" role="group" aria-label="Mode">
-      {MODES.map((entry) => (
-        <button
-          key={entry}
-          type="button"
-          aria-pressed={entry === mode}
-          title={HINTS[entry]}
-          onClick={() => void choose(entry)}
-        >
-          {entry}
-        </button>
-      ))}
-    </div>
-  );
+  return <Segments label="Mode" value={mode} options={OPTIONS} onChange={choose} />;
 }

@@ -55,6 +55,7 @@ export function Panel({
   );
 }
 
+/** While it is busy it does nothing, and keeps the focus: a disabled one would lose it. */
 export function Button({
   label,
   name,
@@ -71,14 +72,19 @@ export function Button({
   readonly busy?: boolean;
   readonly disabled?: boolean;
 }) {
+  const press = (event: Event): void => {
+    if (busy) event.preventDefault();
+    else void onPress?.();
+  };
   return (
     <button
       type={onPress === undefined ? "submit" : "button"}
       class={`button ${kind}`}
       aria-label={name}
       aria-busy={busy}
-      disabled={disabled || busy}
-      onClick={onPress === undefined ? undefined : () => void onPress()}
+      aria-disabled={busy}
+      disabled={disabled}
+      onClick={press}
     >
       {label}
     </button>
@@ -141,15 +147,20 @@ export function Select<T extends string>({ label, value, options, onChange }: Ch
   );
 }
 
+interface SegmentsProps<T extends string> extends Omit<ChoiceProps<T>, "options"> {
+  readonly options: readonly (readonly [value: T, text: string, hint?: string])[];
+}
+
 /** A few choices side by side. */
-export function Segments<T extends string>({ label, value, options, onChange }: ChoiceProps<T>) {
+export function Segments<T extends string>({ label, value, options, onChange }: SegmentsProps<T>) {
   return (
     <div class="segments" role="group" aria-label={label}>
-      {options.map(([option, text]) => (
+      {options.map(([option, text, hint]) => (
         <button
           key={option}
           type="button"
           aria-pressed={option === value}
+          title={hint}
           onClick={() => void onChange(option)}
         >
           {text}
