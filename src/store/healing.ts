@@ -84,12 +84,15 @@ function repair(path: string, found: Found, source: KeyValueFile, options: Store
  */
 function makeAnew(path: string, source: KeyValueFile | null, { parts, nowMs }: StoreOptions): string {
   const made = `${path}.tmp`;
-  for (const suffix of ["", ...BESIDE]) rmSync(made + suffix, { force: true });
+  const remove = () => ["", ...BESIDE].forEach((suffix) => rmSync(made + suffix, { force: true }));
+  remove();
   using undo = new DisposableStack();
+  undo.defer(remove); // where there is no room it must not take some
   const file = undo.adopt(KeyValueFile.create(made, parts, nowMs()), (one) => one.abandon());
   if (source !== null) file.commit(allRecords(source, parts), source.generation, nowMs());
   file.abandon();
   if (existsSync(`${made}-wal`)) throw new StoreError(`${path}: no room to make it anew`);
+  undo.move();
   return made;
 }
 

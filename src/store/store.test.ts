@@ -187,6 +187,25 @@ test("a store whose making is cut short can be made later", () => {
   assert.equal(contents(store).size, 0);
 });
 
+test("a repair that cannot be finished leaves nothing beside", () => {
+  using at = folder();
+  filled(at.path);
+  writeFileSync(`${at.path}.bak`, "nonsense");
+  let asked = 0;
+  const nowMs = () => {
+    if (++asked > 1) throw new Error("in the middle of it");
+    return 1;
+  };
+  const names = readdirSync(at.home);
+  assert.throws(() => Store.open({ path: at.path, parts: PARTS, nowMs, log: SILENT }), /in the middle/);
+  assert.deepEqual(
+    readdirSync(at.home),
+    names.filter((name) => !name.endsWith(".db.sum")),
+  );
+  using store = open(at.path);
+  assert.deepEqual(contents(store), WANTED);
+});
+
 test("a log that is left of another file of the name is not taken for the new one's", () => {
   using at = folder();
   {
