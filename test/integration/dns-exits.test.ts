@@ -1,14 +1,17 @@
 /** How upstreams are reached: directly, through a proxy, by the rules; and the system's servers. */
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { duplexPair } from "node:stream";
 import { test } from "node:test";
 import type { Dialer } from "#core/outbound.ts";
 import { destinationText } from "#core/session.ts";
+import { decodeMessage, encodeMessage } from "#dns/message.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
 import type { Exit } from "#dns/upstream/upstream.ts";
-import { always, ENV, HOST, openScripted, openTestDns, server } from "./dns-kit.ts";
+import { address, always, ENV, HOST, openScripted, openTestDns, reply, server } from "./dns-kit.ts";
 
 const signal = () => AbortSignal.timeout(6000);
 
@@ -132,4 +135,31 @@ test("an engine that is closed lets nobody wait", async () => {
   const refused = assert.rejects(lookup, { reason: "resolve" });
   await dns[Symbol.asyncDispose]();
   await refused;
+});
+
+test("http:// through a proxy whose streams are no sockets: one connection for all questions", async () => {
+  let connections = 0;
+  const peer = createServer((request, response) => {
+    const asked = new URL(request.url ?? "", "http://x").searchParams.get("dns") ?? "";
+    const query = decodeMessage(Buffer.from(asked, "base64url"));
+    response.end(encodeMessage(reply(query, [address(query.questions[0]?.name ?? "", "192.0.2.1")])));
+  });
+  const dialer: Dialer = {
+    async connect() {
+      connections++;
+      const [near, far] = duplexPair();
+      peer.emit("connection", far);
+      return near;
+    },
+    associate: () => Promise.reject(new Error("streams only")),
+  };
+  await using dns = await openTestDns(
+    { nameserver: [server("http://192.0.2.80/q")], ipv6: false },
+    { exitFor: () => ({ dialer, kind: "proxy" }) },
+  );
+  for (const name of ["a.org", "b.org", "c.org"]) {
+    const [found] = await dns.resolver.lookup(name, { signal: signal() });
+    assert.equal(found?.ip, "192.0.2.1");
+  }
+  assert.equal(connections, 1);
 });

@@ -1,5 +1,5 @@
 /** The few things DNS needs of HTTP: GET one path, take a small body, over a stream that somebody else dialled. */
-import { Agent, type IncomingMessage, request } from "node:http";
+import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
 import { DialError, ProtocolError } from "#core/errors.ts";
@@ -106,12 +106,29 @@ export function openHttp1(target: HttpTarget, first: Duplex, redial: () => Promi
   return new Http1Client(target, first, redial);
 }
 
+/** The library keeps sockets; these may be streams of proxies, which have neither probes nor timers nor handles. */
+class StreamAgent extends Agent {
+  constructor() {
+    super({ keepAlive: true, maxSockets: HTTP1_CONNECTIONS });
+  }
+
+  override keepSocketAlive(): boolean {
+    return true;
+  }
+
+  override reuseSocket(stream: Duplex, request: ClientRequest): void {
+    super.reuseSocket("ref" in stream ? stream : Object.assign(stream, { ref() {} }), request);
+  }
+}
+
 type Created = (error: Error | null, stream?: Duplex) => void;
 
 class Http1Client implements HttpClient {
   closed = false;
   readonly #target: HttpTarget;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: HTTP1_CONNECTIONS, timeout: IDLE_MS });
+  readonly #agent = new StreamAgent();
+  /** Ends what is kept; the next request dials. */
+  readonly #idle = setTimeout(() => this.#agent.destroy(), IDLE_MS).unref();
   /** Until the first request, which may never come. */
   #first: Duplex | null;
 
@@ -138,6 +155,7 @@ class Http1Client implements HttpClient {
 
   async get(path: string, signal: AbortSignal): Promise<Uint8Array> {
     const { authority, authorization, text } = this.#target;
+    this.#idle.refresh();
     const head = Promise.withResolvers<IncomingMessage>();
     const headers = {
       host: authority,
@@ -157,6 +175,7 @@ class Http1Client implements HttpClient {
 
   close(): void {
     this.closed = true;
+    clearTimeout(this.#idle);
     this.#first?.destroy();
     this.#agent.destroy();
   }
