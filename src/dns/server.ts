@@ -1,4 +1,5 @@
 /** Sockets that clients ask: the listener, and the two relays that hijacked questions take (dns.md §2, §12). */
+import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import { messageOf } from "#core/errors.ts";
@@ -12,13 +13,12 @@ export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> &
   readonly handle: HandleDns;
 };
 
-/** Of all clients and of one address. At the bound a UDP question is dropped, and a TCP conversation ends. */
-const MAX_RUNNING = 4096;
-const MAX_RUNNING_OF_ONE = 1024;
+/** Questions under way. At the bound a UDP question is dropped, and a TCP conversation ends. */
+const RUNNING: Bounds = { all: 4096, ofOne: 1024 };
+/** TCP conversations. At the bound a new one is closed. */
+const STREAMS: Bounds = { all: 1024, ofOne: 256 };
 /** At the bound the socket is not read until an answer has gone out. */
 const MAX_STREAM_RUNNING = 64;
-/** At the bound a new TCP connection is closed. */
-const MAX_STREAMS = 1024;
 const IDLE_MS = 10_000;
 /** A client that does not take its answers is cut off. */
 const MAX_UNSENT_BYTES = 1 << 20;
@@ -26,29 +26,41 @@ const MAX_UNSENT_BYTES = 1 << 20;
 /** Answers whoever comes to the sockets that it is given; where they listen. Conversations end with their clients. */
 export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoint[]> {
   const { listenTcp, listenUdp, log, handle } = env;
-  const shares = new Shares();
-  let streams = 0;
-  const udp = await listenUdp((socket) => serveDatagrams(socket, shares, handle, log));
+  const questions = new Shares(RUNNING);
+  const streams = new Shares(STREAMS);
+  const udp = await listenUdp((socket) => serveDatagrams(socket, questions, handle, log));
   const tcp = await listenTcp((socket) => {
     socket.on("error", (error) => log.debug(() => `[DNS] TCP client: ${error.message}`));
-    if (streams >= MAX_STREAMS) return void socket.destroy();
-    streams++;
-    socket.once("close", () => streams--);
     const { remoteAddress: client = "" } = socket;
-    serveDnsStream(socket, (message, by) => shares.use(client, () => handle(message, by)), log);
+    const serve = () => {
+      serveDnsStream(socket, (message, by) => questions.use(client, () => handle(message, by)), log);
+      return once(socket, "close");
+    };
+    streams.use(client, serve).catch(() => socket.destroy());
   });
   return [...udp, ...tcp];
 }
 
-/** Questions under way, by the addresses of clients: one that asks for thousands of slow names leaves room for others. */
+interface Bounds {
+  readonly all: number;
+  /** Of one address. */
+  readonly ofOne: number;
+}
+
+/** What is under way, by the addresses of clients: one that asks for thousands of slow names leaves room for others. */
 class Shares {
+  readonly #bounds: Bounds;
   readonly #taken = new Map<string, number>();
   #all = 0;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+  }
 
   /** Rejects where the client, or all together, have too many under way. */
   async use<T>(client: string, work: () => Promise<T>): Promise<T> {
     const own = this.#taken.get(client) ?? 0;
-    if (this.#all >= MAX_RUNNING || own >= MAX_RUNNING_OF_ONE)
+    if (this.#all >= this.#bounds.all || own >= this.#bounds.ofOne)
       throw new Error(`${client} asks too much at once`);
     this.#all++;
     this.#taken.set(client, own + 1);
@@ -63,12 +75,12 @@ class Shares {
   }
 }
 
-function serveDatagrams(socket: DatagramSocket, shares: Shares, handle: HandleDns, log: Log): void {
+function serveDatagrams(socket: DatagramSocket, questions: Shares, handle: HandleDns, log: Log): void {
   const ignore = () => {}; // an answer that cannot be sent is lost, as datagrams are; the client asks again
   socket.on("error", (error) => log.warning(() => `[DNS] UDP: ${error.message}`));
   socket.on("message", (message, { address, port }) => {
     if (port === 0) return;
-    shares
+    questions
       .use(address, () => handle(message, { network: "udp" }))
       .then(
         (answer) => socket.send(answer, port, address, ignore),

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { frameOf, FrameReader } from "#dns/frames.ts";
 import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from "#dns/message.ts";
+import { until } from "../support/until.ts";
 import { address, HOST, listen, openScripted, openTestDns, reply, type Script, server } from "./dns-kit.ts";
 
 interface Asking {
@@ -90,6 +91,29 @@ test("a client with thousands of slow questions leaves room for others", async (
   await answered;
   assert.equal(waiting, 1024);
   slow.resolve();
+});
+
+test("a client with hundreds of connections leaves room for others", async () => {
+  await using front = await listen(async (message) => message);
+  using sockets = new DisposableStack();
+  const open = (localAddress: string) => {
+    const socket = connect({ port: front.port, host: HOST, localAddress });
+    sockets.defer(() => socket.destroy());
+    return socket.on("error", () => {});
+  };
+  const greedy = Array.from({ length: 256 }, () => open("127.0.0.2"));
+  await Promise.all(greedy.map((socket) => once(socket, "connect")));
+  const tooMany = open("127.0.0.2").resume();
+  await once(tooMany, "close", { signal: AbortSignal.timeout(5000) });
+  const other = open("127.0.0.3");
+  other.write(frameOf(askFor("example.org")));
+  await once(other, "data");
+  greedy[0]?.destroy();
+  await until("there is room again", async () => {
+    const again = open("127.0.0.2");
+    again.write(frameOf(askFor("example.org")));
+    return await Promise.race([once(again, "data").then(() => true), once(again, "close").then(() => false)]);
+  });
 });
 
 test("who wants no recursion does not decide what others get", async () => {
