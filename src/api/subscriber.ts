@@ -3,6 +3,7 @@
  * read waits in a bounded queue of its own; at the bound its next records are dropped, nobody else notices.
  */
 import type { ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { WebSocketServer, type WebSocket } from "ws";
 import { ApiError } from "#core/errors.ts";
 import type { Call } from "./route.ts";
@@ -134,7 +135,7 @@ function ndjson(response: ServerResponse, headers: Record<string, string>): Subs
   response.flushHeaders();
   return {
     send(json) {
-      if (response.destroyed || response.writableLength > QUEUE_BYTES) return false;
+      if (isGone(response) || response.writableLength > QUEUE_BYTES) return false;
       response.write(`${json}\n`);
       return true;
     },
@@ -145,13 +146,18 @@ function ndjson(response: ServerResponse, headers: Record<string, string>): Subs
       return response.writableLength;
     },
     onClose(callback) {
-      if (response.destroyed) callback();
+      if (isGone(response)) callback();
       else response.once("close", callback);
     },
     close() {
       response.destroy();
     },
   };
+}
+
+/** An answer over HTTP/2 does not say so itself, its stream does. */
+function isGone(response: ServerResponse): boolean {
+  return "stream" in response ? (response.stream as Duplex).destroyed : response.destroyed;
 }
 
 /** Calls `tick` at a steady pace until the subscriber leaves. */

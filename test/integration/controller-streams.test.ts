@@ -2,6 +2,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
+import {
+  connect as connectHttp2,
+  constants,
+  createServer as createHttp2Server,
+  type Http2ServerResponse,
+} from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
@@ -293,6 +299,26 @@ for (const kind of ["records", "documents in parts"] as const)
     subscribers[Symbol.dispose]();
     server.close();
   });
+
+test("over HTTP/2, too, a subscriber that has gone already is told so", async () => {
+  const server = createHttp2Server().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const asking = client.request({ ":path": "/logs" });
+  const [, response] = (await once(server, "request")) as [unknown, Http2ServerResponse];
+  const closed = once(response.stream, "close");
+  asking.close(constants.NGHTTP2_CANCEL);
+  await closed;
+  const subscribers = new Subscribers();
+  const reply = { hijack() {}, raw: response as unknown, getHeaders: () => ({}) } as Call["reply"];
+  const subscriber = subscribers.add({ upgrade: null, reply } as Call) as Subscriber;
+  let told = 0;
+  subscriber.onClose(() => told++);
+  assert.equal(told, 1);
+  assert.equal(subscriber.send("{}"), false);
+  client.destroy();
+  server.close();
+});
 
 test("a fault of the core ends the stream that met it, nothing else", async () => {
   await using live = await liveController();
