@@ -5,7 +5,7 @@ import type { Upgrade } from "./upgrade.ts";
 
 export type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Checks of its own instead of the Controller secret; throws `ApiError`. */
+/** Checks of its own instead of the Controller secret; throws `ApiError`. No answer behind it may be kept. */
 export type Guard = (request: FastifyRequest, reply: FastifyReply) => void;
 
 /**

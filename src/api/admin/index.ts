@@ -22,7 +22,6 @@ import {
   detailJson,
   inboundJson,
   revisionBody,
-  revisionOf,
   revisionQuery,
   updateBody,
   usageJson,
@@ -158,7 +157,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       query: revisionQuery,
       answer: DONE,
       faults,
-      handle: ({ params, query }) => admin().remove(params.id as string, revisionOf(query.revision)),
+      handle: ({ params, query }) => admin().remove(params.id as string, query.revision),
     }),
   ];
 }

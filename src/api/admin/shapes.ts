@@ -1,7 +1,6 @@
 /** Between the names of the admin API and ours. */
 import { z } from "zod";
-import { jsonObject } from "#api/shapes.ts";
-import { ApiError } from "#core/errors.ts";
+import { jsonObject, queryInt } from "#api/shapes.ts";
 import { limitFields, limitsChangeOf, limitsJson, onlineJson } from "./limits.ts";
 import type { ManagedInboundView, UsageView, UserChange, UserDetailView, UserView } from "#core/users.ts";
 
@@ -21,7 +20,7 @@ const revision = () => z.int().positive();
 export const createBody = jsonObject({ inbound: optionalText(), ...changeFields, revision: revision() });
 export const updateBody = jsonObject({ ...changeFields, revision: revision() });
 export const revisionBody = jsonObject({ revision: revision() });
-export const revisionQuery = z.object({ revision: z.string().regex(/^[1-9]\d{0,15}$/) });
+export const revisionQuery = z.object({ revision: queryInt(1, Number.MAX_SAFE_INTEGER) });
 export const userQuery = z.object({ online: z.enum(["true", "false"]).optional() });
 export const usersQuery = z.object({ inbound: z.string().optional() });
 
@@ -30,13 +29,6 @@ type ChangeFields = z.output<typeof updateBody>;
 export function changeOf(body: ChangeFields): UserChange {
   const { revision: asked, name, uuid, password, flow, enabled } = body;
   return { revision: asked, name, uuid, password, flow, enabled, limits: limitsChangeOf(body) };
-}
-
-/** Throws `ApiError` 400 where it is no revision. */
-export function revisionOf(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new ApiError(400, "revision: expected a positive integer");
-  return value;
 }
 
 export function inboundJson(view: ManagedInboundView) {
