@@ -42,6 +42,7 @@ export async function openCapture(plan: CapturePlan, { log }: CaptureEnv): Promi
     if (table !== null) void refreshLocal(table, socket, log);
   };
   undo.use(watchNetwork(KEY, { parts, tables: [options.tableIndex], log }, onChange));
+  onChange(); // what came while the table was made, nobody has seen
   return new RunningCapture(undo.move(), table);
 }
 

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { skipNetns, type Netns } from "../support/netns.ts";
+import { openNetns, skipNetns, type Netns } from "../support/netns.ts";
 import { leftovers } from "../support/netns-row.ts";
 import {
   CLIENT,
@@ -370,6 +370,14 @@ test("transparent-proxy §9.6: without nftables the error says so", { skip, time
     /auto-redirect: needs nftables, which DISABLE_NFTABLES=1 switches off/,
   );
   await assertClean(row.router);
+});
+
+test("an address that comes while the table is being made is in it", { skip }, async () => {
+  await using router = await openNetns("capturelate");
+  await router.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"); // or its own address would be news
+  await router.ip("link add weir-tun0 type bridge", "link set weir-tun0 up");
+  const late = join(dirname(marked), "netns-capture-late.ts");
+  assert.equal(await router.run("timeout", "20", ...node, late, "weir-tun0"), "it is\n");
 });
 
 test("nothing is left behind", { skip }, () => {
