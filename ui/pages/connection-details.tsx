@@ -1,5 +1,6 @@
 import { bytesText, durationText, hostPort, rateText } from "#ui/format.ts";
 import { Dialog } from "#ui/parts/dialog.tsx";
+import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import { Button, Chain } from "#ui/parts/small.tsx";
 import type { LiveConnection } from "#ui/state/live.ts";
 
@@ -12,8 +13,30 @@ interface Props {
 }
 
 export function ConnectionDetails({ connection, ended, onEnd, onClose }: Props) {
+  return (
+    <Dialog title={connection.name} onClose={onClose}>
+      <Facts rows={factsOf(connection)} />
+      <div class="actions">
+        <a class="button plain" href={whyAddress(connection)}>
+          Why there?
+        </a>
+        {ended ? (
+          <Button label="It has ended" disabled />
+        ) : (
+          <Button label="Close connection" kind="danger" onPress={onEnd} />
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+const NO_RULE = "No rule decided: mode global or direct, or none matched";
+
+function factsOf(connection: LiveConnection): readonly Fact[] {
   const { metadata, chains, rule, rulePayload, upload, download, upSpeed, downSpeed, start } = connection;
-  const facts: readonly (readonly [string, string])[] = [
+  return [
+    ["Rule", rule === "" ? NO_RULE : `${rule} ${rulePayload}`],
+    ["Way", <Chain names={chains.toReversed()} />],
     ["Network", `${metadata.network}, ${metadata.type}`],
     ["Source", hostPort(metadata.sourceIP, metadata.sourcePort)],
     ["Listener", `${metadata.inboundName} (port ${metadata.inboundPort})`],
@@ -29,44 +52,6 @@ export function ConnectionDetails({ connection, ended, onEnd, onClose }: Props) 
     ["Age", durationText(Date.now() - Date.parse(start))],
     ["Id", connection.id],
   ];
-  return (
-    <Dialog title={connection.name} onClose={onClose}>
-      <dl class="facts">
-        <div>
-          <dt>Rule</dt>
-          <dd>
-            {rule === ""
-              ? "No rule decided: mode global or direct, or none matched"
-              : `${rule} ${rulePayload}`}
-          </dd>
-        </div>
-        <div>
-          <dt>Way</dt>
-          <dd>
-            <Chain names={chains.toReversed()} />
-          </dd>
-        </div>
-        {facts
-          .filter(([, value]) => value !== "")
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
-      <div class="actions">
-        <a class="button plain" href={whyAddress(connection)}>
-          Why there?
-        </a>
-        {ended ? (
-          <Button label="It has ended" disabled />
-        ) : (
-          <Button label="Close connection" kind="danger" onPress={onEnd} />
-        )}
-      </div>
-    </Dialog>
-  );
 }
 
 /** The question that this connection puts to the rules. */

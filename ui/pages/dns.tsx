@@ -2,7 +2,8 @@ import { useState } from "preact/hooks";
 import type { DnsAnswer, DnsRecord } from "#ui/api/types.ts";
 import { durationText } from "#ui/format.ts";
 import { QuestionForm } from "#ui/parts/question-form.tsx";
-import { Button, Empty, Input, Page, Panel, Select } from "#ui/parts/small.tsx";
+import { Input, Select } from "#ui/parts/inputs.tsx";
+import { Button, Empty, Page, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
 import { useQuestion } from "#ui/state/question.ts";
 

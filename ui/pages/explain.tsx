@@ -1,7 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Explanation } from "#ui/api/types.ts";
 import { QuestionForm } from "#ui/parts/question-form.tsx";
-import { Chain, Input, Page, Panel, Select, Tag } from "#ui/parts/small.tsx";
+import { Input, Select } from "#ui/parts/inputs.tsx";
+import { Chain, Page, Panel, Tag } from "#ui/parts/small.tsx";
 import { useQuestion } from "#ui/state/question.ts";
 
 interface Asked {

@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { GovernanceStatus, PolicyStatus } from "#ui/api/governance-types.ts";
-import { Fault, Page, Panel, Segments } from "#ui/parts/small.tsx";
+import { Segments } from "#ui/parts/inputs.tsx";
+import { Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useResource } from "#ui/state/context.ts";
 import { dimensionOf, DIMENSIONS, type DimensionName } from "#ui/state/policies.ts";
 import { rangeOf, SPANS } from "#ui/state/reports.ts";

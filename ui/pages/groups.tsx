@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Proxy, ProxyProvider } from "#ui/api/types.ts";
-import { Empty, Fault, Input, Page, Select } from "#ui/parts/small.tsx";
+import { Input, Select } from "#ui/parts/inputs.tsx";
+import { Empty, Fault, Page } from "#ui/parts/small.tsx";
 import { useResource } from "#ui/state/context.ts";
 import { nodesOf } from "#ui/state/nodes.ts";
 import { GroupPanel } from "./group-panel.tsx";

@@ -1,7 +1,8 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { LOG_LEVELS, type LogLevel, type LogRecord } from "#ui/api/types.ts";
 import { countText } from "#ui/format.ts";
-import { Button, Empty, Input, Page, Select } from "#ui/parts/small.tsx";
+import { Input, Select } from "#ui/parts/inputs.tsx";
+import { Button, Empty, Page } from "#ui/parts/small.tsx";
 import { useStream } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { PolicyDocument, PolicyKind } from "#ui/api/governance-types.ts";
 import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
-import { Select, Switch } from "#ui/parts/small.tsx";
+import { Select, Switch } from "#ui/parts/inputs.tsx";
 import { fieldsOf, policyOf } from "#ui/state/policy-fields.ts";
 
 export const KINDS: readonly (readonly [PolicyKind, string])[] = [

@@ -1,7 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Rule, RuleProvider } from "#ui/api/types.ts";
 import { agoText, countText } from "#ui/format.ts";
-import { Button, Empty, Switch } from "#ui/parts/small.tsx";
+import { Switch } from "#ui/parts/inputs.tsx";
+import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
 import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";

@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
 import { LOG_LEVELS, type Configs } from "#ui/api/types.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
+import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import { ModeChoice } from "#ui/parts/mode.tsx";
-import { Button, Fault, Page, Panel, Select, Switch } from "#ui/parts/small.tsx";
+import { Select, Switch } from "#ui/parts/inputs.tsx";
+import { Button, Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment, useResource } from "#ui/state/context.ts";
 import { useStore } from "#ui/state/store.ts";
 import type { Theme } from "#ui/state/theme.ts";
@@ -110,24 +112,14 @@ function ThisPage() {
 
 function Ports({ configs }: { readonly configs: Configs }) {
   const open = PORTS.filter(([key]) => configs[key] !== 0);
+  const rows: readonly Fact[] = [
+    ...open.map(([key, name]): Fact => [name, configs[key]]),
+    ["Listening on", configs["allow-lan"] ? configs["bind-address"] : "this machine only"],
+    ["TUN", configs.tun.enable ? configs.tun.stack : "off"],
+  ];
   return (
     <Panel title="Ports">
-      <dl class="facts">
-        {open.map(([key, name]) => (
-          <div key={key}>
-            <dt>{name}</dt>
-            <dd>{configs[key]}</dd>
-          </div>
-        ))}
-        <div>
-          <dt>Listening on</dt>
-          <dd>{configs["allow-lan"] ? configs["bind-address"] : "this machine only"}</dd>
-        </div>
-        <div>
-          <dt>TUN</dt>
-          <dd>{configs.tun.enable ? configs.tun.stack : "off"}</dd>
-        </div>
-      </dl>
+      <Facts rows={rows} />
     </Panel>
   );
 }

@@ -3,6 +3,7 @@ import type { ManagedUser, UserDetail, UserUsage } from "#ui/api/admin-types.ts"
 import { bytesText, countText, rateText } from "#ui/format.ts";
 import { CopyButton } from "#ui/parts/copy.tsx";
 import { Dialog } from "#ui/parts/dialog.tsx";
+import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import type { PlotData } from "#ui/parts/plot-data.ts";
 import { Plot } from "#ui/parts/plot.tsx";
 import { QrCode } from "#ui/parts/qr.tsx";
@@ -39,7 +40,7 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
   return (
     <Dialog title={user.name} onClose={onClose}>
       <Fault text={detail.error ?? past.error} />
-      <Facts user={user} detail={detail.value} />
+      <About user={user} detail={detail.value} />
       {link === undefined ? (
         <p class="note">No link: the user is disabled, or the listener can have none.</p>
       ) : (
@@ -76,7 +77,7 @@ function Link({ url }: { readonly url: string }) {
   );
 }
 
-function Facts({ user, detail }: { readonly user: ManagedUser; readonly detail: UserDetail | null }) {
+function About({ user, detail }: { readonly user: ManagedUser; readonly detail: UserDetail | null }) {
   const { quota } = user;
   const online = detail?.online_ips ?? [];
   const limits = [
@@ -85,27 +86,20 @@ function Facts({ user, detail }: { readonly user: ManagedUser; readonly detail: 
     user.connection_limit && `${countText(user.connection_limit)} connections`,
     user.ip_limit && `${countText(user.ip_limit)} addresses`,
   ].filter(Boolean);
-  const rows: readonly (readonly [string, string])[] = [
+  const rows: readonly Fact[] = [
     ["Listener", `${user.inbound} (${user.type})`],
     ["Moved", `${bytesText(user.download_bytes)} down, ${bytesText(user.upload_bytes)} up`],
     ["Connections", countText(user.active_connections)],
-    ...(limits.length === 0 ? [] : [["Limits", limits.join(", ")] as const]),
-    ...(user.expires_at === undefined ? [] : [["Expires", dateText(user.expires_at)] as const]),
-    ...(online.length === 0 ? [] : [["Comes from", online.map(({ ip }) => ip).join(", ")] as const]),
+    ["Limits", limits.join(", ")],
+    ["Expires", user.expires_at === undefined ? "" : dateText(user.expires_at)],
+    ["Comes from", online.map(({ ip }) => ip).join(", ")],
   ];
   return (
     <>
       <p>
         <StateTag user={user} />
       </p>
-      <dl class="facts">
-        {rows.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts rows={rows} />
       {quota !== undefined && (
         <div>
           <p class="status">

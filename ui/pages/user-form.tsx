@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { CYCLES, type ManagedInbound, type ManagedUser } from "#ui/api/admin-types.ts";
 import { EditForm, useFields } from "#ui/parts/edit-form.tsx";
-import { Input, Select, Switch } from "#ui/parts/small.tsx";
+import { Input, Select, Switch } from "#ui/parts/inputs.tsx";
 import { fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
 
 const RESETS = [

@@ -1,25 +1,17 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ManagedUser, UserList } from "#ui/api/admin-types.ts";
 import { bytesText, countText } from "#ui/format.ts";
-import { Confirm } from "#ui/parts/dialog.tsx";
-import { MergeDialog } from "#ui/parts/merge-dialog.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
-import { textOf, useAction, useEnvironment } from "#ui/state/context.ts";
+import { textOf, useEnvironment } from "#ui/state/context.ts";
 import { matching } from "#ui/state/filter.ts";
 import { UsageHistory } from "#ui/state/usage-history.ts";
-import { FIELD_NAMES, fieldsOfUser, NEW_USER, type UserFields } from "#ui/state/user-fields.ts";
-import { type UserEditor, useUserEditor } from "#ui/state/user-editor.ts";
-import { StateTag, UserDetails } from "./user-details.tsx";
-import { UserForm } from "./user-form.tsx";
+import { useUserEditor } from "#ui/state/user-editor.ts";
+import { StateTag } from "./user-details.tsx";
+import { type Open, UserDialogs } from "./user-dialogs.tsx";
 
 const COLUMNS = ["Name", "State", "Listener", "Down", "Up", "Live"];
 const REFRESH_MS = 2_000;
-
-/** Which dialog is open, and of whom. */
-type Open =
-  | { readonly kind: "nothing" | "new" }
-  | { readonly kind: "details" | "edit" | "delete"; readonly user: ManagedUser };
 
 export function UserTable() {
   const { admin } = useEnvironment();
@@ -68,73 +60,6 @@ export function UserTable() {
     >
       <UserDialogs open={open} setOpen={setOpen} list={list} history={history} editor={editor} />
     </TablePage>
-  );
-}
-
-interface DialogsProps {
-  readonly open: Open;
-  readonly setOpen: (next: Open) => void;
-  readonly list: UserList;
-  readonly history: UsageHistory;
-  readonly editor: UserEditor;
-}
-
-/** The one that is open, and above it the one that a change of somebody else asks for. */
-function UserDialogs({ open, setOpen, list, history, editor }: DialogsProps) {
-  const act = useAction();
-  const current = "user" in open ? (list.users.find(({ id }) => id === open.user.id) ?? open.user) : null;
-  const close = (): void => setOpen({ kind: "nothing" });
-
-  const save = async (user: ManagedUser | null, inbound: string, fields: UserFields): Promise<void> => {
-    const saved =
-      user === null
-        ? await editor.create(list, inbound, fields, NEW_USER)
-        : await editor.update(list, user, fields);
-    setOpen(saved === null ? { kind: "nothing" } : { kind: "details", user: saved });
-  };
-  const turn = (user: ManagedUser, enabled: boolean): Promise<boolean> =>
-    act(
-      async () => void (await editor.update(list, user, { ...fieldsOfUser(user), enabled })),
-      `${user.name} was not changed`,
-    );
-  const run = (user: ManagedUser, action: string): Promise<boolean> =>
-    act(async () => void (await editor.act(user, action)), `${user.name} was not changed`);
-  return (
-    <>
-      {open.kind === "details" && current !== null && (
-        <UserDetails
-          user={current}
-          usage={history.of(current.id)}
-          onEdit={() => setOpen({ kind: "edit", user: current })}
-          onTurn={(enabled) => turn(current, enabled)}
-          onAct={(action) => run(current, action)}
-          onDelete={() => setOpen({ kind: "delete", user: current })}
-          onClose={close}
-        />
-      )}
-      {(open.kind === "new" || open.kind === "edit") && (
-        <UserForm
-          inbounds={list.inbounds}
-          user={"user" in open ? open.user : null}
-          onSave={(inbound, fields) => save("user" in open ? open.user : null, inbound, fields)}
-          onClose={close}
-        />
-      )}
-      {open.kind === "delete" && (
-        <Confirm
-          title={`Delete ${open.user.name}?`}
-          text="Live connections end, the link dies, and the counters are gone."
-          action="Delete"
-          onAnswer={(yes) => {
-            close();
-            if (yes) void run(current ?? open.user, "");
-          }}
-        />
-      )}
-      {editor.conflict !== null && (
-        <MergeDialog conflict={editor.conflict} names={FIELD_NAMES} onDone={editor.decide} />
-      )}
-    </>
   );
 }
 

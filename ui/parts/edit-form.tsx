@@ -2,7 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { textOf } from "#ui/state/context.ts";
 import { Dialog } from "./dialog.tsx";
-import { Button, Input } from "./small.tsx";
+import { Input } from "./inputs.tsx";
+import { Button } from "./small.tsx";
 
 interface Props {
   readonly title: string;

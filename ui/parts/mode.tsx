@@ -1,5 +1,5 @@
 import { MODES, type Mode } from "#ui/api/types.ts";
-import { Segments } from "#ui/parts/small.tsx";
+import { Segments } from "#ui/parts/inputs.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
 
 const HINTS: Readonly<Record<Mode, string>> = {

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { Rows, type RowsProps } from "./rows.tsx";
-import { Fault, Input, Page } from "./small.tsx";
+import { Input } from "./inputs.tsx";
+import { Fault, Page } from "./small.tsx";
 
 interface Props<T> extends RowsProps<T> {
   readonly title: string;
