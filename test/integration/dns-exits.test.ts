@@ -1,6 +1,7 @@
 /** How upstreams are reached: directly, through a proxy, by the rules; and the system's servers. */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer as createHttp, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createHttps } from "node:https";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { destinationText } from "#core/session.ts";
 import { decodeMessage, encodeMessage } from "#dns/message.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
 import type { Exit } from "#dns/upstream/upstream.ts";
+import { makeCertificate } from "../support/certificate.ts";
 import { address, always, ENV, HOST, openScripted, openTestDns, reply, server } from "./dns-kit.ts";
 
 const signal = () => AbortSignal.timeout(6000);
@@ -137,29 +139,35 @@ test("an engine that is closed lets nobody wait", async () => {
   await refused;
 });
 
-test("http:// through a proxy whose streams are no sockets: one connection for all questions", async () => {
-  let connections = 0;
-  const peer = createServer((request, response) => {
-    const asked = new URL(request.url ?? "", "http://x").searchParams.get("dns") ?? "";
-    const query = decodeMessage(Buffer.from(asked, "base64url"));
-    response.end(encodeMessage(reply(query, [address(query.questions[0]?.name ?? "", "192.0.2.1")])));
+const answerQuestion = (request: IncomingMessage, response: ServerResponse) => {
+  const asked = new URL(request.url ?? "", "http://x").searchParams.get("dns") ?? "";
+  const query = decodeMessage(Buffer.from(asked, "base64url"));
+  response.end(encodeMessage(reply(query, [address(query.questions[0]?.name ?? "", "192.0.2.1")])));
+};
+
+for (const [text, open] of [
+  ["http://192.0.2.80/q", () => createHttp(answerQuestion)],
+  ["https://192.0.2.80/q#skip-cert-verify=true", () => createHttps(makeCertificate(), answerQuestion)],
+] as const)
+  test(`${text} in HTTP/1.1 by a proxy whose streams are no sockets: two connections at most`, async () => {
+    let connections = 0;
+    const peer = open();
+    const dialer: Dialer = {
+      async connect() {
+        connections++;
+        const [near, far] = duplexPair();
+        peer.emit("connection", far);
+        return near;
+      },
+      associate: () => Promise.reject(new Error("streams only")),
+    };
+    await using dns = await openTestDns(
+      { nameserver: [server(text)], ipv6: false },
+      { exitFor: () => ({ dialer, kind: "proxy" }) },
+    );
+    for (const name of ["a.org", "b.org", "c.org", "d.org", "e.org"]) {
+      const [found] = await dns.resolver.lookup(name, { signal: signal() });
+      assert.equal(found?.ip, "192.0.2.1");
+    }
+    assert.ok(connections <= 2, `${connections} connections`);
   });
-  const dialer: Dialer = {
-    async connect() {
-      connections++;
-      const [near, far] = duplexPair();
-      peer.emit("connection", far);
-      return near;
-    },
-    associate: () => Promise.reject(new Error("streams only")),
-  };
-  await using dns = await openTestDns(
-    { nameserver: [server("http://192.0.2.80/q")], ipv6: false },
-    { exitFor: () => ({ dialer, kind: "proxy" }) },
-  );
-  for (const name of ["a.org", "b.org", "c.org"]) {
-    const [found] = await dns.resolver.lookup(name, { signal: signal() });
-    assert.equal(found?.ip, "192.0.2.1");
-  }
-  assert.equal(connections, 1);
-});

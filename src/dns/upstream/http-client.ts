@@ -163,14 +163,21 @@ class Http1Client implements HttpClient {
       ...(authorization === null ? {} : { authorization }),
     };
     // The name below is never resolved: the agent's own createConnection gives the stream.
-    const asked = request({ agent: this.#agent, host: "dns.invalid", path, headers, signal });
+    const asked = request({ agent: this.#agent, host: "dns.invalid", path, headers });
     asked.on("response", head.resolve);
     asked.on("error", head.reject);
     asked.end();
-    const response = await head.promise;
-    const body = await readBody(response, text);
-    checkStatus(response.statusCode ?? 0, text);
-    return body;
+    // Not by the library, which goes on listening to the signal when the answer is there, and would close what it keeps.
+    const waiting = abortion(signal);
+    try {
+      const response = await Promise.race([head.promise, waiting.aborted]);
+      const body = await Promise.race([readBody(response, text), waiting.aborted]);
+      checkStatus(response.statusCode ?? 0, text);
+      return body;
+    } finally {
+      waiting.release();
+      if (signal.aborted) asked.destroy();
+    }
   }
 
   close(): void {
