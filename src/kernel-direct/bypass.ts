@@ -108,10 +108,9 @@ export class Bypass implements AsyncDisposable {
     const settings = this.#settings.classifier;
     if (settings === null) return null;
     const { learning, log } = this.#env;
+    learning.lastError = null;
     try {
-      const classifier = await this.#openClassifier(settings);
-      learning.lastError = null;
-      return classifier;
+      return await this.#openClassifier(settings);
     } catch (error) {
       learning.lastError = messageOf(error);
       if (settings.required) throw new ConfigError(`kernel-direct-ebpf-required: ${messageOf(error)}`);
@@ -147,6 +146,7 @@ export class Bypass implements AsyncDisposable {
     undo.use(watchNetwork(KEY, { parts, tables: [], log: this.#env.log }, () => classifier.refresh()));
     this.#classifier = classifier;
     this.#owned.use(undo.move());
+    classifier.refresh(); // what came while the rules were made, nobody has seen
     return classifier;
   }
 
