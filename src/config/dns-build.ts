@@ -14,7 +14,7 @@ import { parseConditions, parseFakeIpRule } from "#net/dns-policy.ts";
 import { familyOf, ipFromBytes } from "#net/ip.ts";
 import { needsNoResolver, parseNameserver, withoutUnsupported } from "#net/nameserver.ts";
 import type { Context } from "./context.ts";
-import type { Path } from "./report.ts";
+import type { Path, Report } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
 import type { DnsKeys } from "./sections/dns.ts";
 
@@ -32,25 +32,22 @@ const SCHEMES: ReadonlySet<string> = new Set([
   "tailscale",
 ]);
 
+const CACHE_ALGORITHMS: ReadonlySet<string> = new Set(["lru", "arc"]);
+
 export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames): DnsOptions {
   const { report } = context;
   const read = (key: string, items: readonly string[], followRules = false) =>
     readServers(context, ["dns", key], items, followRules);
   const policies = (key: string, value: Readonly<Record<string, readonly string[]>>, followRules: boolean) =>
     readPolicies(context, ["dns", key], value, followRules, ruleSets);
-  const defaultNameserver = read("default-nameserver", keys.defaultNameserver);
-  for (const [at, server] of defaultNameserver.entries())
-    if (!needsNoResolver(server))
-      report.error(
-        ["dns", "default-nameserver", at],
-        `DNS NameServer[${at}] of default-nameserver: should be an IP address or system, got ${show(server.text)}`,
-      );
-  if (keys.defaultNameserver.length === 0)
-    report.error(["dns", "default-nameserver"], "default-nameserver should have at least one nameserver");
-  if (keys.enable && keys.nameserver.length === 0)
-    report.error(["dns", "nameserver"], "if DNS configuration is turned on, nameserver cannot be empty");
-  if (keys.respectRules && keys.proxyServerNameserver.length === 0)
-    report.error(["dns", "respect-rules"], "respect-rules is on: proxy-server-nameserver cannot be empty");
+  const defaultNameserver = readServers(
+    context,
+    ["dns", "default-nameserver"],
+    keys.defaultNameserver,
+    false,
+    needsAddress,
+  );
+  reportMissing(keys, report);
   const proxyPolicies = policies("proxy-server-nameserver-policy", keys.proxyServerNameserverPolicy, false);
   if (proxyPolicies.length > 0 && keys.proxyServerNameserver.length === 0)
     report.error(
@@ -62,6 +59,11 @@ export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames
     report.warning(
       ["dns", "fallback-filter", "geosite"],
       "geosite in fallback-filter is deprecated; use nameserver-policy with geosite: keys",
+    );
+  if (!CACHE_ALGORITHMS.has(keys.cacheAlgorithm))
+    report.warning(
+      ["dns", "cache-algorithm"],
+      `cache-algorithm ${show(keys.cacheAlgorithm)} is unknown and means lru${report.suggest(keys.cacheAlgorithm, CACHE_ALGORITHMS)}`,
     );
   return {
     ...rest,
@@ -86,11 +88,28 @@ export function buildDns(keys: DnsKeys, context: Context, ruleSets: RuleSetNames
   };
 }
 
+/** What resolves the names of other servers can have none itself. */
+function needsAddress(server: NameserverOptions): string | null {
+  return needsNoResolver(server) ? null : `should be an IP address or system, got ${show(server.text)}`;
+}
+
+/** Lists that must not be empty. */
+function reportMissing(keys: DnsKeys, report: Report): void {
+  if (keys.defaultNameserver.length === 0)
+    report.error(["dns", "default-nameserver"], "default-nameserver should have at least one nameserver");
+  if (keys.enable && keys.nameserver.length === 0)
+    report.error(["dns", "nameserver"], "if DNS configuration is turned on, nameserver cannot be empty");
+  if (keys.respectRules && keys.proxyServerNameserver.length === 0)
+    report.error(["dns", "respect-rules"], "respect-rules is on: proxy-server-nameserver cannot be empty");
+}
+
+/** `faultOf`: what else is wrong with a server in this list. */
 function readServers(
   { report }: Context,
   path: Path,
   items: readonly string[],
   followRules: boolean,
+  faultOf: (server: NameserverOptions) => string | null = () => null,
 ): readonly NameserverOptions[] {
   const servers = new Map<string, NameserverOptions>(); // identical entries are collapsed
   const key = path.slice(1).join(" ");
@@ -100,6 +119,8 @@ function readServers(
       const server = parseNameserver(item, (message) =>
         report.warning(here, `DNS NameServer[${at}] of ${key}: ${message}`),
       );
+      const fault = faultOf(server);
+      if (fault !== null) report.error(here, `DNS NameServer[${at}] of ${key}: ${fault}`);
       servers.set(item.trim(), {
         ...server,
         followRules: server.followRules || (followRules && server.exit === null),

@@ -102,40 +102,22 @@ function reportType({ report }: Context, type: string, path: Path, prefix: strin
 }
 
 function readSettings(
-  { report }: Context,
+  context: Context,
   fields: z.output<typeof groupFields>,
   path: Path,
   prefix: string,
-  { proxies, providers }: GroupScope,
+  scope: GroupScope,
 ): GroupSettings {
   const includeProxies = fields["include-all"] || fields["include-all-proxies"];
   const includeProviders = fields["include-all"] || fields["include-all-providers"];
-  const use = includeProviders ? [...providers].sort(bytewise) : fields.use;
+  const use = includeProviders ? [...scope.providers].sort(bytewise) : fields.use;
   if (fields.proxies.length === 0 && use.length === 0 && !includeProxies && !includeProviders)
-    report.error(path, `${prefix}: 'use' or 'proxies' missing`, "key");
-  for (const [at, provider] of use.entries())
-    if (!providers.has(provider))
-      report.error(
-        [...path, "use", at],
-        `${prefix}: provider '${provider}' not found${report.suggest(provider, providers)}`,
-      );
-  if (fields.proxies.length > 0 && providers.has(fields.name))
-    report.error([...path, "name"], `${prefix}: a proxy-provider has the same name; rename one of them`);
-  for (const key of ["filter", "exclude-filter"] as const) {
-    const fault = filterFault(fields[key]);
-    if (fault !== null) report.error([...path, key], `${prefix}: '${key}' ${fault}`);
-  }
-  for (const key of ["interface-name", "routing-mark", "dialer-proxy"] as const)
-    if (fields[key] !== null)
-      report.warning(
-        [...path, key],
-        `${prefix}: '${key}' has no effect on a group; set it on the proxies`,
-        "key",
-      );
+    context.report.error(path, `${prefix}: 'use' or 'proxies' missing`, "key");
+  checkSettings(context, fields, path, prefix, scope);
   const tests = fields.type !== "select" && fields.proxies.length > 0;
   return {
     use,
-    included: includeProxies ? [...proxies].sort(bytewise) : [],
+    included: includeProxies ? [...scope.proxies].sort(bytewise) : [],
     url: fields.url,
     intervalSeconds: fields.interval ?? (tests ? TEST_INTERVAL_SECONDS : 0),
     lazy: fields.lazy,
@@ -155,6 +137,36 @@ function readSettings(
     emptyFallback: fields["empty-fallback"],
     defaultSelected: fields["default-selected"],
   };
+}
+
+/** What the fields name, and those that do nothing on a group. */
+function checkSettings(
+  { report }: Context,
+  fields: z.output<typeof groupFields>,
+  path: Path,
+  prefix: string,
+  { providers }: GroupScope,
+): void {
+  const includeProviders = fields["include-all"] || fields["include-all-providers"];
+  for (const [at, provider] of (includeProviders ? [] : fields.use).entries())
+    if (!providers.has(provider))
+      report.error(
+        [...path, "use", at],
+        `${prefix}: provider '${provider}' not found${report.suggest(provider, providers)}`,
+      );
+  if (fields.proxies.length > 0 && providers.has(fields.name))
+    report.error([...path, "name"], `${prefix}: a proxy-provider has the same name; rename one of them`);
+  for (const key of ["filter", "exclude-filter"] as const) {
+    const fault = filterFault(fields[key]);
+    if (fault !== null) report.error([...path, key], `${prefix}: '${key}' ${fault}`);
+  }
+  for (const key of ["interface-name", "routing-mark", "dialer-proxy"] as const)
+    if (fields[key] !== null)
+      report.warning(
+        [...path, key],
+        `${prefix}: '${key}' has no effect on a group; set it on the proxies`,
+        "key",
+      );
 }
 
 /** The order of UTF-8 bytes, which differs from that of UTF-16 units beyond the basic plane. */

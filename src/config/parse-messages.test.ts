@@ -200,6 +200,11 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     "dns: {nameserver: [1.1.1.1, 'htps://x']}\n",
     /DNS NameServer\[1\] of nameserver: unknown DNS scheme "htps".*did you mean "https"/,
   ],
+  [
+    "dns server behind a double",
+    "dns: {default-nameserver: [8.8.8.8, 8.8.8.8, dns.google]}\n",
+    /^1:46 dns\.default-nameserver\[2\]: DNS NameServer\[2\] of default-nameserver: should be an IP address/,
+  ],
   ["tunnel proxy", "tunnels: ['tcp,127.0.0.1:1,x:1,nobody']\n", /tunnel proxy nobody not found/],
   [
     "tunnel network",
@@ -316,7 +321,7 @@ rule-providers:
   r: {type: file, path: r, behavior: domain, proxy: nobody}
   s: *none
 hosts: {a.com: , b.com: ~, c.com: 1.1.1.1}
-dns: {nameserver-policy: {a.com: null}, proxy-server-nameserver-policy: }
+dns: {nameserver-policy: {a.com: null}, proxy-server-nameserver-policy: , cache-algorithm: lfu}
 `;
   assert.deepEqual(
     warningsOf(text).map((warning) => warning.split(" ").slice(0, 2).join(" ")),
@@ -336,6 +341,7 @@ dns: {nameserver-policy: {a.com: null}, proxy-server-nameserver-policy: }
       '13:9 hosts["a.com"]:',
       '13:18 hosts["b.com"]:',
       '14:27 dns.nameserver-policy["a.com"]:',
+      "14:92 dns.cache-algorithm:",
     ],
   );
 });
