@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer as createHttp1, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttps } from "node:https";
-import { createSecureServer } from "node:http2";
+import { constants, createSecureServer, type Http2ServerResponse } from "node:http2";
 import { createServer as createTcp, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { createServer as createTls } from "node:tls";
@@ -254,28 +254,32 @@ test("https: any other status than 200, and a body without end, are errors", asy
   }
 });
 
-test("https: a question that the server refuses costs the others nothing", async () => {
-  const held: ServerResponse[] = [];
-  const asked: string[] = [];
-  const serve = (request: IncomingMessage, response: ServerResponse) => {
-    const url = new URL(request.url ?? "", "http://x");
-    const query = decodeMessage(Buffer.from(url.searchParams.get("dns") ?? "", "base64url"));
-    asked.push(query.questions[0]?.name ?? "");
-    if (asked.at(-1) === "refused.org") return void response.writeHead(400).end();
-    held.push(response);
-    response.end = response.end.bind(response, encodeMessage(answerTo(query))) as never;
-  };
-  const http = createSecureServer({ cert, key }, serve as never);
-  await using peer = await listening(http as unknown as Server, [], []);
-  await using upstream = openUpstream(`https://${HOST}:${peer.port}/q#skip-cert-verify=true`);
-  const slow = upstream.ask("slow.org");
-  await until("the first is asked", () => held.length === 1);
-  await assert.rejects(upstream.ask("refused.org"), /status 400/);
-  held[0]?.end();
-  assert.equal((await slow).answers.length, 1);
-  assert.deepEqual(asked, ["slow.org", "refused.org"]);
-  assert.equal(peer.connections.length, 1);
-});
+for (const [what, refuse, why] of [
+  ["a question that the server refuses", (response) => void response.writeHead(400).end(), /status 400/],
+  ["a question whose stream is reset", ({ stream }) => stream.close(constants.NGHTTP2_INTERNAL_ERROR), /./],
+] as readonly [string, (response: Http2ServerResponse) => void, RegExp][])
+  test(`https: ${what} costs the others nothing`, async () => {
+    const held: (() => void)[] = [];
+    const asked: string[] = [];
+    const http = createSecureServer({ cert, key }, (request, response) => {
+      const url = new URL(request.url, "http://x");
+      const query = decodeMessage(Buffer.from(url.searchParams.get("dns") ?? "", "base64url"));
+      asked.push(query.questions[0]?.name ?? "");
+      if (asked.at(-1) === "refused.org") refuse(response);
+      else held.push(() => response.end(encodeMessage(answerTo(query))));
+    });
+    await using peer = await listening(http as unknown as Server, [], []);
+    await using upstream = openUpstream(`https://${HOST}:${peer.port}/q#skip-cert-verify=true`);
+    const slow = upstream.ask("slow.org");
+    await until("the first is asked", () => held.length === 1);
+    await assert.rejects(upstream.ask("refused.org"), why);
+    for (const answer of held) answer();
+    assert.equal((await slow).answers.length, 1);
+    assert.deepEqual(
+      asked.filter((name) => name === "slow.org"),
+      ["slow.org"],
+    );
+  });
 
 test("https: a question that is given up does not wait for the dial", async () => {
   await using mute = await listening(createTcp(), [], []);

@@ -18,6 +18,8 @@ const HTTP1_CONNECTIONS = 2;
 export interface HttpClient {
   readonly closed: boolean;
   get(path: string, signal: AbortSignal): Promise<Uint8Array>;
+  /** No question comes any more; those under way may still be answered. */
+  retire(): void;
   close(): void;
 }
 
@@ -87,6 +89,10 @@ class Http2Client implements HttpClient {
       const silent = this.#heardAtMs < askedAtMs && performance.now() - askedAtMs > SILENCE_MS;
       if (signal.aborted && silent) this.close();
     }
+  }
+
+  retire(): void {
+    if (!this.closed) this.#session.close();
   }
 
   close(): void {
@@ -179,6 +185,8 @@ class Http1Client implements HttpClient {
       if (signal.aborted) asked.destroy();
     }
   }
+
+  retire(): void {} // a connection that failed is gone already, and what is kept goes by its own time
 
   close(): void {
     this.closed = true;

@@ -68,11 +68,10 @@ class HttpsUpstream implements Upstream {
     return opening;
   }
 
-  /** Questions under way on a client that is ending by itself are still answered. */
   #drop(opening: Promise<HttpClient>): void {
     if (this.#client === opening) this.#client = null;
     opening.then(
-      (client) => client.closed || client.close(),
+      (client) => client.retire(),
       () => {}, // was never open
     );
   }
@@ -100,7 +99,12 @@ class HttpsUpstream implements Upstream {
   }
 
   reset(): void {
-    if (this.#client !== null) this.#drop(this.#client);
+    const given = this.#client;
+    this.#client = null;
+    given?.then(
+      (client) => client.close(),
+      () => {}, // was never open
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
