@@ -31,7 +31,7 @@ export interface Explanation {
   /** The policy condition, `fallback-filter` or `nameserver`. */
   readonly by: string;
   readonly servers: readonly string[];
-  /** Is there an A or AAAA answer in the cache of the main resolver? */
+  /** Is there an A or AAAA answer in the cache of the main resolver, for a question without DNSSEC bits and subnet? */
   readonly cached: boolean;
 }
 
