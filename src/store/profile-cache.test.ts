@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -83,6 +92,18 @@ test("a file that is damaged inside is made anew, at the start or with the next 
     using cache = new ProfileCache(path, SILENT);
     assert.equal(cache.get("storage", "b"), "2");
     assert.equal(cache.count("storage"), 2002 - 20);
+  }));
+
+test("a damaged file that cannot be taken away costs only persistence", () =>
+  inFolder((path) => {
+    const warnings: string[] = [];
+    const log = { ...SILENT, warning: (text: unknown) => void warnings.push(String(text)) };
+    mkdirSync(`${path}-shm`, { recursive: true });
+    writeFileSync(path, "this is no database, and long enough to be sure of it".repeat(50));
+    using cache = new ProfileCache(path, log);
+    cache.set("storage", "a", "1");
+    assert.equal(cache.get("storage", "a"), "1");
+    assert.match(warnings.join("\n"), /damaged[^]*cannot read/);
   }));
 
 test("what could not be written goes with a later write, or with the last one", () =>

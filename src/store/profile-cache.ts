@@ -94,12 +94,20 @@ export class ProfileCache implements Choices, Disposable {
 
   #load(): void {
     try {
+      this.#read();
+    } catch (error) {
+      this.#usable = false;
+      this.#log.warning(`cannot read ${this.#path}, choices last until the next start: ${messageOf(error)}`);
+    }
+  }
+
+  #read(): void {
+    try {
       for (const row of this.#open().prepare("SELECT bucket, key, value FROM entry").all())
         this.#memory.set(`${row["bucket"]}/${row["key"]}`, String(row["value"]));
     } catch (error) {
-      if (isDamaged(error)) return this.#throwAway(error);
-      this.#usable = false;
-      this.#log.warning(`cannot read ${this.#path}, choices last until the next start: ${messageOf(error)}`);
+      if (!isDamaged(error)) throw error;
+      this.#throwAway(error);
     }
   }
 
