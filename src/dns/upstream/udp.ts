@@ -62,7 +62,7 @@ async function askByUdp(
   }
 }
 
-/** Anything else is ignored, not an error: whoever can send packets here must not be able to end the query. */
+/** Anything else is ignored, not an error: whoever gets a packet in here must not be able to end the query with it. */
 function isAnswer(query: Uint8Array, payload: Uint8Array): boolean {
   if (payload.length < 12 || idOf(payload) !== idOf(query)) return false;
   try {
