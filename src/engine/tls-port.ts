@@ -4,6 +4,8 @@ import type { Io } from "./conversation.ts";
 import type { Port } from "./port.ts";
 import { Readiness } from "./readiness.ts";
 
+/** A read of so much makes a conversation bulk. */
+const BULK_BYTES = 64 * 1024;
 /** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
 const MOST_WIRE_BYTES = 320 * 1024;
 
@@ -13,6 +15,8 @@ export class TlsPort extends Readiness implements Port {
   readonly #ssl: Ssl;
   readonly #address: bigint;
   readonly #fd: number;
+  /** In bulk, and something may wait in its buffer. */
+  #wide = false;
   /** What reading comes to from now on: 0 or an errno; null while it goes on. */
   #last: number | null = null;
   /** Sealed, and not taken by the socket yet. */
@@ -35,7 +39,9 @@ export class TlsPort extends Readiness implements Port {
   }
 
   read(io: Io, size: number): number {
-    return this.readAt(io, size, 0);
+    const bytes = this.readAt(io, size, 0);
+    if (bytes >= BULK_BYTES && this.readable && !this.#wide) this.#wide = this.#ssl.incoming.widen(this.#address);
+    return bytes;
   }
 
   /** The same to as far behind the start of the buffer, or before it. */
@@ -58,7 +64,13 @@ export class TlsPort extends Readiness implements Port {
     if (outcome === ENDED) return (this.#last = 0);
     if (outcome !== EAGAIN) return (this.#last = this.fail(outcome));
     this.readable = false;
+    this.#narrow(true);
     return EAGAIN;
+  }
+
+  #narrow(isEmpty: boolean): void {
+    if (this.#wide) this.#ssl.incoming.narrow(this.#address, isEmpty);
+    this.#wide = false;
   }
 
   write(io: Io, size: number): number {
@@ -124,6 +136,7 @@ export class TlsPort extends Readiness implements Port {
   }
 
   drop(io: Io): void {
+    this.#narrow(false);
     this.#ssl.free(this.#address);
     this.#forget(io);
   }

@@ -1,7 +1,10 @@
 /** Conversations whose client speaks TLS: by the pump and by the relay threads, with node:tls and with the library itself. */
 import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { connect, type ConnectionOptions } from "node:tls";
 import { nativeTls } from "#platform/tls.ts";
@@ -68,6 +71,8 @@ async function openTlsWay(
   };
 }
 
+/** More than one thread has large buffers for. */
+const UPLOADS = 40;
 const noOpenssl = missing("openssl");
 
 for (const way of ways) {
@@ -90,6 +95,32 @@ for (const way of ways) {
     const takenBefore = way.carrier?.taken ?? 0;
     await readsSlowly(open);
     if (way.carrier !== null) assert.ok(way.carrier.taken > takenBefore, "nothing was carried");
+  });
+
+  test(`${way.name}: many uploads at once, to an origin that reads one after the other`, async () => {
+    const content = randomBytes(6 * 1024 * 1024);
+    const arrived: Socket[] = [];
+    const all = Promise.withResolvers<void>();
+    await using origin = await openTcpOrigin((socket) => {
+      const sum = createHash("sha1");
+      if (arrived.push(socket.pause()) === UPLOADS) all.resolve();
+      socket.on("data", (chunk: Buffer) => sum.update(chunk));
+      socket.on("end", () => socket.end(sum.digest("hex")));
+    });
+    await using opened = await openTlsWay(way, origin.port);
+    const clients = await Promise.all(Array.from({ length: UPLOADS }, () => opened.dial()));
+    const answers = clients.map((client, at) => {
+      client.end(content.subarray(at));
+      return text(client);
+    });
+    await all.promise;
+    for (const socket of arrived) {
+      socket.resume();
+      await once(socket, "finish");
+    }
+    const sums = (await Promise.all(answers)).toSorted();
+    const expected = clients.map((_, at) => createHash("sha1").update(content.subarray(at)).digest("hex"));
+    assert.deepEqual(sums, expected.toSorted());
   });
 
   test(`${way.name}: a fault of one side becomes a fault of the other`, async () => {

@@ -7,6 +7,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
+import { SslIncoming } from "./ssl-incoming.ts";
 
 const SIGNATURES = {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
@@ -69,6 +70,8 @@ export function openSsl(buffer: Uint8Array): Ssl | null {
 }
 
 export class Ssl {
+  /** For conversations in bulk. */
+  readonly incoming: SslIncoming;
   /** What `read` fills and `write` empties, from its start. */
   readonly buffer: Uint8Array;
   /** Why the last `read` gave no more: `FULL`, EAGAIN, EINTR, `BLOCKED_BY_WRITE`, `BROKEN`, or `ENDED`. */
@@ -89,6 +92,7 @@ export class Ssl {
     this.#ffi = ffi;
     this.#library = ffi.dlopen(null, SIGNATURES);
     this.#functions = this.#library.functions;
+    this.incoming = new SslIncoming(ffi);
     this.buffer = buffer;
     this.#start = ffi.getRawPointer(buffer);
     this.#answerAt = ffi.getRawPointer(this.#answer);
