@@ -40,7 +40,8 @@ export class TlsPort extends Readiness implements Port {
 
   read(io: Io, size: number): number {
     const bytes = this.readAt(io, size, 0);
-    if (bytes >= BULK_BYTES && this.readable && !this.#wide) this.#wide = this.#ssl.incoming.widen(this.#address);
+    if (bytes >= BULK_BYTES && this.readable && !this.#wide)
+      this.#wide = this.#ssl.incoming.widen(this.#address);
     return bytes;
   }
 
