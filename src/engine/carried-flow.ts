@@ -65,7 +65,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
   #change = 0;
   #isEnding = false;
   #ended = false;
-  readonly #onAbort = (): void => this.reset();
+  #onAbort: (() => void) | null = null;
 
   constructor(thread: RelayThread, meter: Meter, options: FlowOptions) {
     this.#thread = thread;
@@ -78,7 +78,8 @@ export class CarriedFlow implements Carried, Idle, Teller {
   /** Both ports are the thread's from now on. */
   start(client: PortPlan, remote: PortPlan, done: () => void): void {
     this.#begin(this.#thread.add(client, remote, this.#limited, this), done);
-    this.#options.signal?.addEventListener("abort", this.#onAbort);
+    const { signal } = this.#options;
+    if (signal !== undefined) signal.addEventListener("abort", (this.#onAbort = () => this.reset()));
   }
 
   /** The thread has it already; `limited`: every piece is asked for. */
@@ -249,7 +250,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
     }
     this.#meter.onChange = null;
     this.#options.sweep.remove(this);
-    this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    if (this.#onAbort !== null) this.#options.signal?.removeEventListener("abort", this.#onAbort);
     this.#done();
   }
 }

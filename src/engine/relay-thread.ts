@@ -1,11 +1,12 @@
 /** The main thread's end of one relay thread. */
 import { once } from "node:events";
-import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort, type MessagePort, type Worker } from "node:worker_threads";
 import type { Remains } from "#core/handover.ts";
 import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
+import { openThread } from "#platform/thread.ts";
 import { Commands, type Teller } from "./commands.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
 import { closeOrphans, type Free, freeOrphans } from "./orphans.ts";
@@ -44,11 +45,6 @@ export interface RelayThreadOptions {
   readonly onDeath: (why: string, thread: RelayThread) => void;
 }
 
-/** The build puts the program of the thread beside its own file. */
-const PROGRAM = new URL(
-  import.meta.url.endsWith(".ts") ? "./worker.ts" : "./relay-thread.mjs",
-  import.meta.url,
-);
 /** It keeps some hundred bytes a conversation, and makes next to no garbage. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 256 };
 
@@ -95,7 +91,7 @@ export class RelayThread implements AsyncDisposable {
     this.#letters = port1;
     this.#pipes = newPipeMemory(options.pipes);
     const workerData: ThreadData = { table: memory, front, pipes: this.#pipes, letters };
-    this.#worker = new Worker(PROGRAM, {
+    this.#worker = openThread(import.meta.url, "relay-thread.mjs", {
       workerData,
       transferList: [letters],
       resourceLimits: RESOURCE_LIMITS,

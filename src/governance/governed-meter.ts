@@ -8,6 +8,7 @@ import type { GovernedLedger } from "./ledger.ts";
 import type { PolicyState } from "./policy-state.ts";
 
 const NO_QUOTAS: readonly PolicyState[] = [];
+const NO_SLOTS: readonly Slot[] = [];
 
 /** The piece that reaches a quota may go so far beyond it. */
 const LAST_PIECE_BYTES = 64 * 1024;
@@ -21,7 +22,7 @@ interface Held {
   untilMs: number;
 }
 
-const noneHeld = (): Held => ({ account: null, slots: [], bytes: 0, untilMs: 0 });
+const noneHeld = (): Held => ({ account: null, slots: NO_SLOTS, bytes: 0, untilMs: 0 });
 
 /** One session's meter. Bound to an account; a change of the policies binds it anew, whatever it matched before. */
 export class GovernedMeter implements Meter {
@@ -30,8 +31,8 @@ export class GovernedMeter implements Meter {
   onChange: (() => void) | null = null;
   readonly #ledger: GovernedLedger;
   #account: Account | null = null;
-  #upload: readonly Slot[] = [];
-  #download: readonly Slot[] = [];
+  #upload = NO_SLOTS;
+  #download = NO_SLOTS;
   readonly #heldUpload = noneHeld();
   readonly #heldDownload = noneHeld();
   #closed = false;
@@ -51,8 +52,8 @@ export class GovernedMeter implements Meter {
     this.wentOut("upload"); // nobody will say so at the buckets that are left behind
     this.wentOut("download");
     this.#account = account;
-    this.#upload = account?.slots("upload") ?? [];
-    this.#download = account?.slots("download") ?? [];
+    this.#upload = account?.slots("upload") ?? NO_SLOTS;
+    this.#download = account?.slots("download") ?? NO_SLOTS;
     this.onChange?.();
   }
 

@@ -1,6 +1,7 @@
 /** A store in two threads of its own, one a file: who commits waits for the medium, the event loop does not. */
-import { MessageChannel, Worker } from "node:worker_threads";
+import { MessageChannel, type Worker } from "node:worker_threads";
 import { messageOf, StoreError } from "#core/errors.ts";
+import { openThread } from "#platform/thread.ts";
 import type { CommitOptions, StoreOptions } from "./backup.ts";
 import type { Change } from "./kv.ts";
 import { type AsyncStore, InterruptedError, type OpenedStore, UnavailableError } from "./opened-store.ts";
@@ -13,11 +14,6 @@ import {
   type StoreThreadData,
 } from "./thread-messages.ts";
 
-/** The build puts the program of the thread beside its own file. */
-const PROGRAM = new URL(
-  import.meta.url.endsWith(".ts") ? "./worker.ts" : "./store-thread.mjs",
-  import.meta.url,
-);
 /** Whoever commits waits for the answer, so there are few; beyond this somebody does not, and is refused. */
 const MOST_WAITING = 1024;
 /** What the end of the program waits for a medium that does not answer. */
@@ -167,7 +163,8 @@ export class StoreThread implements AsyncStore {
 
 function started(name: string, data: StoreThreadData | SecondThreadData): Worker {
   const about = { name, stdin: false, resourceLimits: RESOURCE_LIMITS };
-  return new Worker(PROGRAM, { ...about, workerData: data, transferList: [data.link.port] });
+  const options = { ...about, workerData: data, transferList: [data.link.port] };
+  return openThread(import.meta.url, "store-thread.mjs", options);
 }
 
 function exitOf(worker: Worker): Promise<number> {

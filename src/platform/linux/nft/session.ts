@@ -1,5 +1,5 @@
 /** One long-lived conversation with nftables. The tables that it makes with the flag `owner` end with the process. */
-import { Worker } from "node:worker_threads";
+import { openThread } from "#platform/thread.ts";
 import type { NftReply, NftRequest } from "./worker.ts";
 
 /** A batch that the kernel or the library refused; nothing of it was done. */
@@ -24,14 +24,11 @@ interface Waiting {
 
 /** Callers wait for their answer, so there are few; beyond this somebody does not, and is refused. */
 const MOST_WAITING = 1024;
-/** A built program has the worker beside it under this name (scripts/build.mjs). */
-const BUILT_WORKER = "./nft-worker.mjs";
 const SHOWN_BYTES = 400;
 
 /** Throws `NftError` where libnftables is missing or cannot be used. */
 export async function openNftSession(): Promise<NftSession> {
-  const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : BUILT_WORKER;
-  const worker = new Worker(new URL(file, import.meta.url), { name: "nftables", stdin: false });
+  const worker = openThread(import.meta.url, "nft-worker.mjs", { name: "nftables", stdin: false });
   worker.unref(); // nobody waits for a thread that has nothing to do
   const lost = Promise.withResolvers<Error>();
   const waiting: Waiting[] = [];
