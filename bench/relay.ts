@@ -114,7 +114,7 @@ const connections = (by: Handshake | null): Measurement => ({
 const latency: Measurement = {
   title: "round trip of 512 bytes, 1,000 a second at most",
   rounds: ROUNDS,
-  warm: 1,
+  warm: 4,
   columns: [
     { title: "p50 µs", digits: 0 },
     { title: "p99 µs", digits: 0 },
