@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
   relay: ["core", "net", "platform"], // moves bytes; the meter is an interface of core
   engine: ["core", "net", "platform", "protocols", "relay"], // a carrier for relay; its threads accept, too, and read plain handshakes by the pure parsers of protocols
   protocols: ["core", "net", "transport", "platform"], // each builds on layers, never on another part of the program
-  store: ["core"], // one file for users and governance
+  store: ["core", "platform"], // one file for users and governance; platform starts its thread
   governance: ["core", "store", "net"], // knows sessions and decisions, not how they are moved
   users: ["core", "store"],
   "kernel-direct": ["core", "net", "platform"],
