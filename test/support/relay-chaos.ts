@@ -57,11 +57,14 @@ function randomOf(seed: number): Random {
   };
 }
 
+/** So many pieces, each with its pause, take a second or two: one conversation shall not keep a round waiting. */
+const MOST_PIECES = 300;
+
 function sideOf(random: Random): Side {
   const bytes = Math.floor(random() < 0.1 ? random() * 1_500_000 : random() ** 3 * 100_000);
   return {
     bytes,
-    piece: 1 + Math.floor(random() * 120_000),
+    piece: Math.max(1 + Math.floor(random() * 120_000), Math.ceil(bytes / MOST_PIECES)),
     pauseMs: random() < 0.2 ? random() * 5 : 0,
     stallMs: random() < 0.2 ? random() * 30 : 0,
     resetsAt: random() < 0.1 ? random() * bytes : Infinity,
@@ -141,10 +144,11 @@ interface Books {
   readonly charged: Record<Direction, number>;
 }
 
-function meterOf(books: Books, limited: boolean, random: Random): Meter {
+function meterOf(books: Books, { client, origin }: Script, limited: boolean, random: Random): Meter {
+  const leastBytes = Math.ceil(Math.max(client.bytes, origin.bytes) / MOST_PIECES);
   return {
     free: !limited,
-    pieceBytes: limited ? 1 + Math.floor(random() * 60_000) : Number.MAX_SAFE_INTEGER,
+    pieceBytes: limited ? Math.max(1 + Math.floor(random() * 60_000), leastBytes) : Number.MAX_SAFE_INTEGER,
     charge(direction, bytes) {
       books.charged[direction] += bytes;
       return limited && random() < 0.2 ? random() * 3 : 0;
@@ -204,7 +208,7 @@ export async function chaos({ flows, parallel, seed, carrier, limited }: ChaosOp
       { ip: LOOPBACK_V4, port: portOf(origin) },
       { signal: kill.signal, timeoutMs: 20_000, sockets: null },
     );
-    const relayed = relay(near, far, meterOf(own, limited, random), {
+    const relayed = relay(near, far, meterOf(own, script, limited, random), {
       signal: kill.signal,
       onBytes: (direction, bytes) => void (own.moved[direction] += bytes),
       sweep,
