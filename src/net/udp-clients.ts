@@ -1,6 +1,7 @@
 /** One datagram flow per client source, behind one UDP socket. */
 import type { Socket } from "node:dgram";
 import type { Datagram, DatagramFlow, Destination, Endpoint } from "#core/session.ts";
+import { PassingMap } from "#core/passing-map.ts";
 import { endpointText } from "#core/session.ts";
 import { WaitingDatagrams } from "./waiting-datagrams.ts";
 
@@ -12,18 +13,34 @@ export interface ClientFlow {
   close(): void;
 }
 
+/** At the bound one more source takes the place of the one that was silent the longest, but not if that is less than this. */
+const SILENT_MS = 10_000;
+/** How precise that is. */
+const TOUCH_MS = 1_000;
+
+interface Client {
+  readonly key: string;
+  readonly flow: ClientFlow;
+  /** By the clock; of either direction. */
+  usedAtMs: number;
+}
+
 /**
- * Full cone: all datagrams of one source share a flow. Idle flows are disposed of by whoever took them; at the bound a
- * datagram of a new source is dropped.
+ * Full cone: all datagrams of one source share a flow. Idle flows are disposed of by whoever took them; at the bound the
+ * one that is silent the longest gives way, or a datagram of a new source is dropped.
  */
 export class UdpClients<Item extends Datagram = Datagram> {
-  readonly #flows = new Map<string, ClientFlow>();
+  /** In the order of their last use, more or less. */
+  readonly #clients = new PassingMap<string, Client>();
   readonly #maxSources: number;
   // Most datagrams come from the source of the one before, which is the same object then.
   #lastSource: Endpoint | null = null;
-  #lastFlow: ClientFlow | null = null;
+  #last: Client | null = null;
+  /** Nobody gives way before. */
+  #fullUntilMs = 0;
   readonly #open: (source: Endpoint, flow: DatagramFlow, first: Item) => void;
   readonly #send: (item: Datagram, source: Endpoint) => void;
+  readonly #now: () => number;
 
   /**
    * `open` takes a new flow over (its `receive` may be called there or later); `send` puts a datagram on the way to
@@ -33,42 +50,67 @@ export class UdpClients<Item extends Datagram = Datagram> {
     maxSources: number,
     open: (source: Endpoint, flow: DatagramFlow, first: Item) => void,
     send: (item: Datagram, source: Endpoint) => void,
+    now = (): number => performance.now(),
   ) {
     this.#maxSources = maxSources;
     this.#open = open;
     this.#send = send;
+    this.#now = now;
   }
 
   get size(): number {
-    return this.#flows.size;
+    return this.#clients.size;
   }
 
   /** Both are lent until it returns, but for `source`, which is kept. */
   deliver(source: Endpoint, item: Item): void {
-    if (source === this.#lastSource && this.#lastFlow !== null) return this.#lastFlow.arrived(item);
+    if (source === this.#lastSource && this.#last !== null) return this.#last.flow.arrived(item);
     const key = endpointText(source);
-    const known = this.#flows.get(key);
+    const known = this.#clients.get(key);
+    const nowMs = this.#now();
+    if (this.#last !== null) this.#touch(this.#last, nowMs); // it was spared until now
     if (known !== undefined) {
+      this.#touch(known, nowMs);
       this.#lastSource = source;
-      this.#lastFlow = known;
-      return known.arrived(item);
+      this.#last = known;
+      return known.flow.arrived(item);
     }
-    if (this.#flows.size >= this.#maxSources) return;
-    const made = clientFlow(
-      (reply) => this.#send(reply, source),
+    if (!this.#hasRoom(nowMs)) return;
+    const flow = clientFlow(
+      (reply) => {
+        this.#touch(client, this.#now());
+        this.#send(reply, source);
+      },
       () => {
-        this.#flows.delete(key);
-        this.#lastFlow = null;
+        this.#clients.delete(key);
+        this.#last = null;
       },
     );
-    this.#flows.set(key, made);
-    made.arrived(item);
-    this.#open(source, made.flow, item);
+    const client: Client = { key, flow, usedAtMs: nowMs };
+    this.#clients.set(key, client);
+    flow.arrived(item);
+    this.#open(source, flow.flow, item);
+  }
+
+  #touch(client: Client, nowMs: number): void {
+    if (nowMs - client.usedAtMs < TOUCH_MS || !this.#clients.delete(client.key)) return;
+    client.usedAtMs = nowMs;
+    this.#clients.set(client.key, client);
+  }
+
+  #hasRoom(nowMs: number): boolean {
+    if (this.#clients.size < this.#maxSources) return true;
+    if (nowMs < this.#fullUntilMs) return false;
+    const oldest = this.#clients.values().next().value as Client;
+    this.#fullUntilMs = oldest.usedAtMs + SILENT_MS;
+    if (nowMs < this.#fullUntilMs) return false;
+    oldest.flow.close();
+    return true;
   }
 
   /** Ends every flow: the socket behind them is gone. */
   close(): void {
-    for (const flow of this.#flows.values()) flow.close();
+    for (const { flow } of this.#clients.values()) flow.close();
   }
 }
 
