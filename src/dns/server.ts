@@ -6,6 +6,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DatagramSocket } from "#core/sockets.ts";
+import { type Bounds, Shares } from "#net/shares.ts";
 import { FrameReader, frameOf } from "./frames.ts";
 import type { HandleDns } from "./service.ts";
 
@@ -39,40 +40,6 @@ export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoin
     streams.use(client, serve).catch(() => socket.destroy());
   });
   return [...udp, ...tcp];
-}
-
-interface Bounds {
-  readonly all: number;
-  /** Of one address. */
-  readonly ofOne: number;
-}
-
-/** What is under way, by the addresses of clients: one that asks for thousands of slow names leaves room for others. */
-class Shares {
-  readonly #bounds: Bounds;
-  readonly #taken = new Map<string, number>();
-  #all = 0;
-
-  constructor(bounds: Bounds) {
-    this.#bounds = bounds;
-  }
-
-  /** Rejects where the client, or all together, have too many under way. */
-  async use<T>(client: string, work: () => Promise<T>): Promise<T> {
-    const own = this.#taken.get(client) ?? 0;
-    if (this.#all >= this.#bounds.all || own >= this.#bounds.ofOne)
-      throw new Error(`${client} asks too much at once`);
-    this.#all++;
-    this.#taken.set(client, own + 1);
-    try {
-      return await work();
-    } finally {
-      this.#all--;
-      const left = (this.#taken.get(client) ?? 1) - 1;
-      if (left > 0) this.#taken.set(client, left);
-      else this.#taken.delete(client);
-    }
-  }
 }
 
 function serveDatagrams(socket: DatagramSocket, questions: Shares, handle: HandleDns, log: Log): void {

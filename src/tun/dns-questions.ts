@@ -2,11 +2,13 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { DnsAnswers } from "#core/outbound.ts";
+import { ipFromBytes } from "#net/ip.ts";
+import { type Bounds, Shares } from "#net/shares.ts";
 import type { Packet } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 
-/** At the bound further questions are dropped: clients ask again. */
-const MOST_RUNNING = 4096;
+/** Questions under way. At the bound further ones are dropped: clients ask again. */
+const RUNNING: Bounds = { all: 4096, ofOne: 1024 };
 
 export interface DnsQuestionsEnv {
   /** Asked at every question; null: the `dns` section is off. */
@@ -17,7 +19,7 @@ export interface DnsQuestionsEnv {
 export class DnsQuestions {
   readonly #env: DnsQuestionsEnv;
   readonly #writer: PacketWriter;
-  #running = 0;
+  readonly #running = new Shares(RUNNING);
 
   constructor(env: DnsQuestionsEnv, writer: PacketWriter) {
     this.#env = env;
@@ -28,18 +30,15 @@ export class DnsQuestions {
   ask(payload: Uint8Array, packet: Packet): boolean {
     const dns = this.#env.dns();
     if (dns === null) return false;
-    if (this.#running >= MOST_RUNNING) return true;
-    this.#running++;
     const { bytes, sourceAt, destinationAt, addressBytes, sourcePort, destinationPort } = packet;
     const client = bytes.slice(sourceAt, sourceAt + addressBytes);
     const asked = bytes.slice(destinationAt, destinationAt + addressBytes);
-    dns
-      .answer(payload)
+    this.#running
+      .use(ipFromBytes(client), () => dns.answer(payload))
       .then(
         (answer) => void this.#writer.udp(asked, destinationPort, client, sourcePort, answer),
         (error: unknown) => this.#env.log.debug(() => `[TUN] no DNS question: ${messageOf(error)}`),
-      )
-      .finally(() => this.#running--);
+      );
     return true;
   }
 }
