@@ -5,53 +5,24 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import {
-  noBrowser,
-  openBrowser,
-  type Browser,
-  type PageOptions,
-  type WatchedPage,
-} from "../support/browser.ts";
-import { FULL_ADMIN_SECRET, FULL_SECRET, startFullCore, type FullCore } from "../support/full-core.ts";
-import { openTcpOrigin, type Origin } from "../support/origin.ts";
+import { noBrowser, type WatchedPage } from "../support/browser.ts";
+import { FULL_ADMIN_SECRET, FULL_SECRET } from "../support/full-core.ts";
+import { openFullDashboard, type FullDashboard } from "../support/full-dashboard.ts";
 
 const options = { skip: noBrowser };
 
-let browser: Browser;
-let origin: Origin;
-let full: FullCore;
+let world: FullDashboard;
 before(async () => {
   if (noBrowser !== false) return;
-  browser = await openBrowser();
-  origin = await openTcpOrigin((socket) => void socket.on("data", () => socket.write(Buffer.alloc(500_000))));
-  full = await startFullCore(origin.port);
+  world = await openFullDashboard(
+    (socket) => void socket.on("data", () => socket.write(Buffer.alloc(500_000))),
+  );
 });
-after(async () => {
-  await browser?.[Symbol.asyncDispose]();
-  await full?.[Symbol.asyncDispose]();
-  await origin?.[Symbol.asyncDispose]();
-});
-
-/** A page with the Controller's secret given. */
-async function open(hash: string, pageOptions?: PageOptions): Promise<WatchedPage> {
-  const watched = await browser.open(pageOptions);
-  await watched.page.goto(`${full.base}/ui/#/${hash}`);
-  await watched.page.getByLabel("Secret").fill(FULL_SECRET);
-  await watched.page.keyboard.press("Enter");
-  return watched;
-}
-
-async function openUsers(pageOptions?: PageOptions): Promise<WatchedPage> {
-  const watched = await open("users", pageOptions);
-  await watched.page.getByLabel("Admin secret").fill(FULL_ADMIN_SECRET);
-  await watched.page.keyboard.press("Enter");
-  await watched.page.getByRole("button", { name: "seeded" }).waitFor();
-  return watched;
-}
+after(() => world?.[Symbol.asyncDispose]());
 
 async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   const secret = path.startsWith("/api/admin/") ? FULL_ADMIN_SECRET : FULL_SECRET;
-  const answer = await fetch(full.base + path, {
+  const answer = await fetch(world.full.base + path, {
     method,
     headers: { authorization: `Bearer ${secret}` },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -93,7 +64,7 @@ async function userNamed(name: string): Promise<UserJson> {
 }
 
 test("the admin secret is asked for, its own, and kept in the page only", options, async () => {
-  await using watched = await open("users");
+  await using watched = await world.open("users");
   const { page } = watched;
   const field = page.getByLabel("Admin secret");
   await field.fill(FULL_SECRET);
@@ -117,9 +88,9 @@ test(
   "a user's life: made, searched, edited, disabled, link copied and shown, rotated, deleted",
   options,
   async () => {
-    await using watched = await openUsers();
+    await using watched = await world.openUsers();
     const { page } = watched;
-    await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: full.base });
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: world.full.base });
     await page.getByRole("button", { name: "New user" }).click();
     const form = page.getByRole("dialog");
     await form.getByLabel("Name").fill("<b>zoe</b>");
@@ -188,7 +159,7 @@ test("two people edit one user: what changed is shown, the merge keeps both", op
   );
   const draft = { inbound: "edge", name: "max", revision: inbounds[0]?.revision };
   const max = await call<UserJson>("POST", "/api/admin/users", draft);
-  await using watched = await openUsers();
+  await using watched = await world.openUsers();
   const { page } = watched;
   await page.getByRole("button", { name: "max" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Edit" }).click();
@@ -238,14 +209,14 @@ interface Envelope {
 const POLICIES = "/api/svc/traffic-control/policies";
 
 test("usage by dimension and span, top talkers, and the numbers as a file", options, async () => {
-  const tunnel = connect(full.mixed, "127.0.0.1");
-  tunnel.write(`CONNECT www.test:${origin.port} HTTP/1.1\r\nHost: www.test\r\n\r\n`);
+  const tunnel = connect(world.full.mixed, "127.0.0.1");
+  tunnel.write(`CONNECT www.test:${world.origin.port} HTTP/1.1\r\nHost: www.test\r\n\r\n`);
   await once(tunnel, "data");
   tunnel.write("x".repeat(1000));
   let arrived = 0;
   tunnel.on("data", (chunk: Buffer) => (arrived += chunk.length));
   while (arrived < 500_000) await once(tunnel, "data");
-  await using watched = await open("usage");
+  await using watched = await world.open("usage");
   const { page } = watched;
   for (const [dimension, name] of [
     ["Total", "All traffic"],
@@ -281,7 +252,7 @@ test("usage by dimension and span, top talkers, and the numbers as a file", opti
 });
 
 test("policies are added, edited, reset and removed; two editors merge", options, async () => {
-  await using watched = await open("usage");
+  await using watched = await world.open("usage");
   const { page } = watched;
   const dialog = page.getByRole("dialog");
   await page.getByRole("button", { name: "Add a policy" }).click();
@@ -351,7 +322,7 @@ for (const colorScheme of ["light", "dark"] as const)
       assert.deepEqual(await page.evaluate(NAMELESS), [], what);
     };
     {
-      await using watched = await openUsers(narrow);
+      await using watched = await world.openUsers(narrow);
       const { page } = watched;
       await fits(page, "users");
       await page.getByRole("button", { name: "seeded" }).focus();
@@ -369,7 +340,7 @@ for (const colorScheme of ["light", "dark"] as const)
       assert.equal(await page.getByRole("dialog").count(), 0);
       assert.deepEqual(faultsOf(watched), []);
     }
-    await using watched = await open("usage", narrow);
+    await using watched = await world.open("usage", narrow);
     const { page } = watched;
     await page.getByRole("button", { name: "Edit All traffic" }).waitFor();
     await fits(page, "usage");

@@ -2,44 +2,20 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page, Route } from "playwright-core";
-import { noBrowser, openBrowser, type Browser, type WatchedPage } from "../support/browser.ts";
+import { noBrowser } from "../support/browser.ts";
 import { freePorts } from "../support/free-ports.ts";
-import { FULL_ADMIN_SECRET, FULL_SECRET, startFullCore, type FullCore } from "../support/full-core.ts";
-import { openTcpOrigin, type Origin } from "../support/origin.ts";
+import { FULL_ADMIN_SECRET } from "../support/full-core.ts";
+import { openFullDashboard, type FullDashboard } from "../support/full-dashboard.ts";
 import { startCore } from "../support/start-core.ts";
 
 const options = { skip: noBrowser };
 
-let browser: Browser;
-let origin: Origin;
-let full: FullCore;
+let world: FullDashboard;
 before(async () => {
   if (noBrowser !== false) return;
-  browser = await openBrowser();
-  origin = await openTcpOrigin((socket) => void socket.on("error", () => {}));
-  full = await startFullCore(origin.port);
+  world = await openFullDashboard((socket) => void socket.on("error", () => {}));
 });
-after(async () => {
-  await browser?.[Symbol.asyncDispose]();
-  await full?.[Symbol.asyncDispose]();
-  await origin?.[Symbol.asyncDispose]();
-});
-
-async function open(hash: string): Promise<WatchedPage> {
-  const watched = await browser.open();
-  await watched.page.goto(`${full.base}/ui/#/${hash}`);
-  await watched.page.getByLabel("Secret").fill(FULL_SECRET);
-  await watched.page.keyboard.press("Enter");
-  return watched;
-}
-
-async function openUsers(): Promise<WatchedPage> {
-  const watched = await open("users");
-  await watched.page.getByLabel("Admin secret").fill(FULL_ADMIN_SECRET);
-  await watched.page.keyboard.press("Enter");
-  await watched.page.getByRole("button", { name: "seeded" }).waitFor();
-  return watched;
-}
+after(() => world?.[Symbol.asyncDispose]());
 
 const alertOf = (page: Page, text: string | RegExp) => page.getByRole("alert").filter({ hasText: text });
 
@@ -62,7 +38,7 @@ test("what cannot be had is told on every page, and heard", options, async () =>
     ["usage", "**/reports/summary?*"],
     ["users", "**/api/admin/overview"],
   ];
-  await using watched = await open("logs");
+  await using watched = await world.open("logs");
   const { page } = watched;
   await page.getByRole("heading", { name: "Logs" }).waitFor();
   for (const [hash, glob] of paths) {
@@ -79,7 +55,7 @@ test("the page of users asks again when the Controller is back", options, async 
   const [mixed, controller] = (await freePorts(2)) as [number, number];
   const config = `mixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\n`;
   const first = await startCore(config);
-  await using watched = await browser.open();
+  await using watched = await world.browser.open();
   const { page } = watched;
   await page.goto(`http://127.0.0.1:${controller}/ui/#/overview`);
   await page.getByText(/MiB$/).first().waitFor();
@@ -91,10 +67,10 @@ test("the page of users asks again when the Controller is back", options, async 
 });
 
 test("somebody else answers at the Controller's place: that is said, and tried again", options, async () => {
-  await using watched = await browser.open();
+  await using watched = await world.browser.open();
   const { page } = watched;
   await page.route("**/version", refuse(404, "no such page"));
-  await page.goto(`${full.base}/ui/`);
+  await page.goto(`${world.full.base}/ui/`);
   await alertOf(page, "status 404: no such page").waitFor();
   await page.unroute("**/version");
   await page.route("**/version", (route) => route.fulfill({ status: 200, body: "<html>" }));
@@ -104,7 +80,7 @@ test("somebody else answers at the Controller's place: that is said, and tried a
 });
 
 test("a notice stands where it is seen and heard: in the dialog that is open", options, async () => {
-  await using watched = await openUsers();
+  await using watched = await world.openUsers();
   const { page } = watched;
   await page.getByRole("button", { name: "seeded" }).click();
   await page.route("**/reset-traffic", refuse(503, "try again later"));
@@ -121,7 +97,7 @@ test("a notice stands where it is seen and heard: in the dialog that is open", o
 });
 
 test("a merge that is refused stays, says why, and can be saved again", options, async () => {
-  await using watched = await openUsers();
+  await using watched = await world.openUsers();
   const { page } = watched;
   await page.getByRole("button", { name: "seeded" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Edit" }).click();
@@ -139,7 +115,7 @@ test("a merge that is refused stays, says why, and can be saved again", options,
   assert.equal(await page.evaluate("document.activeElement.textContent"), "Save merged");
   await merge.getByRole("button", { name: "Save merged" }).click();
   await merge.waitFor({ state: "detached" });
-  const answer = await fetch(`${full.base}/api/admin/users`, {
+  const answer = await fetch(`${world.full.base}/api/admin/users`, {
     headers: { authorization: `Bearer ${FULL_ADMIN_SECRET}` },
   });
   const { users } = (await answer.json()) as { users: { name: string; download_bps?: number }[] };
@@ -147,7 +123,7 @@ test("a merge that is refused stays, says why, and can be saved again", options,
 });
 
 test("an answer that is late by another question is not shown", options, async () => {
-  await using watched = await open("usage");
+  await using watched = await world.open("usage");
   const { page } = watched;
   await page.getByRole("img", { name: /^Usage of .*by hour/ }).waitFor();
   const bucket = (bytes: number) => ({
