@@ -8,24 +8,13 @@ import { cidrText, parseCidr } from "#net/cidr.ts";
 import { capturesOwn, tableText } from "./nft/ruleset.ts";
 import { leftOut, policyRules } from "./policy-rules.ts";
 import { tableRoutes } from "./table-routes.ts";
-import { captureOptions } from "../../test/support/capture-options.ts";
+import { captureOptions, capturePlan } from "../../test/support/capture-options.ts";
 
 const prefixes = (...texts: readonly string[]): readonly Prefix[] =>
   texts.map((text) => parseCidr(text) as Prefix);
-const inet4 = { address: { ip: "198.18.0.1" as Ip, bits: 30 }, next: "198.18.0.2" as Ip };
 const inet6 = { address: { ip: "fdfe:dcba:9876::1" as Ip, bits: 126 }, next: "fdfe:dcba:9876::2" as Ip };
-const plan = (options: Partial<CaptureOptions> = {}, rest: Partial<CapturePlan> = {}): CapturePlan => ({
-  device: { name: "tun0", index: 7 },
-  inet4,
-  inet6,
-  options: captureOptions(options),
-  redirectPort: 7000,
-  routeSet: null,
-  routeExcludeSet: null,
-  ipv6: true,
-  hijackDns: true,
-  ...rest,
-});
+const plan = (options: Partial<CaptureOptions> = {}, rest: Partial<CapturePlan> = {}): CapturePlan =>
+  capturePlan({ inet6, options: captureOptions(options), ipv6: true, hijackDns: true, ...rest });
 const EMPTY = { local: [], route: null, routeExclude: null, direct: [], marks: null };
 const text = (wanted: CapturePlan) => tableText(wanted, EMPTY, true);
 /** The rules of one chain. */

@@ -1,5 +1,6 @@
 /** What a capture is asked for where a test says nothing else: everything, with auto-redirect. */
-import type { CaptureOptions } from "#core/capture.ts";
+import type { CaptureOptions, CapturePlan } from "#core/capture.ts";
+import type { Ip } from "#core/session.ts";
 
 export function captureOptions(options: Partial<CaptureOptions> = {}): CaptureOptions {
   return {
@@ -23,5 +24,21 @@ export function captureOptions(options: Partial<CaptureOptions> = {}): CaptureOp
     fallbackRuleIndex: 32_768,
     kernelDirect: false,
     ...options,
+  };
+}
+
+/** The same of all that a capture is told; IPv4 alone. */
+export function capturePlan(rest: Partial<CapturePlan> = {}): CapturePlan {
+  return {
+    device: { name: "tun0", index: 7 },
+    inet4: { address: { ip: "198.18.0.1" as Ip, bits: 30 }, next: "198.18.0.2" as Ip },
+    inet6: null,
+    options: captureOptions(),
+    redirectPort: 7000,
+    routeSet: null,
+    routeExcludeSet: null,
+    ipv6: false,
+    hijackDns: false,
+    ...rest,
   };
 }

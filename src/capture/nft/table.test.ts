@@ -1,24 +1,13 @@
 /** A session with nftables that is lost: one other takes its place, and nothing is left when the table is closed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CapturePlan } from "#core/capture.ts";
 import { SILENT } from "#core/log.ts";
 import { NftError, type NftSession } from "#platform/nftables.ts";
-import { captureOptions } from "../../../test/support/capture-options.ts";
+import { capturePlan } from "../../../test/support/capture-options.ts";
 import { FirewallOpenings } from "#capture/firewall.ts";
 import { RedirectTable } from "./table.ts";
 
-const PLAN: CapturePlan = {
-  device: { name: "tun0", index: 7 },
-  inet4: { address: { ip: "198.18.0.1", bits: 30 }, next: "198.18.0.2" } as CapturePlan["inet4"],
-  inet6: null,
-  options: captureOptions(),
-  redirectPort: 7000,
-  routeSet: null,
-  routeExcludeSet: null,
-  ipv6: false,
-  hijackDns: false,
-};
+const PLAN = capturePlan();
 
 /** A kernel in which a table lives as long as the session that made it. */
 class Kernel {
