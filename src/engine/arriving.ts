@@ -1,12 +1,15 @@
 import type { PlainHandshake } from "#core/held.ts";
-import { portOf, SOCKADDR_IN_BYTES } from "#platform/linux/sockaddr.ts";
+import { SOCKADDR_BYTES, SOCKADDR_IN_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
-import { readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
+import { greetingBytes, readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
 import { CLIENT, FAILED, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Outcome, Side } from "./conversation.ts";
 import type { Front } from "./front.ts";
 import { REQUEST_BYTES, tag, type Dial } from "./front-table.ts";
+import type { InLine, Line } from "./line.ts";
 import { DIALLED, HANDED, NOT_DIALLED, REQUESTED, STALE } from "./shared-table.ts";
+import type { StandingAnswer } from "./standing.ts";
+import type { KeptKey } from "./standing-key.ts";
 
 const READS = 0;
 /** Everything is there; the main thread has been asked, or there is no place for the question yet. */
@@ -26,18 +29,21 @@ export const LATE = 0;
  * dial has worked out, so whoever takes the client before that finds it as it came. From the question to the answer the
  * descriptor stays open whatever the client does: the main thread may duplicate it.
  */
-export class Arriving implements Conversation {
+export class Arriving implements Conversation, InLine<Arriving> {
   queued = false;
   readonly halfClosed = false;
+  line: Line<Arriving> | null = null;
+  before: Arriving | null = null;
+  behind: Arriving | null = null;
   deadlineMs = 0;
   readonly slot: number;
   readonly listener: number;
+  readonly fd: number;
+  /** By SOCKS5. */
+  greeted = false;
   readonly #front: Front;
-  readonly #fd: number;
   readonly #handshake: PlainHandshake;
-  readonly #source: Uint8Array;
   #stage = READS;
-  #isGreeted = false;
   #request = NOTHING;
   #place = -1;
   /** What the kernel has said of the client since its request was seen. */
@@ -46,22 +52,20 @@ export class Arriving implements Conversation {
   #remoteNews = 0;
   /** As the main thread has said, or has said of somebody like this one. */
   #dial: Dial | null = null;
-  /** What it asks for, as others may. */
-  #key = "";
+  /** What it asks for, as others may; null: it goes by what somebody else has asked for. */
+  #key: KeptKey | null = null;
 
-  /** `source` is a sockaddr. */
   constructor(
     front: Front,
     slot: number,
     listener: number,
-    { fd, handshake, source }: { fd: number; handshake: PlainHandshake; source: Uint8Array },
+    { fd, handshake }: { fd: number; handshake: PlainHandshake },
   ) {
     this.#front = front;
     this.slot = slot;
-    this.#fd = fd;
+    this.fd = fd;
     this.listener = listener;
     this.#handshake = handshake;
-    this.#source = source;
   }
 
   notice(side: Side, events: number): void {
@@ -95,15 +99,16 @@ export class Arriving implements Conversation {
 
   #read(): void {
     const { calls } = this.#front;
-    const size = calls.look(this.#fd);
+    const size = calls.look(this.fd);
     if (size === EAGAIN || size === EINTR) return;
     if (size <= 0) return this.end(size < 0);
+    if (this.#isKnown(size)) return;
     const step = readPlain(this.#handshake, calls.bytes.subarray(0, size));
     if (step === "other") return this.handOver();
     if (step !== "wait") {
-      if (step.greets && !this.#isGreeted) {
-        if (calls.say(this.#fd, NO_AUTHENTICATION) < 0) return this.end(true);
-        this.#isGreeted = true;
+      if (step.greets && !this.greeted) {
+        if (calls.say(this.fd, NO_AUTHENTICATION) < 0) return this.end(true);
+        this.greeted = true;
       }
       if (step.request !== null) return this.#found(step.request, size);
     }
@@ -111,10 +116,26 @@ export class Arriving implements Conversation {
     if (ended || size === calls.bytes.length) this.handOver();
   }
 
-  #found(request: PlainRequest, seen: number): void {
+  /** True: it says what somebody else has said, byte by byte, and goes the same way. */
+  #isKnown(size: number): boolean {
+    const { calls, standing } = this.#front;
+    const from = this.greeted ? greetingBytes(calls.bytes) : 0;
+    if (standing.isEmpty || size <= from || size - from > REQUEST_BYTES) return false;
+    const answer = standing.find(this.#front.keyOf(this, from, size));
+    if (answer === null) return false;
+    this.#saw({ from, size }, size);
+    this.#goBy(answer);
+    return true;
+  }
+
+  #saw(request: PlainRequest, seen: number): void {
     this.#request = request;
     // What is there behind the handshake is no news to come.
     this.#news = (this.#news & ~READABLE) | (seen > request.size ? READABLE : 0);
+  }
+
+  #found(request: PlainRequest, seen: number): void {
+    this.#saw(request, seen);
     if (request.size - request.from > REQUEST_BYTES) this.handOver();
     else this.ask();
   }
@@ -124,36 +145,45 @@ export class Arriving implements Conversation {
     const { calls, host, shared } = this.#front;
     this.#stage = ASKS;
     const { from, size } = this.#request;
-    const known = this.#handshake === "redirected" ? calls.originalName(this.#fd, this.#source) : size;
-    if (known < 0) return this.handOver(); // it came by itself
-    const request = calls.bytes.subarray(from, known);
-    if (this.#stands(request)) return;
+    const end = this.#handshake === "redirected" ? calls.originalName(this.fd, this.#family) : size;
+    if (end < 0) return this.handOver(); // it came by itself
+    if (this.#stands(from, end)) return;
     this.#place = this.#front.takePlace(this);
     if (this.#place < 0) return;
-    const local = this.#front.localOf(this.listener, this.#fd);
-    shared.writeRequest(this.#place, this.#source, local, request);
+    const local = this.#front.localOf(this.listener, this.fd);
+    shared.writeRequest(this.#place, local, calls.bytes.subarray(from, end));
     shared.sizes[this.#place] = size;
-    shared.tags[this.slot] = tag(this.listener, this.#isGreeted, this.#place);
+    shared.tags[this.slot] = tag(this.listener, this.greeted, this.#place);
     this.#front.asked(this);
     host.report(this.slot, REQUESTED);
   }
 
+  get #family(): 4 | 6 {
+    return v4At(this.#front.shared.sources, this.slot * SOCKADDR_BYTES) > 0 ? 4 : 6;
+  }
+
   /** True: others have asked for the same, and what they were told is good for this one. */
-  #stands(request: Buffer): boolean {
-    const { standing } = this.#front;
-    this.#key = this.#front.keyOf(this.listener, this.#fd, this.#source, request);
-    const answer = standing.find(this.#key);
-    if (answer === null) return false;
-    standing.use(this.slot, answer);
+  #stands(from: number, end: number): boolean {
+    const key = this.#front.keyOf(this, from, end);
+    const answer = this.#front.standing.find(key);
+    if (answer === null) {
+      this.#key = key.kept();
+      return false;
+    }
+    this.#goBy(answer);
+    return true;
+  }
+
+  #goBy(answer: StandingAnswer): void {
+    this.#front.standing.use(this.slot, answer);
     this.#front.asked(this);
     this.#dialBy(answer.dial);
-    return true;
   }
 
   askAgain(): void {
     if (this.#stage !== ASKS) return;
     const { size } = this.#request;
-    if (size > 0 && this.#front.calls.look(this.#fd) < size) this.end(true);
+    if (size > 0 && this.#front.calls.look(this.fd) < size) this.end(true);
     else this.ask();
   }
 
@@ -161,7 +191,7 @@ export class Arriving implements Conversation {
   handOver(): void {
     const { host, shared } = this.#front;
     this.#stage = ASKS;
-    shared.tags[this.slot] = tag(this.listener, this.#isGreeted, 0);
+    shared.tags[this.slot] = tag(this.listener, this.greeted, 0);
     this.#front.asked(this);
     host.report(this.slot, HANDED);
   }
@@ -170,16 +200,16 @@ export class Arriving implements Conversation {
   end(isFault: boolean): void {
     const { calls, table } = this.#front;
     table.descriptors[this.slot * 2] = -1;
-    calls.discard(this.#fd, isFault);
+    calls.discard(this.fd, isFault);
     this.#leave();
   }
 
   /** The main thread has a descriptor of its own. */
   taken(): void {
     const { calls, host, table } = this.#front;
-    calls.unwatch(host.epoll, this.#fd);
+    calls.unwatch(host.epoll, this.fd);
     table.descriptors[this.slot * 2] = -1;
-    calls.close(this.#fd);
+    calls.close(this.fd);
     this.#leave();
   }
 
@@ -264,9 +294,9 @@ export class Arriving implements Conversation {
   #begin(io: Io): Outcome {
     const { calls, host } = this.#front;
     const { size } = this.#request;
-    if (size > 0 && calls.consume(this.#fd, size) !== size) return FAILED;
+    if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
     const dial = this.#dial as Dial;
-    if (dial.words.length > 0 && calls.say(this.#fd, dial.words) !== dial.words.length) return FAILED;
+    if (dial.words.length > 0 && calls.say(this.fd, dial.words) !== dial.words.length) return FAILED;
     const pair = host.pair(this.slot);
     if (pair === null) return FAILED;
     this.#front.dialled(this);
@@ -282,10 +312,10 @@ export class Arriving implements Conversation {
     const { host, standing } = this.#front;
     this.#dial = null;
     if (standing.has(this.slot)) {
-      if (standing.begin(this.slot, portOf(this.#source))) host.report(this.slot, STALE);
+      if (standing.begin(this.slot)) host.report(this.slot, STALE);
       return;
     }
-    standing.keep(dial, this.#key);
+    standing.keep(dial, this.#key as KeptKey);
     host.report(this.slot, DIALLED);
   }
 

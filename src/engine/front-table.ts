@@ -2,7 +2,7 @@
  * What threads that accept share with the main thread beside the table of conversations: listeners, and places where
  * requests and answers to them are written. A place is the thread's until it asks, the main thread's until it answers.
  */
-import { SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { WordLayout } from "./word-layout.ts";
 
 /** At one time; one more is served by the event loop. */
@@ -20,13 +20,12 @@ export const OPEN = 1;
 /** What the kernel has queued is still taken. */
 export const DRAINS = 2;
 
-// Request:  SOURCE(28) PAD(4) LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
+// Request:  LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
 //           of redirected clients the socket address that they were going to
 // Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) STANDING(4) EPOCH(4) WORDS(n)
-const SOURCE = 0;
-const LOCAL = 32;
-const REQUEST_LENGTH = 64;
-const REQUEST = 68;
+const LOCAL = 0;
+const REQUEST_LENGTH = 32;
+const REQUEST = 36;
 /** A longer request is left to the event loop. */
 export const REQUEST_BYTES = PLACE_BYTES - REQUEST;
 
@@ -45,7 +44,7 @@ const WORDS = 76;
 const LISTENER_WORDS = 3;
 const HEADER_WORDS = 2;
 const MEMORY_BYTES = (HEADER_WORDS + LISTENERS * LISTENER_WORDS + PLACES) * 4 + PLACES * PLACE_BYTES;
-const SLOT_BYTES = 8 + 3 * 4;
+const SLOT_BYTES = 8 + 2 * 4 + SOCKADDR_BYTES;
 
 export function newFrontMemory(slots: number): SharedArrayBuffer {
   return new SharedArrayBuffer(MEMORY_BYTES + slots * SLOT_BYTES);
@@ -82,9 +81,10 @@ export class FrontTable {
    * has it. 0: none.
    */
   readonly standings: Int32Array;
-  /** Of those: the client's port, and since when they are connected, in ms of Unix time. */
-  readonly sourcePorts: Int32Array;
+  /** Of those: since when they are connected, in ms of Unix time. */
   readonly startedAtMs: Float64Array;
+  /** Of each slot: the socket address of its client. */
+  readonly sources: Uint8Array;
   readonly #header: Int32Array;
   readonly #bytes: Buffer;
   readonly #words: Int32Array;
@@ -103,7 +103,7 @@ export class FrontTable {
     const ofSlots = (nth: number) => new Int32Array(memory, MEMORY_BYTES + slots * (8 + nth * 4), slots);
     this.tags = ofSlots(0);
     this.standings = ofSlots(1);
-    this.sourcePorts = ofSlots(2);
+    this.sources = new Uint8Array(memory, MEMORY_BYTES + slots * 16, slots * SOCKADDR_BYTES);
   }
 
   /** Standing answers of another epoch are good for nothing. */
@@ -128,15 +128,18 @@ export class FrontTable {
     return this.#bytes.subarray(start, start + length);
   }
 
-  writeRequest(place: number, source: Uint8Array, local: Uint8Array, request: Uint8Array): void {
-    this.#part(place, SOURCE, SOCKADDR_BYTES).set(source);
+  source(slot: number): Uint8Array {
+    return this.sources.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
+  }
+
+  sourcePort(slot: number): number {
+    return portOf(this.sources, slot * SOCKADDR_BYTES);
+  }
+
+  writeRequest(place: number, local: Uint8Array, request: Uint8Array): void {
     this.#part(place, LOCAL, SOCKADDR_BYTES).set(local);
     this.#setNumber(place, REQUEST_LENGTH, request.length);
     this.#part(place, REQUEST, request.length).set(request);
-  }
-
-  source(place: number): Uint8Array {
-    return this.#part(place, SOURCE, SOCKADDR_BYTES);
   }
 
   local(place: number): Uint8Array {

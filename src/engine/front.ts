@@ -2,15 +2,18 @@
  * The part of a relay thread that takes connections: accepts them, looks at the plain handshake, asks the main thread
  * where to, and dials. The conversation then goes on in the same slot.
  */
+import { performance } from "node:perf_hooks";
 import type { PlainHandshake } from "#core/held.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { hostKey, isWildcard } from "#platform/linux/sockaddr.ts";
+import { isWildcard, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { CLIENT, type Conversation } from "./conversation.ts";
 import { Arriving } from "./arriving.ts";
 import { DRAINS, OPEN, PLACES, type FrontTable } from "./front-table.ts";
+import { Line } from "./line.ts";
 import { CAPACITY, FRONT, UNLISTENED, type SharedTable } from "./shared-table.ts";
 import { StandingAnswers } from "./standing.ts";
+import { StandingKey } from "./standing-key.ts";
 
 /** In epoll data, with the listener's number: no slot is as large. */
 export const LISTENER_DATA = 0x4000_0000;
@@ -56,14 +59,14 @@ export class Front {
   readonly #places: number[] = Array.from({ length: PLACES }, (_, at) => PLACES - 1 - at);
   /** Those that have a request and no place for it, in order. */
   readonly #waiting = new Set<Arriving>();
-  /** In order of arrival. */
-  readonly #arriving = new Set<Arriving>();
-  readonly #dialling = new Set<Arriving>();
+  readonly #arriving = new Line<Arriving>();
+  readonly #dialling = new Line<Arriving>();
   readonly #listening = new Set<number>();
   /** Of listeners that are bound to one address: that of all their clients' connections on this side, too. */
   readonly #locals: (Uint8Array | null)[] = [];
   /** The how-manieth each listener is: its number may have been another's a moment ago. */
   readonly #serials: number[] = [];
+  readonly #key = new StandingKey();
   #listened = 0;
   readonly #resting = new Set<number>();
   #resumesAtMs = 0;
@@ -97,7 +100,9 @@ export class Front {
     this.#resting.delete(listener);
     this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
     if (Atomics.load(this.shared.states, listener) === DRAINS) while (this.#acceptOne(listener));
-    for (const one of this.#arriving) if (one.listener === listener) one.handOver();
+    this.#arriving.forEach((one) => {
+      if (one.listener === listener) one.handOver();
+    });
     this.host.report(listener, UNLISTENED);
   }
 
@@ -126,16 +131,15 @@ export class Front {
     kinds[slot * 2] = kinds[slot * 2 + 1] = 0;
     letters[slot * 2] = letters[slot * 2 + 1] = 0;
     const handshake = HANDSHAKES[this.shared.handshakes[listener] as number] as PlainHandshake;
-    const source = this.calls.address.slice();
-    const one = new Arriving(this, slot, listener, { fd, handshake, source });
+    this.shared.sources.set(this.calls.address, slot * SOCKADDR_BYTES);
+    const one = new Arriving(this, slot, listener, { fd, handshake });
     one.deadlineMs = this.#soon() + HANDSHAKE_MS;
-    this.#arriving.add(one);
+    this.#arriving.join(one);
     this.host.put(slot, one);
     if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
     if (handshake === "none" || handshake === "redirected") return one.ask();
     if (this.#arriving.size <= MOST_ARRIVING) return;
-    const [oldest] = this.#arriving;
-    oldest?.end(false);
+    this.#arriving.first?.end(false);
   }
 
   /** Nothing is accepted of it for a moment. */
@@ -169,10 +173,15 @@ export class Front {
       this.calls.keepAlive(fd, dial.idleSeconds, dial.intervalSeconds);
   }
 
-  /** Equal for clients to whom one answer is as good as to the other. */
-  keyOf(listener: number, fd: number, source: Uint8Array, request: Buffer): string {
-    const local = this.#locals[listener] === null ? hostKey(this.localOf(listener, fd)) : "";
-    return `${this.#serials[listener]} ${hostKey(source)} ${local} ${request.toString("latin1")}`;
+  /** Of a client whose request is what `calls.bytes` has there; until the next one's. */
+  keyOf({ fd, greeted, listener, slot }: Arriving, from: number, end: number): StandingKey {
+    const key = this.#key;
+    key.begin((this.#serials[listener] as number) * 2 + (greeted ? 1 : 0));
+    key.addHost(this.shared.sources, slot * SOCKADDR_BYTES);
+    if (this.#locals[listener] === null) key.addHost(this.localOf(listener, fd), 0);
+    else key.addNoHost();
+    key.add(this.calls.bytes, from, end);
+    return key;
   }
 
   /** -1: there is none now; it will be told to ask again. */
@@ -193,17 +202,17 @@ export class Front {
 
   /** Its fate is up to the main thread now. */
   asked(one: Arriving): void {
-    this.#arriving.delete(one);
+    this.#arriving.leave(one);
     this.#waiting.delete(one);
   }
 
   dials(one: Arriving, timeoutMs: number): void {
     one.deadlineMs = performance.now() + timeoutMs;
-    this.#dialling.add(one);
+    this.#dialling.join(one);
   }
 
   dialled(one: Arriving): void {
-    this.#dialling.delete(one);
+    this.#dialling.leave(one);
   }
 
   /** Of a client that the main thread has not heard of, or has taken. */
@@ -212,8 +221,7 @@ export class Front {
   }
 
   gone(one: Arriving): void {
-    this.#arriving.delete(one);
-    this.#dialling.delete(one);
+    one.line?.leave(one);
     this.#waiting.delete(one);
   }
 
@@ -234,11 +242,15 @@ export class Front {
 
   #expire(nowMs: number): void {
     this.standing.expire(nowMs);
-    for (const one of this.#dialling) if (one.deadlineMs <= nowMs) one.timedOut();
-    for (const one of this.#arriving) {
-      if (one.deadlineMs > nowMs) break;
-      one.end(false);
-    }
+    this.#dialling.forEach((one) => {
+      if (one.deadlineMs <= nowMs) one.timedOut();
+    });
+    for (
+      let { first } = this.#arriving;
+      first !== null && first.deadlineMs <= nowMs;
+      { first } = this.#arriving
+    )
+      first.end(false);
     if (this.#resting.size === 0 || nowMs < this.#resumesAtMs) return;
     const resting = [...this.#resting];
     this.#resting.clear();

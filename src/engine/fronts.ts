@@ -80,6 +80,7 @@ export class Fronts implements FrontThreads {
   /** What is set of a listening socket its connections are born with. */
   #prepare(fd: number, { probes }: FrontAsk): void {
     this.#calls.noDelay(fd);
+    this.#calls.delayAcknowledgements(fd);
     if (probes === null) this.#calls.noKeepAlive(fd);
     else this.#calls.keepAlive(fd, wholeSeconds(probes.idleMs), wholeSeconds(probes.intervalMs));
   }

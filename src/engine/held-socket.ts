@@ -60,7 +60,7 @@ export class HeldSocket implements HeldClient, Carried {
     const place = placeOf(front.tags[slot] as number);
     const handshakeBytes = front.sizes[place] as number;
     return new HeldSocket(thread, slot, ask, env, {
-      source: sockaddrs.source(front.source(place)),
+      source: sockaddrs.source(front.source(slot)),
       local: sockaddrs.local(front.local(place)),
       original: ask.handshake === "redirected" ? sockaddrs.original(front.original(place)) : null,
       request: handshakeBytes === 0 ? NO_BYTES : front.request(place),

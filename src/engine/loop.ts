@@ -1,4 +1,5 @@
 /** The life of a relay thread: one blocking epoll loop. */
+import { performance } from "node:perf_hooks";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { Arriving } from "./arriving.ts";
 import { BACK, CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";

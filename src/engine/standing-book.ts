@@ -45,11 +45,11 @@ export class StandingBook {
 
   /** The news of it: the slot is about to be the thread's again. */
   passed(slot: number): void {
-    const { standings, sourcePorts } = this.#front;
+    const { standings } = this.#front;
     const { answer, client } = this.#given[-(standings[slot] as number)] as Given;
     standings[slot] = 0;
     const { counts } = this.#table;
-    const source: Endpoint = { ip: client.source.ip, port: sourcePorts[slot] as number };
+    const source: Endpoint = { ip: client.source.ip, port: this.#front.sourcePort(slot) };
     answer.passed(source, counts[slot * 2] as number, counts[slot * 2 + 1] as number);
   }
 
@@ -64,13 +64,13 @@ export class StandingBook {
   /** From now on the main thread knows of everybody who goes by one; `hold` makes a slot known to the thread's keeper. */
   hear(hold: (slot: number, client: HeldSocket) => void): void {
     if (this.#size === 0) return;
-    const { sourcePorts, standings, startedAtMs } = this.#front;
+    const { standings, startedAtMs } = this.#front;
     for (let slot = FRONT; slot < FRONT + this.#table.fronted; slot++) {
       const number = standings[slot] as number;
       if (number <= 0 || number === JOINED) continue;
       if (Atomics.compareExchange(standings, slot, number, JOINED) !== number) continue; // it has just ended
       const { answer, client: first } = this.#given[number] as Given;
-      const client = first.likewise(slot, sourcePorts[slot] as number);
+      const client = first.likewise(slot, this.#front.sourcePort(slot));
       hold(slot, client);
       answer.joined(client, startedAtMs[slot] as number);
     }

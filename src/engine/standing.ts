@@ -2,8 +2,10 @@
  * Of a relay thread: answers of the main thread that are good for others who ask for the same. Whoever comes by one is
  * dialled for at once; the main thread hears of it when it has ended, unless it has looked and found it before.
  */
+import { performance } from "node:perf_hooks";
 import { type Dial, type FrontTable, JOINED } from "./front-table.ts";
 import { FORGOTTEN, FRONT, PASSED } from "./shared-table.ts";
+import type { KeptKey, StandingKey } from "./standing-key.ts";
 
 /** So long: what nobody is told of (a name moves, a node dies) shows as soon as that. */
 const HOLDS_MS = 1_000;
@@ -12,7 +14,7 @@ export interface StandingAnswer {
   /** As the main thread numbers it. */
   readonly number: number;
   readonly dial: Dial;
-  readonly key: string;
+  readonly key: KeptKey;
   endsAtMs: number;
   /** Somebody may still come by it. */
   isKept: boolean;
@@ -26,8 +28,8 @@ type Report = (slot: number, kind: number) => void;
 export class StandingAnswers {
   readonly #shared: FrontTable;
   readonly #report: Report;
-  /** In the order in which they end. */
-  readonly #kept = new Map<string, StandingAnswer>();
+  /** In the order in which they end, by the hashes of their keys: where two have the same the first is kept. */
+  readonly #kept = new Map<number, StandingAnswer>();
   /** By slot, from the first of the thread's own on. */
   readonly #used: (StandingAnswer | null)[] = [];
 
@@ -41,21 +43,21 @@ export class StandingAnswers {
   }
 
   /** Null: the main thread has to be asked. */
-  find(key: string): StandingAnswer | null {
-    const found = this.#kept.get(key);
-    if (found === undefined) return null;
+  find(key: StandingKey): StandingAnswer | null {
+    const found = this.#kept.get(key.hash);
+    if (found === undefined || !key.equals(found.key)) return null;
     if (found.dial.epoch === this.#shared.epoch && performance.now() < found.endsAtMs) return found;
     this.#forget(found);
     return null;
   }
 
   /** Of a dial that has worked: what the main thread has said of it is good for others, if it has. */
-  keep(dial: Dial, key: string): void {
+  keep(dial: Dial, key: KeptKey): void {
     const { standing: number, epoch } = dial;
     if (number === 0) return;
-    if (this.#kept.has(key) || epoch !== this.#shared.epoch) return this.#report(number, FORGOTTEN);
+    if (this.#kept.has(key.hash) || epoch !== this.#shared.epoch) return this.#report(number, FORGOTTEN);
     const endsAtMs = performance.now() + HOLDS_MS;
-    this.#kept.set(key, { number, dial, key, endsAtMs, isKept: true, users: 0 });
+    this.#kept.set(key.hash, { number, dial, key, endsAtMs, isKept: true, users: 0 });
   }
 
   /** Likewise, of one that has not. */
@@ -79,10 +81,9 @@ export class StandingAnswers {
   }
 
   /** It is connected: from now on the main thread may find it. True: it should, for the answer has been withdrawn meanwhile. */
-  begin(slot: number, sourcePort: number): boolean {
-    const { epoch, sourcePorts, startedAtMs, standings } = this.#shared;
+  begin(slot: number): boolean {
+    const { epoch, startedAtMs, standings } = this.#shared;
     const { dial, number } = this.#used[slot - FRONT] as StandingAnswer;
-    sourcePorts[slot] = sourcePort;
     startedAtMs[slot] = Date.now();
     Atomics.store(standings, slot, number);
     return dial.epoch !== epoch;
@@ -116,7 +117,7 @@ export class StandingAnswers {
   #forget(answer: StandingAnswer): void {
     if (!answer.isKept) return;
     answer.isKept = false;
-    this.#kept.delete(answer.key);
+    this.#kept.delete(answer.key.hash);
     if (answer.users === 0) this.#report(answer.number, FORGOTTEN);
   }
 

@@ -4,7 +4,7 @@ import { SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import { openLibc } from "./libc.ts";
 import { OwnPorts } from "./own-port.ts";
 import { DATA_WORD, EVENT_WORDS, RelayCalls } from "./relay-calls.ts";
-import { AF_INET, AF_INET6, SOCKADDR_BYTES, v4At } from "./sockaddr.ts";
+import { AF_INET, AF_INET6, SOCKADDR_BYTES } from "./sockaddr.ts";
 import {
   EPOLL_CTL_ADD,
   MSG_DONTWAIT,
@@ -31,6 +31,7 @@ const IPPROTO_TCP = 6;
 const TCP_NODELAY = 1;
 const TCP_KEEPIDLE = 4;
 const TCP_KEEPINTVL = 5;
+const TCP_QUICKACK = 12;
 
 const SIGNATURES = {
   accept4: { arguments: ["i32", "pointer", "pointer", "i32"], return: "i32" },
@@ -106,12 +107,12 @@ export class AcceptCalls extends RelayCalls {
 
   /**
    * Where a redirected connection was going, as a socket address at the start of `bytes`; answers with its length, or with
-   * an errno where connection tracking does not know it. `source` is the client's.
+   * an errno where connection tracking does not know it.
    */
-  originalName(fd: number, source: Uint8Array): number {
+  originalName(fd: number, family: 4 | 6): number {
     const { bytes, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    const level = v4At(source) > 0 ? SOL_IP : SOL_IPV6;
+    const level = family === 4 ? SOL_IP : SOL_IPV6;
     const { getsockopt } = this.#library.functions;
     const answer = this.answer(getsockopt(fd, level, SO_ORIGINAL_DST, bytes, length));
     return answer < 0 ? answer : (this.#memory.length[0] as number);
@@ -149,6 +150,11 @@ export class AcceptCalls extends RelayCalls {
     this.#set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     this.#set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idleSeconds);
     this.#set(fd, IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
+  }
+
+  /** Connections of a listener that is set so say that they have got bytes along with their answer, if it is soon. */
+  delayAcknowledgements(fd: number): void {
+    this.#set(fd, IPPROTO_TCP, TCP_QUICKACK, 0);
   }
 
   noKeepAlive(fd: number): void {

@@ -30,22 +30,18 @@ export function decodeSockaddr(bytes: Uint8Array): RawEndpoint | null {
   return { address: bytes.slice(8, 24), port };
 }
 
-/** Where the four bytes of an IPv4 address lie, which may be mapped into IPv6; 0: it is no IPv4 address. */
-export function v4At(bytes: Uint8Array): number {
-  if (nativeUint16(bytes, 0) === AF_INET) return 4;
-  for (let at = 8; at < 18; at++) if (bytes[at] !== 0) return 0;
-  return bytes[18] === 0xff && bytes[19] === 0xff ? 20 : 0;
+/**
+ * How far into the sockaddr that begins at `start` the four bytes of an IPv4 address lie, which may be mapped into IPv6;
+ * 0: it is no IPv4 address.
+ */
+export function v4At(bytes: Uint8Array, start = 0): number {
+  if (nativeUint16(bytes, start) === AF_INET) return 4;
+  for (let at = start + 8; at < start + 18; at++) if (bytes[at] !== 0) return 0;
+  return bytes[start + 18] === 0xff && bytes[start + 19] === 0xff ? 20 : 0;
 }
 
-export function portOf(bytes: Uint8Array): number {
-  return ((bytes[2] as number) << 8) | (bytes[3] as number);
-}
-
-/** A key for the address without the port, the scope of IPv6 with it; not for people. */
-export function hostKey(bytes: Uint8Array): string {
-  const at = v4At(bytes);
-  if (at > 0) return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
-  return Buffer.from(bytes.buffer, bytes.byteOffset + 8, 20).toString("latin1");
+export function portOf(bytes: Uint8Array, start = 0): number {
+  return ((bytes[start + 2] as number) << 8) | (bytes[start + 3] as number);
 }
 
 /** Bound to no address of its own. */

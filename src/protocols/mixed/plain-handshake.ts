@@ -25,6 +25,11 @@ export type PlainStep =
       readonly request: PlainRequest | null;
     };
 
+/** How long the SOCKS5 greeting is that has been answered (RFC 1928 §3: VER NMETHODS METHODS). */
+export function greetingBytes(bytes: Uint8Array): number {
+  return 2 + (bytes[1] as number);
+}
+
 /** `bytes`: all from the first one on. */
 export function readPlain(handshake: PlainHandshake, bytes: Buffer): PlainStep {
   const first = bytes[0];

@@ -19,7 +19,7 @@ interface Example {
 
 // Bytes as the RFCs and the notes of SOCKS4's authors give them.
 const EXAMPLES: readonly Example[] = [
-  { name: "greeting", bytes: hex("05 02 00 02"), decode: wire.decodeGreeting, value: [0, 2] },
+  { name: "greeting", bytes: hex("05 02 00 02"), decode: wire.decodeGreeting, value: hex("00 02") },
   {
     name: "choice",
     bytes: hex("05 02"),

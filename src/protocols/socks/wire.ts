@@ -12,10 +12,10 @@ export const USER_PASSWORD = 2;
 export const NO_ACCEPTABLE_METHOD = 0xff;
 
 /** Greeting (RFC 1928 §3): VER(1)=5 NMETHODS(1) METHODS(n). */
-export function decodeGreeting(bytes: Uint8Array): Decoded<readonly number[]> | null {
+export function decodeGreeting(bytes: Uint8Array): Decoded<Uint8Array> | null {
   expectByte(bytes[0], 5, "SOCKS version");
   const size = 2 + (bytes[1] ?? Infinity);
-  return bytes.length < size ? null : { value: [...bytes.subarray(2, size)], size };
+  return bytes.length < size ? null : { value: bytes.subarray(2, size), size };
 }
 
 export function encodeGreeting(method: number): Buffer {
