@@ -246,7 +246,6 @@ export class Arriving implements Conversation, InLine<Arriving> {
     this.#remote = fd;
     // Before anything leaves by it: what comes back to this machine is told by the name of this socket.
     Atomics.store(table.descriptors, this.slot * 2 + 1, fd);
-    calls.noDelay(fd);
     // Most who come by a standing answer are gone before a probe would be due: `joined` sees to the others.
     const isProbed = idleSeconds > 0 && !this.#front.standing.has(this.slot);
     if (isProbed) calls.keepAlive(fd, idleSeconds, intervalSeconds);

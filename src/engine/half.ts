@@ -94,7 +94,10 @@ export class Half {
 
   #mayFill(io: Io): boolean {
     if (this.#from.bareSocket < 0 || this.#to.bareSocket < 0) return false;
-    this.#splice ??= new Splice(this.#from, this.#to);
+    if (this.#splice === null) {
+      this.#to.hurry?.(io);
+      this.#splice = new Splice(this.#from, this.#to);
+    }
     return this.#splice.hasPipe(io);
   }
 

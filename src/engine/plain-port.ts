@@ -8,6 +8,8 @@ export class PlainPort extends Readiness implements Port {
   override readable = false;
   readonly pending = false;
   readonly bareSocket: number;
+  #hasWritten = false;
+  #isPrompt = false;
 
   constructor(fd: number) {
     super();
@@ -30,11 +32,20 @@ export class PlainPort extends Readiness implements Port {
     return next;
   }
 
-  write({ calls }: Io, size: number): number {
-    const sent = calls.send(this.bareSocket, size);
+  write(io: Io, size: number): number {
+    if (this.#hasWritten) this.hurry(io);
+    this.#hasWritten = true;
+    const sent = io.calls.send(this.bareSocket, size);
     // A short write says the same as EAGAIN.
     if (sent === EAGAIN || (sent >= 0 && sent < size)) this.writable = false;
     return sent;
+  }
+
+  /** The first piece waits for nothing anyway, and most short conversations have no second: they are spared the call. */
+  hurry({ calls }: Io): void {
+    if (this.#isPrompt) return;
+    this.#isPrompt = true;
+    calls.noDelay(this.bareSocket);
   }
 
   flush(): number {

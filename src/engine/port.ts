@@ -25,6 +25,8 @@ export interface Port {
    * its own from then on. Those not taken must lie in the buffer as they were. Fewer than `size`: `writable` is false.
    */
   write(io: Io, size: number): number;
+  /** Before bytes go to `bareSocket` in another way: none is to wait for the acknowledgement of others. */
+  hurry?(io: Io): void;
   /** Passes on what is pending: wire bytes taken, more than 0, or an errno. */
   flush(io: Io): number;
   /** Says that no more follows. 0, EAGAIN (to be called again once writable), or another errno. */

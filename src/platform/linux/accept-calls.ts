@@ -28,7 +28,6 @@ const SOCK_FLAGS = 0o4000 | 0o2000000; // NONBLOCK, CLOEXEC
 const SO_ERROR = 4;
 const SO_KEEPALIVE = 9;
 const IPPROTO_TCP = 6;
-const TCP_NODELAY = 1;
 const TCP_KEEPIDLE = 4;
 const TCP_KEEPINTVL = 5;
 const TCP_QUICKACK = 12;
@@ -139,10 +138,6 @@ export class AcceptCalls extends RelayCalls {
   #set(fd: number, level: number, option: number, to: number): number {
     this.#memory.value[0] = to;
     return this.answer(this.#library.functions.setsockopt(fd, level, option, this.#pointers.value, 4));
-  }
-
-  noDelay(fd: number): number {
-    return this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   }
 
   /** Connections of a listener that is set so are born with it. */

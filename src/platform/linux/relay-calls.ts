@@ -40,6 +40,8 @@ const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541bn;
 const SHUT_WR = 1;
 const SO_LINGER = 13;
+const IPPROTO_TCP = 6;
+const TCP_NODELAY = 1;
 const SPLICE_FLAGS = 1 | 2; // MOVE, NONBLOCK; MORE would hold back the last piece of a turn
 
 const SIGNATURES = {
@@ -92,6 +94,7 @@ export class RelayCalls {
       event: new Uint32Array(new ArrayBuffer(EVENT_WORDS * 4)),
       pair: new Int32Array(new ArrayBuffer(8)),
       word: new BigUint64Array([1n]),
+      one: Int32Array.of(1),
       linger: Int32Array.of(1, 0), // struct linger: ONOFF(4) LINGER(4), in seconds
     };
     this.#memory = memory;
@@ -104,6 +107,7 @@ export class RelayCalls {
       event: pointerOf(memory.event),
       pair: pointerOf(memory.pair),
       word: pointerOf(memory.word),
+      one: pointerOf(memory.one),
       linger: pointerOf(memory.linger),
     };
   }
@@ -199,6 +203,11 @@ export class RelayCalls {
   /** A second descriptor of the same file, close-on-exec. */
   duplicate(fd: number): number {
     return this.answer(this.#library.functions.fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  }
+
+  /** Small pieces wait for no acknowledgement from now on. Connections of a listener that is set so are born with it. */
+  noDelay(fd: number): void {
+    this.#library.functions.setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, this.#pointers.one, 4);
   }
 
   endWriting(fd: number): number {
