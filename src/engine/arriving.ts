@@ -68,9 +68,10 @@ export class Arriving implements Conversation, InLine<Arriving> {
     this.#handshake = handshake;
   }
 
-  notice(side: Side, events: number): void {
+  notice(side: Side, events: number): boolean {
     if (side === CLIENT) this.#news |= events;
     else this.#remoteNews |= events;
+    return true;
   }
 
   limit(): void {} // what it becomes looks at the table

@@ -38,8 +38,8 @@ export interface Conversation {
   queued: boolean;
   /** At least one direction has ended. */
   readonly halfClosed: boolean;
-  /** The kernel's news of a socket, epoll(7) bits. */
-  notice(side: Side, events: number): void;
+  /** The kernel's news of a socket, epoll(7) bits. False: it knew that. */
+  notice(side: Side, events: number): boolean;
   /** Every piece is asked for, or none. */
   limit(limited: boolean): void;
   /** What a direction asked for may move. */

@@ -114,8 +114,8 @@ export class Loop {
     const slot = data >>> 1;
     const conversation = this.#conversations.get(slot); // it may have ended earlier in this batch
     if (conversation === null) return;
-    conversation.notice((data & 1) as Side, events);
-    if (!conversation.queued) this.#turn(slot, conversation);
+    const isNews = conversation.notice((data & 1) as Side, events);
+    if (isNews && !conversation.queued) this.#turn(slot, conversation);
   }
 
   #turn(slot: number, conversation: Conversation): void {

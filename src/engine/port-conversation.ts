@@ -1,4 +1,4 @@
-import { FAULT } from "#platform/linux/relay-calls.ts";
+import { FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { BACK, CLIENT, FAILED, MORE, OVER, UPLOAD, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Outcome, Side, Way } from "./conversation.ts";
 import { Half } from "./half.ts";
@@ -29,10 +29,14 @@ export class PortConversation implements Conversation {
     return this.#up.ended || this.#down.ended;
   }
 
-  notice(side: Side, events: number): void {
+  notice(side: Side, events: number): boolean {
+    const port = side === CLIENT ? this.#client : this.#remote;
+    // Such as the acknowledgement of an end.
+    if (events === WRITABLE && port.writable && !port.readable) return false;
     this.#first = side === CLIENT ? this.#up : this.#down;
-    (side === CLIENT ? this.#client : this.#remote).notice(events);
+    port.notice(events);
     if ((events & FAULT) !== 0) this.#broken = true;
+    return true;
   }
 
   limit(limited: boolean): void {
