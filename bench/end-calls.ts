@@ -2,6 +2,7 @@
 import { createCipheriv } from "node:crypto";
 import type * as Ffi from "node:ffi";
 import { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { WORDS } from "#platform/linux/machine-words.ts";
 import { EPOLL_CTL_ADD, MSG_DONTWAIT } from "#platform/linux/numbers.ts";
 import { DATA_WORD, EVENT_WORDS, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 
@@ -11,9 +12,9 @@ const EPOLL_CTL_MOD = 3;
 
 const SIGNATURES = {
   memfd_create: { arguments: ["pointer", "u32"], return: "i32" },
-  sendfile: { arguments: ["i32", "i32", "pointer", "i32"], return: "i32" },
-  recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
-  epoll_ctl: { arguments: ["i32", "i32", "i32", "pointer"], return: "i32" },
+  sendfile: { arguments: WORDS[4], return: "i32" },
+  recv: { arguments: WORDS[4], return: "i32" },
+  epoll_ctl: { arguments: WORDS[4], return: "i32" },
 } as const;
 
 /** What is sent over and over: fifteen records. No power of two, so a piece in the wrong place shows. */
@@ -41,7 +42,7 @@ export class EndCalls extends AcceptCalls {
   #watch(epoll: number, operation: number, fd: number, events: number): void {
     this.#event[0] = events;
     this.#event[DATA_WORD] = fd;
-    this.#library.functions.epoll_ctl(epoll, operation, fd, this.#eventAt);
+    this.#library.functions.epoll_ctl(BigInt(epoll), BigInt(operation), BigInt(fd), this.#eventAt);
   }
 
   /** Says the descriptor as often as it has bytes or connections to take. */
@@ -62,12 +63,16 @@ export class EndCalls extends AcceptCalls {
   /** The kernel lends the socket the file's pages, which are not to change: nothing is copied. */
   sendFile(fd: number, file: number, at: number, size: number): number {
     this.#offset[0] = BigInt(at);
-    return this.answer(this.#library.functions.sendfile(fd, file, this.#offsetAt, size));
+    return this.answer(
+      this.#library.functions.sendfile(BigInt(fd), BigInt(file), this.#offsetAt, BigInt(size)),
+    );
   }
 
   /** Takes bytes off the socket without looking at them (tcp(7), MSG_TRUNC). */
   swallow(fd: number): number {
-    return this.answer(this.#library.functions.recv(fd, 0n, 1 << 30, MSG_TRUNC | MSG_DONTWAIT));
+    return this.answer(
+      this.#library.functions.recv(BigInt(fd), 0n, 1n << 30n, BigInt(MSG_TRUNC | MSG_DONTWAIT)),
+    );
   }
 }
 

@@ -2,6 +2,7 @@
 import type * as Ffi from "node:ffi";
 import { SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import { openLibc } from "./libc.ts";
+import { WORDS } from "./machine-words.ts";
 import { OwnPorts } from "./own-port.ts";
 import { DATA_WORD, EVENT_WORDS, RelayCalls } from "./relay-calls.ts";
 import { AF_INET, AF_INET6, SOCKADDR_BYTES } from "./sockaddr.ts";
@@ -9,6 +10,8 @@ import {
   EPOLL_CTL_ADD,
   MSG_DONTWAIT,
   MSG_PEEK,
+  O_CLOEXEC,
+  O_NONBLOCK,
   SOCK_STREAM,
   SOL_SOCKET,
   SO_BINDTODEVICE,
@@ -23,8 +26,12 @@ const MOST_WORDS = 1024;
 const EPOLLIN = 1;
 /** One thread is woken for a connection, not all (epoll_ctl(2), since Linux 4.5). */
 const EPOLLEXCLUSIVE = 1 << 28;
-const EPOLL_CTL_DEL = 2;
-const SOCK_FLAGS = 0o4000 | 0o2000000; // NONBLOCK, CLOEXEC
+const ADD = BigInt(EPOLL_CTL_ADD);
+const DELETE = 2n;
+const SOCK_FLAGS = BigInt(O_NONBLOCK | O_CLOEXEC);
+const STREAM = BigInt(SOCK_STREAM) | SOCK_FLAGS;
+const PEEK = BigInt(MSG_DONTWAIT | MSG_PEEK);
+const PEEK_SIZE = BigInt(PEEK_BYTES);
 const SO_ERROR = 4;
 const SO_KEEPALIVE = 9;
 const IPPROTO_TCP = 6;
@@ -33,16 +40,16 @@ const TCP_KEEPINTVL = 5;
 const TCP_QUICKACK = 12;
 
 const SIGNATURES = {
-  accept4: { arguments: ["i32", "pointer", "pointer", "i32"], return: "i32" },
-  getsockname: { arguments: ["i32", "pointer", "pointer"], return: "i32" },
-  socket: { arguments: ["i32", "i32", "i32"], return: "i32" },
-  connect: { arguments: ["i32", "pointer", "u32"], return: "i32" },
-  setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
-  getsockopt: { arguments: ["i32", "i32", "i32", "pointer", "pointer"], return: "i32" },
-  recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
-  read: { arguments: ["i32", "pointer", "i32"], return: "i32" },
-  write: { arguments: ["i32", "pointer", "i32"], return: "i32" },
-  epoll_ctl: { arguments: ["i32", "i32", "i32", "pointer"], return: "i32" },
+  accept4: { arguments: WORDS[4], return: "i32" },
+  getsockname: { arguments: WORDS[3], return: "i32" },
+  socket: { arguments: WORDS[3], return: "i32" },
+  connect: { arguments: WORDS[3], return: "i32" },
+  setsockopt: { arguments: WORDS[5], return: "i32" },
+  getsockopt: { arguments: WORDS[5], return: "i32" },
+  recv: { arguments: WORDS[4], return: "i32" },
+  read: { arguments: WORDS[3], return: "i32" },
+  write: { arguments: WORDS[3], return: "i32" },
+  epoll_ctl: { arguments: WORDS[4], return: "i32" },
 } as const;
 
 /** Of the thread that made it, and of no other. Null where this runtime has no FFI. */
@@ -94,14 +101,14 @@ export class AcceptCalls extends RelayCalls {
   accept(listener: number): number {
     const { address, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    return this.answer(this.#library.functions.accept4(listener, address, length, SOCK_FLAGS));
+    return this.answer(this.#library.functions.accept4(BigInt(listener), address, length, SOCK_FLAGS));
   }
 
   /** Into `address`. */
   localName(fd: number): number {
     const { address, length } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    return this.answer(this.#library.functions.getsockname(fd, address, length));
+    return this.answer(this.#library.functions.getsockname(BigInt(fd), address, length));
   }
 
   /**
@@ -109,35 +116,44 @@ export class AcceptCalls extends RelayCalls {
    * an errno where connection tracking does not know it.
    */
   originalName(fd: number, family: 4 | 6): number {
-    const { bytes, length } = this.#pointers;
+    const { bytes } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
-    const level = family === 4 ? SOL_IP : SOL_IPV6;
-    const { getsockopt } = this.#library.functions;
-    const answer = this.answer(getsockopt(fd, level, SO_ORIGINAL_DST, bytes, length));
+    const answer = this.#get(fd, family === 4 ? SOL_IP : SOL_IPV6, SO_ORIGINAL_DST, bytes);
     return answer < 0 ? answer : (this.#memory.length[0] as number);
   }
 
   open(family: 4 | 6): number {
     const domain = family === 4 ? AF_INET : AF_INET6;
-    return this.answer(this.#library.functions.socket(domain, SOCK_STREAM | SOCK_FLAGS, 0));
+    return this.answer(this.#library.functions.socket(BigInt(domain), STREAM, 0n));
   }
 
   /** To `address`, of which so many bytes count. */
   connect(fd: number, addressBytes: number): number {
-    return this.answer(this.#library.functions.connect(fd, this.#pointers.address, addressBytes));
+    const { connect } = this.#library.functions;
+    return this.answer(connect(BigInt(fd), this.#pointers.address, BigInt(addressBytes)));
   }
 
   /** What became of a connect: 0, or a negative errno. */
   takeError(fd: number): number {
-    const { value, length } = this.#pointers;
     this.#memory.length[0] = 4;
-    const answer = this.answer(this.#library.functions.getsockopt(fd, SOL_SOCKET, SO_ERROR, value, length));
+    const answer = this.#get(fd, SOL_SOCKET, SO_ERROR, this.#pointers.value);
     return answer < 0 ? answer : -(this.#memory.value[0] as number);
+  }
+
+  /** As much as the length in memory says, which is then how much it was. */
+  #get(fd: number, level: number, option: number, into: bigint): number {
+    const { getsockopt } = this.#library.functions;
+    return this.answer(getsockopt(BigInt(fd), BigInt(level), BigInt(option), into, this.#pointers.length));
+  }
+
+  #setBytes(fd: number, level: number, option: number, from: bigint, size: number): number {
+    const { setsockopt } = this.#library.functions;
+    return this.answer(setsockopt(BigInt(fd), BigInt(level), BigInt(option), from, BigInt(size)));
   }
 
   #set(fd: number, level: number, option: number, to: number): number {
     this.#memory.value[0] = to;
-    return this.answer(this.#library.functions.setsockopt(fd, level, option, this.#pointers.value, 4));
+    return this.#setBytes(fd, level, option, this.#pointers.value, 4);
   }
 
   /** Connections of a listener that is set so are born with it. */
@@ -164,25 +180,25 @@ export class AcceptCalls extends RelayCalls {
   bindToDevice(fd: number, family: 4 | 6, name: Uint8Array): number {
     this.#ports?.take(fd, family);
     this.#memory.name.fill(0).set(name.subarray(0, 15));
-    const { setsockopt } = this.#library.functions;
-    return this.answer(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, this.#pointers.name, name.length + 1));
+    return this.#setBytes(fd, SOL_SOCKET, SO_BINDTODEVICE, this.#pointers.name, name.length + 1);
   }
 
   /** Into `bytes`; the socket keeps them. */
   look(fd: number): number {
     const { recv } = this.#library.functions;
-    return this.answer(recv(fd, this.#pointers.bytes, PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK));
+    return this.answer(recv(BigInt(fd), this.#pointers.bytes, PEEK_SIZE, PEEK));
   }
 
   /** Takes bytes off the socket that `look` has seen; what it answers is how many. */
   consume(fd: number, size: number): number {
-    return this.answer(this.#library.functions.read(fd, this.#pointers.bytes, size));
+    return this.answer(this.#library.functions.read(BigInt(fd), this.#pointers.bytes, BigInt(size)));
   }
 
   /** How many of these bytes, `MOST_WORDS` at most, the kernel has taken. */
   say(fd: number, words: Uint8Array): number {
     this.#memory.words.set(words);
-    return this.answer(this.#library.functions.write(fd, this.#pointers.words, words.length));
+    const { write } = this.#library.functions;
+    return this.answer(write(BigInt(fd), this.#pointers.words, BigInt(words.length)));
   }
 
   /** What it has to be read is thrown away first: a close over unread bytes would be a reset. */
@@ -197,11 +213,12 @@ export class AcceptCalls extends RelayCalls {
     const { event } = this.#memory;
     event[0] = EPOLLIN | EPOLLEXCLUSIVE;
     event[DATA_WORD] = data;
-    return this.answer(this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_ADD, fd, this.#pointers.event));
+    const { epoll_ctl } = this.#library.functions;
+    return this.answer(epoll_ctl(BigInt(epoll), ADD, BigInt(fd), this.#pointers.event));
   }
 
   /** Needed where another descriptor of the same file stays open: closing one does not end the watch. */
   unwatch(epoll: number, fd: number): void {
-    this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_DEL, fd, this.#pointers.event);
+    this.#library.functions.epoll_ctl(BigInt(epoll), DELETE, BigInt(fd), this.#pointers.event);
   }
 }

@@ -4,17 +4,15 @@
  * next nonce. What a peer sends decides no size: the library writes as many bytes as it reads, and both are checked here.
  */
 import type * as Ffi from "node:ffi";
+import { MINUS_ONE, WORDS } from "./machine-words.ts";
 
 const SIGNATURES = {
   EVP_CIPHER_CTX_new: { arguments: [], return: "pointer" },
   EVP_CIPHER_CTX_free: { arguments: ["pointer"], return: "void" },
-  EVP_CipherInit_ex: {
-    arguments: ["pointer", "pointer", "pointer", "pointer", "pointer", "i32"],
-    return: "i32",
-  },
-  EVP_CipherUpdate: { arguments: ["pointer", "pointer", "pointer", "pointer", "i32"], return: "i32" },
-  EVP_CipherFinal_ex: { arguments: ["pointer", "pointer", "pointer"], return: "i32" },
-  EVP_CIPHER_CTX_ctrl: { arguments: ["pointer", "i32", "i32", "pointer"], return: "i32" },
+  EVP_CipherInit_ex: { arguments: WORDS[6], return: "i32" },
+  EVP_CipherUpdate: { arguments: WORDS[5], return: "i32" },
+  EVP_CipherFinal_ex: { arguments: WORDS[3], return: "i32" },
+  EVP_CIPHER_CTX_ctrl: { arguments: WORDS[4], return: "i32" },
   EVP_aes_128_gcm: { arguments: [], return: "pointer" },
   EVP_aes_192_gcm: { arguments: [], return: "pointer" },
   EVP_aes_256_gcm: { arguments: [], return: "pointer" },
@@ -23,10 +21,13 @@ const SIGNATURES = {
 } as const;
 
 export const TAG_BYTES = 16;
-const EVP_CTRL_AEAD_GET_TAG = 0x10;
-const EVP_CTRL_AEAD_SET_TAG = 0x11;
+const TAG_SIZE = BigInt(TAG_BYTES);
+const EVP_CTRL_AEAD_GET_TAG = 0x10n;
+const EVP_CTRL_AEAD_SET_TAG = 0x11n;
 const SEAL = 1;
 const OPEN = 0;
+/** The direction stays as it is. */
+const UNCHANGED = MINUS_ONE;
 const NULL = 0n;
 
 const NONCE_BYTES = 12;
@@ -101,7 +102,10 @@ export class Evp {
     const context = EVP_CIPHER_CTX_new();
     if (context === NULL) throw new Error("libcrypto has no memory for a cipher context");
     const cipher = this.#functions[`EVP_${name.replaceAll("-", "_")}` as "EVP_aes_128_gcm"]();
-    if (EVP_CipherInit_ex(context, cipher, NULL, key, NULL, direction) === 1) return context;
+    const isBegun =
+      EVP_CipherInit_ex(context, cipher, NULL, this.#lend(1, key), NULL, BigInt(direction)) === 1;
+    this.#lent[1] = NOTHING;
+    if (isBegun) return context;
     this.#functions.EVP_CIPHER_CTX_free(context);
     this.#functions.ERR_clear_error();
     throw new Error(`libcrypto refuses ${name}`);
@@ -153,8 +157,9 @@ export class Evp {
     for (let index = 0; index < NONCE_BYTES; index++) this.#scratch[index] = nonce[index] as number;
     this.#takeNonce(context);
     if (aad === undefined || aad.length === 0) return;
-    if (this.#functions.EVP_CipherUpdate(context, NULL, this.#length, aad, aad.length) !== 1)
-      throw this.#broken();
+    const isTaken = this.#update(context, NULL, this.#lend(1, aad), aad.length);
+    this.#lent[1] = NOTHING;
+    if (!isTaken) throw this.#broken();
   }
 
   /** The nonce is this number in little endian. */
@@ -166,7 +171,7 @@ export class Evp {
   }
 
   #takeNonce(context: bigint): void {
-    if (this.#functions.EVP_CipherInit_ex(context, NULL, NULL, NULL, this.#nonce, -1) !== 1)
+    if (this.#functions.EVP_CipherInit_ex(context, NULL, NULL, NULL, this.#nonce, UNCHANGED) !== 1)
       throw this.#broken();
   }
 
@@ -174,14 +179,14 @@ export class Evp {
   sealAt(context: bigint, to: bigint, from: bigint, size: number): void {
     if (!this.#pass(context, to, from, size)) throw this.#broken();
     const tag = to + BigInt(size);
-    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, tag) !== 1)
+    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_SIZE, tag) !== 1)
       throw this.#broken();
   }
 
   /** Likewise, with the tag behind the `size` sealed bytes. False: it is wrong, and what was written is not authentic. */
   openAt(context: bigint, to: bigint, from: bigint, size: number): boolean {
     const tag = from + BigInt(size);
-    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, TAG_BYTES, tag) !== 1)
+    if (this.#functions.EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, TAG_SIZE, tag) !== 1)
       throw this.#broken();
     if (this.#pass(context, to, from, size)) return true;
     this.#functions.ERR_clear_error(); // or a later call of node:crypto would find it
@@ -190,9 +195,12 @@ export class Evp {
 
   /** All bytes at once. False: the library refuses them, which for an opening context means the tag. */
   #pass(context: bigint, to: bigint, from: bigint, size: number): boolean {
-    const { EVP_CipherUpdate, EVP_CipherFinal_ex } = this.#functions;
-    if (size > 0 && EVP_CipherUpdate(context, to, this.#length, from, size) !== 1) return false;
-    return EVP_CipherFinal_ex(context, this.#end, this.#length) === 1;
+    if (size > 0 && !this.#update(context, to, from, size)) return false;
+    return this.#functions.EVP_CipherFinal_ex(context, this.#end, this.#length) === 1;
+  }
+
+  #update(context: bigint, to: bigint, from: bigint, size: number): boolean {
+    return this.#functions.EVP_CipherUpdate(context, to, this.#length, from, BigInt(size)) === 1;
   }
 
   #broken(): Error {

@@ -18,19 +18,22 @@ import {
   VECTOR_WORDS,
   VECTORS_WORD,
 } from "./message-layout.ts";
+import { WORDS } from "./machine-words.ts";
 import { SOCKADDR_BYTES } from "./sockaddr.ts";
 import { MSG_DONTWAIT } from "./numbers.ts";
 
 /** Messages of one call. */
 const BATCH = 64;
+const BATCH_WORD = BigInt(BATCH);
 /** No UDP payload is longer, and no run of them that the kernel has put together. */
 const SLOT_BYTES = 65_536;
 /** Room for both families' original destination, the traffic class and the size of segments. */
 const CONTROL_BYTES = 128;
 const MSG_CTRUNC = 8;
+const DONTWAIT = BigInt(MSG_DONTWAIT);
 
 const SIGNATURES = {
-  recvmmsg: { arguments: ["i32", "pointer", "u32", "i32", "pointer"], return: "i32" },
+  recvmmsg: { arguments: WORDS[5], return: "i32" },
 } as const;
 
 /** Everything is lent until it returns: the next read overwrites it. `name` is a sockaddr. */
@@ -84,7 +87,8 @@ export class ReceiveBatch {
    * error of the socket is taken off it.
    */
   read(fd: number, on: OnReceived): void {
-    const count = this.#library.functions.recvmmsg(fd, this.#pointer, BATCH, MSG_DONTWAIT, 0n);
+    const { recvmmsg } = this.#library.functions;
+    const count = recvmmsg(BigInt(fd), this.#pointer, BATCH_WORD, DONTWAIT, 0n);
     for (let at = 0; at < count; at++) this.#give(at, on);
   }
 

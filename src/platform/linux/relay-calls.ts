@@ -1,11 +1,10 @@
 /**
  * The calls of a thread that moves bytes between sockets, by `node:ffi`. Each answers with a count, or with the errno as
- * a negative number: an exception a would-block would cost more than the call. 64-bit layouts. Sizes are declared as
- * 32-bit numbers, which keeps BigInt off the hot path; none here is larger. Bytes go by read and write, not by recv and
- * send: a call of more than three arguments takes the slow way through the runtime, a third of a microsecond each. Every
- * socket is non-blocking, and the runtime ignores SIGPIPE.
+ * a negative number: an exception a would-block would cost more than the call. 64-bit layouts. Every socket is
+ * non-blocking, and the runtime ignores SIGPIPE.
  */
 import type * as Ffi from "node:ffi";
+import { WORDS } from "./machine-words.ts";
 import {
   EPOLL_CTL_ADD,
   F_DUPFD_CLOEXEC,
@@ -33,31 +32,35 @@ export const BUFFER_BYTES = 256 * 1024;
 export const HEADROOM_BYTES = 16;
 export const PIPE_BYTES = 1024 * 1024;
 const BATCH = 256;
+const BATCH_WORD = BigInt(BATCH);
 // struct epoll_event: EVENTS(4) DATA(8), packed on x86-64 only; elsewhere EVENTS(4) PAD(4) DATA(8)
 export const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
 
+const ADD = BigInt(EPOLL_CTL_ADD);
 const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541bn;
-const SHUT_WR = 1;
-const SO_LINGER = 13;
-const IPPROTO_TCP = 6;
-const TCP_NODELAY = 1;
-const SPLICE_FLAGS = 1 | 2; // MOVE, NONBLOCK; MORE would hold back the last piece of a turn
+const SHUT_WR = 1n;
+const SOCKET_LEVEL = BigInt(SOL_SOCKET);
+const SO_LINGER = 13n;
+const IPPROTO_TCP = 6n;
+const TCP_NODELAY = 1n;
+const PEEK = BigInt(MSG_DONTWAIT | MSG_PEEK);
+const SPLICE_FLAGS = 1n | 2n; // MOVE, NONBLOCK; MORE would hold back the last piece of a turn
 
 const SIGNATURES = {
   epoll_create1: { arguments: ["i32"], return: "i32" },
-  epoll_ctl: { arguments: ["i32", "i32", "i32", "pointer"], return: "i32" },
-  epoll_wait: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
+  epoll_ctl: { arguments: WORDS[4], return: "i32" },
+  epoll_wait: { arguments: WORDS[4], return: "i32" },
   eventfd: { arguments: ["u32", "i32"], return: "i32" },
-  read: { arguments: ["i32", "pointer", "i32"], return: "i32" },
-  write: { arguments: ["i32", "pointer", "i32"], return: "i32" },
-  recv: { arguments: ["i32", "pointer", "i32", "i32"], return: "i32" },
-  splice: { arguments: ["i32", "pointer", "i32", "pointer", "i32", "u32"], return: "i32" },
+  read: { arguments: WORDS[3], return: "i32" },
+  write: { arguments: WORDS[3], return: "i32" },
+  recv: { arguments: WORDS[4], return: "i32" },
+  splice: { arguments: WORDS[6], return: "i32" },
   pipe2: { arguments: ["pointer", "i32"], return: "i32" },
-  ioctl: { arguments: ["i32", "u64", "pointer"], return: "i32" },
+  ioctl: { arguments: WORDS[3], return: "i32" },
   fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
-  shutdown: { arguments: ["i32", "i32"], return: "i32" },
-  setsockopt: { arguments: ["i32", "i32", "i32", "pointer", "u32"], return: "i32" },
+  shutdown: { arguments: WORDS[2], return: "i32" },
+  setsockopt: { arguments: WORDS[5], return: "i32" },
   close: { arguments: ["i32"], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
@@ -126,12 +129,15 @@ export class RelayCalls {
     const { event } = this.#memory;
     event[0] = READABLE | WRITABLE | PEER_ENDED | EDGE_TRIGGERED;
     event[DATA_WORD] = data;
-    return this.answer(this.#library.functions.epoll_ctl(epoll, EPOLL_CTL_ADD, fd, this.#pointers.event));
+    return this.answer(
+      this.#library.functions.epoll_ctl(BigInt(epoll), ADD, BigInt(fd), this.#pointers.event),
+    );
   }
 
   /** Blocks this thread. */
   wait(epoll: number, timeoutMs: number): number {
-    return this.answer(this.#library.functions.epoll_wait(epoll, this.#pointers.events, BATCH, timeoutMs));
+    const { epoll_wait } = this.#library.functions;
+    return this.answer(epoll_wait(BigInt(epoll), this.#pointers.events, BATCH_WORD, BigInt(timeoutMs)));
   }
 
   eventsAt(index: number): number {
@@ -148,11 +154,11 @@ export class RelayCalls {
 
   raiseSignal(fd: number): void {
     this.#memory.word[0] = 1n;
-    this.#library.functions.write(fd, this.#pointers.word, 8); // it fails only where it is raised 2^64 times already
+    this.#library.functions.write(BigInt(fd), this.#pointers.word, 8n); // it fails only where it is raised 2^64 times already
   }
 
   clearSignal(fd: number): void {
-    this.#library.functions.read(fd, this.#pointers.word, 8);
+    this.#library.functions.read(BigInt(fd), this.#pointers.word, 8n);
   }
 
   /** Into `buffer`. */
@@ -162,18 +168,18 @@ export class RelayCalls {
 
   /** Into other memory, by its address. */
   receiveAt(fd: number, address: bigint, size: number): number {
-    return this.answer(this.#library.functions.read(fd, address, size));
+    return this.answer(this.#library.functions.read(BigInt(fd), address, BigInt(size)));
   }
 
   /** Bytes that the socket has for its reader. */
   available(fd: number): number {
-    const answer = this.answer(this.#library.functions.ioctl(fd, FIONREAD, this.#pointers.pair));
+    const answer = this.answer(this.#library.functions.ioctl(BigInt(fd), FIONREAD, this.#pointers.pair));
     return answer < 0 ? answer : (this.#memory.pair[0] as number);
   }
 
   /** What `receive` would say, with nothing taken off the socket: 1, 0 at its end, or an errno. */
   peek(fd: number): number {
-    return this.answer(this.#library.functions.recv(fd, this.#pointers.buffer, 1, MSG_DONTWAIT | MSG_PEEK));
+    return this.answer(this.#library.functions.recv(BigInt(fd), this.#pointers.buffer, 1n, PEEK));
   }
 
   /** From `buffer`. */
@@ -183,11 +189,12 @@ export class RelayCalls {
 
   /** From other memory, by its address. */
   sendAt(fd: number, address: bigint, size: number): number {
-    return this.answer(this.#library.functions.write(fd, address, size));
+    return this.answer(this.#library.functions.write(BigInt(fd), address, BigInt(size)));
   }
 
   splice(from: number, to: number, size: number): number {
-    return this.answer(this.#library.functions.splice(from, 0n, to, 0n, size, SPLICE_FLAGS));
+    const { splice } = this.#library.functions;
+    return this.answer(splice(BigInt(from), 0n, BigInt(to), 0n, BigInt(size), SPLICE_FLAGS));
   }
 
   /** Of `PIPE_BYTES`. Null: no descriptors are left, or this user has as much pipe memory as the system allows. */
@@ -207,11 +214,11 @@ export class RelayCalls {
 
   /** Small pieces wait for no acknowledgement from now on. Connections of a listener that is set so are born with it. */
   noDelay(fd: number): void {
-    this.#library.functions.setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, this.#pointers.one, 4);
+    this.#library.functions.setsockopt(BigInt(fd), IPPROTO_TCP, TCP_NODELAY, this.#pointers.one, 4n);
   }
 
   endWriting(fd: number): number {
-    return this.answer(this.#library.functions.shutdown(fd, SHUT_WR));
+    return this.answer(this.#library.functions.shutdown(BigInt(fd), SHUT_WR));
   }
 
   close(fd: number): void {
@@ -220,7 +227,7 @@ export class RelayCalls {
 
   /** Closes a socket so that its peer sees a reset; what it has not been sent yet is thrown away. */
   reset(fd: number): void {
-    this.#library.functions.setsockopt(fd, SOL_SOCKET, SO_LINGER, this.#pointers.linger, 8);
+    this.#library.functions.setsockopt(BigInt(fd), SOCKET_LEVEL, SO_LINGER, this.#pointers.linger, 8n);
     this.close(fd);
   }
 }

@@ -18,6 +18,7 @@ import {
   VECTOR_WORDS,
   VECTORS_WORD,
 } from "./message-layout.ts";
+import { WORDS } from "./machine-words.ts";
 import { MSG_DONTWAIT, MSG_NOSIGNAL } from "./numbers.ts";
 
 // cmsghdr: LEN(8)=18 LEVEL(4) TYPE(4), then the size of a segment (2, native) and padding to 8
@@ -25,8 +26,10 @@ const CONTROL_BYTES = 24;
 const CONTROL_LENGTH = 18;
 const SIZE_AT = 16;
 
+const SEND_FLAGS = BigInt(MSG_DONTWAIT | MSG_NOSIGNAL);
+
 const SIGNATURES = {
-  sendmmsg: { arguments: ["i32", "pointer", "u32", "i32"], return: "i32" },
+  sendmmsg: { arguments: WORDS[4], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
@@ -115,8 +118,8 @@ export class SendMessages {
   /** Sends messages from that one on and answers with how many went, or with the errno of its first as a negative. */
   send(fd: number, from: number): number {
     const pointer = from === 0 ? this.#pointer : this.#pointer + BigInt(from * HEADER_BYTES);
-    const flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-    const sent = this.#library.functions.sendmmsg(fd, pointer, this.count - from, flags);
+    const { sendmmsg } = this.#library.functions;
+    const sent = sendmmsg(BigInt(fd), pointer, BigInt(this.count - from), SEND_FLAGS);
     return sent > 0 ? sent : -(this.#errno[0] as number);
   }
 

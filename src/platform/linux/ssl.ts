@@ -6,6 +6,7 @@
  * others left there would be taken for a fault of this conversation (SSL_get_error(3)).
  */
 import type * as Ffi from "node:ffi";
+import { WORDS } from "./machine-words.ts";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
 import { SslIncoming } from "./ssl-incoming.ts";
 
@@ -16,9 +17,9 @@ const SIGNATURES = {
   SSL_set_accept_state: { arguments: ["pointer"], return: "void" },
   SSL_set_read_ahead: { arguments: ["pointer", "i32"], return: "void" },
   SSL_do_handshake: { arguments: ["pointer"], return: "i32" },
-  SSL_read: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
-  SSL_peek: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
-  SSL_write: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
+  SSL_read: { arguments: WORDS[3], return: "i32" },
+  SSL_peek: { arguments: WORDS[3], return: "i32" },
+  SSL_write: { arguments: WORDS[3], return: "i32" },
   SSL_has_pending: { arguments: ["pointer"], return: "i32" },
   SSL_pending: { arguments: ["pointer"], return: "i32" },
   SSL_shutdown: { arguments: ["pointer"], return: "i32" },
@@ -30,9 +31,9 @@ const SIGNATURES = {
   SSL_set_wfd: { arguments: ["pointer", "i32"], return: "i32" },
   BIO_new_bio_pair: { arguments: ["pointer", "u64", "pointer", "u64"], return: "i32" },
   BIO_up_ref: { arguments: ["pointer"], return: "i32" },
-  BIO_nread0: { arguments: ["pointer", "pointer"], return: "i32" },
-  BIO_nread: { arguments: ["pointer", "pointer", "i32"], return: "i32" },
-  write: { arguments: ["i32", "pointer", "i32"], return: "i32" },
+  BIO_nread0: { arguments: WORDS[2], return: "i32" },
+  BIO_nread: { arguments: WORDS[3], return: "i32" },
+  write: { arguments: WORDS[3], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
 
@@ -153,7 +154,7 @@ export class Ssl {
     const size = this.#sealedBytes();
     if (size <= 0) return null;
     const at = this.#answer[0] as bigint;
-    const sent = this.#functions.write(fd, at, size);
+    const sent = this.#functions.write(BigInt(fd), at, BigInt(size));
     const errno = sent < 0 ? -(this.#errno[0] as number) : 0;
     const rest = this.#takeOut(Math.max(0, sent), size);
     return errno === 0 || errno === EAGAIN || errno === EINTR ? rest : errno;
@@ -174,7 +175,7 @@ export class Ssl {
   #takeOut(first: number, size: number): Uint8Array | null {
     const at = (this.#answer[0] as bigint) + BigInt(first);
     const rest = first < size ? this.#ffi.toBuffer(at, size - first, true) : null;
-    if (this.#outgoing !== null) this.#functions.BIO_nread(this.#outgoing.from, this.#answerAt, size);
+    if (this.#outgoing !== null) this.#functions.BIO_nread(this.#outgoing.from, this.#answerAt, BigInt(size));
     return rest;
   }
 
@@ -208,7 +209,7 @@ export class Ssl {
     this.#functions.ERR_clear_error();
     for (let records = 0; total < size && records < MOST_RECORDS; records++) {
       this.#errno[0] = 0;
-      const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(at + total), size - total);
+      const bytes = this.#functions.SSL_read(ssl, this.#start + BigInt(at + total), BigInt(size - total));
       if (bytes <= 0) {
         this.outcome = this.#outcomeOf(ssl, bytes);
         break;
@@ -226,7 +227,7 @@ export class Ssl {
     this.outcome = FULL;
     this.#functions.ERR_clear_error();
     this.#errno[0] = 0;
-    const bytes = this.#functions.SSL_read(ssl, this.#start, RECORD_BYTES);
+    const bytes = this.#functions.SSL_read(ssl, this.#start, BigInt(RECORD_BYTES));
     if (bytes > 0) return bytes;
     this.outcome = this.#outcomeOf(ssl, bytes);
     return 0;
@@ -241,7 +242,7 @@ export class Ssl {
     this.#functions.ERR_clear_error();
     while (total < size) {
       const piece = Math.min(RECORD_BYTES, size - total);
-      const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(from + total), piece);
+      const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(from + total), BigInt(piece));
       if (bytes <= 0) {
         const why = this.#outcomeOf(ssl, bytes);
         if (total > 0) break;
@@ -259,7 +260,7 @@ export class Ssl {
     if (bytes > 0) return bytes;
     ERR_clear_error();
     this.#errno[0] = 0;
-    const next = SSL_peek(ssl, this.#start, 1);
+    const next = SSL_peek(ssl, this.#start, 1n);
     if (next > 0) return SSL_pending(ssl);
     const why = this.#outcomeOf(ssl, next);
     return why === ENDED ? 0 : why;

@@ -4,6 +4,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { SystemError } from "./libc.ts";
+import { WORDS } from "./machine-words.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
 import { F_DUPFD_CLOEXEC, O_CLOEXEC, O_NONBLOCK } from "./numbers.ts";
 
@@ -48,9 +49,8 @@ const SIGNATURES = {
   open: { arguments: ["pointer", "i32"], return: "i32" },
   ioctl: { arguments: ["i32", "u32", "pointer"], return: "i32" },
   fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
-  // Lengths as 32-bit numbers: a size_t would cost a BigInt a packet.
-  read: { arguments: ["i32", "pointer", "i32"], return: "i32" },
-  write: { arguments: ["i32", "pointer", "i32"], return: "i32" },
+  read: { arguments: WORDS[3], return: "i32" },
+  write: { arguments: WORDS[3], return: "i32" },
   close: { arguments: ["i32"], return: "i32" },
   if_nametoindex: { arguments: ["pointer"], return: "u32" },
   __errno_location: { arguments: [], return: "pointer" },
@@ -151,8 +151,8 @@ export class TunDevice implements Disposable {
   write(buffer: PacketBuffer, length: number): void {
     if (!this.#open) return;
     const { write } = this.#library.functions;
-    if (this.hasHeader) write(this.#fd, buffer.pointer, VNET_BYTES + length);
-    else write(this.#fd, buffer.packetPointer, length);
+    if (this.hasHeader) write(BigInt(this.#fd), buffer.pointer, BigInt(VNET_BYTES + length));
+    else write(BigInt(this.#fd), buffer.packetPointer, BigInt(length));
   }
 
   /** The device disappears with its addresses and routes, unless somebody else holds its descriptor, too. */
@@ -174,7 +174,7 @@ export class TunDevice implements Disposable {
     const pointer = this.hasHeader ? this.incoming.pointer : this.incoming.packetPointer;
     let bytes = 0;
     for (let count = 0; count < TURN_PACKETS && bytes < TURN_BYTES && this.#open; count++) {
-      const length = read(this.#fd, pointer, head + MOST_PACKET_BYTES);
+      const length = read(BigInt(this.#fd), pointer, BigInt(head + MOST_PACKET_BYTES));
       if (length < 0) return this.#errno[0] !== EBADFD;
       bytes += length;
       if (length > head) on(length - head);
