@@ -94,7 +94,7 @@ const throughput = (streams: number, way: "down" | "up"): Measurement => ({
 const connections = (by: Handshake | null): Measurement => ({
   title: `new connections${by === null ? "" : ` by ${by}`}, 32 at a time`,
   rounds: ROUNDS,
-  warm: 3,
+  warm: 6,
   ...(by === null ? {} : { by }),
   columns: [
     { title: "per second", digits: 0 },

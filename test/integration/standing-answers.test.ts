@@ -278,6 +278,57 @@ test("a choice, a mode and a rule that is switched off hold for the very next cl
   }
 });
 
+const MIXED = `
+listeners:
+  - { name: mixed, type: mixed, listen: 127.0.0.1, port: 0 }
+rules:
+  - MATCH,DIRECT
+`;
+
+test("a handshake that has been heard before is taken at its word, byte by byte", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using core = await startCore(MIXED);
+  const port = await core.port("mixed");
+  const to = Buffer.from([5, 1, 0, 1, 127, 0, 0, 1, origin.port >> 8, origin.port & 255]);
+  const answers = async (parts: readonly Uint8Array[], isIt: (text: string) => boolean): Promise<Socket> => {
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+    for (const part of parts) {
+      const before = text.length;
+      socket.write(part);
+      if (part !== parts.at(-1)) await until("an answer to a part", () => text.length > before);
+    }
+    await until("its answer", () => isIt(text));
+    return socket;
+  };
+  const greeted = Buffer.from([5, 0, 5, 0]).toString("latin1");
+  const welcome = (text: string): boolean => text.startsWith(greeted) && text.length === 12;
+  const early = (text: string): boolean => text.endsWith("early");
+  const connected = (text: string): boolean => text.startsWith("HTTP/1.1 200 ") && text.endsWith("\r\n\r\n");
+  const head = `CONNECT 127.0.0.1:${origin.port} HTTP/1.1\r\nHost: 127.0.0.1:${origin.port}\r\n\r\n`;
+  for (let round = 0; round < 3; round++) {
+    const sockets = [
+      await answers([Buffer.from([5, 1, 0]), to], welcome),
+      await answers([Buffer.from([5, 3, 1, 0, 2]), to], welcome),
+      await answers([Buffer.concat([Buffer.from([5, 1, 0]), to])], welcome),
+      await answers([Buffer.from([5, 1, 0]), Buffer.concat([to, Buffer.from("early")])], early),
+      await answers([Buffer.from(head)], connected),
+      await answers([Buffer.from(`${head}early`)], early),
+    ];
+    for (const socket of sockets) {
+      const reply = once(socket, "data");
+      socket.write("ping");
+      assert.deepEqual(await reply, [Buffer.from("ping")]);
+      socket.destroy();
+    }
+    // In the place of a greeting the same bytes are one, with something behind it that is no request.
+    const stranger = connect(port, "127.0.0.1");
+    stranger.end(to);
+    assert.deepEqual(await readAll(stranger), Buffer.from([5, 0]));
+  }
+});
+
 interface Rows {
   readonly uploadTotal: number;
   readonly downloadTotal: number;
