@@ -5,6 +5,8 @@ import type { AddressBytes } from "./process-socket.ts";
 /** What a lookup may find that is no connection (include/net/tcp_states.h). */
 const TIME_WAIT = 6;
 const LISTEN = 10;
+/** The inode of what its program has closed and the kernel has not: it begins no connection. */
+const CLOSED = 0;
 
 /** Null where the kernel cannot be asked. */
 export function openOtherSocket(addressBytes: AddressBytes): OtherSocket | null {
@@ -13,6 +15,7 @@ export function openOtherSocket(addressBytes: AddressBytes): OtherSocket | null 
   return (local, peer, inode) => {
     if (inode < 0) return false;
     const found = find("tcp", local, peer);
-    return found !== null && found.inode !== inode && found.state !== LISTEN && found.state !== TIME_WAIT;
+    if (found === null || found.state === LISTEN || found.state === TIME_WAIT) return false;
+    return found.inode !== inode && found.inode !== CLOSED;
   };
 }
