@@ -1,7 +1,12 @@
 import type { PlainHandshake } from "#core/held.ts";
 import { SOCKADDR_BYTES, SOCKADDR_IN_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
-import { greetingBytes, readPlain, type PlainRequest } from "#protocols/mixed/plain-handshake.ts";
+import {
+  beginsWithGreeting,
+  greetingBytes,
+  readPlain,
+  type PlainRequest,
+} from "#protocols/mixed/plain-handshake.ts";
 import { CLIENT, FAILED, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Outcome, Side } from "./conversation.ts";
 import type { Front } from "./front.ts";
@@ -120,8 +125,9 @@ export class Arriving implements Conversation, InLine<Arriving> {
   /** True: it says what somebody else has said, byte by byte, and goes the same way. */
   #isKnown(size: number): boolean {
     const { calls, standing } = this.#front;
+    if (standing.isEmpty || (!this.greeted && beginsWithGreeting(calls.bytes))) return false;
     const from = this.greeted ? greetingBytes(calls.bytes) : 0;
-    if (standing.isEmpty || size <= from || size - from > REQUEST_BYTES) return false;
+    if (size <= from || size - from > REQUEST_BYTES) return false;
     const answer = standing.find(this.#front.keyOf(this, from, size));
     if (answer === null) return false;
     this.#saw({ from, size }, size);

@@ -2,8 +2,7 @@
  * How calls are declared that are made all the time: so many machine words, each given as a BigInt. Compiled code then
  * calls the function as it is, in 10 ns. With a narrower number among the arguments the runtime looks at each of them in
  * JavaScript first, 50 to 100 ns more; with more than three it takes a general way, 300 to 400 more. A parameter of 32 bits
- * takes the lower half of its word, so -1 is `MINUS_ONE`. A single argument is looked at either way: such calls say what
- * they take.
+ * takes the lower half of its word. A single argument is looked at either way: such calls say what they take.
  */
 export const WORDS = {
   2: ["pointer", "pointer"],
@@ -13,5 +12,5 @@ export const WORDS = {
   6: ["pointer", "pointer", "pointer", "pointer", "pointer", "pointer"],
 } as const;
 
-/** Of 32 bits. */
-export const MINUS_ONE = 0xffff_ffffn;
+/** Words are not negative; this is -1 to a parameter of any width. */
+export const MINUS_ONE = 0xffff_ffff_ffff_ffffn;

@@ -25,6 +25,8 @@ export type PlainStep =
       readonly request: PlainRequest | null;
     };
 
+export const beginsWithGreeting = (bytes: Uint8Array): boolean => bytes[0] === 5;
+
 /** How long the SOCKS5 greeting is that has been answered (RFC 1928 §3: VER NMETHODS METHODS). */
 export function greetingBytes(bytes: Uint8Array): number {
   return 2 + (bytes[1] as number);
