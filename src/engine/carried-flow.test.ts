@@ -97,7 +97,7 @@ function start() {
     meter.onChange?.();
     await Promise.resolve();
   };
-  return { thread, seen, flow, setFree, [Symbol.dispose]: () => options.sweep.remove(flow) };
+  return { thread, seen, flow, setFree, [Symbol.dispose]: () => options.sweep.seldom.remove(flow) };
 }
 
 test("a question from before a time without limits is not answered behind it", async () => {

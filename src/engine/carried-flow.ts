@@ -1,7 +1,7 @@
 import type { Remains } from "#core/handover.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import type { CarryOptions } from "#relay/carrier.ts";
-import type { Idle } from "#relay/sweep.ts";
+import type { Idle, Sweep } from "#relay/sweep.ts";
 import type { Teller } from "./commands.ts";
 import type { Side } from "./conversation.ts";
 import { PLAIN, type PortPlan, SPARED } from "./port.ts";
@@ -53,6 +53,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
   readonly #thread: RelayThread;
   readonly #meter: Meter;
   readonly #options: FlowOptions;
+  readonly #sweep: Sweep;
   #done: () => void = () => {};
   readonly #up = way("upload", 0);
   readonly #down = way("download", 1);
@@ -71,6 +72,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
     this.#thread = thread;
     this.#meter = meter;
     this.#options = options;
+    this.#sweep = options.sweep.seldom;
     this.#limited = meter.free !== true;
     this.idleMs = options.idleMs;
   }
@@ -93,7 +95,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
   #begin(slot: number, done: () => void): void {
     this.#slot = slot;
     this.#done = done;
-    this.#options.sweep.add(this);
+    this.#sweep.add(this);
     this.#meter.onChange = () => this.#onChange();
   }
 
@@ -115,7 +117,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
   #lookAt(one: Way, counts: Float64Array): void {
     const bytes = counts[this.#slot * 2 + one.at] as number;
     if (bytes === one.toldBytes) return;
-    this.activeAtMs = this.#options.sweep.nowMs;
+    this.activeAtMs = this.#sweep.exactMs;
     this.#options.onBytes(one.direction, bytes - one.toldBytes);
     one.toldBytes = bytes;
     if (bytes > one.chargedBytes) this.#correct(one, bytes - one.chargedBytes);
@@ -249,7 +251,7 @@ export class CarriedFlow implements Carried, Idle, Teller {
       if (late !== 0) this.#correct(one, late);
     }
     this.#meter.onChange = null;
-    this.#options.sweep.remove(this);
+    this.#sweep.remove(this);
     if (this.#onAbort !== null) this.#options.signal?.removeEventListener("abort", this.#onAbort);
     this.#done();
   }

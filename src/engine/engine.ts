@@ -187,10 +187,10 @@ export class Engine implements Carrier, AsyncDisposable {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs < FRESH_MS) return;
     this.#lookedAtMs = nowMs;
-    this.hear();
     const turns = this.#threads.reduce((sum, { table }) => sum + table.turns, 0);
-    if (turns === this.#lookedAtTurns) return; // no thread has done anything
+    if (turns === this.#lookedAtTurns) return; // no thread has done anything, nor taken anybody
     this.#lookedAtTurns = turns;
+    this.hear();
     for (const flow of this.#flows) flow.look();
   }
 

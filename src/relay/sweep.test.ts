@@ -41,6 +41,23 @@ test("what is silent for too long expires, once, and with the last one the timer
   assert.equal(clock.tick, null);
 });
 
+test("whoever is looked at seldom has a timer of its own", () => {
+  const clock = new FakeClock();
+  const asked: number[] = [];
+  const every = (ms: number, on: () => void): Disposable => (asked.push(ms), clock.every(ms, on));
+  const { seldom } = new Sweep({ now: clock.now, every });
+  const one = idle(60_000);
+  seldom.add(one);
+  assert.deepEqual(asked, [5_000]);
+  clock.nowMs += 4_000;
+  one.activeAtMs = seldom.exactMs;
+  clock.advance(59_000);
+  assert.equal(one.expired, 0, "not sooner after what it has done");
+  clock.advance(1_000);
+  assert.equal(one.expired, 1);
+  assert.equal(clock.tick, null);
+});
+
 test("a sweep that rested does not expire what comes next", () => {
   const clock = new FakeClock();
   const sweep = new Sweep(clock);

@@ -1,6 +1,6 @@
 import { PassingMap } from "#core/passing-map.ts";
 
-/** One timer for all idle time-outs: thousands of conversations cost one short walk a second, and none per chunk. */
+/** One timer for all idle time-outs: thousands of conversations cost one short walk a period, and none per chunk. */
 export interface Idle {
   /** Reading of `Sweep.nowMs` when something last happened. */
   activeAtMs: number;
@@ -12,6 +12,7 @@ export interface Idle {
 }
 
 const PERIOD_MS = 1_000;
+const SELDOM_MS = 5_000;
 const LONGEST_WALK_MS = 20;
 
 export interface SweepClock {
@@ -33,18 +34,26 @@ export class Sweep {
   nowMs: number;
   readonly #idles = new PassingMap<Idle, null>();
   readonly #clock: SweepClock;
+  readonly #periodMs: number;
+  #seldom: Sweep | null = null;
   #ticking: Disposable | null = null;
   #walkEndsAtMs = 0;
 
-  constructor(clock: SweepClock = SYSTEM_CLOCK) {
+  constructor(clock: SweepClock = SYSTEM_CLOCK, periodMs = PERIOD_MS) {
     this.#clock = clock;
+    this.#periodMs = periodMs;
     this.nowMs = clock.now();
+  }
+
+  /** For those whom a look every five seconds is enough: thousands that rest. */
+  get seldom(): Sweep {
+    return (this.#seldom ??= new Sweep(this.#clock, SELDOM_MS));
   }
 
   add(idle: Idle): void {
     if (this.#ticking === null) {
       this.nowMs = this.#clock.now();
-      this.#ticking = this.#clock.every(PERIOD_MS, () => this.#sweep());
+      this.#ticking = this.#clock.every(this.#periodMs, () => this.#sweep());
     }
     idle.activeAtMs = this.nowMs;
     this.#idles.set(idle, null);
@@ -56,6 +65,11 @@ export class Sweep {
     if (this.#idles.size > 0) return;
     this.#ticking?.[Symbol.dispose]();
     this.#ticking = null;
+  }
+
+  /** Of this very moment. */
+  get exactMs(): number {
+    return this.#clock.now();
   }
 
   /** For upkeep inside `look` that can as well be done in a later walk: the event loop has other things to do. */
