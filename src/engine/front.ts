@@ -36,7 +36,7 @@ export interface FrontHost {
 export const HANDSHAKES: readonly PlainHandshake[] = ["none", "mixed", "socks", "http", "redirected"];
 
 /** Of one listener in one turn, before others have theirs. */
-const ACCEPTS = 32;
+const ACCEPTS = 4;
 /** Clients that have not said what they want; with one more the oldest of them is closed. */
 const MOST_ARRIVING = 4096;
 const HANDSHAKE_MS = 30_000;

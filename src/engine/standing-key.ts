@@ -16,8 +16,8 @@ const V6_HOST_AT = SOCKADDR_BYTES - HOST_BYTES;
  * What a client asks for as bytes, written anew for each: equal for those to whom one answer is as good as to the other.
  * No strings, and no memory but its own.
  */
-// LISTENER(4) SIZE(1) SOURCE(4 or 20) SIZE(1) LOCAL(0, 4 or 20) REQUEST
 export class StandingKey {
+  // TAG(4) SIZE(1) SOURCE(4 or 20) SIZE(1) LOCAL(0, 4 or 20) REQUEST(n)
   readonly #bytes = new Uint8Array(MOST_BYTES);
   /** Nobody outside can tell which requests have the same. */
   readonly #seed = Math.trunc(Math.random() * 2 ** 32) | 0;
