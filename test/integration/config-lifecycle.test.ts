@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
 
 interface Settings {
   readonly [key: string]: unknown;
@@ -161,6 +162,8 @@ ${more}
   assert.deepEqual((await observe()).open, [true, true, false, false]);
 
   assert.equal(await put("?force=true"), 204);
+  // Whoever is at the doors of before is let in before they close.
+  await until("the end of the ports of before", async () => !(await isOpen(mixed)) && !(await isOpen(socks)));
   assert.deepEqual(await observe(), {
     shown: [nextMixed, nextSocks, true, "127.0.0.1"],
     lan: ["127.0.0.0/8"],

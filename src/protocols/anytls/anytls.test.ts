@@ -169,8 +169,9 @@ describe("sessions", () => {
     quiet(client.open(TARGET));
     for (let round = 0; round < 20; round++) await turn();
     assert.equal(records[0], 64);
+    // Where the 7 bytes of a padding frame do not fit in nothing is added to these 96.
     const first = records.slice(1).reduce((sum, size) => sum + size, 0);
-    assert.ok(records.length <= 3 && first >= 98 && first < 400, `${records}`);
+    assert.ok(records.length <= 3 && first >= 96 && first < 400, `${records}`);
     client.send(wire.encodeFrame(wire.HEARTBEAT_RESPONSE, 0)); // write 2
     for (let round = 0; round < 20; round++) await turn();
     records.length = 0;
