@@ -88,7 +88,7 @@ test(
     assert.deepEqual(udp, ["uplink 1", "uplink 1", "uplink 2", "uplink 2", "silence"]);
     const refused = await home.run("curl", "-s", "-x", `127.0.0.1:${tcpPort("gone")}`, `http://${FAR}/`);
     assert.match(refused, /^The (connection to the )?destination/);
-    assert.match(core.output(), /nowhere0.*ENODEV/);
+    await core.shows(/nowhere0.*ENODEV/);
 
     const patch = ["-X", "PATCH", "-d", '{"interface-name":"up2"}', "http://127.0.0.1:9090/configs"];
     await home.run("curl", "-sSf", ...patch);
