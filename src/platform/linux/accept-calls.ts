@@ -4,19 +4,9 @@ import { SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import { openLibc } from "./libc.ts";
 import { WORDS } from "./machine-words.ts";
 import { OwnPorts } from "./own-port.ts";
-import { DATA_WORD, EVENT_WORDS, RelayCalls } from "./relay-calls.ts";
+import { ADD, DATA_WORD, EVENT_WORDS, PEEK, RelayCalls } from "./relay-calls.ts";
 import { AF_INET, AF_INET6, SOCKADDR_BYTES } from "./sockaddr.ts";
-import {
-  EPOLL_CTL_ADD,
-  MSG_DONTWAIT,
-  MSG_PEEK,
-  O_CLOEXEC,
-  O_NONBLOCK,
-  SOCK_STREAM,
-  SOL_SOCKET,
-  SO_BINDTODEVICE,
-  SO_MARK,
-} from "./numbers.ts";
+import { O_CLOEXEC, O_NONBLOCK, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
 
 /** What is looked at of a handshake at most. */
 export const PEEK_BYTES = 4096;
@@ -26,11 +16,9 @@ const MOST_WORDS = 1024;
 const EPOLLIN = 1;
 /** One thread is woken for a connection, not all (epoll_ctl(2), since Linux 4.5). */
 const EPOLLEXCLUSIVE = 1 << 28;
-const ADD = BigInt(EPOLL_CTL_ADD);
 const DELETE = 2n;
 const SOCK_FLAGS = BigInt(O_NONBLOCK | O_CLOEXEC);
 const STREAM = BigInt(SOCK_STREAM) | SOCK_FLAGS;
-const PEEK = BigInt(MSG_DONTWAIT | MSG_PEEK);
 const PEEK_SIZE = BigInt(PEEK_BYTES);
 const SO_ERROR = 4;
 const SO_KEEPALIVE = 9;

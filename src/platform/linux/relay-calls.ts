@@ -36,7 +36,7 @@ const BATCH_WORD = BigInt(BATCH);
 // struct epoll_event: EVENTS(4) DATA(8), packed on x86-64 only; elsewhere EVENTS(4) PAD(4) DATA(8)
 export const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
 
-const ADD = BigInt(EPOLL_CTL_ADD);
+export const ADD = BigInt(EPOLL_CTL_ADD);
 const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541bn;
 const SHUT_WR = 1n;
@@ -44,7 +44,7 @@ const SOCKET_LEVEL = BigInt(SOL_SOCKET);
 const SO_LINGER = 13n;
 const IPPROTO_TCP = 6n;
 const TCP_NODELAY = 1n;
-const PEEK = BigInt(MSG_DONTWAIT | MSG_PEEK);
+export const PEEK = BigInt(MSG_DONTWAIT | MSG_PEEK);
 const SPLICE_FLAGS = 1n | 2n; // MOVE, NONBLOCK; MORE would hold back the last piece of a turn
 
 const SIGNATURES = {
