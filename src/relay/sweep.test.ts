@@ -68,3 +68,17 @@ test("a sweep that rested does not expire what comes next", () => {
   assert.equal(one.expired, 0);
   sweep.remove(one);
 });
+
+test("who comes between two walks has all of its time", () => {
+  const clock = new FakeClock();
+  const { seldom } = new Sweep(clock);
+  seldom.add(idle(Infinity));
+  clock.nowMs += 4_900;
+  const late = idle(8_000);
+  seldom.add(late);
+  clock.advance(100);
+  clock.advance(5_000);
+  assert.equal(late.expired, 0, "5.1 s are no 8 s");
+  clock.advance(5_000);
+  assert.equal(late.expired, 1);
+});

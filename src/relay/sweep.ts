@@ -22,7 +22,7 @@ export interface SweepClock {
 }
 
 const SYSTEM_CLOCK: SweepClock = {
-  now: () => performance.now(),
+  now: () => Math.trunc(performance.now()), // thousands keep a reading, and a whole number needs no memory of its own
   every(periodMs, on) {
     const timer = setInterval(on, periodMs).unref();
     return { [Symbol.dispose]: () => clearInterval(timer) };
@@ -51,11 +51,11 @@ export class Sweep {
   }
 
   add(idle: Idle): void {
+    idle.activeAtMs = this.#clock.now(); // the last walk may be a whole period ago
     if (this.#ticking === null) {
-      this.nowMs = this.#clock.now();
+      this.nowMs = idle.activeAtMs;
       this.#ticking = this.#clock.every(this.#periodMs, () => this.#sweep());
     }
-    idle.activeAtMs = this.nowMs;
     this.#idles.set(idle, null);
   }
 
