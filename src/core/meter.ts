@@ -3,6 +3,12 @@ import type { Metadata } from "./session.ts";
 
 export type Direction = "upload" | "download";
 
+/** Who moves bytes by a meter. */
+export interface MeterWatch {
+  /** `free` may have changed. */
+  onMeterChange(): void;
+}
+
 /** All that the relay knows of governance. A new policy book is picked up inside; the relay does not notice. */
 export interface Meter extends Disposable {
   /** What may be handed on in one piece at today's limits, in bytes; larger reads are cut. */
@@ -31,8 +37,8 @@ export interface Meter extends Disposable {
   admit(direction: Direction, bytes: number): boolean;
   /** True: no limit and no quota applies at present, so sums may be charged after they have moved. */
   readonly free?: boolean;
-  /** Called after `free` may have changed; one listener. A meter without it stays as it is. */
-  onChange?: (() => void) | null;
+  /** Told after `free` may have changed. A meter without it stays as it is. */
+  watch?: MeterWatch | null;
   /** Where a new plain-HTTP conversation is sent instead of being served; null or absent: nowhere. Asked once. */
   readonly redirect?: string | null;
 }

@@ -1,7 +1,7 @@
 /** The main thread's side of a limited conversation, beside a relay thread that runs when the test says so. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Meter } from "#core/meter.ts";
+import type { Meter, MeterWatch } from "#core/meter.ts";
 import { Sweep } from "#relay/sweep.ts";
 import { CarriedFlow } from "./carried-flow.ts";
 import { Commands, type Teller } from "./commands.ts";
@@ -30,6 +30,7 @@ class Bulk extends Readiness implements Port {
 /** With one conversation, of which only the upload has anything to move. */
 class StillThread {
   readonly table = new SharedTable(newTableMemory());
+  readonly told = new Float64Array(2);
   readonly #commands = new Commands(this.table, { raiseSignal() {} } as never);
   readonly #half = new Half(new Bulk(), new Bulk(), 0);
   readonly #io = {
@@ -80,7 +81,7 @@ function start() {
   const meter = {
     pieceBytes: PIECE_BYTES,
     free: false as boolean,
-    onChange: null as (() => void) | null,
+    watch: null as MeterWatch | null,
     charge: (_: unknown, bytes: number) => ((seen.paid += bytes), 0),
     pass: () => 0,
     wentOut: () => void seen.out++,
@@ -88,16 +89,18 @@ function start() {
     admit: () => true,
     [Symbol.dispose]() {},
   } satisfies Meter;
-  const options = { onBytes() {}, sweep: new Sweep(), idleMs: Infinity, halfClosedIdleMs: Infinity };
-  const flow = new CarriedFlow(thread as unknown as RelayThread, meter, options);
+  const patience = { sweep: new Sweep(), idleMs: Infinity, halfClosedIdleMs: Infinity };
+  const owner = { onBytes() {}, onEnded() {} };
+  const flow = new CarriedFlow(thread as unknown as RelayThread, meter, patience, owner);
   thread.flow = flow;
-  flow.join(0, true, () => {});
+  thread.table.limited[0] = 1;
+  flow.join(0);
   const setFree = async (free: boolean): Promise<void> => {
     meter.free = free;
-    meter.onChange?.();
+    meter.watch?.onMeterChange();
     await Promise.resolve();
   };
-  return { thread, seen, flow, setFree, [Symbol.dispose]: () => options.sweep.seldom.remove(flow) };
+  return { thread, seen, flow, setFree, [Symbol.dispose]: () => patience.sweep.seldom.remove(flow) };
 }
 
 test("a question from before a time without limits is not answered behind it", async () => {

@@ -1,21 +1,24 @@
 import type { Remains } from "#core/handover.ts";
-import type { Direction, Meter } from "#core/meter.ts";
-import type { CarryOptions } from "#relay/carrier.ts";
-import type { Idle, Sweep } from "#relay/sweep.ts";
+import type { Direction, Meter, MeterWatch } from "#core/meter.ts";
+import type { FlowOwner, Patience, Resettable } from "#relay/carrier.ts";
+import type { Idle } from "#relay/sweep.ts";
 import type { Teller } from "./commands.ts";
 import type { Side } from "./conversation.ts";
 import { PLAIN, type PortPlan, SPARED } from "./port.ts";
 import type { Carried, RelayThread } from "./relay-thread.ts";
 import { CLOSE, FREE, GRANT, LIMIT, RESET } from "./shared-table.ts";
 
-/** One direction of it. */
-interface Way {
+/** What each direction has in what the thread shares. */
+const UP = 0;
+const DOWN = 1;
+type At = typeof UP | typeof DOWN;
+const DIRECTIONS: readonly Direction[] = ["upload", "download"];
+
+/** What is known of one direction by whoever has to ask for its pieces. */
+interface Asking {
+  readonly at: At;
   readonly direction: Direction;
-  /** 0 or 1: its place in what the thread shares. */
-  readonly at: number;
-  /** Bytes of the thread's count that `onBytes` has been told of. */
-  toldBytes: number;
-  /** Bytes that the meter was charged for: more than have moved while a piece is held, less while the flow is free. */
+  /** Bytes that the meter was charged for: more than have moved while a piece is held. */
   chargedBytes: number;
   /** Charged for and held back: the meter itself takes it back where it comes to nothing. */
   heldBytes: number;
@@ -24,11 +27,10 @@ interface Way {
   grant: number;
 }
 
-const way = (direction: Direction, at: number): Way => ({
-  direction,
+const asking = (at: At, chargedBytes: number): Asking => ({
   at,
-  toldBytes: 0,
-  chargedBytes: 0,
+  direction: DIRECTIONS[at] as Direction,
+  chargedBytes,
   heldBytes: 0,
   timer: undefined,
   grant: 0,
@@ -37,26 +39,23 @@ const way = (direction: Direction, at: number): Way => ({
 /** What a busy socket holds: each piece costs a round trip to the main thread. The meter's own pieces shrink before a quota. */
 const MOST_PIECE_BYTES = 2 * 1024 * 1024;
 
-/** Without a signal somebody calls `reset`. */
-export type FlowOptions = Omit<CarryOptions, "signal"> & Partial<Pick<CarryOptions, "signal">>;
-
 /** setTimeout takes no more. */
 const MAX_HOLD_MS = 0x7fffffff;
 
 /**
  * One conversation as the main thread sees it. While its meter is free, the thread moves what it can and sums are charged
  * afterwards. Otherwise the thread asks for what has arrived, and each piece is charged and held as the pump would do it.
+ * There are thousands, and most only rest: what a limit needs is made when there is one for the first time.
  */
-export class CarriedFlow implements Carried, Idle, Teller {
+export class CarriedFlow implements Carried, Idle, Teller, MeterWatch, Resettable {
   activeAtMs = 0;
   idleMs: number;
   readonly #thread: RelayThread;
   readonly #meter: Meter;
-  readonly #options: FlowOptions;
-  readonly #sweep: Sweep;
-  #done: () => void = () => {};
-  readonly #up = way("upload", 0);
-  readonly #down = way("download", 1);
+  readonly #patience: Patience;
+  readonly #owner: FlowOwner;
+  /** By direction. Null: it was free all the time, and what has been told was charged. */
+  #asking: readonly [Asking, Asking] | null = null;
   #slot = -1;
   /** Of the thread, when it was looked at. */
   #turns = -1;
@@ -66,37 +65,36 @@ export class CarriedFlow implements Carried, Idle, Teller {
   #change = 0;
   #isEnding = false;
   #ended = false;
-  #onAbort: (() => void) | null = null;
 
-  constructor(thread: RelayThread, meter: Meter, options: FlowOptions) {
+  constructor(thread: RelayThread, meter: Meter, patience: Patience, owner: FlowOwner) {
     this.#thread = thread;
     this.#meter = meter;
-    this.#options = options;
-    this.#sweep = options.sweep.seldom;
+    this.#patience = patience;
+    this.#owner = owner;
     this.#limited = meter.free !== true;
-    this.idleMs = options.idleMs;
+    this.idleMs = patience.idleMs;
   }
 
   /** Both ports are the thread's from now on. */
-  start(client: PortPlan, remote: PortPlan, done: () => void): void {
-    this.#begin(this.#thread.add(client, remote, this.#limited, this), done);
-    const { signal } = this.#options;
-    if (signal !== undefined) signal.addEventListener("abort", (this.#onAbort = () => this.reset()));
+  start(client: PortPlan, remote: PortPlan): void {
+    this.#begin(this.#thread.add(client, remote, this.#limited, this));
   }
 
-  /** The thread has it already; `limited`: every piece is asked for. */
-  join(slot: number, limited: boolean, done: () => void): void {
-    this.#begin(slot, done);
-    this.#limited = limited;
+  /** The thread has it already, as it was told when that was to be dialled. */
+  join(slot: number): void {
+    this.#limited = this.#thread.table.limited[slot] === 1;
+    this.#begin(slot);
     this.#count();
     this.#setMode();
   }
 
-  #begin(slot: number, done: () => void): void {
+  #begin(slot: number): void {
     this.#slot = slot;
-    this.#done = done;
-    this.#sweep.add(this);
-    this.#meter.onChange = () => this.#onChange();
+    const { told } = this.#thread;
+    told[slot * 2] = told[slot * 2 + 1] = 0;
+    if (this.#limited) this.#asking = [asking(UP, 0), asking(DOWN, 0)];
+    this.#patience.sweep.seldom.add(this);
+    this.#meter.watch = this;
   }
 
   /** Thousands of idle flows cost one comparison each. */
@@ -109,33 +107,43 @@ export class CarriedFlow implements Carried, Idle, Teller {
 
   #count(): void {
     const { counts, halfClosed } = this.#thread.table;
-    if (halfClosed[this.#slot] === 1) this.idleMs = Math.min(this.idleMs, this.#options.halfClosedIdleMs);
-    this.#lookAt(this.#up, counts);
-    this.#lookAt(this.#down, counts);
+    if (halfClosed[this.#slot] === 1) this.idleMs = Math.min(this.idleMs, this.#patience.halfClosedIdleMs);
+    this.#lookAt(UP, counts);
+    this.#lookAt(DOWN, counts);
   }
 
-  #lookAt(one: Way, counts: Float64Array): void {
-    const bytes = counts[this.#slot * 2 + one.at] as number;
-    if (bytes === one.toldBytes) return;
-    this.activeAtMs = this.#sweep.exactMs;
-    this.#options.onBytes(one.direction, bytes - one.toldBytes);
-    one.toldBytes = bytes;
+  #lookAt(at: At, counts: Float64Array): void {
+    const { told } = this.#thread;
+    const place = this.#slot * 2 + at;
+    const bytes = counts[place] as number;
+    const moved = bytes - (told[place] as number);
+    if (moved === 0) return;
+    const direction = DIRECTIONS[at] as Direction;
+    this.activeAtMs = this.#patience.sweep.exactMs;
+    this.#owner.onBytes(direction, moved);
+    told[place] = bytes;
+    if (this.#asking === null) this.#meter.correct(direction, moved);
+    else this.#catchUp(this.#asking[at], bytes);
+  }
+
+  /** With what moved without leave. */
+  #catchUp(one: Asking, bytes: number): void {
     if (bytes > one.chargedBytes) this.#correct(one, bytes - one.chargedBytes);
   }
 
   /** Of what moved without leave, or did not come with leave: nothing of it can be held back any more. */
-  #correct(one: Way, bytes: number): void {
+  #correct(one: Asking, bytes: number): void {
     one.chargedBytes += bytes;
     this.#meter.correct(one.direction, bytes);
   }
 
   /** What was granted before has moved by now, and perhaps something more from a time without limits. */
   onAsked(direction: Direction): void {
-    const one = direction === "upload" ? this.#up : this.#down;
-    if (!this.#limited || this.#ended) return;
+    if (!this.#limited || this.#ended || this.#asking === null) return;
+    const one = this.#asking[direction === "upload" ? UP : DOWN];
     this.#wentOut(one);
     const { asked, counts } = this.#thread.table;
-    this.#lookAt(one, counts);
+    this.#lookAt(one.at, counts);
     const meter = this.#meter;
     const piece = Math.min(
       asked[this.#slot * 2 + one.at] as number,
@@ -149,11 +157,11 @@ export class CarriedFlow implements Carried, Idle, Teller {
     this.#wait(one, holdMs);
   }
 
-  #wait(one: Way, holdMs: number): void {
+  #wait(one: Asking, holdMs: number): void {
     one.timer = setTimeout(() => this.#release(one), Math.min(holdMs, MAX_HOLD_MS));
   }
 
-  #release(one: Way): void {
+  #release(one: Asking): void {
     const { heldBytes } = one;
     const holdMs = this.#meter.pass(one.direction, heldBytes);
     if (holdMs > 0) return this.#wait(one, holdMs);
@@ -162,29 +170,29 @@ export class CarriedFlow implements Carried, Idle, Teller {
     this.#setMode();
   }
 
-  #grant(one: Way, bytes: number): void {
+  #grant(one: Asking, bytes: number): void {
     this.#thread.table.asked[this.#slot * 2 + one.at] = bytes;
     one.grant = this.#thread.command(this.#slot, GRANT + one.at, this);
   }
 
   /** It may have been granted something since, of which it hears by itself. */
   onObeyed(told: number): void {
-    if (this.#up.grant === told) this.#wentOut(this.#up);
-    else if (this.#down.grant === told) this.#wentOut(this.#down);
+    const granted = this.#asking?.find(({ grant }) => grant === told);
+    if (granted !== undefined) this.#wentOut(granted);
     else if (this.#change === told) {
       this.#change = 0;
-      this.#onChange();
+      this.onMeterChange();
     }
   }
 
-  #wentOut(one: Way): void {
+  #wentOut(one: Asking): void {
     if (one.grant === 0) return;
     one.grant = 0;
     this.#meter.wentOut?.(one.direction);
   }
 
   /** The meter is bound anew in two steps; what counts is where it ends. */
-  #onChange(): void {
+  onMeterChange(): void {
     if (this.#changed) return;
     this.#changed = true;
     queueMicrotask(() => {
@@ -201,12 +209,17 @@ export class CarriedFlow implements Carried, Idle, Teller {
   #setMode(): void {
     const limited = this.#meter.free !== true;
     if (limited === this.#limited || this.#ended || this.#change !== 0) return;
-    if (this.#up.heldBytes + this.#down.heldBytes > 0) return;
+    if (this.#asking?.some(({ heldBytes }) => heldBytes > 0) === true) return;
     if (limited) this.#thread.takeNews();
     if (this.#ended) return;
     this.#count();
     this.#limited = limited;
+    if (limited) this.#asking ??= [this.#askingFrom(UP), this.#askingFrom(DOWN)];
     this.#change = this.#thread.command(this.#slot, limited ? LIMIT : FREE, this);
+  }
+
+  #askingFrom(at: At): Asking {
+    return asking(at, this.#thread.told[this.#slot * 2 + at] as number);
   }
 
   /** Ends both sides as a fault would. */
@@ -243,16 +256,18 @@ export class CarriedFlow implements Carried, Idle, Teller {
   onEnded(): void {
     this.#count();
     this.#ended = true;
-    for (const one of [this.#up, this.#down]) {
-      clearTimeout(one.timer);
-      this.#wentOut(one);
-      const late = one.toldBytes - (one.chargedBytes - one.heldBytes);
-      if (one.heldBytes > 0) this.#meter.cancel?.(one.direction);
-      if (late !== 0) this.#correct(one, late);
-    }
-    this.#meter.onChange = null;
-    this.#sweep.remove(this);
-    if (this.#onAbort !== null) this.#options.signal?.removeEventListener("abort", this.#onAbort);
-    this.#done();
+    if (this.#asking !== null) for (const one of this.#asking) this.#settle(one);
+    this.#meter.watch = null;
+    this.#patience.sweep.seldom.remove(this);
+    this.#owner.onEnded();
+  }
+
+  #settle(one: Asking): void {
+    clearTimeout(one.timer);
+    this.#wentOut(one);
+    const told = this.#thread.told[this.#slot * 2 + one.at] as number;
+    const late = told - (one.chargedBytes - one.heldBytes);
+    if (one.heldBytes > 0) this.#meter.cancel?.(one.direction);
+    if (late !== 0) this.#correct(one, late);
   }
 }

@@ -8,7 +8,7 @@ import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
-import type { Carrier, CarryOptions, End, HeldOptions, Pair } from "#relay/carrier.ts";
+import type { Carrier, CarryOptions, End, FlowOwner, Pair, Patience, Resettable } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
 import type { Side } from "./conversation.ts";
 import { Fronts } from "./fronts.ts";
@@ -67,7 +67,6 @@ export class Engine implements Carrier, AsyncDisposable {
   readonly #poller: Poller;
   readonly #options: EngineOptions;
   #threads: readonly RelayThread[] = [];
-  readonly #flows = new Set<CarriedFlow>();
   #lookedAtMs = 0;
   /** Of all threads together. */
   #lookedAtTurns = -1;
@@ -123,21 +122,26 @@ export class Engine implements Carrier, AsyncDisposable {
       this.#giveUp(remote, far);
       return this.#giveUp(client, near);
     }
-    return this.#start(pair, [near, far], new CarriedFlow(thread, meter, options));
+    return this.#start(thread, pair, [near, far], meter, options);
   }
 
-  #start(pair: Pair, [near, far]: readonly [number, number], flow: CarriedFlow): Promise<void> {
+  #start(
+    thread: RelayThread,
+    pair: Pair,
+    [near, far]: readonly [number, number],
+    meter: Meter,
+    options: CarryOptions,
+  ): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const { client, remote } = pair;
+    const { onBytes, signal } = options;
     // Whoever waits for the end of thousands keeps no more of each than that needs.
     const goOn = client.offer.kind === "anytls" ? pair.goOn : undefined;
     const backs = [client.offer.takeBack, remote.offer.takeBack];
     const left = [huskOf(client), huskOf(remote)];
     const onGone = (): void => flow.reset();
-    for (const stream of left) stream?.once("close", onGone);
-    this.#flows.add(flow);
-    flow.start(depart(client, near), depart(remote, far), () => {
-      this.#flows.delete(flow);
+    const onEnded = (): void => {
+      signal.removeEventListener("abort", onGone);
       for (const stream of left) stream?.off("close", onGone);
       const socket = goOn === undefined ? null : this.#socketOf(flow.takeSpared(1));
       if (socket === null) left[0]?.destroy();
@@ -146,7 +150,11 @@ export class Engine implements Carrier, AsyncDisposable {
         if (takeBack !== undefined) giveBack(flow, side as Side, takeBack);
       if (socket === null) resolve();
       else goOn?.(socket);
-    });
+    };
+    const flow = new CarriedFlow(thread, meter, options, { onBytes, onEnded });
+    for (const stream of left) stream?.once("close", onGone);
+    flow.start(depart(client, near), depart(remote, far));
+    signal.addEventListener("abort", onGone);
     return promise;
   }
 
@@ -161,15 +169,12 @@ export class Engine implements Carrier, AsyncDisposable {
     }
   }
 
-  goOn(held: HeldClient, meter: Meter, options: HeldOptions, done: () => void): void {
+  goOn(held: HeldClient, meter: Meter, patience: Patience, owner: FlowOwner): Resettable {
     if (!(held instanceof HeldSocket)) throw new TypeError("a client of another engine");
-    const flow = new CarriedFlow(held.thread, meter, options);
-    this.#flows.add(flow);
+    const flow = new CarriedFlow(held.thread, meter, patience, owner);
     held.carriedBy(flow);
-    flow.join(held.slot, options.limited, () => {
-      this.#flows.delete(flow);
-      done();
-    });
+    flow.join(held.slot);
+    return flow;
   }
 
   /** Whoever threads serve by standing answers is known from now on. */
@@ -191,7 +196,7 @@ export class Engine implements Carrier, AsyncDisposable {
     if (turns === this.#lookedAtTurns) return; // no thread has done anything, nor taken anybody
     this.#lookedAtTurns = turns;
     this.hear();
-    for (const flow of this.#flows) flow.look();
+    for (const thread of this.#threads) thread.look();
   }
 
   #leastBusy(): RelayThread | null {

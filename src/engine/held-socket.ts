@@ -106,8 +106,8 @@ export class HeldSocket implements HeldClient, Carried {
 
   /** From here on the thread's news are the flow's. */
   carriedBy(flow: CarriedFlow): void {
-    this.request = NO_BYTES; // thousands of them stay
-    this.#way = null;
+    this.watch = this.#way = null;
+    this.request = NO_BYTES; // it may be known to a standing answer for long
     this.thread.passOn(this.slot, flow);
   }
 

@@ -23,6 +23,8 @@ import type { ThreadData, ThreadMessage } from "./worker.ts";
 export interface Carried {
   /** A direction has bytes that may not move without leave. */
   onAsked(direction: Direction): void;
+  /** Says what has moved up to now. */
+  look?(): void;
   /** Of a client that the thread has accepted: connected (null), or why not. */
   onDialled?(errno: number | null): void;
   /** Nothing is read or written any more, and the counts are final. */
@@ -50,6 +52,8 @@ const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 2
 
 export class RelayThread implements AsyncDisposable {
   readonly table: SharedTable;
+  /** By place: how much of its count the conversation's owner has been told of. Numbers in objects would weigh three times as much. */
+  readonly told = new Float64Array(CAPACITY * 2);
   readonly front: FrontTable;
   readonly standing: StandingBook;
   readonly #options: RelayThreadOptions;
@@ -181,7 +185,7 @@ export class RelayThread implements AsyncDisposable {
 
   /** A client that is nobody's of the thread any more. */
   forget(slot: number): void {
-    this.#carried.set(slot, null);
+    this.#letGo(slot);
     this.#size--;
     this.#accepted--;
     this.holdOn(-1);
@@ -246,6 +250,11 @@ export class RelayThread implements AsyncDisposable {
     this.#commands.tellAtLeisure(slot, codes.RELEASE);
   }
 
+  /** Has every conversation say what has moved up to now. */
+  look(): void {
+    this.#carried.forEach((one) => one.look?.());
+  }
+
   /** Whoever goes by a standing answer is known from now on. */
   hear(): void {
     this.standing.hear((slot, client) => {
@@ -274,12 +283,18 @@ export class RelayThread implements AsyncDisposable {
     this.command(0, codes.WITHDRAW, { onObeyed });
   }
 
+  /** Whoever comes next to the slot goes unlimited where nobody says anything else, as by a standing answer. */
+  #letGo(slot: number): void {
+    this.#carried.set(slot, null);
+    this.table.limited[slot] = 0;
+  }
+
   #ended(slot: number): void {
     const carried = this.#carried.get(slot);
     if (slot < FRONT) this.#free.push(slot);
     else this.#commands.tellAtLeisure(slot, codes.RELEASE);
     if (carried === null) return; // a client of the thread of which nobody had heard
-    this.#carried.set(slot, null);
+    this.#letGo(slot);
     freeOrphans(this.table, slot, this.#options.free);
     this.#size--;
     if (slot >= FRONT) this.#accepted--;

@@ -14,6 +14,15 @@ export class Slots<T> {
     else this.#fronted[slot - FRONT] = one;
   }
 
+  /** As `taken`, with nothing made for each of them. What comes meanwhile may be seen or not. */
+  forEach(on: (one: T) => void): void {
+    for (const slots of [this.#carried, this.#fronted])
+      for (let at = 0; at < slots.length; at++) {
+        const one = slots[at] ?? null;
+        if (one !== null) on(one);
+      }
+  }
+
   /** All slots that are in use. */
   *taken(): Generator<number> {
     for (const [at, one] of this.#carried.entries()) if (one) yield at;

@@ -1,4 +1,4 @@
-import type { Direction, Meter } from "#core/meter.ts";
+import type { Direction, Meter, MeterWatch } from "#core/meter.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { Account } from "./account.ts";
@@ -28,13 +28,14 @@ const noneHeld = (): Held => ({ account: null, slots: NO_SLOTS, bytes: 0, untilM
 export class GovernedMeter implements Meter {
   readonly metadata: Metadata;
   readonly decision: Decision;
-  onChange: (() => void) | null = null;
+  watch: MeterWatch | null = null;
   readonly #ledger: GovernedLedger;
   #account: Account | null = null;
   #upload = NO_SLOTS;
   #download = NO_SLOTS;
-  readonly #heldUpload = noneHeld();
-  readonly #heldDownload = noneHeld();
+  /** Made with the first piece that has to wait; most sessions have none. */
+  #heldUpload: Held | null = null;
+  #heldDownload: Held | null = null;
   #closed = false;
 
   constructor(ledger: GovernedLedger, metadata: Metadata, decision: Decision) {
@@ -54,7 +55,7 @@ export class GovernedMeter implements Meter {
     this.#account = account;
     this.#upload = account?.slots("upload") ?? NO_SLOTS;
     this.#download = account?.slots("download") ?? NO_SLOTS;
-    this.onChange?.();
+    this.watch?.onMeterChange();
   }
 
   get pieceBytes(): number {
@@ -97,24 +98,25 @@ export class GovernedMeter implements Meter {
   pass(direction: Direction, bytes: number): number {
     const slots = direction === "upload" ? this.#upload : this.#download;
     const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
-    if (slots.length === 0 && held.account === null) return 0;
+    const holds = held !== null && held.account !== null;
+    if (slots.length === 0 && !holds) return 0;
     const nowMs = this.#ledger.clock.monotonicMs();
-    let holdMs = held.account === null ? 0 : holdMsOf(held.untilMs, nowMs);
+    let holdMs = holds ? holdMsOf(held.untilMs, nowMs) : 0;
     if (holdMs > 0) return holdMs; // a timer that came early
     for (let at = 0; at < slots.length; at++) {
       const slot = slots[at] as Slot;
       holdMs = Math.max(holdMs, slot.bucket.closedMs(slot, bytes, nowMs));
     }
     if (holdMs > 0) {
-      if (held.account === null) this.#hold(direction, bytes, nowMs + holdMs);
-      else held.untilMs = nowMs + holdMs;
+      if (holds) held.untilMs = nowMs + holdMs;
+      else this.#hold(direction, bytes, nowMs + holdMs);
       return holdMs;
     }
     for (let at = 0; at < slots.length; at++) {
       const slot = slots[at] as Slot;
       slot.bucket.pass(slot, bytes, nowMs);
     }
-    held.account = null;
+    if (holds) held.account = null;
     return 0;
   }
 
@@ -156,9 +158,10 @@ export class GovernedMeter implements Meter {
   }
 
   #hold(direction: Direction, bytes: number, untilMs: number): void {
-    const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
+    const isUpload = direction === "upload";
+    const held = isUpload ? (this.#heldUpload ??= noneHeld()) : (this.#heldDownload ??= noneHeld());
     held.account = this.#account;
-    held.slots = direction === "upload" ? this.#upload : this.#download;
+    held.slots = isUpload ? this.#upload : this.#download;
     held.bytes = bytes;
     held.untilMs = untilMs;
   }
@@ -178,8 +181,8 @@ export class GovernedMeter implements Meter {
 
   cancel(direction: Direction): void {
     const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
+    if (held === null || held.account === null) return;
     const { account, slots, bytes } = held;
-    if (account === null) return;
     held.account = null;
     const nowMs = this.#ledger.clock.monotonicMs();
     for (const slot of slots) slot.bucket.cancel(slot, bytes, nowMs);

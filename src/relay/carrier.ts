@@ -6,12 +6,8 @@ import type { Direction, Meter } from "#core/meter.ts";
 import type { FrontThreads } from "#net/front-threads.ts";
 import type { Sweep } from "./sweep.ts";
 
-/** What every way of carrying a conversation must keep to. */
-export interface CarryOptions {
-  /** Aborted: both sides are ended as a fault would end them. */
-  readonly signal: AbortSignal;
-  /** Payload that was really handed on; an engine may report it in sums, at least once a second. */
-  readonly onBytes: (direction: Direction, bytes: number) => void;
+/** How long conversations may rest, and who sees to it. */
+export interface Patience {
   readonly sweep: Sweep;
   /** Silence in both directions after which the conversation is closed. */
   readonly idleMs: number;
@@ -19,10 +15,25 @@ export interface CarryOptions {
   readonly halfClosedIdleMs: number;
 }
 
-/** Whoever ends such a conversation calls `HeldClient.reset`. */
-export interface HeldOptions extends Omit<CarryOptions, "signal"> {
-  /** As it was dialled. */
-  readonly limited: boolean;
+/** What every way of carrying a conversation must keep to. */
+export interface CarryOptions extends Patience {
+  /** Aborted: both sides are ended as a fault would end them. */
+  readonly signal: AbortSignal;
+  /** Payload that was really handed on; an engine may report it in sums, at least once a second. */
+  readonly onBytes: (direction: Direction, bytes: number) => void;
+}
+
+/** Who keeps the books of a conversation that an engine moves. */
+export interface FlowOwner {
+  /** As `CarryOptions.onBytes`. */
+  onBytes(direction: Direction, bytes: number): void;
+  /** It is over. */
+  onEnded(): void;
+}
+
+/** Ends as a fault would; harmless when it has ended. */
+export interface Resettable {
+  reset(): void;
 }
 
 /** One side of a conversation: the stream that the relay has, and what lies below it. */
@@ -56,6 +67,6 @@ export interface Carrier {
   carry(pair: Pair, meter: Meter, options: CarryOptions): Promise<void> | null;
   /** Threads that accept; absent or null: there are none. */
   readonly fronts?: FrontThreads | null;
-  /** Goes on with a client of those threads from where it was `dialled`, in that very turn; `done`: it is over. */
-  goOn?(held: HeldClient, meter: Meter, options: HeldOptions, done: () => void): void;
+  /** Goes on with a client of those threads from where it was `dialled`, in that very turn; the client is of no use any more. */
+  goOn?(held: HeldClient, meter: Meter, patience: Patience, owner: FlowOwner): Resettable;
 }

@@ -6,6 +6,7 @@ import type { Direction } from "#core/meter.ts";
 import { PassingMap } from "#core/passing-map.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
+import type { Resettable } from "./carrier.ts";
 
 /** One row, visible until it is disposed of. */
 export class LiveEntry implements LiveConnection, Disposable {
@@ -15,13 +16,13 @@ export class LiveEntry implements LiveConnection, Disposable {
   downloadBytes = 0;
   /** Of the outbound's stream. An engine may take the stream away, so it is asked for once, at the beginning. */
   remoteAddress = "";
-  /** By the monotonic clock. Null: a datagram path, or the dial goes on. */
+  /** By the monotonic clock, whole ms. Null: a datagram path, or the dial goes on. */
   dialledAtMs: number | null = null;
   readonly #table: LiveTable;
   #abort: AbortController | null = null;
   #closed = false;
-  /** Called by `close`, for whoever has no use for a signal. */
-  onClose: (() => void) | null = null;
+  /** Reset by `close`: for whoever has no use for a signal. */
+  resets: Resettable | null = null;
 
   constructor(table: LiveTable, metadata: Metadata) {
     this.#table = table;
@@ -32,8 +33,9 @@ export class LiveEntry implements LiveConnection, Disposable {
     return this.metadata.acceptedAtMs;
   }
 
-  dialled(remote: Duplex): void {
-    this.dialledAtMs = performance.now();
+  /** Null: there is no stream to tell the peer's address by. */
+  dialled(remote: Duplex | null): void {
+    this.dialledAtMs = Math.trunc(performance.now());
     if (remote instanceof Socket) this.remoteAddress = remote.remoteAddress ?? "";
   }
 
@@ -55,7 +57,7 @@ export class LiveEntry implements LiveConnection, Disposable {
   close(): void {
     this.#closed = true;
     this.#abort?.abort();
-    this.onClose?.();
+    this.resets?.reset();
   }
 
   [Symbol.dispose](): void {

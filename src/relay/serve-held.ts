@@ -4,6 +4,7 @@ import type { HeldClient, HeldWatch, PlainWay, StandingAnswer } from "#core/held
 import type { Direction, Meter } from "#core/meter.ts";
 import { reportDial, type Decision } from "#core/router.ts";
 import type { Ip, Metadata, StreamSession } from "#core/session.ts";
+import type { FlowOwner } from "./carrier.ts";
 import type { LiveEntry } from "./live-table.ts";
 import { HTTP_PORT } from "./redirect.ts";
 import { goOn, type ServeEnv } from "./serve.ts";
@@ -23,9 +24,61 @@ export function serveHeld(
 
 /** For a client that was served by a standing answer: it is connected. */
 function serveJoined(client: HeldClient, metadata: Metadata, by: Answered, env: ServeEnv): void {
-  new HeldService(client, env, env.live.open(metadata), env.enter()).join(by);
+  env.enter();
+  const entry = env.live.open(metadata);
+  entry.decision = by.decision;
+  entry.remoteAddress = by.ip;
+  goOnHeld(client, entry, env, { noted: null, over: env.leave });
 }
 
+/** What is called at the end of one. */
+interface Ends {
+  /** By the loop guard. */
+  readonly noted: Disposable | null;
+  readonly over: () => void;
+}
+
+/** It is connected, and `entry` says by which decision and to where. */
+function goOnHeld(client: HeldClient, entry: LiveEntry, env: ServeEnv, ends: Ends): void {
+  const { carrier, flows, ledger, log } = env;
+  const { metadata, remoteAddress } = entry;
+  const decision = entry.decision as Decision;
+  reportDial(decision, null);
+  entry.dialled(null);
+  flows.connected(decision, () => remoteAddress as Ip);
+  log.info(() => matched(metadata, decision));
+  const meter = ledger.open(metadata, decision);
+  entry.resets = carrier?.goOn?.(client, meter, env, new HeldFlow(entry, meter, ends)) ?? null;
+}
+
+/** What stays of each while its bytes move: there are thousands. */
+class HeldFlow implements FlowOwner {
+  readonly #entry: LiveEntry;
+  readonly #meter: Meter;
+  readonly #noted: Disposable | null;
+  readonly #over: () => void;
+
+  constructor(entry: LiveEntry, meter: Meter, { noted, over }: Ends) {
+    this.#entry = entry;
+    this.#meter = meter;
+    this.#noted = noted;
+    this.#over = over;
+  }
+
+  onBytes(direction: Direction, bytes: number): void {
+    this.#entry.count(direction, bytes);
+  }
+
+  onEnded(): void {
+    this.#noted?.[Symbol.dispose]();
+    this.#entry.resets = null;
+    this.#meter[Symbol.dispose]();
+    this.#entry[Symbol.dispose]();
+    this.#over();
+  }
+}
+
+/** Until it is connected. */
 class HeldService implements HeldWatch {
   readonly #env: ServeEnv;
   readonly #entry: LiveEntry;
@@ -35,10 +88,8 @@ class HeldService implements HeldWatch {
   /** Null: nothing is left to be told to the client. */
   #session: StreamSession | null = null;
   #decision: Decision | null = null;
-  #ip: Ip | null = null;
   #isFirstOfMany = false;
   #limited = false;
-  #meter: Meter | null = null;
   /** By the loop guard. */
   #noted: Disposable | null = null;
   #isOver = false;
@@ -57,7 +108,7 @@ class HeldService implements HeldWatch {
     const isSniffed = sniffer?.wants(this.#entry.metadata) === true;
     if (isSniffed || carrier?.goOn === undefined) return this.#take(null);
     this.#client.watch = this;
-    this.#entry.onClose = () => this.#client.reset();
+    this.#entry.resets = this.#client;
     try {
       const decision = this.#env.router.decide?.(this.#entry.metadata) ?? null;
       if (decision === null) void this.#findOut();
@@ -111,7 +162,7 @@ class HeldService implements HeldWatch {
     if (!way.isFirstOfMany) flows.decided(decision);
     this.#noted = loops.dials(decision, this.#client, way);
     this.#isFirstOfMany = way.isFirstOfMany;
-    this.#entry.remoteAddress = this.#ip = way.ip;
+    this.#entry.remoteAddress = way.ip;
     if (this.#words !== null)
       this.#client.dial(way, this.#words, this.#limited, this.#standing(decision, way));
   }
@@ -122,29 +173,10 @@ class HeldService implements HeldWatch {
       : standingAnswer(this.#entry.metadata, { decision, ip }, this.#env, serveJoined);
   }
 
-  join({ decision, ip }: Answered): void {
-    const entry = this.#entry;
-    this.#decision = entry.decision = decision;
-    entry.remoteAddress = this.#ip = ip;
-    entry.onClose = () => this.#client.reset();
-    this.dialled();
-  }
-
   dialled(): void {
-    const decision = this.#decision as Decision;
-    const { carrier, flows, ledger, log } = this.#env;
-    const entry = this.#entry;
-    const { metadata } = entry;
     this.#session = this.#words = null;
-    reportDial(decision, null);
-    entry.dialledAtMs = performance.now();
-    flows.connected(decision, () => this.#ip);
-    log.info(() => matched(metadata, decision));
-    this.#meter = ledger.open(metadata, decision);
-    const onBytes = (direction: Direction, bytes: number): void => entry.count(direction, bytes);
-    const { sweep, idleMs, halfClosedIdleMs } = this.#env;
-    const options = { sweep, idleMs, halfClosedIdleMs, onBytes, limited: this.#limited };
-    carrier?.goOn?.(this.#client, this.#meter, options, () => this.#end());
+    this.#isOver = true; // of this; what goes on is another one's
+    goOnHeld(this.#client, this.#entry, this.#env, { noted: this.#noted, over: this.#over });
   }
 
   /** Of one address of several: all of them have their chance. */
@@ -153,7 +185,12 @@ class HeldService implements HeldWatch {
   }
 
   ended(): void {
-    this.#end();
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#noted?.[Symbol.dispose]();
+    this.#entry.resets = null;
+    this.#entry[Symbol.dispose]();
+    this.#over();
   }
 
   #take(failure: unknown): void {
@@ -162,18 +199,8 @@ class HeldService implements HeldWatch {
     this.#session = null;
     this.#noted?.[Symbol.dispose]();
     this.#client.watch = null;
-    this.#entry.onClose = null;
+    this.#entry.resets = null;
     const begun = { entry: this.#entry, decision: this.#decision, failure };
     void goOn(session, this.#env, begun).then(this.#over);
-  }
-
-  #end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#noted?.[Symbol.dispose]();
-    this.#entry.onClose = null;
-    this.#meter?.[Symbol.dispose]();
-    this.#entry[Symbol.dispose]();
-    this.#over();
   }
 }

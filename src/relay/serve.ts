@@ -28,8 +28,9 @@ export interface ServeEnv {
   readonly carrier: Carrier | null;
   readonly idleMs: number;
   readonly halfClosedIdleMs: number;
-  /** Of what goes on without a session that arrived; to be called at its end. */
-  enter(): () => void;
+  /** Of what goes on without a session that arrived; at its end it leaves. */
+  readonly enter: () => void;
+  readonly leave: () => void;
 }
 
 /** What has come out of a session before its client was taken from a relay thread. */

@@ -30,19 +30,20 @@ export function standingAnswer(
 
 class Standing implements StandingAnswer {
   readonly #metadata: Metadata;
+  /** Of all who come by it: without what only one of them has. */
   readonly #answered: Answered;
   readonly #again: () => void;
   readonly #env: ServeEnv;
   readonly #join: Join;
-  readonly #leave: () => void;
 
   constructor(metadata: Metadata, answered: Answered, again: () => void, env: ServeEnv, join: Join) {
     this.#metadata = metadata;
-    this.#answered = answered;
+    const { sourcePort: _, ...facts } = answered.decision.facts;
+    this.#answered = { ...answered, decision: { ...answered.decision, facts } };
     this.#again = again;
     this.#env = env;
     this.#join = join;
-    this.#leave = env.enter(); // its listener's generation stays until nobody comes by it
+    env.enter(); // its listener's generation stays until nobody comes by it
   }
 
   passed(source: Endpoint, uploadBytes: number, downloadBytes: number): void {
@@ -57,14 +58,12 @@ class Standing implements StandingAnswer {
 
   joined(client: HeldClient, startedAtMs: number): void {
     this.#again();
-    const { decision, ip } = this.#answered;
     const { source } = client;
     const metadata = { ...this.#metadata, id: randomUUID(), source, acceptedAtMs: startedAtMs };
-    const facts = { ...decision.facts, sourcePort: source.port };
-    this.#join(client, metadata, { decision: { ...decision, facts }, ip }, this.#env);
+    this.#join(client, metadata, this.#answered, this.#env);
   }
 
   over(): void {
-    this.#leave();
+    this.#env.leave();
   }
 }

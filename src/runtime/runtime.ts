@@ -83,10 +83,8 @@ export class Runtime {
       budget: datagrams,
       idleMs: TCP_IDLE_MS,
       halfClosedIdleMs: HALF_CLOSED_IDLE_MS,
-      enter: () => {
-        this.#sessions.enter();
-        return () => this.#sessions.leave();
-      },
+      enter: () => this.#sessions.enter(),
+      leave: () => this.#sessions.leave(),
       sessionIdleMs: UDP_SESSION_IDLE_MS,
     };
   }

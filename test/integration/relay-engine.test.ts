@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import type { Socket } from "node:net";
+import type { MeterWatch } from "#core/meter.ts";
 import { openEngine } from "#engine/engine.ts";
 import { RelayPath } from "#engine/relay-path.ts";
 import { outcome, readAll } from "../support/client.ts";
@@ -99,7 +100,7 @@ test(
       ...unlimited,
       free: true,
       pieceBytes: 10_000,
-      onChange: null as (() => void) | null,
+      watch: null as MeterWatch | null,
       charge(direction: "upload" | "download", bytes: number) {
         charged[direction] += bytes;
         if (!meter.free) asked++;
@@ -111,7 +112,7 @@ test(
     };
     const set = (free: boolean): void => {
       meter.free = free;
-      meter.onChange?.();
+      meter.watch?.onMeterChange();
     };
     await using origin = await openTcpOrigin(echo);
     await using relayed = await openRelayed(origin.port, { carrier: engine, meter });

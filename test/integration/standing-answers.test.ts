@@ -34,6 +34,8 @@ class Door implements AsyncDisposable {
   deaths = 0;
   /** Where to, as clients are told from now on. */
   originPort = 0;
+  /** Every piece is asked for, and others have to ask. */
+  limited = false;
   readonly #owned: AsyncDisposableStack;
   readonly #engine: Engine;
   readonly port: number;
@@ -82,7 +84,7 @@ class Door implements AsyncDisposable {
       timeoutMs: 10_000,
       isFirstOfMany: false,
     };
-    client.dial(way, NO_WORDS, false, standing);
+    client.dial(way, NO_WORDS, this.limited, this.limited ? null : standing);
   }
 
   #watch(onEnded: () => void): HeldWatch {
@@ -171,6 +173,22 @@ test("one that stays is found, and is like any other from then on", { skip }, as
   await until("its end", () => door.ended > 0);
   const { localPort } = socket;
   assert.ok(!door.passed.some(({ port }) => port === localPort), "its end is told once");
+});
+
+test("nobody who goes by one is limited because somebody else was", { skip }, async () => {
+  await using origin = await openTcpOrigin(echo);
+  await using door = await Door.open(origin);
+  door.limited = true;
+  let left = 8;
+  for (let count = left; count > 0; count--) connect(door.port, "127.0.0.1").on("error", () => {}); // each by a slot of its own
+  await until("all of them", () => door.asked.length === 8);
+  for (const client of door.asked) {
+    client.watch = { dialled() {}, failed() {}, ended: () => left-- };
+    client.reset();
+  }
+  await until("their ends", () => left === 0);
+  door.limited = false;
+  (await stay(door)).destroy(); // by one of those slots; it is answered
 });
 
 test("an answer that is withdrawn is nobody's any more, and who goes by it is known", { skip }, async () => {

@@ -18,7 +18,7 @@ export interface PlainServe {
 
 export function plainServeEnv({ router, live, log = SILENT, sweep = new Sweep() }: PlainServe) {
   const loops = new LoopGuard(() => false);
-  const enter = () => () => {};
+  const [enter, leave] = [() => {}, () => {}];
   return {
     router,
     live,
@@ -29,5 +29,6 @@ export function plainServeEnv({ router, live, log = SILENT, sweep = new Sweep() 
     sniffer: null,
     ledger: countingLedger(),
     enter,
+    leave,
   };
 }
