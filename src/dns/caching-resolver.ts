@@ -1,6 +1,7 @@
 /** One resolver role: its cache, the merging of equal questions, refreshing and asking again (dns.md §7, §8). */
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import { PassingMap } from "#core/passing-map.ts";
 import { bareAnswer } from "./answer.ts";
 import { AnswerCache, type Aged, type CacheHit, type CacheOptions } from "./cache.ts";
 import { withDeadline } from "./deadline.ts";
@@ -21,7 +22,10 @@ export interface CachingResolverEnv {
 }
 
 const SET_TIMEOUT_MS = 5000;
-/** At the bound a new question fails at once; those under way go on. */
+/**
+ * At the bound the one that has waited the longest gives way: of those whom somebody's thousands of slow questions keep
+ * company it is hardly ever one of the others, which are answered in no time.
+ */
 const MAX_RUNNING = 4096;
 /** Pauses before a failed question is asked again for the cache alone. */
 const RETRY_PAUSES_MS = [1000, 2000, 4000];
@@ -30,6 +34,8 @@ const MAX_RETRIES = 64;
 
 interface Running {
   readonly answer: Promise<Packet>;
+  /** Ends it; each has its own, for one signal would walk over all its listeners with each new one. */
+  readonly stop: AbortController;
   shared: boolean;
 }
 
@@ -37,9 +43,10 @@ export class CachingResolver implements Disposable {
   readonly strategy: Strategy;
   readonly #env: CachingResolverEnv;
   readonly #cache: AnswerCache;
-  readonly #running = new Map<string, Running>();
+  /** In the order in which they were asked. */
+  readonly #running = new PassingMap<string, Running>();
   readonly #retries = new Set<NodeJS.Timeout>();
-  readonly #life = new AbortController();
+  #closed = false;
 
   constructor(env: CachingResolverEnv) {
     this.strategy = env.strategy;
@@ -80,7 +87,8 @@ export class CachingResolver implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#life.abort(new DialError("aborted", "the resolver is closed"));
+    this.#closed = true;
+    for (const { stop } of this.#running.values()) stop.abort(closedError());
     for (const timer of this.#retries) clearTimeout(timer);
     this.#retries.clear();
   }
@@ -97,22 +105,26 @@ export class CachingResolver implements Disposable {
   }
 
   #start(query: Query): Running {
-    if (this.#running.size >= MAX_RUNNING)
-      return {
-        answer: Promise.reject(new DialError("failed", "too many DNS questions at once")),
-        shared: true,
-      };
-    const running: Running = { answer: this.#ask(query), shared: false };
+    if (this.#running.size >= MAX_RUNNING) this.#giveWay();
+    const stop = new AbortController();
+    if (this.#closed) stop.abort(closedError());
+    const running: Running = { answer: this.#ask(query, stop), stop, shared: false };
     this.#running.set(query.key, running);
     return running;
   }
 
-  async #ask(query: Query): Promise<Packet> {
+  #giveWay(): void {
+    const [oldest = ""] = this.#running.keys();
+    const running = this.#running.get(oldest);
+    this.#running.delete(oldest);
+    running?.stop.abort(new DialError("failed", "too many DNS questions at once"));
+  }
+
+  async #ask(query: Query, stop: AbortController): Promise<Packet> {
     const late = () => new DialError("timeout", `no answer for ${query.name} within ${SET_TIMEOUT_MS} ms`);
     try {
-      const { packet, keep } = await withDeadline(this.#life.signal, SET_TIMEOUT_MS, late, (signal) =>
-        this.#env.strategy.ask(query, signal),
-      );
+      const ask = (signal: AbortSignal) => this.#env.strategy.ask(query, signal);
+      const { packet, keep } = await withDeadline(stop.signal, SET_TIMEOUT_MS, late, ask);
       if (keep) this.#cache.put(query, packet);
       return packet;
     } catch (error) {
@@ -121,7 +133,8 @@ export class CachingResolver implements Disposable {
         this.#cache.put(query, bareAnswer(query, RCODE.SERVFAIL));
       throw error;
     } finally {
-      this.#running.delete(query.key);
+      // One that gave way may have been asked again.
+      if (this.#running.get(query.key)?.stop === stop) this.#running.delete(query.key);
     }
   }
 
@@ -137,8 +150,7 @@ export class CachingResolver implements Disposable {
   /** Somebody asked and went away empty-handed: perhaps the answer is there when they come again. */
   #retryLater(query: Query, failed: Running, round: number): void {
     const pauseMs = RETRY_PAUSES_MS[round];
-    const closed = this.#life.signal.aborted || this.#retries.size >= MAX_RETRIES;
-    if (pauseMs === undefined || failed.shared || closed) return;
+    if (pauseMs === undefined || failed.shared || this.#closed || this.#retries.size >= MAX_RETRIES) return;
     const timer = setTimeout(() => {
       this.#retries.delete(timer);
       const known = this.#cache.get(query.key);
@@ -150,3 +162,5 @@ export class CachingResolver implements Disposable {
     this.#retries.add(timer);
   }
 }
+
+const closedError = () => new DialError("aborted", "the resolver is closed");
