@@ -3,7 +3,7 @@ import type { PlainFront } from "./held.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
-import type { DatagramSocket, StreamSocket, TransparentSocket } from "./sockets.ts";
+import type { DatagramListener, StreamSocket, TransparentSocket } from "./sockets.ts";
 
 /** Takes the session over; never throws. */
 export type Accept = (session: Session) => void;
@@ -71,7 +71,7 @@ export interface InboundEnv {
    */
   listenTcp(on: TakeSocket, options?: ListenOptions): Promise<readonly Endpoint[]>;
   /** Opens one UDP socket per configured endpoint. */
-  listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]>;
+  listenUdp(on: (socket: DatagramListener) => void): Promise<readonly Endpoint[]>;
   /** The same for what is on its way to others. Throws `ConfigError` where this system cannot. */
   listenTransparentUdp(on: (socket: TransparentSocket) => void): Promise<readonly Endpoint[]>;
   /**

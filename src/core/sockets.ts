@@ -1,4 +1,3 @@
-import type { Socket as UdpSocket } from "node:dgram";
 import type { Socket } from "node:net";
 import type { Datagram, Endpoint } from "./session.ts";
 
@@ -10,8 +9,20 @@ export const REPLACED = "replaced";
 
 /** A kernel TCP socket. Named here so that `core` says which concrete class the fast path can take over. */
 export type StreamSocket = Socket;
-/** A kernel UDP socket. */
-export type DatagramSocket = UdpSocket;
+
+/** A bound UDP socket that clients write to. */
+export interface DatagramListener {
+  readonly local: Endpoint;
+  /**
+   * Begins to read; a later call replaces the receiver, which must not throw. `payload` is lent until it returns; `from`
+   * is the same object for the same client, in most cases.
+   */
+  receive(on: (payload: Buffer, from: Endpoint) => void): void;
+  /** Sends a copy. Never waits, and may drop. */
+  send(payload: Uint8Array, to: Endpoint): void;
+  /** Settles when the socket is closed. */
+  readonly closed: Promise<void>;
+}
 
 /** What a transparent socket took off the wire, lent until the receiver returns; `destination` is where it was going. */
 export interface CapturedDatagram extends Datagram {

@@ -5,7 +5,7 @@ import type { InboundEnv } from "#core/inbound.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Endpoint } from "#core/session.ts";
-import type { DatagramSocket } from "#core/sockets.ts";
+import type { DatagramListener } from "#core/sockets.ts";
 import { type Bounds, Shares } from "#net/shares.ts";
 import { FrameReader, frameOf } from "./frames.ts";
 import type { HandleDns } from "./service.ts";
@@ -42,18 +42,16 @@ export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoin
   return [...udp, ...tcp];
 }
 
-function serveDatagrams(socket: DatagramSocket, questions: Shares, handle: HandleDns, log: Log): void {
-  const ignore = () => {}; // an answer that cannot be sent is lost, as datagrams are; the client asks again
-  socket.on("error", (error) => log.warning(() => `[DNS] UDP: ${error.message}`));
-  socket.on("message", (message, { address, port }) => {
-    if (port === 0) return;
+function serveDatagrams(socket: DatagramListener, questions: Shares, handle: HandleDns, log: Log): void {
+  socket.receive((message, from) => {
+    if (from.port === 0) return; // nobody can be answered there
+    const kept = Buffer.from(message);
     questions
-      .use(address, () => handle(message, { network: "udp" }))
+      .use(from.ip, () => handle(kept, { network: "udp" }))
       .then(
-        (answer) => socket.send(answer, port, address, ignore),
-        (error: unknown) => log.debug(() => `[DNS] dropped a packet of ${address}: ${messageOf(error)}`),
-      )
-      .catch(ignore); // the socket was closed meanwhile
+        (answer) => socket.send(answer, from),
+        (error: unknown) => log.debug(() => `[DNS] dropped a packet of ${from.ip}: ${messageOf(error)}`),
+      );
   });
 }
 

@@ -19,6 +19,8 @@ export type OnDatagram = (payload: Buffer, from: Endpoint) => void;
 
 export interface DatagramSocket {
   readonly port: number;
+  /** Its descriptor as long as it is open; negative: the system has none. */
+  readonly fd: number;
   /**
    * One datagram: `head`, where there is one, and behind it `payload`; both are the caller's again when it returns.
    * Never waits and may drop.
@@ -62,6 +64,7 @@ const MAX_QUEUED_BYTES = 1024 * 1024;
 
 class PlainSocket implements DatagramSocket {
   readonly port: number;
+  readonly fd: number;
   readonly #socket: Socket;
   readonly #isV6: boolean;
   #open = true;
@@ -70,6 +73,7 @@ class PlainSocket implements DatagramSocket {
     const { port, family } = socket.address();
     this.#socket = socket;
     this.port = port;
+    this.fd = datagramDescriptorOf(socket);
     this.#isV6 = family === "IPv6";
     socket.on("message", (payload, from) => on(payload, { ip: socketIp(from.address), port: from.port }));
   }
@@ -91,7 +95,7 @@ function ignore(): void {}
 
 class BatchedSocket implements DatagramSocket {
   readonly port: number;
-  readonly #fd: number;
+  readonly fd: number;
   readonly #batches: DatagramBatches;
   readonly #outgoing: Outgoing;
   readonly #names: PeerNames;
@@ -106,7 +110,7 @@ class BatchedSocket implements DatagramSocket {
     this.#names = new PeerNames(family === "IPv6");
     this.#on = on;
     this.#batches = batches;
-    this.#fd = fd;
+    this.fd = fd;
     this.#outgoing = batches.send.open(fd);
     this.#watch = batches.poller.watch(fd, () => this.#read());
     socket.close(); // from here on the runtime reads nothing of it
@@ -114,7 +118,7 @@ class BatchedSocket implements DatagramSocket {
 
   /** One batch a turn: others have theirs, and what it made goes out before the next one. */
   #read(): void {
-    if (this.#open) this.#batches.receive.read(this.#fd, this.#give);
+    if (this.#open) this.#batches.receive.read(this.fd, this.#give);
   }
 
   readonly #give = (payload: Buffer, name: Uint8Array): void => {
@@ -132,6 +136,6 @@ class BatchedSocket implements DatagramSocket {
     this.#batches.send.flush(); // what was said before goes out
     this.#open = false;
     this.#watch.close();
-    this.#batches.close(this.#fd);
+    this.#batches.close(this.fd);
   }
 }

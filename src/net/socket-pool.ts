@@ -1,12 +1,11 @@
-import { createSocket, type Socket as UdpSocket } from "node:dgram";
-import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type { Endpoint, Ip } from "#core/session.ts";
-import type { TransparentSocket } from "#core/sockets.ts";
+import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
-import { datagramDescriptorOf } from "./datagram-descriptor.ts";
+import { openDatagrams } from "./datagram-listener.ts";
+import { DatagramSockets } from "./datagram-socket.ts";
 import type { FrontThreads } from "./front-threads.ts";
-import { ANY_V4, ANY_V6, familyOf, socketIp } from "./ip.ts";
+import { ANY_V4, ANY_V6, familyOf } from "./ip.ts";
 import { TcpListener, type FrontShare, type TcpShare } from "./tcp-listener.ts";
 import { openTransparentUdp } from "./transparent-udp.ts";
 
@@ -38,11 +37,14 @@ export interface Shared<Handler> {
   close(): Promise<void>;
 }
 
+type OnListener = (socket: DatagramListener) => void;
+
 /** The listening sockets of the process. They outlive a reload: old and new runtime may hold one at the same time. */
 export class SocketPool {
   readonly #tcp = new Map<string, Promise<TcpListener>>();
-  readonly #udp = new Map<string, Promise<Shared<(socket: UdpSocket) => void>>>();
+  readonly #udp = new Map<string, Promise<Shared<OnListener>>>();
   readonly #transparent = new Map<string, Promise<Shared<(socket: TransparentSocket) => void>>>();
+  readonly #datagrams = new DatagramSockets();
   readonly #accepted = new Set<Duplex>();
   #threads: FrontThreads | null = null;
 
@@ -66,9 +68,9 @@ export class SocketPool {
       );
   }
 
-  /** `on` gets the socket once, at activation, and adds its `message` listener; it must never close the socket. */
-  leaseUdp(ask: ListenAsk, on: (socket: UdpSocket) => void): Promise<Lease> {
-    return lease(this.#udp, ask, on, openUdp);
+  /** `on` gets the socket once, at activation. */
+  leaseUdp(ask: ListenAsk, on: OnListener): Promise<Lease> {
+    return lease(this.#udp, ask, on, (asked, shared) => openUdp(asked, shared, this.#datagrams));
   }
 
   /** For datagrams on their way to others. `on` gets the socket once, at activation. */
@@ -179,41 +181,25 @@ function deliverer<Handler>(
   };
 }
 
-const UDP_BUFFER_BYTES = 1024 * 1024;
-
-async function openUdp(ask: ListenAsk, reusePort: boolean): Promise<Shared<(socket: UdpSocket) => void>> {
-  const holders: { on: (socket: UdpSocket) => void; active: boolean }[] = [];
-  const socket = createSocket({
-    type: familyOf(ask.ip) === 6 ? "udp6" : "udp4",
-    recvBufferSize: UDP_BUFFER_BYTES,
-    sendBufferSize: UDP_BUFFER_BYTES,
-    reusePort,
-  });
-  socket.bind({ address: ask.ip, port: ask.port, exclusive: true });
-  try {
-    await once(socket, "listening");
-  } catch (error) {
-    socket.close();
-    throw error;
-  }
-  socket.on("error", () => {
-    // An ICMP error for one peer; the socket goes on for the others.
-  });
-  socket.setMaxListeners(0); // every inbound that ever had the socket waits for its end: one a reload
-  const fd = datagramDescriptorOf(socket);
-  configure(ask, fd, () => socket.close());
+async function openUdp(
+  ask: ListenAsk,
+  reusePort: boolean,
+  sockets: DatagramSockets,
+): Promise<Shared<OnListener>> {
+  const holders: { on: OnListener; active: boolean }[] = [];
+  const configured = (fd: number): void => void (fd >= 0 && ask.configure?.(fd));
+  const { socket, fd, close } = await openDatagrams({ at: ask, reusePort, configure: configured }, sockets);
   return {
-    endpoint: { ip: socketIp(socket.address().address), port: socket.address().port },
+    endpoint: socket.local,
     fd,
     holders,
-    deliver: deliverer(holders, (next) => {
-      socket.removeAllListeners("message");
-      next?.(socket);
-    }),
+    deliver: deliverer(holders, (next) => (next === null ? socket.receive(ignore) : next(socket))),
     drain: async () => {},
-    close: async () => void socket.close(),
+    close: async () => close(),
   };
 }
+
+function ignore(): void {}
 
 async function openTransparent(
   ask: ListenAsk,

@@ -1,5 +1,4 @@
 /** One datagram flow per client source, behind one UDP socket. */
-import type { Socket } from "node:dgram";
 import type { Datagram, DatagramFlow, Destination, Endpoint } from "#core/session.ts";
 import { PassingMap } from "#core/passing-map.ts";
 import { endpointText } from "#core/session.ts";
@@ -150,17 +149,3 @@ export function clientFlow(
     },
   };
 }
-
-/** Bytes that wait in the process for a full socket; beyond it replies are dropped. */
-const MAX_QUEUED_BYTES = 1024 * 1024;
-
-/** Sends a copy of `payload`; never waits, drops where the socket is full. */
-export function replyThrough(socket: Socket, payload: Uint8Array, { ip, port }: Endpoint): void {
-  if (socket.getSendQueueSize() > MAX_QUEUED_BYTES) return;
-  // A dual-stack socket knows an IPv4 client by its mapped address only.
-  const mapped = !ip.includes(":") && socket.address().family === "IPv6";
-  socket.send(Buffer.from(payload), port, mapped ? `::ffff:${ip}` : ip, ignore);
-}
-
-/** With a callback an error of one datagram (too long, unreachable) does not become an event. */
-function ignore(): void {}

@@ -1,7 +1,7 @@
 import { ConfigError, listenFault } from "#core/errors.ts";
 import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
 import type { ListenOptions, TakeSocket } from "#core/inbound.ts";
-import type { DatagramSocket, TransparentSocket } from "#core/sockets.ts";
+import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import type { KeepAlive } from "#net/keep-alive.ts";
 import { DEFAULT_KEEP_ALIVE, probesOf } from "#net/keep-alive.ts";
 import type { Lease, ListenAsk, SocketPool } from "#net/socket-pool.ts";
@@ -57,7 +57,7 @@ export class LeaseBook implements AsyncDisposable {
     });
   }
 
-  listenUdp(on: (socket: DatagramSocket) => void): Promise<readonly Endpoint[]> {
+  listenUdp(on: (socket: DatagramListener) => void): Promise<readonly Endpoint[]> {
     return this.#all("udp", (ask) => this.#pool.leaseUdp(ask, on));
   }
 

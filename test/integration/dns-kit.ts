@@ -1,6 +1,5 @@
 /** What the DNS tests share: a scripted server, an engine with plain options, a listener, peers from the system. */
 import { execFile, spawn } from "node:child_process";
-import { createSocket } from "node:dgram";
 import { EventEmitter, once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -19,6 +18,7 @@ import { openDnsServer } from "#dns/server.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { bytesOfIp } from "#net/ip.ts";
 import { parseNameserver } from "#net/nameserver.ts";
+import { listeningDatagrams } from "../support/listening-datagrams.ts";
 
 export const HOST = "127.0.0.1" as Ip;
 
@@ -108,11 +108,11 @@ export async function openScripted(script: Script): Promise<ScriptedServer> {
     });
     socket.on("data", (chunk: Buffer) => frames.push(chunk));
   };
-  const { port, tcp, udp } = await openPair({}, serve);
+  const { port, tcp, udp } = await openPair(serve);
   let open = true;
-  udp.on("message", (bytes, from) => {
-    void answerTo(bytes, "udp").then((answer) => {
-      if (open && answer !== null) udp.send(answer, from.port, from.address);
+  udp.socket.receive((bytes, from) => {
+    void answerTo(Buffer.from(bytes), "udp").then((answer) => {
+      if (open && answer !== null) udp.socket.send(answer, from);
     });
   });
   const close = async () => {
@@ -124,16 +124,14 @@ export async function openScripted(script: Script): Promise<ScriptedServer> {
 }
 
 /** UDP and TCP on one free port: of two families of ports the kernel picks one, and the other may be taken. */
-async function openPair(options: { recvBufferSize?: number }, serve: (socket: Socket) => void) {
+async function openPair(serve: (socket: Socket) => void) {
   for (;;) {
     const tcp = createServer({ allowHalfOpen: true, noDelay: true }, serve);
     tcp.listen(0, HOST);
     await once(tcp, "listening");
     const { port } = tcp.address() as { port: number };
-    const udp = createSocket({ type: "udp4", ...options });
-    udp.bind(port, HOST);
     try {
-      await once(udp, "listening");
+      const udp = await listeningDatagrams({ ip: HOST, port });
       return { port, tcp, udp };
     } catch {
       tcp.close(); // somebody else has the UDP port: another one
@@ -163,15 +161,13 @@ export interface Listener extends AsyncDisposable {
 /** The engine behind a UDP and a TCP socket on one free port. */
 export async function listen(handle: Dns["handle"]): Promise<Listener> {
   const arrived = new EventEmitter();
-  const { port, tcp, udp } = await openPair({ recvBufferSize: 4 << 20 }, (socket) =>
-    arrived.emit("tcp", socket),
-  );
+  const { port, tcp, udp } = await openPair((socket) => arrived.emit("tcp", socket));
   const ip = HOST;
   const endpoint = [{ ip: ip as Ip, port }];
   await openDnsServer({
     log: SILENT,
     handle,
-    listenUdp: async (on) => (on(udp), endpoint),
+    listenUdp: async (on) => (on(udp.socket), endpoint),
     listenTcp: async (on) => (arrived.on("tcp", on), endpoint),
   });
   const close = async () => {

@@ -1,5 +1,4 @@
 /** What an inbound is given in tests: real sockets on loopback, port 0. */
-import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { DialError } from "#core/errors.ts";
@@ -9,6 +8,7 @@ import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Endpoint, Ip } from "#core/session.ts";
 import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
+import { listeningDatagrams } from "./listening-datagrams.ts";
 import { literalsOnly } from "./resolvers.ts";
 import { textFiles } from "./text-files.ts";
 
@@ -63,15 +63,10 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     },
     listenTransparentUdp: () => Promise.reject(new Error("captured datagrams need a namespace of their own")),
     async listenUdp(on) {
-      const socket = createSocket(ip.includes(":") ? "udp6" : "udp4");
-      socket.bind(0, ip);
-      await once(socket, "listening");
-      opened.defer(async () => {
-        socket.close();
-        await once(socket, "close");
-      });
+      const { socket, close } = await listeningDatagrams({ ip, port: 0 });
+      opened.defer(close);
       on(socket);
-      return [{ ip, port: socket.address().port }];
+      return [socket.local];
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };

@@ -1,6 +1,4 @@
 /** Our client against our server: an inbound on loopback and an outbound that leads to it, both from options as in a file. */
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
 import { SILENT, type Log } from "#core/log.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
@@ -10,6 +8,7 @@ import type { Carrier } from "#relay/carrier.ts";
 import { LOOPBACK_V4 } from "#net/ip.ts";
 import { directAccept, directDialer } from "./direct-accept.ts";
 import { openInboundEnv } from "./inbound-env.ts";
+import { listeningDatagrams } from "./listening-datagrams.ts";
 import { literalsOnly } from "./resolvers.ts";
 import { textFiles } from "./text-files.ts";
 
@@ -47,15 +46,10 @@ export async function openServer(
       return endpoints;
     },
     async listenUdp(on) {
-      const socket = createSocket("udp4");
-      socket.bind(tcpPort, "127.0.0.1");
-      await once(socket, "listening");
-      udp.defer(async () => {
-        socket.close();
-        await once(socket, "close");
-      });
+      const { socket, close } = await listeningDatagrams({ ip: LOOPBACK_V4, port: tcpPort });
+      udp.defer(close);
       on(socket);
-      return [{ ip: LOOPBACK_V4, port: tcpPort }];
+      return [socket.local];
     },
   };
   const closeAll = async () => {

@@ -1,13 +1,12 @@
-import type { Socket } from "node:dgram";
 import { z } from "zod";
 import { choice, Fault, list, scalar } from "#core/fields.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Destination, Endpoint } from "#core/session.ts";
 import { describe } from "#net/accept.ts";
-import { parseIp, socketIp, toDestination } from "#net/ip.ts";
+import { parseIp, toDestination } from "#net/ip.ts";
 import { listenSilently } from "#net/silent-clients.ts";
-import { replyThrough, UdpClients } from "#net/udp-clients.ts";
+import { UdpClients } from "#net/udp-clients.ts";
 
 const TARGET = /^(?:\[([^\]]+)\]|([^\s:[\]/]{1,255})):(\d{1,5})$/;
 
@@ -48,20 +47,16 @@ function listenTcp(destination: Destination, env: InboundEnv): Promise<readonly 
 const MAX_SOURCES = 4096;
 
 function listenUdp(destination: Destination, env: InboundEnv): Promise<readonly Endpoint[]> {
-  return env.listenUdp((socket: Socket) => {
-    const { address, port } = socket.address();
-    const local = { ip: socketIp(address), port };
+  return env.listenUdp((socket) => {
+    const { local } = socket;
     const asked = { network: "udp", type: "Tunnel", user: null, destination } as const;
     const clients = new UdpClients(
       MAX_SOURCES,
       (source, flow) =>
         env.accept({ network: "udp", metadata: describe(env, { source, local }, asked), flow }),
-      (item, source) => replyThrough(socket, item.payload, source),
+      (item, source) => socket.send(item.payload, source),
     );
-    socket.on("message", (payload, from) => {
-      const ip = parseIp(from.address);
-      if (ip !== null) clients.deliver({ ip, port: from.port }, { payload, destination });
-    });
-    socket.on("close", () => clients.close());
+    socket.receive((payload, source) => clients.deliver(source, { payload, destination }));
+    void socket.closed.then(() => clients.close());
   });
 }

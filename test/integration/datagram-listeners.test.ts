@@ -1,0 +1,110 @@
+/** UDP sockets that listen: as inbounds see them, and handed from one generation to the next. */
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { test } from "node:test";
+import type { Endpoint, Ip } from "#core/session.ts";
+import type { DatagramListener } from "#core/sockets.ts";
+import { openDatagrams } from "#net/datagram-listener.ts";
+import { DatagramSockets } from "#net/datagram-socket.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { SocketPool, type Lease } from "#net/socket-pool.ts";
+import { openBatchedDatagrams } from "#platform/datagrams.ts";
+
+const WAYS = { batches: openBatchedDatagrams, "one at a time": () => null } as const;
+const PATIENCE_MS = 5_000;
+
+/** Asks until an answer comes, as a datagram may be lost. */
+async function ask(port: number, question: string, host = "127.0.0.1"): Promise<string> {
+  const socket = createSocket("udp4");
+  try {
+    const again = setInterval(() => socket.send(question, port, host), 50);
+    socket.send(question, port, host);
+    const [answer] = (await once(socket, "message", { signal: AbortSignal.timeout(PATIENCE_MS) }).finally(
+      () => clearInterval(again),
+    )) as [Buffer];
+    return answer.toString();
+  } finally {
+    socket.close();
+  }
+}
+
+const answering =
+  (name: string) =>
+  (socket: DatagramListener): void =>
+    socket.receive((question, from) => socket.send(Buffer.from(`${name}:${question}`), from));
+
+for (const [way, open] of Object.entries(WAYS)) {
+  const openAt = (ip: string) =>
+    openDatagrams(
+      { at: { ip: ip as Ip, port: 0 }, reusePort: false, configure() {} },
+      new DatagramSockets(open),
+    );
+
+  test(`${way}: a listener of both families knows an IPv4 client by its IPv4 address`, async () => {
+    const { socket, close } = await openAt("::");
+    const sources: Endpoint[] = [];
+    socket.receive((question, from) => {
+      sources.push(from);
+      socket.send(question, from);
+    });
+    assert.equal(await ask(socket.local.port, "who"), "who");
+    assert.equal(sources[0]?.ip, "127.0.0.1");
+    close();
+    await socket.closed;
+  });
+
+  test(`${way}: a client that has gone costs the others nothing`, async () => {
+    const { socket, close } = await openAt("127.0.0.1");
+    const gone = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(gone, "listening");
+    const to = { ip: LOOPBACK_V4, port: gone.address().port };
+    gone.close();
+    await once(gone, "close");
+    answering("a")(socket);
+    for (let count = 0; count < 5; count++) socket.send(Buffer.from("anybody?"), to);
+    assert.equal(await ask(socket.local.port, "1"), "a:1");
+    close();
+  });
+
+  test(`${way}: a socket that cannot be what was asked for is closed`, async () => {
+    const taken = await openAt("127.0.0.1");
+    const sockets = new DatagramSockets(open);
+    const { local: at } = taken.socket;
+    await assert.rejects(openDatagrams({ at, reusePort: false, configure() {} }, sockets), {
+      code: "EADDRINUSE",
+    });
+    taken.close();
+    const refuse = (): never => {
+      throw new Error("no such mark");
+    };
+    await assert.rejects(openDatagrams({ at, reusePort: false, configure: refuse }, sockets), /no such mark/);
+    const again = await openDatagrams({ at, reusePort: false, configure() {} }, sockets);
+    again.close();
+  });
+}
+
+test("a UDP port goes to who is active last, back again, and is free when nobody has it", async () => {
+  const pool = new SocketPool();
+  const socket = createSocket("udp4").bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  const { port } = socket.address();
+  socket.close();
+  await once(socket, "close");
+  const at = { ip: LOOPBACK_V4, port, owner: "" };
+  const before = await pool.leaseUdp(at, answering("before"));
+  before.activate();
+  assert.equal(await ask(port, "1"), "before:1");
+  const next = await pool.leaseUdp(at, answering("next"));
+  assert.equal(await ask(port, "2"), "before:2");
+  next.activate();
+  assert.equal(await ask(port, "3"), "next:3");
+  await giveUp(next);
+  assert.equal(await ask(port, "4"), "before:4");
+  await giveUp(before);
+  const other = createSocket("udp4").bind(port, "127.0.0.1");
+  await once(other, "listening");
+  other.close();
+});
+
+const giveUp = async (lease: Lease): Promise<void> => lease[Symbol.asyncDispose]();
