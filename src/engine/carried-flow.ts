@@ -107,9 +107,17 @@ export class CarriedFlow implements Carried, Idle, Teller, MeterWatch, Resettabl
 
   #count(): void {
     const { counts, halfClosed } = this.#thread.table;
-    if (halfClosed[this.#slot] === 1) this.idleMs = Math.min(this.idleMs, this.#patience.halfClosedIdleMs);
+    if (halfClosed[this.#slot] === 1) this.#halfClosed();
     this.#lookAt(UP, counts);
     this.#lookAt(DOWN, counts);
+  }
+
+  /** However long it was silent before, the other side has its time to answer. */
+  #halfClosed(): void {
+    const { halfClosedIdleMs, sweep } = this.#patience;
+    if (this.idleMs <= halfClosedIdleMs) return; // it is known
+    this.idleMs = halfClosedIdleMs;
+    this.activeAtMs = sweep.seldom.exactMs;
   }
 
   #lookAt(at: At, counts: Float64Array): void {

@@ -69,11 +69,14 @@ class Pump implements Idle {
         options.onBytes(direction, bytes);
         this.#youngBytes -= bytes;
       },
-      onActive: () => void (this.activeAtMs = options.sweep.nowMs),
+      onActive: () => this.#active(),
       onMoved: () => {
         if (this.#youngBytes <= 0) this.#handOver();
       },
-      onEnded: () => void (this.idleMs = Math.min(this.idleMs, options.halfClosedIdleMs)),
+      onEnded: () => {
+        this.idleMs = Math.min(this.idleMs, options.halfClosedIdleMs);
+        this.#active(); // however long it was silent before, the other side has its time to answer
+      },
     };
     this.#up = new Half("upload", client, remote, this.#env);
     this.#down = new Half("download", remote, client, this.#env);
@@ -92,6 +95,10 @@ class Pump implements Idle {
     sweep.add(this);
     this.#up.start();
     this.#down.start();
+  }
+
+  #active(): void {
+    this.activeAtMs = this.#options.sweep.nowMs;
   }
 
   /** Older than a sweep. */
