@@ -26,7 +26,7 @@ export function watchDefaultInterface(
 ): DefaultInterfaceWatch {
   using undo = new DisposableStack();
   const socket = undo.use(openNetlink(KEY));
-  let current = findDefaultInterface(socket, except);
+  let current: DefaultInterface | null = null;
   const look = (): void => {
     let now: DefaultInterface | null;
     try {
@@ -39,6 +39,7 @@ export function watchDefaultInterface(
     on(now);
   };
   undo.use(watchNetwork(KEY, { parts: ["link", "route"], tables: [], log }, look));
+  current = findDefaultInterface(socket, except); // not before news come: what changed in between would be nobody's
   const owned = undo.move();
   return {
     get current() {

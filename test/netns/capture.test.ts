@@ -380,6 +380,14 @@ test("an address that comes while the table is being made is in it", { skip }, a
   assert.equal(await router.run("timeout", "20", ...node, late, "weir-tun0"), "it is\n");
 });
 
+test("a default route that goes while the watch begins is gone", { skip }, async () => {
+  await using router = await openNetns("defaultlate");
+  await router.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"); // or its own address would be news
+  await router.ip("link add up0 type bridge", "link set up0 up");
+  const late = join(dirname(marked), "netns-default-late.ts");
+  assert.equal(await router.run("timeout", "60", ...node, late, "up0"), "it was seen each time\n");
+});
+
 test("nothing is left behind", { skip }, () => {
   for (const label of ["mark", "crash", "out", "strict", "route", "none"])
     assert.deepEqual(leftovers(label), []);
