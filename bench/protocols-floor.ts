@@ -21,7 +21,7 @@ import {
   SYN,
 } from "#protocols/anytls/wire.ts";
 import { makeCertificate } from "../test/support/certificate.ts";
-import { cpuSeconds, endOf, forkPeer } from "./relay-subjects.ts";
+import { cpuSeconds, endOf, forkServer } from "./relay-subjects.ts";
 
 const HOST = "127.0.0.1";
 const HEADER = Buffer.alloc(HEADER_BYTES, "h");
@@ -62,7 +62,7 @@ export interface Amount {
 
 /** CPU seconds of the server for one stream. */
 export async function bareStream(sinkPort: number, amount: Amount): Promise<number> {
-  const { child, port } = await forkPeer("./protocols-floor.ts", ["bare", `${sinkPort}`]);
+  const { child, port } = await forkServer("./protocols-floor.ts", ["bare", `${sinkPort}`]);
   try {
     return await perStream(child.pid ?? null, port, BARE, amount);
   } finally {

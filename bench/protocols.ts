@@ -17,7 +17,7 @@ import type { Launch, Speaker } from "../test/support/interop/speaker.ts";
 import { freePort, missing } from "../test/support/peer.ts";
 import { anytlsStream, bareStream } from "./protocols-floor.ts";
 import type { Kind, ProtocolResult, ProtocolTask } from "./protocols-peer.ts";
-import { cpuSeconds, endOf, forkPeer, listening } from "./relay-subjects.ts";
+import { cpuSeconds, endOf, forkPeer, forkServer, listening } from "./relay-subjects.ts";
 
 export const NAME = "protocols";
 
@@ -156,8 +156,8 @@ export async function run(
 ): Promise<void> {
   const absent = missing("v2ray", "ss-server", "ss-local");
   if (absent !== false) return out(absent);
-  const sink = await forkPeer("./protocols-peer.ts", ["sink"]);
-  const { child: load } = await forkPeer("./protocols-peer.ts", ["load"]);
+  const sink = await forkServer("./protocols-peer.ts", ["sink"]);
+  const load = forkPeer("./protocols-peer.ts", ["load"]);
   try {
     out(
       `${ROUNDS} interleaved rounds; rate ratio and CPU ratio (other's CPU per GiB by ours: above 1 we spend less)`,

@@ -21,20 +21,24 @@ export interface Subject extends AsyncDisposable {
   readonly pid: number | null;
 }
 
-/**
- * A TypeScript file of this folder as a child; its first message is the port. `prefix` comes before the command, such as
- * `ip netns exec name`.
- */
-export async function forkPeer(
+/** A TypeScript file of this folder as a child. `prefix` comes before the command, such as `ip netns exec name`. */
+export function forkPeer(
   file: string,
-  args: readonly string[],
+  args: readonly string[] = [],
   prefix: readonly string[] = [],
-): Promise<{ child: ChildProcess; port: number }> {
+): ChildProcess {
   const path = fileURLToPath(new URL(file, import.meta.url));
   const [execPath, ...before] = [...prefix, process.execPath];
   const execArgv = [...before, "--disable-warning=ExperimentalWarning"];
-  const child = fork(path, args, { execPath: execPath as string, execArgv });
-  const [port] = args[0] === "load" ? [0] : ((await once(child, "message")) as [number]);
+  return fork(path, args, { execPath: execPath as string, execArgv });
+}
+
+/** The same of one that says by its first message at which port it listens. */
+export async function forkServer(
+  ...how: Parameters<typeof forkPeer>
+): Promise<{ child: ChildProcess; port: number }> {
+  const child = forkPeer(...how);
+  const [port] = (await once(child, "message")) as [number];
   return { child, port };
 }
 
@@ -79,7 +83,7 @@ export const weirPortable = (sinkPort: number): Promise<Subject> =>
   startWeir("weir portable", sinkPort, "portable");
 
 export async function barePipe(sinkPort: number): Promise<Subject> {
-  const { child, port } = await forkPeer("./relay-pipe.ts", [`${sinkPort}`]);
+  const { child, port } = await forkServer("./relay-pipe.ts", [`${sinkPort}`]);
   const pid = child.pid as number;
   return { name: "bare pipe", port, asked: {}, pid, [Symbol.asyncDispose]: () => endOf(child) };
 }

@@ -13,6 +13,7 @@ import {
   cpuSeconds,
   endOf,
   forkPeer,
+  forkServer,
   haproxy,
   noProxy,
   residentBytes,
@@ -176,8 +177,8 @@ const MEASUREMENTS: readonly Measurement[] = [
  * measurements whose title has it.
  */
 export async function run(out: Out, only = ""): Promise<void> {
-  const sink = await forkPeer("./sink.ts", ["sink"]);
-  const { child: load } = await forkPeer("./relay-peer.ts", ["load"]);
+  const sink = await forkServer("./sink.ts");
+  const load = forkPeer("./relay-peer.ts");
   try {
     out(`relay: ${cpus().length} × ${cpus()[0]?.model}, ${process.version}, rounds interleaved`);
     for (const measurement of MEASUREMENTS)

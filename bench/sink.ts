@@ -92,7 +92,7 @@ async function listen(host: string): Promise<{ listener: number; port: number }>
   return { listener, port };
 }
 
-const { listener, port } = await listen(process.argv[3] ?? "127.0.0.1");
+const { listener, port } = await listen(process.argv[2] ?? "127.0.0.1");
 
 function turn(): void {
   const endMs = performance.now() + TURN_MS;

@@ -21,7 +21,7 @@ import { weir } from "../test/support/interop/clash.ts";
 import { v2ray } from "../test/support/interop/ray.ts";
 import type { Launch, Speaker } from "../test/support/interop/speaker.ts";
 import { freePort, missing } from "../test/support/peer.ts";
-import { cpuSeconds, endOf, forkPeer, listening } from "./relay-subjects.ts";
+import { cpuSeconds, endOf, forkPeer, forkServer, listening } from "./relay-subjects.ts";
 import type { TlsResult, TlsTask } from "./tls-peer.ts";
 
 export const NAME = "tls";
@@ -147,8 +147,8 @@ export async function run(
 ): Promise<void> {
   const absent = missing("v2ray", "haproxy");
   if (absent !== false) return out(absent);
-  const sink = await forkPeer("./sink.ts", ["sink"]);
-  const { child: load } = await forkPeer("./tls-peer.ts", ["load"]);
+  const sink = await forkServer("./sink.ts");
+  const load = forkPeer("./tls-peer.ts");
   await using opened = new AsyncDisposableStack();
   opened.defer(() => endOf(load));
   opened.defer(() => endOf(sink.child));

@@ -10,7 +10,7 @@ import { openRoutedRow } from "../test/support/netns-far-away.ts";
 import { manual, ORIGIN, type Row } from "../test/support/netns-row.ts";
 import { startCore } from "../test/support/start-core.ts";
 import { ask } from "./relay.ts";
-import { cpuSeconds, endOf, forkPeer } from "./relay-subjects.ts";
+import { cpuSeconds, endOf, forkPeer, forkServer } from "./relay-subjects.ts";
 
 export const NAME = "transparent";
 
@@ -101,7 +101,7 @@ const CONNECTIONS: Load = {
   udp: false,
   unit: { rate: "a second", digits: 0, cpu: "CPU µs each", of: 1e6 },
   async measure(row, asker, pid) {
-    const { child: sink, port } = await forkPeer("./sink.ts", ["sink", "::"], row.origin.prefix);
+    const { child: sink, port } = await forkServer("./sink.ts", ["::"], row.origin.prefix);
     const door = { host: ORIGIN[0], port, to: null };
     const task = { kind: "connections", door, parallel: 32, ms: SECONDS * 1_000 } as const;
     await ask(asker, task); // a fresh process is not counted
@@ -187,7 +187,7 @@ export async function run(out: (line: string) => void): Promise<void> {
   // A connection that has ended keeps its port for a minute, and the kernel would soon look long for a free one.
   for (const netns of [row.client, row.router])
     await netns.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=10000 65000", "net.ipv4.tcp_tw_reuse=1");
-  const { child: asker } = await forkPeer("./relay-peer.ts", ["load"], row.client.prefix);
+  const asker = forkPeer("./relay-peer.ts", [], row.client.prefix);
   await using peers = new AsyncDisposableStack();
   peers.defer(() => endOf(asker));
   const rounds: Round[] = [];

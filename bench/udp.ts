@@ -10,7 +10,16 @@ import { openRoutedRow } from "../test/support/netns-far-away.ts";
 import { manual, ORIGIN } from "../test/support/netns-row.ts";
 import { skipNetns } from "../test/support/netns.ts";
 import { startCore } from "../test/support/start-core.ts";
-import { cpuSeconds, endOf, forkPeer, noProxy, v2ray, weir, type Subject } from "./relay-subjects.ts";
+import {
+  cpuSeconds,
+  endOf,
+  forkPeer,
+  forkServer,
+  noProxy,
+  v2ray,
+  weir,
+  type Subject,
+} from "./relay-subjects.ts";
 import type { UdpResult, UdpTask } from "./udp-peer.ts";
 
 export const NAME = "udp";
@@ -30,7 +39,7 @@ interface Figure {
 }
 
 async function bareRelay(): Promise<Subject> {
-  const { child, port } = await forkPeer("./udp-bare.ts", []);
+  const { child, port } = await forkServer("./udp-bare.ts");
   const pid = child.pid as number;
   return {
     name: "bare node:dgram",
@@ -53,9 +62,9 @@ interface Ends extends AsyncDisposable {
 async function openEnds(hosts: readonly [near: string, far: string], prefixes: Prefixes = []): Promise<Ends> {
   await using undo = new AsyncDisposableStack();
   const [near, far] = hosts;
-  const { child: source, port } = await forkPeer("./udp-peer.ts", ["far", far, ENDS], prefixes[1]);
+  const { child: source, port } = await forkServer("./udp-peer.ts", ["far", far, ENDS], prefixes[1]);
   undo.defer(() => endOf(source));
-  const { child: load } = await forkPeer("./udp-peer.ts", ["load", near, ENDS], prefixes[0]);
+  const load = forkPeer("./udp-peer.ts", ["load", near, ENDS], prefixes[0]);
   undo.defer(() => endOf(load));
   const owned = undo.move();
   return {

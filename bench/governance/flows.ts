@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Direction } from "#core/meter.ts";
 import { freePorts } from "../../test/support/free-ports.ts";
 import { startCore, type Core } from "../../test/support/start-core.ts";
-import { endOf, forkPeer } from "../relay-subjects.ts";
+import { endOf, forkServer } from "../relay-subjects.ts";
 import { tunnel } from "./tunnel.ts";
 
 export interface FlowKind {
@@ -53,7 +53,7 @@ export async function startLimited(
   origin.listen({ port: 0, host: "0.0.0.0", backlog: 1024 });
   await once(origin, "listening");
   const { port: takerPort } = origin.address() as AddressInfo;
-  const { child: giver, port: giverPort } = await forkPeer("./governance/giver.ts", ["giver"]);
+  const { child: giver, port: giverPort } = await forkServer("./governance/giver.ts");
   giver.setMaxListeners(0); // one for each flow that opens
   const core = await startCore(
     `relay: ${relay}\nmixed-port: ${mixed}\nexternal-controller: 127.0.0.1:${controller}\nlog-level: info\nrules:\n` +

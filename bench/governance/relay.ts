@@ -6,7 +6,7 @@ import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
 import { startCore, type Core } from "../../test/support/start-core.ts";
 import type { Task, TaskResult } from "../relay-peer.ts";
-import { cpuSeconds, endOf, forkPeer } from "../relay-subjects.ts";
+import { cpuSeconds, endOf, forkPeer, forkServer } from "../relay-subjects.ts";
 
 const WIDE =
   ", upload-bps: 100000000000, download-bps: 100000000000, quota: { total-bytes: 900000000000000, window: 30d }";
@@ -61,8 +61,8 @@ const median = (values: readonly number[]): number =>
 
 /** `budget`: rounds. */
 export async function run(out: (line: string) => void, budget: number): Promise<void> {
-  const sink = await forkPeer("./sink.ts", ["sink"]);
-  const { child: load } = await forkPeer("./relay-peer.ts", ["load"]);
+  const sink = await forkServer("./sink.ts");
+  const load = forkPeer("./relay-peer.ts");
   try {
     for (const relay of ["auto", "portable"])
       for (const streams of [1, 8]) {
