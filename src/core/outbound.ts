@@ -71,6 +71,8 @@ export interface OutboundEnv {
   readonly dns?: DnsAnswers;
   /** Absent: the authorities of the runtime alone. */
   readonly trust?: Trust;
+  /** Nothing goes past the runtime's own streams (`relay: portable`). Absent: what can, may. */
+  readonly portable?: boolean;
 }
 
 /** The core's DNS service, for questions that were meant for another server. */

@@ -7,4 +7,6 @@ export interface Trust {
    * options. A connection that verifies nothing, or a pin, needs it as well: it holds the settings.
    */
   context(options: SecureContextOptions): SecureContext;
+  /** All of them, each a certificate in PEM, for who does not go through `node:tls`. */
+  authorities(): readonly string[];
 }

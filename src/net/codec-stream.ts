@@ -37,7 +37,6 @@ export class CodecStream extends Duplex {
   readonly #options: CodecStreamOptions;
   readonly #openTimer: NodeJS.Timeout | null;
   #opened = false;
-  #wanted = false;
   #plainEnded = false;
   #passedOn = false;
   #afterDrain: ((error?: Error | null) => void) | null = null;
@@ -73,7 +72,6 @@ export class CodecStream extends Duplex {
   }
 
   override _read(): void {
-    this.#wanted = true;
     this.#wire.resume();
   }
 
@@ -131,8 +129,8 @@ export class CodecStream extends Duplex {
   #take(plain: Buffer | null): void {
     if (this.#plainEnded) return; // behind the peer's own end mark
     if (plain === null) this.#plainEnded = true;
-    if (this.push(plain) || plain === null || !this.#wanted) return;
-    this.#wanted = false;
+    if (this.push(plain) || plain === null) return;
+    // Also where nobody has asked for any: the runtime resumes a stream from which a 'readable' listener was taken.
     this.#wire.pause();
   }
 

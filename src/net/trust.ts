@@ -5,7 +5,10 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Trust } from "#core/trust.ts";
 
 /** The authorities of the runtime alone. */
-export const DEFAULT_TRUST: Trust = { context: (options) => createSecureContext(options) };
+export const DEFAULT_TRUST: Trust = {
+  context: (options) => createSecureContext(options),
+  authorities: () => getCACertificates("default"),
+};
 
 /** Different settings of different nodes; one more is not kept. */
 const MAX_KEPT = 64;
@@ -36,6 +39,7 @@ export async function openTrust(
       if (kept.size < MAX_KEPT) kept.set(key, made);
       return made;
     },
+    authorities: () => ca,
   };
 }
 

@@ -1,11 +1,13 @@
 /** The door to the runtime's own libssl on raw descriptors, which costs less than `node:tls` over streams. */
 import { openRelayCalls, type RelayCalls } from "./linux/relay-calls.ts";
 import { openSsl, type Ssl } from "./linux/ssl.ts";
+import { SslClients } from "./linux/ssl-client.ts";
 import { SslContexts } from "./linux/ssl-context.ts";
 import { openPoller, type Poller } from "./linux/uv-poll.ts";
 
 export { EAGAIN, EINTR } from "./linux/relay-calls.ts";
 export { BLOCKED_BY_WRITE, ENDED, FULL } from "./linux/ssl.ts";
+export type { SslClients, SslHandle } from "./linux/ssl-client.ts";
 export type { SslContext } from "./linux/ssl-material.ts";
 export { UV_READABLE, UV_WRITABLE, type ReadinessWatch } from "./linux/uv-poll.ts";
 
@@ -14,6 +16,7 @@ export interface NativeTls {
   readonly calls: RelayCalls;
   readonly ssl: Ssl;
   readonly contexts: SslContexts;
+  readonly clients: SslClients;
   readonly poller: Poller;
 }
 
@@ -33,7 +36,8 @@ function open(): NativeTls | null {
   const calls = openRelayCalls();
   const ssl = calls === null ? null : openSsl(calls.buffer);
   const contexts = SslContexts.open();
+  const clients = SslClients.open();
   const poller = openPoller();
-  if (calls === null || ssl === null || contexts === null || poller === null) return null;
-  return { calls, ssl, contexts, poller };
+  if (calls === null || ssl === null || contexts === null || clients === null || poller === null) return null;
+  return { calls, ssl, contexts, clients, poller };
 }

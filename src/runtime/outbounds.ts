@@ -98,6 +98,10 @@ class Dialers {
     this.direct = openDirectDialer(this.#options(env.directResolver));
   }
 
+  get portable(): boolean {
+    return this.#config.general.relay === "portable";
+  }
+
   for({ name, type, interfaceName, routingMark, ipVersion, dialerProxy }: ProxyConfig): Dialer {
     if (dialerProxy !== null) return this.#through(dialerProxy, name);
     const resolver = type === "direct" ? this.#env.directResolver : this.#env.proxyResolver;
@@ -152,6 +156,7 @@ async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv
       log: env.log,
       nowMs: env.nowMs,
       trust: env.trust,
+      portable: dialers.portable,
       ...(env.dns === null ? {} : { dns: dnsAnswers(env.dns, env.log) }),
     });
   } catch (error) {

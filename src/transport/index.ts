@@ -52,8 +52,7 @@ export async function openTransportClient(
       `proxy ${env.name}: network xhttp over HTTP/3 is not available: have h2 or http/1.1 in alpn`,
     );
   const secure = await openSecured(options, network, env);
-  if (network === "grpc" || network === "h2" || network === "xhttp")
-    return openMultiplexed(options, network, secure, env);
+  if (isMultiplexed(network)) return openMultiplexed(options, network, secure, env);
   const carry = carrierOf(options, network);
   return {
     security: secure.kind,
@@ -77,7 +76,7 @@ interface SecuredDialer {
 async function openSecured(
   options: TransportClientOptions,
   network: TransportNetwork,
-  { name, dialer, files, log, trust }: OutboundEnv,
+  { name, dialer, files, log, trust, portable = false }: OutboundEnv,
 ): Promise<SecuredDialer> {
   const { "ws-opts": ws } = options;
   const wsHost = network === "ws" ? headerOf(ws?.headers, "host") : undefined;
@@ -90,6 +89,7 @@ async function openSecured(
       serverName: options.serverName || wsHost,
       ...(options.defaultAlpn === undefined ? {} : { defaultAlpn: options.defaultAlpn }),
       bypassable: options.bypassable === true && network === "tcp",
+      portable: portable || isMultiplexed(network), // HTTP/2 of the runtime wants a TLS socket of the runtime
       files,
       log,
       trust,
@@ -149,9 +149,15 @@ function webSocketCarrier(options: TransportClientOptions): Carry {
   });
 }
 
+type Multiplexed = "grpc" | "h2" | "xhttp";
+
+function isMultiplexed(network: TransportNetwork): network is Multiplexed {
+  return network === "grpc" || network === "h2" || network === "xhttp";
+}
+
 function openMultiplexed(
   options: TransportClientOptions,
-  network: "grpc" | "h2" | "xhttp",
+  network: Multiplexed,
   secure: SecuredDialer,
   env: OutboundEnv,
 ): TransportClient {

@@ -5,10 +5,9 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls } from "#platform/tls.ts";
 import type { TlsClientPlace } from "./tls/client.ts";
-import { openTlsClient, readTlsClient } from "./tls/client.ts";
+import { openTls, readTlsClient } from "./tls/client.ts";
 import type { RealityClientFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
 import type { Bypass } from "./tls/record-pump.ts";
-import { openRecordPump } from "./tls/record-pump.ts";
 import { openTlsServer, readTlsServer } from "./tls/server.ts";
 
 export interface Secured {
@@ -58,14 +57,8 @@ export async function chooseSecurityClient(
   return {
     kind: "tls",
     async open(stream, signal) {
-      const pump = bypassable ? openRecordPump(stream) : null;
-      const secured = await openTlsClient(pump?.wire ?? stream, options, signal);
-      return {
-        stream: secured,
-        alpn: secured.alpnProtocol || null,
-        serverName: options.serverName,
-        bypass: pump,
-      };
+      const opened = await openTls(stream, options, { signal, bypassable });
+      return { ...opened, serverName: options.serverName };
     },
   };
 }

@@ -9,7 +9,7 @@ import { describe, test } from "node:test";
 import type { Accept, ManagedInbound } from "#core/inbound.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
-import { openTlsClient } from "#transport/tls/client.ts";
+import { openTlsClient } from "#transport/tls/node-client.ts";
 import { readAll } from "../support/client.ts";
 import { directAccept, directDialer } from "../support/direct-accept.ts";
 import { exchange } from "../support/exchange.ts";

@@ -25,7 +25,7 @@ const CLIENT_NAME = "weir/1";
 
 /** Throws `ConfigError` for TLS keys that do not fit. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
-  const { name, files, log } = env;
+  const { name, files, log, trust, portable } = env;
   const place = {
     node: name,
     server: options.server,
@@ -33,6 +33,8 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     bypassable: false,
     files,
     log,
+    trust,
+    portable,
   };
   const client = new Client(options, env, await chooseSecurityClient({ ...options, tls: true }, place));
   return {

@@ -5,7 +5,7 @@ import type { DialContext, OutboundEnv } from "#core/outbound.ts";
 import { guardErrors } from "#net/accept.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "#net/byte-reader.ts";
 import { toDestination } from "#net/ip.ts";
-import { openTlsClient, readTlsClient } from "#transport/tls/client.ts";
+import { openTls, readTlsClient } from "#transport/tls/client.ts";
 import type { TlsClientFields } from "#transport/tls/fields.ts";
 
 export interface LinkOptions extends TlsClientFields {
@@ -49,7 +49,10 @@ export async function openProxyLink(
       const signal = AbortSignal.any([context.signal, deadline.signal]);
       try {
         guardErrors(stream);
-        if (tls !== null) guardErrors((stream = await openTlsClient(stream, tls, signal)));
+        if (tls !== null) {
+          ({ stream } = await openTls(stream, tls, { signal }));
+          guardErrors(stream);
+        }
         return await handshake(stream, signal);
       } catch (error) {
         stream.destroy();

@@ -30,9 +30,9 @@ function obfsPlugin({ mode, host }: PluginOptions, port: number): Plugin {
 
 async function v2rayPlugin(options: PluginOptions, server: string, env: OutboundEnv): Promise<Plugin> {
   const { host, headers, tls, mux, "v2ray-http-upgrade": upgrades } = options;
-  const { name, files, log, trust } = env;
+  const { name, files, log, trust, portable } = env;
   const fields = tls ? { ...options, tls, alpn: options.alpn ?? ["http/1.1"] } : { ...options, tls };
-  const place = { node: name, server, serverName: host, bypassable: false, files, log, trust };
+  const place = { node: name, server, serverName: host, bypassable: false, portable, files, log, trust };
   const security = await chooseSecurityClient(fields, place);
   const { path, earlyDataBytes } = parseConfiguredPath(options.path);
   const common = { path, host, headers };

@@ -1,31 +1,20 @@
+/** What one TLS client is configured by, and the choice of who speaks: the runtime's libssl itself, or `node:tls`. */
 import type { Duplex } from "node:stream";
-import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
-import { checkServerIdentity, connect } from "node:tls";
-import { AuthError, asDialError, ConfigError, DialError } from "#core/errors.ts";
+import type { SecureContext } from "node:tls";
+import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { Trust } from "#core/trust.ts";
-import { parseIp } from "#net/ip.ts";
 import { DEFAULT_TRUST } from "#net/trust.ts";
-import { clientTuning } from "./tuning.ts";
+import { nativeTls } from "#platform/tls.ts";
 import type { TlsClientFields } from "./fields.ts";
-import { checkPin } from "./pin.ts";
-
-/** What one TLS client needs, ready to use; made once per node by `readTlsClient`, or by hand. */
-export interface TlsClientOptions {
-  /** Goes into SNI unless it is an address, and is what the certificate must be valid for. */
-  readonly serverName: string;
-  readonly alpn?: readonly string[];
-  /** Accepts any certificate. */
-  readonly skipCertVerify?: boolean;
-  /** SHA-256 of a certificate, 64 lower-case hex digits; replaces chain verification. */
-  readonly fingerprint?: string;
-  /** The name that the certificate must be valid for, where it is not `serverName`. */
-  readonly nameCertVerify?: string;
-  /** Holds trust and the client certificate; absent: the default trust. */
-  readonly secureContext?: SecureContext;
-  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
-}
+import { canGoNative } from "./native-server.ts";
+import type { TlsClientOptions } from "./client-options.ts";
+import { NativeClient } from "./native-client.ts";
+import type { KeyPair } from "./native-contexts.ts";
+import { openTlsClient } from "./node-client.ts";
+import { openRecordPump, type Bypass } from "./record-pump.ts";
+import { tuned, type MinVersion } from "./tuning.ts";
 
 export interface TlsClientPlace {
   /** Named in errors and warnings. */
@@ -36,7 +25,9 @@ export interface TlsClientPlace {
   readonly serverName?: string | undefined;
   /** Where the node has no list of its own. */
   readonly defaultAlpn?: readonly string[];
-  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
+  readonly minVersion?: MinVersion;
+  /** By `node:tls` alone: absent where what can, may go past its streams. */
+  readonly portable?: boolean | undefined;
   readonly files: SafeFiles;
   readonly log: Log;
   readonly trust?: Trust | undefined;
@@ -53,16 +44,21 @@ export async function readTlsClient(
       `proxy ${node}: ech-opts: Encrypted ClientHello is not available in this runtime; remove ech-opts, it is never silently left out`,
     );
   warn(fields, node, log);
+  const { trust = DEFAULT_TRUST, minVersion = "TLSv1.2" } = place;
+  const keyPair = await readKeyPair(fields, place);
   const alpn = fields.alpn ?? place.defaultAlpn;
-  return {
+  const options = {
     serverName: place.serverName || place.server,
     ...(alpn === undefined ? {} : { alpn }),
     skipCertVerify: fields["skip-cert-verify"],
     ...(fields.fingerprint === undefined ? {} : { fingerprint: fields.fingerprint }),
     ...(fields["name-cert-verify"] ? { nameCertVerify: fields["name-cert-verify"] } : {}),
-    ...(place.minVersion === undefined ? {} : { minVersion: place.minVersion }),
-    secureContext: await clientContext(fields, place),
+    minVersion,
+    secureContext: secureContext(trust, minVersion, keyPair, node),
   };
+  const native = place.portable === true ? null : nativeTls();
+  if (native === null) return options;
+  return { ...options, native: new NativeClient(native, options, { trust, minVersion, keyPair }, log) };
 }
 
 function warn(fields: TlsClientFields, node: string, log: Log): void {
@@ -77,82 +73,56 @@ function warn(fields: TlsClientFields, node: string, log: Log): void {
     );
 }
 
-async function clientContext(fields: TlsClientFields, place: TlsClientPlace): Promise<SecureContext> {
-  const { node, files, trust = DEFAULT_TRUST } = place;
-  const { certificate, "private-key": key } = fields;
-  if ((certificate ?? "") === "" && (key ?? "") === "")
-    return trust.context(contextOptions(place.minVersion));
+async function readKeyPair(
+  { certificate, "private-key": key }: TlsClientFields,
+  { node, files }: TlsClientPlace,
+): Promise<KeyPair | null> {
+  if ((certificate ?? "") === "" && (key ?? "") === "") return null;
   if (!certificate || !key)
     throw new ConfigError(`proxy ${node}: a client certificate needs both certificate and private-key`);
+  return { certificate: await files.readPem(certificate), privateKey: await files.readPem(key) };
+}
+
+function secureContext(
+  trust: Trust,
+  minVersion: MinVersion,
+  keyPair: KeyPair | null,
+  node: string,
+): SecureContext {
+  if (keyPair === null) return trust.context(tuned(minVersion));
   try {
-    return trust.context({
-      ...contextOptions(place.minVersion),
-      cert: await files.readPem(certificate),
-      key: await files.readPem(key),
-    });
+    return trust.context({ ...tuned(minVersion), cert: keyPair.certificate, key: keyPair.privateKey });
   } catch (cause) {
-    if (cause instanceof ConfigError) throw cause;
     throw new ConfigError(`proxy ${node}: certificate and private-key do not fit together`, { cause });
   }
 }
 
-function contextOptions(minVersion: "TLSv1.2" | "TLSv1.3" = "TLSv1.2") {
-  return { ...clientTuning, minVersion };
+export interface TlsOpened {
+  readonly stream: Duplex;
+  /** What both sides agreed on; null: nothing. */
+  readonly alpn: string | null;
+  /** The way round TLS; null where it was not asked for or cannot be had. */
+  readonly bypass: Bypass | null;
 }
 
-/**
- * Speaks TLS through a stream and owns it from here. The server is verified before this settles. Failures are
- * `DialError` (an `AuthError` as its cause where the certificate is refused); the stream is destroyed then.
- */
-export function openTlsClient(
+export interface TlsOpening {
+  readonly signal: AbortSignal;
+  /** The protocol inside may leave TLS behind. */
+  readonly bypassable?: boolean;
+}
+
+/** As `openTlsClient`, by the library itself where it can be: then the stream is gone, and its socket lives on in another. */
+export async function openTls(
   stream: Duplex,
   options: TlsClientOptions,
-  signal: AbortSignal,
-): Promise<TLSSocket> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      stream.destroy();
-      reject(new DialError("aborted", `TLS to ${options.serverName}: aborted`));
-      return;
-    }
-    const socket = connect(connectionOptions(stream, options));
-    const settle = (failure: unknown) => {
-      signal.removeEventListener("abort", onAbort);
-      socket.off("error", settle).off("close", onClose).off("end", onClose).off("secureConnect", onSecure);
-      if (failure === null) return resolve(socket);
-      socket.on("error", () => {}); // a second fault of a dial that already failed
-      socket.destroy();
-      stream.destroy();
-      reject(asDialError(failure, `TLS to ${options.serverName}`));
-    };
-    const onAbort = () => settle(new DialError("aborted", `TLS to ${options.serverName}: aborted`));
-    const onClose = () => settle(new Error("the server closed the connection during the handshake"));
-    const onSecure = () => settle(refusal(socket, options));
-    signal.addEventListener("abort", onAbort, { once: true });
-    socket.on("error", settle).on("close", onClose).on("end", onClose).on("secureConnect", onSecure);
-    stream.on("error", (error) => socket.destroy(error));
-  });
-}
-
-function connectionOptions(stream: Duplex, options: TlsClientOptions): ConnectionOptions {
-  const { serverName, alpn, fingerprint, skipCertVerify = false } = options;
-  const verifyName = options.nameCertVerify ?? serverName;
-  return {
-    socket: stream,
-    // An address must not go into SNI; Node refuses it there.
-    servername: parseIp(serverName) === null ? serverName : "",
-    ...(alpn === undefined || alpn.length === 0 ? {} : { ALPNProtocols: [...alpn] }),
-    rejectUnauthorized: fingerprint === undefined && !skipCertVerify,
-    checkServerIdentity: (_host: string, certificate: PeerCertificate) =>
-      checkServerIdentity(verifyName, certificate),
-    ...(options.secureContext === undefined
-      ? contextOptions(options.minVersion)
-      : { secureContext: options.secureContext }),
-  };
-}
-
-function refusal(socket: TLSSocket, options: TlsClientOptions): Error | null {
-  if (options.fingerprint === undefined) return null;
-  const reason = checkPin(socket, options.fingerprint, options.nameCertVerify ?? options.serverName);
-  return reason === null ? null : new AuthError(reason);
+  { signal, bypassable = false }: TlsOpening,
+): Promise<TlsOpened> {
+  const { native } = options;
+  if (native?.isReady() === true && canGoNative(stream)) {
+    const secured = await native.open(stream, { signal, exact: bypassable });
+    return { stream: secured, alpn: native.alpnOf(secured), bypass: bypassable ? secured : null };
+  }
+  const pump = bypassable ? openRecordPump(stream) : null;
+  const secured = await openTlsClient(pump?.wire ?? stream, options, signal);
+  return { stream: secured, alpn: secured.alpnProtocol || null, bypass: pump };
 }

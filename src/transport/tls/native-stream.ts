@@ -27,6 +27,8 @@ export interface NativeStreamOptions {
   readonly ssl: bigint;
   /** One record at a time: TLS may be left behind, see `Bypass`. */
   readonly exact: boolean;
+  /** What a handshake that failed is told as; asked while there is the object. Absent: with the library's reason. */
+  readonly explain?: (reason: string) => Error;
 }
 
 /** Emits `secure` once the handshake is done. Half-close is kept; it may leave TLS behind, each direction by itself. */
@@ -36,6 +38,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   readonly #ssl: bigint;
   /** As its options say. */
   readonly exact: boolean;
+  readonly #explain: (reason: string) => Error;
   #watch: ReadinessWatch;
   #shaking = true;
   #wanted = false;
@@ -57,12 +60,13 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #unsent: Uint8Array | null = null;
 
   /** Throws where the descriptor cannot be watched; then both are still the caller's. */
-  constructor(native: NativeTls, { fd, ssl, exact }: NativeStreamOptions) {
+  constructor(native: NativeTls, { fd, ssl, exact, explain }: NativeStreamOptions) {
     super({ allowHalfOpen: true });
     this.#native = native;
     this.#fd = fd;
     this.#ssl = ssl;
     this.exact = exact;
+    this.#explain = explain ?? ((reason) => new Error(reason));
     this.#watch = this.#openWatch();
     this.#watch.want(UV_READABLE);
   }
@@ -175,9 +179,14 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.#readTurn();
   }
 
+  /** For the side that speaks first. The handshake may be done, or have failed, before this returns. */
+  begin(): void {
+    if (this.#shaking && !this.#left) this.#shake();
+  }
+
   #shake(): void {
     const answer = this.#native.ssl.handshake(this.#ssl);
-    if (typeof answer === "string") return void this.destroy(new Error(answer));
+    if (typeof answer === "string") return void this.destroy(this.#explain(answer));
     if (answer === EAGAIN) return this.#watch.want(UV_READABLE);
     if (answer === BLOCKED_BY_WRITE) return this.#watch.want(UV_WRITABLE);
     this.#shaking = false;

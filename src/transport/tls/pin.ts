@@ -1,4 +1,3 @@
-import type { TLSSocket } from "node:tls";
 import { createHash, X509Certificate } from "node:crypto";
 import { checkServerIdentity } from "node:tls";
 
@@ -7,31 +6,42 @@ const MAX_CHAIN = 10;
 
 /**
  * Pinning replaces chain verification: a leaf with this SHA-256 is taken as it is; an authority with it becomes the
- * only root, and the chain below it, the dates and the name are checked. Answers null, or why the peer is refused.
+ * only root, and the chain below it, the dates and the name are checked. `shown`: DER, the server's own first, then
+ * whatever may have issued it, in any order. Answers null, or why the peer is refused.
  */
-export function checkPin(socket: TLSSocket, pin: string, verifyName: string): string | null {
-  const chain = presentedChain(socket);
-  const [leaf] = chain;
+export function checkPin(shown: readonly Uint8Array[], pin: string, verifyName: string): string | null {
+  const [leaf, ...others] = shown;
   if (leaf === undefined) return "the server showed no certificate";
   if (digestOf(leaf) === pin) return null;
-  const at = chain.findIndex((certificate) => digestOf(certificate) === pin);
-  if (at < 0) return `no certificate of the server has the fingerprint ${pin}`;
-  return checkChain(chain.slice(0, at + 1), verifyName);
+  const chain = chainTo(pin, leaf, others);
+  return chain === null
+    ? `no certificate of the server has the fingerprint ${pin}`
+    : checkChain(chain, verifyName);
 }
 
-function digestOf(certificate: X509Certificate): string {
-  return createHash("sha256").update(certificate.raw).digest("hex");
+function digestOf(der: Uint8Array): string {
+  return createHash("sha256").update(der).digest("hex");
 }
 
-function presentedChain(socket: TLSSocket): X509Certificate[] {
-  const chain: X509Certificate[] = [];
-  let at = socket.getPeerCertificate(true);
-  while (at?.raw !== undefined && chain.length < MAX_CHAIN) {
-    chain.push(new X509Certificate(at.raw));
-    if (at.issuerCertificate === undefined || at.issuerCertificate === at) break;
-    at = at.issuerCertificate;
+/** From issuer to issuer; of two that could be, the pinned one. Null: none leads there. */
+function chainTo(pin: string, leaf: Uint8Array, others: readonly Uint8Array[]): X509Certificate[] | null {
+  const pool = others.map((der) => ({
+    certificate: new X509Certificate(der),
+    isPinned: digestOf(der) === pin,
+  }));
+  const chain = [new X509Certificate(leaf)];
+  while (chain.length < MAX_CHAIN) {
+    const last = chain.at(-1) as X509Certificate;
+    const issuers = pool.filter(
+      ({ certificate }) =>
+        last.checkIssued(certificate) && !chain.some(({ raw }) => raw.equals(certificate.raw)),
+    );
+    const next = issuers.find(({ isPinned }) => isPinned) ?? issuers[0];
+    if (next === undefined) return null;
+    chain.push(next.certificate);
+    if (next.isPinned) return chain;
   }
-  return chain;
+  return null;
 }
 
 function checkChain(chain: readonly X509Certificate[], verifyName: string): string | null {

@@ -32,3 +32,10 @@ export const clientTuning = {
     "rsa_pkcs1_sha512",
   ].join(":"),
 } as const;
+
+export type MinVersion = "TLSv1.2" | "TLSv1.3";
+
+/** The same for a context of `node:tls`. */
+export function tuned(minVersion: MinVersion = "TLSv1.2") {
+  return { ...clientTuning, minVersion };
+}

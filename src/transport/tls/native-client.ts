@@ -1,0 +1,142 @@
+/** The dialling side of TLS by the runtime's own libssl, on the descriptor of a kernel socket. */
+import { X509Certificate } from "node:crypto";
+import type { Socket } from "node:net";
+import { checkServerIdentity } from "node:tls";
+import { AuthError, DialError, messageOf } from "#core/errors.ts";
+import { descriptorOf } from "#core/handover.ts";
+import type { Log } from "#core/log.ts";
+import { REPLACED } from "#core/sockets.ts";
+import type { NativeTls, SslHandle } from "#platform/tls.ts";
+import { sniOf, type TlsClientOptions, verifyNameOf } from "./client-options.ts";
+import { finishOpening, refuseIfAborted } from "./client-handshake.ts";
+import { clientContext, type Identity } from "./native-contexts.ts";
+import { NativeTlsStream } from "./native-stream.ts";
+import { checkPin } from "./pin.ts";
+
+/** Certificates whose names were found good; of a server, or of some behind one name. */
+const MOST_ACCEPTED = 4;
+
+export interface NativeOpening {
+  readonly signal: AbortSignal;
+  /** TLS may be left behind. */
+  readonly exact: boolean;
+}
+
+/** Of one node. What it needs of the library is made when it dials first, and shared with nodes that are alike. */
+export class NativeClient {
+  readonly #native: NativeTls;
+  readonly #options: TlsClientOptions;
+  readonly #identity: Identity;
+  readonly #log: Log;
+  readonly #serverName: string;
+  readonly #alpn: Uint8Array;
+  /** Null: the library refuses the settings, and `node:tls` is left to say so. */
+  #context: SslHandle | null | undefined;
+  readonly #accepted: Buffer[] = [];
+
+  constructor(native: NativeTls, options: TlsClientOptions, identity: Identity, log: Log) {
+    this.#native = native;
+    this.#options = options;
+    this.#identity = identity;
+    this.#log = log;
+    this.#serverName = sniOf(options);
+    this.#alpn = wireOf(options.alpn ?? []);
+  }
+
+  /** False: `node:tls` is to be used. */
+  isReady(): boolean {
+    if (this.#context === undefined) this.#context = this.#makeContext();
+    return this.#context !== null;
+  }
+
+  #makeContext(): SslHandle | null {
+    const { fingerprint } = this.#options;
+    const belief = this.#believes() ? "authorities" : fingerprint === undefined ? "anybody" : "pin";
+    try {
+      return clientContext(this.#native.clients, this.#identity, belief);
+    } catch (error) {
+      this.#log.debug(() => `TLS to ${this.#options.serverName} by node:tls: ${messageOf(error)}`);
+      return null;
+    }
+  }
+
+  /**
+   * For a socket of which nothing was read; it is destroyed, and its descriptor lives on in the stream. The server is
+   * verified before this settles. Failures are `DialError`, as of `openTlsClient`.
+   */
+  async open(socket: Socket, { signal, exact }: NativeOpening): Promise<NativeTlsStream> {
+    const { serverName } = this.#options;
+    refuseIfAborted(socket, serverName, signal);
+    const fd = this.#native.calls.duplicate(descriptorOf(socket));
+    const stream = fd < 0 ? "no descriptor is left" : this.#openStream(fd, exact);
+    if (typeof stream === "string") {
+      socket.destroy();
+      throw new DialError("failed", `TLS to ${serverName}: ${stream}`);
+    }
+    socket.emit(REPLACED, stream);
+    socket.destroy();
+    const refusal = (): Error | null => this.#refusal(stream.object);
+    const opened = finishOpening({ stream, below: stream, event: "secure", refusal }, serverName, signal);
+    stream.begin();
+    await opened;
+    return stream;
+  }
+
+  /** Or why there is none. */
+  #openStream(fd: number, exact: boolean): NativeTlsStream | string {
+    const { calls, ssl, clients } = this.#native;
+    const conversation = { fd, serverName: this.#serverName, alpn: this.#alpn, readAhead: !exact };
+    const object = clients.connect(this.#context as SslHandle, conversation);
+    const explain = (reason: string): Error => this.#explain(object, reason);
+    try {
+      if (object !== 0n) return new NativeTlsStream(this.#native, { fd, ssl: object, exact, explain });
+    } catch {
+      ssl.free(object); // the event loop cannot watch it
+    }
+    calls.close(fd);
+    return "no memory is left";
+  }
+
+  /** What both sides agreed on; null: nothing. */
+  alpnOf({ object }: NativeTlsStream): string | null {
+    return this.#native.contexts.alpnOf(object);
+  }
+
+  /** Of a handshake that failed. */
+  #explain(object: bigint, reason: string): Error {
+    const refusal = this.#believes() ? this.#native.clients.refusalOf(object) : null;
+    return refusal === null
+      ? new Error(`handshake: ${reason}`)
+      : new AuthError(`the certificate is refused: ${refusal}`);
+  }
+
+  #believes(): boolean {
+    return this.#options.fingerprint === undefined && this.#options.skipCertVerify !== true;
+  }
+
+  /** Of one that succeeded: the library has looked at the chain, but at no name, and at no pin. */
+  #refusal(object: bigint): Error | null {
+    const { clients } = this.#native;
+    const { fingerprint } = this.#options;
+    const name = verifyNameOf(this.#options);
+    if (fingerprint !== undefined) {
+      const reason = checkPin(clients.chainOf(object), fingerprint, name);
+      return reason === null ? null : new AuthError(reason);
+    }
+    if (!this.#believes()) return null;
+    const leaf = clients.certificateOf(object);
+    if (leaf === null) return new AuthError("the server showed no certificate");
+    if (this.#accepted.some((one) => one.equals(leaf))) return null;
+    const fault = checkServerIdentity(name, new X509Certificate(leaf).toLegacyObject());
+    if (fault !== undefined) return new AuthError(fault.message, { cause: fault });
+    if (this.#accepted.push(leaf) > MOST_ACCEPTED) this.#accepted.shift();
+    return null;
+  }
+}
+
+/** Each with its length in front (RFC 7301 §3.1). */
+function wireOf(protocols: readonly string[]): Uint8Array {
+  return Buffer.concat(
+    protocols.flatMap((name) => [Buffer.from([Buffer.byteLength(name)]), Buffer.from(name)]),
+  );
+}
