@@ -11,8 +11,11 @@ function linesOf(text: string): string[] {
   return text.split("\n").map((line) => line.trim());
 }
 
-/** YAML that is more than a plain list goes to the general parser, which is a hundred times slower: no more than this. */
-const MOST_GENERAL_CHARACTERS = 8 * 1024 * 1024;
+/**
+ * YAML that is more than a plain list goes to the general parser, which holds up everything else meanwhile, some two seconds
+ * a mebibyte where somebody means it: no more than this.
+ */
+const MOST_GENERAL_CHARACTERS = 512 * 1024;
 
 /** Throws `ConfigError` where there is no list `payload` (or `rules`) of texts. */
 export function yamlItems(text: string): string[] {
@@ -31,7 +34,8 @@ export function yamlItems(text: string): string[] {
 
 function parseGeneral(text: string): unknown {
   try {
-    return parse(text, { schema: "failsafe", maxAliasCount: 1000, logLevel: "error" });
+    // To find equal keys the library compares each with every other.
+    return parse(text, { schema: "failsafe", maxAliasCount: 1000, logLevel: "error", uniqueKeys: false });
   } catch (error) {
     throw new ConfigError(`not YAML: ${messageOf(error)}`, { cause: error });
   }
@@ -43,7 +47,9 @@ function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
 
 const HEAD = /^(?:payload|rules):\s*(?:#.*)?$/;
 const ITEM = /^\s*-\s+(.*)$/;
-/** No quoted text, alias, tag, map or list; nothing that a comment or a key could hide in. */
+/** In quotes with nothing escaped but a quote of its own kind; a comment may follow. */
+const QUOTED = /^(?:'((?:[^']|'')*)'|"([^"\\]*)")(?:\s+#.*)?$/;
+/** No alias, tag, map or list; nothing that a comment or a key could hide in. */
 const PLAIN = /^[^\s'"[\]{}&*!|>%@`?:#,-][^#:]*$|^[A-Za-z0-9][^#]*$/;
 
 /** The list that nearly every file is, read line by line; null where it is anything else. */
@@ -67,10 +73,8 @@ function plainItems(text: string): string[] | null {
 }
 
 function scalarOf(text: string): string | null {
-  const quote = text[0];
-  if (quote === "'" || quote === '"') {
-    const inner = text.slice(1, -1);
-    return text.length > 1 && text.at(-1) === quote && !/['"\\]/.test(inner) ? inner.trim() : null;
-  }
-  return PLAIN.test(text) && !/:(\s|$)/.test(text) ? text : null;
+  const quoted = QUOTED.exec(text);
+  if (quoted !== null) return (quoted[1]?.replaceAll("''", "'") ?? quoted[2] ?? "").trim();
+  const bare = text.replace(/\s+#.*$/, "");
+  return PLAIN.test(bare) && !/:(\s|$)/.test(bare) ? bare : null;
 }

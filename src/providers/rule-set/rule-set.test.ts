@@ -30,6 +30,39 @@ test("YAML: plain lists are read line by line, everything else by the general pa
     assert.throws(() => yamlItems(wrong), ConfigError, wrong);
 });
 
+/** What means something in YAML, and what means nothing. */
+const odd = fc
+  .array(fc.constantFrom(...Array.from("ab'\"#:, \\[]{}&*!|>-+@`%?\t"), "''", " # ", "a.com", "- ", ": "), {
+    maxLength: 6,
+  })
+  .map((parts) => parts.join(""));
+
+test("YAML: an item is the same to both", () => {
+  const read = (text: string) => {
+    try {
+      return yamlItems(text);
+    } catch (error) {
+      assert.ok(error instanceof ConfigError);
+      return "wrong";
+    }
+  };
+  fc.assert(
+    fc.property(odd, (item) => {
+      const list = `payload:\n  - ${item}\n  - z\n`;
+      assert.deepEqual(read(list), read(`other: y\n${list}`)); // which is no plain list
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("YAML: a plain list may be long and have comments and quotes; of anything else a list is soon too large", () => {
+  const long = (head: string) => `${head}payload:\n${`  - 'it''s' # ${"x".repeat(80)}\n`.repeat(8_000)}`;
+  assert.equal(yamlItems(long("")).length, 8_000);
+  assert.throws(() => yamlItems(long("other: y\n")), /too large to be more than a plain list/);
+  const keys = Array.from({ length: 30_000 }, (_, at) => `k${at}: y\n`).join("");
+  assert.deepEqual(yamlItems(`${keys}payload: [a.com]\n`), ["a.com"]); // not each compared with each
+});
+
 test("patterns of names as in the sheet; bad ones are left out", () => {
   const { data, skipped } = domainContents([
     "a.com",
