@@ -18,6 +18,7 @@ const PIECE_BYTES = 10_000;
 /** There is always more, and it takes whatever it is given. */
 class Bulk extends Readiness implements Port {
   readonly pending = false;
+  readonly fd = -1;
   readonly bareSocket = -1;
   read = (_io: Io, size: number): number => size;
   available = (): number => ARRIVED_BYTES;

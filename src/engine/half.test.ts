@@ -9,6 +9,7 @@ import { Readiness } from "./readiness.ts";
 /** It always has a byte more, and takes whatever it is given. */
 class Trickle extends Readiness implements Port {
   readonly pending = false;
+  readonly fd = -1;
   readonly bareSocket = -1;
   reads = 0;
 

@@ -17,6 +17,10 @@ const SMALL_READ_BYTES = 16 * 1024;
 export class Half {
   /** The end was passed on. */
   over = false;
+  /** The errno of the write that failed; 0: none has. */
+  refusal = 0;
+  /** Its receiver has gone: what still comes is read and thrown away. */
+  isAbandoned = false;
   readonly #from: Port;
   readonly #to: Port;
   readonly #count: number;
@@ -30,7 +34,6 @@ export class Half {
   #splice: Splice | null = null;
   /** Read, and not taken by the receiver yet. */
   #stranded: Uint8Array | null = null;
-
   /** `count` is the place of its sum in `Io.counts`. */
   constructor(from: Port, to: Port, count: number) {
     this.#from = from;
@@ -58,6 +61,7 @@ export class Half {
   /** `isLast`: the other direction is over. */
   run(io: Io, isLast: boolean): Outcome {
     if (this.over) return OVER;
+    if (this.isAbandoned) return this.#discard(io, isLast);
     for (let moved = 0, spent = 0; spent < TURN_BYTES;) {
       if (!this.#to.writable) return WAITS;
       const bytes = this.#step(io);
@@ -72,7 +76,7 @@ export class Half {
 
   /** Moves one piece one step. EAGAIN: one of the sockets is not ready. 0: the end, and all is handed on. */
   #step(io: Io): number {
-    if (this.#to.pending) return this.#to.flush(io);
+    if (this.#to.pending) return this.#written(this.#to.flush(io));
     if (this.#splice !== null && this.#splice.bytes > 0) return this.#handedOn(io, this.#splice.empty(io));
     if (this.#stranded !== null) return this.#retry(io, this.#stranded);
     if (this.#ended) return 0;
@@ -146,6 +150,11 @@ export class Half {
 
   #handedOn({ counts }: Io, bytes: number): number {
     if (bytes > 0) counts[this.#count] = (counts[this.#count] as number) + bytes;
+    return this.#written(bytes);
+  }
+
+  #written(bytes: number): number {
+    if (bytes < 0 && bytes !== EAGAIN && bytes !== EINTR) this.refusal = bytes;
     return bytes;
   }
 
@@ -159,11 +168,33 @@ export class Half {
   #end(io: Io, isLast: boolean): Outcome {
     this.#splice?.giveBack(io);
     // The close that follows says it of a bare socket.
-    const said = isLast && this.#to.bareSocket >= 0 ? 0 : this.#to.endWriting(io);
+    const said = isLast && this.#to.bareSocket >= 0 ? 0 : this.#written(this.#to.endWriting(io));
     if (said === EAGAIN) return WAITS;
     if (said < 0) return said === RETURNS ? BACK : FAILED;
     this.over = true;
     return OVER;
+  }
+
+  /** Its receiver had said all before it went, so the other direction goes on. */
+  abandon(io: Io): void {
+    this.drop(io);
+    this.isAbandoned = true;
+  }
+
+  /**
+   * A socket that is closed with something unread resets its peer, and so does one that something comes to afterwards: what
+   * was on its way there would be lost. So it is over when its sender has ended, or when that one has all that it was sent.
+   */
+  #discard(io: Io, isLast: boolean): Outcome {
+    for (let spent = 0; spent < TURN_BYTES; spent += STEP_BYTES) {
+      const bytes = this.#from.readable ? this.#from.read(io, BUFFER_BYTES) : EAGAIN;
+      if (bytes === RETURNS) return BACK;
+      if (bytes > 0 || bytes === EINTR) continue;
+      if (bytes !== EAGAIN) this.#ended = true;
+      this.over = this.#ended || (isLast && io.calls.unsent(this.#from.fd) <= 0);
+      return this.over ? OVER : WAITS;
+    }
+    return MORE;
   }
 
   /** What was read and not handed on goes back to where it came from. */

@@ -7,13 +7,14 @@ import { Readiness } from "./readiness.ts";
 export class PlainPort extends Readiness implements Port {
   override readable = false;
   readonly pending = false;
+  readonly fd: number;
   readonly bareSocket: number;
   #hasWritten = false;
   #isPrompt = false;
 
   constructor(fd: number) {
     super();
-    this.bareSocket = fd;
+    this.fd = this.bareSocket = fd;
   }
 
   read({ calls }: Io, size: number): number {

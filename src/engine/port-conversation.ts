@@ -1,8 +1,11 @@
-import { FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
+import { ENOTCONN, EPIPE, FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { BACK, CLIENT, FAILED, MORE, OVER, UPLOAD, WAITS } from "./conversation.ts";
 import type { Conversation, Io, Outcome, Side, Way } from "./conversation.ts";
 import { Half } from "./half.ts";
 import type { Port } from "./port.ts";
+
+/** So the kernel refuses what is written to one whose end came before its reset; or `shutdown` to anybody who is gone. */
+const endedBefore = (errno: number): boolean => errno === EPIPE || errno === ENOTCONN;
 
 /** Two ports, of whatever kinds. */
 export class PortConversation implements Conversation {
@@ -11,8 +14,8 @@ export class PortConversation implements Conversation {
   readonly #remote: Port;
   readonly #up: Half;
   readonly #down: Half;
-  /** A socket has failed: what it still holds is delivered, then both are reset. */
-  #broken = false;
+  /** Directions from sockets that have failed: what they still hold is delivered. */
+  readonly #broken = new Set<Half>();
   /** The side whose news came last is read from first. */
   #first: Half;
 
@@ -31,11 +34,12 @@ export class PortConversation implements Conversation {
 
   notice(side: Side, events: number): boolean {
     const port = side === CLIENT ? this.#client : this.#remote;
+    const half = side === CLIENT ? this.#up : this.#down;
     // Such as the acknowledgement of an end.
-    if (events === WRITABLE && port.writable && !port.readable) return false;
-    this.#first = side === CLIENT ? this.#up : this.#down;
+    if (events === WRITABLE && port.writable && !port.readable && !half.isAbandoned) return false;
+    this.#first = half;
     port.notice(events);
-    if ((events & FAULT) !== 0) this.#broken = true;
+    if ((events & FAULT) !== 0) this.#broken.add(half);
     return true;
   }
 
@@ -50,23 +54,52 @@ export class PortConversation implements Conversation {
 
   run(io: Io): Outcome {
     const first = this.#first;
-    const second = first === this.#up ? this.#down : this.#up;
-    const one = first.run(io, second.over);
-    if (one === FAILED) return this.#fail(io, second);
-    if (one === BACK) return this.#goBack();
-    const other = second.run(io, first.over);
-    if (other === FAILED) return this.#fail(io, first);
-    if (other === BACK) return this.#goBack();
+    const second = this.#opposite(first);
+    const one = this.#turn(io, first);
+    if (one === FAILED || one === BACK) return one;
+    const wasOver = second.over;
+    const other = this.#turn(io, second);
+    if (other === FAILED || other === BACK) return other;
     if (one === MORE || other === MORE) return MORE;
-    if (this.#broken) return FAILED;
+    const [broken] = this.#broken;
+    if (broken !== undefined) return this.#partWith(io, broken);
+    if (first.isAbandoned && second.over && !wasOver) return MORE; // it waited for that
     return one === OVER && other === OVER ? OVER : WAITS;
   }
 
-  /** The socket that could not be written to may still hold what its peer sent before it went. */
-  #fail(io: Io, last: Half): Outcome {
-    (last === this.#up ? this.#client : this.#remote).notice(FAULT);
-    last.run(io, false);
+  #turn(io: Io, half: Half): Outcome {
+    const opposite = this.#opposite(half);
+    const outcome = half.run(io, opposite.over);
+    if (outcome === BACK) return this.#goBack();
+    if (outcome !== FAILED) return outcome;
+    // The socket that could not be written to may still hold what its peer sent before it went.
+    this.#portOf(opposite).notice(FAULT);
+    if (half.refusal !== 0 && (opposite.ended || endedBefore(half.refusal))) return this.#abandon(io, half);
+    opposite.run(io, false);
     return FAILED;
+  }
+
+  /** A reset behind an end is no fault of what was said before it. */
+  #partWith(io: Io, half: Half): Outcome {
+    this.#broken.delete(half);
+    const opposite = this.#opposite(half);
+    const hasSaidAll = half.ended || opposite.isAbandoned;
+    const isOrderly = hasSaidAll || io.calls.takeError(this.#portOf(half).fd) === EPIPE;
+    return isOrderly ? this.#abandon(io, opposite) : FAILED;
+  }
+
+  #abandon(io: Io, half: Half): Outcome {
+    if (!half.over && !half.isAbandoned) half.abandon(io);
+    return MORE;
+  }
+
+  #opposite(half: Half): Half {
+    return half === this.#up ? this.#down : this.#up;
+  }
+
+  /** That it reads from. */
+  #portOf(half: Half): Port {
+    return half === this.#up ? this.#client : this.#remote;
   }
 
   #goBack(): Outcome {

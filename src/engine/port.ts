@@ -14,7 +14,9 @@ export interface Port {
   readonly hungUp: boolean;
   /** It took plain bytes and still holds what the socket has not taken of them: `flush` goes before `write` and `endWriting`. */
   readonly pending: boolean;
-  /** The socket, where its bytes are the plain ones and may go past this program; else -1. */
+  /** The socket. */
+  readonly fd: number;
+  /** The same, where its bytes are the plain ones and may go past this program; else -1. */
   readonly bareSocket: number;
   /** Puts up to `size` bytes at the start of the thread's buffer; 0 at the end. At most `BUFFER_BYTES` may be asked for. */
   read(io: Io, size: number): number;

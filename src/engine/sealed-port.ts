@@ -21,7 +21,7 @@ export interface SealedStart {
 export class SealedPort extends Readiness implements Port {
   readonly bareSocket = -1;
   readonly #memory: SealedMemory;
-  readonly #fd: number;
+  readonly fd: number;
   readonly #contexts: { sealing: bigint; opening: bigint };
   readonly #reader: SealedReader;
   readonly #writer: SealedWriter;
@@ -34,7 +34,7 @@ export class SealedPort extends Readiness implements Port {
     const sealing = BigInt(word(1));
     const chunkBytes = word(4);
     this.#memory = memory;
-    this.#fd = fd;
+    this.fd = fd;
     this.#contexts = { opening, sealing };
     const inward = { context: opening, count: word(2), chunkBytes };
     this.#reader = new SealedReader(memory, fd, inward, word(5), letter);
@@ -74,7 +74,7 @@ export class SealedPort extends Readiness implements Port {
   }
 
   endWriting({ calls }: Io): number {
-    return calls.endWriting(this.#fd);
+    return calls.endWriting(this.fd);
   }
 
   override notice(events: number): void {

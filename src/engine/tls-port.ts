@@ -14,7 +14,7 @@ export class TlsPort extends Readiness implements Port {
   readonly bareSocket = -1;
   readonly #ssl: Ssl;
   readonly #address: bigint;
-  readonly #fd: number;
+  readonly fd: number;
   /** In bulk, and something may wait in its buffer. */
   #wide = false;
   /** What reading comes to from now on: 0 or an errno; null while it goes on. */
@@ -30,7 +30,7 @@ export class TlsPort extends Readiness implements Port {
     super();
     this.#ssl = ssl;
     this.#address = address;
-    this.#fd = fd;
+    this.fd = fd;
     ssl.readAhead(address);
   }
 
@@ -87,7 +87,7 @@ export class TlsPort extends Readiness implements Port {
 
   /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
   protected send(io: Io): number {
-    const rest = this.#wire === null ? this.#ssl.sendSealed(this.#fd) : this.#ssl.takeSealed();
+    const rest = this.#wire === null ? this.#ssl.sendSealed(this.fd) : this.#ssl.takeSealed();
     if (rest === null) return 0;
     if (typeof rest === "number") return this.fail(rest);
     this.writable = false;
@@ -105,7 +105,7 @@ export class TlsPort extends Readiness implements Port {
     if (this.#wire === null) return EAGAIN;
     const piece = this.#wire.subarray(0, io.calls.buffer.length);
     io.calls.buffer.set(piece);
-    const sent = io.calls.send(this.#fd, piece.length);
+    const sent = io.calls.send(this.fd, piece.length);
     if (sent > 0) {
       io.strandedBytes -= sent;
       this.#wire = sent < this.#wire.length ? this.#wire.subarray(sent) : null;
@@ -121,13 +121,13 @@ export class TlsPort extends Readiness implements Port {
     this.#said = true;
     const sent = this.send(io);
     if (said < 0 || sent < 0) return said < 0 ? said : sent;
-    return this.#wire === null ? io.calls.endWriting(this.#fd) : EAGAIN;
+    return this.#wire === null ? io.calls.endWriting(this.fd) : EAGAIN;
   }
 
   /** In place of `drop`: the object is the caller's again. What the socket has not taken, which has to go out before all else. */
   protected release(io: Io): Uint8Array | null {
     const wire = this.#wire;
-    if (!this.#ssl.unbatch(this.#address, this.#fd)) this.#failed = true;
+    if (!this.#ssl.unbatch(this.#address, this.fd)) this.#failed = true;
     this.#forget(io);
     return wire;
   }

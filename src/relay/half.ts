@@ -82,6 +82,13 @@ export class Half {
     this.#rest = this.#held = null;
   }
 
+  /** Whom it writes to had ended and has gone: what still comes is read and thrown away. */
+  abandon(): void {
+    this.stop();
+    this.#ended = this.#closed = true;
+    this.#from.resume();
+  }
+
   /** To be called once it has stopped, where another one goes on with one of the streams. */
   leave(): void {
     this.#from.off("data", this.#take).off("end", this.#end);

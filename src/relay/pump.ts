@@ -14,7 +14,7 @@ export interface RelayOptions extends CarryOptions {
 /**
  * Owns both streams from here and settles when both are closed; never rejects, because how a conversation ends is an
  * outcome. A half-close is passed on and the other direction goes on; a fault of one side (RST, a cut TLS stream)
- * becomes a fault of the other.
+ * becomes a fault of the other, unless that side had ended before: then the other gets all that was said to it, and the end.
  */
 export function relay(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions): Promise<void> {
   if (options.carrier?.afterBytes === 0) {
@@ -146,6 +146,11 @@ class Pump implements Idle {
   #watch(stream: Duplex): void {
     stream.on("error", (error) => {
       if (this.#settled || this.#isPast(stream)) return;
+      const [from, into] = stream === this.#client ? [this.#up, this.#down] : [this.#down, this.#up];
+      if (from.ended) {
+        into.abandon();
+        return this.#finishIfComplete();
+      }
       abortStream(stream === this.#client ? this.#remote : this.#client, error);
       this.#settle();
     });

@@ -16,9 +16,13 @@ import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
 import { relayPaths } from "../support/carriers.ts";
 import { openRelayed, unlimited } from "../support/relayed.ts";
 import { handSweep } from "../support/hand-sweep.ts";
+import { openNarrowOrigin } from "../support/small-buffers.ts";
 import { until } from "../support/until.ts";
 
 const paths = await relayPaths();
+
+/** More than the narrow origin is sent before it reads, and all of it is with the relay once it is written. */
+const SAID_BYTES = 60_000;
 
 /** What one side does: writes, waits, and then ends or resets. */
 interface Script {
@@ -119,6 +123,28 @@ for (const { name: way, carrier } of paths) {
       { numRuns: 25 },
     );
     await noLeaks();
+  });
+
+  test(`${way}: a reset behind an end costs nothing of what came before`, async () => {
+    const sent = randomBytes(SAID_BYTES);
+    const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+    await using origin = await openNarrowOrigin(resolve);
+    await using relayed = await openRelayed(origin.port, { carrier });
+    const client = await relayed.dial();
+    const remote = await accepted;
+    client.end(sent);
+    await once(client, "finish");
+    if (carrier === null) await until("all is read", () => relayed.bytes.upload === SAID_BYTES);
+    client.resetAndDestroy();
+    if (carrier === null) {
+      remote.write("to nobody"); // the runtime hears of the reset when it writes
+      await relayed.untilSettled();
+    }
+    const arrived = readAll(remote);
+    remote.resume();
+    assert.ok(sent.equals(await arrived));
+    remote.end();
+    await relayed.untilSettled();
   });
 
   test(`${way}: 200 conversations at a time`, async () => {

@@ -1,10 +1,13 @@
-import type { Socket } from "node:net";
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { descriptorOf } from "#net/accept.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
 import { openLibc } from "#platform/linux/libc.ts";
 
 const SOL_SOCKET = 1;
 const SO_RCVBUF = 8;
 const RECEIVE_BYTES = 256 * 1024;
+const NARROW_BYTES = 4 * 1024;
 
 const libc = process.platform === "linux" ? openLibc() : null;
 
@@ -14,7 +17,27 @@ const libc = process.platform === "linux" ? openLibc() : null;
  */
 export function fixReceiveBuffer(socket: Socket): void {
   const fd = descriptorOf(socket);
-  if (fd < 0) return; // gone already
-  const value = new Uint8Array(Uint32Array.of(RECEIVE_BYTES).buffer);
+  if (fd >= 0) setReceiveBuffer(fd, RECEIVE_BYTES); // it may be gone already
+}
+
+function setReceiveBuffer(fd: number, bytes: number): void {
+  const value = new Uint8Array(Uint32Array.of(bytes).buffer);
   libc?.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, "SO_RCVBUF");
+}
+
+/** Its sockets are paused, and their kernel takes a few kilobytes: the rest of what they are sent stays with the sender. */
+export async function openNarrowOrigin(
+  on: (socket: Socket) => void,
+): Promise<{ readonly port: number } & AsyncDisposable> {
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, on).listen(0, LOOPBACK_V4);
+  await once(server, "listening");
+  setReceiveBuffer((server as Server & { _handle: { fd: number } })._handle.fd, NARROW_BYTES);
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      await once(server, "close");
+    },
+  };
 }

@@ -20,7 +20,6 @@ const DELETE = 2n;
 const SOCK_FLAGS = BigInt(O_NONBLOCK | O_CLOEXEC);
 const STREAM = BigInt(SOCK_STREAM) | SOCK_FLAGS;
 const PEEK_SIZE = BigInt(PEEK_BYTES);
-const SO_ERROR = 4;
 const SO_KEEPALIVE = 9;
 const IPPROTO_TCP = 6;
 const TCP_KEEPIDLE = 4;
@@ -119,13 +118,6 @@ export class AcceptCalls extends RelayCalls {
   connect(fd: number, addressBytes: number): number {
     const { connect } = this.#library.functions;
     return this.answer(connect(BigInt(fd), this.#pointers.address, BigInt(addressBytes)));
-  }
-
-  /** What became of a connect: 0, or a negative errno. */
-  takeError(fd: number): number {
-    this.#memory.length[0] = 4;
-    const answer = this.#get(fd, SOL_SOCKET, SO_ERROR, this.#pointers.value);
-    return answer < 0 ? answer : -(this.#memory.value[0] as number);
   }
 
   /** As much as the length in memory says, which is then how much it was. */

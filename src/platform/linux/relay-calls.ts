@@ -17,6 +17,8 @@ import {
 
 export const EAGAIN = -11;
 export const EINTR = -4;
+export const EPIPE = -32;
+export const ENOTCONN = -107;
 
 /** epoll(7). */
 export const READABLE = 0x1;
@@ -39,9 +41,11 @@ export const [EVENT_WORDS, DATA_WORD] = process.arch === "x64" ? [3, 1] : [4, 2]
 export const ADD = BigInt(EPOLL_CTL_ADD);
 const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541bn;
+const SIOCOUTQ = 0x5411n;
 const SHUT_WR = 1n;
 const SOCKET_LEVEL = BigInt(SOL_SOCKET);
 const SO_LINGER = 13n;
+const SO_ERROR = 4n;
 const IPPROTO_TCP = 6n;
 const TCP_NODELAY = 1n;
 export const PEEK = BigInt(MSG_DONTWAIT | MSG_PEEK);
@@ -61,6 +65,7 @@ const SIGNATURES = {
   fcntl: { arguments: ["i32", "i32", "i32"], return: "i32" },
   shutdown: { arguments: WORDS[2], return: "i32" },
   setsockopt: { arguments: WORDS[5], return: "i32" },
+  getsockopt: { arguments: WORDS[5], return: "i32" },
   close: { arguments: ["i32"], return: "i32" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
@@ -96,6 +101,7 @@ export class RelayCalls {
       events: new Uint32Array(new ArrayBuffer(BATCH * EVENT_WORDS * 4)),
       event: new Uint32Array(new ArrayBuffer(EVENT_WORDS * 4)),
       pair: new Int32Array(new ArrayBuffer(8)),
+      length: new Uint32Array(new ArrayBuffer(4)),
       word: new BigUint64Array([1n]),
       one: Int32Array.of(1),
       linger: Int32Array.of(1, 0), // struct linger: ONOFF(4) LINGER(4), in seconds
@@ -109,6 +115,7 @@ export class RelayCalls {
       events: pointerOf(memory.events),
       event: pointerOf(memory.event),
       pair: pointerOf(memory.pair),
+      length: pointerOf(memory.length),
       word: pointerOf(memory.word),
       one: pointerOf(memory.one),
       linger: pointerOf(memory.linger),
@@ -173,8 +180,26 @@ export class RelayCalls {
 
   /** Bytes that the socket has for its reader. */
   available(fd: number): number {
-    const answer = this.answer(this.#library.functions.ioctl(BigInt(fd), FIONREAD, this.#pointers.pair));
+    return this.#ask(fd, FIONREAD);
+  }
+
+  /** Bytes that its peer has not acknowledged yet. */
+  unsent(fd: number): number {
+    return this.#ask(fd, SIOCOUTQ);
+  }
+
+  #ask(fd: number, what: bigint): number {
+    const answer = this.answer(this.#library.functions.ioctl(BigInt(fd), what, this.#pointers.pair));
     return answer < 0 ? answer : (this.#memory.pair[0] as number);
+  }
+
+  /** What has befallen the socket or become of a connect, as a negative errno, and 0 from then on; `EPIPE`: a reset that came behind its peer's end. */
+  takeError(fd: number): number {
+    const { getsockopt } = this.#library.functions;
+    this.#memory.length[0] = 4;
+    const { length, pair } = this.#pointers;
+    const answer = this.answer(getsockopt(BigInt(fd), SOCKET_LEVEL, SO_ERROR, pair, length));
+    return answer < 0 ? answer : -(this.#memory.pair[0] as number);
   }
 
   /** What `receive` would say, with nothing taken off the socket: 1, 0 at its end, or an errno. */
