@@ -1,0 +1,80 @@
+/** A server of `node:tls` on loopback for clients of TLS, and the two ways of dialling it. */
+import { once } from "node:events";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { createServer, type TlsOptions, type TLSSocket } from "node:tls";
+import { z } from "zod";
+import { SILENT } from "#core/log.ts";
+import { openTrust } from "#net/trust.ts";
+import { nativeTls } from "#platform/tls.ts";
+import { openTls, readTlsClient, type TlsOpened } from "#transport/tls/client.ts";
+import { tlsClientFields } from "#transport/tls/fields.ts";
+import { makeCertificate } from "./certificate.ts";
+import { textFiles } from "./text-files.ts";
+
+export const authority = makeCertificate({ names: ["Test Authority"] });
+export const certificate = makeCertificate({ names: ["server.test", "127.0.0.1"], issuer: authority });
+const trust = await openTrust([authority.cert], textFiles, "tls.custom-certifactes");
+
+export interface TlsOrigin extends AsyncDisposable {
+  readonly port: number;
+  /** The next connection whose handshake is done. */
+  accepted(): Promise<TLSSocket>;
+  /** What the next failed handshake is said to have failed of. */
+  refused(): Promise<string>;
+}
+
+export async function openTlsOrigin(options: TlsOptions = {}): Promise<TlsOrigin> {
+  const sockets = new Set<Socket>();
+  const server = createServer({
+    cert: certificate.cert,
+    key: certificate.key,
+    allowHalfOpen: true,
+    ...options,
+  });
+  server.on("connection", (socket) => {
+    sockets.add(socket.on("close", () => sockets.delete(socket)));
+  });
+  server.on("secureConnection", (socket) => void socket.on("error", () => {}));
+  server.on("tlsClientError", () => {});
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    accepted: async () => ((await once(server, "secureConnection")) as [TLSSocket])[0],
+    refused: async () => ((await once(server, "tlsClientError")) as [Error])[0].message,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+export interface DialedPlace {
+  readonly serverName?: string;
+  readonly bypassable?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** `fields` as in a file; the trust is the runtime's and `authority`. */
+export type TlsDial = (port: number, fields?: object, place?: DialedPlace) => Promise<TlsOpened>;
+
+const dialBy =
+  (portable: boolean): TlsDial =>
+  async (
+    port,
+    fields = {},
+    { serverName = "server.test", bypassable = false, signal = AbortSignal.timeout(20_000) } = {},
+  ) => {
+    const read = z.object(tlsClientFields).parse(fields);
+    const place = { node: "n", server: serverName, files: textFiles, log: SILENT, trust, portable };
+    const options = await readTlsClient(read, place);
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    return await openTls(socket, options, { signal, bypassable });
+  };
+
+export const tlsDials: readonly { readonly name: string; readonly dial: TlsDial }[] = [
+  { name: "node:tls", dial: dialBy(true) },
+  ...(nativeTls() === null ? [] : [{ name: "native", dial: dialBy(false) }]),
+];
