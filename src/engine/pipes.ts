@@ -21,7 +21,7 @@ export class Pipes {
   readonly #calls: RelayCalls;
   readonly #idle: Pipe[] = [];
   readonly #ends: Int32Array;
-  /** How many more may be made. At 0 bulk is copied, until one comes back. */
+  /** How many more may be made. At 0 bulk is copied, until one comes back or the thread was silent. */
   #left: number;
 
   /** `memory` says how many there may be. */
@@ -55,7 +55,9 @@ export class Pipes {
 
   /** For a time of silence, and the end. */
   closeIdle(): void {
-    for (const pipe of this.#idle.splice(0)) this.discard(pipe);
+    for (const pipe of this.#idle.splice(0)) this.#close(pipe);
+    // Also those that were refused: there may be descriptors by now.
+    this.#left = this.#ends.filter((fd) => fd === NONE).length / 2;
   }
 
   #close({ readEnd, writeEnd }: Pipe): void {
