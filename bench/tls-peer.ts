@@ -5,7 +5,7 @@
  * much of the wire is plain bytes. Handshakes are whole: each ends in order, and is counted when the other end has closed; a
  * connection is counted with its answer, since some keep it for a while when its client has gone.
  */
-import { openSsl, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
+import { BROKEN, openSsl, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
 import { EAGAIN, EINTR, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
 import { CHECKED_BYTES, CONTENT, isContent, openEndCalls } from "./end-calls.ts";
@@ -108,7 +108,7 @@ function wait(epoll: number, step: () => number): number {
 /** True: done. */
 function shake({ object }: Client): boolean {
   const answer = ssl.handshake(object);
-  if (typeof answer === "string") throw new Error(answer);
+  if (answer === BROKEN) throw new Error(ssl.reasonOf(ssl.fault));
   return answer === 1;
 }
 

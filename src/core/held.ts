@@ -1,4 +1,5 @@
 /** Clients whose sockets a relay thread has accepted and holds, until the main thread has decided about them. */
+import type { Duplex } from "node:stream";
 import type { DialError } from "./errors.ts";
 import type { Endpoint, Ip } from "./session.ts";
 import type { StreamSocket } from "./sockets.ts";
@@ -84,4 +85,44 @@ export interface PlainFront {
   readonly handshake: PlainHandshake;
   /** Takes the client over. `listener` is the endpoint that took it, which a captured client does not show. */
   on(client: HeldClient, listener: Endpoint): void;
+}
+
+/** What conversations of the TLS library are made of, held once more for other threads. */
+export interface SharedContext {
+  /** The library's, in this process. */
+  readonly address: bigint;
+  /** Nobody is at it any more. Conversations that were made of it keep it alive on their own. */
+  release(): void;
+}
+
+/** The contexts of a listener, one after the other. */
+export interface ContextSource {
+  /** For new connections; to be released. Null: threads cannot have it. */
+  share(): SharedContext | null;
+  /** Tells when `share` answers with another one from now on. Disposing it ends that. */
+  watch(onChange: () => void): Disposable;
+}
+
+/** A client of a TLS listener as a relay thread leaves it; whoever is given it takes or destroys it. */
+export interface ShakenClient {
+  readonly source: Endpoint;
+  /** The listening side's own address for this client. */
+  readonly local: Endpoint;
+  /** Why the handshake came to nothing; then nothing is left of the client. Null: it is done, or under way. */
+  readonly failure: string | null;
+  readonly isDone: boolean;
+  /** The descriptor and the library's object, which are the caller's from then on. */
+  take(): { readonly fd: number; readonly ssl: bigint };
+  /** Told of the stream that goes on with it, which is to be destroyed at the end of the program. */
+  onStream: ((stream: Duplex) => void) | null;
+  /** Closes one that nobody has taken. */
+  destroy(): void;
+}
+
+/** The same of a listener whose clients begin with TLS. */
+export interface TlsFront {
+  readonly handshake: "tls";
+  readonly contexts: ContextSource;
+  /** Takes the client over. */
+  on(client: ShakenClient, listener: Endpoint): void;
 }

@@ -1,5 +1,5 @@
 import type { SafeFiles } from "./files.ts";
-import type { PlainFront } from "./held.ts";
+import type { PlainFront, TlsFront } from "./held.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
@@ -37,7 +37,7 @@ export interface ListenOptions {
   /** The socket accepts what belongs to other addresses (tproxy). */
   readonly transparent?: boolean;
   /** What relay threads may do where there are such; absent: nothing. */
-  readonly front?: PlainFront;
+  readonly front?: PlainFront | TlsFront;
 }
 
 /**

@@ -8,10 +8,10 @@ import {
   type PlainRequest,
 } from "#protocols/mixed/plain-handshake.ts";
 import { CLIENT, FAILED, WAITS } from "./conversation.ts";
-import type { Conversation, Io, Outcome, Side } from "./conversation.ts";
-import type { Front } from "./front.ts";
+import type { Io, Outcome, Side } from "./conversation.ts";
+import type { Front, Newcomer } from "./front.ts";
 import { REQUEST_BYTES, tag, type Dial } from "./front-table.ts";
-import type { InLine, Line } from "./line.ts";
+import type { Line } from "./line.ts";
 import { DIALLED, HANDED, NOT_DIALLED, REQUESTED, STALE } from "./shared-table.ts";
 import type { StandingAnswer } from "./standing.ts";
 import type { KeptKey } from "./standing-key.ts";
@@ -34,12 +34,12 @@ export const LATE = 0;
  * dial has worked out, so whoever takes the client before that finds it as it came. From the question to the answer the
  * descriptor stays open whatever the client does: the main thread may duplicate it.
  */
-export class Arriving implements Conversation, InLine<Arriving> {
+export class Arriving implements Newcomer {
   queued = false;
   readonly halfClosed = false;
-  line: Line<Arriving> | null = null;
-  before: Arriving | null = null;
-  behind: Arriving | null = null;
+  line: Line<Newcomer> | null = null;
+  before: Newcomer | null = null;
+  behind: Newcomer | null = null;
   deadlineMs = 0;
   readonly slot: number;
   readonly listener: number;
@@ -71,6 +71,12 @@ export class Arriving implements Conversation, InLine<Arriving> {
     this.fd = fd;
     this.listener = listener;
     this.#handshake = handshake;
+  }
+
+  begin(): boolean {
+    const isSilent = this.#handshake === "none" || this.#handshake === "redirected";
+    if (isSilent) this.#ask();
+    return isSilent;
   }
 
   notice(side: Side, events: number): boolean {
@@ -144,11 +150,11 @@ export class Arriving implements Conversation, InLine<Arriving> {
   #found(request: PlainRequest, seen: number): void {
     this.#saw(request, seen);
     if (request.size - request.from > REQUEST_BYTES) this.handOver();
-    else this.ask();
+    else this.#ask();
   }
 
   /** Its bytes are those that were peeked at last. Without a place it is asked again when there is one. */
-  ask(): void {
+  #ask(): void {
     const { calls, host, shared } = this.#front;
     this.#stage = ASKS;
     const { from, size } = this.#request;
@@ -191,10 +197,9 @@ export class Arriving implements Conversation, InLine<Arriving> {
     if (this.#stage !== ASKS) return;
     const { size } = this.#request;
     if (size > 0 && this.#front.calls.look(this.fd) < size) this.end(true);
-    else this.ask();
+    else this.#ask();
   }
 
-  /** The main thread serves it; only of one that has not been asked for. */
   handOver(): void {
     const { host, shared } = this.#front;
     this.#stage = ASKS;
@@ -203,7 +208,6 @@ export class Arriving implements Conversation, InLine<Arriving> {
     host.report(this.slot, HANDED);
   }
 
-  /** Of one that the main thread has not heard of. */
   end(isFault: boolean): void {
     const { calls, table } = this.#front;
     table.descriptors[this.slot * 2] = -1;
@@ -264,7 +268,8 @@ export class Arriving implements Conversation, InLine<Arriving> {
   }
 
   timedOut(): void {
-    this.refused(LATE);
+    if (this.#stage === DIALS) this.refused(LATE);
+    else this.end(false);
   }
 
   refused(errno: number): void {

@@ -44,10 +44,11 @@ const WORDS = 76;
 const LISTENER_WORDS = 3;
 const HEADER_WORDS = 2;
 const MEMORY_BYTES = (HEADER_WORDS + LISTENERS * LISTENER_WORDS + PLACES) * 4 + PLACES * PLACE_BYTES;
+const SLOTS_AT = MEMORY_BYTES + LISTENERS * 8;
 const SLOT_BYTES = 8 + 2 * 4 + SOCKADDR_BYTES;
 
 export function newFrontMemory(slots: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(MEMORY_BYTES + slots * SLOT_BYTES);
+  return new SharedArrayBuffer(SLOTS_AT + slots * SLOT_BYTES);
 }
 
 /** What a thread dials. */
@@ -71,6 +72,8 @@ export class FrontTable {
   readonly states: Int32Array;
   /** Place in `HANDSHAKES` of what is read of a listener's clients. */
   readonly handshakes: Int32Array;
+  /** Of listeners with TLS: the address of what new conversations are made of; 0: there is nothing. */
+  readonly contexts: BigUint64Array;
   /** Of each slot: its listener, whether it was greeted, its place; see `tag`. */
   readonly tags: Int32Array;
   /** How many bytes of handshake stand before the tunnel's, of each place. */
@@ -98,12 +101,13 @@ export class FrontTable {
     this.sizes = words.take(PLACES);
     this.#bytes = Buffer.from(memory, words.bytes, PLACES * PLACE_BYTES) as Buffer;
     this.#words = new Int32Array(memory, words.bytes, (PLACES * PLACE_BYTES) / 4);
-    const slots = (memory.byteLength - MEMORY_BYTES) / SLOT_BYTES;
-    this.startedAtMs = new Float64Array(memory, MEMORY_BYTES, slots);
-    const ofSlots = (nth: number) => new Int32Array(memory, MEMORY_BYTES + slots * (8 + nth * 4), slots);
+    this.contexts = new BigUint64Array(memory, MEMORY_BYTES, LISTENERS);
+    const slots = (memory.byteLength - SLOTS_AT) / SLOT_BYTES;
+    this.startedAtMs = new Float64Array(memory, SLOTS_AT, slots);
+    const ofSlots = (nth: number) => new Int32Array(memory, SLOTS_AT + slots * (8 + nth * 4), slots);
     this.tags = ofSlots(0);
     this.standings = ofSlots(1);
-    this.sources = new Uint8Array(memory, MEMORY_BYTES + slots * 16, slots * SOCKADDR_BYTES);
+    this.sources = new Uint8Array(memory, SLOTS_AT + slots * 16, slots * SOCKADDR_BYTES);
   }
 
   /** Standing answers of another epoch are good for nothing. */

@@ -1,37 +1,47 @@
 /** The front of a thread without sockets: memory in place of the kernel. */
 import assert from "node:assert/strict";
+import { performance } from "node:perf_hooks";
 import { test } from "node:test";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { Front, type FrontHost, HANDSHAKES } from "./front.ts";
 import { FrontTable, newFrontMemory, OPEN } from "./front-table.ts";
-import { CAPACITY, FRONT, newTableMemory, SharedTable } from "./shared-table.ts";
+import { PORT_WORDS } from "./port.ts";
+import { CAPACITY, FRONT, newTableMemory, SHAKEN, SharedTable } from "./shared-table.ts";
+import { LATE, STAGE_WORD } from "./shaking.ts";
 
 /** What is accepted has numbers from 1 on; nobody says anything. */
-function openFront(): { front: Front; slots: number[] } {
+function openFront(handshake: (typeof HANDSHAKES)[number] = "mixed") {
   let descriptors = 0;
   const slots: number[] = [];
+  const closed: number[] = [];
+  const reports: [slot: number, kind: number][] = [];
   const calls = {
     address: new Uint8Array(28),
     watchListener: () => 0,
     accept: () => ++descriptors,
     localName: () => -1,
-    discard() {},
+    discard: (fd: number) => void closed.push(fd),
+    unwatch() {},
+    receive: () => 0,
+    close: (fd: number) => void closed.push(fd),
   } as unknown as AcceptCalls;
   const host: FrontHost = {
     epoll: 0,
     watch: () => true,
     put: (slot, conversation) => void (conversation !== null && slots.push(slot)),
     end() {},
-    report() {},
+    report: (slot, kind) => void reports.push([slot, kind]),
     reportAtLeisure() {},
     pair: () => null,
+    ssl: () => null,
   };
   const shared = new FrontTable(newFrontMemory(CAPACITY));
-  shared.handshakes[0] = HANDSHAKES.indexOf("mixed");
+  shared.handshakes[0] = HANDSHAKES.indexOf(handshake);
   shared.states[0] = OPEN;
-  const front = new Front(calls, new SharedTable(newTableMemory()), shared, host);
+  const table = new SharedTable(newTableMemory());
+  const front = new Front(calls, table, shared, host);
   front.listen(0);
-  return { front, slots };
+  return { front, table, slots, closed, reports };
 }
 
 test("a slot is nobody else's as long as this batch may have news of its old socket", () => {
@@ -47,4 +57,27 @@ test("a slot is nobody else's as long as this batch may have news of its old soc
   slots.length = 0;
   front.accept(0);
   assert.ok(Math.max(...slots) < before, "now they are");
+});
+
+test("a client of a TLS listener that says too little is closed after thirty seconds, and the main thread hears of it", (context) => {
+  const { front, table, slots, closed, reports } = openFront("tls");
+  let nowMs = 1_000;
+  context.mock.method(performance, "now", () => nowMs);
+  front.accept(0);
+  const [first] = slots as [number];
+  nowMs += 29_999;
+  front.tick(1);
+  assert.deepEqual(reports, []);
+  nowMs += 51; // deadlines are looked at so often
+  front.tick(1);
+  assert.deepEqual(reports[0], [first, SHAKEN]);
+  assert.deepEqual([reports.length, closed], [4, [1, 2, 3, 4]]);
+  assert.equal(table.descriptors[first * 2], -1);
+  assert.equal(table.portWords[first * 2 * PORT_WORDS + STAGE_WORD], LATE);
+});
+
+test("of more clients in their TLS handshakes than there may be the oldest are closed", () => {
+  const { front, slots, closed, reports } = openFront("tls");
+  while (slots.length < 4100) front.accept(0);
+  assert.deepEqual([closed, reports], [[1, 2, 3, 4], []]);
 });

@@ -3,15 +3,17 @@
  * where to, and dials. The conversation then goes on in the same slot.
  */
 import { performance } from "node:perf_hooks";
-import type { PlainHandshake } from "#core/held.ts";
+import type { PlainHandshake, TlsFront } from "#core/held.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { isWildcard, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import type { Ssl } from "#platform/linux/ssl.ts";
 import { CLIENT, type Conversation } from "./conversation.ts";
 import { Arriving } from "./arriving.ts";
 import { DRAINS, OPEN, PLACES, type FrontTable } from "./front-table.ts";
-import { Line } from "./line.ts";
+import { type InLine, Line } from "./line.ts";
 import { CAPACITY, FRONT, UNLISTENED, type SharedTable } from "./shared-table.ts";
+import { Shaking } from "./shaking.ts";
 import { StandingAnswers } from "./standing.ts";
 import { StandingKey } from "./standing-key.ts";
 
@@ -31,9 +33,32 @@ export interface FrontHost {
   reportAtLeisure(slot: number, kind: number): void;
   /** Two sockets that are connected, as a conversation. */
   pair(slot: number): Conversation | null;
+  /** The thread's; null: it cannot be had. */
+  ssl(): Ssl | null;
 }
 
-export const HANDSHAKES: readonly PlainHandshake[] = ["none", "mixed", "socks", "http", "redirected"];
+/** A client from accept until the main thread decides about it. */
+export interface Newcomer extends Conversation, InLine<Newcomer> {
+  readonly slot: number;
+  readonly listener: number;
+  deadlineMs: number;
+  /** Once it is watched. True: it need not say anything. */
+  begin(): boolean;
+  timedOut(): void;
+  /** The main thread serves it; only of one that it has not heard of. */
+  handOver(): void;
+  /** Of one that the main thread has not heard of. */
+  end(isFault: boolean): void;
+}
+
+export const HANDSHAKES: readonly (PlainHandshake | TlsFront["handshake"])[] = [
+  "none",
+  "mixed",
+  "socks",
+  "http",
+  "redirected",
+  "tls",
+];
 
 /** Of one listener in one turn, before others have theirs. */
 const ACCEPTS = 4;
@@ -59,8 +84,8 @@ export class Front {
   readonly #places: number[] = Array.from({ length: PLACES }, (_, at) => PLACES - 1 - at);
   /** Those that have a request and no place for it, in order. */
   readonly #waiting = new Set<Arriving>();
-  readonly #arriving = new Line<Arriving>();
-  readonly #dialling = new Line<Arriving>();
+  readonly #arriving = new Line<Newcomer>();
+  readonly #dialling = new Line<Newcomer>();
   readonly #listening = new Set<number>();
   /** Of listeners that are bound to one address: that of all their clients' connections on this side, too. */
   readonly #locals: (Uint8Array | null)[] = [];
@@ -130,16 +155,20 @@ export class Front {
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
     kinds[slot * 2] = kinds[slot * 2 + 1] = 0;
     letters[slot * 2] = letters[slot * 2 + 1] = 0;
-    const handshake = HANDSHAKES[this.shared.handshakes[listener] as number] as PlainHandshake;
     this.shared.sources.set(this.calls.address, slot * SOCKADDR_BYTES);
-    const one = new Arriving(this, slot, listener, { fd, handshake });
+    const one = this.#newcomer(fd, slot, listener);
     one.deadlineMs = this.#soon() + HANDSHAKE_MS;
     this.#arriving.join(one);
     this.host.put(slot, one);
     if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
-    if (handshake === "none" || handshake === "redirected") return one.ask();
-    if (this.#arriving.size <= MOST_ARRIVING) return;
+    if (one.begin() || this.#arriving.size <= MOST_ARRIVING) return;
     this.#arriving.first?.end(false);
+  }
+
+  #newcomer(fd: number, slot: number, listener: number): Newcomer {
+    const handshake = HANDSHAKES[this.shared.handshakes[listener] as number] ?? "mixed";
+    if (handshake === "tls") return new Shaking(this, slot, listener, fd);
+    return new Arriving(this, slot, listener, { fd, handshake });
   }
 
   /** Nothing is accepted of it for a moment. */
@@ -220,9 +249,9 @@ export class Front {
     this.#freed.push(slot);
   }
 
-  gone(one: Arriving): void {
+  gone(one: Newcomer): void {
     one.line?.leave(one);
-    this.#waiting.delete(one);
+    if (one instanceof Arriving) this.#waiting.delete(one);
   }
 
   /** Once a turn, behind all events: looks after deadlines. How long the thread may sleep, in ms. */
@@ -250,7 +279,7 @@ export class Front {
       first !== null && first.deadlineMs <= nowMs;
       { first } = this.#arriving
     )
-      first.end(false);
+      first.timedOut();
     if (this.#resting.size === 0 || nowMs < this.#resumesAtMs) return;
     const resting = [...this.#resting];
     this.#resting.clear();

@@ -1,17 +1,27 @@
-import type { PlainHandshake } from "#core/held.ts";
+import { Socket } from "node:net";
+import type { Endpoint } from "#core/session.ts";
 import type { FrontAsk, FrontListening, FrontThreads } from "#net/front-threads.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { isWildcard } from "#platform/linux/sockaddr.ts";
+import { FrontContexts } from "./front-contexts.ts";
 import { HANDSHAKES } from "./front.ts";
 import { CLOSED, DRAINS, isGreeted, LISTENERS, listenerOf, OPEN } from "./front-table.ts";
 import { type HeldEnv, HeldSocket, takeSocket, wholeSeconds } from "./held-socket.ts";
 import type { RelayThread } from "./relay-thread.ts";
 import { Sockaddrs } from "./sockaddrs.ts";
-import { LISTEN, REQUESTED, UNLISTEN } from "./shared-table.ts";
+import { ShakenSocket, takeShaken } from "./shaken-socket.ts";
+import { LISTEN, REQUESTED, SHAKEN, UNLISTEN } from "./shared-table.ts";
 
 interface Listener {
   readonly ask: FrontAsk;
   /** Threads from which somebody may still come. */
   readonly open: Set<RelayThread>;
+  /** What its clients' handshakes are done by; null: they begin without TLS. */
+  readonly contexts: FrontContexts | null;
+  /** Its own address. */
+  readonly local: Endpoint;
+  /** That is where all its clients come to, too. */
+  readonly isBound: boolean;
   readonly done: PromiseWithResolvers<void>;
 }
 
@@ -45,18 +55,27 @@ export class Fronts implements FrontThreads {
   listen(fd: number, ask: FrontAsk): FrontListening | null {
     const threads = this.#threads().filter(({ alive }) => alive);
     const number = this.#freeNumber();
-    const own = threads.length === 0 || number === null ? -1 : this.#calls.duplicate(fd);
-    if (own < 0 || number === null) return null;
+    if (threads.length === 0 || number === null) return null;
+    const open = new Set(threads);
+    const contexts = ask.handshake === "tls" ? FrontContexts.open(ask.contexts, number, open) : null;
+    if (ask.handshake === "tls" && contexts === null) return null;
+    const own = this.#calls.duplicate(fd);
+    if (own < 0) {
+      contexts?.close();
+      return null;
+    }
     this.#prepare(own, ask);
-    const listener: Listener = { ask, open: new Set(threads), done: Promise.withResolvers() };
+    const done = Promise.withResolvers<void>();
+    const listener: Listener = { ask, open, contexts, ...this.#nameOf(own), done };
     this.#listeners[number] = listener;
-    void listener.done.promise.then(() => {
+    void done.promise.then(() => {
       this.#listeners[number] = null;
+      contexts?.close();
       this.#calls.close(own);
     });
     for (const thread of threads) {
       thread.front.listeners[number] = own;
-      thread.front.handshakes[number] = HANDSHAKES.indexOf(ask.handshake satisfies PlainHandshake);
+      thread.front.handshakes[number] = HANDSHAKES.indexOf(ask.handshake);
       Atomics.store(thread.front.states, number, OPEN);
       thread.holdOn(1);
       thread.command(number, LISTEN);
@@ -70,6 +89,12 @@ export class Fronts implements FrontThreads {
         return listener.done.promise;
       },
     };
+  }
+
+  #nameOf(fd: number): { local: Endpoint; isBound: boolean } {
+    const isKnown = this.#calls.localName(fd) >= 0;
+    const { address } = this.#calls;
+    return { local: this.#held.sockaddrs.local(address), isBound: isKnown && !isWildcard(address) };
   }
 
   #freeNumber(): number | null {
@@ -89,8 +114,10 @@ export class Fronts implements FrontThreads {
 
   arrived(thread: RelayThread, slot: number, kind: number): void {
     const word = thread.front.tags[slot] as number;
-    const ask = this.#listeners[listenerOf(word)]?.ask ?? null;
-    if (ask !== null && kind === REQUESTED) {
+    const listener = this.#listeners[listenerOf(word)] ?? null;
+    if (kind === SHAKEN) return this.#shaken(thread, slot, listener);
+    const ask = listener?.ask ?? null;
+    if (ask !== null && ask.handshake !== "tls" && kind === REQUESTED) {
       const client = HeldSocket.asking(thread, slot, ask, this.#held);
       thread.hold(slot, client);
       try {
@@ -107,10 +134,33 @@ export class Fronts implements FrontThreads {
     else ask.onSocket(socket, isGreeted(word));
   }
 
+  #shaken(thread: RelayThread, slot: number, listener: Listener | null): void {
+    const source = this.#held.sockaddrs.source(thread.front.source(slot));
+    const shaken = takeShaken(thread, slot);
+    const { fd, ssl } = shaken;
+    const ask = listener?.ask;
+    if (fd >= 0 && ssl === 0n) {
+      const socket = new Socket({ fd, allowHalfOpen: true });
+      if (ask === undefined) socket.destroy();
+      else ask.onSocket(socket, false);
+      return;
+    }
+    const local = listener === null || listener.isBound || fd < 0 ? listener?.local : this.#nameOf(fd).local;
+    const client = new ShakenSocket(shaken, source, local ?? source, this.#calls);
+    if (ask?.handshake !== "tls") return client.destroy();
+    try {
+      ask.on(client);
+    } catch (error) {
+      client.destroy(); // it costs this client and nobody else
+      throw error;
+    }
+  }
+
   /** The thread has said so, or it is dead. */
   closed(thread: RelayThread, number: number): void {
     const listener = this.#listeners[number] ?? null;
     if (listener === null || !listener.open.delete(thread)) return;
+    listener.contexts?.left(thread);
     thread.holdOn(-1);
     if (listener.open.size === 0) listener.done.resolve();
   }

@@ -72,6 +72,7 @@ export class Loop {
       report: (slot, kind) => this.#report(slot, kind),
       reportAtLeisure: (slot, kind) => this.#reportAtLeisure(slot, kind),
       pair: (slot) => this.#pair(slot),
+      ssl: () => ports.ssl(),
     });
   }
 
@@ -168,6 +169,7 @@ export class Loop {
     else if (command === codes.RELEASE) this.#front.freeSlot(slot);
     else if (command === codes.WITHDRAW) this.#front.standing.withdraw();
     else if (command === codes.JOIN) this.#front.joined(slot);
+    else if (command === codes.RENEWED) return; // that it was read is all
     else {
       const client = this.#conversations.get(slot);
       if (!(client instanceof Arriving)) return;

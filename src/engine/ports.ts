@@ -66,8 +66,14 @@ export class Ports {
 
   /** Where that object writes from now on. */
   #sslFor(address: bigint): Ssl | null {
+    const ssl = this.ssl();
+    return ssl?.batch(address) === true ? ssl : null;
+  }
+
+  /** The thread's. */
+  ssl(): Ssl | null {
     if (this.#ssl === undefined) this.#ssl = openSsl(this.#buffer);
-    return this.#ssl?.batch(address) === true ? this.#ssl : null;
+    return this.#ssl;
   }
 
   /** To be called before a port is dropped: should this thread die meanwhile, nobody frees the same a second time. */

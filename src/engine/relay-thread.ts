@@ -9,7 +9,7 @@ import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/u
 import { openThread } from "#platform/thread.ts";
 import { Commands, type Teller } from "./commands.ts";
 import { FrontTable, newFrontMemory } from "./front-table.ts";
-import { closeOrphans, type Free, freeOrphans } from "./orphans.ts";
+import { closeOrphans, type Free, freeOrphans, orphanedFronts } from "./orphans.ts";
 import { closeOrphanPipes, newPipeMemory } from "./pipes.ts";
 import { PORT_WORDS, type PortPlan } from "./port.ts";
 import type { ReturnedLetter } from "./ports.ts";
@@ -191,6 +191,11 @@ export class RelayThread implements AsyncDisposable {
     this.holdOn(-1);
   }
 
+  /** Of a slot that the thread gave out: nothing in it is anybody's any more. */
+  release(slot: number): void {
+    this.#commands.tellAtLeisure(slot, codes.RELEASE);
+  }
+
   /** Of a place whose slot has just ended, in the order of the ends: a letter that nobody asked for is lost. Null: there are none. */
   takeRemains(place: number): Remains | null {
     if (this.table.letters[place] !== RETURNED) return null;
@@ -247,7 +252,7 @@ export class RelayThread implements AsyncDisposable {
 
   #passed(slot: number): void {
     this.standing.passed(slot);
-    this.#commands.tellAtLeisure(slot, codes.RELEASE);
+    this.release(slot);
   }
 
   /** Has every conversation say what has moved up to now. */
@@ -292,7 +297,7 @@ export class RelayThread implements AsyncDisposable {
   #ended(slot: number): void {
     const carried = this.#carried.get(slot);
     if (slot < FRONT) this.#free.push(slot);
-    else this.#commands.tellAtLeisure(slot, codes.RELEASE);
+    else this.release(slot);
     if (carried === null) return; // a client of the thread of which nobody had heard
     this.#letGo(slot);
     freeOrphans(this.table, slot, this.#options.free);
@@ -314,8 +319,10 @@ export class RelayThread implements AsyncDisposable {
       this.#take(slot, ENDED);
     }
     // In a handshake, or taken: then the socket goes on by another descriptor, and must not be reset.
-    for (let slot = FRONT; slot < FRONT + this.table.fronted; slot++)
+    for (const slot of orphanedFronts(this.table)) {
+      freeOrphans(this.table, slot, this.#options.free);
       closeOrphans(this.table, slot, (fd) => calls.close(fd));
+    }
     closeOrphanPipes(this.#pipes, (fd) => calls.close(fd));
     if (this.table.epoll >= 0) calls.close(this.table.epoll);
     this.standing.close();

@@ -32,6 +32,8 @@ export const UNLISTEN = 12;
 export const WITHDRAW = 13;
 /** The main thread has found it, see standing.ts; the slot stays the thread's until it is told of its end. */
 export const JOIN = 14;
+/** The slot is that of a listener: what its contexts were before is used no more when this is obeyed. */
+export const RENEWED = 15;
 
 /** Words of the news are `slot * NEWS + kind`: it has ended, or a direction asks (upload, and download next to it). */
 export const NEWS = 16;
@@ -52,6 +54,8 @@ export const PASSED = 8;
 export const FORGOTTEN = 9;
 /** One has been connected by a standing answer that is good no more: it is to be heard of. */
 export const STALE = 10;
+/** A client of a TLS listener is the main thread's, with what its words name; see shaking.ts. The slot is free when it says so. */
+export const SHAKEN = 11;
 
 /** Of a letter: the relay thread has written it. */
 export const RETURNED = 2;
@@ -65,7 +69,7 @@ export const FRONT = CAPACITY >>> 1;
  * of a conversation that the thread has ended a grant of each direction, a change of its mode (the next one is told when
  * it was obeyed) and an end (told once); of the next one its addition, a change of its mode and its end, but no grant,
  * for it has not asked. Of a slot from `FRONT` on there are two grants, a change, an end, its release and that it joined:
- * the thread itself gives those out. That is seven at most; what is left is for 256 listeners and one withdrawal.
+ * the thread itself gives those out. That is seven at most; what is left is for 256 listeners, one change of each one's contexts and one withdrawal.
  */
 const COMMAND_RING = CAPACITY * 8;
 /**

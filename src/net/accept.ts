@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { ShakenClient } from "#core/held.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination, Endpoint, Metadata, Network, StreamSession } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
@@ -19,6 +21,13 @@ export function arrivalOf(socket: StreamSocket): Arrival | null {
     source: { ip: socketIp(remoteAddress), port: remotePort },
     local: { ip: socketIp(localAddress), port: localPort },
   };
+}
+
+/** The first thing to call on whoever was accepted. Null as of `arrivalOf`. */
+export function welcome(client: StreamSocket | ShakenClient): Arrival | null {
+  if (!(client instanceof Socket)) return { source: client.source, local: client.local };
+  guardErrors(client);
+  return arrivalOf(client);
 }
 
 /** Of a kernel socket; -1, which the kernel refuses, where it has closed meanwhile. */

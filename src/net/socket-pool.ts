@@ -4,9 +4,9 @@ import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
 import { openDatagrams } from "./datagram-listener.ts";
 import { DatagramSockets } from "./datagram-socket.ts";
-import type { FrontThreads } from "./front-threads.ts";
+import type { FrontShare, FrontThreads } from "./front-threads.ts";
 import { ANY_V4, ANY_V6, familyOf } from "./ip.ts";
-import { TcpListener, type FrontShare, type TcpShare } from "./tcp-listener.ts";
+import { TcpListener, type TcpShare } from "./tcp-listener.ts";
 import { openTransparentUdp } from "./transparent-udp.ts";
 
 /** What to listen on. Two asks with the same `key` get the same kernel socket. */

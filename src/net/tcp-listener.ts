@@ -2,21 +2,19 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setImmediate } from "node:timers/promises";
+import type { HeldClient, ShakenClient } from "#core/held.ts";
 import type { Endpoint } from "#core/session.ts";
 import { REPLACED } from "#core/sockets.ts";
-import type { FrontAsk, FrontListening, FrontThreads } from "./front-threads.ts";
+import type { FrontListening, FrontShare, FrontThreads } from "./front-threads.ts";
 import { FrontWorth } from "./front-worth.ts";
 import { ANY_V4, ANY_V6, socketIp } from "./ip.ts";
 import type { ListenAsk } from "./socket-pool.ts";
 
-/** Who takes connections, and what threads may do about them (null: nothing). */
+/** Who takes connections, and what threads may do about them (null: nothing); those that they do not understand go to `on`. */
 export interface TcpShare {
   readonly on: (socket: Socket, isGreeted: boolean) => void;
   readonly front: FrontShare | null;
 }
-
-/** See `FrontAsk`; connections that a thread does not understand go the way of all others. */
-export type FrontShare = Omit<FrontAsk, "onSocket" | "onTaken">;
 
 export interface TcpHolder {
   readonly on: TcpShare;
@@ -107,10 +105,7 @@ export class TcpListener {
   #listenBy(threads: FrontThreads, share: TcpShare): Fronted | null {
     if (share.front === null) return null;
     const { front } = share;
-    const on: FrontAsk["on"] = (client) => {
-      if (!this.#worth.came()) this.#restThreads();
-      front.on(client);
-    };
+    const counted = this.#counted(front);
     const onTaken = (): void => this.#worth.taken();
     const onSocket = (socket: Socket, isGreeted: boolean): void => {
       this.#worth.taken();
@@ -123,7 +118,7 @@ export class TcpListener {
       this.#fd = fd;
       this.#keeper = threads;
     }
-    const listening = threads.listen(this.#fd, { ...front, on, onTaken, onSocket });
+    const listening = threads.listen(this.#fd, { ...counted, onTaken, onSocket });
     if (listening === null) {
       if (this.#server !== null) threads.close(this.#fd);
       return null;
@@ -131,6 +126,29 @@ export class TcpListener {
     this.#server?.close(); // the socket stays open by our descriptor
     this.#server = null;
     return { share, threads, listening };
+  }
+
+  /** The same, with an eye on who comes. */
+  #counted(front: FrontShare): FrontShare {
+    const came = (): void => {
+      if (!this.#worth.came()) this.#restThreads();
+    };
+    if (front.handshake !== "tls")
+      return {
+        ...front,
+        on: (client: HeldClient) => {
+          came();
+          front.on(client);
+        },
+      };
+    return {
+      ...front,
+      on: (client: ShakenClient) => {
+        came();
+        client.onStream = (stream) => this.#note(stream);
+        front.on(client);
+      },
+    };
   }
 
   #restThreads(): void {

@@ -1,7 +1,9 @@
 import { ConfigError, listenFault } from "#core/errors.ts";
+import type { HeldClient, ShakenClient } from "#core/held.ts";
 import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
 import type { ListenOptions, TakeSocket } from "#core/inbound.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
+import type { FrontShare } from "#net/front-threads.ts";
 import type { KeepAlive } from "#net/keep-alive.ts";
 import { DEFAULT_KEEP_ALIVE, probesOf } from "#net/keep-alive.ts";
 import type { Lease, ListenAsk, SocketPool } from "#net/socket-pool.ts";
@@ -45,13 +47,7 @@ export class LeaseBook implements AsyncDisposable {
       const lease = await this.#pool.leaseTcp(
         { ...ask, configure },
         (socket, isGreeted) => on(socket, lease.endpoint, isGreeted),
-        front === undefined
-          ? null
-          : {
-              handshake: front.handshake,
-              on: (client) => front.on(client, lease.endpoint),
-              probes: probesOf(keepAlive),
-            },
+        front === undefined ? null : shareOf(front, probesOf(keepAlive), () => lease.endpoint),
       );
       return lease;
     });
@@ -109,6 +105,16 @@ export class LeaseBook implements AsyncDisposable {
     if (port !== 0) return null;
     return this.#leases.find(({ endpoint }) => endpoint.ip === ip)?.endpoint.port ?? null;
   }
+}
+
+function shareOf(
+  front: NonNullable<ListenOptions["front"]>,
+  probes: FrontShare["probes"],
+  endpoint: () => Endpoint,
+): FrontShare {
+  if (front.handshake === "tls")
+    return { ...front, probes, on: (client: ShakenClient) => front.on(client, endpoint()) };
+  return { ...front, probes, on: (client: HeldClient) => front.on(client, endpoint()) };
 }
 
 function take(claims: Set<string>, claim: string): void {

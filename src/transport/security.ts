@@ -2,6 +2,7 @@
 import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
+import type { ContextSource, ShakenClient } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls } from "#platform/tls.ts";
 import type { TlsClientPlace } from "./tls/client.ts";
@@ -29,8 +30,10 @@ export interface SecurityClient {
 
 export interface SecurityServer extends Disposable {
   readonly kind: "none" | "tls";
-  /** Owns the stream from here. Throws `ProtocolError` or `AuthError`; the stream is destroyed then. */
-  accept(stream: Duplex): Promise<Secured>;
+  /** By what threads may shake hands in its place; null: there is nothing to shake. */
+  readonly contexts: ContextSource | null;
+  /** Owns the client from here. Throws `ProtocolError` or `AuthError`; the client is destroyed then. */
+  accept(client: Duplex | ShakenClient): Promise<Secured>;
 }
 
 export interface SecurityClientFields extends TlsClientFields {
@@ -89,11 +92,17 @@ export async function chooseSecurityServer(
     );
   const options = readTlsServer(fields, place.where, place.alpn);
   if (options === null)
-    return { kind: "none", accept: async (stream) => plain(stream), [Symbol.dispose]() {} };
+    return {
+      kind: "none",
+      contexts: null,
+      accept: async (stream) => plain(stream as Duplex),
+      [Symbol.dispose]() {},
+    };
   const server = await openTlsServer(options, place.files, place.log, place.portable ? null : nativeTls());
   return {
     kind: "tls",
-    accept: (stream) => server.accept(stream, { bypassable: place.bypassable() }),
+    contexts: server.contexts,
+    accept: (client) => server.accept(client, { bypassable: place.bypassable() }),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
 }

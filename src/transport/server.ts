@@ -1,7 +1,8 @@
 /** The server's transport: the security layer, then whatever carrier the client chose among those that are offered. */
-import type { Duplex } from "node:stream";
+import { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
+import type { ContextSource, ShakenClient } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import { ByteReader } from "#net/byte-reader.ts";
 import type { TransportServerFields } from "./fields.ts";
@@ -26,14 +27,17 @@ export interface TransportServerPlace {
 
 export interface TransportServer extends Disposable {
   readonly security: "none" | "tls";
+  /** By what threads may shake hands in its place; null: they may not. */
+  readonly contexts: ContextSource | null;
   /** Takes a connection over; each stream that it carries is given to `on`. Never throws. */
-  serve(wire: Duplex, on: (carried: Secured) => void): void;
+  serve(wire: Duplex | ShakenClient, on: (carried: Secured) => void): void;
 }
 
 /** Nothing below the protocol but TCP. */
 export const BARE_SERVER: TransportServer = {
   security: "none",
-  serve: (wire, on) => on({ stream: wire, alpn: null, serverName: null, bypass: null }),
+  contexts: null,
+  serve: (wire, on) => on({ stream: wire as Duplex, alpn: null, serverName: null, bypass: null }),
   [Symbol.dispose]() {},
 };
 
@@ -54,7 +58,7 @@ export async function openTransportServer(
     files,
     log,
   });
-  const serveOne = async (wire: Duplex, on: (carried: Secured) => void): Promise<void> => {
+  const serveOne = async (wire: Duplex | ShakenClient, on: (carried: Secured) => void): Promise<void> => {
     const secured = await security.accept(wire);
     secured.stream.on("error", () => secured.stream.destroy());
     if (carriers.bare) return on(secured);
@@ -70,8 +74,9 @@ export async function openTransportServer(
   };
   return {
     security: security.kind,
+    contexts: carriers.bare ? security.contexts : null,
     serve(wire, on) {
-      wire.on("error", () => wire.destroy());
+      if (wire instanceof Duplex) wire.on("error", () => wire.destroy());
       serveOne(wire, on).catch((error) => {
         log.debug(() => `listener ${name}: ${messageOf(error)}`);
       });

@@ -5,9 +5,9 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { duplexPair, type Duplex } from "node:stream";
+import type { Duplex } from "node:stream";
 import { after, test } from "node:test";
-import { setImmediate as turn, setTimeout as delay } from "node:timers/promises";
+import { setImmediate as turn } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import fc from "fast-check";
 import { nativeTls } from "#platform/tls.ts";
@@ -16,6 +16,7 @@ import { echoed } from "../support/client.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { assertHeardAll, opensslClient, updateKeys } from "../support/openssl-client.ts";
 import { missing } from "../support/peer.ts";
+import { answersTo, clientHello, nonsense } from "../support/tls-strangers.ts";
 import { until } from "../support/until.ts";
 
 const native = nativeTls();
@@ -57,83 +58,11 @@ const byLibrary = tls === null ? null : await listen(tls);
 /** Nothing is read beyond a record. */
 const byRecords = tls === null ? null : await listen(tls, true);
 
-/** What a client of today begins with. */
-async function clientHello(tls: object = {}): Promise<Buffer> {
-  const [near, far] = duplexPair();
-  const client = connectTls({ socket: near, servername: "server.test", rejectUnauthorized: false, ...tls });
-  client.on("error", () => {});
-  const [hello] = (await once(far, "data")) as [Buffer];
-  client.destroy();
-  return hello;
-}
-
 const hello = await clientHello();
-
-/** What a stranger says to a listener, and what it hears. */
-class Stranger {
-  readonly #parts: Buffer[] = [];
-  readonly #socket: Socket;
-  #how = "silence";
-
-  constructor(port: number, bytes: Buffer, ends: boolean) {
-    this.#socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true }, () => {
-      this.#socket.write(bytes);
-      if (ends) this.#socket.end();
-    });
-    this.#socket.on("data", (part: Buffer) => void this.#parts.push(part));
-    this.#socket.on("error", (error: NodeJS.ErrnoException) => (this.#how = error.code ?? "error"));
-    this.#socket.on("end", () => (this.#how = "end"));
-  }
-
-  get isOver(): boolean {
-    return this.#how !== "silence";
-  }
-
-  /** A ServerHello is random; its alerts and its end are not. */
-  heard(): string {
-    const answer = Buffer.concat(this.#parts).toString("hex");
-    return `${answer.startsWith("160303") ? "hello" : answer} ${this.#how}`;
-  }
-
-  leave(): void {
-    this.#socket.destroy();
-  }
-}
-
-/** What each listener answers until all have closed; or until they have been silent for a while, and they agree. */
-async function answersTo(ports: readonly number[], bytes: Buffer, ends: boolean): Promise<readonly string[]> {
-  const strangers = ports.map((port) => new Stranger(port, bytes, ends));
-  const heard = () => strangers.map((stranger) => stranger.heard());
-  const agree = () => new Set(heard()).size === 1;
-  const startedMs = performance.now();
-  while (!(agree() && strangers.every(({ isOver }) => isOver))) {
-    const waitedMs = performance.now() - startedMs;
-    if (waitedMs > 5_000 || (waitedMs > 300 && agree())) break;
-    await delay(5);
-  }
-  for (const stranger of strangers) stranger.leave();
-  return heard();
-}
 
 test("what is no handshake gets the same answer both ways", { skip }, async () => {
   const ports = [byNode, byLibrary, byRecords].map((listener) => (listener as Listener).port);
-  const flipped = Buffer.from(hello);
-  flipped[9] = 0x01; // the version inside
-  const inputs: readonly [string, Buffer][] = [
-    ["a web request", Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n")],
-    ["zeros", Buffer.alloc(2_000)],
-    ["an alert", Buffer.from("15030100020100", "hex")],
-    ["application data", Buffer.concat([Buffer.from("1703030040", "hex"), Buffer.alloc(64)])],
-    ["a record too long", Buffer.concat([Buffer.from("16030148ff", "hex"), Buffer.alloc(20_000)])],
-    ["an empty record", Buffer.from("1603010000", "hex")],
-    ["SSL 2", Buffer.from("802e0100020015000000100100800300800700c0", "hex")],
-    ["a hello with garbage behind it", Buffer.concat([hello, Buffer.alloc(300, 0x55)])],
-    ["a hello of TLS 1.1", flipped],
-    ["no protocol in common", await clientHello({ ALPNProtocols: ["nonsense"] })],
-    ["half a hello and the end", hello.subarray(0, 100)],
-    ["much garbage", Buffer.alloc(200_000, 0x47)],
-  ];
-  for (const [what, bytes] of inputs)
+  for (const [what, bytes] of await nonsense(hello))
     for (const ends of [false, true]) {
       const [first, ...others] = await answersTo(ports, bytes, ends);
       for (const other of others) assert.equal(other, first, `${what}${ends ? ", ended" : ""}`);

@@ -1,5 +1,6 @@
 /** What the accepting side of TLS is configured by: SSL_CTX of the libssl inside the Node binary. For the main thread. */
 import type * as Ffi from "node:ffi";
+import type { SharedContext } from "#core/held.ts";
 import { SslMaterial, type CommonSettings, type KeyPair, type SslContext } from "./ssl-material.ts";
 
 const SIGNATURES = {
@@ -8,6 +9,8 @@ const SIGNATURES = {
   SSL_CTX_set_options: { arguments: ["pointer", "u64"], return: "u64" },
   SSL_CTX_set_num_tickets: { arguments: ["pointer", "u64"], return: "i32" },
   SSL_CTX_set_alpn_select_cb: { arguments: ["pointer", "pointer", "pointer"], return: "void" },
+  SSL_CTX_up_ref: { arguments: ["pointer"], return: "i32" },
+  SSL_CTX_free: { arguments: ["pointer"], return: "void" },
   SSL_CTX_set_verify: { arguments: ["pointer", "i32", "pointer"], return: "void" },
   SSL_CTX_get_cert_store: { arguments: ["pointer"], return: "pointer" },
   SSL_CTX_add_client_CA: { arguments: ["pointer", "pointer"], return: "i32" },
@@ -28,7 +31,6 @@ const SSL_VERIFY_NONE = 0;
 const SSL_VERIFY_PEER = 1;
 const SSL_TLSEXT_ERR_OK = 0;
 const SSL_TLSEXT_ERR_ALERT_FATAL = 2;
-const SSL_TLSEXT_ERR_NOACK = 3;
 const X509_V_OK = 0n;
 const NULL = 0n;
 
@@ -49,9 +51,10 @@ export class SslContexts {
   readonly #library;
   readonly #functions;
   readonly #material: SslMaterial;
+  /** Functions of the library that answer as a callback has to; see docs/adr/0308. */
   readonly #onServerName: bigint;
-  readonly #onAlpn: bigint;
   readonly #onVerify: bigint;
+  #onAlpn = NULL;
   /** By number, which is what the library hands back. Never forgotten: a handshake may be under way; there are few. */
   readonly #alpns: (readonly string[])[] = [];
   /** For one answer: POINTER(8) LENGTH(4) */
@@ -76,12 +79,16 @@ export class SslContexts {
     this.#functions = functions;
     this.#material = new SslMaterial(ffi);
     this.#answerAt = ffi.getRawPointer(this.#answer);
-    // The library calls these from within a handshake, so on this thread; an exception in them would abort the process.
-    this.#onServerName = lib.registerCallback(
-      { arguments: ["pointer", "pointer", "pointer"], return: "i32" },
-      () => SSL_TLSEXT_ERR_OK, // any name is welcome, and remembered
-    );
-    this.#onAlpn = lib.registerCallback(
+    // Any name is welcome, and remembered: SSL_is_dtls(3) says 0 of TLS, which is SSL_TLSEXT_ERR_OK.
+    this.#onServerName = lib.getSymbol("SSL_is_dtls");
+    // The handshake goes on, and the result is asked for behind it: OPENSSL_version_major(3) is never 0.
+    this.#onVerify = lib.getSymbol("OPENSSL_version_major");
+  }
+
+  /** JavaScript of this thread, and of no other: the library calls it from within a handshake. An exception would abort the process. */
+  #openOnAlpn(): bigint {
+    const { lib } = this.#library;
+    return lib.registerCallback(
       { arguments: ["pointer", "pointer", "pointer", "pointer", "u32", "pointer"], return: "i32" },
       (_ssl, out, outLength, offered, size, number) => {
         try {
@@ -97,8 +104,12 @@ export class SslContexts {
         }
       },
     );
-    // 1: the handshake goes on, and the result is asked for behind it.
-    this.#onVerify = lib.registerCallback({ arguments: ["i32", "pointer"], return: "i32" }, () => 1);
+  }
+
+  /** The same once more, for whoever makes conversations of it in other threads: to be `release`d. Only of one without `alpn`. */
+  share({ address }: SslContext): SharedContext {
+    this.#functions.SSL_CTX_up_ref(address);
+    return { address, release: () => this.#functions.SSL_CTX_free(address) };
   }
 
   /** Throws an `Error` with the library's reason where certificate, key or ciphers cannot be used. */
@@ -110,12 +121,15 @@ export class SslContexts {
   #configure(context: bigint, options: ServerContextOptions): void {
     const { SSL_CTX_callback_ctrl, SSL_CTX_set_alpn_select_cb, SSL_CTX_set_verify } = this.#functions;
     const { SSL_CTX_set_num_tickets, SSL_CTX_set_options } = this.#functions;
-    const { asksClient } = options;
+    const { alpn, asksClient } = options;
     this.#material.setCommon(context, options);
     this.#material.setKeyPair(context, options);
     SSL_CTX_set_num_tickets(context, TICKETS);
     SSL_CTX_callback_ctrl(context, SSL_CTRL_SET_TLSEXT_SERVERNAME_CB, this.#onServerName);
-    SSL_CTX_set_alpn_select_cb(context, this.#onAlpn, BigInt(this.#numberOf(options.alpn)));
+    if (alpn.length > 0) {
+      if (this.#onAlpn === NULL) this.#onAlpn = this.#openOnAlpn();
+      SSL_CTX_set_alpn_select_cb(context, this.#onAlpn, BigInt(this.#numberOf(alpn)));
+    }
     SSL_CTX_set_verify(context, asksClient ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, this.#onVerify);
     // A ticket would stand for a certificate that is not shown again.
     if (asksClient) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
@@ -142,7 +156,6 @@ export class SslContexts {
   /** Called by the library. `offered`: names with a length in front of each; what is chosen is pointed to where it lies. */
   #selectAlpn(out: bigint, outLength: bigint, offered: bigint, size: number, number: number): number {
     const wanted = this.#alpns[number] ?? [];
-    if (wanted.length === 0) return SSL_TLSEXT_ERR_NOACK;
     const list = this.#ffi.toBuffer(offered, size, true);
     const places = new Map<string, number>();
     for (let at = 0; at < list.length; at += 1 + (list[at] as number)) {

@@ -77,6 +77,8 @@ export class Ssl {
   readonly buffer: Uint8Array;
   /** Why the last `read` gave no more: `FULL`, EAGAIN, EINTR, `BLOCKED_BY_WRITE`, `BROKEN`, or `ENDED`. */
   outcome = FULL;
+  /** What the library says of the last handshake that failed; 0: nothing, it was the connection. */
+  fault = 0;
   readonly #ffi: typeof Ffi;
   readonly #library;
   readonly #functions;
@@ -179,15 +181,16 @@ export class Ssl {
     return rest;
   }
 
-  /** 1: done. EAGAIN, `BLOCKED_BY_WRITE`; or why it failed, as text. */
-  handshake(ssl: bigint): number | string {
+  /** 1: done. EAGAIN, `BLOCKED_BY_WRITE`; or `BROKEN`, and `fault` says why. */
+  handshake(ssl: bigint): number {
     this.#functions.ERR_clear_error();
     const done = this.#functions.SSL_do_handshake(ssl);
     if (done === 1) return 1;
     const error = this.#functions.SSL_get_error(ssl, done);
     if (error === SSL_ERROR_WANT_READ) return EAGAIN;
     if (error === SSL_ERROR_WANT_WRITE) return BLOCKED_BY_WRITE;
-    return this.#reason();
+    this.fault = Number(this.#functions.ERR_peek_error()); // of 32 bits
+    return this.#forget(BROKEN);
   }
 
   /**
@@ -289,9 +292,9 @@ export class Ssl {
     return answer;
   }
 
-  #reason(): string {
-    const code = this.#functions.ERR_peek_error();
-    const text = this.#functions.ERR_reason_error_string(code);
+  /** A `fault` in words, of whatever thread. */
+  reasonOf(fault: number): string {
+    const text = this.#functions.ERR_reason_error_string(BigInt(fault));
     const reason = text === 0n ? null : this.#ffi.toString(text);
     return this.#forget(reason ?? "the connection ended");
   }

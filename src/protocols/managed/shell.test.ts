@@ -21,6 +21,7 @@ const user = (id: string, credential: string): User => ({ id, credential, flow: 
 function layer(security: "none" | "tls"): TransportServer & { disposed: number } {
   return {
     security,
+    contexts: null,
     disposed: 0,
     serve() {},
     [Symbol.dispose]() {

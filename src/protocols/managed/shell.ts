@@ -1,8 +1,9 @@
 /** What listeners with users have in common: the table in force, who is let in by it, who loses what when it changes. */
 import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
+import type { ShakenClient, TlsFront } from "#core/held.ts";
 import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { type Arrival, arrivalOf, guardErrors } from "#net/accept.ts";
+import { type Arrival, guardErrors, welcome } from "#net/accept.ts";
 import { discardInput } from "#net/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
 import type { Secured } from "#transport/security.ts";
@@ -66,7 +67,10 @@ export class ManagedShell<Table extends UserTable> {
       throw new ConfigError(
         `listener ${name}: ${type.toLowerCase()} hides nothing by itself: set certificate and private-key, or allow-insecure: true`,
       );
-    const endpoints = await this.#env.listenTcp((socket) => this.#serve(socket, layer, options));
+    const serve = (client: StreamSocket | ShakenClient): void => this.#serve(client, layer, options);
+    const { contexts } = layer;
+    const front: TlsFront | null = contexts && { handshake: "tls", contexts, on: serve };
+    const endpoints = await this.#env.listenTcp(serve, front === null ? {} : { front });
     const life = undo.move();
     return {
       name,
@@ -114,11 +118,14 @@ export class ManagedShell<Table extends UserTable> {
     return table;
   }
 
-  #serve(socket: StreamSocket, layer: TransportServer, { greet, silenceMs }: ListenOptions): void {
-    guardErrors(socket);
-    const arrival = arrivalOf(socket);
-    if (arrival === null) return void socket.destroy();
-    layer.serve(socket, (carried) => {
+  #serve(
+    client: StreamSocket | ShakenClient,
+    layer: TransportServer,
+    { greet, silenceMs }: ListenOptions,
+  ): void {
+    const arrival = welcome(client);
+    if (arrival === null) return void client.destroy();
+    layer.serve(client, (carried) => {
       const startedAtMs = performance.now();
       guardErrors(carried.stream);
       greet(carried, arrival).catch((error) => {

@@ -3,11 +3,11 @@ import type { Duplex } from "node:stream";
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
-import type { PlainFront } from "#core/held.ts";
-import type { Inbound, InboundEnv, ManagedInbound, TakeSocket, User } from "#core/inbound.ts";
-import { endpointText } from "#core/session.ts";
+import type { PlainFront, ShakenClient, TlsFront } from "#core/held.ts";
+import type { Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import { endpointText, type Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { arrivalOf, farewell, guardErrors, type Arrival } from "#net/accept.ts";
+import { farewell, guardErrors, welcome, type Arrival } from "#net/accept.ts";
 import { ByteReader } from "#net/byte-reader.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
@@ -66,15 +66,14 @@ export async function openFront(
   const tls = undo.use(await openTls(options, env));
   const book = bookOf(options, env);
   const letIn = doorOf(options, env, book);
-  const on: TakeSocket = (socket, _, isGreeted) => {
-    guardErrors(socket);
-    const arrival = arrivalOf(socket);
+  const on = (client: StreamSocket | ShakenClient, _: Endpoint, isGreeted?: boolean): void => {
+    const arrival = welcome(client);
     const door = arrival === null ? null : letIn(arrival);
     if (arrival === null || door === null) {
-      socket.destroy();
+      client.destroy();
       return;
     }
-    attend(socket, tls, (stream, reader) =>
+    attend(client, tls, (stream, reader) =>
       serve(
         {
           stream,
@@ -88,9 +87,14 @@ export async function openFront(
       env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
     });
   };
-  const isOpen = tls === null && book === null && admitsAll(options, env);
-  const front: PlainFront = { handshake: type, on: (client) => env.accept(plainSession(client, env)) };
-  const endpoints = await env.listenTcp(on, isOpen ? { front } : {});
+  const frontOf = (): PlainFront | TlsFront | null => {
+    if (!admitsAll(options, env)) return null; // who may not come in hears nothing
+    if (tls !== null) return { handshake: "tls", contexts: tls.contexts, on };
+    if (book !== null) return null;
+    return { handshake: type, on: (client) => env.accept(plainSession(client, env)) };
+  };
+  const front = frontOf();
+  const endpoints = await env.listenTcp(on, front === null ? {} : { front });
   const life = undo.move();
   return {
     name: env.name,
@@ -110,13 +114,12 @@ async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServe
 
 /** Takes TLS off and serves; a failure ends the connection and is thrown on to be logged. */
 async function attend(
-  socket: StreamSocket,
+  client: StreamSocket | ShakenClient,
   tls: TlsServer | null,
   serve: (stream: Duplex, reader: ByteReader) => Promise<void>,
 ): Promise<void> {
-  let stream: Duplex = socket;
+  const stream = tls === null ? (client as StreamSocket) : (await tls.accept(client)).stream;
   try {
-    if (tls !== null) stream = (await tls.accept(socket)).stream;
     guardErrors(stream);
     using reader = new ByteReader(stream);
     await serve(stream, reader);

@@ -2,6 +2,7 @@
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
+import type { ContextSource } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import type { NativeTls, SslContext } from "#platform/tls.ts";
 import type { TlsServerOptions } from "./server.ts";
@@ -12,7 +13,7 @@ export interface Contexts {
   readonly ssl: SslContext | null;
 }
 
-export interface LiveContexts extends Disposable {
+export interface LiveContexts extends Disposable, ContextSource {
   current(): Contexts;
 }
 
@@ -24,7 +25,7 @@ interface Place {
 
 /** Replaces them when a file changes. Half a change (a new key, the old certificate) keeps the old. Throws `ConfigError`. */
 export async function openLiveContexts(options: TlsServerOptions, place: Place): Promise<LiveContexts> {
-  const { files, log } = place;
+  const { files, log, native } = place;
   const texts: Texts = {
     cert: await files.readPem(options.certificate),
     key: await files.readPem(options.privateKey),
@@ -36,6 +37,7 @@ export async function openLiveContexts(options: TlsServerOptions, place: Place):
   } catch (cause) {
     throw new ConfigError(`certificate and private-key cannot be used: ${messageOf(cause)}`, { cause });
   }
+  const told = new Set<() => void>();
   const watch = (source: string | null, part: keyof Texts): Disposable[] => {
     if (source === null || isPemText(source)) return [];
     const onChange = (pem: string) => {
@@ -44,6 +46,7 @@ export async function openLiveContexts(options: TlsServerOptions, place: Place):
         const next = make(texts, options, place);
         contexts.ssl?.[Symbol.dispose]();
         contexts = next;
+        for (const onChange of told) onChange();
         log.info(`${source}: changed, used for new connections`);
       } catch (error) {
         log.warning(`${source}: changed, but certificate and key do not fit (yet): ${messageOf(error)}`);
@@ -58,6 +61,15 @@ export async function openLiveContexts(options: TlsServerOptions, place: Place):
   ];
   return {
     current: () => contexts,
+    share() {
+      // The choice of a protocol (ALPN) is made by this thread.
+      const { ssl } = contexts;
+      return ssl === null || options.alpn.length > 0 ? null : (native?.contexts.share(ssl) ?? null);
+    },
+    watch(onChange) {
+      told.add(onChange);
+      return { [Symbol.dispose]: () => void told.delete(onChange) };
+    },
     [Symbol.dispose]() {
       for (const one of watches) one[Symbol.dispose]();
       contexts.ssl?.[Symbol.dispose]();

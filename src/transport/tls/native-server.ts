@@ -3,9 +3,10 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { descriptorOf, isPlainSocket } from "#core/handover.ts";
+import type { ShakenClient } from "#core/held.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { NativeTls, SslContext } from "#platform/tls.ts";
-import { NativeTlsStream } from "./native-stream.ts";
+import { type NativeStreamOptions, NativeTlsStream } from "./native-stream.ts";
 import type { HandshakeFacts, Shaking } from "./server.ts";
 
 export interface NativeAccept {
@@ -25,30 +26,42 @@ export function canGoNative(stream: Duplex): stream is Socket {
 
 /** The socket is destroyed, and its descriptor lives on in the stream. Throws `ProtocolError` where the system has no room. */
 export function shakeNatively(socket: Socket, { native, context, exact }: NativeAccept): Shaking {
-  const { calls, contexts } = native;
-  const fd = calls.duplicate(descriptorOf(socket));
-  const stream = fd < 0 ? null : openStream(native, { fd, context, exact });
-  if (stream === null) {
-    socket.destroy();
-    throw new ProtocolError("no descriptor or memory is left for TLS");
-  }
-  socket.emit(REPLACED, stream);
+  const fd = native.calls.duplicate(descriptorOf(socket));
+  const ssl = fd < 0 ? 0n : native.ssl.accept(context.address, fd, !exact);
+  const stream = openStream(native, { fd, ssl, isDone: false, exact });
+  if (stream !== null) socket.emit(REPLACED, stream);
   socket.destroy();
-  return { stream, below: stream, facts: () => factsOf(contexts, stream) };
+  return shakingOf(native, stream, false);
 }
 
-function openStream(
-  native: NativeTls,
-  { fd, context, exact }: { fd: number; context: SslContext; exact: boolean },
-): NativeTlsStream | null {
-  const { calls, ssl } = native;
-  const object = ssl.accept(context.address, fd, !exact);
+/** Goes on with what another thread has begun, or done. Throws `ProtocolError` where that failed, or the system has no room. */
+export function goOnShaking(
+  client: ShakenClient,
+  { native, exact }: Pick<NativeAccept, "native" | "exact">,
+): Shaking {
+  if (client.failure !== null) throw new ProtocolError(client.failure);
+  const { isDone } = client;
+  const { fd, ssl } = client.take();
+  if (!exact) native.ssl.readAhead(ssl);
+  const stream = openStream(native, { fd, ssl, isDone, exact });
+  if (stream !== null) client.onStream?.(stream);
+  return shakingOf(native, stream, isDone);
+}
+
+function shakingOf({ contexts }: NativeTls, stream: NativeTlsStream | null, isDone: boolean): Shaking {
+  if (stream === null) throw new ProtocolError("no descriptor or memory is left for TLS");
+  return { stream, below: stream, isDone, facts: () => factsOf(contexts, stream) };
+}
+
+/** Null: something of it could not be had, and nothing is left of it. */
+function openStream(native: NativeTls, options: NativeStreamOptions): NativeTlsStream | null {
+  const { fd, ssl } = options;
   try {
-    if (object !== 0n) return new NativeTlsStream(native, { fd, ssl: object, exact });
+    if (ssl !== 0n) return new NativeTlsStream(native, options);
   } catch {
-    ssl.free(object); // the event loop cannot watch it
+    native.ssl.free(ssl); // the event loop cannot watch it
   }
-  calls.close(fd);
+  if (fd >= 0) native.calls.close(fd);
   return null;
 }
 

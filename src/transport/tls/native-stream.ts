@@ -4,6 +4,7 @@ import { getSystemErrorName } from "node:util";
 import { OFFER, type Departure, type Offer, type Remains } from "#core/handover.ts";
 import {
   BLOCKED_BY_WRITE,
+  BROKEN,
   EAGAIN,
   EINTR,
   ENDED,
@@ -22,16 +23,18 @@ const READ_BYTES = 64 * 1024;
 const READS_A_TURN = 8;
 
 export interface NativeStreamOptions {
-  /** The stream's own, as is the object of the library, whose handshake is still to be done. */
+  /** The stream's own, as is the object of the library. */
   readonly fd: number;
   readonly ssl: bigint;
+  /** The handshake is done. Absent: it is still to be done, or under way. */
+  readonly isDone?: boolean;
   /** One record at a time: TLS may be left behind, see `Bypass`. */
   readonly exact: boolean;
   /** What a handshake that failed is told as; asked while there is the object. Absent: with the library's reason. */
   readonly explain?: (reason: string) => Error;
 }
 
-/** Emits `secure` once the handshake is done. Half-close is kept; it may leave TLS behind, each direction by itself. */
+/** Emits `secure` once the handshake is done, where it was not. Half-close is kept; it may leave TLS behind, each direction by itself. */
 export class NativeTlsStream extends Duplex implements Bypass {
   readonly #native: NativeTls;
   readonly #fd: number;
@@ -40,7 +43,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   readonly exact: boolean;
   readonly #explain: (reason: string) => Error;
   #watch: ReadinessWatch;
-  #shaking = true;
+  #shaking: boolean;
   #wanted = false;
   /** The library has nothing that it was not asked for: the socket tells when there is more. */
   #drained = false;
@@ -60,11 +63,12 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #unsent: Uint8Array | null = null;
 
   /** Throws where the descriptor cannot be watched; then both are still the caller's. */
-  constructor(native: NativeTls, { fd, ssl, exact, explain }: NativeStreamOptions) {
+  constructor(native: NativeTls, { fd, ssl, isDone = false, exact, explain }: NativeStreamOptions) {
     super({ allowHalfOpen: true });
     this.#native = native;
     this.#fd = fd;
     this.#ssl = ssl;
+    this.#shaking = !isDone;
     this.exact = exact;
     this.#explain = explain ?? ((reason) => new Error(reason));
     this.#watch = this.#openWatch();
@@ -185,8 +189,9 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   #shake(): void {
-    const answer = this.#native.ssl.handshake(this.#ssl);
-    if (typeof answer === "string") return void this.destroy(this.#explain(answer));
+    const { ssl } = this.#native;
+    const answer = ssl.handshake(this.#ssl);
+    if (answer === BROKEN) return void this.destroy(this.#explain(ssl.reasonOf(ssl.fault)));
     if (answer === EAGAIN) return this.#watch.want(UV_READABLE);
     if (answer === BLOCKED_BY_WRITE) return this.#watch.want(UV_WRITABLE);
     this.#shaking = false;

@@ -17,7 +17,7 @@ export function nodeAcceptor(options: TlsServerOptions) {
     const wire = pump?.wire ?? below;
     const stream = new TLSSocket(wire, { ...tlsOptions, secureContext });
     wire.on("error", (error) => stream.destroy(error));
-    return { stream, below: wire, facts: () => factsOf(stream, pump) };
+    return { stream, below: wire, isDone: false, facts: () => factsOf(stream, pump) };
   };
 }
 

@@ -1,11 +1,12 @@
-import type { Duplex } from "node:stream";
+import { Duplex } from "node:stream";
 import { AuthError, ConfigError, ProtocolError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
+import type { ContextSource, ShakenClient } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls, type NativeTls } from "#platform/tls.ts";
 import type { ClientAuthType, TlsServerFields } from "./fields.ts";
 import { openLiveContexts } from "./live-contexts.ts";
-import { canGoNative, shakeNatively } from "./native-server.ts";
+import { canGoNative, goOnShaking, shakeNatively } from "./native-server.ts";
 import { nodeAcceptor } from "./node-server.ts";
 import type { Bypass } from "./record-pump.ts";
 
@@ -40,11 +41,13 @@ export interface AcceptOptions {
 
 /** Accepting side of TLS. Disposing it ends the watching of its files; accepted streams go on. */
 export interface TlsServer extends Disposable {
+  /** By what threads may shake hands in its place. */
+  readonly contexts: ContextSource;
   /**
-   * Speaks TLS through a stream and owns it from here. Throws `ProtocolError` or `AuthError`, and destroys the stream,
+   * Speaks TLS through a stream, or goes on with what a thread has begun, and owns it from here. Throws `ProtocolError` or `AuthError`, and destroys the stream,
    * where the handshake fails, takes over 30 s, or the client does not show the certificate that is asked for.
    */
-  accept(stream: Duplex, options?: AcceptOptions): Promise<TlsAccepted>;
+  accept(client: Duplex | ShakenClient, options?: AcceptOptions): Promise<TlsAccepted>;
 }
 
 /**
@@ -95,17 +98,23 @@ export async function openTlsServer(
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
   const live = await openLiveContexts(options, { files, log, native });
   const byNode = nodeAcceptor(options);
+  const begin = (client: Duplex | ShakenClient, exact: boolean): Shaking => {
+    if (!(client instanceof Duplex)) {
+      if (native === null) throw new Error("a client of another library");
+      return goOnShaking(client, { native, exact });
+    }
+    const { node, ssl } = live.current();
+    return native !== null && ssl !== null && canGoNative(client)
+      ? shakeNatively(client, { native, context: ssl, exact })
+      : byNode(client, node, exact);
+  };
   return {
-    async accept(stream, { signal, bypassable = false } = {}) {
-      const { node, ssl } = live.current();
-      const begin = (): Shaking =>
-        native !== null && ssl !== null && canGoNative(stream)
-          ? shakeNatively(stream, { native, context: ssl, exact: bypassable })
-          : byNode(stream, node, bypassable);
+    contexts: live,
+    async accept(client, { signal, bypassable = false } = {}) {
       try {
-        return await finishHandshake(begin(), options.clientAuthType, signal);
+        return await finishHandshake(begin(client, bypassable), options.clientAuthType, signal);
       } catch (error) {
-        stream.destroy();
+        client.destroy();
         throw error;
       }
     },
@@ -113,8 +122,9 @@ export async function openTlsServer(
   };
 }
 
-/** A handshake that is under way: `stream` emits `secure` when it is done. */
+/** A handshake that is under way: `stream` emits `secure` when it is done, where it is not yet. */
 export interface Shaking {
+  readonly isDone: boolean;
   readonly stream: Duplex;
   /** What to destroy with it. */
   readonly below: Duplex;
@@ -128,7 +138,7 @@ export interface HandshakeFacts extends Omit<TlsAccepted, "stream"> {
 }
 
 function finishHandshake(
-  { stream, below, facts }: Shaking,
+  { stream, below, isDone, facts }: Shaking,
   clientAuthType: ClientAuthType,
   signal: AbortSignal | undefined,
 ): Promise<TlsAccepted> {
@@ -164,6 +174,7 @@ function finishHandshake(
     stream.on("error", () => {});
     stream.on("error", onError).on("close", onClose).on("end", onClose).on("secure", onSecure);
     if (signal?.aborted === true) onAbort();
+    else if (isDone) onSecure();
   });
 }
 

@@ -1,0 +1,432 @@
+/** Relay threads shake hands with clients of TLS listeners: what these get is what they would get of the event loop. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { Duplex } from "node:stream";
+import { after, test } from "node:test";
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
+import { z } from "zod";
+import { openEngine, type Engine } from "#engine/engine.ts";
+import type { SafeFiles } from "#core/files.ts";
+import { SILENT } from "#core/log.ts";
+import type { ShakenClient } from "#core/held.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { SocketPool } from "#net/socket-pool.ts";
+import { nativeTls } from "#platform/tls.ts";
+import { tlsServerFields } from "#transport/tls/fields.ts";
+import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import { makeCertificate } from "../support/certificate.ts";
+import { echoed, outcome } from "../support/client.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { openListenerTls } from "../support/listener-tls.ts";
+import { textFiles } from "../support/text-files.ts";
+import { CountedContexts, openTlsListener, type TlsListener } from "../support/tls-front.ts";
+import { answersTo, clientHello, nonsense } from "../support/tls-strangers.ts";
+import { until } from "../support/until.ts";
+import { WorkerKiller } from "../support/worker-killer.ts";
+
+const native = nativeTls();
+const skip = native === null ? "SKIP handshakes in relay threads: needs Linux and node:ffi" : false;
+
+const engines = new AsyncDisposableStack();
+after(() => engines.disposeAsync());
+const openThreads = async (threads: number): Promise<Engine> =>
+  engines.use(await openEngine({ threads, onDeath() {} }));
+const engine = native === null ? null : await openThreads(2);
+const fronts = engine?.fronts ?? null;
+
+async function secured(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const client = connectTls({
+    port,
+    host: LOOPBACK_V4,
+    servername: "server.test",
+    rejectUnauthorized: false,
+    ...options,
+  });
+  client.on("error", () => {});
+  await once(client, "secureConnect");
+  return client;
+}
+
+async function speak(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const client = await secured(port, options);
+  await echoed(client, 100_000);
+  return client;
+}
+
+const descriptors = (): number => readdirSync("/proc/self/fd").length;
+
+for (const version of ["TLSv1.2", "TLSv1.3"] as const)
+  test(
+    `${version}: the main thread gets a conversation with everything that was agreed on`,
+    { skip },
+    async () => {
+      await using listener = await openTlsListener(await openListenerTls(native), fronts, {
+        bypassable: true,
+      });
+      const client = await speak(listener.port, { ALPNProtocols: ["h2"], maxVersion: version });
+      const [shaken] = listener.shaken as [ShakenClient];
+      assert.ok(shaken.isDone);
+      assert.deepEqual(shaken.source, { ip: LOOPBACK_V4, port: client.localPort });
+      assert.deepEqual(shaken.local, { ip: LOOPBACK_V4, port: listener.port });
+      const [{ alpn, serverName, bypass }] = listener.accepted as [(typeof listener.accepted)[number]];
+      assert.equal(client.alpnProtocol, false);
+      assert.deepEqual([alpn, serverName, bypass !== null], [null, "server.test", version === "TLSv1.3"]);
+      assert.equal(client.getProtocol(), version);
+      const ended = once(client, "end");
+      client.end();
+      await ended;
+    },
+  );
+
+test("strangers get the same answer, and the log the same words", { skip }, async () => {
+  await using byThreads = await openTlsListener(await openListenerTls(native), fronts);
+  await using byLoop = await openTlsListener(await openListenerTls(native), null);
+  await using byNode = await openTlsListener(await openListenerTls(), null);
+  const listeners = [byNode, byLoop, byThreads];
+  const ports = listeners.map(({ port }) => port);
+  const failed = (): number[] => listeners.map(({ failures }) => failures.length);
+  for (const [what, bytes] of await nonsense(await clientHello()))
+    for (const ends of [false, true]) {
+      const [first, ...others] = await answersTo(ports, bytes, ends);
+      for (const other of others) assert.equal(other, first, `${what}${ends ? ", ended" : ""}`);
+      // Whoever was silent has left by now.
+      await until(`each has failed: ${what}`, () => new Set(failed()).size === 1);
+      const [own, theirs] = [byLoop, byThreads].map(({ failures }) => failures.at(-1)?.message);
+      assert.equal(theirs, own, what);
+    }
+  assert.ok(byThreads.failures.length > 20);
+  assert.equal(byThreads.sockets.length, 0);
+});
+
+async function tlsFor(options: object, files: SafeFiles = textFiles): Promise<TlsServer> {
+  const read = readTlsServer(z.object(tlsServerFields).parse(options), "listener test");
+  assert.ok(read !== null);
+  return openTlsServer(read, files, SILENT, native);
+}
+
+test("every client-auth-type against no, a bad and a good certificate", { skip }, async () => {
+  const authority = makeCertificate({ names: ["authority"], ca: true });
+  const server = makeCertificate({ names: ["server.test"], issuer: authority });
+  const clients = {
+    none: {},
+    bad: makeCertificate({ names: ["client"] }),
+    good: makeCertificate({ names: ["client"], issuer: authority }),
+  };
+  const admitted = {
+    "": ["none", "bad", "good"],
+    request: ["none", "bad", "good"],
+    "require-any": ["bad", "good"],
+    "verify-if-given": ["none", "good"],
+    "require-and-verify": ["good"],
+  };
+  for (const [type, expected] of Object.entries(admitted))
+    for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+      const tls = await tlsFor({
+        certificate: server.cert,
+        "private-key": server.key,
+        "client-auth-type": type,
+        ...(type === "" ? {} : { "client-auth-cert": authority.cert }),
+      });
+      await using listener = await openTlsListener(tls, fronts);
+      const seen: string[] = [];
+      for (const [name, { cert, key }] of Object.entries(clients) as [
+        string,
+        { cert?: string; key?: string },
+      ][]) {
+        const shown = cert === undefined || key === undefined ? {} : { cert, key };
+        const before = listener.accepted.length + listener.failures.length;
+        const client = await secured(listener.port, { maxVersion, ...shown });
+        await until("decided", () => listener.accepted.length + listener.failures.length > before);
+        if (listener.accepted.length > seen.length) seen.push(name);
+        else assert.match(String(listener.failures.at(-1)?.name), /AuthError/);
+        client.destroy();
+      }
+      assert.deepEqual(seen, expected, `client-auth-type "${type}", ${maxVersion}`);
+      assert.ok(listener.shaken.every(({ isDone }) => isDone));
+    }
+});
+
+test("a ticket of one thread is good for the others, and for the event loop", { skip }, async () => {
+  const other = await openThreads(1);
+  for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+    const tls = await openListenerTls(native);
+    await using first = await openTlsListener(tls, fronts);
+    await using second = await openTlsListener(tls, other.fronts);
+    await using loop = await openTlsListener(tls, null);
+    const listeners = [first, second, loop];
+    for (const from of listeners) {
+      const client = connectTls({
+        port: from.port,
+        host: LOOPBACK_V4,
+        rejectUnauthorized: false,
+        maxVersion,
+      });
+      const [session] = (await once(client, "session")) as [Buffer];
+      assert.equal(client.isSessionReused(), false);
+      client.destroy();
+      for (const to of listeners) {
+        const again = await speak(to.port, { session, maxVersion, servername: "" });
+        assert.equal(again.isSessionReused(), true, maxVersion);
+        again.destroy();
+      }
+    }
+    assert.deepEqual([first.shaken.length, second.shaken.length, loop.shaken.length], [4, 4, 0]);
+  }
+});
+
+/** Files that change when the test says so. */
+function changingFiles(texts: Map<string, string>): {
+  files: SafeFiles;
+  change(path: string, text: string): void;
+} {
+  const watchers = new Map<string, (text: string) => void>();
+  return {
+    files: {
+      ...textFiles,
+      readPem: async (path) => texts.get(path) as string,
+      watchPem: (path, on) => {
+        watchers.set(path, on);
+        return { [Symbol.dispose]: () => watchers.delete(path) };
+      },
+    },
+    change: (path, text) => watchers.get(path)?.(text),
+  };
+}
+
+const fingerprintOf = (client: TLSSocket): string =>
+  client.getPeerX509Certificate()?.fingerprint256.replaceAll(":", "").toLowerCase() ?? "";
+
+test(
+  "a certificate is replaced while handshakes run: who comes then gets the new one",
+  { skip },
+  async () => {
+    const both = [makeCertificate({ names: ["server.test"] }), makeCertificate({ names: ["server.test"] })];
+    const [one, two] = both as [(typeof both)[number], (typeof both)[number]];
+    const { files, change } = changingFiles(
+      new Map([
+        ["c.pem", one.cert],
+        ["k.pem", one.key],
+      ]),
+    );
+    const tls = await tlsFor({ certificate: "c.pem", "private-key": "k.pem" }, files);
+    const contexts = new CountedContexts(tls.contexts);
+    const listener = await openTlsListener(tls, fronts, { contexts });
+    let goesOn = true;
+    const known = new Set(both.map(({ fingerprint }) => fingerprint));
+    const client = async (): Promise<number> => {
+      let count = 0;
+      for (; goesOn; count++) {
+        const spoken = await speak(listener.port);
+        assert.ok(known.has(fingerprintOf(spoken)));
+        spoken.destroy();
+      }
+      return count;
+    };
+    const clients = Array.from({ length: 4 }, client);
+    for (let round = 0; round < 12; round++) {
+      const { cert, key, fingerprint } = round % 2 === 0 ? two : one;
+      change("c.pem", cert);
+      change("k.pem", key);
+      const fresh = await speak(listener.port);
+      assert.equal(fingerprintOf(fresh), fingerprint);
+      fresh.destroy();
+    }
+    goesOn = false;
+    for (const count of await Promise.all(clients)) assert.ok(count > 0);
+    assert.equal(contexts.shared, 13);
+    await until("those that were replaced are released", () => contexts.released === 12);
+    await listener[Symbol.asyncDispose]();
+    await until("so is the last one", () => contexts.released === 13);
+    tls[Symbol.dispose]();
+  },
+);
+
+/** Connected, with a part of a hello said. */
+async function halfway(port: number, hello: Buffer, bytes: number): Promise<Socket> {
+  const client = connect({ port, host: LOOPBACK_V4 }).on("error", () => {});
+  await once(client, "connect");
+  if (bytes > 0) await new Promise((resolve) => void client.write(hello.subarray(0, bytes), resolve));
+  return client;
+}
+
+async function closed(socket: Socket): Promise<void> {
+  if (!socket.closed) await once(socket, "close");
+}
+
+/** A client of node:tls that has sent so much of its hello, and goes on when it is told to. */
+async function held(port: number, bytes: number): Promise<{ client: TLSSocket; goOn(): void }> {
+  const socket = connect({ port, host: LOOPBACK_V4 }).on("error", () => {});
+  await once(socket, "connect");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const write = socket.write.bind(socket);
+  const rest: Buffer[] = [];
+  let isHeld = true;
+  const between = new Duplex({
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      if (!isHeld) return void write(chunk, () => done());
+      write(chunk.subarray(0, bytes), () => resolve());
+      rest.push(chunk.subarray(bytes));
+      done();
+    },
+  });
+  socket.on("data", (chunk: Buffer) => void between.push(chunk));
+  socket.on("end", () => void between.push(null));
+  const client = connectTls({ socket: between, rejectUnauthorized: false });
+  client.on("error", () => {});
+  await promise;
+  return {
+    client,
+    goOn() {
+      isHeld = false;
+      write(Buffer.concat(rest));
+    },
+  };
+}
+
+test("who is in the middle of a handshake goes on when threads stop listening", { skip }, async () => {
+  await using listener = await openTlsListener(await openListenerTls(native), fronts);
+  const clients = await Promise.all(
+    Array.from({ length: 30 }, (_, at) => held(listener.port, [0, 1, 5, 200][at % 4] as number)),
+  );
+  await speak(listener.port); // behind them
+  listener.useThreads(null);
+  const moved = (): number => listener.shaken.length + listener.sockets.length;
+  await until("all of them are the event loop's", () => moved() === 31);
+  assert.ok(
+    listener.shaken.some(({ isDone }) => !isDone),
+    "some had begun",
+  );
+  for (const { goOn } of clients) goOn();
+  await Promise.all(
+    clients.map(async ({ client }) => {
+      await once(client, "secureConnect");
+      await echoed(client, 10_000);
+      client.destroy();
+    }),
+  );
+  assert.deepEqual(listener.failures, []);
+  (await speak(listener.port)).destroy();
+});
+
+test("nobody is lost while a port changes hands again and again", { skip }, async () => {
+  const tls = await openListenerTls(native);
+  const pool = new SocketPool();
+  const [port] = (await freePorts(1)) as [number];
+  let listener = await openTlsListener(tls, fronts, { pool, port });
+  let goesOn = true;
+  const client = async (): Promise<number> => {
+    let count = 0;
+    for (; goesOn; count++) (await speak(port)).destroy();
+    return count;
+  };
+  const clients = Array.from({ length: 6 }, client);
+  for (let round = 0; round < 30; round++) {
+    const before = listener;
+    const threads = round % 3 === 2 ? null : fronts;
+    listener = await openTlsListener(tls, threads, { pool, port });
+    await before.release();
+    const from = listener.accepted.length;
+    await until("somebody came", () => listener.accepted.length > from, { everyMs: 2 });
+    assert.deepEqual(before.failures, []);
+  }
+  goesOn = false;
+  for (const count of await Promise.all(clients)) assert.ok(count > 0);
+  await listener[Symbol.asyncDispose]();
+});
+
+test(
+  "when threads die in the middle of handshakes, their clients are cut off and others come",
+  { skip },
+  async () => {
+    using killer = new WorkerKiller();
+    const before = descriptors();
+    const pool = new SocketPool();
+    const onDeath = (_: string, left: number): void => void (left === 0 && pool.useThreads(null));
+    await using mortal = await openEngine({ threads: 2, onDeath });
+    const tls = await openListenerTls(native);
+    const contexts = new CountedContexts(tls.contexts);
+    {
+      await using listener = await openTlsListener(tls, mortal.fronts, { contexts, pool });
+      const hello = await clientHello();
+      const clients = await Promise.all(
+        Array.from({ length: 40 }, (_, at) => halfway(listener.port, hello, at % 2 === 0 ? 0 : 100)),
+      );
+      const goes = await speak(listener.port);
+      const ends = clients.map((client) => outcome(client.resume()));
+      const dead = killer.kill("relay");
+      const speaks = Array.from({ length: 8 }, async () => (await speak(listener.port)).destroy());
+      await dead;
+      await Promise.all(ends);
+      await Promise.allSettled(speaks); // those whom a thread had were cut off, too
+      assert.equal(mortal.threads, 0);
+      assert.ok(contexts.shared > 0);
+      await until("no context is left to threads", () => contexts.released === contexts.shared);
+      await echoed(goes, 1_000); // the event loop had it
+      goes.destroy();
+      (await speak(listener.port)).destroy();
+    }
+    await mortal[Symbol.asyncDispose]();
+    await until(
+      () => `${before} descriptors have become ${descriptors()}`,
+      () => descriptors() <= before,
+    );
+  },
+);
+
+test("two thousand clients that only connect keep nobody out, and leave nothing", { skip }, async () => {
+  await using listener = await openTlsListener(await openListenerTls(native), fronts);
+  (await speak(listener.port)).destroy();
+  const before = descriptors();
+  const clients: Socket[] = [];
+  while (clients.length < 2_000)
+    clients.push(
+      ...(await Promise.all(Array.from({ length: 100 }, () => halfway(listener.port, Buffer.alloc(0), 0)))),
+    );
+  (await speak(listener.port)).destroy();
+  const failed = listener.failures.length;
+  for (const [at, client] of clients.entries())
+    if (at % 2 === 0) client.destroy();
+    else client.resetAndDestroy();
+  await until("each has failed", () => listener.failures.length === failed + 2_000);
+  assert.equal(new Set(listener.failures.map(({ message }) => message)).size, 1);
+  await until(
+    () => `${before} descriptors have become ${descriptors()}`,
+    () => descriptors() <= before + 4,
+  );
+});
+
+test("a thousand handshakes that nobody finishes leave nothing", { skip }, async () => {
+  await using listener = await openTlsListener(await openListenerTls(native), fronts);
+  const hello = await clientHello();
+  const round = async (count: number): Promise<void> => {
+    const target = listener.failures.length + count;
+    for (let left = count; left > 0; left -= 50) {
+      const clients = await Promise.all(
+        Array.from({ length: 50 }, () => halfway(listener.port, hello, hello.length)),
+      );
+      for (const [at, client] of clients.entries())
+        if (at % 2 === 0) client.resetAndDestroy();
+        else client.once("data", () => client.destroy());
+      await Promise.all(clients.map(closed));
+    }
+    await until("each has failed", () => listener.failures.length >= target);
+  };
+  await round(200); // what is made once, and what the allocator keeps
+  const [fds, kept] = [descriptors(), process.memoryUsage().rss];
+  await round(1_000);
+  assert.ok(descriptors() <= fds + 4, `${fds} descriptors have become ${descriptors()}`);
+  const grownMiB = (process.memoryUsage().rss - kept) / 2 ** 20;
+  assert.ok(grownMiB < 48, `${grownMiB} MiB more`); // one SSL object that stays a handshake would be 60 and more
+  (await speak(listener.port)).destroy();
+});
+
+test("with a choice of protocols (ALPN), or by node:tls, the event loop accepts", { skip }, async () => {
+  for (const tls of [await openListenerTls(native, ["http/1.1"]), await openListenerTls(null)]) {
+    await using listener: TlsListener = await openTlsListener(tls, fronts);
+    (await speak(listener.port)).destroy();
+    assert.deepEqual([listener.shaken.length, listener.sockets.length], [0, 1]);
+  }
+});

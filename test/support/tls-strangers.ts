@@ -1,0 +1,86 @@
+/** What strangers say to a TLS listener, and what it answers. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { duplexPair } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
+
+/** What a client of today begins with. */
+export async function clientHello(tls: object = {}): Promise<Buffer> {
+  const [near, far] = duplexPair();
+  const client = connectTls({ socket: near, servername: "server.test", rejectUnauthorized: false, ...tls });
+  client.on("error", () => {});
+  const [hello] = (await once(far, "data")) as [Buffer];
+  client.destroy();
+  return hello;
+}
+
+/** No handshakes; `hello` is a good one's beginning. */
+export async function nonsense(hello: Buffer): Promise<readonly (readonly [what: string, bytes: Buffer])[]> {
+  const flipped = Buffer.from(hello);
+  flipped[9] = 0x01; // the version inside
+  return [
+    ["a web request", Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n")],
+    ["zeros", Buffer.alloc(2_000)],
+    ["an alert", Buffer.from("15030100020100", "hex")],
+    ["application data", Buffer.concat([Buffer.from("1703030040", "hex"), Buffer.alloc(64)])],
+    ["a record too long", Buffer.concat([Buffer.from("16030148ff", "hex"), Buffer.alloc(20_000)])],
+    ["an empty record", Buffer.from("1603010000", "hex")],
+    ["SSL 2", Buffer.from("802e0100020015000000100100800300800700c0", "hex")],
+    ["a hello with garbage behind it", Buffer.concat([hello, Buffer.alloc(300, 0x55)])],
+    ["a hello of TLS 1.1", flipped],
+    ["no protocol in common", await clientHello({ ALPNProtocols: ["nonsense"] })],
+    ["half a hello and the end", hello.subarray(0, 100)],
+    ["much garbage", Buffer.alloc(200_000, 0x47)],
+  ];
+}
+
+/** What a stranger says to a listener, and what it hears. */
+class Stranger {
+  readonly #parts: Buffer[] = [];
+  readonly #socket: Socket;
+  #how = "silence";
+
+  constructor(port: number, bytes: Buffer, ends: boolean) {
+    this.#socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true }, () => {
+      this.#socket.write(bytes);
+      if (ends) this.#socket.end();
+    });
+    this.#socket.on("data", (part: Buffer) => void this.#parts.push(part));
+    this.#socket.on("error", (error: NodeJS.ErrnoException) => (this.#how = error.code ?? "error"));
+    this.#socket.on("end", () => (this.#how = "end"));
+  }
+
+  get isOver(): boolean {
+    return this.#how !== "silence";
+  }
+
+  /** A ServerHello is random; its alerts and its end are not. */
+  heard(): string {
+    const answer = Buffer.concat(this.#parts).toString("hex");
+    return `${answer.startsWith("160303") ? "hello" : answer} ${this.#how}`;
+  }
+
+  leave(): void {
+    this.#socket.destroy();
+  }
+}
+
+/** What each listener answers until all have closed; or until they have been silent for a while, and they agree. */
+export async function answersTo(
+  ports: readonly number[],
+  bytes: Buffer,
+  ends: boolean,
+): Promise<readonly string[]> {
+  const strangers = ports.map((port) => new Stranger(port, bytes, ends));
+  const heard = () => strangers.map((stranger) => stranger.heard());
+  const agree = () => new Set(heard()).size === 1;
+  const startedMs = performance.now();
+  while (!(agree() && strangers.every(({ isOver }) => isOver))) {
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs > 5_000 || (waitedMs > 300 && agree())) break;
+    await delay(5);
+  }
+  for (const stranger of strangers) stranger.leave();
+  return heard();
+}
