@@ -30,3 +30,39 @@ export function inRecords(message: Buffer, size: number): Buffer {
   }
   return Buffer.concat(parts);
 }
+
+/** What can be compared of a hello: all but what is random. */
+export interface Hello {
+  readonly version: number;
+  readonly suites: readonly number[];
+  /** By number, in order, with their bytes; of key shares the groups and their sizes. */
+  readonly extensions: readonly (readonly [number, string])[];
+}
+
+const KEY_SHARE = 51;
+
+/** RFC 8446 §4.1.2. */
+export function helloOf(record: Buffer): Hello {
+  const message = messageOf(record);
+  let at = 4 + 2 + 32;
+  at += 1 + (message[at] as number); // the session
+  const suites: number[] = [];
+  const suitesEnd = at + 2 + message.readUInt16BE(at);
+  for (at += 2; at < suitesEnd; at += 2) suites.push(message.readUInt16BE(at));
+  at += 1 + (message[at] as number); // compressions
+  const extensions: [number, string][] = [];
+  for (at += 2; at < message.length;) {
+    const [type, size] = [message.readUInt16BE(at), message.readUInt16BE(at + 2)];
+    const body = message.subarray(at + 4, at + 4 + size);
+    extensions.push([type, type === KEY_SHARE ? sharesOf(body) : body.toString("hex")]);
+    at += 4 + size;
+  }
+  return { version: message.readUInt16BE(4), suites, extensions };
+}
+
+function sharesOf(body: Buffer): string {
+  const shares: string[] = [];
+  for (let at = 2; at < body.length; at += 4 + body.readUInt16BE(at + 2))
+    shares.push(`${body.readUInt16BE(at)}: ${body.readUInt16BE(at + 2)} bytes`);
+  return shares.join(", ");
+}

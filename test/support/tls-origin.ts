@@ -34,7 +34,10 @@ export async function openTlsOrigin(options: TlsOptions = {}): Promise<TlsOrigin
   server.on("connection", (socket) => {
     sockets.add(socket.on("close", () => sockets.delete(socket)));
   });
-  server.on("secureConnection", (socket) => void socket.on("error", () => {}));
+  server.on("secureConnection", (socket) => {
+    socket.on("error", () => {});
+    if (options.allowHalfOpen === false) socket.resume(); // to see the end, at which it closes
+  });
   server.on("tlsClientError", () => {});
   await once(server.listen(0, "127.0.0.1"), "listening");
   return {
@@ -52,6 +55,7 @@ export async function openTlsOrigin(options: TlsOptions = {}): Promise<TlsOrigin
 export interface DialedPlace {
   readonly serverName?: string;
   readonly bypassable?: boolean;
+  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
   readonly signal?: AbortSignal;
 }
 
@@ -63,10 +67,23 @@ const dialBy =
   async (
     port,
     fields = {},
-    { serverName = "server.test", bypassable = false, signal = AbortSignal.timeout(20_000) } = {},
+    {
+      serverName = "server.test",
+      bypassable = false,
+      minVersion = "TLSv1.2",
+      signal = AbortSignal.timeout(20_000),
+    } = {},
   ) => {
     const read = z.object(tlsClientFields).parse(fields);
-    const place = { node: "n", server: serverName, files: textFiles, log: SILENT, trust, portable };
+    const place = {
+      node: "n",
+      server: serverName,
+      files: textFiles,
+      log: SILENT,
+      trust,
+      portable,
+      minVersion,
+    };
     const options = await readTlsClient(read, place);
     const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
     socket.on("error", () => {});

@@ -37,6 +37,8 @@ const SSL_MODE_RELEASE_BUFFERS = 0x10n;
 const SSL_SESS_CACHE_OFF = 0n;
 const SSL_OP_IGNORE_UNEXPECTED_EOF = 1n << 7n;
 const SSL_OP_NO_RENEGOTIATION = 1n << 30n;
+const SSL_OP_NO_TX_CERTIFICATE_COMPRESSION = 1n << 32n;
+const SSL_OP_NO_RX_CERTIFICATE_COMPRESSION = 1n << 33n;
 const NULL = 0n;
 const VERSIONS = { "TLSv1.2": 0x0303n, "TLSv1.3": 0x0304n } as const;
 
@@ -94,8 +96,9 @@ export class SslMaterial {
     const { SSL_CTX_ctrl, SSL_CTX_set_options, SSL_CTX_set_default_read_buffer_len } = this.#functions;
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, VERSIONS[minVersion], NULL);
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, VERSIONS["TLSv1.3"], NULL);
-    // A TCP end without close_notify is an end, as for node:tls.
-    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+    // A TCP end without close_notify is an end, as for node:tls, which does not speak of compression either.
+    const uncompressed = SSL_OP_NO_TX_CERTIFICATE_COMPRESSION | SSL_OP_NO_RX_CERTIFICATE_COMPRESSION;
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | uncompressed);
     const modes =
       SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS;
     SSL_CTX_ctrl(context, SSL_CTRL_MODE, modes, NULL);
