@@ -65,6 +65,32 @@ test("kernel-direct.md §5: a captured connection from a live socket of DIRECT i
   server.close();
 });
 
+test("who has the ends of one that has gone is known for as long as it is there", async () => {
+  const server = createServer((socket) => socket.on("error", () => {})).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const guard = new LoopGuard(() => false);
+  guard.check(captured({ ip: "10.0.0.2", port: 1 }), DIRECT);
+  using opened = new DisposableStack(); // or a failure would hang
+  opened.defer(() => void server.close());
+  const open = async (localPort: number): Promise<Socket> => {
+    const socket = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.1", localPort });
+    opened.defer(() => void socket.destroy());
+    await once(socket, "connect");
+    return socket;
+  };
+  const first = await open(0);
+  const localPort = first.localPort as number;
+  const gone = guard.watch(DIRECT, first);
+  first.resetAndDestroy();
+  await once(first, "close");
+  const second = await open(localPort);
+  using _ = guard.watch(DIRECT, second);
+  gone?.[Symbol.dispose](); // its session has ended later than its socket
+  const own = captured({ ip: "127.0.0.1", port: localPort }, { ip: "127.0.0.1", port });
+  assert.throws(() => guard.check(own, DIRECT), DialError);
+});
+
 test("datagrams: by the local port, where the source is this machine", () => {
   const guard = new LoopGuard(() => false);
   guard.check(captured({ ip: "10.0.0.2", port: 1 }, SERVER, "udp"), DIRECT);

@@ -72,8 +72,11 @@ export class LoopGuard {
     if (opened instanceof Socket) {
       const name = nameOf(opened);
       if (name === null) return null; // it has ended already
-      this.#streams.set(name, inodeOf(descriptorOf(opened)));
-      return { [Symbol.dispose]: () => void this.#streams.delete(name) };
+      const inode = inodeOf(descriptorOf(opened));
+      this.#streams.set(name, inode);
+      // Once its socket is gone the kernel may give the same ends to another one of ours.
+      const end = (): boolean => this.#streams.get(name) === inode && this.#streams.delete(name);
+      return { [Symbol.dispose]: () => void end() };
     }
     if (!("localPorts" in opened)) return null;
     this.#flows.add(opened);
