@@ -28,6 +28,8 @@ const PARALLEL = 32;
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const ours = weir("weir");
+/** Its client moves everything in the event loop, TLS by node:tls. */
+const portable = weir("weir", { relay: "portable" });
 
 interface Side {
   readonly name: string;
@@ -53,6 +55,14 @@ const against = (title: string, cell: string, speaker: Speaker, target: number):
   target,
 });
 
+const dialled = (title: string, kind: Kind): Comparison => ({
+  title,
+  kind,
+  our: side("weir", ours, "trojan tls"),
+  other: side("a portable client", portable, "trojan tls"),
+  target: 0,
+});
+
 const COMPARISONS: readonly Comparison[] = [
   against("vless + TLS", "vless tls plain udp", v2ray, 0.8),
   against("trojan + TLS", "trojan tls", v2ray, 0.8),
@@ -60,6 +70,8 @@ const COMPARISONS: readonly Comparison[] = [
   against("shadowsocks chacha20-ietf-poly1305", "ss chacha20-ietf-poly1305", shadowsocksLibev, 0.7),
   against("vmess aes-128-gcm", "vmess aes-128-gcm", v2ray, 0),
   against("vless + ws + TLS", "vless ws plain udp", v2ray, 0),
+  dialled("trojan + TLS dialled, down", "D"),
+  dialled("trojan + TLS dialled, up", "U"),
   {
     title: "anytls",
     kind: "D",
@@ -163,7 +175,7 @@ export async function run(
       `${ROUNDS} interleaved rounds; rate ratio and CPU ratio (other's CPU per GiB by ours: above 1 we spend less)`,
     );
     out(
-      "| | streams | weir Gbit/s | other Gbit/s | rate ratio | CPU ratio | asked |\n|---|---|---|---|---|---|---|",
+      "| | streams | weir Gbit/s | other Gbit/s | rate ratio | CPU ratio | of the clients | asked |\n|---|---|---|---|---|---|---|---|",
     );
     for (const comparison of COMPARISONS)
       if (comparison.title.includes(only)) await compare(comparison, load, sink.port, out);
@@ -201,9 +213,12 @@ async function compare(
       (median(rounds.map((round) => round[index].rate)) * 8.59).toFixed(2);
     const ratio = median(rounds.map(([one, two]) => one.rate / two.rate)).toFixed(2);
     const cpu = median(rounds.map(([one, two]) => two.cpuPerUnit / one.cpuPerUnit)).toFixed(2);
+    const client = (index: 0 | 1): number =>
+      median(rounds.map(({ [index]: one }) => one.cpuPerUnit - one.serverCpuPerUnit));
+    const clients = `${client(0).toFixed(2)} and ${client(1).toFixed(2)} s/GiB`;
     const asked = target === 0 ? "–" : `≥ ${target}`;
     out(
-      `| ${title} by ${other.name} | ${streams} | ${gbit(0)} | ${gbit(1)} | ${ratio} | ${cpu} | ${asked} |`,
+      `| ${title} by ${other.name} | ${streams} | ${gbit(0)} | ${gbit(1)} | ${ratio} | ${cpu} | ${clients} | ${asked} |`,
     );
   }
 }

@@ -74,7 +74,11 @@ export async function openServer(
 export function openClient(
   protocol: Protocol,
   options: Options,
-  { dialer = directDialer, log = SILENT }: { dialer?: Dialer; log?: Log } = {},
+  {
+    dialer = directDialer,
+    log = SILENT,
+    portable = false,
+  }: { dialer?: Dialer; log?: Log; portable?: boolean } = {},
 ): Promise<Outbound> {
   const env: OutboundEnv = {
     name: "test-out",
@@ -83,6 +87,7 @@ export function openClient(
     nowMs: Date.now,
     log,
     files: textFiles,
+    portable,
   };
   const side = protocol.outbound as unknown as AnySide<OutboundEnv, Outbound>;
   return side.open(side.schema.parse(options), env);

@@ -39,7 +39,7 @@ export interface RelayedOptions extends Partial<Pick<RelayOptions, "idleMs" | "h
   /** What a client's socket becomes before it is relayed. */
   readonly front?: (socket: Socket) => Promise<Duplex>;
   /** What the socket to the origin becomes. */
-  readonly back?: (socket: Socket) => Duplex;
+  readonly back?: (socket: Socket) => Duplex | Promise<Duplex>;
 }
 
 export async function openRelayed(originPort: number, options: RelayedOptions = {}): Promise<Relayed> {
@@ -66,7 +66,7 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
     client.on("error", () => {});
     const to = { ip: LOOPBACK_V4, port: originPort };
     const dialled = await dialTcp(to, { signal, timeoutMs: 5_000, sockets: null });
-    const remote = options.back?.(dialled) ?? dialled;
+    const remote = (await options.back?.(dialled)) ?? dialled;
     await relay(client, remote, options.meter ?? unlimited, relayOptions);
     settle();
   };

@@ -9,6 +9,8 @@ interface Dialect {
   /** What it cannot do, or spells differently. */
   serves(cell: Cell): boolean;
   dials(cell: Cell): boolean;
+  /** Keys of the client's file besides. */
+  readonly clientKeys?: object;
 }
 
 function speaker(dialect: Dialect): Speaker {
@@ -30,6 +32,7 @@ function speaker(dialect: Dialect): Speaker {
         ? launch({
             "bind-address": "127.0.0.1",
             "socks-port": socksPort,
+            ...dialect.clientKeys,
             proxies: [proxy(cell, port)],
             rules: ["MATCH,far"],
           })
@@ -128,9 +131,10 @@ function carrier(cell: Cell, network: Cell["network"]): object {
 const mihomoCan = (cell: Cell): boolean =>
   cell.mux !== "cool" && cell.udp !== "packetaddr" && cell.network !== "xhttp" && cell.plugin === "none";
 
-export const weir = (program: string): Speaker =>
+export const weir = (program: string, clientKeys: object = {}): Speaker =>
   speaker({
     program,
+    clientKeys,
     version: ["-v"],
     command: (file) => [program, "-d", "{}/", "-f", file],
     serves: ({ plugin }) => plugin === "none",
