@@ -67,6 +67,6 @@ export interface Carrier {
   carry(pair: Pair, meter: Meter, options: CarryOptions): Promise<void> | null;
   /** Threads that accept; absent or null: there are none. */
   readonly fronts?: FrontThreads | null;
-  /** Goes on with a client of those threads from where it was `dialled`, in that very turn; the client is of no use any more. */
+  /** Goes on with a client of those threads from where it was `dialled`, in that very turn; what it answers with ends it. */
   goOn?(held: HeldClient, meter: Meter, patience: Patience, owner: FlowOwner): Resettable;
 }
