@@ -62,11 +62,16 @@ function openBatched(socket: Socket, batches: DatagramBatches | null, on: OnData
 /** Bytes that wait in the process for a full socket; beyond it datagrams are dropped. */
 const MAX_QUEUED_BYTES = 1024 * 1024;
 
+/** Peers whose links are remembered; with one more all are forgotten. */
+const MOST_LINKS = 4096;
+
 class PlainSocket implements DatagramSocket {
   readonly port: number;
   readonly fd: number;
   readonly #socket: Socket;
   readonly #isV6: boolean;
+  /** Link-local peers as the runtime writes them, with their links: an answer goes there. */
+  readonly #links = new Map<Ip, string>();
   #open = true;
 
   constructor(socket: Socket, on: OnDatagram) {
@@ -75,13 +80,23 @@ class PlainSocket implements DatagramSocket {
     this.port = port;
     this.fd = datagramDescriptorOf(socket);
     this.#isV6 = family === "IPv6";
-    socket.on("message", (payload, from) => on(payload, { ip: socketIp(from.address), port: from.port }));
+    socket.on("message", (payload, { address, port: fromPort }) => {
+      const ip = socketIp(address);
+      if (address.includes("%")) this.#keepLink(ip, address);
+      on(payload, { ip, port: fromPort });
+    });
+  }
+
+  #keepLink(ip: Ip, address: string): void {
+    if (this.#links.size >= MOST_LINKS) this.#links.clear();
+    this.#links.set(ip, address);
   }
 
   send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void {
     if (!this.#open || port === 0 || this.#socket.getSendQueueSize() > MAX_QUEUED_BYTES) return;
     const bytes = head === null ? Buffer.from(payload) : Buffer.concat([head, payload]); // the runtime may keep it
-    this.#socket.send(bytes, port, this.#isV6 && familyOf(ip) === 4 ? `::ffff:${ip}` : ip, ignore);
+    const address = this.#isV6 && familyOf(ip) === 4 ? `::ffff:${ip}` : (this.#links.get(ip) ?? ip);
+    this.#socket.send(bytes, port, address, ignore);
   }
 
   close(): void {

@@ -3,12 +3,18 @@ import type { Endpoint, Ip } from "#core/session.ts";
 import { AF_INET, decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "#platform/datagrams.ts";
 import { bytesOfIp, ipFromBytes } from "./ip.ts";
 
-/** IPv4 peers that are remembered; with one more all are forgotten. */
+/** IPv4 peers, and links of others, that are remembered; with one more all are forgotten. */
 const MOST_KNOWN = 4096;
+
+// sockaddr_in6: the address, and to its end the number of the link that a link-local one is of (RFC 4007 §6)
+const ADDRESS_AT = 8;
+const SCOPE_AT = 24;
 
 export class PeerNames {
   readonly #isV6: boolean;
   readonly #known = new Map<number, Endpoint>();
+  /** By which link each peer with a link-local address has come: an answer goes there. */
+  readonly #links = new Map<Ip, Uint8Array>();
   readonly #fromName = new Uint8Array(SOCKADDR_BYTES);
   #from: Endpoint | null = null;
   #to: Uint8Array | null = null;
@@ -26,6 +32,7 @@ export class PeerNames {
     const isV4 = (name[0] as number) + (name[1] as number) === AF_INET;
     const endpoint = isV4 ? this.#knownV4(name) : decode(name);
     if (endpoint === null) return null;
+    if (!isV4 && isLinkLocal(name, ADDRESS_AT)) this.#keepLink(endpoint.ip, name.slice(SCOPE_AT));
     this.#fromName.set(name);
     return (this.#from = endpoint);
   }
@@ -41,6 +48,12 @@ export class PeerNames {
     return endpoint;
   }
 
+  #keepLink(ip: Ip, scope: Uint8Array): void {
+    if (this.#links.size >= MOST_KNOWN) this.#links.clear();
+    this.#links.set(ip, scope);
+    if (ip === this.#toIp) this.#to = null; // it may have been the one of another link
+  }
+
   /** A sockaddr that is never changed; the same object for the same peer as before. */
   nameOf(ip: Ip, port: number): Uint8Array {
     if (this.#to !== null && port === this.#toPort && ip === this.#toIp) return this.#to;
@@ -48,10 +61,18 @@ export class PeerNames {
     const address = this.#isV6 && bytes.length === 4 ? Uint8Array.of(...MAPPED, ...bytes) : bytes;
     const name = new Uint8Array(SOCKADDR_BYTES);
     this.#to = name.subarray(0, encodeSockaddr(name, { address, port }));
+    if (isLinkLocal(bytes, 0)) name.set(this.#links.get(ip) ?? NO_SCOPE, SCOPE_AT);
     this.#toIp = ip;
     this.#toPort = port;
     return this.#to;
   }
+}
+
+const NO_SCOPE = new Uint8Array(SOCKADDR_BYTES - SCOPE_AT);
+
+/** fe80::/10 (RFC 4291 §2.4), of sixteen bytes from there on; four are never one, nor are those of a mapped address. */
+function isLinkLocal(bytes: Uint8Array, at: number): boolean {
+  return bytes.length > 4 && bytes[at] === 0xfe && ((bytes[at + 1] as number) & 0xc0) === 0x80;
 }
 
 /** RFC 4291 §2.5.5.2. */
