@@ -19,6 +19,8 @@ export class Half {
   over = false;
   /** The errno of the write that failed; 0: none has. */
   refusal = 0;
+  /** The socket that it reads from has failed: what that still holds is delivered. */
+  isBroken = false;
   /** Its receiver has gone: what still comes is read and thrown away. */
   isAbandoned = false;
   readonly #from: Port;
@@ -34,6 +36,7 @@ export class Half {
   #splice: Splice | null = null;
   /** Read, and not taken by the receiver yet. */
   #stranded: Uint8Array | null = null;
+
   /** `count` is the place of its sum in `Io.counts`. */
   constructor(from: Port, to: Port, count: number) {
     this.#from = from;

@@ -14,8 +14,6 @@ export class PortConversation implements Conversation {
   readonly #remote: Port;
   readonly #up: Half;
   readonly #down: Half;
-  /** Directions from sockets that have failed: what they still hold is delivered. */
-  readonly #broken = new Set<Half>();
   /** The side whose news came last is read from first. */
   #first: Half;
 
@@ -39,7 +37,7 @@ export class PortConversation implements Conversation {
     if (events === WRITABLE && port.writable && !port.readable && !half.isAbandoned) return false;
     this.#first = half;
     port.notice(events);
-    if ((events & FAULT) !== 0) this.#broken.add(half);
+    if ((events & FAULT) !== 0) half.isBroken = true;
     return true;
   }
 
@@ -61,8 +59,8 @@ export class PortConversation implements Conversation {
     const other = this.#turn(io, second);
     if (other === FAILED || other === BACK) return other;
     if (one === MORE || other === MORE) return MORE;
-    const [broken] = this.#broken;
-    if (broken !== undefined) return this.#partWith(io, broken);
+    if (this.#up.isBroken) return this.#partWith(io, this.#up);
+    if (this.#down.isBroken) return this.#partWith(io, this.#down);
     if (first.isAbandoned && second.over && !wasOver) return MORE; // it waited for that
     return one === OVER && other === OVER ? OVER : WAITS;
   }
@@ -81,7 +79,7 @@ export class PortConversation implements Conversation {
 
   /** A reset behind an end is no fault of what was said before it. */
   #partWith(io: Io, half: Half): Outcome {
-    this.#broken.delete(half);
+    half.isBroken = false;
     const opposite = this.#opposite(half);
     const hasSaidAll = half.ended || opposite.isAbandoned;
     const isOrderly = hasSaidAll || io.calls.takeError(this.#portOf(half).fd) === EPIPE;
