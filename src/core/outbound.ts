@@ -77,8 +77,11 @@ export interface OutboundEnv {
 
 /** The core's DNS service, for questions that were meant for another server. */
 export interface DnsAnswers {
-  /** The answer to one datagram, cut to what its asker takes. Throws `ProtocolError` where it is no question. */
-  answer(message: Uint8Array): Promise<Uint8Array>;
+  /**
+   * The answer to one datagram, cut to what its asker takes, and to `mostBytes`. Throws `ProtocolError` where it is no
+   * question.
+   */
+  answer(message: Uint8Array, mostBytes?: number): Promise<Uint8Array>;
   /** Answers length-prefixed questions until either side ends. Takes the stream over. */
   serve(stream: Duplex): void;
 }

@@ -171,7 +171,8 @@ const MAX_ANSWER_BYTES = 2048;
 
 export function dnsAnswers(dns: Pick<Dns, "handle">, log: Log): DnsAnswers {
   return {
-    answer: (message) => dns.handle(message, { network: "udp", maxBytes: MAX_ANSWER_BYTES }),
+    answer: (message, mostBytes = MAX_ANSWER_BYTES) =>
+      dns.handle(message, { network: "udp", maxBytes: Math.min(mostBytes, MAX_ANSWER_BYTES) }),
     serve: (stream) => serveDnsStream(stream, (message, by) => dns.handle(message, by), log),
   };
 }

@@ -33,8 +33,9 @@ export class DnsQuestions {
     const { bytes, sourceAt, destinationAt, addressBytes, sourcePort, destinationPort } = packet;
     const client = bytes.slice(sourceAt, sourceAt + addressBytes);
     const asked = bytes.slice(destinationAt, destinationAt + addressBytes);
+    const mostBytes = this.#writer.udpRoom(addressBytes);
     this.#running
-      .use(ipFromBytes(client), () => dns.answer(payload))
+      .use(ipFromBytes(client), () => dns.answer(payload, mostBytes))
       .then(
         (answer) => void this.#writer.udp(asked, destinationPort, client, sourcePort, answer),
         (error: unknown) => this.#env.log.debug(() => `[TUN] no DNS question: ${messageOf(error)}`),

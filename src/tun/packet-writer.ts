@@ -1,5 +1,5 @@
 /** Packets that are made here: UDP replies, resets, ICMP errors (RFC 768, 792, 4443, 9293 §3.10.7.1). */
-import { PACKET_AT, type PacketDevice } from "#platform/tun.ts";
+import { MOST_PACKET_BYTES, PACKET_AT, type PacketDevice } from "#platform/tun.ts";
 import { DatagramWriter } from "./datagram-writer.ts";
 import { PacketBuilder } from "./packet-builder.ts";
 import { ICMP, ICMP6, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./packet.ts";
@@ -30,6 +30,13 @@ export class PacketWriter {
     this.#mtu = mtu;
     const datagrams = new DatagramWriter(this.#builder, mtu);
     this.udp = datagrams.write.bind(datagrams);
+  }
+
+  /** The longest payload that `udp` takes between addresses of so many bytes. */
+  udpRoom(addressBytes: number): number {
+    return addressBytes === 4
+      ? MOST_PACKET_BYTES - V4_HEADER_BYTES - UDP_HEADER_BYTES
+      : this.#mtu - V6_HEADER_BYTES - UDP_HEADER_BYTES;
   }
 
   /** Refuses the flow of a TCP segment that is no reset itself. */
