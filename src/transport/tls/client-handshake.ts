@@ -33,7 +33,13 @@ export function finishOpening(opening: Opening, serverName: string, signal: Abor
     };
     const onAbort = (): void => settle(aborted(serverName));
     const onClose = (): void => settle(new Error("the server closed the connection during the handshake"));
-    const onSecure = (): void => settle(refusal());
+    const onSecure = (): void => {
+      try {
+        settle(refusal());
+      } catch (error) {
+        settle(error); // a certificate that cannot be read, of whoever is there
+      }
+    };
     signal.addEventListener("abort", onAbort, { once: true });
     // Stays for good: a second fault, or one before the caller's own listener, must not end the process.
     stream.on("error", () => {});

@@ -119,8 +119,8 @@ export async function openTls(
 ): Promise<TlsOpened> {
   const { native } = options;
   if (native?.isReady() === true && canGoNative(stream)) {
-    const secured = await native.open(stream, { signal, exact: bypassable });
-    return { stream: secured, alpn: native.alpnOf(secured), bypass: bypassable ? secured : null };
+    const opened = await native.open(stream, { signal, exact: bypassable });
+    return { ...opened, bypass: bypassable ? opened.stream : null };
   }
   const pump = bypassable ? openRecordPump(stream) : null;
   const secured = await openTlsClient(pump?.wire ?? stream, options, signal);

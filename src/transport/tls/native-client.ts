@@ -22,6 +22,12 @@ export interface NativeOpening {
   readonly exact: boolean;
 }
 
+export interface NativeOpened {
+  readonly stream: NativeTlsStream;
+  /** What both sides agreed on; null: nothing. */
+  readonly alpn: string | null;
+}
+
 /** Of one node. What it needs of the library is made when it dials first, and shared with nodes that are alike. */
 export class NativeClient {
   readonly #native: NativeTls;
@@ -64,7 +70,7 @@ export class NativeClient {
    * For a socket of which nothing was read; it is destroyed, and its descriptor lives on in the stream. The server is
    * verified before this settles. Failures are `DialError`, as of `openTlsClient`.
    */
-  async open(socket: Socket, { signal, exact }: NativeOpening): Promise<NativeTlsStream> {
+  async open(socket: Socket, { signal, exact }: NativeOpening): Promise<NativeOpened> {
     const { serverName } = this.#options;
     refuseIfAborted(socket, serverName, signal);
     const fd = this.#native.calls.duplicate(descriptorOf(socket));
@@ -75,11 +81,15 @@ export class NativeClient {
     }
     socket.emit(REPLACED, stream);
     socket.destroy();
-    const refusal = (): Error | null => this.#refusal(stream.object);
+    let alpn: string | null = null;
+    const refusal = (): Error | null => {
+      alpn = this.#native.contexts.alpnOf(stream.object); // only now it is sure that there is the object
+      return this.#refusal(stream.object);
+    };
     const opened = finishOpening({ stream, below: stream, event: "secure", refusal }, serverName, signal);
     stream.begin();
     await opened;
-    return stream;
+    return { stream, alpn };
   }
 
   /** Or why there is none. */
@@ -95,11 +105,6 @@ export class NativeClient {
     }
     calls.close(fd);
     return "no memory is left";
-  }
-
-  /** What both sides agreed on; null: nothing. */
-  alpnOf({ object }: NativeTlsStream): string | null {
-    return this.#native.contexts.alpnOf(object);
   }
 
   /** Of a handshake that failed. */
