@@ -144,24 +144,22 @@ class Pump implements Idle {
   }
 
   #watch(stream: Duplex): void {
-    stream.on("error", (error) => {
-      if (this.#settled || this.#isPast(stream)) return;
-      const [from, into] = stream === this.#client ? [this.#up, this.#down] : [this.#down, this.#up];
-      if (from.ended) {
-        into.abandon();
-        return this.#finishIfComplete();
-      }
-      abortStream(stream === this.#client ? this.#remote : this.#client, error);
-      this.#settle();
-    });
+    stream.on("error", (error) => this.#lose(stream, error));
     stream.once("finish", () => this.#finishIfComplete());
-    stream.once("close", () => {
-      if (this.#isPast(stream)) return;
-      const inward = stream === this.#client ? this.#down : this.#up;
-      // A stream that ended both ways closes by itself while the other may still be flushing.
-      if (stream.readableEnded && inward.delivered) return this.#finishIfComplete();
-      if (!this.#settled) this.#fail(new Error("the other side was cut off"));
-    });
+    stream.once("close", () => this.#lose(stream, new Error("the other side was cut off")));
+  }
+
+  /** Nothing moves through it any more. What it had said before its end goes on to the other one. */
+  #lose(stream: Duplex, error: Error): void {
+    if (this.#settled || this.#isPast(stream)) return;
+    const isClient = stream === this.#client;
+    const [from, into] = isClient ? [this.#up, this.#down] : [this.#down, this.#up];
+    if (!from.ended) {
+      abortStream(isClient ? this.#remote : this.#client, error);
+      return this.#settle();
+    }
+    into.abandon();
+    this.#finishIfComplete();
   }
 
   /** Its socket left it and came back to another one. */

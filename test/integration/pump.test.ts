@@ -269,6 +269,29 @@ test("a stream that is already gone takes the other with it", async () => {
   assert.ok(remote.destroyed);
 });
 
+test("a stream that closes behind its end costs nothing of what came before", async () => {
+  const sent = randomBytes(SAID_BYTES);
+  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+  await using origin = await openNarrowOrigin(resolve);
+  const said = new Duplex({ allowHalfOpen: true, read() {}, write: (_data, _encoding, done) => done() });
+  const front = async (socket: Socket): Promise<Duplex> => (socket.destroy(), said);
+  let toOrigin: Socket | null = null;
+  const back = (socket: Socket): Duplex => (toOrigin = socket);
+  await using relayed = await openRelayed(origin.port, { front, back });
+  await relayed.dial();
+  const remote = await accepted;
+  said.push(sent);
+  said.push(null);
+  await until("the kernel has all of it", () => toOrigin?.writableFinished === true);
+  said.destroy();
+  await once(said, "close");
+  const arrived = readAll(remote);
+  remote.resume();
+  assert.ok(sent.equals(await arrived));
+  remote.destroy();
+  await relayed.untilSettled();
+});
+
 test("a held piece is not written after the end of the conversation", async () => {
   const kill = new AbortController();
   const written: string[] = [];
