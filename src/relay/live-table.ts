@@ -1,6 +1,5 @@
 /** What is going on now, and how much has gone through since the start. */
 import type { Duplex } from "node:stream";
-import { Socket } from "node:net";
 import type { LiveConnection, LiveConnections } from "#core/live.ts";
 import type { Direction } from "#core/meter.ts";
 import { PassingMap } from "#core/passing-map.ts";
@@ -36,7 +35,9 @@ export class LiveEntry implements LiveConnection, Disposable {
   /** Null: there is no stream to tell the peer's address by. */
   dialled(remote: Duplex | null): void {
     this.dialledAtMs = Math.trunc(performance.now());
-    if (remote instanceof Socket) this.remoteAddress = remote.remoteAddress ?? "";
+    // Sockets of the kernel know it, and streams that go on with one.
+    const { remoteAddress } = (remote ?? {}) as { readonly remoteAddress?: string };
+    if (remoteAddress !== undefined) this.remoteAddress = remoteAddress;
   }
 
   /** Aborted by `close`: whoever works for this conversation stops. */

@@ -160,6 +160,7 @@ for (const { name, dial } of tlsDials) {
           assert.equal(opened.stream instanceof NativeTlsStream, isNative);
           assert.equal(opened.alpn, "http/1.1");
           assert.equal(opened.bypass, null);
+          assert.equal((opened.stream as { remoteAddress?: string }).remoteAddress, "127.0.0.1");
           const there = await accepted;
           assert.equal((there as unknown as { servername: unknown }).servername, sent);
           const shown = there.getPeerX509Certificate()?.fingerprint256.replaceAll(":", "").toLowerCase();

@@ -74,7 +74,7 @@ export class NativeClient {
     const { serverName } = this.#options;
     refuseIfAborted(socket, serverName, signal);
     const fd = this.#native.calls.duplicate(descriptorOf(socket));
-    const stream = fd < 0 ? "no descriptor is left" : this.#openStream(fd, exact);
+    const stream = fd < 0 ? "no descriptor is left" : this.#openStream(fd, exact, socket.remoteAddress);
     if (typeof stream === "string") {
       socket.destroy();
       throw new DialError("failed", `TLS to ${serverName}: ${stream}`);
@@ -93,13 +93,14 @@ export class NativeClient {
   }
 
   /** Or why there is none. */
-  #openStream(fd: number, exact: boolean): NativeTlsStream | string {
+  #openStream(fd: number, exact: boolean, remoteAddress: string | undefined): NativeTlsStream | string {
     const { calls, ssl, clients } = this.#native;
     const conversation = { fd, serverName: this.#serverName, alpn: this.#alpn, readAhead: !exact };
     const object = clients.connect(this.#context as SslHandle, conversation);
     const explain = (reason: string): Error => this.#explain(object, reason);
     try {
-      if (object !== 0n) return new NativeTlsStream(this.#native, { fd, ssl: object, exact, explain });
+      if (object !== 0n)
+        return new NativeTlsStream(this.#native, { fd, ssl: object, exact, remoteAddress, explain });
     } catch {
       ssl.free(object); // the event loop cannot watch it
     }

@@ -30,6 +30,8 @@ export interface NativeStreamOptions {
   readonly isDone?: boolean;
   /** One record at a time: TLS may be left behind, see `Bypass`. */
   readonly exact: boolean;
+  /** The peer's address, where somebody may want to know. */
+  readonly remoteAddress?: string | undefined;
   /** What a handshake that failed is told as; asked while there is the object. Absent: with the library's reason. */
   readonly explain?: (reason: string) => Error;
 }
@@ -41,6 +43,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   readonly #ssl: bigint;
   /** As its options say. */
   readonly exact: boolean;
+  readonly remoteAddress: string | undefined;
   readonly #explain: (reason: string) => Error;
   #watch: ReadinessWatch;
   #shaking: boolean;
@@ -63,13 +66,17 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #unsent: Uint8Array | null = null;
 
   /** Throws where the descriptor cannot be watched; then both are still the caller's. */
-  constructor(native: NativeTls, { fd, ssl, isDone = false, exact, explain }: NativeStreamOptions) {
+  constructor(
+    native: NativeTls,
+    { fd, ssl, isDone = false, exact, remoteAddress, explain }: NativeStreamOptions,
+  ) {
     super({ allowHalfOpen: true });
     this.#native = native;
     this.#fd = fd;
     this.#ssl = ssl;
     this.#shaking = !isDone;
     this.exact = exact;
+    this.remoteAddress = remoteAddress;
     this.#explain = explain ?? ((reason) => new Error(reason));
     this.#watch = this.#openWatch();
     this.#watch.want(UV_READABLE);
