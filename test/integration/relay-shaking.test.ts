@@ -103,7 +103,7 @@ test("strangers get the same answer, and the log the same words", { skip }, asyn
 async function tlsFor(options: object, files: SafeFiles = textFiles): Promise<TlsServer> {
   const read = readTlsServer(z.object(tlsServerFields).parse(options), "listener test");
   assert.ok(read !== null);
-  return openTlsServer(read, files, SILENT, native);
+  return openTlsServer(read, files, SILENT, native, true);
 }
 
 test("every client-auth-type against no, a bad and a good certificate", { skip }, async () => {

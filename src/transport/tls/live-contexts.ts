@@ -21,6 +21,7 @@ interface Place {
   readonly files: SafeFiles;
   readonly log: Log;
   readonly native: NativeTls | null;
+  readonly threadsShake: boolean;
 }
 
 /** Replaces them when a file changes. Half a change (a new key, the old certificate) keeps the old. Throws `ConfigError`. */
@@ -62,9 +63,10 @@ export async function openLiveContexts(options: TlsServerOptions, place: Place):
   return {
     current: () => contexts,
     share() {
-      // The choice of a protocol (ALPN) is made by this thread.
+      // The choice of a protocol (ALPN) is made by this thread. `threadsShake`: see docs/adr/0308.
       const { ssl } = contexts;
-      return ssl === null || options.alpn.length > 0 ? null : (native?.contexts.share(ssl) ?? null);
+      const isFree = ssl !== null && place.threadsShake && options.alpn.length === 0;
+      return isFree ? (native?.contexts.share(ssl) ?? null) : null;
     },
     watch(onChange) {
       told.add(onChange);

@@ -87,16 +87,17 @@ const REQUIRING: ReadonlySet<string> = new Set(["require-any", "require-and-veri
 
 /**
  * Throws `ConfigError` where certificate and key cannot be read or do not fit. `native` null: by `node:tls` alone, which
- * also takes what is no kernel socket, or has been read from.
+ * also takes what is no kernel socket, or has been read from. `threadsShake`: relay threads may do handshakes (docs/adr/0308).
  */
 export async function openTlsServer(
   options: TlsServerOptions,
   files: SafeFiles,
   log: Log,
   native: NativeTls | null = nativeTls(),
+  threadsShake = false,
 ): Promise<TlsServer> {
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
-  const live = await openLiveContexts(options, { files, log, native });
+  const live = await openLiveContexts(options, { files, log, native, threadsShake });
   const byNode = nodeAcceptor(options);
   const begin = (client: Duplex | ShakenClient, exact: boolean): Shaking => {
     if (!(client instanceof Duplex)) {
