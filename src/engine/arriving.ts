@@ -272,19 +272,35 @@ export class Arriving implements Newcomer {
     else this.end(false);
   }
 
-  refused(errno: number): void {
-    const { calls, host, table } = this.#front;
+  /** Of one that dials by what somebody else was told: it could not ask any more. */
+  handBack(): void {
+    this.#giveUpAnswer();
+    this.handOver();
+  }
+
+  #giveUpAnswer(): void {
+    this.#hangUp();
+    this.#front.standing.giveUp(this.slot);
+    this.#dial = null;
+  }
+
+  #hangUp(): void {
+    const { calls, table } = this.#front;
     table.descriptors[this.slot * 2 + 1] = -1; // first: nobody asks for the name of somebody else's number
     if (this.#remote >= 0) calls.close(this.#remote);
     this.#remote = -1;
     this.#remoteNews = 0;
     this.#stage = ASKS;
     this.#front.dialled(this);
-    if (this.#front.standing.has(this.slot)) {
-      this.#front.standing.giveUp(this.slot);
-      this.#dial = null;
+  }
+
+  refused(errno: number): void {
+    const { host, standing, table } = this.#front;
+    if (standing.has(this.slot)) {
+      this.#giveUpAnswer();
       return this.askAgain();
     }
+    this.#hangUp();
     this.#dropDial();
     table.asked[this.slot * 2] = errno;
     host.report(this.slot, NOT_DIALLED);

@@ -128,6 +128,12 @@ export class Front {
     this.#arriving.forEach((one) => {
       if (one.listener === listener) one.handOver();
     });
+    // Behind that news nobody can ask any more.
+    this.#dialling.forEach((one) => {
+      const asks = one instanceof Arriving && this.standing.has(one.slot);
+      if (asks && one.listener === listener) one.handBack();
+    });
+    for (const one of this.#waiting) if (one.listener === listener) one.handOver();
     this.host.report(listener, UNLISTENED);
   }
 

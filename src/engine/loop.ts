@@ -121,11 +121,11 @@ export class Loop {
 
   #turn(slot: number, conversation: Conversation): void {
     const outcome = this.#run(conversation);
-    if (conversation.halfClosed) this.#table.halfClosed[slot] = 1;
+    const present = this.#conversations.get(slot) ?? conversation; // it may have become another one
+    if (present.halfClosed) this.#table.halfClosed[slot] = 1;
     if (outcome === WAITS) return;
     if (outcome === BACK) return this.#giveBack(slot);
     if (outcome !== MORE) return this.#end(slot, outcome === FAILED);
-    const present = this.#conversations.get(slot) ?? conversation; // it may have become another one
     present.queued = true;
     this.#queue.push(slot);
   }

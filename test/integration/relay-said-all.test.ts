@@ -1,0 +1,45 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { test } from "node:test";
+import { openEngine } from "#engine/engine.ts";
+import type { HeldSocket } from "#engine/held-socket.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
+import { SocketPool } from "#net/socket-pool.ts";
+import { openTcpOrigin } from "../support/origin.ts";
+import { until } from "../support/until.ts";
+
+test("a client that has said all and ended before it was dialled for is half-closed", async () => {
+  const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+  await using opened = new AsyncDisposableStack();
+  const origin = opened.use(await openTcpOrigin(resolve)); // it says nothing
+  const engine = opened.use(await openEngine({ threads: 1, onDeath() {} }));
+  const pool = new SocketPool();
+  const asked = Promise.withResolvers<HeldSocket>();
+  const on = (client: unknown): void => asked.resolve(client as HeldSocket);
+  const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
+  const lease = opened.use(
+    await pool.leaseTcp(where, (socket) => void socket.destroy(), { handshake: "none", probes: null, on }),
+  );
+  pool.useThreads(engine.fronts);
+  lease.activate();
+  const client = connect({ port: lease.endpoint.port, host: "127.0.0.1", allowHalfOpen: true });
+  opened.defer(() => void client.destroy());
+  client.end("ping");
+  await once(client, "finish");
+  const held = await asked.promise;
+  held.watch = { dialled() {}, failed() {}, ended() {} };
+  const way = {
+    ip: LOOPBACK_V4,
+    port: origin.port,
+    routingMark: 0,
+    interfaceName: "",
+    probes: null,
+    timeoutMs: 5_000,
+    isFirstOfMany: false,
+  };
+  held.dial(way, Buffer.alloc(0), false, null);
+  const remote = (await accepted).resume();
+  await once(remote, "end"); // the thread has passed it on
+  const { table } = held.thread;
+  await until("the thread says so", () => table.halfClosed[held.slot] === 1);
+});
