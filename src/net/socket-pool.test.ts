@@ -92,3 +92,22 @@ test("threads that are slow hold a port whose next holder gave up before it bega
   await using again = await take();
   assert.equal(again.endpoint.port, port);
 });
+
+test(
+  "who gives up a port that another has is through when no slow thread brings clients any more",
+  { skip },
+  async () => {
+    const { stops, take } = await openSlowPool(() => {});
+    const before = await take();
+    before.activate();
+    await using next = await take();
+    next.activate();
+    let isThrough = false;
+    const given = giveUp(before).then(() => (isThrough = true));
+    await someTurns();
+    assert.equal(isThrough, false);
+    stops[0]?.(); // what listened for the one before
+    await given;
+    setTimeout(() => stops[1]?.()); // for the end of the test
+  },
+);

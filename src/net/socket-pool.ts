@@ -32,6 +32,8 @@ export interface Shared<Handler> {
   readonly holders: { readonly on: Handler; active: boolean }[];
   /** Makes the newest active holder the receiver. */
   deliver(): void;
+  /** Settles when nothing comes to those any more who have given it up. */
+  passedOn(): Promise<void>;
   /** Takes what has come already, where a close would reset it. */
   drain(): Promise<void>;
   close(): Promise<void>;
@@ -114,7 +116,10 @@ async function lease<Handler, Of extends Shared<Handler>>(
       const at = shared.holders.indexOf(holder);
       if (at < 0) return;
       shared.holders.splice(at, 1);
-      if (shared.holders.length > 0) return shared.deliver();
+      if (shared.holders.length > 0) {
+        shared.deliver();
+        return shared.passedOn();
+      }
       await shared.drain();
       if (shared.holders.length > 0 || pool.get(key) !== opening) return; // somebody has it again, or closed it
       pool.delete(key);
@@ -194,6 +199,7 @@ async function openUdp(
     fd,
     holders,
     deliver: deliverer(holders, (next) => (next === null ? socket.receive(ignore) : next(socket))),
+    passedOn: async () => {},
     drain: async () => {},
     close: async () => close(),
   };
@@ -213,6 +219,7 @@ async function openTransparent(
     fd,
     holders,
     deliver: deliverer(holders, (next) => next?.(socket)),
+    passedOn: async () => {},
     drain: async () => {},
     close: async () => close(),
   };

@@ -190,7 +190,11 @@ export class TcpListener {
     this.#front = null;
     if (front !== null) this.#stop(front, true);
     else await queueTaken();
-    // They have a descriptor of the socket until then; whoever had it meanwhile may have told others to stop.
+    await this.passedOn(); // they have a descriptor of the socket until then
+  }
+
+  async passedOn(): Promise<void> {
+    // Whoever had it meanwhile may have told others to stop.
     for (let seen: Promise<unknown> | null = null; seen !== this.#stopped;) await (seen = this.#stopped);
   }
 

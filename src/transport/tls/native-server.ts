@@ -26,8 +26,9 @@ export function canGoNative(stream: Duplex): stream is Socket {
 
 /** The socket is destroyed, and its descriptor lives on in the stream. Throws `ProtocolError` where the system has no room. */
 export function shakeNatively(socket: Socket, { native, context, exact }: NativeAccept): Shaking {
+  const { address } = context; // throws where it has gone: before there is anything to close
   const fd = native.calls.duplicate(descriptorOf(socket));
-  const ssl = fd < 0 ? 0n : native.ssl.accept(context.address, fd, !exact);
+  const ssl = fd < 0 ? 0n : native.ssl.accept(address, fd, !exact);
   const stream = openStream(native, { fd, ssl, isDone: false, exact });
   if (stream !== null) socket.emit(REPLACED, stream);
   socket.destroy();
