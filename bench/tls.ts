@@ -1,8 +1,8 @@
 /**
  * TLS in, plain out: a Trojan listener of weir beside v2ray's, and HAProxy in TCP mode with TLS, in one interleaved run;
  * then handshakes a second, and whole connections: handshake, request, dial, a byte there and back, close. For all the same
- * certificate (P-256), TLS 1.3, AES-128-GCM and X25519. Tickets are as each sends them: weir and v2ray (if
- * it is told to) one, node:tls and HAProxy two. HAProxy dials the sink behind each handshake, the others behind a request.
+ * certificate (P-256), TLS 1.3, AES-128-GCM and X25519. Tickets are as each sends them: v2ray (if it
+ * is told to) one, weir one with its first answer, node:tls and HAProxy two. HAProxy dials the sink behind each handshake, the others behind a request.
  *
  * Load and sink share the cores with what is measured. So that it is not they who are measured, they do no TLS while
  * the clock runs in bulk, and copy nothing: see `tls-peer.ts`. Each subject is first asked for some MiB both ways that are

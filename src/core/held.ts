@@ -97,8 +97,11 @@ export interface SharedContext {
 
 /** The contexts of a listener, one after the other. */
 export interface ContextSource {
-  /** For new connections; to be released. Null: threads cannot have it. */
-  share(): SharedContext | null;
+  /**
+   * For new connections in one thread, whose choice of a protocol (ALPN) has the address `onAlpn`; to be released. Null: threads
+   * cannot have it.
+   */
+  share(onAlpn: bigint): SharedContext | null;
   /** Tells when `share` answers with another one from now on. Disposing it ends that. */
   watch(onChange: () => void): Disposable;
 }

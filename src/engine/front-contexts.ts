@@ -12,7 +12,8 @@ export class FrontContexts {
   /** Those that listen. */
   readonly #threads: ReadonlySet<RelayThread>;
   readonly #watch: Disposable;
-  #present: SharedContext | null;
+  /** Of each thread. */
+  #present: readonly SharedContext[] = [];
   #replaced: SharedContext[] = [];
   /** Some that were replaced, and the threads that may still be at them. */
   #round: { readonly contexts: readonly SharedContext[]; readonly threads: Set<RelayThread> } | null = null;
@@ -21,8 +22,7 @@ export class FrontContexts {
     this.#source = source;
     this.#number = number;
     this.#threads = threads;
-    this.#present = source.share();
-    this.#publish();
+    this.#share();
     this.#watch = source.watch(() => this.#renew());
   }
 
@@ -33,20 +33,25 @@ export class FrontContexts {
     threads: ReadonlySet<RelayThread>,
   ): FrontContexts | null {
     const made = new FrontContexts(source, number, threads);
-    if (made.#present !== null) return made;
+    if (made.#present.length === threads.size) return made;
     made.close();
     return null;
   }
 
-  #publish(): void {
-    for (const { front } of this.#threads)
-      Atomics.store(front.contexts, this.#number, this.#present?.address ?? 0n);
+  #share(): void {
+    const present: SharedContext[] = [];
+    for (const { front } of this.#threads) {
+      const onAlpn = front.onAlpn[0] as bigint;
+      const context = onAlpn === 0n ? null : this.#source.share(onAlpn);
+      Atomics.store(front.contexts, this.#number, context?.address ?? 0n);
+      if (context !== null) present.push(context);
+    }
+    this.#present = present;
   }
 
   #renew(): void {
-    if (this.#present !== null) this.#replaced.push(this.#present);
-    this.#present = this.#source.share();
-    this.#publish();
+    this.#replaced.push(...this.#present);
+    this.#share();
     this.#begin();
   }
 
@@ -69,9 +74,9 @@ export class FrontContexts {
   /** Nobody listens any more. */
   close(): void {
     this.#watch[Symbol.dispose]();
-    for (const context of [...this.#replaced, ...(this.#round?.contexts ?? [])]) context.release();
-    this.#present?.release();
-    this.#replaced = [];
-    this.#round = this.#present = null;
+    const left = [...this.#present, ...this.#replaced, ...(this.#round?.contexts ?? [])];
+    for (const context of left) context.release();
+    this.#present = this.#replaced = [];
+    this.#round = null;
   }
 }

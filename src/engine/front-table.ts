@@ -44,7 +44,7 @@ const WORDS = 76;
 const LISTENER_WORDS = 3;
 const HEADER_WORDS = 2;
 const MEMORY_BYTES = (HEADER_WORDS + LISTENERS * LISTENER_WORDS + PLACES) * 4 + PLACES * PLACE_BYTES;
-const SLOTS_AT = MEMORY_BYTES + LISTENERS * 8;
+const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
 const SLOT_BYTES = 8 + 2 * 4 + SOCKADDR_BYTES;
 
 export function newFrontMemory(slots: number): SharedArrayBuffer {
@@ -72,6 +72,8 @@ export class FrontTable {
   readonly states: Int32Array;
   /** Place in `HANDSHAKES` of what is read of a listener's clients. */
   readonly handshakes: Int32Array;
+  /** One: the address of the thread's choice of a protocol; see platform/linux/ssl-alpn.ts. */
+  readonly onAlpn: BigUint64Array;
   /** Of listeners with TLS: the address of what new conversations are made of; 0: there is nothing. */
   readonly contexts: BigUint64Array;
   /** Of each slot: its listener, whether it was greeted, its place; see `tag`. */
@@ -102,6 +104,7 @@ export class FrontTable {
     this.#bytes = Buffer.from(memory, words.bytes, PLACES * PLACE_BYTES) as Buffer;
     this.#words = new Int32Array(memory, words.bytes, (PLACES * PLACE_BYTES) / 4);
     this.contexts = new BigUint64Array(memory, MEMORY_BYTES, LISTENERS);
+    this.onAlpn = new BigUint64Array(memory, MEMORY_BYTES + LISTENERS * 8, 1);
     const slots = (memory.byteLength - SLOTS_AT) / SLOT_BYTES;
     this.startedAtMs = new Float64Array(memory, SLOTS_AT, slots);
     const ofSlots = (nth: number) => new Int32Array(memory, SLOTS_AT + slots * (8 + nth * 4), slots);

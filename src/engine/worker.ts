@@ -27,6 +27,7 @@ const port = parentPort;
 const table = new SharedTable(memory);
 const ports = new Ports(table, letters, calls.buffer);
 const front = new FrontTable(frontMemory);
+front.onAlpn[0] = ports.ssl()?.onAlpn() ?? 0n;
 const tell = (): void => calls.raiseSignal(table.newsSignal);
 const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies ThreadMessage);
 const loop = new Loop({ calls, table, front, pipes, ports, tell, onFault });

@@ -8,6 +8,7 @@ import { openPoller, type Poller } from "./linux/uv-poll.ts";
 export { EAGAIN, EINTR } from "./linux/relay-calls.ts";
 export { BLOCKED_BY_WRITE, BROKEN, ENDED, FULL } from "./linux/ssl.ts";
 export type { SslClients, SslHandle } from "./linux/ssl-client.ts";
+export type { ServerContextOptions } from "./linux/ssl-context.ts";
 export type { SslContext } from "./linux/ssl-material.ts";
 export { UV_READABLE, UV_WRITABLE, type ReadinessWatch } from "./linux/uv-poll.ts";
 

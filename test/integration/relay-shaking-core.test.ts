@@ -77,7 +77,7 @@ test(
       client(row, ports[at] as number),
     ]);
     const texts = [text("auto", true), text("portable", true), text("auto", false), text("portable", false)];
-    const hello = await clientHello();
+    const hello = await clientHello({ ALPNProtocols: ["h2"] });
     const middle = hello.length >> 1;
     const halves = await Promise.all(ports.map((port) => halfway(port, hello.subarray(0, middle))));
     for (let round = 0; round < 8; round++) {

@@ -19,5 +19,5 @@ export function openListenerTls(
 ): Promise<TlsServer> {
   const options = readTlsServer(fields, "listener test", alpn);
   assert.ok(options !== null);
-  return openTlsServer(options, textFiles, SILENT, native, true);
+  return openTlsServer(options, textFiles, SILENT, native);
 }

@@ -85,8 +85,8 @@ export class CountedContexts implements ContextSource {
     this.#source = source;
   }
 
-  share(): ReturnType<ContextSource["share"]> {
-    const context = this.#source.share();
+  share(onAlpn: bigint): ReturnType<ContextSource["share"]> {
+    const context = this.#source.share(onAlpn);
     if (context === null) return null;
     this.shared++;
     return {

@@ -1,6 +1,7 @@
 /** What the accepting side of TLS is configured by: SSL_CTX of the libssl inside the Node binary. For the main thread. */
 import type * as Ffi from "node:ffi";
 import type { SharedContext } from "#core/held.ts";
+import { alpnList, openAlpnChoice } from "./ssl-alpn.ts";
 import { SslMaterial, type CommonSettings, type KeyPair, type SslContext } from "./ssl-material.ts";
 
 const SIGNATURES = {
@@ -9,6 +10,7 @@ const SIGNATURES = {
   SSL_CTX_set_options: { arguments: ["pointer", "u64"], return: "u64" },
   SSL_CTX_set_num_tickets: { arguments: ["pointer", "u64"], return: "i32" },
   SSL_CTX_set_alpn_select_cb: { arguments: ["pointer", "pointer", "pointer"], return: "void" },
+  SSL_CTX_ctrl: { arguments: ["pointer", "i32", "i64", "pointer"], return: "i64" },
   SSL_CTX_up_ref: { arguments: ["pointer"], return: "i32" },
   SSL_CTX_free: { arguments: ["pointer"], return: "void" },
   SSL_CTX_set_verify: { arguments: ["pointer", "i32", "pointer"], return: "void" },
@@ -26,16 +28,16 @@ const SIGNATURES = {
 
 // openssl/ssl.h.in and openssl/tls1.h of OpenSSL 3
 const SSL_CTRL_SET_TLSEXT_SERVERNAME_CB = 53;
+const SSL_CTRL_GET_TLSEXT_TICKET_KEYS = 58;
+const SSL_CTRL_SET_TLSEXT_TICKET_KEYS = 59;
 const SSL_OP_NO_TICKET = 1n << 14n;
 const SSL_VERIFY_NONE = 0;
 const SSL_VERIFY_PEER = 1;
-const SSL_TLSEXT_ERR_OK = 0;
-const SSL_TLSEXT_ERR_ALERT_FATAL = 2;
 const X509_V_OK = 0n;
 const NULL = 0n;
 
-/** For TLS 1.3: a client that comes again spends one and gets one. A second one would cost a twentieth of the handshake more. */
-const TICKETS = 1n;
+/** Behind the handshake of TLS 1.3: the one that a client gets goes with the first that it is told; see `Ssl.write`. */
+const TICKETS = 0n;
 
 export interface ServerContextOptions extends CommonSettings, KeyPair {
   /** In the order of preference; empty: none is agreed on. */
@@ -55,8 +57,8 @@ export class SslContexts {
   readonly #onServerName: bigint;
   readonly #onVerify: bigint;
   #onAlpn = NULL;
-  /** By number, which is what the library hands back. Never forgotten: a handshake may be under way; there are few. */
-  readonly #alpns: (readonly string[])[] = [];
+  /** By their names. Never forgotten: a handshake may be under way; there are few. */
+  readonly #alpns = new Map<string, Uint8Array>();
   /** For one answer: POINTER(8) LENGTH(4) */
   readonly #answer = new Uint8Array(new ArrayBuffer(16));
   readonly #answerAt: bigint;
@@ -85,40 +87,41 @@ export class SslContexts {
     this.#onVerify = lib.getSymbol("OPENSSL_version_major");
   }
 
-  /** JavaScript of this thread, and of no other: the library calls it from within a handshake. An exception would abort the process. */
-  #openOnAlpn(): bigint {
-    const { lib } = this.#library;
-    return lib.registerCallback(
-      { arguments: ["pointer", "pointer", "pointer", "pointer", "u32", "pointer"], return: "i32" },
-      (_ssl, out, outLength, offered, size, number) => {
-        try {
-          return this.#selectAlpn(
-            out as bigint,
-            outLength as bigint,
-            offered as bigint,
-            size,
-            Number(number),
-          );
-        } catch {
-          return SSL_TLSEXT_ERR_ALERT_FATAL;
-        }
-      },
-    );
+  /** The same once more, for whoever makes conversations of it in a thread whose choice of a protocol has the address `onAlpn`. */
+  share(of: SslContext, options: ServerContextOptions, onAlpn: bigint): SharedContext {
+    const { address } = of;
+    if (options.alpn.length === 0) {
+      this.#functions.SSL_CTX_up_ref(address);
+      return { address, release: () => this.#functions.SSL_CTX_free(address) };
+    }
+    const made = this.make(options, onAlpn);
+    this.#shareTickets(address, made.address);
+    return { address: made.address, release: () => made[Symbol.dispose]() };
   }
 
-  /** The same once more, for whoever makes conversations of it in other threads: to be `release`d. Only of one without `alpn`. */
-  share({ address }: SslContext): SharedContext {
-    this.#functions.SSL_CTX_up_ref(address);
-    return { address, release: () => this.#functions.SSL_CTX_free(address) };
+  /** A ticket of one is good for the other. */
+  #shareTickets(from: bigint, to: bigint): void {
+    const { SSL_CTX_ctrl } = this.#functions;
+    const keys = Buffer.alloc(Number(SSL_CTX_ctrl(from, SSL_CTRL_GET_TLSEXT_TICKET_KEYS, 0n, NULL)));
+    const at = this.#ffi.getRawPointer(keys);
+    const size = BigInt(keys.length);
+    SSL_CTX_ctrl(from, SSL_CTRL_GET_TLSEXT_TICKET_KEYS, size, at);
+    SSL_CTX_ctrl(to, SSL_CTRL_SET_TLSEXT_TICKET_KEYS, size, at);
+    keys.fill(0);
   }
 
-  /** Throws an `Error` with the library's reason where certificate, key or ciphers cannot be used. */
-  make(options: ServerContextOptions): SslContext {
+  /** Throws an `Error` with the library's reason where certificate, key or ciphers cannot be used. `onAlpn`: see `openAlpnChoice`; by default this thread's. */
+  make(options: ServerContextOptions, onAlpn = 0n): SslContext {
     const method = this.#functions.TLS_server_method();
-    return this.#material.makeContext(method, (context) => this.#configure(context, options));
+    return this.#material.makeContext(method, (context) => this.#configure(context, options, onAlpn));
   }
 
-  #configure(context: bigint, options: ServerContextOptions): void {
+  #ownOnAlpn(): bigint {
+    if (this.#onAlpn === NULL) this.#onAlpn = openAlpnChoice(this.#ffi, this.#library.lib);
+    return this.#onAlpn;
+  }
+
+  #configure(context: bigint, options: ServerContextOptions, onAlpn: bigint): void {
     const { SSL_CTX_callback_ctrl, SSL_CTX_set_alpn_select_cb, SSL_CTX_set_verify } = this.#functions;
     const { SSL_CTX_set_num_tickets, SSL_CTX_set_options } = this.#functions;
     const { alpn, asksClient } = options;
@@ -126,10 +129,7 @@ export class SslContexts {
     this.#material.setKeyPair(context, options);
     SSL_CTX_set_num_tickets(context, TICKETS);
     SSL_CTX_callback_ctrl(context, SSL_CTRL_SET_TLSEXT_SERVERNAME_CB, this.#onServerName);
-    if (alpn.length > 0) {
-      if (this.#onAlpn === NULL) this.#onAlpn = this.#openOnAlpn();
-      SSL_CTX_set_alpn_select_cb(context, this.#onAlpn, BigInt(this.#numberOf(alpn)));
-    }
+    if (alpn.length > 0) SSL_CTX_set_alpn_select_cb(context, onAlpn || this.#ownOnAlpn(), this.#listOf(alpn));
     SSL_CTX_set_verify(context, asksClient ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, this.#onVerify);
     // A ticket would stand for a certificate that is not shown again.
     if (asksClient) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
@@ -148,26 +148,11 @@ export class SslContexts {
     if (added.length === 0 || added.includes(false)) throw this.#material.failure("client-auth-cert");
   }
 
-  #numberOf(alpn: readonly string[]): number {
-    const found = this.#alpns.findIndex((one) => one.join("\0") === alpn.join("\0"));
-    return found >= 0 ? found : this.#alpns.push(alpn) - 1;
-  }
-
-  /** Called by the library. `offered`: names with a length in front of each; what is chosen is pointed to where it lies. */
-  #selectAlpn(out: bigint, outLength: bigint, offered: bigint, size: number, number: number): number {
-    const wanted = this.#alpns[number] ?? [];
-    const list = this.#ffi.toBuffer(offered, size, true);
-    const places = new Map<string, number>();
-    for (let at = 0; at < list.length; at += 1 + (list[at] as number)) {
-      const name = list.toString("latin1", at + 1, at + 1 + (list[at] as number));
-      if (!places.has(name)) places.set(name, at);
-    }
-    const chosen = wanted.find((name) => places.has(name));
-    if (chosen === undefined) return SSL_TLSEXT_ERR_ALERT_FATAL;
-    const at = places.get(chosen) as number;
-    this.#ffi.setUint64(out, 0, offered + BigInt(at + 1));
-    this.#ffi.setUint8(outLength, 0, list[at] as number);
-    return SSL_TLSEXT_ERR_OK;
+  #listOf(alpn: readonly string[]): bigint {
+    const key = alpn.join("\0");
+    const list = this.#alpns.get(key) ?? alpnList(alpn);
+    this.#alpns.set(key, list);
+    return this.#ffi.getRawPointer(list);
   }
 
   /** What both sides agreed on; null: nothing. */

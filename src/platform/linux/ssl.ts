@@ -8,18 +8,23 @@
 import type * as Ffi from "node:ffi";
 import { WORDS } from "./machine-words.ts";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
+import { openAlpnChoice } from "./ssl-alpn.ts";
 import { SslIncoming } from "./ssl-incoming.ts";
 
 const SIGNATURES = {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
   SSL_free: { arguments: ["pointer"], return: "void" },
   SSL_set_fd: { arguments: ["pointer", "i32"], return: "i32" },
+  SSL_set_SSL_CTX: { arguments: ["pointer", "pointer"], return: "pointer" },
   SSL_set_accept_state: { arguments: ["pointer"], return: "void" },
   SSL_set_read_ahead: { arguments: ["pointer", "i32"], return: "void" },
   SSL_do_handshake: { arguments: ["pointer"], return: "i32" },
   SSL_read: { arguments: WORDS[3], return: "i32" },
   SSL_peek: { arguments: WORDS[3], return: "i32" },
   SSL_write: { arguments: WORDS[3], return: "i32" },
+  SSL_new_session_ticket: { arguments: ["pointer"], return: "i32" },
+  SSL_get_num_tickets: { arguments: ["pointer"], return: "i32" },
+  SSL_set_num_tickets: { arguments: ["pointer", "u64"], return: "i32" },
   SSL_has_pending: { arguments: ["pointer"], return: "i32" },
   SSL_pending: { arguments: ["pointer"], return: "i32" },
   SSL_shutdown: { arguments: ["pointer"], return: "i32" },
@@ -82,6 +87,7 @@ export class Ssl {
   readonly #ffi: typeof Ffi;
   readonly #library;
   readonly #functions;
+  #onAlpn = 0n;
   readonly #start: bigint;
   readonly #errno: Int32Array;
   /** For an address that the library answers with. */
@@ -102,6 +108,12 @@ export class Ssl {
     this.#errno = new Int32Array(ffi.toArrayBuffer(this.#functions.__errno_location(), 4, false));
   }
 
+  /** Address of this thread's choice of a protocol, for contexts of the accepting side; see ssl-alpn.ts. */
+  onAlpn(): bigint {
+    if (this.#onAlpn === 0n) this.#onAlpn = openAlpnChoice(this.#ffi, this.#library.lib);
+    return this.#onAlpn;
+  }
+
   /** The accepting side on a socket. Zero: the library has no memory. `readAhead`: it may read more than one record. */
   accept(context: bigint, fd: number, readAhead: boolean): bigint {
     const { SSL_new, SSL_set_fd, SSL_set_accept_state, SSL_set_read_ahead } = this.#functions;
@@ -114,6 +126,11 @@ export class Ssl {
     SSL_set_accept_state(ssl);
     SSL_set_read_ahead(ssl, readAhead ? 1 : 0);
     return ssl;
+  }
+
+  /** Of one in the middle of its handshake: what is still to be chosen is chosen as this context says. False: no memory. */
+  moveTo(ssl: bigint, context: bigint): boolean {
+    return this.#functions.SSL_set_SSL_CTX(ssl, context) !== 0n || this.#forget(false);
   }
 
   /** From now on whatever the socket has may be read, and kept. */
@@ -243,6 +260,7 @@ export class Ssl {
   write(ssl: bigint, size: number, from = 0): number {
     let total = 0;
     this.#functions.ERR_clear_error();
+    if (this.#functions.SSL_get_num_tickets(ssl) === 0) this.#sendTicket(ssl);
     while (total < size) {
       const piece = Math.min(RECORD_BYTES, size - total);
       const bytes = this.#functions.SSL_write(ssl, this.#start + BigInt(from + total), BigInt(piece));
@@ -254,6 +272,16 @@ export class Ssl {
       total += bytes;
     }
     return total;
+  }
+
+  /**
+   * Goes out with what is written next. Right behind the handshake it would reach clients that say all and close without ever
+   * reading, and a system that closes with something unread resets: what it had not sent yet would be lost. The number says from
+   * now on that it was asked for; the library looks at it in the handshake only.
+   */
+  #sendTicket(ssl: bigint): void {
+    this.#functions.SSL_set_num_tickets(ssl, 1n);
+    if (this.#functions.SSL_new_session_ticket(ssl) !== 1) this.#functions.ERR_clear_error(); // TLS 1.2 has sent its own
   }
 
   /** Plain bytes of the record that is under way; opens the next one where none is. 0: the end. */

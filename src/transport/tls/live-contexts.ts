@@ -4,13 +4,15 @@ import { ConfigError, messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
 import type { ContextSource } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
-import type { NativeTls, SslContext } from "#platform/tls.ts";
+import type { NativeTls, ServerContextOptions, SslContext } from "#platform/tls.ts";
 import type { TlsServerOptions } from "./server.ts";
 
 export interface Contexts {
   readonly node: SecureContext;
   /** Null where the library is not spoken to, or cannot do what is asked for. */
   readonly ssl: SslContext | null;
+  /** What that was made of; the files may be half changed by now. */
+  readonly settings: ServerContextOptions | null;
 }
 
 export interface LiveContexts extends Disposable, ContextSource {
@@ -21,7 +23,6 @@ interface Place {
   readonly files: SafeFiles;
   readonly log: Log;
   readonly native: NativeTls | null;
-  readonly threadsShake: boolean;
 }
 
 /** Replaces them when a file changes. Half a change (a new key, the old certificate) keeps the old. Throws `ConfigError`. */
@@ -62,11 +63,11 @@ export async function openLiveContexts(options: TlsServerOptions, place: Place):
   ];
   return {
     current: () => contexts,
-    share() {
-      // The choice of a protocol (ALPN) is made by this thread. `threadsShake`: see docs/adr/0308.
-      const { ssl } = contexts;
-      const isFree = ssl !== null && place.threadsShake && options.alpn.length === 0;
-      return isFree ? (native?.contexts.share(ssl) ?? null) : null;
+    share(onAlpn) {
+      const { ssl, settings } = contexts;
+      return ssl === null || settings === null || native === null
+        ? null
+        : native.contexts.share(ssl, settings, onAlpn);
     },
     watch(onChange) {
       told.add(onChange);
@@ -89,9 +90,9 @@ interface Texts {
 function make(texts: Texts, options: TlsServerOptions, { log, native }: Place): Contexts {
   const minVersion = options.minVersion ?? "TLSv1.2";
   const node = createSecureContext({ ...texts, minVersion });
-  if (native === null) return { node, ssl: null };
+  if (native === null) return { node, ssl: null, settings: null };
   try {
-    const ssl = native.contexts.make({
+    const settings = {
       certificate: texts.cert,
       privateKey: texts.key,
       alpn: options.alpn,
@@ -99,10 +100,10 @@ function make(texts: Texts, options: TlsServerOptions, { log, native }: Place): 
       ciphers: DEFAULT_CIPHERS,
       asksClient: options.clientAuthType !== "",
       authorities: texts.ca ?? null,
-    });
-    return { node, ssl };
+    };
+    return { node, ssl: native.contexts.make(settings), settings };
   } catch (error) {
     log.debug(() => `TLS by node:tls: ${messageOf(error)}`);
-    return { node, ssl: null };
+    return { node, ssl: null, settings: null };
   }
 }

@@ -36,15 +36,15 @@ export function shakeNatively(socket: Socket, { native, context, exact }: Native
 }
 
 /** Goes on with what another thread has begun, or done. Throws `ProtocolError` where that failed, or the system has no room. */
-export function goOnShaking(
-  client: ShakenClient,
-  { native, exact }: Pick<NativeAccept, "native" | "exact">,
-): Shaking {
+export function goOnShaking(client: ShakenClient, { native, context, exact }: NativeAccept): Shaking {
   if (client.failure !== null) throw new ProtocolError(client.failure);
   const { isDone } = client;
+  const { address } = context;
   const { fd, ssl } = client.take();
+  // What its thread would have been asked (ALPN) this one is: a callback belongs to its thread.
+  const isOurs = isDone || native.ssl.moveTo(ssl, address);
   if (!exact) native.ssl.readAhead(ssl);
-  const stream = openStream(native, { fd, ssl, isDone, exact });
+  const stream = isOurs ? openStream(native, { fd, ssl, isDone, exact }) : discard(native, fd, ssl);
   if (stream !== null) client.onStream?.(stream);
   return shakingOf(native, stream, isDone);
 }
@@ -52,6 +52,12 @@ export function goOnShaking(
 function shakingOf({ contexts }: NativeTls, stream: NativeTlsStream | null, isDone: boolean): Shaking {
   if (stream === null) throw new ProtocolError("no descriptor or memory is left for TLS");
   return { stream, below: stream, isDone, facts: () => factsOf(contexts, stream) };
+}
+
+function discard({ calls, ssl }: NativeTls, fd: number, object: bigint): null {
+  ssl.free(object);
+  calls.close(fd);
+  return null;
 }
 
 /** Null: something of it could not be had, and nothing is left of it. */

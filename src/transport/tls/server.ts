@@ -87,24 +87,23 @@ const REQUIRING: ReadonlySet<string> = new Set(["require-any", "require-and-veri
 
 /**
  * Throws `ConfigError` where certificate and key cannot be read or do not fit. `native` null: by `node:tls` alone, which
- * also takes what is no kernel socket, or has been read from. `threadsShake`: relay threads may do handshakes (docs/adr/0308).
+ * also takes what is no kernel socket, or has been read from.
  */
 export async function openTlsServer(
   options: TlsServerOptions,
   files: SafeFiles,
   log: Log,
   native: NativeTls | null = nativeTls(),
-  threadsShake = false,
 ): Promise<TlsServer> {
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
-  const live = await openLiveContexts(options, { files, log, native, threadsShake });
+  const live = await openLiveContexts(options, { files, log, native });
   const byNode = nodeAcceptor(options);
   const begin = (client: Duplex | ShakenClient, exact: boolean): Shaking => {
-    if (!(client instanceof Duplex)) {
-      if (native === null) throw new Error("a client of another library");
-      return goOnShaking(client, { native, exact });
-    }
     const { node, ssl } = live.current();
+    if (!(client instanceof Duplex)) {
+      if (native === null || ssl === null) throw new Error("a client of another library");
+      return goOnShaking(client, { native, context: ssl, exact });
+    }
     return native !== null && ssl !== null && canGoNative(client)
       ? shakeNatively(client, { native, context: ssl, exact })
       : byNode(client, node, exact);
