@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import { Duplex } from "node:stream";
 import type { ShakenClient } from "#core/held.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination, Endpoint, Metadata, Network, StreamSession } from "#core/session.ts";
@@ -25,7 +24,7 @@ export function arrivalOf(socket: StreamSocket): Arrival | null {
 
 /** The first thing to call on whoever was accepted. Null as of `arrivalOf`. */
 export function welcome(client: StreamSocket | ShakenClient): Arrival | null {
-  if (!(client instanceof Socket)) return { source: client.source, local: client.local };
+  if (!(client instanceof Duplex)) return { source: client.source, local: client.local };
   guardErrors(client);
   return arrivalOf(client);
 }
