@@ -10,24 +10,12 @@ import { DatagramSockets } from "#net/datagram-socket.ts";
 import { LOOPBACK_V4 } from "#net/ip.ts";
 import { SocketPool, type Lease } from "#net/socket-pool.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
+import { datagramReplyAtLast } from "../support/client.ts";
 
 const WAYS = { batches: openBatchedDatagrams, "one at a time": () => null } as const;
-const PATIENCE_MS = 5_000;
 
-/** Asks until an answer comes, as a datagram may be lost. */
-async function ask(port: number, question: string, host = "127.0.0.1"): Promise<string> {
-  const socket = createSocket("udp4");
-  try {
-    const again = setInterval(() => socket.send(question, port, host), 50);
-    socket.send(question, port, host);
-    const [answer] = (await once(socket, "message", { signal: AbortSignal.timeout(PATIENCE_MS) }).finally(
-      () => clearInterval(again),
-    )) as [Buffer];
-    return answer.toString();
-  } finally {
-    socket.close();
-  }
-}
+const ask = async (port: number, question: string): Promise<string> =>
+  (await datagramReplyAtLast(port, question)).toString();
 
 const answering =
   (name: string) =>

@@ -69,6 +69,21 @@ export async function datagramReply(port: number, payload: string | Uint8Array):
   }
 }
 
+/** The same of somebody who may not listen yet: asks again until there is an answer. */
+export async function datagramReplyAtLast(port: number, payload: string): Promise<Buffer> {
+  const socket = createSocket("udp4");
+  const ask = (): void => socket.send(payload, port, "127.0.0.1");
+  const again = setInterval(ask, 50);
+  try {
+    ask();
+    const [reply] = (await once(socket, "message", { signal: AbortSignal.timeout(10_000) })) as [Buffer];
+    return reply;
+  } finally {
+    clearInterval(again);
+    socket.close();
+  }
+}
+
 /** Collects what a flow receives; `next` waits for one more. To be made before anything can arrive. */
 export function inbox(flow: DatagramFlow): { next(): Promise<Datagram> } {
   const items: Datagram[] = [];
