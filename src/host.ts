@@ -71,7 +71,8 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const kernelDirect = new KernelDirect(log);
   const sockets = new SocketPool();
   const relayPath = new RelayPath(log, () => sockets.useThreads(null));
-  live.look = ledger.look = () => relayPath.look();
+  live.look = () => relayPath.look();
+  ledger.look = (maxAgeMs) => relayPath.look(maxAgeMs);
   live.hear = () => relayPath.hear();
   const loops = new LoopGuard(openOtherSockets(bytesOfIp));
   loops.onArmed = ledger.onInstall = () => relayPath.changed();

@@ -224,7 +224,9 @@ traffic-control:
 test("traffic-control.md 1: what rejects the block", () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["devices: [{mac: 'aa:bb:cc:dd:ee:ff'}]", /source-cidrs/],
-    ["devices: [{source-cidrs: [1.2.3]}]", /expected a CIDR/],
+    ["devices: [{source-cidrs: [1.2.3]}]", /expected a CIDR with its prefix length such as 192.168.1.20\/32/],
+    ["devices: [{source-cidrs: [192.0.2.7]}]", /such as 192.0.2.7\/32, got/],
+    ["devices: [{source-cidrs: ['fd00::7']}]", /such as fd00::7\/128, got/],
     ["global: {id: '-x'}", /expected 1 to 128 letters/],
     ["global: {downlod-bps: 1}", /unknown key "downlod-bps"; did you mean "download-bps"/],
     ["global: {quota: {total-bytes: 1}}", /window.*is required where a byte cap/],

@@ -14,8 +14,8 @@ export interface GovernanceControl {
    */
   replace(change: PoliciesChange): Promise<PoliciesView>;
   rules(): readonly RuleSignatureView[];
-  /** Null: no such policy. Rejects with `StoreError` where it could not be committed. */
-  reset(id: string): Promise<PolicyStatusView | null>;
+  /** The status after it. Null: no such policy. Rejects with `StoreError` where it could not be committed. */
+  reset(id: string): Promise<GovernanceView | null>;
   /** Buckets with from <= start < to, ascending; an unknown key has none. */
   report(query: ReportQuery): readonly ReportBucketView[];
 }

@@ -187,10 +187,10 @@ export class Engine implements Carrier, AsyncDisposable {
     for (const thread of this.#threads) thread.withdraw();
   }
 
-  /** Has every conversation report what was counted up to now, a moment ago at most. */
-  look(): void {
+  /** Has every conversation report what was counted up to now, or up to `maxAgeMs` ago. */
+  look(maxAgeMs = FRESH_MS): void {
     const nowMs = performance.now();
-    if (nowMs - this.#lookedAtMs < FRESH_MS) return;
+    if (nowMs - this.#lookedAtMs < maxAgeMs) return;
     this.#lookedAtMs = nowMs;
     const turns = this.#threads.reduce((sum, { table }) => sum + table.turns, 0);
     if (turns === this.#lookedAtTurns) return; // no thread has done anything, nor taken anybody

@@ -37,9 +37,9 @@ export class RelayPath implements AsyncDisposable {
     return threads > 0 ? engine : null;
   }
 
-  /** Has the engine report what it has moved. */
-  look(): void {
-    this.#opened?.look();
+  /** Has the engine report what it has moved; see `Engine.look`. */
+  look(maxAgeMs?: number): void {
+    this.#opened?.look(maxAgeMs);
   }
 
   /** Has the engine make everybody known. */

@@ -1,13 +1,15 @@
 /** The running configuration in the keys of the file, so that it can be edited and sent back. */
 import { cidrText } from "#net/cidr.ts";
-import type { GovernanceSettings, PolicySettings } from "./settings.ts";
+import { entriesOf, type BookEntry } from "./policy-book.ts";
+import type { GovernanceSettings } from "./settings.ts";
 
 type Document = Readonly<Record<string, unknown>>;
 
-/** Null: the block is absent. */
+/** Null: the block is absent. Every policy has its id, also where the file gives none: as the status shows it. */
 export function documentOf(settings: GovernanceSettings | null): Document {
   if (settings === null) return { enabled: false, portal: {}, reports: {} };
-  const { portal, reports, global, devices, rules, targets } = settings;
+  const { portal, reports } = settings;
+  const entries = entriesOf(settings);
   return {
     enabled: settings.enabled,
     store: settings.store,
@@ -25,37 +27,40 @@ export function documentOf(settings: GovernanceSettings | null): Document {
       "orphan-retention": durationText(reports.orphanRetentionMs),
       ...(reports.timeZone === null ? {} : { "time-zone": reports.timeZone }),
     },
-    ...(global === null ? {} : { global: policyDocument(global) }),
-    devices: devices.map((device) => ({
-      ...policyDocument(device),
-      ...(device.mac === null ? {} : { mac: device.mac }),
-      "source-cidrs": device.sourceCidrs.map(cidrText),
-    })),
-    rules: rules.map((rule) => ({
-      ...policyDocument(rule),
-      type: rule.type,
-      payload: rule.payload,
-      target: rule.target,
-    })),
-    targets: targets.map((target) => ({
-      ...policyDocument(target),
-      kind: target.kind,
-      target: target.target,
-    })),
+    ...Object.fromEntries(documentsOf(entries, "global").map((global) => ["global", global])),
+    devices: documentsOf(entries, "device"),
+    rules: documentsOf(entries, "rule"),
+    targets: documentsOf(entries, "target"),
   };
 }
 
-function policyDocument({
-  id,
-  name,
-  enabled,
-  uploadBps,
-  downloadBps,
-  quota,
-  portal,
-}: PolicySettings): Document {
+function documentsOf(entries: readonly BookEntry[], dimension: BookEntry["dimension"]): readonly Document[] {
+  return entries
+    .filter((entry) => entry.dimension === dimension)
+    .map((entry) => ({ ...policyDocument(entry), ...subjectDocument(entry) }));
+}
+
+/** The keys that only one kind of policy has. */
+function subjectDocument(entry: BookEntry): Document {
+  if (entry.dimension === "device") {
+    const { mac, sourceCidrs } = entry.settings;
+    return { ...(mac === null ? {} : { mac }), "source-cidrs": sourceCidrs.map(cidrText) };
+  }
+  if (entry.dimension === "rule") {
+    const { type, payload, target } = entry.settings;
+    return { type, payload, target };
+  }
+  if (entry.dimension === "target") {
+    const { kind, target } = entry.settings;
+    return { kind, target };
+  }
+  return {};
+}
+
+function policyDocument({ policy, settings }: BookEntry): Document {
+  const { name, enabled, uploadBps, downloadBps, quota, portal } = settings;
   return {
-    ...(id === null ? {} : { id }),
+    id: policy.id,
     ...(name === "" ? {} : { name }),
     enabled,
     ...given({ "upload-bps": uploadBps, "download-bps": downloadBps }),

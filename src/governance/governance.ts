@@ -167,15 +167,14 @@ export class Governance implements Disposable {
   }
 
   /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed. */
-  async reset(id: string): Promise<PolicyStatusView | null> {
+  async reset(id: string): Promise<GovernanceView | null> {
     const running = this.#running;
     const entry = running?.parts.entries.find(({ policy }) => policy.id === id);
     if (running === null || entry === undefined) return null;
-    this.#env.ledger.settle();
-    const state = running.stateOf(entry);
-    state.reset(running.nowSeconds());
+    this.#env.ledger.settle(0); // what has moved belongs to the generation that ends
+    running.stateOf(entry).reset(running.nowSeconds());
     await running.commit();
-    return statusView(entry, state);
+    return this.status();
   }
 
   report({ key, granularity, from, to }: ReportQuery): readonly ReportBucketView[] {

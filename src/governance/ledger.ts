@@ -35,8 +35,11 @@ export class GovernedLedger implements Ledger {
     this.clock = clock;
   }
 
-  /** Called before sums are handed on: whoever counts in sums of its own charges them now. */
-  look: () => void = () => {};
+  /**
+   * Called before sums are handed on: relay threads charge the meters with what has moved. Where they did so within
+   * `maxAgeMs` (their own measure if it is not given), that may be enough.
+   */
+  look: (maxAgeMs?: number) => void = () => {};
 
   /** Called before other rules come into force. */
   onInstall: () => void = () => {};
@@ -67,7 +70,7 @@ export class GovernedLedger implements Ledger {
    */
   install(rules: Rules | null): void {
     this.onInstall();
-    this.settle();
+    this.settle(0); // to the byte: what moved before the change is never charged to the policies after it
     const before = new Map([...this.#meters.keys()].map((meter) => [meter, meter.account] as const));
     for (const meter of this.#meters.keys()) this.#unbind(meter);
     for (const account of this.#accounts.values()) account.retired = true;
@@ -91,9 +94,9 @@ export class GovernedLedger implements Ledger {
     }
   }
 
-  /** Hands all sums on to policies and reports, and forgets accounts that nobody uses. */
-  settle(): void {
-    this.look();
+  /** Hands all sums on to policies and reports, and forgets accounts without sessions; `maxAgeMs` as `look` takes it. */
+  settle(maxAgeMs?: number): void {
+    this.look(maxAgeMs);
     const nowSeconds = this.#nowSeconds();
     for (const [key, account] of this.#accounts) {
       account.settle(this.#hour, nowSeconds);

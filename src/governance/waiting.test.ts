@@ -164,7 +164,7 @@ test("a reset is answered when it is written", async () => {
   await store.until(1);
   assert.equal(isAnswered, false);
   await store.letThrough(reset);
-  assert.equal((await reset)?.counters.upload, 0);
+  assert.equal((await reset)?.policies[0]?.counters.upload, 0);
   core.governance[Symbol.dispose]();
 });
 

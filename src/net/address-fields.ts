@@ -19,6 +19,15 @@ export const cidr = () =>
       parseCidr(source) ?? new Fault(`expected a CIDR such as 10.0.0.0/8 or fd00::/8, got ${show(raw)}`),
   );
 
+/** As `cidr`, with the prefix length written out. */
+export const network = () =>
+  scalar({ type: "string" }, (source, raw) => {
+    const value = parseCidr(source);
+    if (value !== null && source.includes("/")) return value;
+    const example = value === null ? "192.168.1.20/32 or fd00::/8" : `${source}/${value.bits}`;
+    return new Fault(`expected a CIDR with its prefix length such as ${example}, got ${show(raw)}`);
+  });
+
 /** `198.18.0.1/16` with its host bits; a bare address is the longest prefix. Null where it is neither. */
 export function parsePrefix(text: string): IpPrefix | null {
   const network = parseCidr(text);

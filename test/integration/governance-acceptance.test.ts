@@ -58,7 +58,7 @@ test("§11.2 two sessions share 8 Mbit/s; a device policy of 4 Mbit/s halves wha
     "GET",
     "traffic-control/policies",
   );
-  const devices = [{ id: "tv", "source-cidrs": ["127.0.0.2"], "download-bps": 4_000_000 }];
+  const devices = [{ id: "tv", "source-cidrs": ["127.0.0.2/32"], "download-bps": 4_000_000 }];
   const config = { ...body.config, devices };
   assert.equal((await governed.call("PUT", "traffic-control/policies", { ...body, config })).status, 200);
   near((await ratesOf(governed, ["127.0.0.2"], 2000))[0] as number, 5e5, "the device");

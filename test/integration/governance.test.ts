@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { startCore } from "../support/start-core.ts";
+import { until } from "../support/until.ts";
 import { startGoverned, statusOf, type GovernedCore, type Status } from "../support/governed-core.ts";
 
 const FOUR_KINDS = `
@@ -110,12 +111,11 @@ test("§11.4 a quota that is reached: over at once, committed, then the overage 
   assert.equal((await reported(governed, "global:global"))["exceeded_events"], 1);
   // 2 MiB at 1 MB/s, but for the burst and the piece in which the cap was reached
   assert.ok(tookMs > 1700, `${tookMs} ms for 2 MiB at 8 Mbit/s`);
-  const { status: code, body } = await governed.call<Status["policies"][number]>(
-    "POST",
-    "traffic-control/policies/global/reset",
-  );
+  const { status: code, body } = await governed.call<Status>("POST", "traffic-control/policies/global/reset");
   assert.equal(code, 200);
-  assert.deepEqual([body.over_quota, body.generation, body.counters.download_bytes], [false, 2, 0]);
+  const [freed, ...others] = body.policies;
+  assert.deepEqual([freed?.over_quota, freed?.generation, freed?.counters.download_bytes], [false, 2, 0]);
+  assert.deepEqual([body.enabled, body.revision, others], [true, 1, []], "the whole status");
   assert.equal((await governed.call("POST", "traffic-control/policies/nobody/reset")).status, 404);
 });
 
@@ -140,6 +140,64 @@ test("a live transfer takes a limit that comes while it runs, and loses it again
   socket.end();
   await ended;
   assert.equal(arrived, size);
+});
+
+for (const relay of ["auto", "portable"])
+  test(`what a session moved just before a change is charged to nothing that comes with it; relay: ${relay}`, async () => {
+    await using governed = await startGoverned(`  enabled: false\nrelay: ${relay}`);
+    const socket = await governed.open(MIB);
+    socket.resume();
+    await once(socket, "end");
+    const put = async (config: object) => {
+      const { body } = await governed.call<Status>("GET", "traffic-control/policies");
+      return governed.call("PUT", "traffic-control/policies", { revision: body.revision, config });
+    };
+    const move = async () => {
+      const before = governed.origin.seen.upload;
+      socket.write(Buffer.alloc(MIB));
+      await until("the upload", () => governed.origin.seen.upload === before + MIB, { everyMs: 1 });
+    };
+    for (const round of ["first", "second", "third"]) {
+      await governed.call("GET", "traffic-control/status"); // threads report what they moved, and soon after do not
+      const isListed = await fetch(`http://127.0.0.1:${governed.controller}/connections`);
+      assert.equal(isListed.status, 200);
+      await move();
+      assert.equal((await put({ enabled: true, global: { id: round } })).status, 200);
+      assert.equal((await statusOf(governed, round)).counters.upload_bytes, 0, round);
+      await move();
+      await governed.call("GET", "traffic-control/status");
+      await move();
+      const reset = await governed.call<Status>("POST", `traffic-control/policies/${round}/reset`);
+      assert.equal(reset.status, 200);
+      assert.equal((await statusOf(governed, round)).counters.upload_bytes, 0, `${round}, reset`);
+      await put({ enabled: false });
+    }
+    socket.end();
+  });
+
+test("the document has the ids that the status shows, and can be sent back with them", async () => {
+  await using governed = await startGoverned(FOUR_KINDS.replaceAll(/id: \w+(, )?/g, ""));
+  interface Document {
+    readonly revision: number;
+    readonly config: Readonly<Record<string, { readonly id: string } & { readonly id: string }[]>>;
+  }
+  const get = async () => (await governed.call<Document>("GET", "traffic-control/policies")).body;
+  const { revision, config } = await get();
+  const { global, devices = [], rules = [], targets = [] } = config;
+  const ids = [global, ...devices, ...rules, ...targets].map((policy) => policy?.id ?? "none").sort();
+  const shown = await governed.call<Status>("GET", "traffic-control/status");
+  assert.deepEqual(
+    ids,
+    shown.body.policies.map(({ policy }) => policy.id),
+  );
+  assert.equal(ids.length, 6);
+  await governed.transfer(1000, 0);
+  assert.equal((await governed.call("PUT", "traffic-control/policies", { revision, config })).status, 200);
+  assert.deepEqual((await get()).config, config);
+  for (const id of ids.filter((each) => each !== targets[2]?.id)) {
+    const { generation, counters } = await statusOf(governed, id);
+    assert.deepEqual([generation, counters.upload_bytes], [1, 1000], id);
+  }
 });
 
 test("§11.5 §11.7 §11.8 changes: stale revisions, round trips, new generations", async () => {
@@ -188,7 +246,7 @@ test("persist=true writes the block and leaves the rest of the file, comments to
   );
   const config = {
     ...body.config,
-    devices: [{ id: "tv", "source-cidrs": ["192.0.2.7"], "upload-bps": 1000 }],
+    devices: [{ id: "tv", "source-cidrs": ["192.0.2.7/32"], "upload-bps": 1000 }],
   };
   const path = "traffic-control/policies?persist=true";
   assert.equal((await governed.call("PUT", path, { revision: body.revision, config })).status, 200);

@@ -45,8 +45,8 @@ export class MemoryGovernance implements GovernanceControl {
     return this.signatures;
   }
 
-  async reset(id: string): Promise<PolicyStatusView | null> {
-    return this.shown.find((policy) => policy.id === id) ?? null;
+  async reset(id: string): Promise<GovernanceView | null> {
+    return this.shown.some((policy) => policy.id === id) ? this.status() : null;
   }
 
   report(query: ReportQuery): readonly ReportBucketView[] {

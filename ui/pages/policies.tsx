@@ -116,20 +116,9 @@ function usePolicyActions(editor: PolicyEditor, reload: () => Promise<void>) {
   return { editing, setEditing, edit, save, remove, turn, reset };
 }
 
-/** Its place in the document: ids that the program made up are not in it. */
-function found({ config }: Envelope, { policy }: PolicyStatus): Omit<Editing, "base"> {
-  const { kind, id, rule, target, source_cidrs: sources } = policy;
-  const fits = (candidate: PolicyDocument): boolean => {
-    if (kind === "global" || candidate.id === id) return true;
-    if (candidate.id !== undefined) return false;
-    if (kind === "target") return candidate.kind === target.kind && candidate.target === target.name;
-    if (kind === "device") return String(candidate["source-cidrs"]) === String(sources);
-    const isSameType = normal(candidate.type) === normal(rule.type);
-    return isSameType && candidate.payload === rule.payload && candidate.target === rule.target;
-  };
-  const match = policiesOf(config, kind).find(fits);
+/** Its place in the document. */
+function found({ config }: Envelope, { policy: { kind, id } }: PolicyStatus): Omit<Editing, "base"> {
+  const match = policiesOf(config, kind).find((candidate) => candidate.id === id);
   if (match === undefined) throw new Error("somebody has removed it meanwhile");
   return { kind, policy: match };
 }
-
-const normal = (type = ""): string => type.toUpperCase().replaceAll(/[-_ ]/g, "");

@@ -20,7 +20,7 @@ export function statusJson(view: GovernanceView) {
   };
 }
 
-export function policyJson(view: PolicyStatusView) {
+function policyJson(view: PolicyStatusView) {
   return {
     policy: {
       id: view.id,

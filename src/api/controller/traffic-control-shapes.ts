@@ -34,7 +34,7 @@ const ruleSubject = z.object({
   fingerprint: fingerprint(),
 });
 
-export const policyStatusShape = z
+const policyStatusShape = z
   .object({
     policy: z.object({
       id: z.string(),
@@ -81,7 +81,7 @@ const quota = z.object({
 });
 
 const policy = {
-  id: z.string().optional(),
+  id: z.string(),
   name: z.string().optional(),
   enabled: z.boolean(),
   "upload-bps": amount().optional(),

@@ -98,6 +98,8 @@ test("queries: what is wrong is found in the order of the sheet; defaults", asyn
     to: NOW,
     buckets: [],
   });
+  const empty = (await app.inject(`${BASE}/reports?key=&granularity=&from=&to=`)).json();
+  assert.deepEqual([empty.key, empty.granularity, empty.to], ["global:global", "hour", NOW]);
   await app.inject(`${BASE}/reports/summary?to=100000`);
   assert.equal(governance.asked.at(-1)?.from, 100_000 - 86_400);
 });
@@ -114,6 +116,14 @@ test("summary and CSV", async () => {
     csv.body,
     'key,granularity,start,upload_bytes,download_bytes,connections,exceeded_events\n"a,""b""",hour,1,1,0,0,1\n"a,""b""",hour,2,2,0,0,1\n',
   );
+});
+
+test("a reset answers with the whole status", async () => {
+  const { app, governance } = await governedApp();
+  governance.shown = [phone, { ...phone, id: "tv" }];
+  const answer = await app.inject({ method: "POST", url: `${BASE}/policies/tv/reset` });
+  assert.deepEqual(answer.json(), (await app.inject(`${BASE}/status`)).json());
+  assert.equal(answer.json().policies.length, 2);
 });
 
 test("PUT: the envelope, a missing revision, an unknown policy's reset", async () => {

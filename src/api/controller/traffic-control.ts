@@ -4,10 +4,9 @@ import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
 import { route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
-import { countersJson, policyJson, reportCsv, statusJson } from "./traffic-control-json.ts";
+import { countersJson, reportCsv, statusJson } from "./traffic-control-json.ts";
 import {
   policiesShape,
-  policyStatusShape,
   reportShape,
   rulesShape,
   statusShape,
@@ -22,13 +21,13 @@ const GRANULARITIES = ["hour", "day", "month"] as const;
 /** A document's keys keep their case and its nulls: what it says is checked where configurations are checked. */
 const change = jsonObject({ revision: z.int().min(0).default(0), config: z.unknown() });
 
-/** All texts: what is wrong with them is said in a fixed order. */
+/** All texts: what is wrong with them is said in a fixed order, and what is empty counts as absent. */
 const question = queryOf({
-  key: z.string().default("global:global"),
+  key: z.string().meta({ default: "global:global" }).optional(),
   granularity: z
     .string()
-    .meta({ enum: [...GRANULARITIES] })
-    .default("hour"),
+    .meta({ enum: [...GRANULARITIES], default: "hour" })
+    .optional(),
   from: z.string().optional(),
   to: z.string().optional(),
 });
@@ -83,14 +82,14 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
       method: "POST",
       path: `${BASE}/policies/:id/reset`,
       summary: "Start a policy's counters and quota anew",
-      answer: { status: 200, description: "The status after the commit", schema: policyStatusShape },
+      answer: { status: 200, description: "The whole status after the commit", schema: statusShape },
       faults: {
         500: "It could not be written; the counters are new, and writing is tried again each second",
       },
       async handle({ params }) {
         const status = await governance.reset(params.id as string);
         if (status === null) throw notFound();
-        return policyJson(status);
+        return statusJson(status);
       },
     }),
   ];
@@ -152,8 +151,10 @@ interface Asked extends ReportQuery {
   readonly shown: string;
 }
 
-/** `from` and `to` first, then the range, then the granularity. */
-function readQuestion({ key, granularity: shown, ...query }: Question, nowSeconds: number): Asked {
+/** `from` and `to` first, then the range, then the granularity. What is empty counts as absent. */
+function readQuestion(query: Question, nowSeconds: number): Asked {
+  const key = query.key || "global:global";
+  const shown = query.granularity || "hour";
   const given = { from: unixSeconds("from", query.from), to: unixSeconds("to", query.to) };
   const to = given.to ?? nowSeconds;
   const from = given.from ?? to - DAY_SECONDS;

@@ -16,7 +16,7 @@ import {
   show,
   text,
 } from "#core/fields.ts";
-import { cidr, hostPort } from "#net/address-fields.ts";
+import { hostPort, network } from "#net/address-fields.ts";
 import { ANY_V4, ANY_V6 } from "#net/ip.ts";
 import { strict } from "#config/strict.ts";
 
@@ -123,7 +123,7 @@ function withPortal<T extends PortalFlags>(
 const globalPolicy = strict(block(POLICY)).transform(withPortal);
 
 const devicePolicy = strict(
-  block({ ...POLICY, mac: maybe(mac()), "source-cidrs": list(cidr()).default([]) }),
+  block({ ...POLICY, mac: maybe(mac()), "source-cidrs": list(network()).default([]) }),
 ).transform((value, context) => {
   if (value.sourceCidrs.length === 0)
     context.issues.push({
