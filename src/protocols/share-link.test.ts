@@ -61,15 +61,30 @@ test("svc-admin-api §15.9 vless", () => {
 });
 
 test("svc-admin-api §15.9 vless over XHTTP names path, host and mode", () => {
-  const options = {
-    ...vlessSchema.parse({ users: [], ...TLS }),
-    "xhttp-config": { path: "/x", host: "cdn.example.com", mode: "auto" },
-  };
-  const user = { name: "edge-vless - alice", credential: UUID, flow: "" };
+  const link = (xhttp: object) => vlessLink({ ...TLS, "xhttp-config": xhttp }, "alice");
+  const at = `vless://${UUID}@proxy.example.com:8443?encryption=none`;
+  const end = "&security=tls&sni=proxy.example.com&type=xhttp#edge-vless%20-%20alice";
   assert.equal(
-    vless.shareLink(options, { host: "proxy.example.com", port: 8443 }, user),
-    `vless://${UUID}@proxy.example.com:8443?encryption=none&host=cdn.example.com&mode=auto&path=%2Fx&security=tls&sni=proxy.example.com&type=xhttp#edge-vless%20-%20alice`,
+    link({ path: "/x", host: "cdn.example.com", mode: "auto" }),
+    `${at}&host=cdn.example.com&mode=auto&path=%2Fx${end}`,
   );
+  assert.equal(link({ mode: "packet-up" }), `${at}&mode=packet-up&path=${end}`);
+  assert.equal(link({ path: "/x" }), `${at}&path=%2Fx${end}`);
+  assert.deepEqual(parseLink(link({ mode: "packet-up" }) as string)["xhttp-opts"], {
+    path: "/",
+    mode: "packet-up",
+  });
+  const uncarried = {
+    "no-sse-header": true,
+    "sc-max-buffered-posts": 30,
+    "sc-max-each-post-bytes": 1_000_000,
+    "sc-stream-up-server-secs": "20-80",
+  };
+  for (const [key, value] of Object.entries(uncarried)) {
+    assert.equal(link({ path: "/x", [key]: value }), null, key);
+    const ws = vlessLink({ ...TLS, "ws-path": "/w", "xhttp-config": { [key]: value } }, "alice");
+    assert.match(ws ?? "none", /type=ws/, "the link is not about the block");
+  }
 });
 
 test("svc-admin-api §15.9 anytls, and none where nothing hides the traffic", () => {

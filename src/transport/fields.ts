@@ -66,9 +66,25 @@ export interface TransportClientFields {
 
 const h2ServerOptions = z.object({ host: list(name()).default([]), path: text().default("/") });
 
+/** Tuning of XHTTP servers that this one does not do and that no share link can tell a client; warned of when it is opened. */
+export const XHTTP_TUNING = [
+  "no-sse-header",
+  "sc-max-buffered-posts",
+  "sc-max-each-post-bytes",
+  "sc-stream-up-server-secs",
+] as const;
+
 const xhttpServerOptions = z.object({
-  path: text().default("/"),
-  mode: choice(["", "auto", "packet-up", "stream-one", "stream-up"]).default("auto"),
+  /** As written; empty stands for `/`. */
+  path: text().default(""),
+  /** Requests for another host are refused; empty: any. */
+  host: text().default(""),
+  /** Every mode is served; it only tells clients, by their links, which to take. */
+  mode: choice(["", "auto", "packet-up", "stream-one", "stream-up"]).default(""),
+  "no-sse-header": text().optional(),
+  "sc-max-buffered-posts": text().optional(),
+  "sc-max-each-post-bytes": text().optional(),
+  "sc-stream-up-server-secs": text().optional(),
 });
 
 /** Keys of the listeners that speak through a transport. All that are set are served on the one port. */

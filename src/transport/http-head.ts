@@ -76,3 +76,9 @@ export function parseConfiguredPath(text: string): ConfiguredPath {
   const path = rooted.slice(0, at);
   return { path: query === "" ? path : `${path}?${query}`, earlyDataBytes: Number(size?.slice(3) ?? 0) };
 }
+
+/** Is the host of a request, whatever its port, one of these? With none every host is. */
+export function hostMatches(authority: string, hosts: readonly string[]): boolean {
+  const host = authority.replace(/:\d+$/, "").toLowerCase();
+  return hosts.length === 0 || hosts.some((one) => one.toLowerCase() === host);
+}

@@ -5,7 +5,7 @@ import type { SafeFiles } from "#core/files.ts";
 import type { ContextSource, ShakenClient } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import { ByteReader } from "#net/byte-reader.ts";
-import type { TransportServerFields } from "./fields.ts";
+import { XHTTP_TUNING, type TransportServerFields } from "./fields.ts";
 import { http1Server } from "./http1/server.ts";
 import { serveHttp2 } from "./http2/server.ts";
 import { decodeHead, parseConfiguredPath, pathOf } from "./http-head.ts";
@@ -50,6 +50,9 @@ export async function openTransportServer(
   { name, bypassable, portable = false, files, log }: TransportServerPlace,
 ): Promise<TransportServer> {
   const carriers = carriersOf(fields);
+  for (const key of XHTTP_TUNING)
+    if (fields["xhttp-config"]?.[key] !== undefined)
+      log.warning(`listener ${name}: xhttp-config.${key} has no effect here, and its users get no links`);
   const security = await chooseSecurityServer(fields, {
     where: `listener ${name}`,
     alpn: carriers.alpn,
@@ -97,7 +100,9 @@ function carriersOf(fields: TransportServerFields) {
       : { path: fields["h2-config"].path, hosts: fields["h2-config"].host };
   const { "xhttp-config": xhttpConfig } = fields;
   const xhttp =
-    xhttpConfig === undefined ? null : new XhttpServer(pathOf(parseConfiguredPath(xhttpConfig.path).path));
+    xhttpConfig === undefined
+      ? null
+      : new XhttpServer(pathOf(parseConfiguredPath(xhttpConfig.path).path), xhttpConfig.host);
   const http2 =
     grpcServiceName === null && h2 === null && xhttp === null ? null : { grpcServiceName, h2, xhttp };
   const upgrade = wsPath === null ? null : { path: parseConfiguredPath(wsPath).path, host: null };

@@ -14,10 +14,10 @@ import { basePath, hasPadding, padding } from "#transport/xhttp/padding.ts";
 import { XhttpServer } from "#transport/xhttp/server.ts";
 import { textFiles } from "../support/text-files.ts";
 
-async function open() {
+async function open(host = "") {
   const tunnels: Duplex[] = [];
   const transport = await openTransportServer(
-    { "client-auth-type": "", "xhttp-config": { path: "/x", mode: "auto" } },
+    { "client-auth-type": "", "xhttp-config": { path: "/x", mode: "auto", host } },
     { name: "test", log: SILENT, files: textFiles },
   );
   const server = createServer({ allowHalfOpen: true }, (socket) =>
@@ -142,11 +142,41 @@ test("over HTTP/1.1: requests that share a connection, whole or in single bytes"
 const exchange = (method: string, request: Readable, answered = false): Exchange => ({
   method,
   referer: REFERER,
+  host: "x",
   body: new PassThrough(),
   request,
   answered,
   begin() {},
   finish() {},
+});
+
+test("a listener with a host serves no other, over HTTP/2 and HTTP/1.1", async () => {
+  await using server = await open("cdn.example.com");
+  const { session, port, tunnels } = server;
+  const status = async (authority: string): Promise<number> => {
+    const head = { ":method": "POST", ":path": "/x/", ":authority": authority, referer: REFERER };
+    const stream = session.request(head, { endStream: false }).on("error", () => {});
+    const [headers] = (await once(stream, "response")) as [Record<string, number>];
+    stream.destroy();
+    return headers[":status"] ?? 0;
+  };
+  assert.equal(await status("elsewhere.example.com"), 404);
+  assert.equal(await status("cdn.example.com.evil"), 404);
+  assert.equal(tunnels.length, 0);
+  assert.equal(await status("CDN.example.com:8443"), 200);
+  for (const [host, expected] of [
+    ["elsewhere.example.com", "404"],
+    ["cdn.example.com", "200"],
+  ] as const) {
+    const socket = connectTcp(port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.write(
+      `POST /x/ HTTP/1.1\r\nHost: ${host}\r\nReferer: ${REFERER}\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    );
+    const [bytes] = (await once(socket, "data")) as [Buffer];
+    socket.destroy();
+    assert.equal(bytes.toString("latin1").split(" ")[1], expected, host);
+  }
 });
 
 test("a post that came whole counts, whoever has gone by then", async () => {

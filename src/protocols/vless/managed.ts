@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
 import { securityQuery, shareLink } from "#protocols/share-link.ts";
+import { XHTTP_TUNING } from "#transport/fields.ts";
 import type { InboundOptions } from "./options.ts";
 import { parseUserId } from "./user-id.ts";
 import { VISION } from "./wire.ts";
@@ -22,6 +23,7 @@ export const managedUsers: UserSupport = {
     })),
   emptied: (options) => ({ ...options, users: [] }),
   shareLink(options, place, { name, credential, flow }) {
+    if (isBeyondLinks(options as InboundOptions)) return null;
     const query = {
       encryption: "none",
       ...carrierQuery(options as InboundOptions),
@@ -39,6 +41,13 @@ function uuidText(credential: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
+/** A client that knows the link alone would not agree with the listener about its carrier. */
+function isBeyondLinks(options: InboundOptions): boolean {
+  const { type } = carrierQuery(options);
+  const xhttp = options["xhttp-config"];
+  return type === "xhttp" && xhttp !== undefined && XHTTP_TUNING.some((key) => xhttp[key] !== undefined);
+}
+
 /** Of several carriers on the one port a link names the first. */
 function carrierQuery(options: InboundOptions): Readonly<Record<string, string>> {
   const path = options["ws-path"];
@@ -47,9 +56,8 @@ function carrierQuery(options: InboundOptions): Readonly<Record<string, string>>
   if (serviceName !== undefined && serviceName !== "") return { type: "grpc", serviceName };
   const xhttp = options["xhttp-config"];
   if (xhttp !== undefined) {
-    const host = "host" in xhttp && typeof xhttp.host === "string" ? xhttp.host : "";
-    const mode = xhttp.mode === "" ? {} : { mode: xhttp.mode };
-    return { type: "xhttp", path: xhttp.path, ...(host === "" ? {} : { host }), ...mode };
+    const { path: base, host, mode } = xhttp;
+    return { type: "xhttp", path: base, ...(host === "" ? {} : { host }), ...(mode === "" ? {} : { mode }) };
   }
   const h2 = options["h2-config"];
   if (h2 === undefined) return { type: "tcp" };

@@ -5,7 +5,7 @@ import { CodecStream } from "#net/codec-stream.ts";
 import { onEnd } from "#net/late-end.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
-import { pathOf } from "#transport/http-head.ts";
+import { hostMatches, pathOf } from "#transport/http-head.ts";
 import { http2Exchange } from "#transport/xhttp/exchange.ts";
 import type { XhttpServer } from "#transport/xhttp/server.ts";
 import { isGone } from "./gone.ts";
@@ -75,9 +75,4 @@ function answerGrpc(stream: ServerHttp2Stream): Duplex {
     if (!isGone(stream)) stream.sendTrailers({ "grpc-status": "0" });
   });
   return new CodecStream(stream, new GunCodec());
-}
-
-function hostMatches(authority: string, hosts: readonly string[]): boolean {
-  const host = authority.replace(/:\d+$/, "").toLowerCase();
-  return hosts.length === 0 || hosts.some((one) => one.toLowerCase() === host);
 }

@@ -8,6 +8,8 @@ type Fields = Readonly<Record<string, string>>;
 
 export interface Exchange {
   readonly method: string;
+  /** `:authority` or `Host` as the client sent it, with its port. */
+  readonly host: string;
   readonly referer: string;
   /** The request's body to read, the answer's to write. Has an 'error' listener; destroying it breaks the exchange. */
   readonly body: Duplex;
@@ -23,6 +25,7 @@ export interface Exchange {
 export function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Exchange {
   return {
     method: headers[":method"] ?? "",
+    host: headers[":authority"] ?? headers.host ?? "",
     referer: headers.referer ?? "",
     body: stream,
     request: stream,
@@ -44,6 +47,7 @@ export function http1Exchange(request: IncomingMessage, answer: ServerResponse):
   return {
     request,
     method: request.method ?? "",
+    host: request.headers.host ?? "",
     referer: request.headers.referer ?? "",
     get body() {
       body ??= new MessagePair(answer, request).on("error", () => body?.destroy());

@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { CodecStream } from "#net/codec-stream.ts";
+import { hostMatches } from "#transport/http-head.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import type { Exchange } from "./exchange.ts";
 import { basePath, hasPadding, MAX_POST_BYTES, padding } from "./padding.ts";
@@ -19,11 +20,14 @@ const SESSION_ID = /^[0-9A-Za-z-]{1,64}$/;
 /** The server's side of packet-up, stream-up and stream-one: sessions outlive single requests and connections. */
 export class XhttpServer implements Disposable {
   readonly #base: string;
+  readonly #hosts: readonly string[];
   readonly #sessions = new Map<string, XhttpSession>();
   #waitingBytes = 0;
 
-  constructor(path: string) {
+  /** `host`: the only one that is served; empty: any. */
+  constructor(path: string, host = "") {
     this.#base = basePath(path);
+    this.#hosts = host === "" ? [] : [host];
   }
 
   owns(path: string): boolean {
@@ -34,6 +38,7 @@ export class XhttpServer implements Disposable {
   serve(exchange: Exchange, path: string, on: (tunnel: Duplex) => void): void {
     const { method, referer } = exchange;
     const [session = "", sequence, ...more] = path.slice(this.#base.length).split("/");
+    if (!hostMatches(exchange.host, this.#hosts)) return exchange.finish(404);
     if (!hasPadding(referer)) return exchange.finish(400);
     if (session === "" && method === "POST") {
       begin(exchange);
