@@ -10,6 +10,7 @@ import {
   watchNftables,
   type NetlinkSocket,
 } from "#platform/netlink.ts";
+import type { Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
 import { localNetworks } from "./local-networks.ts";
 import { quoted } from "./nft/exclusions.ts";
@@ -17,17 +18,20 @@ import { RedirectTable } from "./nft/table.ts";
 import { Routing } from "./routing.ts";
 
 export interface CaptureEnv {
+  readonly nftables: Nftables;
   readonly log: Log;
 }
 
 const KEY = "auto-route";
+const NFT_KEY = "auto-redirect";
 const LOOK_MS = 3_000;
 
 /**
  * Brings traffic to the TUN of the plan. The device is up and the listeners listen. Cleans up what a crash left behind.
  * Throws `ConfigError` or `SystemError` with nothing left in force.
  */
-export async function openCapture(plan: CapturePlan, { log }: CaptureEnv): Promise<Capture> {
+export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<Capture> {
+  const { log } = env;
   const { options } = plan;
   if (options.autoRedirect && !options.autoRoute) throw new ConfigError("auto-redirect requires auto-route");
   await using undo = new AsyncDisposableStack();
@@ -35,7 +39,7 @@ export async function openCapture(plan: CapturePlan, { log }: CaptureEnv): Promi
   const socket = undo.use(openNetlink(KEY));
   loosen(plan.device.name, log);
   const routing = undo.use(new Routing(socket, plan, log));
-  const table = options.autoRedirect ? await openTable(undo, socket, plan, log) : null;
+  const table = options.autoRedirect ? await openTable(undo, socket, plan, env) : null;
   const parts = ["link", "route", "rule", "address"] as const;
   const onChange = (): void => {
     routing.keep();
@@ -61,11 +65,13 @@ async function openTable(
   undo: AsyncDisposableStack,
   socket: NetlinkSocket,
   plan: CapturePlan,
-  log: Log,
+  { nftables, log }: CaptureEnv,
 ): Promise<RedirectTable> {
   if (plan.redirectPort === null) throw new ConfigError("auto-redirect needs the port of its listener");
   undo.defer(() => forget(plan.options.inputMark, log));
-  const table = undo.use(await RedirectTable.open(plan, localNetworks(socket), log));
+  const table = undo.use(
+    await RedirectTable.open(plan, localNetworks(socket), log, () => nftables.open(NFT_KEY)),
+  );
   const openings = new FirewallOpenings(() => table.session, quoted(plan.device.name), log);
   undo.defer(() => openings.remove());
   await openings.keep();
@@ -73,7 +79,7 @@ async function openTable(
     await table.keep();
     await openings.keep();
   };
-  undo.use(watchNftables("auto-redirect", log, () => void onChange()));
+  undo.use(watchNftables(NFT_KEY, log, () => void onChange()));
   // The kernel tells nobody of a table that goes with its owner's socket.
   const timer = setInterval(() => void table.keep(), LOOK_MS).unref();
   undo.defer(() => clearInterval(timer));

@@ -2,7 +2,7 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { openNetlink } from "#platform/netlink.ts";
-import { NftError, openNftables } from "#platform/nftables.ts";
+import { NftError, Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
 import { TABLE } from "./nft/names.ts";
 import { clearRouting, type RoutingPlace } from "./routing.ts";
@@ -13,7 +13,7 @@ const KEY = "cleanup";
 export async function cleanUp(places: readonly RoutingPlace[], log: Log): Promise<void> {
   using socket = openNetlink(KEY);
   for (const place of places) clearRouting(socket, place);
-  const session = await openNftables(KEY).catch((error: unknown) => {
+  const session = await new Nftables().open(KEY).catch((error: unknown) => {
     log.debug(`nftables: ${messageOf(error)}`); // without the library there was no table either
     return null;
   });

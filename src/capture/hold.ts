@@ -3,7 +3,7 @@ import type { CaptureOptions, Prefix } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { openNetlink } from "#platform/netlink.ts";
-import { openNftables } from "#platform/nftables.ts";
+import type { Nftables } from "#platform/nftables.ts";
 import { localNetworks } from "./local-networks.ts";
 import { braced, prefixElements } from "./nft/elements.ts";
 
@@ -16,12 +16,12 @@ const TABLE = "inet svc_hold";
  */
 export async function holdTraffic(
   { outputMark }: Pick<CaptureOptions, "outputMark">,
-  log: Log,
+  { nftables, log }: { readonly nftables: Nftables; readonly log: Log },
 ): Promise<AsyncDisposable> {
   try {
     await using undo = new AsyncDisposableStack();
     using socket = openNetlink(KEY);
-    const session = undo.use(await openNftables(KEY));
+    const session = undo.use(await nftables.open(KEY));
     await session.run(holdText(outputMark, localNetworks(socket)));
     // It goes with the session that owns it; a moment earlier where that takes its time.
     undo.defer(() => session.run(`delete table ${TABLE}`).then(ignored, ignored));

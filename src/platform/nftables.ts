@@ -1,27 +1,44 @@
 /** The door to nftables. Where a system cannot, the error names the configuration key. */
 import { ConfigError, messageOf } from "#core/errors.ts";
-import { openNftSession, type NftSession } from "./linux/nft/session.ts";
+import { NftThread, type NftSession } from "./linux/nft/session.ts";
 
 export { NftError, type NftSession } from "./linux/nft/session.ts";
 
 /** With this variable set to 1 nftables is not touched, as in other cores of this family. */
 const SWITCH = "DISABLE_NFTABLES";
 
-/** `key` is the configuration key that needs it. Throws `ConfigError` where there is no nftables to be had. */
-export async function openNftables(
-  key: string,
-  system: string = process.platform,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<NftSession> {
-  if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
-  if (env[SWITCH] === "1")
-    throw new ConfigError(`${key}: needs nftables, which ${SWITCH}=1 switches off; set ${key}: false`);
-  if (process.getBuiltinModule("node:ffi") === undefined)
-    throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
-  try {
-    return await openNftSession();
-  } catch (error) {
-    const hint = "needs the nftables library (Debian: libnftables1, OpenWrt: nftables)";
-    throw new ConfigError(`${key}: ${hint}: ${messageOf(error)}`, { cause: error });
+/** The nftables of this machine, by one thread, which begins with the first session and lasts; one that has died is replaced. */
+export class Nftables {
+  #thread: Promise<NftThread> | null = null;
+
+  /** `key` is the configuration key that needs it. Throws `ConfigError` where there is no nftables to be had. */
+  async open(
+    key: string,
+    system: string = process.platform,
+    env: NodeJS.ProcessEnv = process.env,
+  ): Promise<NftSession> {
+    if (system !== "linux") throw new ConfigError(`${key}: only Linux can do this, this system is ${system}`);
+    if (env[SWITCH] === "1")
+      throw new ConfigError(`${key}: needs nftables, which ${SWITCH}=1 switches off; set ${key}: false`);
+    if (process.getBuiltinModule("node:ffi") === undefined)
+      throw new ConfigError(`${key}: needs a runtime with node:ffi, ${process.version} has none`);
+    try {
+      return await (await this.#openThread()).openSession();
+    } catch (error) {
+      const hint = "needs the nftables library (Debian: libnftables1, OpenWrt: nftables)";
+      throw new ConfigError(`${key}: ${hint}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  async #openThread(): Promise<NftThread> {
+    const opened = this.#thread;
+    if (opened !== null && !(await opened).hasEnded) return opened;
+    if (this.#thread !== opened && this.#thread !== null) return this.#thread; // somebody else was first
+    const thread = NftThread.open();
+    this.#thread = thread;
+    thread.catch(() => {
+      if (this.#thread === thread) this.#thread = null; // the library may be there at the next try
+    });
+    return thread;
   }
 }

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
-import { holdTraffic, openCapture, watchDefaultInterface } from "#capture/index.ts";
+import { holdTraffic, openCapture, watchDefaultInterface, type CaptureEnv } from "#capture/index.ts";
 import type { DefaultInterface } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -12,6 +12,7 @@ import type { Metadata, Session } from "#core/session.ts";
 import { demandedOptions, type Egress } from "#net/egress.ts";
 import type { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { DEFAULT_KEEP_ALIVE } from "#net/keep-alive.ts";
+import { Nftables } from "#platform/nftables.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { EchoFate } from "#tun/echoes.ts";
 import { tunAddress, type TunSettings } from "#tun/settings.ts";
@@ -58,6 +59,7 @@ interface Prepared {
 
 export class Tuns implements AsyncDisposable {
   readonly #env: TunsEnv;
+  readonly #nftables = new Nftables();
   #running: readonly Tun[] = [];
   /** Of the configuration that the newest TUNs belong to. */
   #lists: Lists | null = null;
@@ -112,7 +114,7 @@ export class Tuns implements AsyncDisposable {
   async #hold(leaving: readonly Tun[], wanted: readonly TunSettings[]): Promise<AsyncDisposable | null> {
     const ending = leaving.find(({ settings }) => settings.capture.autoRedirect)?.settings.capture;
     const begins = wanted.some(({ capture }) => capture.autoRedirect);
-    return ending === undefined || !begins ? null : holdTraffic(ending, this.#env.log);
+    return ending === undefined || !begins ? null : holdTraffic(ending, this.#captureEnv());
   }
 
   async #openAll(
@@ -238,6 +240,10 @@ export class Tuns implements AsyncDisposable {
     }
   }
 
+  #captureEnv(): CaptureEnv {
+    return { nftables: this.#nftables, log: this.#env.log };
+  }
+
   #tunEnv(): TunEnv {
     const { runtime, accept, learning, log } = this.#env;
     return {
@@ -252,8 +258,8 @@ export class Tuns implements AsyncDisposable {
       decideEcho: (metadata) => this.#decideEcho(metadata),
       socketOptions: () => this.#socketOptions(),
       openEgress: (settings, device) => this.#openEgress(settings, device),
-      openCapture: (plan) => openCapture(plan, { log }),
-      hold: async ({ capture }) => (capture.autoRedirect ? holdTraffic(capture, log) : null),
+      openCapture: (plan) => openCapture(plan, this.#captureEnv()),
+      hold: async ({ capture }) => (capture.autoRedirect ? holdTraffic(capture, this.#captureEnv()) : null),
       openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
       prefixesOf: (names) =>
         names.flatMap((name) => this.#lists?.ruleProviders.all.get(name)?.networks ?? []),

@@ -15,6 +15,7 @@ import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
 import { addAddress, findLink, openNetlink, setLink } from "#platform/netlink.ts";
 import { openSockets } from "#platform/portable.ts";
 import { openOriginalDestinations } from "#platform/transparent.ts";
+import { Nftables } from "#platform/nftables.ts";
 import { openPoller } from "#platform/linux/uv-poll.ts";
 import { captureOptions } from "./capture-options.ts";
 
@@ -176,7 +177,7 @@ function closeNftSessions(): void {
 }
 
 try {
-  const capture = await openCapture(plan, { log });
+  const capture = await openCapture(plan, { nftables: new Nftables(), log });
   const watch = watchDefaultInterface(DEVICE, (now) => say(`default ${now?.name ?? "none"}`), { log });
   say(`ready ${watch.current?.name ?? "none"}`);
   for await (const line of createInterface(process.stdin)) {

@@ -4,7 +4,7 @@ import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { familyOf } from "#net/ip.ts";
-import { NftError, openNftables, type NftSession } from "#platform/nftables.ts";
+import { NftError, type NftSession } from "#platform/nftables.ts";
 import { braced, prefixElements, refill } from "./elements.ts";
 import { setNames, TABLE } from "./names.ts";
 import { tableText } from "./ruleset.ts";
@@ -64,7 +64,7 @@ export class RedirectTable implements AsyncDisposable {
     plan: CapturePlan,
     local: readonly Prefix[],
     log: Log,
-    openSession = () => openNftables(KEY),
+    openSession: () => Promise<NftSession>,
   ): Promise<RedirectTable> {
     await using undo = new AsyncDisposableStack();
     const session = undo.use(await openSession());

@@ -1,4 +1,4 @@
-/** One long-lived conversation with nftables. The tables that it makes with the flag `owner` end with the process. */
+/** Conversations with nftables. The tables that one makes with the flag `owner` end with it, or with the process. */
 import { openThread } from "#platform/thread.ts";
 import type { NftReply, NftRequest } from "./worker.ts";
 
@@ -26,47 +26,79 @@ interface Waiting {
 const MOST_WAITING = 1024;
 const SHOWN_BYTES = 400;
 
-/** Throws `NftError` where libnftables is missing or cannot be used. */
-export async function openNftSession(): Promise<NftSession> {
-  const worker = openThread(import.meta.url, "nft-worker.mjs", { name: "nftables", stdin: false });
-  worker.unref(); // nobody waits for a thread that has nothing to do
-  const lost = Promise.withResolvers<Error>();
-  const waiting: Waiting[] = [];
-  let ended: Error | null = null;
-  const end = (error: Error): void => {
-    if (ended !== null) return;
-    ended = error;
-    for (const { reject } of waiting.splice(0)) reject(error);
-    lost.resolve(error);
-  };
-  const answer = (): Promise<string> => new Promise((resolve, reject) => waiting.push({ resolve, reject }));
-  worker.on("message", ({ output, failure }: NftReply) => {
-    const first = waiting.shift();
+/** A thread with the library, for as many sessions as are wanted; it ends with the process, or with a fault of its own. */
+export class NftThread {
+  readonly #worker = openThread(import.meta.url, "nft-worker.mjs", { name: "nftables", stdin: false });
+  readonly #waiting: Waiting[] = [];
+  readonly #lost = Promise.withResolvers<Error>();
+  #ended: Error | null = null;
+  #sessions = 0;
+
+  private constructor() {
+    const worker = this.#worker;
+    worker.unref(); // nobody waits for a thread that has nothing to do
+    worker.on("message", (reply: NftReply) => this.#answered(reply));
+    worker.on("error", (error) => this.#end(new NftError("nftables: the session failed", { cause: error })));
+    worker.on("exit", () => this.#end(new NftError("nftables: the session has ended")));
+  }
+
+  /** Throws `NftError` where libnftables is missing or cannot be used. */
+  static async open(): Promise<NftThread> {
+    const thread = new NftThread();
+    await thread.#answer();
+    return thread;
+  }
+
+  get hasEnded(): boolean {
+    return this.#ended !== null;
+  }
+
+  /** Throws `NftError`. */
+  async openSession(): Promise<NftSession> {
+    const session = ++this.#sessions;
+    await this.#ask({ session, commands: "" });
+    let closed: Error | null = null;
+    return {
+      run: async (commands) => {
+        if (closed !== null) throw closed;
+        return this.#ask({ session, commands });
+      },
+      lost: this.#lost.promise,
+      [Symbol.asyncDispose]: async () => {
+        if (closed !== null) return;
+        closed = new NftError("nftables: the session is closed");
+        await this.#ask({ session, commands: null }).catch(() => {}); // the thread ended before: what it owned is gone as well
+      },
+    };
+  }
+
+  async #ask(request: NftRequest): Promise<string> {
+    if (this.#ended !== null) throw this.#ended;
+    if (this.#waiting.length >= MOST_WAITING)
+      throw new NftError(`nftables: ${MOST_WAITING} batches wait already`);
+    this.#worker.postMessage(request);
+    this.#worker.ref();
+    try {
+      return await this.#answer();
+    } finally {
+      if (this.#waiting.length === 0) this.#worker.unref();
+    }
+  }
+
+  #answer(): Promise<string> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  #answered({ output, failure }: NftReply): void {
+    const first = this.#waiting.shift();
     if (failure === null) first?.resolve(output);
     else first?.reject(new NftError(`nftables: ${failure.slice(0, SHOWN_BYTES)}`));
-  });
-  worker.on("error", (error) => end(new NftError("nftables: the session failed", { cause: error })));
-  worker.on("exit", () => end(new NftError("nftables: the session has ended")));
-  const ask = async (request: NftRequest): Promise<string> => {
-    if (ended !== null) throw ended;
-    if (waiting.length >= MOST_WAITING) throw new NftError(`nftables: ${MOST_WAITING} batches wait already`);
-    worker.postMessage(request);
-    worker.ref();
-    try {
-      return await answer();
-    } finally {
-      if (waiting.length === 0) worker.unref();
-    }
-  };
-  await answer();
-  return {
-    run: ask,
-    lost: lost.promise,
-    async [Symbol.asyncDispose]() {
-      if (ended !== null) return;
-      await ask(null).catch(() => {}); // it ended before: what it owned is gone as well
-      ended ??= new NftError("nftables: the session is closed"); // on purpose: it is not lost
-      await worker.terminate();
-    },
-  };
+  }
+
+  #end(error: Error): void {
+    if (this.#ended !== null) return;
+    this.#ended = error;
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    this.#lost.resolve(error);
+  }
 }
