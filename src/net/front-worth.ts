@@ -2,7 +2,7 @@
 const SAMPLE = 512;
 /**
  * Of a sample: where more are taken, threads cost more than they save. A client whose way is theirs saves three to four
- * times what another one costs by its detour (ADR 0274).
+ * times what another one costs by its detour (docs/adr/0017).
  */
 const MOST_TAKEN = 410;
 

@@ -1,4 +1,4 @@
-/** Moves the bytes of one TCP conversation, by hand: data, write, drain (the figures are in style and ADR 0040). */
+/** Moves the bytes of one TCP conversation, by hand: data, write, drain (docs/adr/0015). */
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
 import { offerOf } from "#core/handover.ts";

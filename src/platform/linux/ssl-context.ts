@@ -53,7 +53,7 @@ export class SslContexts {
   readonly #library;
   readonly #functions;
   readonly #material: SslMaterial;
-  /** Functions of the library that answer as a callback has to; see docs/adr/0308. */
+  /** Functions of the library that answer as a callback has to; see docs/adr/0017. */
   readonly #onServerName: bigint;
   readonly #onVerify: bigint;
   #onAlpn = NULL;

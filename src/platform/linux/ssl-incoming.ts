@@ -17,7 +17,7 @@ const SIGNATURES = {
 /** openssl/bio.h; with 0 behind the size it is the buffer for reading that is meant. */
 const BIO_C_SET_BUFF_SIZE = 117;
 
-/** The most that is asked of the socket at once: docs/adr/0302. */
+/** The most that is asked of the socket at once: docs/adr/0020. */
 const INCOMING_BYTES = 512 * 1024;
 /** What so many have waiting is 16 MiB. */
 const MOST_WIDE = 32;
