@@ -14,8 +14,10 @@ export interface Decision {
   readonly chain: readonly string[];
   /** The groups that picked, from the rule's target down; they learn how the dial went. */
   readonly groups: readonly Group[];
-  /** What the outbound is asked for. */
+  /** Where the session goes, as rules and people see it. */
   readonly destination: Destination;
+  /** What the outbound is asked for; absent: `destination`. Read it with `dialOf`. */
+  readonly dial?: Destination;
   readonly dnsMode: DnsMode;
   /** The name that sniffing found; absent: none. */
   readonly sniffedHost?: string;
@@ -40,6 +42,11 @@ export interface Router {
    * is DIRECT. Throws `DialError` where a listener's target is unknown.
    */
   route(metadata: Metadata, signal: AbortSignal, sniffed?: Sniffed | null): Promise<Decision>;
+}
+
+/** What the outbound is asked for: the address alone where `hosts` pinned one. */
+export function dialOf({ dial, destination }: Decision): Destination {
+  return dial ?? destination;
 }
 
 /** Tells the groups that picked how the dial went; null: it worked. Our own giving up says nothing about a node. */

@@ -40,8 +40,6 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   readonly handle: HandleDns;
   /** What rules and the dial need to know of a destination. */
   prepare(destination: Destination): Prepared;
-  /** `sniffer`: the name seen in a connection to that address. */
-  learnName(ip: Ip, host: string): void;
   isFakeIp(ip: Ip): boolean;
   /** Main resolver only: no hosts, no fake-IP. Throws `DialError`. */
   query(name: string, type: number, signal: AbortSignal): Promise<DnsAnswerView>;
@@ -84,6 +82,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
     observer: env.observer,
     log: env.log,
   });
+  const preparing = { mode: options.enhancedMode, fakeIp, mapping, hosts, ipv6: env.ipv6 };
   const life = undo.move();
   const reader = new QueryReader();
   const questionOf = (name: string, type: number) => reader.read(encodeQuestion(name, type)) as Query;
@@ -91,9 +90,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
   return {
     ...roles.resolvers,
     handle: (message, by) => service.handle(message, by),
-    prepare: (destination) =>
-      prepareDestination(destination, { mode: options.enhancedMode, fakeIp, mapping, hosts }),
-    learnName: (ip, host) => mapping?.insert(ip, host),
+    prepare: (destination) => prepareDestination(destination, preparing),
     isFakeIp: (ip) => fakeIp?.isFake(ip) ?? false,
     query: async (name, type, signal) => viewOf(await main.answer(questionOf(name, type), signal)),
     explain(text) {

@@ -1,6 +1,6 @@
 /** Which name a client asked for before it connected to an address (dns.md §9). */
 import type { Ip } from "#core/session.ts";
-import { isLanIp } from "#net/cidr.ts";
+import { isRoutedUnicast } from "#net/cidr.ts";
 import { ipFromBytes } from "#net/ip.ts";
 import { eachAddress, type Packet } from "./packet.ts";
 
@@ -17,11 +17,11 @@ export class Mapping {
   /** Addresses of packets that are answered again and again from the cache. */
   readonly #known = new WeakMap<Packet, readonly Ip[]>();
 
-  /** Remembers the addresses of an answer. The last name that resolved to an address wins. */
+  /** Remembers the addresses of an answer, those of private networks too. The last name that resolved to an address wins. */
   remember(host: string, packet: Packet, type: number): void {
     let addresses = this.#known.get(packet);
     if (addresses === undefined) {
-      addresses = globalAddresses(packet, type);
+      addresses = addressesOf(packet, type);
       this.#known.set(packet, addresses);
     }
     for (const ip of addresses) this.insert(ip, host);
@@ -45,11 +45,11 @@ export class Mapping {
   }
 }
 
-function globalAddresses(packet: Packet, type: number): readonly Ip[] {
+function addressesOf(packet: Packet, type: number): readonly Ip[] {
   const addresses: Ip[] = [];
   eachAddress(packet, type, (address) => {
     const ip = ipFromBytes(address);
-    if (addresses.length < MAX_ADDRESSES && !isLanIp(ip)) addresses.push(ip);
+    if (addresses.length < MAX_ADDRESSES && isRoutedUnicast(ip)) addresses.push(ip);
   });
   return addresses;
 }

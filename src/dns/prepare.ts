@@ -2,6 +2,7 @@
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { DnsMode } from "#core/router.ts";
 import type { Destination, Ip } from "#core/session.ts";
+import { familyOf } from "#net/ip.ts";
 import type { FakeIp } from "./fake-ip.ts";
 import type { Hosts } from "./hosts.ts";
 import type { Mapping } from "./mapping.ts";
@@ -9,6 +10,8 @@ import type { Mapping } from "./mapping.ts";
 export interface Prepared {
   /** With the name that the client meant; a fake address is gone from it. */
   readonly destination: Destination;
+  /** What an outbound is asked for: the address alone where `hosts` has one, for a node would resolve the name. */
+  readonly dial: Destination;
   readonly dnsMode: DnsMode;
   /**
    * A fake address that nobody knows any more: `destination` still holds it. Refuse the dial with this text, unless
@@ -22,41 +25,49 @@ export interface PrepareEnv {
   readonly fakeIp: FakeIp | null;
   readonly mapping: Mapping | null;
   readonly hosts: Hosts | null;
+  /** The global `ipv6`: without it an address of that family is taken only where there is no other. */
+  readonly ipv6: boolean;
 }
 
 /** Pure but for the order of use in the tables. */
 export function prepareDestination(destination: Destination, env: PrepareEnv): Prepared {
   const { host, ip } = destination;
-  if (host !== null) return pinned(destination, host, env.hosts);
-  if (ip === null || env.mode === "normal") return { destination, dnsMode: "normal", refusal: null };
-  const faked = env.fakeIp?.hostOf(ip) ?? null;
-  if (faked !== null) {
-    const restored = aliased({ ...destination, host: faked, ip: null }, faked, env.hosts);
-    return { destination: restored, dnsMode: "fake-ip", refusal: null };
+  const { fakeIp, mapping } = env;
+  if (host !== null) {
+    const pinned = pin(destination, host, env);
+    return { ...pinned, dnsMode: pinned.destination === destination ? "normal" : "hosts", refusal: null };
   }
-  if (env.fakeIp?.isFake(ip) === true)
-    return { destination, dnsMode: "fake-ip", refusal: `fake DNS record ${ip} missing` };
-  const mapped = env.mapping?.hostOf(ip) ?? null;
-  if (mapped === null) return { destination, dnsMode: "normal", refusal: null };
-  const listed = env.hosts?.find(mapped) ?? null;
-  const address = oneOf(listed?.addresses ?? []) ?? ip;
-  const named = { ...destination, host: listed?.name ?? mapped, ip: address };
-  return { destination: named, dnsMode: "redir-host", refusal: null };
+  const asked = { destination, dial: destination };
+  if (ip === null || env.mode === "normal") return { ...asked, dnsMode: "normal", refusal: null };
+  const faked = fakeIp?.hostOf(ip) ?? null;
+  if (faked !== null)
+    return {
+      ...pin({ ...destination, host: faked, ip: null }, faked, env),
+      dnsMode: "fake-ip",
+      refusal: null,
+    };
+  if (fakeIp?.isFake(ip) === true)
+    return { ...asked, dnsMode: "fake-ip", refusal: `fake DNS record ${ip} missing` };
+  const mapped = mapping?.hostOf(ip) ?? null;
+  if (mapped === null) return { ...asked, dnsMode: "normal", refusal: null };
+  return { ...pin({ ...destination, host: mapped }, mapped, env), dnsMode: "redir-host", refusal: null };
 }
 
-/** A name that hosts knows gets its address there, or the name that it stands for. */
-function pinned(destination: Destination, host: string, hosts: Hosts | null): Prepared {
+/** A name that hosts knows gets its address there, or the name that it stands for; any other stays as it is. */
+function pin(
+  destination: Destination,
+  host: string,
+  { hosts, ipv6 }: PrepareEnv,
+): Pick<Prepared, "destination" | "dial"> {
   const hit = hosts?.find(host) ?? null;
-  if (hit === null) return { destination, dnsMode: "normal", refusal: null };
-  const ip = hit.addresses === null ? destination.ip : oneOf(hit.addresses);
-  return { destination: { ...destination, host: hit.name, ip }, dnsMode: "hosts", refusal: null };
+  if (hit === null) return { destination, dial: destination };
+  const ip = oneOf(hit.addresses ?? [], ipv6);
+  const named = { ...destination, host: hit.name, ip: ip ?? destination.ip };
+  return { destination: named, dial: ip === null ? named : { ...named, host: null } };
 }
 
-function aliased(destination: Destination, host: string, hosts: Hosts | null): Destination {
-  const hit = hosts?.find(host) ?? null;
-  return hit === null || hit.addresses !== null ? destination : { ...destination, host: hit.name };
-}
-
-function oneOf(addresses: readonly Ip[]): Ip | null {
-  return addresses[Math.floor(Math.random() * addresses.length)] ?? null;
+function oneOf(addresses: readonly Ip[], ipv6: boolean): Ip | null {
+  const v4 = ipv6 ? [] : addresses.filter((ip) => familyOf(ip) === 4);
+  const usable = v4.length > 0 ? v4 : addresses;
+  return usable[Math.floor(Math.random() * usable.length)] ?? null;
 }

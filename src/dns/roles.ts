@@ -46,7 +46,7 @@ export function openRoles(options: DnsOptions, env: DnsEnv, pool: UpstreamPool, 
     openLookup({
       resolver,
       hosts,
-      ipv6: options.ipv6,
+      ipv6: env.ipv6,
       ipv6TimeoutMs: options.ipv6TimeoutMs,
       isUpstream: (host) => names.has(host),
       upstreamResolver,

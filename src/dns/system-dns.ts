@@ -20,7 +20,7 @@ export interface SystemDns extends AsyncDisposable {
   networkChanged(): void;
 }
 
-export async function openSystemDns(env: SystemEnv & { readonly ipv6: boolean }): Promise<SystemDns> {
+export async function openSystemDns(env: SystemEnv): Promise<SystemDns> {
   const { log, nowMs } = env;
   const hosts = await openHosts({ entries: env.hosts, systemFile: env.hostsFile, nowMs });
   const pool = new UpstreamPool(env);
@@ -47,7 +47,13 @@ export async function openSystemDns(env: SystemEnv & { readonly ipv6: boolean })
   return {
     resolver,
     prepare: (destination) =>
-      prepareDestination(destination, { mode: "normal", fakeIp: null, mapping: null, hosts }),
+      prepareDestination(destination, {
+        mode: "normal",
+        fakeIp: null,
+        mapping: null,
+        hosts,
+        ipv6: env.ipv6,
+      }),
     flushCache: () => role.flush(),
     networkChanged() {
       role.flush();

@@ -113,6 +113,21 @@ test("kernel-direct.md §2.3: DIRECT flows teach, before the dial and after it; 
   assert.deepEqual([[...plane.direct], [...plane.proxy]], [["9.9.9.2", "9.9.9.3"], ["9.9.9.4"]]);
 });
 
+test("a sniffed name that was not dialled teaches nothing of the address, one that was dialled does", async () => {
+  const { direct, plane, consumer } = world();
+  using _ = direct;
+  const sniffed = (host: string | null, address: string | null): Decision => ({
+    ...decisionOf("DIRECT", "a.org", address),
+    destination: { host, ip: address === null ? null : ip(address), port: 443 },
+    sniffedHost: "a.org",
+  });
+  direct.decided(sniffed(null, "9.9.9.1"));
+  direct.decided(sniffed("p.org", "9.9.9.2")); // the answer that the client got said so
+  direct.connected(sniffed("a.org", null), () => ip("9.9.9.3"));
+  await consumer.learn([], 0);
+  assert.deepEqual([[...plane.direct], [...plane.proxy]], [["9.9.9.3"], ["9.9.9.2"]]);
+});
+
 test("kernel-direct.md §8.5: a group that changes sides empties the set when it is looked at", async () => {
   const { direct, plane, answered, state } = world();
   using _ = direct;

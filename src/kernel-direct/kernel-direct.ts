@@ -181,7 +181,9 @@ export class KernelDirect implements FlowWatch, Disposable {
   #flow(decision: Decision, ip: Ip): void {
     const judge = this.#current();
     if (judge === null || !judge.isDirect(decision) || !judge.isLearnable(ip)) return;
-    const name = decision.sniffedHost ?? decision.destination.host;
+    const name = decision.destination.host;
+    // A sniffed name that was not dialled proves nothing of the address: a client can write any.
+    if (decision.sniffedHost !== undefined && name === null) return;
     const expiresAtMs = this.#nowMs() + FLOW_TTL_MS;
     void this.#learn(judge, [{ ip, host: name ?? ip, name, expiresAtMs }]);
   }

@@ -69,3 +69,21 @@ export function isLanIp(ip: Ip): boolean {
   const bytes = bytesOfIp(ip);
   return PRIVATE.some((cidr) => cidrHolds(cidr, bytes));
 }
+
+const ONE_LINK_OR_MANY = [
+  "0.0.0.0/32",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "224.0.0.0/4",
+  "255.255.255.255/32",
+  "::/128",
+  "::1/128",
+  "fe80::/10",
+  "ff00::/8",
+].map((text) => parseCidr(text) as Cidr);
+
+/** Does a packet to it go through a router to one machine? Private networks count, loopback and link-local do not. */
+export function isRoutedUnicast(ip: Ip): boolean {
+  const bytes = bytesOfIp(ip);
+  return !ONE_LINK_OR_MANY.some((cidr) => cidrHolds(cidr, bytes));
+}

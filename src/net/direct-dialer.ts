@@ -30,6 +30,8 @@ export interface DirectDialerOptions {
   /** All addresses at once, the first handshake wins. */
   readonly tcpConcurrent?: boolean;
   readonly ipv6?: boolean;
+  /** A name that came with an address is resolved all the same: `resolver` has servers of its own. */
+  readonly resolvesAnew?: boolean;
   readonly keepAlive?: KeepAlive;
   /** Of one handshake. */
   readonly connectTimeoutMs?: number;
@@ -48,6 +50,9 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
     keepAlive = DEFAULT_KEEP_ALIVE,
     connectTimeoutMs: timeoutMs = CONNECT_TIMEOUT_MS,
   } = options;
+  const { resolvesAnew = false } = options;
+  const asAsked = (destination: Destination): Destination =>
+    resolvesAnew && destination.host !== null ? { ...destination, ip: null } : destination;
   const families: Families = { ipVersion: options.ipVersion ?? "dual", ipv6: options.ipv6 ?? true };
   const staggerMs = options.tcpConcurrent === true ? 0 : STAGGER_MS;
   const { interfaceName = "", routingMark = 0, egress = null } = options;
@@ -70,13 +75,15 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
   };
 
   return {
-    connect(destination: Destination, { signal }: DialContext): Promise<Duplex> {
+    connect(to: Destination, { signal }: DialContext): Promise<Duplex> {
+      const destination = asAsked(to);
       const { ip, port } = destination;
       if (ip !== null && allows(families, familyOf(ip))) return dial(ip, port, signal); // nothing to choose from
       return choose(destination, signal);
     },
 
-    plain(destination: Destination, signal: () => AbortSignal) {
+    plain(to: Destination, signal: () => AbortSignal) {
+      const destination = asAsked(to);
       const lead = (addresses: readonly Ip[]): PlainWay => {
         const [ip] = addresses as [Ip, ...Ip[]];
         const isFirstOfMany = addresses.length > 1;
@@ -100,7 +107,14 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
       if (signal.aborted)
         return Promise.reject(new DialError("aborted", `udp ${destinationText(destination)}: aborted`));
       return Promise.try(
-        () => new DirectFlow({ resolver, families, sockets: sockets.for(destination.ip), datagrams }),
+        () =>
+          new DirectFlow({
+            resolver,
+            families,
+            resolvesAnew,
+            sockets: sockets.for(destination.ip),
+            datagrams,
+          }),
       );
     },
   };

@@ -12,6 +12,8 @@ import { WaitingDatagrams } from "./waiting-datagrams.ts";
 export interface DirectFlowOptions {
   readonly resolver: Resolver;
   readonly families: Families;
+  /** A name that came with an address is looked up all the same. */
+  readonly resolvesAnew: boolean;
   readonly sockets: SocketMaker | null;
   readonly datagrams: DatagramSockets;
 }
@@ -63,8 +65,10 @@ export class DirectFlow implements DatagramFlow {
 
   send(item: Datagram): void {
     const { host, ip, port } = item.destination;
+    const { families, resolvesAnew } = this.#options;
     if (this.#abort.signal.aborted) return;
-    if (ip !== null && allows(this.#options.families, familyOf(ip))) this.#sendTo(ip, port, item.payload);
+    const isKnown = ip !== null && (host === null || !resolvesAnew);
+    if (isKnown && allows(families, familyOf(ip))) this.#sendTo(ip, port, item.payload);
     else if (host !== null) this.#sendByName(host, item);
   }
 

@@ -3,7 +3,7 @@ import { messageOf } from "#core/errors.ts";
 import type { DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Meter } from "#core/meter.ts";
-import { reportDial, type Decision } from "#core/router.ts";
+import { dialOf, reportDial, type Decision } from "#core/router.ts";
 import type { Datagram, DatagramFlow, Destination, Metadata } from "#core/session.ts";
 import { DatagramQueue } from "./datagram-budget.ts";
 import type { DatagramEnv } from "./datagrams.ts";
@@ -52,13 +52,13 @@ export class Branch implements Idle {
   }
 
   async #open(metadata: Metadata): Promise<void> {
-    const { outbound, destination } = this.decision;
+    const { outbound } = this.decision;
     const { signal } = this.#entry;
     const { log, ledger } = this.#env;
     this.#env.flows.decided(this.decision);
     try {
       // A throw before the promise must come as late as a rejection: the owner does not know this branch yet.
-      const flow = await Promise.try(() => outbound.associate(destination, { signal, metadata }));
+      const flow = await Promise.try(() => outbound.associate(dialOf(this.decision), { signal, metadata }));
       if (this.#closed) return await closeFlow(flow, log);
       this.#flow = flow;
       reportDial(this.decision, null);

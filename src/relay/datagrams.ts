@@ -4,7 +4,7 @@ import type { DialError } from "#core/errors.ts";
 import type { FlowWatch } from "#core/flow-watch.ts";
 import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
-import type { Decision, Router } from "#core/router.ts";
+import { dialOf, type Decision, type Router } from "#core/router.ts";
 import type { Datagram, DatagramSession, Destination, Metadata } from "#core/session.ts";
 import type { DatagramWatch, Sniffer } from "#core/sniffer.ts";
 import { Branch, closeFlow } from "./branch.ts";
@@ -184,7 +184,7 @@ class Demultiplexer implements BranchOwner, Idle {
       const decision = await router.route(metadata, signal, sniffed);
       if (this.#abort.signal.aborted) return;
       this.#env.loops.check(metadata, decision);
-      route.sentTo = decision.destination;
+      route.sentTo = dialOf(decision);
       route.branch = this.#branchFor(route, decision, metadata);
     } catch (error) {
       if (!this.#abort.signal.aborted) dialFailed(this.#env.log, metadata, null, error);

@@ -2,7 +2,7 @@
 import type { DialError } from "#core/errors.ts";
 import type { HeldClient, HeldWatch, PlainWay, StandingAnswer } from "#core/held.ts";
 import type { Direction, Meter } from "#core/meter.ts";
-import { reportDial, type Decision } from "#core/router.ts";
+import { dialOf, reportDial, type Decision } from "#core/router.ts";
 import type { Ip, Metadata, StreamSession } from "#core/session.ts";
 import type { FlowOwner } from "./carrier.ts";
 import type { LiveEntry } from "./live-table.ts";
@@ -148,7 +148,7 @@ class HeldService implements HeldWatch {
     const way =
       this.#limited && destination.port === HTTP_PORT
         ? null
-        : (outbound.plain?.(destination, () => this.#entry.signal) ?? null);
+        : (outbound.plain?.(dialOf(decision), () => this.#entry.signal) ?? null);
     if (way === null) return this.#take(null);
     if (way instanceof Promise)
       way.then((found) => this.#dial(found)).catch((error: unknown) => this.#take(error));

@@ -2,7 +2,7 @@
 import type { FlowWatch } from "#core/flow-watch.ts";
 import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
-import { reportDial, type Decision, type Router } from "#core/router.ts";
+import { dialOf, reportDial, type Decision, type Router } from "#core/router.ts";
 import type { StreamSession } from "#core/session.ts";
 import type { Sniffer } from "#core/sniffer.ts";
 import { parseIp } from "#net/ip.ts";
@@ -90,7 +90,7 @@ async function begin(session: StreamSession, env: ServeEnv, begun: Begun): Promi
     if (turn !== null) await turn;
     loops.check(metadata, decision);
     flows.decided(decision);
-    const remote = await decision.outbound.connect(decision.destination, { signal, metadata });
+    const remote = await decision.outbound.connect(dialOf(decision), { signal, metadata });
     reportDial(decision, null);
     isDialled = true;
     entry.dialled(remote);

@@ -305,7 +305,7 @@ function passReason(leaf: Outbound, network: Metadata["network"]): PassReason | 
 function decisionOf(
   target: Outbound,
   metadata: Metadata,
-  { destination, dnsMode = "normal", sniffedHost }: Prepared,
+  { destination, dial = destination, dnsMode = "normal", sniffedHost }: Prepared,
   rule: Rule | null,
   facts: Facts,
 ): Decision {
@@ -317,6 +317,7 @@ function decisionOf(
     chain: chain.map(({ name }) => name),
     groups,
     destination,
+    ...(dial === destination ? {} : { dial }),
     dnsMode,
     ...(sniffedHost === undefined ? {} : { sniffedHost }),
     rule,

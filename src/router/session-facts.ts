@@ -9,8 +9,9 @@ export type FindProcessMode = "always" | "strict" | "off";
 
 /** Where a session really goes and what domain rules see of it: fake-IP, mapping, hosts and sniffing have their say. */
 export interface Prepared {
-  /** What the outbound is asked for. */
   readonly destination: Destination;
+  /** What the outbound is asked for; absent: `destination`. */
+  readonly dial?: Destination;
   /** Absent: `normal`. */
   readonly dnsMode?: DnsMode;
   /** What domain rules see; absent: the destination's host. */

@@ -4,7 +4,7 @@ import { DialError } from "#core/errors.ts";
 import { MOST_INTERFACE_NAME_BYTES } from "#core/fields.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
-import type { Router } from "#core/router.ts";
+import { dialOf, type Router } from "#core/router.ts";
 import type { Destination, Metadata, Network } from "#core/session.ts";
 import type { Exit } from "#dns/upstream/upstream.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
@@ -84,11 +84,11 @@ export class Exits {
     return {
       connect: async (destination, context) => {
         const decision = await decide("tcp", destination, context.signal);
-        return decision.outbound.connect(decision.destination, context);
+        return decision.outbound.connect(dialOf(decision), context);
       },
       associate: async (destination, context) => {
         const decision = await decide("udp", destination, context.signal);
-        return decision.outbound.associate(decision.destination, context);
+        return decision.outbound.associate(dialOf(decision), context);
       },
     };
   }

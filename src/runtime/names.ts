@@ -48,6 +48,7 @@ export async function openNames(
 ): Promise<Names> {
   const system = {
     hosts: config.hosts,
+    ipv6: config.general.ipv6,
     exitFor: exits.for.bind(exits),
     ownAddresses: () => egress.dnsAddresses,
     log,
@@ -60,7 +61,7 @@ export async function openNames(
     const dns = await openDns(config.dns, { ...system, sets, countryOf, observer, persist });
     return { ...pick(dns), dns, [Symbol.asyncDispose]: () => dns[Symbol.asyncDispose]() };
   }
-  const plain = await openSystemDns({ ...system, ipv6: config.general.ipv6 });
+  const plain = await openSystemDns(system);
   const { resolver } = plain;
   return {
     resolver,

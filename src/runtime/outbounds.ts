@@ -20,6 +20,8 @@ import { liveSettings, memberList, type MemberSources } from "./members.ts";
 
 export interface OutboundsEnv {
   readonly health: Health;
+  /** Names that rules need. */
+  readonly resolver: Resolver;
   /** Names that DIRECT dials, and everything without a server of its own. */
   readonly directResolver: Resolver;
   /** Names of proxy servers. */
@@ -95,7 +97,7 @@ class Dialers {
     this.#config = config;
     this.#env = env;
     this.#all = all;
-    this.direct = openDirectDialer(this.#options(env.directResolver));
+    this.direct = openDirectDialer(this.#directOptions);
   }
 
   get portable(): boolean {
@@ -104,14 +106,19 @@ class Dialers {
 
   for({ name, type, interfaceName, routingMark, ipVersion, dialerProxy }: ProxyConfig): Dialer {
     if (dialerProxy !== null) return this.#through(dialerProxy, name);
-    const resolver = type === "direct" ? this.#env.directResolver : this.#env.proxyResolver;
-    const common = this.#options(resolver);
+    const common = type === "direct" ? this.#directOptions : this.#options(this.#env.proxyResolver);
     return openDirectDialer({
       ...common,
       interfaceName: interfaceName || (common.interfaceName ?? ""),
       routingMark: routingMark || (common.routingMark ?? 0),
       ipVersion,
     });
+  }
+
+  /** With `direct-nameserver` an address that the main resolver found says nothing of where DIRECT goes. */
+  get #directOptions(): DirectDialerOptions {
+    const { directResolver, resolver } = this.#env;
+    return { ...this.#options(directResolver), resolvesAnew: directResolver !== resolver };
   }
 
   #options(resolver: Resolver): DirectDialerOptions {

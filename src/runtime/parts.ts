@@ -115,7 +115,7 @@ async function openWays(
     resolver: names.resolver,
     processes: openProcessLookup(bytesOfIp),
     findProcessMode: config.general.findProcessMode,
-    prepare: ({ destination }, sniffed) => routable(names.prepare(destination), sniffed),
+    prepare: ({ destination }, sniffed) => routable(destination, sniffed, (asked) => names.prepare(asked)),
     nowMs: Date.now,
   });
   exits.bind({ outbounds: outbounds.all, router });

@@ -16,7 +16,7 @@ import type { Names } from "./names.ts";
 import { nameSets } from "./scope.ts";
 
 export interface SniffingEnv {
-  readonly names: Pick<Names, "prepare" | "dns">;
+  readonly names: Pick<Names, "prepare">;
   readonly scope: RuleScope;
   readonly log: Log;
 }
@@ -37,10 +37,6 @@ export function openSniffer(options: SnifferOptions, { names, scope, log }: Snif
   };
   return new SniffStage(policy, {
     prepare: (destination) => names.prepare(destination),
-    learnName(ip, host) {
-      // As with answers: an address that means something else in every network teaches nothing.
-      if (!isLanIp(ip)) names.dns?.learnName(ip, host);
-    },
     log,
     nowMs: () => performance.now(),
   });
@@ -73,16 +69,30 @@ function addressTest(conditions: readonly AddressCondition[], scope: RuleScope):
  * What rules see and the outbound is asked for. Throws `DialError` for a fake address that nobody knows any more, unless
  * the client told its name.
  */
-export function routable({ refusal, ...prepared }: Prepared, sniffed: Sniffed | null): Routable {
-  if (sniffed !== null) return withName(prepared.destination, refusal === null, sniffed);
+export function routable(
+  destination: Destination,
+  sniffed: Sniffed | null,
+  prepare: (destination: Destination) => Prepared,
+): Routable {
+  const { refusal, ...prepared } = prepare(destination);
+  if (sniffed !== null) return withName(prepared, refusal === null, sniffed, prepare);
   if (refusal !== null) throw new DialError("resolve", refusal);
   return prepared;
 }
 
 /** Address rules go on reading the address that the client asked for: it was not made up. */
-function withName(asked: Destination, isReal: boolean, { host, overridesDestination }: Sniffed): Routable {
-  const ip = isReal ? asked.ip : null;
-  const isNowhere = asked.host === null && ip === null;
-  const destination = overridesDestination || isNowhere ? { host, ip: null, port: asked.port } : asked;
-  return { destination, dnsMode: "normal", sniffedHost: host, host, ...(ip === null ? {} : { ip }) };
+function withName(
+  asked: Pick<Prepared, "destination" | "dial">,
+  isReal: boolean,
+  { host, overridesDestination }: Sniffed,
+  prepare: (destination: Destination) => Prepared,
+): Routable {
+  const ip = isReal ? asked.destination.ip : null;
+  const isNowhere = asked.destination.host === null && ip === null;
+  const rulesSee = { sniffedHost: host, host };
+  if (!overridesDestination && !isNowhere)
+    return { ...asked, ...rulesSee, dnsMode: "normal", ...(ip === null ? {} : { ip }) };
+  const { destination, dial, dnsMode } = prepare({ host, ip: null, port: asked.destination.port }); // hosts may have the name
+  const known = destination.ip ?? ip;
+  return { destination, dial, dnsMode, ...rulesSee, ...(known === null ? {} : { ip: known }) };
 }

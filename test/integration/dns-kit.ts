@@ -63,6 +63,7 @@ export const ENV: DnsEnv = {
   hosts: [],
   exitFor: () => ({ dialer, kind: "direct" }),
   ownAddresses: () => new Set(),
+  ipv6: true,
   log: SILENT,
   nowMs: () => Date.now(),
   resolvConf: null,
@@ -77,8 +78,10 @@ export const ENV: DnsEnv = {
   persist: null,
 };
 
+/** `ipv6` in the options stands for the global key, which switches it off for look-ups of the core, too. */
 export function openTestDns(options: Partial<DnsOptions>, env: Partial<DnsEnv> = {}): Promise<Dns> {
-  return openDns({ ...OPTIONS, ...options }, { ...ENV, ...env });
+  const { ipv6 = OPTIONS.ipv6 } = options;
+  return openDns({ ...OPTIONS, ...options }, { ...ENV, ipv6, ...env });
 }
 
 /** What a scripted server does with a query: answers, says nothing (null), or sends these very bytes. */

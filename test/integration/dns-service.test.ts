@@ -185,7 +185,7 @@ test("hosts: aliases that lead back are refused at load", async () => {
   await assert.rejects(openTestDns({ nameserver: [server("192.0.2.1")] }, { hosts }), /leads back to itself/);
 });
 
-test("redir-host: the name of an address is the last one that resolved to it; private addresses are not kept", async () => {
+test("redir-host: the name of an address is the last one that resolved to it; private addresses are kept, too", async () => {
   const ips: Record<string, string> = { "a.org": "192.0.2.1", "b.org": "203.0.113.1", "lan.org": "10.0.0.1" };
   await using peer = await openScripted((query) => {
     const name = query.questions[0]?.name ?? "";
@@ -195,12 +195,13 @@ test("redir-host: the name of an address is the last one that resolved to it; pr
   for (const name of ["b.org", "c.org", "lan.org"]) await dns.handle(ask(name), byUdp);
   assert.deepEqual(dns.prepare(to("203.0.113.1")), {
     destination: { host: "c.org", ip: "203.0.113.1", port: 443 },
+    dial: { host: "c.org", ip: "203.0.113.1", port: 443 },
     dnsMode: "redir-host",
     refusal: null,
   });
   await dns.handle(ask("b.org"), byUdp); // from the cache
   assert.equal(dns.prepare(to("203.0.113.1")).destination.host, "b.org");
-  assert.equal(dns.prepare(to("10.0.0.1")).dnsMode, "normal");
+  assert.equal(dns.prepare(to("10.0.0.1")).destination.host, "lan.org");
 });
 
 test("dns.md §16.9 a client without OPT gets TC at 512 bytes, then everything by TCP", needsDig, async () => {

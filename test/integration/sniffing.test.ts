@@ -61,7 +61,7 @@ test("names in TLS and HTTP reach rules, dials and dashboards", async () => {
     shown
       .map(({ metadata: { host, sniffHost, dnsMode } }) => [host, sniffHost, dnsMode].join(" "))
       .toSorted((a, b) => a.localeCompare(b)),
-    [" plain.test normal", "open.test open.test normal"],
+    [" plain.test normal", "open.test open.test hosts"],
   );
   assert.deepEqual(
     shown.map(({ rulePayload }) => rulePayload),
@@ -129,7 +129,7 @@ test("a fake address that nobody knows: refused, but rescued by a name", async (
   const [row] = await rows(controller);
   assert.deepEqual(
     [row?.metadata.host, row?.metadata.sniffHost, row?.metadata.dnsMode, row?.metadata.destinationIP],
-    ["rescued.test", "rescued.test", "normal", ""],
+    ["rescued.test", "rescued.test", "hosts", "127.0.0.1"],
   );
   const lost = await socksConnect(mixed, "198.18.7.7", 9);
   using _lost = lost.client;

@@ -22,7 +22,6 @@ interface Setup extends Partial<SniffPolicy> {
 }
 
 function setUp({ known, ...policy }: Setup = {}) {
-  const learnt: string[] = [];
   let now = 0;
   const stage = new SniffStage(
     {
@@ -44,12 +43,11 @@ function setUp({ known, ...policy }: Setup = {}) {
         destination: { ...destination, host: known?.host ?? destination.host },
         dnsMode: known?.dnsMode ?? "normal",
       }),
-      learnName: (ip, host) => learnt.push(`${ip} ${host}`),
       log: SILENT,
       nowMs: () => now,
     },
   );
-  return { stage, learnt, pass: (ms: number) => (now += ms) };
+  return { stage, pass: (ms: number) => (now += ms) };
 }
 
 /** What is found in a stream that holds these bytes, and ends; null: not looked at. */
@@ -78,8 +76,8 @@ async function read(
 
 const FOUND = { host: "www.example.org", overridesDestination: true };
 
-test("a pure address is looked at on the ports of each protocol, and its name is learnt", async () => {
-  const { stage, learnt } = setUp();
+test("a pure address is looked at on the ports of each protocol", async () => {
+  const { stage } = setUp();
   assert.deepEqual(await read(stage, HELLO), FOUND);
   assert.deepEqual(await read(stage, HELLO, { port: 450 }), FOUND);
   assert.equal(await read(stage, HELLO, { port: 451 }), "not looked at");
@@ -87,11 +85,6 @@ test("a pure address is looked at on the ports of each protocol, and its name is
   const request = Buffer.from("GET / HTTP/1.1\r\nHost: plain.example\r\n\r\n");
   const plain = { host: "plain.example", overridesDestination: false };
   assert.deepEqual(await read(stage, request, { port: 80 }), plain);
-  assert.deepEqual(learnt, [
-    `${ADDRESS} www.example.org`,
-    `${ADDRESS} www.example.org`,
-    `${ADDRESS} plain.example`,
-  ]);
 });
 
 test("who is looked at: parse-pure-ip, force-dns-mapping, force-domain", async () => {
@@ -110,9 +103,8 @@ test("who is looked at: parse-pure-ip, force-dns-mapping, force-domain", async (
 test("who is not: skip-src-address, skip-dst-address; names of skip-domain are thrown away", async () => {
   assert.equal(await read(setUp({ skipsSource: (ip) => ip === "127.0.0.1" }).stage, HELLO), "not looked at");
   assert.equal(await read(setUp({ skipsDestination: (ip) => ip === ADDRESS }).stage, HELLO), "not looked at");
-  const { stage, learnt } = setUp({ isSkipped: (host) => host === "www.example.org" });
+  const { stage } = setUp({ isSkipped: (host) => host === "www.example.org" });
   for (let time = 0; time < 10; time++) assert.equal(await read(stage, HELLO), null);
-  assert.deepEqual(learnt, []);
 });
 
 test("more than five failures in a row stop it for that destination; one success starts over", async () => {

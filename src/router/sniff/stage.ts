@@ -32,8 +32,6 @@ export interface SniffedProtocol {
 export interface SniffEnv {
   /** What is known of a destination before anybody looks at bytes. */
   prepare(destination: Destination): { readonly destination: Destination; readonly dnsMode: DnsMode };
-  /** The name that was seen in a conversation with a real address. */
-  learnName(ip: Ip, host: string): void;
   readonly log: Log;
   nowMs(): number;
 }
@@ -51,7 +49,6 @@ interface Look {
   /** Failures are counted by client and destination: no client shall switch off what rules see of others. */
   readonly failing: string;
   readonly isForced: boolean;
-  readonly known: Destination;
   /** Those that have not given up, with what their name would be used for. */
   readonly probes: Set<{ readonly probe: Probe; readonly overridesDestination: boolean }>;
 }
@@ -131,7 +128,7 @@ export class SniffStage implements Sniffer {
       probe: protocol.open(),
       overridesDestination,
     });
-    return { asked, failing, isForced, known, probes: new Set(protocols.map(open)) };
+    return { asked, failing, isForced, probes: new Set(protocols.map(open)) };
   }
 
   #protocolsFor(network: Metadata["network"], port: number): readonly SniffedProtocol[] {
@@ -141,8 +138,8 @@ export class SniffStage implements Sniffer {
     );
   }
 
-  #conclude({ asked, failing, known, isForced }: Look, found: Sniffed | "more" | "other"): Sniffed | null {
-    const { log, learnName } = this.#env;
+  #conclude({ asked, failing, isForced }: Look, found: Sniffed | "more" | "other"): Sniffed | null {
+    const { log } = this.#env;
     if (typeof found === "string") {
       if (!isForced) this.#failures.failed(failing);
       log.debug(() => `[Sniffer] ${asked}: ${found === "more" ? "no name in time" : "no name"}`);
@@ -154,7 +151,6 @@ export class SniffStage implements Sniffer {
       return null;
     }
     log.debug(() => `[Sniffer] ${asked}: ${found.host}`);
-    if (known.ip !== null) learnName(known.ip, found.host);
     return found;
   }
 }
