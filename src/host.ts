@@ -62,7 +62,8 @@ export interface Host extends Disposable {
   changing(): Promise<void>;
 }
 
-export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
+/** `seams`: for tests, see engine/seams.ts. */
+export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: SharedArrayBuffer): Host {
   const cache = new ProfileCache(join(home, "cache.db"), log);
   const ledger = new GovernedLedger(SYSTEM_CLOCK);
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
@@ -70,7 +71,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub): Host {
   const live = new LiveTable();
   const kernelDirect = new KernelDirect(log);
   const sockets = new SocketPool();
-  const relayPath = new RelayPath(log, () => sockets.useThreads(null));
+  const relayPath = new RelayPath(log, { onAllDead: () => sockets.useThreads(null), seams });
   live.look = () => relayPath.look();
   ledger.look = (maxAgeMs) => relayPath.look(maxAgeMs);
   live.hear = () => relayPath.hear();

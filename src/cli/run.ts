@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { messageOf } from "#core/errors.ts";
 import { endpointText } from "#core/session.ts";
+import type { EngineOptions } from "#engine/engine.ts";
 import { openHost } from "#host.ts";
 import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#log.ts";
 import { VERSION } from "#version.ts";
@@ -16,12 +17,22 @@ const DRAIN_MS = 3_000;
 /** After the signal the program ends within this, whatever it waits for. */
 const DEADLINE_MS = 8_000;
 
-/** The main job: runs until a signal ends it and answers with the exit code. */
-export async function run(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise<number> {
+/** Where lines go; and what tests hand in of the relay threads. */
+interface Surroundings extends Pick<EngineOptions, "seams"> {
+  readonly log: LogHub;
+  readonly sink: LineSink;
+}
+
+/** The main job: runs until a signal ends it and answers with the exit code. `seams`: for tests, see engine/seams.ts. */
+export async function run(
+  flags: ParsedFlags,
+  env: NodeJS.ProcessEnv,
+  seams?: SharedArrayBuffer,
+): Promise<number> {
   const sink = openDescriptorSink(1);
   const log = new LogHub("info", sink);
   try {
-    return await runWith(flags, env, log, sink);
+    return await runWith(flags, env, { log, sink, seams });
   } catch (error) {
     fatal(sink, messageOf(error));
     return 1;
@@ -37,8 +48,7 @@ function fatal(sink: LineSink, text: string): void {
 async function runWith(
   flags: ParsedFlags,
   env: NodeJS.ProcessEnv,
-  log: LogHub,
-  sink: LineSink,
+  { log, sink, seams }: Surroundings,
 ): Promise<number> {
   const setup = setUp(flags, env, log);
   if (setup.source.isNew) log.info(newFileText(setup.source));
@@ -53,7 +63,7 @@ async function runWith(
   using _faults = survive(log);
   using service = openServiceManager(env, log);
   using signals = listenToSignals(log, service);
-  using host = openHost(setup.home, setup.files, log);
+  using host = openHost(setup.home, setup.files, log, seams);
   // A second signal or the deadline: what users have moved is written all the same.
   using _last = atExit(() => host.users.close());
   const secret = embeddedSecret(flags, setup);

@@ -286,7 +286,8 @@ export class Arriving implements Newcomer {
 
   #hangUp(): void {
     const { calls, table } = this.#front;
-    table.descriptors[this.slot * 2 + 1] = -1; // first: nobody asks for the name of somebody else's number
+    Atomics.store(table.descriptors, this.slot * 2 + 1, -1); // first: nobody asks for the name of another's number
+    this.#front.host.atSeam?.("closing");
     if (this.#remote >= 0) calls.close(this.#remote);
     this.#remote = -1;
     this.#remoteNews = 0;

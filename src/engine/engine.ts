@@ -24,6 +24,8 @@ export interface EngineOptions {
   readonly afterBytes?: number;
   /** A thread has died. Its conversations are over; without threads every `carry` says no. */
   readonly onDeath: (why: string, threadsLeft: number) => void;
+  /** For tests: how long the seams of its threads last, see seams.ts. */
+  readonly seams?: SharedArrayBuffer | undefined;
 }
 
 /**
@@ -89,6 +91,7 @@ export class Engine implements Carrier, AsyncDisposable {
       poller: this.#poller,
       pipes: Math.floor(PIPES / count),
       free: freeOrphan,
+      seams: this.#options.seams,
       onArrived: (thread, slot, kind) => this.fronts?.arrived(thread, slot, kind),
       onUnlistened: (thread, listener) => this.fronts?.closed(thread, listener),
       onDeath: (why, thread) => {

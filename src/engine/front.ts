@@ -16,6 +16,7 @@ import { CAPACITY, FRONT, UNLISTENED, type SharedTable } from "./shared-table.ts
 import { Shaking } from "./shaking.ts";
 import { StandingAnswers } from "./standing.ts";
 import { StandingKey } from "./standing-key.ts";
+import type { AtSeam } from "./seams.ts";
 
 /** In epoll data, with the listener's number: no slot is as large. */
 export const LISTENER_DATA = 0x4000_0000;
@@ -35,6 +36,8 @@ export interface FrontHost {
   pair(slot: number): Conversation | null;
   /** The thread's; null: it cannot be had. */
   ssl(): Ssl | null;
+  /** Of tests only. */
+  readonly atSeam?: AtSeam | undefined;
 }
 
 /** A client from accept until the main thread decides about it. */
@@ -102,7 +105,7 @@ export class Front {
     this.table = table;
     this.shared = shared;
     this.host = host;
-    this.standing = new StandingAnswers(shared, (slot, kind) => host.reportAtLeisure(slot, kind));
+    this.standing = new StandingAnswers(shared, host);
   }
 
   listen(listener: number): void {
@@ -166,6 +169,7 @@ export class Front {
     one.deadlineMs = this.#soon() + HANDSHAKE_MS;
     this.#arriving.join(one);
     this.host.put(slot, one);
+    this.host.atSeam?.("admitted");
     if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
     if (one.begin() || this.#arriving.size <= MOST_ARRIVING) return;
     this.#arriving.first?.end(false);

@@ -97,9 +97,15 @@ export class HeldSocket implements HeldClient, Carried {
   }
 
   dialledFrom(): DialledEnd | null {
+    if (this.#isOver) return null;
     const { calls, sockaddrs } = this.#env;
-    const fd = Atomics.load(this.thread.table.descriptors, this.slot * 2 + 1);
+    const { atSeam, table } = this.thread;
+    const place = this.slot * 2 + 1;
+    const fd = Atomics.load(table.descriptors, place);
+    atSeam?.("named");
     if (fd < 0 || calls.localName(fd) < 0) return null;
+    // The thread strikes a number off before it closes it: else the name may be of another's socket.
+    if (Atomics.load(table.descriptors, place) !== fd) return null;
     const { ip, port } = sockaddrs.local(calls.address);
     return port === 0 ? null : { ip, port, descriptor: fd };
   }

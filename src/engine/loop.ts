@@ -10,6 +10,7 @@ import { Pipes } from "./pipes.ts";
 import { type Port, SPARED } from "./port.ts";
 import { PortConversation } from "./port-conversation.ts";
 import type { Ports } from "./ports.ts";
+import type { AtSeam } from "./seams.ts";
 import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CLOSE, COMMANDS, ENDED, GRANT, LIMIT, RESET, type SharedTable } from "./shared-table.ts";
 import { Slots } from "./slots.ts";
@@ -31,6 +32,8 @@ export interface LoopOptions {
   readonly tell: () => void;
   /** A fault of ours, which costs the conversation in which it happened. */
   readonly onFault: (fault: unknown) => void;
+  /** Of tests only. */
+  readonly atSeam?: AtSeam | undefined;
 }
 
 export class Loop {
@@ -39,6 +42,7 @@ export class Loop {
   readonly #ports: Ports;
   readonly #tell: () => void;
   readonly #onFault: (fault: unknown) => void;
+  readonly #atSeam: AtSeam | undefined;
   readonly #io: Io;
   readonly #epoll: number;
   readonly #front: Front;
@@ -50,12 +54,13 @@ export class Loop {
   #waitsSinceMs = 0;
   #sleepMs = LONGEST_SLEEP_MS;
 
-  constructor({ calls, table, front, pipes, ports, tell, onFault }: LoopOptions) {
+  constructor({ calls, table, front, pipes, ports, tell, onFault, atSeam }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
     this.#ports = ports;
     this.#tell = tell;
     this.#onFault = onFault;
+    this.#atSeam = atSeam;
     const ask = (place: number, bytes: number): void => {
       table.asked[place] = bytes;
       this.#report(place >>> 1, ASKS + (place & 1));
@@ -73,6 +78,7 @@ export class Loop {
       reportAtLeisure: (slot, kind) => this.#reportAtLeisure(slot, kind),
       pair: (slot) => this.#pair(slot),
       ssl: () => ports.ssl(),
+      atSeam,
     });
   }
 
@@ -228,6 +234,7 @@ export class Loop {
     this.#conversations.set(slot, null);
     this.#ports.letGo(slot * 2);
     this.#ports.letGo(slot * 2 + 1);
+    this.#atSeam?.("freeing");
     conversation.drop(this.#io);
     this.#close(slot, isFault);
   }
@@ -250,11 +257,13 @@ export class Loop {
   #report(slot: number, kind: number): void {
     this.#table.report(slot, kind);
     this.#isNews = true;
+    this.#atSeam?.("reported");
   }
 
   #reportAtLeisure(slot: number, kind: number): void {
     this.#table.report(slot, kind);
     if (this.#waitsSinceMs === 0) this.#waitsSinceMs = performance.now();
+    this.#atSeam?.("reported");
   }
 
   #release(place: number, isFault: boolean): void {
@@ -262,7 +271,9 @@ export class Loop {
     const fd = descriptors[place] as number;
     if (fd < 0) return;
     if (kinds[place] === SPARED) return this.#calls.unwatch(this.#epoll, fd);
-    descriptors[place] = -1; // first: should this thread die, nobody closes a number that may be another's by then
+    // First: nobody asks for its name any more, nor closes what may be another's by then, should this thread die.
+    Atomics.store(descriptors, place, -1);
+    this.#atSeam?.("closing");
     if (isFault) this.#calls.reset(fd);
     else this.#calls.close(fd);
   }

@@ -1,10 +1,15 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Carrier } from "#relay/carrier.ts";
-import { openEngine, type Engine } from "./engine.ts";
+import { openEngine, type Engine, type EngineOptions } from "./engine.ts";
 
 /** The configuration's `relay`. */
 export type RelayMode = "auto" | "portable";
+
+export interface RelayPathOptions extends Pick<EngineOptions, "seams"> {
+  /** The last thread of the engine has died. */
+  readonly onAllDead?: () => void;
+}
 
 /** Which way plain conversations take, for the life of the program. The engine is opened when first asked for. */
 export class RelayPath implements AsyncDisposable {
@@ -13,12 +18,11 @@ export class RelayPath implements AsyncDisposable {
   #opened: Engine | null = null;
   #said = "";
 
-  readonly #onAllDead: () => void;
+  readonly #options: RelayPathOptions;
 
-  /** `onAllDead`: the last thread of the engine has died. */
-  constructor(log: Log, onAllDead: () => void = () => {}) {
+  constructor(log: Log, options: RelayPathOptions = {}) {
     this.#log = log;
-    this.#onAllDead = onAllDead;
+    this.#options = options;
   }
 
   /** Null: everything goes through the portable pump. Says in one line of the log what is so, and why. Never rejects. */
@@ -54,7 +58,8 @@ export class RelayPath implements AsyncDisposable {
 
   async #open(): Promise<Engine | null> {
     try {
-      this.#opened = await openEngine({ onDeath: (why, left) => this.#died(why, left) });
+      const { seams } = this.#options;
+      this.#opened = await openEngine({ seams, onDeath: (why, left) => this.#died(why, left) });
       return this.#opened;
     } catch (error) {
       this.#say(`relay: portable pump: the relay engine ${messageOf(error)}`);
@@ -65,7 +70,7 @@ export class RelayPath implements AsyncDisposable {
   #died(why: string, threadsLeft: number): void {
     const then = threadsLeft > 0 ? `${threadsLeft} go on` : "the portable pump takes over";
     this.#log.error(`relay: a thread has ended, its connections with it; ${then}: ${why}`);
-    if (threadsLeft === 0) this.#onAllDead();
+    if (threadsLeft === 0) this.#options.onAllDead?.();
   }
 
   #say(text: string): void {

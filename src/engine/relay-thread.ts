@@ -13,6 +13,7 @@ import { closeOrphans, type Free, freeOrphans, orphanedFronts } from "./orphans.
 import { closeOrphanPipes, newPipeMemory } from "./pipes.ts";
 import { PORT_WORDS, type PortPlan } from "./port.ts";
 import type { ReturnedLetter } from "./ports.ts";
+import { type AtSeam, atSeams } from "./seams.ts";
 import * as codes from "./shared-table.ts";
 import { ADD, ASKS, CAPACITY, ENDED, FRONT, newTableMemory, RETURNED, SharedTable } from "./shared-table.ts";
 import { Slots } from "./slots.ts";
@@ -45,6 +46,8 @@ export interface RelayThreadOptions {
   readonly free: Free;
   /** It died; its conversations have been reset, and it takes no more. */
   readonly onDeath: (why: string, thread: RelayThread) => void;
+  /** For tests: how long its seams last, see seams.ts. */
+  readonly seams?: SharedArrayBuffer | undefined;
 }
 
 /** It keeps some hundred bytes a conversation, and makes next to no garbage. */
@@ -56,6 +59,8 @@ export class RelayThread implements AsyncDisposable {
   readonly told = new Float64Array(CAPACITY * 2);
   readonly front: FrontTable;
   readonly standing: StandingBook;
+  /** Of the main thread. */
+  readonly atSeam: AtSeam | undefined;
   readonly #options: RelayThreadOptions;
   readonly #worker: Worker;
   readonly #news: ReadinessWatch;
@@ -78,6 +83,8 @@ export class RelayThread implements AsyncDisposable {
 
   private constructor(options: RelayThreadOptions) {
     this.#options = options;
+    const { seams } = options;
+    this.atSeam = seams === undefined ? undefined : atSeams(seams);
     const memory = newTableMemory();
     this.table = new SharedTable(memory);
     this.#commands = new Commands(this.table, options.calls);
@@ -94,7 +101,7 @@ export class RelayThread implements AsyncDisposable {
     const { port1, port2: letters } = new MessageChannel();
     this.#letters = port1;
     this.#pipes = newPipeMemory(options.pipes);
-    const workerData: ThreadData = { table: memory, front, pipes: this.#pipes, letters };
+    const workerData: ThreadData = { table: memory, front, pipes: this.#pipes, letters, seams };
     this.#worker = openThread(import.meta.url, "relay-thread.mjs", {
       workerData,
       transferList: [letters],
@@ -191,9 +198,13 @@ export class RelayThread implements AsyncDisposable {
     this.holdOn(-1);
   }
 
-  /** Of a slot that the thread gave out: nothing in it is anybody's any more. */
+  /**
+   * Of a slot that the thread gave out, once nobody on this side looks at anything of it any more: as soon as the thread
+   * hears of it, the slot may be somebody else's.
+   */
   release(slot: number): void {
     this.#commands.tellAtLeisure(slot, codes.RELEASE);
+    this.atSeam?.("released");
   }
 
   /** Of a place whose slot has just ended, in the order of the ends: a letter that nobody asked for is lost. Null: there are none. */
@@ -216,7 +227,10 @@ export class RelayThread implements AsyncDisposable {
 
   /** Nothing is told to one that has ended. Answers with the command's number, of which `teller` hears unless the thread ends before. */
   command(slot: number, command: number, teller: Teller | null = null): number {
-    return this.#alive ? this.#commands.tell(slot, command, teller) : 0;
+    if (!this.#alive) return 0;
+    const told = this.#commands.tell(slot, command, teller);
+    this.atSeam?.("told");
+    return told;
   }
 
   /** All that the thread has said up to now. A fault of ours in one conversation is heard of, and costs no other its news. */
@@ -234,6 +248,7 @@ export class RelayThread implements AsyncDisposable {
   }
 
   #take(slot: number, kind: number): void {
+    this.atSeam?.("heard");
     if (kind === ENDED) this.#ended(slot);
     else if (kind < codes.REQUESTED) this.#carried.get(slot)?.onAsked(kind === ASKS ? "upload" : "download");
     else this.#heard(slot, kind);
@@ -251,8 +266,11 @@ export class RelayThread implements AsyncDisposable {
   }
 
   #passed(slot: number): void {
-    this.standing.passed(slot);
-    this.release(slot);
+    try {
+      this.standing.passed(slot);
+    } finally {
+      this.release(slot);
+    }
   }
 
   /** Has every conversation say what has moved up to now. */
@@ -294,11 +312,18 @@ export class RelayThread implements AsyncDisposable {
     this.table.limited[slot] = 0;
   }
 
+  /** The slot is given back last, whatever happens here: until then its counts, descriptors and objects are those of the one that has ended. */
   #ended(slot: number): void {
     const carried = this.#carried.get(slot);
-    if (slot < FRONT) this.#free.push(slot);
-    else this.release(slot);
-    if (carried === null) return; // a client of the thread of which nobody had heard
+    try {
+      if (carried !== null) this.#settle(slot, carried); // else of a client of which nobody had heard
+    } finally {
+      if (slot < FRONT) this.#free.push(slot);
+      else this.release(slot);
+    }
+  }
+
+  #settle(slot: number, carried: Carried): void {
     this.#letGo(slot);
     freeOrphans(this.table, slot, this.#options.free);
     this.#size--;

@@ -74,6 +74,7 @@ export class Shaking implements Newcomer {
     if (this.#object !== 0n) return true;
     const context = Atomics.load(this.#front.shared.contexts, this.listener);
     if (context === 0n) return false;
+    this.#front.host.atSeam?.("context");
     this.#object = ssl.accept(context, this.fd, false);
     if (this.#object === 0n) return false;
     const { owned, portWords } = this.#front.table;
@@ -112,6 +113,7 @@ export class Shaking implements Newcomer {
     this.#free();
     calls.receive(this.fd, LAST_BYTES);
     this.#forgetDescriptor();
+    this.#front.host.atSeam?.("closing");
     calls.close(this.fd);
     this.#hand(stage, fault);
   }
@@ -142,6 +144,7 @@ export class Shaking implements Newcomer {
   #free(): void {
     if (this.#object === 0n) return;
     this.#front.table.owned[this.slot * 2] = PLAIN;
+    this.#front.host.atSeam?.("freeing");
     this.#front.host.ssl()?.free(this.#object);
     this.#object = 0n;
   }

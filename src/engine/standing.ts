@@ -5,6 +5,7 @@
 import { performance } from "node:perf_hooks";
 import { type Dial, type FrontTable, JOINED } from "./front-table.ts";
 import { FORGOTTEN, FRONT, PASSED } from "./shared-table.ts";
+import type { AtSeam } from "./seams.ts";
 import type { KeptKey, StandingKey } from "./standing-key.ts";
 
 /** So long: what nobody is told of (a name moves, a node dies) shows as soon as that. */
@@ -22,20 +23,24 @@ export interface StandingAnswer {
   users: number;
 }
 
-/** News that can wait until there is other news. */
-type Report = (slot: number, kind: number) => void;
+interface StandingHost {
+  /** News that can wait until there is other news. */
+  reportAtLeisure(slot: number, kind: number): void;
+  /** Of tests only. */
+  readonly atSeam?: AtSeam | undefined;
+}
 
 export class StandingAnswers {
   readonly #shared: FrontTable;
-  readonly #report: Report;
+  readonly #host: StandingHost;
   /** In the order in which they end, by the hashes of their keys: where two have the same the first is kept. */
   readonly #kept = new Map<number, StandingAnswer>();
   /** By slot, from the first of the thread's own on. */
   readonly #used: (StandingAnswer | null)[] = [];
 
-  constructor(shared: FrontTable, report: Report) {
+  constructor(shared: FrontTable, host: StandingHost) {
     this.#shared = shared;
-    this.#report = report;
+    this.#host = host;
   }
 
   get isEmpty(): boolean {
@@ -55,14 +60,15 @@ export class StandingAnswers {
   keep(dial: Dial, key: KeptKey): void {
     const { standing: number, epoch } = dial;
     if (number === 0) return;
-    if (this.#kept.has(key.hash) || epoch !== this.#shared.epoch) return this.#report(number, FORGOTTEN);
+    if (this.#kept.has(key.hash) || epoch !== this.#shared.epoch)
+      return this.#host.reportAtLeisure(number, FORGOTTEN);
     const endsAtMs = performance.now() + HOLDS_MS;
     this.#kept.set(key.hash, { number, dial, key, endsAtMs, isKept: true, users: 0 });
   }
 
   /** Likewise, of one that has not. */
   drop({ standing: number }: Dial): void {
-    if (number !== 0) this.#report(number, FORGOTTEN);
+    if (number !== 0) this.#host.reportAtLeisure(number, FORGOTTEN);
   }
 
   use(slot: number, answer: StandingAnswer): void {
@@ -99,7 +105,8 @@ export class StandingAnswers {
     const { standings } = this.#shared;
     const { number } = this.#used[slot - FRONT] as StandingAnswer;
     const before = Atomics.compareExchange(standings, slot, number, -number);
-    if (before === number) this.#report(slot, PASSED);
+    this.#host.atSeam?.("passing");
+    if (before === number) this.#host.reportAtLeisure(slot, PASSED);
     else standings[slot] = 0;
     this.#leave(slot); // behind the news of its last user
     if (before === number) return "passed";
@@ -110,7 +117,7 @@ export class StandingAnswers {
     const answer = this.#used[slot - FRONT] as StandingAnswer;
     this.#used[slot - FRONT] = null;
     answer.users--;
-    if (answer.users === 0 && !answer.isKept) this.#report(answer.number, FORGOTTEN);
+    if (answer.users === 0 && !answer.isKept) this.#host.reportAtLeisure(answer.number, FORGOTTEN);
     return answer;
   }
 
@@ -118,7 +125,7 @@ export class StandingAnswers {
     if (!answer.isKept) return;
     answer.isKept = false;
     this.#kept.delete(answer.key.hash);
-    if (answer.users === 0) this.#report(answer.number, FORGOTTEN);
+    if (answer.users === 0) this.#host.reportAtLeisure(answer.number, FORGOTTEN);
   }
 
   withdraw(): void {

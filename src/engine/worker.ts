@@ -4,6 +4,7 @@ import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
 import { FrontTable } from "./front-table.ts";
 import { Loop } from "./loop.ts";
 import { Ports } from "./ports.ts";
+import { atSeams } from "./seams.ts";
 import { SharedTable } from "./shared-table.ts";
 
 export interface ThreadData {
@@ -12,6 +13,8 @@ export interface ThreadData {
   readonly pipes: SharedArrayBuffer;
   /** Bytes that go with ports, in the order in which these are added. */
   readonly letters: MessagePort;
+  /** Of tests only; see seams.ts. */
+  readonly seams: SharedArrayBuffer | undefined;
 }
 
 /** The first one says that it is ready. */
@@ -20,7 +23,7 @@ export interface ThreadMessage {
   readonly fault?: unknown;
 }
 
-const { table: memory, front: frontMemory, pipes, letters } = workerData as ThreadData;
+const { table: memory, front: frontMemory, pipes, letters, seams } = workerData as ThreadData;
 const calls = openAcceptCalls();
 if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
@@ -30,6 +33,7 @@ const front = new FrontTable(frontMemory);
 front.onAlpn[0] = ports.ssl()?.onAlpn() ?? 0n;
 const tell = (): void => calls.raiseSignal(table.newsSignal);
 const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies ThreadMessage);
-const loop = new Loop({ calls, table, front, pipes, ports, tell, onFault });
+const atSeam = seams === undefined ? undefined : atSeams(seams);
+const loop = new Loop({ calls, table, front, pipes, ports, tell, onFault, atSeam });
 port.postMessage({} satisfies ThreadMessage);
 loop.run();

@@ -1,0 +1,139 @@
+/** Clients and an origin that know to the byte what they have said to one another, and strangers that only shake hands beside. */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
+import { openTcpOrigin, type Origin } from "./origin.ts";
+import { clientHello } from "./tls-strangers.ts";
+
+export interface ExactSums {
+  /** Connections that the origin has got. */
+  readonly sessions: number;
+  readonly uploadBytes: number;
+  readonly downloadBytes: number;
+}
+
+export interface ExactOrigin extends Origin {
+  readonly sums: ExactSums;
+}
+
+// What a client begins with: how much it is to be sent, in ten digits.
+const HEAD_BYTES = 10;
+const BLOCK = randomBytes(256 * 1024);
+
+export async function openExactOrigin(): Promise<ExactOrigin> {
+  const sums = { sessions: 0, uploadBytes: 0, downloadBytes: 0 };
+  const origin = await openTcpOrigin((socket) => {
+    sums.sessions++;
+    let head = "";
+    socket.on("data", (chunk: Buffer) => {
+      sums.uploadBytes += chunk.length;
+      if (head.length === HEAD_BYTES) return;
+      head = (head + chunk.toString("latin1")).slice(0, HEAD_BYTES);
+      if (head.length < HEAD_BYTES) return;
+      sums.downloadBytes += Number(head);
+      socket.end(BLOCK.subarray(0, Number(head)));
+    });
+  });
+  return { ...origin, sums };
+}
+
+/** The ports of one program. */
+export interface Doors {
+  /** Leads to the origin. */
+  readonly tunnel: number;
+  /** HTTP proxies; the second one in TLS. */
+  readonly plain: number;
+  readonly secure: number;
+}
+
+export type Random = (below: number) => number;
+
+/** Says and hears so much and ends as it should; throws where anything is missing. */
+async function converse(stream: Socket, says: string, bytes: { up: number; down: number }): Promise<void> {
+  let got = 0;
+  stream.on("data", (chunk: Buffer) => (got += chunk.length));
+  const ended = once(stream, "close");
+  const head = String(bytes.down).padStart(HEAD_BYTES, "0");
+  stream.end(Buffer.concat([Buffer.from(says + head), BLOCK.subarray(0, bytes.up)]));
+  await ended;
+  const answer = says === "" ? 0 : "HTTP/1.1 200 Connection established\r\n\r\n".length;
+  if (got !== bytes.down + answer) throw new Error(`${got} bytes of ${bytes.down + answer} have come`);
+}
+
+export class ExactLoad {
+  /** Sessions that were had in full. */
+  sessions = 0;
+  strangers = 0;
+  readonly #doors: Doors;
+  readonly #origin: ExactOrigin;
+  readonly #random: Random;
+  #goesOn = true;
+
+  constructor(doors: Doors, origin: ExactOrigin, random: Random) {
+    this.#doors = doors;
+    this.#origin = origin;
+    this.#random = random;
+  }
+
+  /** Until `stop`; throws the first fault of any of them. */
+  async run({
+    plain,
+    secure,
+    strangers,
+  }: {
+    plain: number;
+    secure: number;
+    strangers: number;
+  }): Promise<void> {
+    const hello = await clientHello();
+    const lanes = [
+      ...Array.from({ length: plain }, (_, at) => this.#lane(at % 2 === 0 ? "tunnel" : "plain")),
+      ...Array.from({ length: secure }, () => this.#lane("secure")),
+      ...Array.from({ length: strangers }, () => this.#strange(hello)),
+    ];
+    await Promise.all(lanes);
+  }
+
+  stop(): void {
+    this.#goesOn = false;
+  }
+
+  async #lane(door: keyof Doors): Promise<void> {
+    const { port } = this.#origin;
+    const request = `CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`;
+    try {
+      while (this.#goesOn) {
+        const options = { port: this.#doors[door], host: "127.0.0.1", allowHalfOpen: true };
+        const stream =
+          door === "secure" ? connectTls({ ...options, rejectUnauthorized: false }) : connect(options);
+        await converse(stream, door === "tunnel" ? "" : request, { up: this.#size(), down: this.#size() });
+        this.sessions++;
+      }
+    } finally {
+      this.stop();
+    }
+  }
+
+  /** Mostly little; what is more than 64 KiB goes over to a relay thread behind TLS. */
+  #size(): number {
+    return this.#random(this.#random(8) === 0 ? BLOCK.length : 3_000);
+  }
+
+  /** Connects, says a part of a hello or all of it or nonsense, and is gone in one way or the other. */
+  async #strange(hello: Buffer): Promise<void> {
+    while (this.#goesOn) {
+      const socket = connect(this.#doors.secure, "127.0.0.1").on("error", () => {});
+      const closed = once(socket, "close");
+      const said =
+        this.#random(4) === 0 ? BLOCK.subarray(0, 100) : hello.subarray(0, this.#random(hello.length * 2));
+      socket.write(said);
+      if (this.#random(2) === 0) await Promise.race([once(socket, "data"), closed, delay(this.#random(20))]);
+      if (this.#random(2) === 0) socket.destroy();
+      else socket.resetAndDestroy();
+      await closed;
+      this.strangers++;
+    }
+  }
+}
