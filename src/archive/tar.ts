@@ -2,6 +2,7 @@
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { messageOf, ProtocolError } from "#core/errors.ts";
+import { trimEndOf } from "#core/trim-end.ts";
 import type { ArchiveEntry, ArchiveLimits } from "./archive.ts";
 import { Budget, tooLarge } from "./budget.ts";
 import { decodeName, entryPath } from "./entry-path.ts";
@@ -107,10 +108,7 @@ function untilNul(bytes: Buffer): Buffer {
 
 /** Octal digits, padded by spaces and NULs; larger numbers in GNU's binary form are beyond every limit here. */
 function octal(field: Buffer): number {
-  const text = field
-    .toString("latin1")
-    .replace(/[\0 ]+$/, "")
-    .replace(/^ +/, "");
+  const text = trimEndOf(field.toString("latin1"), "\0 ").replace(/^ +/, "");
   if (!/^[0-7]{0,12}$/.test(text)) throw new ProtocolError("a tar header is damaged");
   return text === "" ? 0 : Number.parseInt(text, 8);
 }

@@ -6,6 +6,7 @@ import type { NameserverOptions } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import { suggestion } from "#core/nearest.ts";
 import type { IpPrefix } from "#core/session.ts";
+import { trimEndOf } from "#core/trim-end.ts";
 import { parseCidr } from "./cidr.ts";
 import { parseIp } from "./ip.ts";
 
@@ -84,7 +85,7 @@ function parseUrl(scheme: "https" | "http", body: string): Server {
 
 /** `host`, `host:port`, `[v6]:port`, bare IPv6. */
 function parseHostPort(text: string, defaultPort: number): { host: string; port: number } {
-  const trimmed = text.replace(/\/+$/, "");
+  const trimmed = trimEndOf(text, "/");
   const literal = parseIp(trimmed);
   if (literal !== null) return { host: literal, port: defaultPort };
   const parts = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(trimmed);

@@ -21,6 +21,6 @@ export function openBpf(key: string): Bpf {
 
 /** CPUs that could ever be there: values of per-CPU maps are read for all of them. */
 export function possibleCpus(): number {
-  const last = /(\d+)\s*$/.exec(readFileSync("/sys/devices/system/cpu/possible", "latin1"))?.[1];
-  return Number(last ?? 0) + 1;
+  const ranges = readFileSync("/sys/devices/system/cpu/possible", "latin1").trim();
+  return Number(ranges.split(/[-,]/).at(-1)) + 1;
 }

@@ -52,7 +52,7 @@ export function readRawNodes(
   return proxies.map(({ proxy }) => proxy);
 }
 
-const HAS_PROXIES = /^\s*(?:\{\s*)?["']?proxies["']?\s*:/m;
+const HAS_PROXIES = /^[ \t]*(?:\{\s*)?["']?proxies["']?\s*:/m;
 
 function contentOf(text: string): readonly unknown[] {
   if (HAS_PROXIES.test(text)) return yamlNodes(text);

@@ -1,5 +1,6 @@
 /** The manager of users. The block's presence turns it on. */
 import { block, Fault, filePath, list, name, scalar } from "#core/fields.ts";
+import { trimEndOf } from "#core/trim-end.ts";
 
 const SHORTEST_SECRET_BYTES = 32;
 
@@ -21,7 +22,7 @@ const publicBaseUrl = () =>
       url.username === "" &&
       url.password === "" &&
       !/[?#@]/.test(source);
-    if (fits) return source.replace(/\/+$/, "");
+    if (fits) return trimEndOf(source, "/");
     return new Fault(`expected an absolute https:// URL without user, query or fragment`);
   });
 

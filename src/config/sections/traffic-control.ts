@@ -16,6 +16,7 @@ import {
   show,
   text,
 } from "#core/fields.ts";
+import { trimEndOf } from "#core/trim-end.ts";
 import { hostPort, network } from "#net/address-fields.ts";
 import { ANY_V4, ANY_V6 } from "#net/ip.ts";
 import { strict } from "#config/strict.ts";
@@ -186,7 +187,7 @@ export const trafficControl = strict(
     ...rest,
     checkpointIntervalMs: checkpointInterval,
     maxStoreSizeBytes: maxStoreSize,
-    portal: { listen: portal.listen, url: portal.url?.replace(/\/+$/, "") ?? null },
+    portal: { listen: portal.listen, url: portal.url === null ? null : trimEndOf(portal.url, "/") },
     reports: {
       enabled: reports.enabled,
       hourlyRetentionMs: reports.hourlyRetention,

@@ -1,5 +1,6 @@
 /** `scheme://userinfo@host:port/?key=value#name` as clients emit and accept it (share-link sheet §1). */
 import { ConfigError } from "#core/errors.ts";
+import { trimEndOf } from "#core/trim-end.ts";
 
 /** A link taken apart; what it means is the protocol's business. */
 export interface Link {
@@ -88,7 +89,8 @@ export function decode(text: string): string {
 
 /** Both alphabets, with or without padding; null where it is no base64 of UTF-8 text. */
 export function decodeBase64(text: string): string | null {
-  const body = text.replaceAll(/\s/g, "").replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  const letters = text.replaceAll(/\s/g, "").replaceAll("-", "+").replaceAll("_", "/");
+  const body = trimEndOf(letters, "=");
   if (body === "" || body.length % 4 === 1 || !/^[A-Za-z0-9+/]*$/.test(body)) return null;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(body, "base64"));

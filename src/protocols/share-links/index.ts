@@ -59,10 +59,13 @@ function readLines(text: string): Links {
 
 function withOwnNames(items: readonly LinkNode[]): LinkNode[] {
   const taken = new Set<string>();
+  const counts = new Map<string, number>(); // the next number of a name, so that 16,000 of one name do not count anew each
   return items.map((item) => {
     const wanted = String(item["name"]);
     let name = wanted;
-    for (let count = 1; taken.has(name); count++) name = `${wanted}-${String(count).padStart(2, "0")}`;
+    let count = counts.get(wanted) ?? 1;
+    while (taken.has(name)) name = `${wanted}-${String(count++).padStart(2, "0")}`;
+    counts.set(wanted, count);
     taken.add(name);
     return { ...item, name };
   });

@@ -260,3 +260,16 @@ test("whatever a link holds, reading it ends in a node or a ConfigError that doe
         assert.ok(error instanceof ConfigError, String(error));
       }
 });
+
+test("16,000 links of one name get names of their own in linear time", () => {
+  const link = `vless://${UUID}@example.com:443#same`;
+  const before = process.threadCpuUsage();
+  const items = readLinks(`${link}\n`.repeat(16_000))?.items ?? [];
+  const { user } = process.threadCpuUsage(before);
+  assert.equal(new Set(items.map(({ name }) => name)).size, 16_000);
+  assert.equal(items[15_999]?.["name"], "same-15999");
+  assert.ok(
+    user < 10_000_000,
+    `${user / 1e6} s of the thread's own time; quadratic takes more than a minute`,
+  );
+});

@@ -72,9 +72,16 @@ function plainItems(text: string): string[] | null {
   return open ? items : null;
 }
 
+/** A `#` begins a comment behind a blank only. */
+function withoutComment(text: string): string {
+  for (let at = text.indexOf("#"); at > 0; at = text.indexOf("#", at + 1))
+    if (/\s/.test(text[at - 1] as string)) return text.slice(0, at).trimEnd();
+  return text;
+}
+
 function scalarOf(text: string): string | null {
   const quoted = QUOTED.exec(text);
   if (quoted !== null) return (quoted[1]?.replaceAll("''", "'") ?? quoted[2] ?? "").trim();
-  const bare = text.replace(/\s+#.*$/, "");
+  const bare = withoutComment(text);
   return PLAIN.test(bare) && !/:(\s|$)/.test(bare) ? bare : null;
 }
