@@ -66,7 +66,16 @@ export function parseConfig(text: string, env: ParseEnv): ParseResult {
 
 type WithoutWarnings = Omit<Config, "warnings">;
 
-function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv): WithoutWarnings {
+/** Every known key many times over: more are no configuration, and each would cost a warning. */
+const MOST_TOP_KEYS = 10_000;
+
+function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv): WithoutWarnings | null {
+  const keys = Object.keys(root).length;
+  if (keys > MOST_TOP_KEYS) {
+    const message = `expected the settings of a configuration, got ${keys} keys; at most ${MOST_TOP_KEYS} can stand here`;
+    context.report.error([], message);
+    return null;
+  }
   warnOfUnknownKeys(root, yaml, context);
   warnOfEmptyEntries(yaml, context);
   const flat = {

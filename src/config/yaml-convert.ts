@@ -1,13 +1,12 @@
 /** Nodes of a document as plain values, with anchors, aliases and merge keys resolved in document order. */
 import { isAlias, isMap, isScalar, isSeq, type Alias, type Node, type Pair, type YAMLMap } from "yaml";
 import { Plain } from "#core/fields.ts";
+import { DEEPEST, TOO_DEEP } from "#core/yaml-document.ts";
 import type { Path } from "./report.ts";
 import { findPair, isEmpty, isNull, isPlain, offsetOf, scalarValue, textOf } from "./yaml-nodes.ts";
 
 /** Aliases may repeat at most this many values; a file that wants more is an alias bomb. */
 const MOST_ALIASED = 1_000_000;
-export const DEEPEST = 64;
-export const TOO_DEEP = `nested more than ${DEEPEST} levels deep`;
 const NO_MERGE = "map merge requires map or sequence of maps as the value";
 
 export type OnFault = (offset: number, path: Path, message: string) => void;

@@ -120,3 +120,24 @@ test("paths are found in the text, through aliases, merges and other spellings",
   assert.deepEqual(locate(["empty"], "value"), { line: 6, column: 1 });
   assert.deepEqual(locate(["gone", 3], "value"), { line: 1, column: 1 });
 });
+
+test("documents of megabytes that nest or hold too much are refused before anything is built of them", () => {
+  const before = process.threadCpuUsage();
+  for (const [name, text] of [
+    ["lists in lists", `proxies: ${"[".repeat(5_000_000)}`],
+    ["maps in maps", "{a: ".repeat(1_250_000)],
+    ["items in items", "- ".repeat(2_500_000)],
+    ["keys of keys", "? ".repeat(2_500_000)],
+    ["deeper and deeper", Array.from({ length: 2000 }, (_, at) => `${" ".repeat(at)}a:\n`).join("")],
+  ] as const) {
+    const { root, faults } = readYaml(text);
+    assert.equal(root, null, name);
+    assert.equal(faults.length, 1, name);
+    assert.match(faults[0]?.message ?? "", /^yaml: line \d+: nested more than 64 levels deep$/, name);
+  }
+  const { user } = process.threadCpuUsage(before);
+  assert.ok(
+    user < 5_000_000,
+    `${user / 1e6} s of the thread's own time; it was a minute, and then no memory`,
+  );
+});

@@ -2,20 +2,12 @@
  * The file's text as plain maps and lists. Unquoted scalars become `Plain`, quoted ones strings, null is absence;
  * anchors, aliases and merge keys are resolved. Every value can be found again in the text by its path.
  */
-import {
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  parseDocument,
-  type Document,
-  type Node,
-  type YAMLError,
-} from "yaml";
+import { isAlias, isMap, isScalar, isSeq, type Document, type Node, type YAMLError } from "yaml";
 import { messageOf } from "#core/errors.ts";
+import { DEEPEST, parseYamlDocument, TOO_DEEP, YamlBoundError } from "#core/yaml-document.ts";
 import type { Locate, Path, Place } from "./report.ts";
 import { lineIndex } from "./lines.ts";
-import { Converter, DEEPEST, TOO_DEEP } from "./yaml-convert.ts";
+import { Converter } from "./yaml-convert.ts";
 import { around, isNull, offsetOf, topLevelKeyBefore } from "./yaml-nodes.ts";
 import { lookalikeHint, wordsOf } from "./yaml-words.ts";
 
@@ -47,11 +39,12 @@ const NEAR = 200;
 
 export function readYaml(text: string): YamlFile {
   const lines = lineIndex(text);
-  const broken = (message: string): YamlFile => {
-    const place = lines.place(0);
+  const broken = (message: string, offset = 0): YamlFile => {
+    const place = lines.place(offset);
+    const path = topLevelKeyBefore(text, offset);
     return {
       root: null,
-      faults: [{ place, path: [], message: `yaml: line ${place.line}: ${message}` }],
+      faults: [{ place, path, message: `yaml: line ${place.line}: ${message}` }],
       warnings: [],
       locate: () => place,
       holdsAnchor: () => false,
@@ -60,15 +53,14 @@ export function readYaml(text: string): YamlFile {
   };
   if (text.trim() === "") return broken("the configuration file is empty");
   try {
-    const document = parseDocument(text, {
+    const document = parseYamlDocument(text, {
       schema: "failsafe", // scalars keep their text; what they mean is decided by the field that reads them
       resolveKnownTags: false, // with them a !!binary is bytes and a !!timestamp a date, and neither has a text
       uniqueKeys: false, // checked by the converter: the library compares every key with every other
-      prettyErrors: false,
-      logLevel: "error",
     });
     return new Reader(text, document).read();
   } catch (error) {
+    if (error instanceof YamlBoundError) return broken(error.message, error.offset);
     if (error instanceof RangeError) return broken(TOO_DEEP);
     return broken(messageOf(error));
   }

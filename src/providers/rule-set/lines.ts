@@ -1,6 +1,6 @@
 /** The items of a rule list as text: one a line, or a YAML list below `payload`. */
-import { parse } from "yaml";
 import { ConfigError, messageOf } from "#core/errors.ts";
+import { parseYamlDocument } from "#core/yaml-document.ts";
 
 /** `#` and `//` begin comments; blank lines count for nothing. */
 export function textItems(text: string): string[] {
@@ -35,7 +35,10 @@ export function yamlItems(text: string): string[] {
 function parseGeneral(text: string): unknown {
   try {
     // To find equal keys the library compares each with every other.
-    return parse(text, { schema: "failsafe", maxAliasCount: 1000, logLevel: "error", uniqueKeys: false });
+    const document = parseYamlDocument(text, { schema: "failsafe", uniqueKeys: false });
+    const [fault] = document.errors;
+    if (fault !== undefined) throw fault;
+    return document.toJS({ maxAliasCount: 1000 });
   } catch (error) {
     throw new ConfigError(`not YAML: ${messageOf(error)}`, { cause: error });
   }
