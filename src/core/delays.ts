@@ -13,6 +13,8 @@ export interface DelayState {
 }
 
 export interface Delays {
+  /** Grows with every result. */
+  readonly revision: number;
   /** Of all tests of the node, whatever the URL. */
   of(node: string): DelayState;
   /** Of the tests with this URL. */

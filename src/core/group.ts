@@ -35,6 +35,8 @@ export interface GroupSettings extends TestPlan {
   /** Failed dials within `timeoutMs` that start a test at once. */
   readonly maxFailedTimes: number;
   readonly disableUdp: boolean;
+  /** Of `select`: the member until somebody chooses; null: the first. */
+  readonly defaultSelected: string | null;
 }
 
 export interface GroupEnv {

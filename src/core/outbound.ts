@@ -36,8 +36,11 @@ export interface Outbound extends Dialer, AsyncDisposable {
   /** API spelling: Direct, Reject, Http, Socks5, Vless … */
   readonly type: string;
   readonly networks: ReadonlySet<Network>;
-  /** `skip`: a rule that names it is passed over (PASS); `leave`: a sub-rule list is left (PASS-RULE). */
-  readonly passes?: "skip" | "leave";
+  /**
+   * Not dialled, for matching goes on. `rule`: behind the rule of the main list, out of all sub-rule lists (PASS);
+   * `line`: behind the line that names it (PASS-RULE).
+   */
+  readonly passes?: "rule" | "line";
   /** True for REJECT and REJECT-DROP: nothing is dialled, so nobody counts it as a failing node. */
   readonly rejects?: true;
 }
@@ -45,6 +48,8 @@ export interface Outbound extends Dialer, AsyncDisposable {
 /** An outbound that picks another. Picking until the pick is no group gives the chain. */
 export interface Group extends Outbound {
   readonly members: readonly Outbound[];
+  /** True: no datagrams go through it, whatever its member carries (`disable-udp`). */
+  readonly disablesUdp?: boolean;
   /** True: its member differs from session to session, for sessions that are alike, too. */
   readonly spreads?: true;
   /** `metadata` null: somebody only looks; it does not count as a use of the group. */

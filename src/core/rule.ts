@@ -37,6 +37,11 @@ export interface Matcher {
   readonly reads: readonly FactName[];
   /** Synchronous, pure, looks at nothing outside `reads` except what the matcher itself loaded. */
   match(facts: Facts): boolean | undefined;
+  /**
+   * Of joined conditions: the fact that is missing first where they are tried from left to right and each is decided
+   * before the next; null: none. Absent: the first of `reads`.
+   */
+  firstMissing?(facts: Facts): FactName | null;
 }
 
 /** What rule types may ask for while they are parsed. RULE-SET, GEOSITE, GEOIP and IP-ASN need more than their text. */

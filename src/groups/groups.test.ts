@@ -4,7 +4,7 @@ import { DialError } from "#core/errors.ts";
 import type { GroupEnv, GroupSettings, TestPlan } from "#core/group.ts";
 import { SILENT } from "#core/log.ts";
 import { BOTH_NETWORKS, type Outbound } from "#core/outbound.ts";
-import type { Ip, Metadata } from "#core/session.ts";
+import type { Ip, Metadata, Network } from "#core/session.ts";
 import { DelayBook } from "#net/delay-book.ts";
 import { fallback } from "./fallback.ts";
 import { jumpHash, loadBalance } from "./load-balance.ts";
@@ -43,6 +43,7 @@ function world(names: readonly string[], settings: Partial<GroupSettings> = {}) 
       lazy: true,
       maxFailedTimes: 5,
       disableUdp: false,
+      defaultSelected: null,
       ...settings,
     },
     choices: {
@@ -106,20 +107,68 @@ test("select: the first member until somebody chooses; a vanished choice falls b
   assert.equal(group.pick(null).name, "a");
 });
 
-test("configuration.md §12.2 url-test: lowest delay, tolerance, cache of 10 s, pin while alive", async () => {
-  const { env, measured } = world(["a", "b", "c"]);
-  let nowMs = 0;
-  await using group = new UrlTestGroup(50, env, () => nowMs);
+test("select: default-selected until somebody chooses, and where the choice has gone", async () => {
+  const { env, replace, stored } = world(["a", "b", "c"], { defaultSelected: "b" });
+  await using group = await opened(select, {}, env);
+  assert.equal(group.pick(null).name, "b");
+  stored.set("G", "c");
+  assert.equal(group.pick(null).name, "c");
+  replace(["a", "b"]);
+  assert.equal(group.pick(null).name, "b");
+  replace(["a", "d"]);
   assert.equal(group.pick(null).name, "a");
-  nowMs += 11_000;
+});
+
+test("load-balance: UDP goes to members that carry it, and to none under disable-udp", async () => {
+  const kinds = ["consistent-hashing", "round-robin", "sticky-sessions"];
+  const tcpOnly = { networks: new Set<Network>(["tcp"]) };
+  const udp = (at: number): Metadata => ({ ...session(`site${at}.example`), network: "udp" });
+  for (const strategy of kinds) {
+    const { env, measured } = world(["a", "b", "c"]);
+    const members = [{ ...leaf("a"), ...tcpOnly }, leaf("b"), { ...leaf("c"), ...tcpOnly }];
+    await using group = await opened(loadBalance, { strategy }, { ...env, members: () => members });
+    for (let at = 0; at < 20; at++) assert.equal(group.pick(udp(at)).name, "b", strategy);
+    assert.ok(group.networks.has("udp"));
+    measured({ b: 0 });
+    assert.equal(group.pick(udp(1)).name, "b", "a dead one rather than one that cannot");
+    const settings = { ...env.settings, disableUdp: true };
+    await using closed = await opened(
+      loadBalance,
+      { strategy },
+      { ...env, members: () => members, settings },
+    );
+    assert.ok(!closed.networks.has("udp"));
+  }
+});
+
+test("url-test: in the middle of its own tests a measured choice stands, then the best is taken", async () => {
+  const { env, measured, answers } = world(["a", "b"], { lazy: false });
+  answers.set("a", 300).set("b", 100);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { test: probe, delays } = env.health;
+  const slow: typeof probe = async (member, plan, signal) => {
+    if (member.name === "b") await promise;
+    return probe(member, plan, signal);
+  };
+  measured({ a: 300, b: 400 });
+  await using group = new UrlTestGroup(0, { ...env, health: { delays, test: slow } });
+  assert.equal(group.pick(null).name, "a");
+  measured({ b: 50 });
+  assert.equal(group.pick(null).name, "a");
+  resolve();
+  await new Promise(setImmediate);
+  assert.equal(group.pick(null).name, "b");
+});
+
+test("configuration.md §12.2 url-test: lowest delay, tolerance, a result counts at once, pin while alive", async () => {
+  const { env, measured } = world(["a", "b", "c"]);
+  await using group = new UrlTestGroup(50, env);
+  assert.equal(group.pick(null).name, "a");
   measured({ a: 300, b: 100, c: 0 });
   assert.equal(group.pick(null).name, "b");
   measured({ a: 60 });
-  nowMs += 11_000;
   assert.equal(group.pick(null).name, "b", "40 ms are within the tolerance");
   measured({ a: 49 });
-  assert.equal(group.pick(null).name, "b", "the choice is kept for 10 s");
-  nowMs += 11_000;
   assert.equal(group.pick(null).name, "a");
   measured({ a: 0 });
   assert.equal(group.pick(null).name, "b", "a dead member is left at once");

@@ -50,6 +50,10 @@ export class HealthCheck implements AsyncDisposable {
     void this.run();
   }
 
+  get isRunning(): boolean {
+    return this.#running !== null;
+  }
+
   /** Tests every member once; a call while tests run joins them. Never rejects: a member that fails is a result. */
   run(): Promise<void> {
     this.#everTested = true;

@@ -5,8 +5,8 @@ import { z } from "zod";
 import type { DialError } from "#core/errors.ts";
 import { choice } from "#core/fields.ts";
 import { groupKind, type GroupEnv } from "#core/group.ts";
-import type { Outbound } from "#core/outbound.ts";
-import type { Metadata } from "#core/session.ts";
+import { BOTH_NETWORKS, TCP_ONLY, type Outbound } from "#core/outbound.ts";
+import type { Metadata, Network } from "#core/session.ts";
 import { HealthCheck } from "./health-check.ts";
 import { MemberGroup } from "./member-group.ts";
 
@@ -82,15 +82,24 @@ class LoadBalanceGroup extends MemberGroup {
     this.#health = new HealthCheck(env);
   }
 
+  /** Datagrams go to members that carry them, and so does the rule: as long as one of them does. */
+  override get networks(): ReadonlySet<Network> {
+    return !this.disablesUdp && this.members.some(carriesUdp) ? BOTH_NETWORKS : TCP_ONLY;
+  }
+
   pick(metadata: Metadata | null): Outbound {
     if (metadata !== null) this.#health.touch();
     const members = this.members;
     const tries = Math.max(HASH_ATTEMPTS, members.length);
     for (let attempt = 0; attempt < tries; attempt++) {
       const member = members[this.#strategy(metadata, members.length, attempt)] as Outbound;
-      if (this.#isAlive(member)) return member;
+      if (this.#isFit(member, metadata)) return member;
     }
-    return members.find((member) => this.#isAlive(member)) ?? (members[0] as Outbound);
+    return (
+      members.find((member) => this.#isFit(member, metadata)) ??
+      (metadata?.network === "udp" ? members.find(carriesUdp) : undefined) ??
+      (members[0] as Outbound)
+    );
   }
 
   override dialled(failure: DialError | null): void {
@@ -101,9 +110,14 @@ class LoadBalanceGroup extends MemberGroup {
     await this.#health[Symbol.asyncDispose]();
   }
 
-  #isAlive(member: Outbound): boolean {
+  #isFit(member: Outbound, metadata: Metadata | null): boolean {
+    if (metadata?.network === "udp" && !carriesUdp(member)) return false;
     return this.env.health.delays.for(member.name, this.env.settings.url).alive;
   }
+}
+
+function carriesUdp({ networks }: Outbound): boolean {
+  return networks.has("udp");
 }
 
 const STRATEGIES = {

@@ -21,7 +21,11 @@ export abstract class MemberGroup implements Group {
   }
 
   get networks(): ReadonlySet<Network> {
-    return this.env.settings.disableUdp ? TCP_ONLY : this.pick(null).networks;
+    return this.disablesUdp ? TCP_ONLY : this.pick(null).networks;
+  }
+
+  get disablesUdp(): boolean {
+    return this.env.settings.disableUdp;
   }
 
   /** How a dial through this group went; kinds that test their members react to failures. */

@@ -7,9 +7,11 @@ import { MemberGroup } from "./member-group.ts";
 class SelectGroup extends MemberGroup implements SelectableGroup {
   readonly type = "Selector";
 
-  /** The stored member, or the first one where nothing is stored or the stored one has gone. */
+  /** The stored member; where nothing is stored, or it has gone, that of `default-selected`, or else the first. */
   pick(): Outbound {
-    return this.member(this.env.choices.selected(this.name)) ?? (this.members[0] as Outbound);
+    const { choices, settings } = this.env;
+    const chosen = this.member(choices.selected(this.name)) ?? this.member(settings.defaultSelected);
+    return chosen ?? (this.members[0] as Outbound);
   }
 
   select(name: string): boolean {

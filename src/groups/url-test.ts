@@ -5,30 +5,30 @@ import { groupKind, type GroupEnv } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { TestedGroup } from "./tested-group.ts";
 
-/** How long a choice is kept before the delays are looked at again. */
-const CACHE_MS = 10_000;
-
 export class UrlTestGroup extends TestedGroup {
   readonly type = "URLTest";
   readonly #toleranceMs: number;
-  readonly #nowMs: () => number;
   #current: Outbound | null = null;
-  #chosenAtMs = -Infinity;
+  /** Of the delays that the choice rests on. */
+  #revision = -1;
 
-  constructor(toleranceMs: number, env: GroupEnv, nowMs: () => number = () => performance.now()) {
+  constructor(toleranceMs: number, env: GroupEnv) {
     super(env);
     this.#toleranceMs = toleranceMs;
-    this.#nowMs = nowMs;
   }
 
+  /**
+   * Looked for again where a result has come in since, whoever tested. Not in the middle of the group's own tests, which
+   * tell of one member after the other: then a measured choice stands until all are through.
+   */
   protected best(): Outbound {
+    const { revision } = this.env.health.delays;
     const current = this.member(this.#current?.name ?? null);
-    const fresh = this.#nowMs() - this.#chosenAtMs < CACHE_MS;
-    if (current !== undefined && fresh && this.isAlive(current)) return current;
-    const chosen = this.#choose(current);
-    this.#current = chosen;
-    this.#chosenAtMs = this.#nowMs();
-    return chosen;
+    if (current !== undefined && revision === this.#revision) return current;
+    if (current !== undefined && this.health.isRunning && this.#delayMs(current) < Infinity) return current;
+    this.#revision = revision;
+    this.#current = this.#choose(current);
+    return this.#current;
   }
 
   /** Stays with the current member unless it is dead, or slower than the best by more than the tolerance. */

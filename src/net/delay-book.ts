@@ -13,6 +13,7 @@ interface NodeDelays {
 
 /** The delay histories of a process. `prune` forgets nodes that no configuration has any more. */
 export class DelayBook implements Delays {
+  revision = 0;
   readonly #nodes = new Map<string, NodeDelays>();
   readonly #nowMs: () => number;
 
@@ -33,6 +34,7 @@ export class DelayBook implements Delays {
   }
 
   record(node: string, url: string, delayMs: number, accepted: boolean): void {
+    this.revision++;
     const known = this.#nodes.get(node) ?? { state: UNTESTED, urls: new Map<string, DelayState>() };
     this.#nodes.set(node, known);
     const sample = { atMs: this.#nowMs(), delayMs };

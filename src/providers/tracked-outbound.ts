@@ -7,7 +7,7 @@ export class TrackedOutbound implements Outbound {
   readonly name: string;
   readonly type: string;
   readonly networks: ReadonlySet<Network>;
-  readonly passes?: "skip" | "leave";
+  readonly passes?: "rule" | "line";
   readonly rejects?: true;
   readonly #inner: Outbound;
   #running = 0;

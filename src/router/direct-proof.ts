@@ -46,7 +46,7 @@ export class DirectProof {
       const target = this.#targets.get(rule.target) as Outbound;
       const { passes } = unwrap(target, null).at(-1) as Outbound;
       if (passes === undefined) return this.#verdict(rule, this.#isDirect(target));
-      if (passes === "leave") walk.leave();
+      if (passes === "rule") walk.leaveAll();
     }
   }
 

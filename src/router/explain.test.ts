@@ -30,7 +30,7 @@ test("an explanation names what decided, and why the rules before did not", asyn
     [
       "a.test:443 udp from 127.0.0.1",
       "  rule 0 Domain ads.org → REJECT: no (host a.test)",
-      "  rule 1 Network udp → TCP-ONLY: matches, but goes on (TCP-ONLY cannot carry UDP)",
+      "  rule 1 Network udp → TCP-ONLY: matches, but goes on (TCP-ONLY carries no UDP)",
       "  rule 2 DstPort 443 → OFF: disabled (switched off)",
       "  the condition (DomainSuffix,test) holds: sub-rule inner",
       "  inner rule 0 Domain b.test → NEVER: no (host a.test)",

@@ -150,9 +150,9 @@ class Collector implements TraceObserver {
 }
 
 const PASS_TEXT: Readonly<Record<PassReason, (target: string) => string>> = {
-  skip: (target) => `${target} passes to the next rule`,
-  leave: (target) => `${target} leaves the sub-rule`,
-  udp: (target) => `${target} cannot carry UDP`,
+  rule: (target) => `${target} passes to the next rule of the main list`,
+  line: (target) => `${target} passes to the next line`,
+  udp: (target) => `${target} carries no UDP`,
 };
 
 const LABELS: Readonly<Record<FactName, string>> = {

@@ -1,5 +1,5 @@
 /** Tries a rule list in order, synchronously, from one missing fact to the next. */
-import type { Facts, FactName, Rule } from "#core/rule.ts";
+import type { Facts, FactName, Matcher, Rule } from "#core/rule.ts";
 import { CANNOT_TELL } from "./compile.ts";
 import type { RuleList, Step } from "./compile.ts";
 
@@ -66,7 +66,7 @@ export class Walk {
       const frame = this.#frame;
       const step = frame.list.steps[frame.step];
       if (step === undefined) {
-        if (!this.leave()) return "end";
+        if (!this.#leave()) return "end";
         continue;
       }
       const stop = step.segment === null ? this.#tryRule(frame, step) : this.#trySegment(frame, step);
@@ -89,8 +89,13 @@ export class Walk {
     this.#frame.after = -1;
   }
 
+  /** Goes on behind the rule of the root list that led to where it is. */
+  leaveAll(): void {
+    while (this.#leave());
+  }
+
   /** Leaves the sub-rule list it is in; false: it is in none. */
-  leave(): boolean {
+  #leave(): boolean {
     const { list, parent } = this.#frame;
     if (parent === null) return false;
     this.#observer?.left(list);
@@ -106,6 +111,7 @@ export class Walk {
       frame.step++;
       return null;
     }
+    if (this.#wantsInOrder(rule.matcher)) return "wants";
     const verdict = rule.matcher.match(this.facts);
     if (verdict === undefined && this.#wants(rule.matcher.reads)) return "wants";
     frame.step++;
@@ -145,6 +151,18 @@ export class Walk {
     frame.after = found;
     this.rule = list.rules[step.first + found] as Rule;
     return "match";
+  }
+
+  /**
+   * Joined conditions look the address up where the one from left to right that needs it is reached, even where another
+   * one would decide without it: later `no-resolve` rules then know it, as in the reference.
+   */
+  #wantsInOrder(matcher: Matcher): boolean {
+    if (this.facts.ip !== undefined || matcher.firstMissing === undefined) return false;
+    const missing = matcher.firstMissing(this.facts);
+    if (missing === null || (missing !== "ip" && !matcher.reads.includes("ip"))) return false;
+    this.wanted = [missing];
+    return true;
   }
 
   /** Asks for the first missing fact only: it may decide, and then the others need not be looked for. */

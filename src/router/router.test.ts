@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { ProcessInfo } from "#core/rule.ts";
-import { groupOf, ip, named, PASS, routing, rulesOf, session, TCP } from "../../test/support/routing.ts";
+import {
+  groupOf,
+  ip,
+  named,
+  PASS,
+  PASS_RULE,
+  routing,
+  rulesOf,
+  session,
+  TCP,
+} from "../../test/support/routing.ts";
 import { openRouter } from "./router.ts";
 
 const signal = new AbortController().signal;
@@ -15,7 +25,7 @@ async function way(
   return rule === null ? outbound.name : `${outbound.name} by ${rule.type},${rule.payload}`;
 }
 
-test("configuration.md §17.9: UDP falls through a non-UDP target; PASS; SUB-RULE return", async () => {
+test("configuration.md §17.9: a rule that cannot decide hands on: UDP, PASS, PASS-RULE, SUB-RULE return", async () => {
   const router = routing({
     rules: [
       "DOMAIN-SUFFIX,tcp.org,TCP-ONLY",
@@ -23,18 +33,29 @@ test("configuration.md §17.9: UDP falls through a non-UDP target; PASS; SUB-RUL
       "DOMAIN,www.pass.org,PASSING-GROUP",
       "SUB-RULE,(DOMAIN-SUFFIX,sub.org),inner",
       "DOMAIN,x.sub.org,AFTER-SUB",
+      "DOMAIN,top.org,PASS-RULE",
       "MATCH,LAST",
     ],
     subRules: {
       inner: [
-        "DOMAIN,leave.sub.org,PASS-RULE",
-        "SUB-RULE,(NETWORK,udp),deep",
+        "DOMAIN,pass.sub.org,PASSING-GROUP",
+        "DOMAIN,line.sub.org,PASS-RULE",
+        "DOMAIN,tcp.sub.org,TCP-ONLY",
+        "SUB-RULE,(DOMAIN-SUFFIX,deep.sub.org),deep",
         "DOMAIN,in.sub.org,INNER",
-        "DOMAIN,leave.sub.org,NEVER",
+        "DOMAIN-SUFFIX,deep.sub.org,INNER",
+        "DOMAIN,line.sub.org,NEXT-LINE",
+        "DOMAIN,pass.sub.org,NEVER",
+        "DOMAIN,tcp.sub.org,INNER",
       ],
-      deep: ["DOMAIN,udp.sub.org,DEEP", "DOMAIN,out.sub.org,PASS-RULE", "DOMAIN,out.sub.org,NEVER"],
+      deep: [
+        "DOMAIN,a.deep.sub.org,DEEP",
+        "DOMAIN,pass.deep.sub.org,PASS",
+        "DOMAIN,line.deep.sub.org,LINE-GROUP",
+        "DOMAIN,pass.deep.sub.org,NEVER",
+      ],
     },
-    outbounds: [groupOf("PASSING-GROUP", groupOf("INNER-GROUP", PASS))],
+    outbounds: [groupOf("PASSING-GROUP", groupOf("INNER-GROUP", PASS)), groupOf("LINE-GROUP", PASS_RULE)],
   });
   const udp = { network: "udp" } as const;
   assert.equal(await way(router, "a.tcp.org"), "TCP-ONLY by DOMAIN-SUFFIX,tcp.org");
@@ -42,11 +63,64 @@ test("configuration.md §17.9: UDP falls through a non-UDP target; PASS; SUB-RUL
   assert.equal(await way(router, "www.pass.org"), "LAST by MATCH,");
   assert.equal(await way(router, "in.sub.org"), "INNER by DOMAIN,in.sub.org");
   assert.equal(await way(router, "x.sub.org"), "AFTER-SUB by DOMAIN,x.sub.org");
-  assert.equal(await way(router, "leave.sub.org"), "LAST by MATCH,");
-  assert.equal(await way(router, "udp.sub.org", udp), "DEEP by DOMAIN,udp.sub.org");
-  assert.equal(await way(router, "udp.sub.org"), "LAST by MATCH,");
-  assert.equal(await way(router, "out.sub.org", udp), "LAST by MATCH,");
-  assert.equal(await way(router, "in.sub.org", udp), "INNER by DOMAIN,in.sub.org");
+  assert.equal(await way(router, "pass.sub.org"), "LAST by MATCH,");
+  assert.equal(await way(router, "line.sub.org"), "NEXT-LINE by DOMAIN,line.sub.org");
+  assert.equal(await way(router, "tcp.sub.org"), "TCP-ONLY by DOMAIN,tcp.sub.org");
+  assert.equal(await way(router, "tcp.sub.org", udp), "LAST by MATCH,");
+  assert.equal(await way(router, "a.deep.sub.org"), "DEEP by DOMAIN,a.deep.sub.org");
+  assert.equal(await way(router, "pass.deep.sub.org"), "LAST by MATCH,", "out of both lists");
+  assert.equal(await way(router, "line.deep.sub.org"), "INNER by DOMAIN-SUFFIX,deep.sub.org");
+  assert.equal(await way(router, "none.deep.sub.org"), "INNER by DOMAIN-SUFFIX,deep.sub.org");
+  assert.equal(await way(router, "top.org"), "LAST by MATCH,");
+});
+
+test("disable-udp of a group on the way: the rule hands UDP on; without rules UDP is refused", async () => {
+  const closed = Object.assign(groupOf("CLOSED", named("NODE")), { disablesUdp: true });
+  const outer = groupOf("OUTER", closed);
+  const mode = { now: "rule" as "rule" | "global" };
+  const router = routing({
+    rules: ["DOMAIN,a.org,OUTER", "MATCH,LAST"],
+    outbounds: [outer],
+    env: { mode: () => mode.now, global: outer },
+  });
+  const udp = { network: "udp" } as const;
+  assert.equal(await way(router, "a.org"), "NODE by DOMAIN,a.org");
+  assert.equal(await way(router, "a.org", udp), "LAST by MATCH,");
+  mode.now = "global";
+  assert.equal(await way(router, "a.org"), "NODE");
+  await assert.rejects(way(router, "a.org", udp), { code: "DIAL", message: "CLOSED: disable-udp is set" });
+});
+
+test("conditions are looked up for from left to right, and later no-resolve rules know what was found", async () => {
+  const asked: string[] = [];
+  const routed = (first: string) =>
+    routing({
+      rules: [first, "IP-CIDR,192.0.2.0/24,KNOWN,no-resolve", "MATCH,LAST"],
+      env: {
+        resolver: {
+          lookup: async (host) => {
+            asked.push(host);
+            return [{ ip: ip("192.0.2.1"), ttlMs: 1000 }];
+          },
+        },
+      },
+    });
+  const rows: readonly (readonly [rule: string, target: string])[] = [
+    ["AND,((IP-CIDR,10.0.0.0/8),(DOMAIN,b.org)),A", "KNOWN"],
+    ["AND,((DOMAIN,b.org),(IP-CIDR,10.0.0.0/8)),A", "LAST"],
+    ["AND,((IP-CIDR,10.0.0.0/8,no-resolve),(DOMAIN,b.org)),A", "LAST"],
+    ["OR,((IP-CIDR,10.0.0.0/8),(DOMAIN,b.org)),A", "KNOWN"],
+    ["OR,((DOMAIN,a.org),(IP-CIDR,10.0.0.0/8)),A", "A"],
+    ["NOT,((AND,((DOMAIN,a.org),(IP-CIDR,192.0.2.0/24)))),A", "KNOWN"],
+    ["AND,((NOT,((IP-CIDR,192.0.2.0/24))),(DOMAIN,b.org)),A", "KNOWN"],
+    ["AND,((DOMAIN,b.org),(OR,((IP-CIDR,10.0.0.0/8),(DST-PORT,443)))),A", "LAST"],
+    ["AND,((PROCESS-NAME,curl),(IP-CIDR,10.0.0.0/8)),A", "LAST"],
+  ];
+  for (const [rule, target] of rows) {
+    asked.length = 0;
+    assert.equal((await routed(rule).route(session("a.org"), signal)).outbound.name, target, rule);
+    assert.equal(asked.length, target === "KNOWN" ? 1 : 0, rule);
+  }
 });
 
 test("mode, listener target, listener rule list, end of list", async () => {

@@ -1,7 +1,7 @@
 /** Decides where a session goes: mode, listener's target, rules, with what has to be found out on the way. */
 import { ConfigError, DialError } from "#core/errors.ts";
 import { isGroup, unwrap } from "#core/outbound.ts";
-import type { Outbound } from "#core/outbound.ts";
+import type { Group, Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Decision, Router } from "#core/router.ts";
 import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
@@ -60,7 +60,7 @@ export interface RuleRouter extends Router {
   proveDirect(question: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof;
 }
 
-export type PassReason = "skip" | "leave" | "udp";
+export type PassReason = "rule" | "line" | "udp";
 
 export interface TraceObserver extends Observer {
   looked(name: FactName, facts: Facts): void;
@@ -140,7 +140,7 @@ class ListRouter implements RuleRouter {
     if (stop === "wants") return null;
     const rule = stop === "end" ? null : (walk.rule as Rule);
     const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts);
-    if (rule !== null && passReason(decision.outbound, metadata.network) !== null) return null;
+    if (rule !== null && passReason(decision, metadata.network) !== null) return null;
     counters?.run(0, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
     return decision;
   }
@@ -179,7 +179,7 @@ class ListRouter implements RuleRouter {
     const prepared = env.prepare?.(metadata, sniffed) ?? metadata;
     const facts = factsOf(metadata, prepared, env.findProcessMode);
     const fixed = this.#fixedTarget(metadata);
-    if (fixed !== null) return { ...decisionOf(fixed, metadata, prepared, null, facts), unruled: true };
+    if (fixed !== null) return unruled(decisionOf(fixed, metadata, prepared, null, facts), metadata.network);
     const root = this.#rootFor(metadata.inbound);
     const walk = new Walk(root, this.#lists, facts, observer);
     const counters = root === this.#main && observer === null ? this.#counters : null;
@@ -202,7 +202,7 @@ class ListRouter implements RuleRouter {
       }
       const rule = stop === "end" ? null : (walk.rule as Rule);
       const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts);
-      const reason = rule === null ? null : passReason(decision.outbound, metadata.network);
+      const reason = rule === null ? null : passReason(decision, metadata.network);
       if (rule === null || reason === null) {
         counters?.run(first, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
         return decision;
@@ -212,7 +212,7 @@ class ListRouter implements RuleRouter {
         counters?.run(first, walk.position, this.#env.nowMs());
         first = walk.position + 1;
       }
-      if (reason === "leave") walk.leave();
+      if (reason !== "line") walk.leaveAll();
     }
   }
 
@@ -296,10 +296,22 @@ class ListRouter implements RuleRouter {
 const countNothing = (): void => {};
 
 /** Why a rule that matched does not decide; null: it does. */
-function passReason(leaf: Outbound, network: Metadata["network"]): PassReason | null {
-  if (leaf.passes !== undefined) return leaf.passes;
+function passReason({ outbound, groups }: Decision, network: Metadata["network"]): PassReason | null {
+  if (outbound.passes !== undefined) return outbound.passes;
   // A ping that a way out cannot carry is answered by us: its rule has decided all the same.
-  return network === "icmp" || leaf.networks.has(network) ? null : "udp";
+  if (network === "icmp") return null;
+  return outbound.networks.has(network) && !(network === "udp" && groups.some(disablesUdp)) ? null : "udp";
+}
+
+/** Where no rule is left to go on with, a group that lets no datagrams through refuses them. */
+function unruled(decision: Decision, network: Metadata["network"]): Decision {
+  const closed = network === "udp" ? decision.groups.find(disablesUdp) : undefined;
+  if (closed !== undefined) throw new DialError("failed", `${closed.name}: disable-udp is set`);
+  return { ...decision, unruled: true };
+}
+
+function disablesUdp({ disablesUdp = false }: Group): boolean {
+  return disablesUdp;
 }
 
 function decisionOf(

@@ -53,7 +53,7 @@ function directTest({ general }: Config, { all, configOf }: Outbounds): (target:
   return (target) => {
     let at = target;
     for (let depth = 0; isGroup(at); depth++) {
-      if (depth === MOST_GROUPS || at.spreads === true) return false;
+      if (depth === MOST_GROUPS || at.spreads === true || at.disablesUdp === true) return false;
       at = at.pick(null);
     }
     return plain.has(at);

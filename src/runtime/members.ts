@@ -63,6 +63,7 @@ export function liveSettings(
     lazy: settings.lazy,
     maxFailedTimes: settings.maxFailedTimes,
     disableUdp: settings.disableUdp,
+    defaultSelected: settings.defaultSelected || null,
   };
 }
 

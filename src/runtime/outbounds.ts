@@ -61,8 +61,8 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     direct,
     rejectOutbound("REJECT"),
     rejectDropOutbound("REJECT-DROP"),
-    passOutbound("PASS", "skip"),
-    passOutbound("PASS-RULE", "leave"),
+    passOutbound("PASS", "rule"),
+    passOutbound("PASS-RULE", "line"),
     directOutbound("COMPATIBLE", dialers.direct, "Compatible"),
   ];
   for (const outbound of builtIns) all.set(outbound.name, undo.use(outbound));

@@ -169,6 +169,7 @@ export class ProxyProviders implements AsyncDisposable {
         lazy: config.lazy,
         maxFailedTimes: Number.POSITIVE_INFINITY,
         disableUdp: false,
+        defaultSelected: null,
       };
       const { cache: choices, log } = this.#host;
       const members = () => provider.nodes();

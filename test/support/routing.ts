@@ -51,8 +51,8 @@ export function groupOf(name: string, member: Outbound): Outbound {
   return Object.assign(named(name), { members: [member], pick: () => member });
 }
 
-export const PASS = named("PASS", { passes: "skip", networks: new Set() });
-export const PASS_RULE = named("PASS-RULE", { passes: "leave", networks: new Set() });
+export const PASS = named("PASS", { passes: "rule", networks: new Set() });
+export const PASS_RULE = named("PASS-RULE", { passes: "line", networks: new Set() });
 export const TCP = named("TCP-ONLY", { networks: new Set<Network>(["tcp"]) });
 
 /** Names that end in `.test` have the address 192.0.2.1, others none. */

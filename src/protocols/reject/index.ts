@@ -37,11 +37,11 @@ export function rejectDropOutbound(name: string, holdMs = HOLD_MS): Outbound {
   });
 }
 
-/** PASS (`skip`) and PASS-RULE (`leave`): the router passes over a rule that names them, so they are never dialled. */
-export function passOutbound(name: string, passes: "skip" | "leave"): Outbound {
+/** PASS (`rule`) and PASS-RULE (`line`): matching goes on behind what names them, so they are never dialled. */
+export function passOutbound(name: string, passes: "rule" | "line"): Outbound {
   const refuse = () =>
     Promise.reject(new DialError("unsupported", `${name} only has a meaning as the target of a rule`));
-  return leaf(name, passes === "skip" ? "Pass" : "PassRule", { passes, connect: refuse, associate: refuse });
+  return leaf(name, passes === "rule" ? "Pass" : "PassRule", { passes, connect: refuse, associate: refuse });
 }
 
 type Parts = Pick<Outbound, "connect" | "associate" | "rejects" | "passes">;

@@ -1,7 +1,15 @@
 /** AND, OR, NOT by Kleene's tables, and the condition of SUB-RULE. */
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
-import type { Facts, Matcher, ParsedCondition, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
+import type {
+  FactName,
+  Facts,
+  Matcher,
+  ParsedCondition,
+  RuleOptions,
+  RuleScope,
+  RuleType,
+} from "#core/rule.ts";
 import { splitItems, unwrapBrackets } from "#router/condition-text.ts";
 
 type FindType = (type: string) => RuleType | undefined;
@@ -100,6 +108,12 @@ function splitOptions(text: string): readonly [payload: string, options: RuleOpt
   return [parts.join(","), { source, noResolve: source || words.has("no-resolve") }];
 }
 
+function firstMissing(part: Matcher, facts: Facts): FactName | null {
+  if (part.firstMissing !== undefined) return part.firstMissing(facts);
+  if (part.match(facts) !== undefined) return null;
+  return part.reads.find((name) => facts[name] === undefined) ?? null;
+}
+
 /** The facts of all parts, each once, in the order in which the parts want them. */
 function reads(parts: readonly Matcher[]): Matcher["reads"] {
   return [...new Set(parts.flatMap((part) => part.reads))];
@@ -129,6 +143,14 @@ function joined(parts: readonly Matcher[], decisive: boolean): Matcher {
       return reads(parts);
     },
     match,
+    firstMissing(facts) {
+      for (const part of parts) {
+        const missing = firstMissing(part, facts);
+        if (missing !== null) return missing;
+        if (part.match(facts) === decisive) return null;
+      }
+      return null;
+    },
   };
 }
 
@@ -141,5 +163,6 @@ function not(part: Matcher): Matcher {
       const verdict = part.match(facts);
       return verdict === undefined ? undefined : !verdict;
     },
+    firstMissing: (facts) => firstMissing(part, facts),
   };
 }
