@@ -37,22 +37,27 @@ export async function ensureUi() {
   return target;
 }
 
-async function buildUi(out) {
-  const { build } = await import("esbuild"); // not before it is known to be needed: most starts are not
-  await build({
-    entryPoints: [
-      { in: join(sources, "main.tsx"), out: "app" },
-      { in: join(sources, "styles/main.css"), out: "app" },
-    ],
-    outdir: out,
-    bundle: true,
-    format: "esm",
-    target: ["chrome123", "firefox128", "safari17.5"],
-    minify: true,
-    legalComments: "none",
-    logLevel: "warning",
-    tsconfig: join(sources, "tsconfig.json"),
-  });
+/** Into a folder of its own. When it returns the bundler's process has ended, too. */
+export async function buildUi(out) {
+  const { build, stop } = await import("esbuild"); // not before it is known to be needed: most starts are not
+  try {
+    await build({
+      entryPoints: [
+        { in: join(sources, "main.tsx"), out: "app" },
+        { in: join(sources, "styles/main.css"), out: "app" },
+      ],
+      outdir: out,
+      bundle: true,
+      format: "esm",
+      target: ["chrome123", "firefox128", "safari17.5"],
+      minify: true,
+      legalComments: "none",
+      logLevel: "warning",
+      tsconfig: join(sources, "tsconfig.json"),
+    });
+  } finally {
+    await stop(); // it would stay for as long as the program that is started next
+  }
   cpSync(join(sources, "static"), out, { recursive: true });
 }
 

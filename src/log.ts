@@ -2,6 +2,7 @@ import { constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import sonicBoom from "sonic-boom";
 import type { Log, LogEvent, LogEventLevel, LogLevel, LogText } from "#core/log.ts";
+import { LogRing } from "./log-ring.ts";
 
 const WEIGHT: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warning: 2, error: 3, silent: 4 };
 
@@ -127,6 +128,7 @@ export class LogHub implements Log {
   level: LogLevel;
   readonly #sink: LineSink;
   readonly #subscribers = new Set<{ readonly level: LogLevel; readonly on: (event: LogEvent) => void }>();
+  readonly #printed = new LogRing();
   #listening: number;
 
   constructor(level: LogLevel, sink: LineSink) {
@@ -161,6 +163,11 @@ export class LogHub implements Log {
     };
   }
 
+  /** The newest `count` of the printed lines at `level` or above, the oldest of them first; some may be gone. */
+  recent(level: LogLevel, count: number): readonly LogEvent[] {
+    return this.#printed.last(count, (event) => WEIGHT[event.level] >= WEIGHT[level]);
+  }
+
   flush(): void {
     this.#sink.flush();
   }
@@ -174,7 +181,10 @@ export class LogHub implements Log {
     const printed = weight >= WEIGHT[this.level];
     if (!printed && weight < this.#listening) return;
     const event: LogEvent = { level, text: typeof text === "string" ? text : text(), atMs: Date.now() };
-    if (printed) this.#sink.write(formatLine(event));
+    if (printed) {
+      this.#sink.write(formatLine(event));
+      this.#printed.push(event);
+    }
     for (const subscriber of this.#subscribers) if (weight >= WEIGHT[subscriber.level]) subscriber.on(event);
   }
 }

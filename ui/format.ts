@@ -22,6 +22,10 @@ export const rateText = (bytesPerSecond: number): string => `${bytesText(bytesPe
 
 export const countText = (count: number): string => count.toLocaleString("en");
 
+/** `1 user`, `2,000 users`. */
+export const counted = (count: number, one: string, many = `${one}s`): string =>
+  `${countText(count)} ${count === 1 ? one : many}`;
+
 /** `42 s`, `3 min`, `2 h 5 min`, `4 d 1 h`. */
 export function durationText(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));

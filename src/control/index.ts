@@ -55,7 +55,10 @@ export function openControl(env: ControlEnv): Control {
       host.live,
       (outbound) => runtime().lists.proxyProviders.originOf(outbound)?.provider ?? "",
     ),
-    logs: { watch: (level, on) => host.log.subscribe(level, on) },
+    logs: {
+      watch: (level, on) => host.log.subscribe(level, on),
+      recent: (level, count) => host.log.recent(level, count),
+    },
     dns: dnsControl(names),
     caches: cachesControl(names),
     storage: storageControl(host.cache),

@@ -259,6 +259,8 @@ export interface LogsControl {
    * and returns at once. `silent` hears nothing.
    */
   watch(level: LogLevel, on: (event: LogEvent) => void): Disposable;
+  /** The newest `count` of the lines that were printed, at `level` or above, in their order; a bounded number is kept. */
+  recent(level: LogLevel, count: number): readonly LogEvent[];
 }
 
 // --- DNS, caches, storage --------------------------------------------------------------------------------------

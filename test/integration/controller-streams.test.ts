@@ -352,3 +352,19 @@ test("disposal ends streams at once and frees the port, a request in flight is s
   assert.equal(again.port, live.port);
   assert.equal(again.controller.endpoints.length, 1);
 });
+
+test("a stream of the log begins with the past only where it is asked for", async () => {
+  await using live = await liveController();
+  live.control.past = ["first", "second"].map((text) => ({ level: "info" as const, text, atMs: 0 }));
+  using asking = new Client(live, "/logs?level=info&format=structured&history=1000");
+  assert.equal((await asking.next<{ message: string }>()).message, "first");
+  assert.equal((await asking.next<{ message: string }>()).message, "second");
+  using other = new Client(live, "/logs?level=info");
+  await once(other.socket, "open");
+  for (const client of [asking, other]) assert.equal(client.socket.readyState, WebSocket.OPEN);
+  while (live.control.watcherCount < 2) await setImmediate();
+  live.control.emit("info", "third");
+  assert.deepEqual(await other.next(), { type: "info", payload: "third" });
+  assert.equal((await asking.next<{ message: string }>()).message, "third");
+  assert.equal(await handshake(live, "/logs?level=info&history=1001"), 400);
+});

@@ -32,7 +32,7 @@ const PAGES: readonly (readonly [title: string, content: string | RegExp])[] = [
   ["Rules", "good.test"],
   ["Usage and limits", "Traffic control is off"],
   ["Users", "No managed users here"],
-  ["Logs", "Nothing yet"],
+  ["Logs", /listening|listens|relay:/],
   ["DNS query", "Ask the resolver"],
   ["Why there?", "Ask where a connection would go"],
   ["Settings", "Running settings"],
@@ -170,6 +170,15 @@ test("a live transfer appears, shows its rule and way, and is closed", options, 
   await details.getByText("Proxy → DIRECT").waitFor();
   await details.getByText(/^1\.95 KiB/).waitFor();
   await page.keyboard.press("Escape");
+  await details.waitFor({ state: "detached" });
+  await page.getByRole("cell", { name: "DomainSuffix good.test" }).click();
+  await details.waitFor(); // a row opens wherever it is clicked
+  await page.keyboard.press("Escape");
+  await details.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: `www.good.test:${origin.port}`, exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await details.waitFor();
+  await page.keyboard.press("Escape");
   await page.getByLabel("Filter").fill("no such thing");
   await seen(page, "Nothing matches the filter");
   await page.getByLabel("Filter").fill("good");
@@ -230,7 +239,7 @@ test(
     await using origin = await openTcpOrigin((socket) => void socket.end());
     await using watched = await bench.open("logs");
     const { page, complaints } = watched;
-    await seen(page, "Nothing yet");
+    await seen(page, /relay: /); // said at the start, before any page was open
     await until("a line is shown", async () => {
       (await openTunnel(bench, `one.good.test:${origin.port}`)).destroy();
       return (

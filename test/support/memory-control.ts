@@ -82,6 +82,8 @@ export class MemoryControl implements c.Control {
   readonly updatedProviders = this.#proxies.updatedProviders;
   readonly proxies: c.ProxiesControl = this.#proxies.control;
   readonly proxyProviders: c.ProxyProvidersControl = this.#proxies.providers;
+  /** What the log has said before. */
+  past: LogEvent[] = [];
   readonly #watchers = new Set<{ readonly level: LogLevel; readonly on: (event: LogEvent) => void }>();
 
   constructor(governance: GovernanceControl = new MemoryGovernance()) {
@@ -191,6 +193,7 @@ export class MemoryControl implements c.Control {
   }
 
   readonly logs: c.LogsControl = {
+    recent: (level, count) => (level === "silent" || count === 0 ? [] : this.past.slice(-count)),
     watch: (level, on) => {
       const watcher = { level, on };
       if (level !== "silent") this.#watchers.add(watcher);

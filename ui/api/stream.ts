@@ -4,7 +4,12 @@ import type { Link } from "./link.ts";
 const REOPEN_MS = 1_000;
 
 /** Calls back with every record while the link is ready; the answer ends it. */
-export function openStream<T>(link: Link, path: string, on: (record: T) => void): () => void {
+export function openStream<T>(
+  link: Link,
+  path: string,
+  on: (record: T) => void,
+  onOpen: () => void = () => {},
+): () => void {
   let socket: WebSocket | null = null;
   let timer = 0;
 
@@ -13,6 +18,7 @@ export function openStream<T>(link: Link, path: string, on: (record: T) => void)
     clearTimeout(timer);
     const opened = new WebSocket(link.socketUrl(path));
     socket = opened;
+    opened.onopen = onOpen;
     opened.onmessage = ({ data }) => on(JSON.parse(data as string) as T);
     opened.onclose = () => {
       if (socket !== opened) return;
@@ -25,7 +31,7 @@ export function openStream<T>(link: Link, path: string, on: (record: T) => void)
     const closing = socket;
     socket = null;
     if (closing === null) return;
-    closing.onmessage = closing.onclose = null;
+    closing.onopen = closing.onmessage = closing.onclose = null;
     // closed in mid-handshake it would complain on the console
     if (closing.readyState === WebSocket.CONNECTING) closing.onopen = () => closing.close();
     else closing.close();

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Snapshot } from "#ui/api/types.ts";
-import { bytesText, countText, durationText, rateText } from "#ui/format.ts";
+import { bytesText, counted, countText, durationText, rateText } from "#ui/format.ts";
 import { Confirm } from "#ui/parts/dialog.tsx";
 import { Select } from "#ui/parts/inputs.tsx";
 import { Button, Chain, CloseButton, Empty, Tag } from "#ui/parts/small.tsx";
@@ -42,6 +42,7 @@ export function ConnectionsPage() {
       columns={COLUMNS}
       items={shown}
       keyOf={({ id }) => id}
+      onOpen={setChosen}
       cells={(connection) => (
         <Cells
           connection={connection}
@@ -108,7 +109,7 @@ function CloseMany({ shown, all, filtered }: CloseManyProps) {
       {asking && (
         <Confirm
           title={filtered ? "Close these connections?" : "Close all connections?"}
-          text={`${countText(shown.length)} of ${countText(all)} connections will be cut. Programs may open them again.`}
+          text={`${countText(shown.length)} of ${counted(all, "connection")} will be cut. Programs may open them again.`}
           action={label}
           onAnswer={onAnswer}
         />

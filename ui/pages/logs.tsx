@@ -58,7 +58,9 @@ function Logs({
       </p>
       {shown.length === 0 ? (
         <Empty title={lines.length === 0 ? "Nothing yet" : "Nothing matches the filter"}>
-          {lines.length === 0 ? `Lines of level ${level} and above appear as they happen.` : undefined}
+          {lines.length === 0
+            ? `Lines of level ${level} and above since the start appear here, as far as the log's own level lets them through.`
+            : undefined}
         </Empty>
       ) : (
         <LogLines lines={shown} />
@@ -72,12 +74,19 @@ function useLines(level: LogLevel, paused: boolean) {
   const [lines, setLines] = useState<readonly Line[]>([]);
   const state = useRef({ waiting: [] as Line[], last: 0, paused });
   state.current.paused = paused;
-  useStream<LogRecord>(`logs?level=${level}&format=structured`, (record) => {
+  const onRecord = (record: LogRecord): void => {
     const { current } = state;
     if (current.paused) return;
     current.waiting.push({ ...record, id: ++current.last });
     if (current.waiting.length > MAX_LINES) current.waiting.shift();
-  });
+  };
+  // Every stream begins with the past, so what an earlier one has brought would stand there twice.
+  const onOpen = (): void => {
+    if (state.current.paused) return;
+    state.current.waiting = [];
+    setLines([]);
+  };
+  useStream<LogRecord>(`logs?level=${level}&format=structured&history=${MAX_LINES}`, onRecord, onOpen);
   useEffect(() => {
     const timer = setInterval(() => {
       const { waiting } = state.current;

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ProxyProvider } from "#ui/api/types.ts";
-import { agoText, bytesText, countText } from "#ui/format.ts";
+import { agoText, bytesText, counted } from "#ui/format.ts";
 import { Button, Panel } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
 import { realProviders } from "#ui/state/nodes.ts";
@@ -48,7 +48,7 @@ function ProviderLine({
       <span class="line-main">
         <span class="text">{name}</span>
         <small>
-          {vehicleType}, {countText(proxies.length)} nodes, updated {agoText(updatedAt, Date.now())}
+          {vehicleType}, {counted(proxies.length, "node")}, updated {agoText(updatedAt, Date.now())}
           {quota !== undefined &&
             `, ${bytesText(quota.Upload + quota.Download)} of ${bytesText(quota.Total)} used`}
         </small>

@@ -1,5 +1,5 @@
 import type { RuleProvider } from "#ui/api/types.ts";
-import { agoText, countText } from "#ui/format.ts";
+import { agoText, counted, countText } from "#ui/format.ts";
 import { Button } from "#ui/parts/small.tsx";
 import { useAction, useEnvironment } from "#ui/state/context.ts";
 
@@ -30,7 +30,7 @@ export function RuleProviders({ providers, reload }: Props) {
             <span class="line-main">
               <span class="text">{name}</span>
               <small>
-                {behavior}, {vehicleType}, {countText(ruleCount)} rules, updated{" "}
+                {behavior}, {vehicleType}, {counted(ruleCount, "rule")}, updated{" "}
                 {agoText(updatedAt, Date.now())}
               </small>
             </span>

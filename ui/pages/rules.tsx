@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Rule, RuleProvider } from "#ui/api/types.ts";
-import { agoText, countText } from "#ui/format.ts";
+import { agoText, counted, countText } from "#ui/format.ts";
 import { Switch } from "#ui/parts/inputs.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage, waitingText } from "#ui/parts/table-page.tsx";
@@ -65,7 +65,7 @@ function Nothing({ none }: { readonly none: boolean }) {
 const textOf = ({ type, payload, proxy }: Rule): string => `${type} ${payload} ${proxy}`;
 
 function statusText(shown: number, all: number): string {
-  const text = shown === all ? `${countText(all)} rules` : `${countText(shown)} of ${countText(all)} rules`;
+  const text = shown === all ? counted(all, "rule") : `${countText(shown)} of ${counted(all, "rule")}`;
   return `${text}, the first that matches decides`;
 }
 
@@ -78,7 +78,7 @@ function Cells({ rule, onToggle }: { readonly rule: Rule; readonly onToggle: (on
       </span>
       <span role="cell" class="c-main text">
         <span class="rule-type">{type}</span> {payload}
-        {size > 0 && <small> {countText(size)} records</small>}
+        {size > 0 && <small> {counted(size, "record")}</small>}
       </span>
       <span role="cell" class="c-way text">
         {proxy}

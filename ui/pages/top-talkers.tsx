@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Counters, PolicyStatus } from "#ui/api/governance-types.ts";
-import { bytesText, countText } from "#ui/format.ts";
+import { bytesText, counted } from "#ui/format.ts";
 import { Empty, Fault, Tag } from "#ui/parts/small.tsx";
 import { textOf, useEnvironment } from "#ui/state/context.ts";
 import { dimensionOf, seriesOf, titleOf } from "#ui/state/policies.ts";
@@ -64,7 +64,7 @@ export function TopTalkers({ policies, span, range, onShow }: Props) {
           </span>
           <span class="number">
             {bytesText(talker.counters.download_bytes)} down, {bytesText(talker.counters.upload_bytes)} up
-            <small>{countText(talker.counters.connections)} connections</small>
+            <small>{counted(talker.counters.connections, "connection")}</small>
           </span>
         </li>
       ))}

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import type { ManagedUser, UserDetail, UserUsage } from "#ui/api/admin-types.ts";
-import { bytesText, countText, rateText } from "#ui/format.ts";
+import { bytesText, counted, countText, rateText } from "#ui/format.ts";
 import { CopyButton } from "#ui/parts/copy.tsx";
 import { Dialog } from "#ui/parts/dialog.tsx";
 import { type Fact, Facts } from "#ui/parts/facts.tsx";
 import type { PlotData } from "#ui/parts/plot-data.ts";
-import { Plot } from "#ui/parts/plot.tsx";
+import { clockText, Plot } from "#ui/parts/plot.tsx";
 import { QrCode } from "#ui/parts/qr.tsx";
 import { RATES } from "#ui/parts/throughput-plot.tsx";
 import { Button, Fault, Tag } from "#ui/parts/small.tsx";
@@ -36,6 +36,8 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
     user.active_connections,
   ]);
   const link = detail.value?.subscription_url;
+  const shown = withPast(past.value ?? NO_PAST, usage);
+  const [first] = shown.times;
   const last = `${rateText(usage.down.at(-1) ?? 0)} down, ${rateText(usage.up.at(-1) ?? 0)} up`;
   return (
     <Dialog title={user.name} onClose={onClose}>
@@ -47,10 +49,14 @@ export function UserDetails({ user, usage, onEdit, onTurn, onAct, onDelete, onCl
         <Link url={link} />
       )}
       <Plot
-        data={withPast(past.value ?? NO_PAST, usage)}
+        data={shown}
         look={RATES}
         label={`Usage of ${user.name}. ${last}`}
-        note="last day, in steps of five minutes until this page opened"
+        note={
+          first === undefined
+            ? "nothing yet"
+            : `since ${clockText(first)}, in steps of five minutes up to this page`
+        }
       />
       <div class="actions">
         <Button label="Edit" onPress={onEdit} />
@@ -83,8 +89,8 @@ function About({ user, detail }: { readonly user: ManagedUser; readonly detail: 
   const limits = [
     user.download_bps && `${rateLimitText(user.download_bps)} down`,
     user.upload_bps && `${rateLimitText(user.upload_bps)} up`,
-    user.connection_limit && `${countText(user.connection_limit)} connections`,
-    user.ip_limit && `${countText(user.ip_limit)} addresses`,
+    user.connection_limit && counted(user.connection_limit, "connection"),
+    user.ip_limit && counted(user.ip_limit, "address", "addresses"),
   ].filter(Boolean);
   const rows: readonly Fact[] = [
     ["Listener", `${user.inbound} (${user.type})`],

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ManagedUser, UserList } from "#ui/api/admin-types.ts";
-import { bytesText, countText } from "#ui/format.ts";
+import { bytesText, counted, countText } from "#ui/format.ts";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
 import { textOf, useEnvironment } from "#ui/state/context.ts";
@@ -40,9 +40,7 @@ export function UserTable() {
         </>
       }
       status={
-        shown.length === all
-          ? `${countText(all)} users`
-          : `${countText(shown.length)} of ${countText(all)} users`
+        shown.length === all ? counted(all, "user") : `${countText(shown.length)} of ${counted(all, "user")}`
       }
       error={error}
       nothing={
@@ -56,6 +54,7 @@ export function UserTable() {
       items={shown}
       keyOf={({ id }) => id}
       faded={({ enabled }) => !enabled}
+      onOpen={(user) => setOpen({ kind: "details", user })}
       cells={(user) => <Cells user={user} onOpen={() => setOpen({ kind: "details", user })} />}
     >
       <UserDialogs open={open} setOpen={setOpen} list={list} history={history} editor={editor} />

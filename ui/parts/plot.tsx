@@ -16,8 +16,8 @@ export interface PlotLook {
   readonly amountText: (amount: number) => string;
   /** The axis never shrinks below this: noise should not look like a storm. */
   readonly leastTop: number;
-  /** Unix seconds at both ends; absent: what the data say, a minute at least. */
-  readonly range?: readonly [from: number, to: number];
+  /** Unix seconds at both ends, or how many of them end with the newest of the data; absent: from the first to the newest. */
+  readonly range?: readonly [from: number, to: number] | number;
 }
 
 interface Props {
@@ -98,7 +98,7 @@ function optionsFor(element: HTMLElement, look: PlotLook): uPlot.Options {
     cursor: { show: false },
     padding: [12, 30, 0, 0],
     scales: {
-      x: { range: (_, min, max) => (range === undefined ? lastMinute(min, max) : [...range]) },
+      x: { range: (_, min, max) => rangeOf(range, min, max) },
       y: { range: (_, _min, max) => [0, Math.max(leastTop, max * 1.1)] },
     },
     axes: [
@@ -116,10 +116,13 @@ function optionsFor(element: HTMLElement, look: PlotLook): uPlot.Options {
   };
 }
 
-/** A minute at least, also where there are no data yet. */
-function lastMinute(min: number | null, max: number | null): [number, number] {
-  const end = max ?? Date.now() / 1000;
-  return [Math.min(min ?? end, end - 60), end];
+const LEAST_SECONDS = 60;
+
+/** Also where there are no data yet. */
+function rangeOf(range: PlotLook["range"], first: number | null, newest: number | null): [number, number] {
+  if (typeof range === "object") return [...range];
+  const end = newest ?? Date.now() / 1000;
+  return [range === undefined ? Math.min(first ?? end, end - LEAST_SECONDS) : end - range, end];
 }
 
 function seriesOf(kind: PlotLook["kind"], stroke: string): uPlot.Series {

@@ -17,9 +17,11 @@ export interface RowsProps<T> {
   /** The cells, as many as columns, each with `role="cell"`. */
   readonly cells: (item: T) => ComponentChildren;
   readonly faded?: (item: T) => boolean;
+  /** A click anywhere in a row opens it; for keys its cells have a button that does the same. */
+  readonly onOpen?: (item: T) => void;
 }
 
-export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded }: RowsProps<T>) {
+export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded, onOpen }: RowsProps<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const rowHeight = useNarrow() ? 68 : 40;
@@ -56,9 +58,12 @@ export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded }: Ro
         {items.slice(first, last).map((item, at) => (
           <div
             key={keyOf(item)}
-            class={faded?.(item) === true ? "row faded" : "row"}
+            class={`row ${faded?.(item) === true ? "faded" : ""} ${onOpen === undefined ? "" : "opens"}`}
             role="row"
             aria-rowindex={first + at + 2}
+            onClick={(event) => {
+              if (isBeside(event)) onOpen?.(item);
+            }}
             style={{ top: `${(first + at) * rowHeight}px`, height: `${rowHeight}px` }}
           >
             {cells(item)}
@@ -67,6 +72,12 @@ export function Rows<T>({ label, kind, columns, items, keyOf, cells, faded }: Ro
       </div>
     </div>
   );
+}
+
+/** Not on a control of its own, and not the end of marking text. */
+function isBeside({ target }: Event): boolean {
+  const isControl = target instanceof Element && target.closest("button, a, input, select, label") !== null;
+  return !isControl && getSelection()?.isCollapsed !== false;
 }
 
 function useNarrow(): boolean {

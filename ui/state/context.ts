@@ -78,14 +78,14 @@ function useLatest<T>(key: string, question: () => Promise<T>) {
   return { state, ask };
 }
 
-/** Records of a stream while the part is on the page and the page is looked at. */
-export function useStream<T>(path: string, on: (record: T) => void): void {
+/** Records of a stream while the part is on the page and the page is looked at; `onOpen`: it begins, or begins anew. */
+export function useStream<T>(path: string, on: (record: T) => void, onOpen?: () => void): void {
   const { link } = useEnvironment();
   useEffect(() => {
     let close: (() => void) | null = null;
     const follow = (): void => {
       close?.();
-      close = document.hidden ? null : openStream<T>(link, path, on);
+      close = document.hidden ? null : openStream<T>(link, path, on, onOpen);
     };
     follow();
     document.addEventListener("visibilitychange", follow);

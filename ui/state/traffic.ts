@@ -4,8 +4,10 @@ import { openStream } from "#ui/api/stream.ts";
 import type { Traffic } from "#ui/api/types.ts";
 import { Store } from "./store.ts";
 
+/** What is shown of the past. */
+export const SPAN_SECONDS = 300;
 /** One a second; older ones are dropped. */
-const MAX_SAMPLES = 300;
+const MAX_SAMPLES = SPAN_SECONDS;
 
 export interface TrafficState {
   readonly now: Traffic | null;

@@ -2,11 +2,14 @@ import { z } from "zod";
 import type { LogsControl } from "#core/control.ts";
 import { LOG_LEVELS, type LogEvent } from "#core/log.ts";
 import { route, type Route } from "#api/route.ts";
-import { queryOf } from "#api/shapes.ts";
+import { queryInt, queryOf } from "#api/shapes.ts";
 import type { Subscribers } from "#api/subscriber.ts";
 
 /** Longer texts are cut, so that a queue of records has a bound in bytes. */
 const MAX_TEXT_CHARACTERS = 16_384;
+
+/** Lines of the past that one stream may begin with. */
+const MOST_HISTORY = 1_000;
 
 const record = z.union([
   z.object({ type: z.enum(LOG_LEVELS), payload: z.string() }),
@@ -21,6 +24,7 @@ const record = z.union([
 const query = queryOf({
   level: z.enum(LOG_LEVELS).default("info"),
   format: z.string().default(""),
+  history: queryInt(0, MOST_HISTORY).default(0).describe("So many of the lines before come first"),
 });
 
 export function logRoutes(logs: LogsControl, subscribers: Subscribers): readonly Route[] {
@@ -33,14 +37,16 @@ export function logRoutes(logs: LogsControl, subscribers: Subscribers): readonly
       query,
       answer: {
         status: 200,
-        description: "A record an event; `format=structured` adds the time",
+        description: "A record an event; `format=structured` adds the time, `history` the lines before",
         schema: record,
       },
       handle(call) {
         const subscriber = subscribers.add(call);
         if (subscriber === null) return;
         const write = call.query.format === "structured" ? structured : plain;
-        const watch = logs.watch(call.query.level, (event) => {
+        const { level, history } = call.query;
+        for (const event of logs.recent(level, history)) subscriber.send(JSON.stringify(write(event)));
+        const watch = logs.watch(level, (event) => {
           subscriber.send(JSON.stringify(write(event)));
         });
         subscriber.onClose(() => watch[Symbol.dispose]());

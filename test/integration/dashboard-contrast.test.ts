@@ -1,0 +1,77 @@
+/** Every control of the built-in dashboard can be read in every state, in both themes. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser, type WatchedPage } from "../support/browser.ts";
+import { contrasts, STATES, type Contrast } from "../support/contrast.ts";
+import { openFullDashboard, type FullDashboard } from "../support/full-dashboard.ts";
+
+const LEAST = 4.5;
+const options = { skip: noBrowser };
+
+let world: FullDashboard;
+before(async () => {
+  if (noBrowser === false) world = await openFullDashboard((socket) => void socket.resume());
+});
+after(() => world?.[Symbol.asyncDispose]());
+
+/** What shows that a page is there, and what else is opened on it. */
+const PAGES: readonly (readonly [path: string, shown: string, then?: (page: Page) => Promise<unknown>])[] = [
+  ["overview", "Throughput"],
+  ["connections", "No connections"],
+  ["groups", "Proxy"],
+  ["rules", "RuleSet"],
+  ["usage", "Phone", (page) => page.getByRole("button", { name: "Add a policy" }).click()],
+  ["logs", "Level"],
+  ["dns", "Ask the resolver"],
+  ["explain", "Ask where a connection would go"],
+  ["settings", "Running settings"],
+];
+
+async function unreadable(page: Page): Promise<readonly Contrast[]> {
+  const all: Contrast[] = [];
+  for (const state of STATES) all.push(...(await contrasts(page, state)));
+  assert.ok(all.length > STATES.length, "no control was measured");
+  return all.filter(({ ratio }) => ratio < LEAST);
+}
+
+const shown = (faults: readonly Contrast[]): string =>
+  [
+    ...new Set(
+      faults.map(({ control, state, text, ratio }) => `${ratio.toFixed(2)} ${state}: ${control} ${text}`),
+    ),
+  ].join("\n");
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test(`${colorScheme}: every control of every page`, options, async () => {
+    await using watched: WatchedPage = await world.open("overview", { colorScheme });
+    const { page } = watched;
+    await page.getByText("Throughput").first().waitFor();
+    for (const [path, text, then] of PAGES) {
+      await page.goto(`${world.full.base}/ui/#/${path}`);
+      await page.getByText(text).first().waitFor();
+      await then?.(page);
+      assert.equal(shown(await unreadable(page)), "", `${path}, ${colorScheme}`);
+      await page.keyboard.press("Escape");
+    }
+  });
+
+  test(
+    `${colorScheme}: managed users, their dialogs, and the page that asks for the secret`,
+    options,
+    async () => {
+      await using watched = await world.openUsers({ colorScheme });
+      const { page } = watched;
+      assert.equal(shown(await unreadable(page)), "", "users");
+      await page.getByRole("button", { name: "seeded" }).click();
+      await page.getByRole("button", { name: "QR code" }).waitFor();
+      assert.equal(shown(await unreadable(page)), "", "a user");
+      await page.getByRole("button", { name: "Delete" }).click();
+      assert.equal(shown(await unreadable(page)), "", "a question");
+      await using locked = await world.browser.open({ colorScheme });
+      await locked.page.goto(`${world.full.base}/ui/`);
+      await locked.page.getByLabel("Secret").waitFor();
+      assert.equal(shown(await unreadable(locked.page)), "", "the gate");
+    },
+  );
+}
