@@ -15,8 +15,10 @@ import { isLoopbackHost } from "#api/hosts.ts";
 import type { Config } from "#config/config.ts";
 import type { Control } from "#core/control.ts";
 import { messageOf } from "#core/errors.ts";
+import type { Endpoint } from "#core/session.ts";
 import type { Host } from "#host.ts";
 import { parseHostPort } from "#net/address-fields.ts";
+import { parseIp } from "#net/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { builtInUiFolder, externalUiFolder } from "#ui-folder.ts";
 
@@ -60,12 +62,14 @@ export class ControllerSlot implements AsyncDisposable {
   async #replace(options: ControllerOptions, settings: string): Promise<boolean> {
     await this[Symbol.asyncDispose]();
     this.#running = await openController(options, this.#control, this.#host.log);
+    this.#host.sockets.listening.setController(this.#running.endpoints.flatMap(endpointOf));
     this.#options = options;
     this.#settings = settings;
     return this.#running.endpoints.length === Object.keys(options.listeners).length;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#host.sockets.listening.setController([]);
     await this.#running?.[Symbol.asyncDispose]();
     this.#running = this.#options = null;
     this.#settings = "";
@@ -108,6 +112,12 @@ function markedListen(mark: number) {
     await once(server, "listening");
     markDescriptor((server as unknown as { _handle: { fd: number } })._handle.fd, mark);
   };
+}
+
+/** None for a path or a pipe. */
+function endpointOf({ text, port }: ControllerEndpoint): readonly Endpoint[] {
+  const ip = port === 0 ? null : parseIp(text.slice(0, text.lastIndexOf(":")));
+  return ip === null ? [] : [{ ip, port }];
 }
 
 /** `:9090` listens on every address. */

@@ -36,13 +36,15 @@ export class ApiError extends Error {
 }
 
 /**
- * Why a dial did not work out: `rejected` by REJECT, `dropped` by REJECT-DROP, `resolve` (no address), `refused`,
+ * Why a dial did not work out: `rejected` by REJECT, `dropped` by REJECT-DROP, `forbidden` (this client may not go
+ * there, or the session is a loop), `resolve` (no address), `refused`,
  * `unreachable` (network or host), `timeout`, `aborted` by us, `unsupported` (this outbound cannot do it), `failed`
  * (everything else, such as a proxy that answered with an error).
  */
 export type DialFailure =
   | "rejected"
   | "dropped"
+  | "forbidden"
   | "resolve"
   | "refused"
   | "unreachable"

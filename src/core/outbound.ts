@@ -3,6 +3,7 @@ import type { DialError } from "./errors.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
 import type { PlainWay } from "./held.ts";
+import type { Reach } from "./reach.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Metadata, Network } from "./session.ts";
 import type { Trust } from "./trust.ts";
@@ -12,6 +13,11 @@ export interface DialContext {
   readonly signal: AbortSignal;
   /** Null when the core dials for itself (health check, download, DNS). */
   readonly metadata: Metadata | null;
+  /**
+   * What kernel sockets that lead straight to the destination may be opened to. Null or absent: anything, for the
+   * destination is ours or the configuration's. An outbound that dials its server does not pass it on.
+   */
+  readonly reach?: Reach | null;
 }
 
 /** Opens conversations. Failures are `DialError`; nothing is left open after one. */
@@ -20,9 +26,13 @@ export interface Dialer {
   connect(destination: Destination, context: DialContext): Promise<Duplex>;
   /**
    * Where `connect` would lead by one ordinary kernel socket, for whoever can open it at less cost; a promise where names
-   * must be resolved, which rejects as `connect` does. Null: not by such a socket. Absent: never.
+   * must be resolved, which rejects as `connect` does. Throws where the client may not. Null: not by such a socket. Absent: never.
    */
-  plain?(destination: Destination, signal: () => AbortSignal): PlainWay | Promise<PlainWay> | null;
+  plain?(
+    destination: Destination,
+    reach: Reach | null,
+    signal: () => AbortSignal,
+  ): PlainWay | Promise<PlainWay> | null;
   /** A path for datagrams to any destination; `destination` is the first one. */
   associate(destination: Destination, context: DialContext): Promise<DatagramFlow>;
 }

@@ -1,4 +1,4 @@
-import { DialError, asDialError } from "./errors.ts";
+import { asDialError } from "./errors.ts";
 import type { Group, Outbound } from "./outbound.ts";
 import type { Facts, Rule } from "./rule.ts";
 import type { Destination, Metadata } from "./session.ts";
@@ -49,10 +49,10 @@ export function dialOf({ dial, destination }: Decision): Destination {
   return dial ?? destination;
 }
 
-/** Tells the groups that picked how the dial went; null: it worked. Our own giving up says nothing about a node. */
+/** Tells the groups that picked how the dial went; null: it worked. What we refuse or give up says nothing about a node. */
 export function reportDial({ groups, outbound }: Decision, error: unknown): void {
   if (groups.length === 0) return;
   const failure = error === null ? null : asDialError(error, outbound.name);
-  if (failure instanceof DialError && failure.reason === "aborted") return;
+  if (failure?.reason === "aborted" || failure?.reason === "forbidden") return;
   for (const group of groups) group.dialled(failure);
 }

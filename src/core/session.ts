@@ -37,6 +37,8 @@ export interface InboundInfo {
   readonly userId?: string;
   /** The listening side's own address for this conversation. */
   readonly local: Endpoint;
+  /** Its clients prove who they are and come from anywhere (VLESS, AnyTLS …); absent: from the networks around. */
+  readonly isRemote?: true;
   /** Name of a sub-rule list that replaces `rules` for this listener. */
   readonly ruleList: string | null;
   /** Name of a proxy or group that takes everything of this listener, without rules. */

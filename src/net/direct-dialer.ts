@@ -4,9 +4,10 @@ import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import type { PlainWay } from "#core/held.ts";
 import type { DialContext, Dialer } from "#core/outbound.ts";
+import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";
-import { destinationText } from "#core/session.ts";
-import type { Destination, Ip } from "#core/session.ts";
+import { destinationText, endpointText } from "#core/session.ts";
+import type { Destination, Ip, Network } from "#core/session.ts";
 import { addressesOf, allows } from "./addresses.ts";
 import type { Families, IpVersion } from "./addresses.ts";
 import { dialTcp } from "./dial.ts";
@@ -67,22 +68,41 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
     return socket;
   };
 
-  const choose = async (destination: Destination, signal: AbortSignal): Promise<Socket> => {
+  /** What may be dialled of what a destination leads to. */
+  const permitted = async (
+    destination: Destination,
+    reach: Reach | null,
+    signal: AbortSignal,
+  ): Promise<readonly Ip[]> => {
     const addresses = await addressesOf(destination, resolver, families, signal);
+    if (reach === null) return addresses;
+    const within = addresses.filter((ip) => reach.refusal("tcp", ip, destination.port) === null);
+    const [first] = addresses;
+    if (within.length === 0 && first !== undefined) insist(reach, "tcp", first, destination.port);
+    return within;
+  };
+
+  const choose = async (
+    destination: Destination,
+    reach: Reach | null,
+    signal: AbortSignal,
+  ): Promise<Socket> => {
+    const addresses = await permitted(destination, reach, signal);
     const attempt = (ip: Ip, stop: AbortSignal): Promise<Socket> => dial(ip, destination.port, stop);
     const discard = (loser: Socket): void => void loser.destroy();
     return await race(addresses.slice(0, MAX_ADDRESSES), attempt, discard, { signal, staggerMs });
   };
 
   return {
-    connect(to: Destination, { signal }: DialContext): Promise<Duplex> {
+    async connect(to: Destination, { signal, reach = null }: DialContext): Promise<Duplex> {
       const destination = asAsked(to);
       const { ip, port } = destination;
-      if (ip !== null && allows(families, familyOf(ip))) return dial(ip, port, signal); // nothing to choose from
-      return choose(destination, signal);
+      if (ip === null || !allows(families, familyOf(ip))) return choose(destination, reach, signal);
+      insist(reach, "tcp", ip, port);
+      return dial(ip, port, signal); // nothing to choose from
     },
 
-    plain(to: Destination, signal: () => AbortSignal) {
+    plain(to: Destination, reach: Reach | null, signal: () => AbortSignal) {
       const destination = asAsked(to);
       const lead = (addresses: readonly Ip[]): PlainWay => {
         const [ip] = addresses as [Ip, ...Ip[]];
@@ -98,24 +118,26 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
         };
       };
       const { ip } = destination;
-      if (ip !== null && allows(families, familyOf(ip))) return lead([ip]);
+      if (ip !== null && allows(families, familyOf(ip))) {
+        insist(reach, "tcp", ip, destination.port);
+        return lead([ip]);
+      }
       if (staggerMs === 0) return null; // all addresses at once
-      return addressesOf(destination, resolver, families, signal()).then(lead);
+      return permitted(destination, reach, signal()).then(lead);
     },
 
-    associate(destination: Destination, { signal }: DialContext) {
-      if (signal.aborted)
-        return Promise.reject(new DialError("aborted", `udp ${destinationText(destination)}: aborted`));
-      return Promise.try(
-        () =>
-          new DirectFlow({
-            resolver,
-            families,
-            resolvesAnew,
-            sockets: sockets.for(destination.ip),
-            datagrams,
-          }),
-      );
+    async associate(destination: Destination, { signal, reach = null }: DialContext) {
+      if (signal.aborted) throw new DialError("aborted", `udp ${destinationText(destination)}: aborted`);
+      const { ip, port } = asAsked(destination);
+      if (ip !== null) insist(reach, "udp", ip, port);
+      const made = sockets.for(destination.ip);
+      return new DirectFlow({ resolver, families, resolvesAnew, sockets: made, datagrams, reach });
     },
   };
+}
+
+/** Throws where this client may not be connected to the address. */
+function insist(reach: Reach | null, network: Network, ip: Ip, port: number): void {
+  const why = reach?.refusal(network, ip, port) ?? null;
+  if (why !== null) throw new DialError("forbidden", `${endpointText({ ip, port })} is ${why}`);
 }

@@ -1,5 +1,6 @@
 /** Datagrams straight to their destinations: one unconnected socket per family, opened when first needed. */
 import { createSocket } from "node:dgram";
+import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
 import type { SocketMaker } from "#platform/socket-maker.ts";
@@ -16,6 +17,8 @@ export interface DirectFlowOptions {
   readonly resolvesAnew: boolean;
   readonly sockets: SocketMaker | null;
   readonly datagrams: DatagramSockets;
+  /** Null: datagrams may go anywhere. */
+  readonly reach: Reach | null;
 }
 
 /** Names of one flow that are remembered; the oldest goes first. */
@@ -44,6 +47,7 @@ export class DirectFlow implements DatagramFlow {
   // Most replies come from whoever the one before came from.
   #lastFrom: Endpoint | null = null;
   #lastName: Destination = { host: null, ip: null, port: 0 };
+  #reached: Endpoint | null = null;
   #v4: DatagramSocket | null = null;
   #v6: DatagramSocket | null = null;
   #on: (item: Datagram) => void = () => {};
@@ -91,7 +95,8 @@ export class DirectFlow implements DatagramFlow {
     const wanted: Destination = { host, ip: null, port: first.destination.port };
     const { resolver, families } = this.#options;
     try {
-      name.ip = (await addressesOf(wanted, resolver, families, this.#abort.signal))[0] ?? null;
+      const found = await addressesOf(wanted, resolver, families, this.#abort.signal);
+      name.ip = found.find((ip) => this.#mayReach(ip, wanted.port)) ?? null;
     } catch {
       name.ip = null; // a datagram has nobody to tell: it is lost, as on any network
     }
@@ -105,9 +110,18 @@ export class DirectFlow implements DatagramFlow {
   }
 
   #sendTo(ip: Ip, port: number, payload: Uint8Array): void {
-    if (port === 0) return; // the kernel would refuse it
+    if (port === 0 || !this.#mayReach(ip, port)) return; // port 0: the kernel would refuse it
     const socket = familyOf(ip) === 4 ? (this.#v4 ??= this.#open(4)) : (this.#v6 ??= this.#open(6));
     socket?.send(null, payload, ip, port);
+  }
+
+  /** Most datagrams go to the address of the one before, which is not looked at again. */
+  #mayReach(ip: Ip, port: number): boolean {
+    const { reach } = this.#options;
+    if (reach === null || (ip === this.#reached?.ip && port === this.#reached.port)) return true;
+    if (reach.refusal("udp", ip, port) !== null) return false;
+    this.#reached = { ip, port };
+    return true;
   }
 
   /** Null where the system refuses a socket; the next datagram tries again. */

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { Endpoint, Ip } from "#core/session.ts";
+import type { Endpoint, Ip, Network } from "#core/session.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
 import { openDatagrams } from "./datagram-listener.ts";
@@ -7,6 +7,7 @@ import { DatagramSockets } from "./datagram-socket.ts";
 import type { FrontShare, FrontThreads } from "./front-threads.ts";
 import { ANY_V4, ANY_V6, familyOf } from "./ip.ts";
 import { TcpListener, type TcpShare } from "./tcp-listener.ts";
+import { OwnListeners } from "./own-listeners.ts";
 import { openTransparentUdp } from "./transparent-udp.ts";
 
 /** What to listen on. Two asks with the same `key` get the same kernel socket. */
@@ -17,6 +18,8 @@ export interface ListenAsk {
   readonly owner: string;
   /** Sets options on the new descriptor before anything arrives (mark); throws where the system cannot. */
   readonly configure?: (fd: number) => void;
+  /** It answers questions of names and connects nobody. */
+  readonly servesDns?: boolean;
 }
 
 /** A share in a listening socket. It hands nothing over before `activate`; disposing the last share closes the socket. */
@@ -43,6 +46,7 @@ type OnListener = (socket: DatagramListener) => void;
 
 /** The listening sockets of the process. They outlive a reload: old and new runtime may hold one at the same time. */
 export class SocketPool {
+  readonly listening = new OwnListeners();
   readonly #tcp = new Map<string, Promise<TcpListener>>();
   readonly #udp = new Map<string, Promise<Shared<OnListener>>>();
   readonly #transparent = new Map<string, Promise<Shared<(socket: TransparentSocket) => void>>>();
@@ -52,7 +56,7 @@ export class SocketPool {
 
   /** `on` gets connections whose first bytes nobody has taken; see `FrontAsk` for `isGreeted`. */
   leaseTcp(ask: ListenAsk, on: TcpShare["on"], front: FrontShare | null = null): Promise<Lease> {
-    return lease(this.#tcp, ask, { on, front }, async (asked, shared) => {
+    return lease(this.#place("tcp", this.#tcp), ask, { on, front }, async (asked, shared) => {
       const listener = new TcpListener(this.#accepted, () => this.#threads);
       await listener.open(asked, shared);
       return listener;
@@ -72,12 +76,17 @@ export class SocketPool {
 
   /** `on` gets the socket once, at activation. */
   leaseUdp(ask: ListenAsk, on: OnListener): Promise<Lease> {
-    return lease(this.#udp, ask, on, (asked, shared) => openUdp(asked, shared, this.#datagrams));
+    const place = this.#place("udp", this.#udp);
+    return lease(place, ask, on, (asked, shared) => openUdp(asked, shared, this.#datagrams));
   }
 
   /** For datagrams on their way to others. `on` gets the socket once, at activation. */
   leaseTransparentUdp(ask: ListenAsk, on: (socket: TransparentSocket) => void): Promise<Lease> {
-    return lease(this.#transparent, ask, on, openTransparent);
+    return lease(this.#place("udp", this.#transparent), ask, on, openTransparent);
+  }
+
+  #place<Of>(network: Network, pool: Map<string, Promise<Of>>): Place<Of> {
+    return { network, pool, listening: this.listening };
   }
 
   /** Destroys every connection that was ever accepted and is still open, whatever it is doing: the end of the program. */
@@ -86,13 +95,21 @@ export class SocketPool {
   }
 }
 
+/** Where sockets of one kind are kept, and noted. */
+interface Place<Of> {
+  readonly network: Network;
+  readonly pool: Map<string, Promise<Of>>;
+  readonly listening: OwnListeners;
+}
+
 /** `open`: its second argument says that another socket of ours has the port at an address that overlaps. */
 async function lease<Handler, Of extends Shared<Handler>>(
-  pool: Map<string, Promise<Of>>,
+  place: Place<Of>,
   ask: ListenAsk,
   on: Handler,
   open: (ask: ListenAsk, shared: boolean) => Promise<Of>,
 ): Promise<Lease> {
+  const { network, pool, listening } = place;
   const key = `${ask.ip}|${ask.port}|${ask.port === 0 ? ask.owner : ""}`;
   let opening = pool.get(key);
   const found = opening !== undefined;
@@ -102,7 +119,8 @@ async function lease<Handler, Of extends Shared<Handler>>(
     opening.catch(() => pool.delete(key));
   }
   const shared = await opening;
-  if (pool.get(key) !== opening) return lease(pool, ask, on, open); // closed just now
+  if (pool.get(key) !== opening) return lease(place, ask, on, open); // closed just now
+  if (!found) listening.add(network, shared.endpoint, ask.servesDns ?? false);
   if (found && shared.fd >= 0) ask.configure?.(shared.fd); // it was opened for another configuration
   const holder = { on, active: false };
   shared.holders.push(holder);
@@ -123,6 +141,7 @@ async function lease<Handler, Of extends Shared<Handler>>(
       await shared.drain();
       if (shared.holders.length > 0 || pool.get(key) !== opening) return; // somebody has it again, or closed it
       pool.delete(key);
+      listening.remove(network, shared.endpoint);
       await shared.close();
     },
   };

@@ -54,11 +54,14 @@ export class Branch implements Idle {
   async #open(metadata: Metadata): Promise<void> {
     const { outbound } = this.decision;
     const { signal } = this.#entry;
-    const { log, ledger } = this.#env;
+    const { log, ledger, reach: guard } = this.#env;
     this.#env.flows.decided(this.decision);
     try {
       // A throw before the promise must come as late as a rejection: the owner does not know this branch yet.
-      const flow = await Promise.try(() => outbound.associate(dialOf(this.decision), { signal, metadata }));
+      const reach = guard.of(metadata, this.decision);
+      const flow = await Promise.try(() =>
+        outbound.associate(dialOf(this.decision), { signal, metadata, reach }),
+      );
       if (this.#closed) return await closeFlow(flow, log);
       this.#flow = flow;
       reportDial(this.decision, null);

@@ -13,6 +13,7 @@ import { DatagramQueue } from "./datagram-budget.ts";
 import type { DatagramBudget } from "./datagram-budget.ts";
 import type { LiveTable } from "./live-table.ts";
 import type { LoopGuard } from "./loop-guard.ts";
+import type { ReachGuard } from "./reach.ts";
 import { same } from "./reply-names.ts";
 import { dialFailed } from "./session-log.ts";
 import type { Idle, Sweep } from "./sweep.ts";
@@ -24,6 +25,7 @@ export interface DatagramEnv {
   readonly ledger: Ledger;
   readonly flows: FlowWatch;
   readonly loops: LoopGuard;
+  readonly reach: Pick<ReachGuard, "of">;
   readonly live: LiveTable;
   readonly log: Log;
   readonly sweep: Sweep;

@@ -143,12 +143,13 @@ class HeldService implements HeldWatch {
     const { ledger, loops } = this.#env;
     const { destination, outbound } = decision;
     loops.check(this.#entry.metadata, decision);
+    const reach = this.#env.reach.of(this.#entry.metadata, decision);
     this.#limited = ledger.free !== true;
     // A client that is redirected instead is answered by us.
     const way =
       this.#limited && destination.port === HTTP_PORT
         ? null
-        : (outbound.plain?.(dialOf(decision), () => this.#entry.signal) ?? null);
+        : (outbound.plain?.(dialOf(decision), reach, () => this.#entry.signal) ?? null);
     if (way === null) return this.#take(null);
     if (way instanceof Promise)
       way.then((found) => this.#dial(found)).catch((error: unknown) => this.#take(error));

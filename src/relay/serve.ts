@@ -9,6 +9,7 @@ import { parseIp } from "#net/ip.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LiveEntry, LiveTable } from "./live-table.ts";
 import type { LoopGuard } from "./loop-guard.ts";
+import type { ReachGuard } from "./reach.ts";
 import { relay } from "./pump.ts";
 import { dialFailed, matched } from "./session-log.ts";
 import { HTTP_PORT, redirect } from "./redirect.ts";
@@ -22,6 +23,7 @@ export interface ServeEnv {
   readonly ledger: Ledger;
   readonly flows: FlowWatch;
   readonly loops: LoopGuard;
+  readonly reach: Pick<ReachGuard, "of">;
   readonly live: LiveTable;
   readonly log: Log;
   readonly sweep: Sweep;
@@ -90,7 +92,8 @@ async function begin(session: StreamSession, env: ServeEnv, begun: Begun): Promi
     if (turn !== null) await turn;
     loops.check(metadata, decision);
     flows.decided(decision);
-    const remote = await decision.outbound.connect(dialOf(decision), { signal, metadata });
+    const reach = env.reach.of(metadata, decision);
+    const remote = await decision.outbound.connect(dialOf(decision), { signal, metadata, reach });
     reportDial(decision, null);
     isDialled = true;
     entry.dialled(remote);

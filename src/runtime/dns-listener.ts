@@ -18,6 +18,7 @@ export async function openDnsListener(
   const hosts = ip === null ? [] : [ip];
   const book = new LeaseBook(host.sockets, {
     owner: "dns.listen",
+    servesDns: true,
     hosts,
     ports: [listen?.port ?? 0],
     claims,

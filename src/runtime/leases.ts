@@ -14,6 +14,8 @@ export interface LeaseAsk {
   readonly hosts: readonly Ip[];
   readonly ports: readonly number[];
   readonly configure?: (fd: number) => void;
+  /** As of `ListenAsk`. */
+  readonly servesDns?: boolean;
   /** What the listeners of this configuration have taken so far; the pool would let two of them share a socket. */
   readonly claims: Set<string>;
 }
@@ -75,7 +77,7 @@ export class LeaseBook implements AsyncDisposable {
   }
 
   async #all(network: "tcp" | "udp", open: (ask: ListenAsk) => Promise<Lease>): Promise<readonly Endpoint[]> {
-    const { owner, hosts, ports, configure, claims } = this.#ask;
+    const { owner, hosts, ports, configure, servesDns = false, claims } = this.#ask;
     const endpoints: Endpoint[] = [];
     for (const ip of hosts)
       for (const port of ports) {
@@ -89,6 +91,7 @@ export class LeaseBook implements AsyncDisposable {
           ip,
           port: taken ?? port,
           owner,
+          servesDns,
           ...(configure ? { configure } : {}),
         }).catch((error) => {
           const where = `${network} ${endpointText({ ip, port })}`;

@@ -149,6 +149,14 @@ class Dialers {
   }
 }
 
+/** Reaches a node's server, which the configuration names: what the client may reach does not matter there. */
+function toServer(dialer: Dialer): Dialer {
+  return {
+    connect: (destination, context) => dialer.connect(destination, { ...context, reach: null }),
+    associate: (destination, context) => dialer.associate(destination, { ...context, reach: null }),
+  };
+}
+
 /** A node that cannot be opened costs itself and nobody else: it becomes inert, with a warning. */
 async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv): Promise<Outbound> {
   const { name, type, protocol, options } = proxy;
@@ -157,7 +165,7 @@ async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv
   try {
     return await side.open(options as never, {
       name,
-      dialer: dialers.for(proxy),
+      dialer: type === "direct" ? dialers.for(proxy) : toServer(dialers.for(proxy)),
       resolver: env.proxyResolver,
       files: env.files,
       log: env.log,

@@ -6,6 +6,7 @@ import type { Host } from "#host.ts";
 import type { Judge } from "#kernel-direct/kernel-direct.ts";
 import type { Carrier } from "#relay/carrier.ts";
 import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
+import { ReachGuard } from "#relay/reach.ts";
 import { refuse } from "#relay/refuse.ts";
 import { serveHeld } from "#relay/serve-held.ts";
 import { serve, type ServeEnv } from "#relay/serve.ts";
@@ -76,6 +77,7 @@ export class Runtime {
       ledger,
       flows: host.kernelDirect,
       loops: host.loops,
+      reach: new ReachGuard(host.sockets.listening, parts.config.general.allowLoopbackFromLan),
       live,
       log,
       sweep,

@@ -26,6 +26,7 @@ export function plainServeEnv({ router, live, log = SILENT, sweep = new Sweep() 
     sweep,
     flows: UNWATCHED,
     loops,
+    reach: { of: () => null },
     sniffer: null,
     ledger: countingLedger(),
     enter,

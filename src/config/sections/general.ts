@@ -42,6 +42,7 @@ export const GENERAL = {
   "skip-auth-prefixes": list(cidr()).default([]),
   "lan-allowed-ips": list(cidr()).default(EVERYWHERE),
   "lan-disallowed-ips": list(cidr()).default([]),
+  "allow-loopback-from-lan": flag().default(false),
   mode: choice(["rule", "global", "direct"], { fold: true }).default("rule"),
   "log-level": choice(LOG_LEVELS, { fold: true }).default("info"),
   ipv6: flag().default(true),

@@ -16,7 +16,7 @@ export function directOutbound(
     type,
     networks: BOTH_NETWORKS,
     connect: (destination, context) => dialer.connect(destination, context),
-    plain: (destination, signal) => dialer.plain?.(destination, signal) ?? null,
+    plain: (destination, reach, signal) => dialer.plain?.(destination, reach, signal) ?? null,
     associate: (destination, context) => dialer.associate(destination, context),
     async [Symbol.asyncDispose]() {}, // the dialer belongs to whoever made it
   };

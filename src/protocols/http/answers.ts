@@ -28,6 +28,7 @@ const badGateway = (text: string): Answer => ({ status: 502, reason: "Bad Gatewa
 const BY_REASON: Readonly<Record<DialFailure, Answer>> = {
   rejected: forbidden("A rule rejects this destination."),
   dropped: forbidden("A rule rejects this destination."),
+  forbidden: forbidden("This proxy does not connect you to that address."),
   resolve: badGateway("The destination has no address."),
   refused: badGateway("The destination refused the connection."),
   unreachable: badGateway("The destination cannot be reached."),

@@ -79,6 +79,7 @@ export class Entrance {
 
   #about(network: Network, destination: Destination): Metadata {
     const { env, arrival, type, user } = this.#place;
-    return describe(env, arrival, { network, type, user, destination });
+    const metadata = describe(env, arrival, { network, type, user, destination });
+    return { ...metadata, inbound: { ...metadata.inbound, isRemote: true } };
   }
 }

@@ -5,6 +5,7 @@ import { DialError } from "#core/errors.ts";
 const CODE_BY_REASON: Readonly<Record<DialFailure, number>> = {
   rejected: 2,
   dropped: 2,
+  forbidden: 2,
   resolve: 4,
   unreachable: 3,
   refused: 5,
