@@ -109,7 +109,10 @@ export class AnyTlsPort extends TlsPort {
       roomy[at + 5] = bytes >>> 8;
       roomy[at + 6] = bytes;
       const sealed = this.seal(HEADER_BYTES + bytes, from - HEADER_BYTES);
-      if (sealed < HEADER_BYTES + bytes) return this.fail(BROKEN);
+      if (sealed < HEADER_BYTES + bytes) {
+        this.send(io); // what is sealed already lies where all conversations of the thread seal
+        return this.fail(BROKEN);
+      }
     }
     const sent = this.send(io);
     return sent < 0 ? sent : size;

@@ -127,6 +127,7 @@ export class TlsPort extends Readiness implements Port {
   /** In place of `drop`: the object is the caller's again. What the socket has not taken, which has to go out before all else. */
   protected release(io: Io): Uint8Array | null {
     const wire = this.#wire;
+    if (this.#ssl.discardSealed()) this.#failed = true; // its peer would miss it
     if (!this.#ssl.unbatch(this.#address, this.fd)) this.#failed = true;
     this.#forget(io);
     return wire;
@@ -137,6 +138,7 @@ export class TlsPort extends Readiness implements Port {
   }
 
   drop(io: Io): void {
+    this.#ssl.discardSealed(); // a fault of ours may have left something
     this.#narrow(false);
     this.#ssl.free(this.#address);
     this.#forget(io);

@@ -7,7 +7,11 @@ import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect, type TLSSocket } from "node:tls";
-import { offerOf, type Offer } from "#core/handover.ts";
+import { offerOf, type Offer, type Remains } from "#core/handover.ts";
+import { AnyTlsPort } from "#engine/anytls-port.ts";
+import type { Io } from "#engine/conversation.ts";
+import { TlsPort } from "#engine/tls-port.ts";
+import { BROKEN, Ssl } from "#platform/linux/ssl.ts";
 import { FULL, nativeTls, type NativeTls } from "#platform/tls.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 
@@ -89,3 +93,60 @@ test("one read opens so many records and no more, however little is in them", { 
   client.destroy();
   stream.destroy();
 });
+
+/** The library of one thread, in which the second piece of something cannot be sealed. */
+class Failing extends Ssl {
+  readonly #fail: () => number;
+  #pieces = 0;
+
+  constructor(fail: () => number) {
+    super(process.getBuiltinModule("node:ffi"), native.calls.buffer);
+    this.#fail = fail;
+  }
+
+  override write(object: bigint, size: number, from = 0): number {
+    return ++this.#pieces === 2 ? this.#fail() : super.write(object, size, from);
+  }
+}
+
+for (const [what, fail] of [
+  ["is refused by the library", () => BROKEN],
+  ["meets a fault of ours", () => assert.fail("a fault of ours")],
+] as const)
+  test(`what was sealed before a piece that ${what} never goes to another's peer`, { skip }, async () => {
+    const ssl = new Failing(fail);
+    const { calls } = native;
+    const io = { calls, strandedBytes: 0 } as unknown as Io;
+    const [one, oneClient] = await openBoth();
+    const [other, otherClient] = await openBoth();
+    const ends = [one, other].map((stream) => {
+      const offer = offerOf(stream) as Offer;
+      const object = offer.leave().words[0] as number;
+      assert.ok(ssl.batch(BigInt(object)));
+      return { object, fd: offer.socket as number };
+    });
+    const [first, second] = ends as [(typeof ends)[number], (typeof ends)[number]];
+    const left: Remains[] = [];
+    const port = new AnyTlsPort(ssl, first.fd, {
+      word: (at) => [first.object, 1, 0][at] as number,
+      letter: null,
+      spare: (remains) => void left.push(remains),
+    });
+    try {
+      assert.ok(port.write(io, 100_000) < 0); // two frames
+    } catch {
+      // a relay thread drops the conversation then, too
+    }
+    port.drop(io);
+    assert.equal(left[0]?.failed, true);
+    const next = new TlsPort(ssl, BigInt(second.object), second.fd);
+    calls.buffer.set(Buffer.from("for the other one"));
+    assert.equal(next.write(io, 17), 17);
+    const closed = once(otherClient, "close").then(() => ["nothing: it was cut off"]);
+    const [heard] = (await Promise.race([once(otherClient, "data"), closed])) as [unknown];
+    assert.equal(String(heard), "for the other one");
+    next.drop(io);
+    ssl.free(BigInt(first.object));
+    for (const { fd } of ends) calls.close(fd);
+    for (const stream of [one, other, oneClient, otherClient]) stream.destroy();
+  });

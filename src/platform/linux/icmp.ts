@@ -43,6 +43,8 @@ export class EchoSocket {
   readonly #lengthPointer: bigint;
   readonly #watch: Watch;
   readonly #on: OnEchoReply;
+  /** Once it is not, the number of the descriptor may be somebody else's. */
+  #open = true;
 
   /** Throws `SystemError` where the process may do neither. */
   constructor(
@@ -74,6 +76,7 @@ export class EchoSocket {
 
   /** `message`: an echo request; its identifier and checksum are overwritten. Never waits and may drop. */
   send(destination: Uint8Array, message: Uint8Array): void {
+    if (!this.#open) return;
     message[4] = this.#identifier >> 8;
     message[5] = this.#identifier & 0xff;
     message[2] = message[3] = 0;
@@ -85,13 +88,15 @@ export class EchoSocket {
   }
 
   close(): void {
+    if (!this.#open) return;
+    this.#open = false;
     this.#watch.close();
     this.#libc.close(this.#fd);
   }
 
   #read(): void {
     const { recvfrom } = this.#library.functions;
-    for (let count = 0; count < TURN_MESSAGES; count++) {
+    for (let count = 0; count < TURN_MESSAGES && this.#open; count++) {
       this.#length[0] = SOCKADDR_BYTES;
       const [buffer, address] = [this.#bufferPointer, this.#addressPointer];
       const length = recvfrom(this.#fd, buffer, BUFFER_BYTES, MSG_DONTWAIT, address, this.#lengthPointer);

@@ -185,6 +185,16 @@ export class Ssl {
     return size <= 0 ? null : this.#takeOut(0, size);
   }
 
+  /**
+   * To be called when a conversation that is `batched` comes to its end, in whatever way: nothing of it may go out with
+   * what the next one seals. True: there was something.
+   */
+  discardSealed(): boolean {
+    const size = this.#sealedBytes();
+    if (size > 0) this.#takeOut(size, size);
+    return size > 0;
+  }
+
   /** How much there is, in one piece; where, is in the answer. */
   #sealedBytes(): number {
     return this.#outgoing === null ? 0 : this.#functions.BIO_nread0(this.#outgoing.from, this.#answerAt);

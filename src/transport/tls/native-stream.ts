@@ -258,7 +258,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     if (this.#unsent !== null) this.#sendUnsent(this.#unsent);
     if (this.#unsent !== null || this.destroyed) return;
     if (this.#written !== null) this.#writeOn();
-    if (this.#finished !== null) this.#finish();
+    if (this.#finished !== null && !this.#left) this.#finish(); // whoever was told of the write may have ended it all
   }
 
   #sendUnsent(unsent: Uint8Array): void {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
-import { SystemError } from "#platform/linux/libc.ts";
+import { openLibc, SystemError } from "#platform/linux/libc.ts";
 import { decodeAddress, RTM_NEWADDR } from "./addresses.ts";
 import { decodeLink, RTM_NEWLINK } from "./links.ts";
 import {
@@ -21,7 +21,7 @@ import {
 import { isRouteNews, isTableNews } from "./news.ts";
 import { decodeRoute, MAIN_TABLE, RTM_NEWROUTE } from "./routes.ts";
 import { decodeRule, encodeRule, RTM_NEWRULE } from "./rules.ts";
-import { check } from "./socket.ts";
+import { check, NETLINK_ROUTE, NetlinkSocket } from "./socket.ts";
 
 const message = (type: number, payload: Uint8Array): NetlinkMessage => ({
   type,
@@ -193,3 +193,31 @@ test("a refusal carries the errno and the kernel's reason", () => {
     message: "add (Rule already exists): EEXIST",
   });
 });
+
+const libc = openLibc();
+
+test(
+  "a socket that was closed in the middle of a dump asks nothing of the descriptor that has its number now",
+  {
+    skip: libc === null || process.platform !== "linux" ? "SKIP netlink sockets: need Linux and FFI" : false,
+  },
+  () => {
+    assert.ok(libc !== null);
+    const ffi = process.getBuiltinModule("node:ffi");
+    const open = (): NetlinkSocket => new NetlinkSocket(ffi, libc, NETLINK_ROUTE);
+    const RTM_GETLINK = 18;
+    const closing = open();
+    const others: NetlinkSocket[] = [];
+    const dump = (): void =>
+      closing.dump("links", RTM_GETLINK, new Uint8Array(16), () => {
+        closing[Symbol.dispose]();
+        if (others.length === 0) others.push(open());
+      });
+    assert.throws(dump, { code: "EBADF" });
+    const [other] = others as [NetlinkSocket];
+    assert.equal(other.fd, closing.fd); // the number is another's by now
+    assert.equal(closing.poll(), null);
+    assert.throws(() => closing.request("links", RTM_GETLINK, 0, new Uint8Array(16)), { code: "EBADF" });
+    other[Symbol.dispose]();
+  },
+);

@@ -30,6 +30,7 @@ const NETLINK_GET_STRICT_CHK = 12;
 const NLM_F_ACK_TLVS = 0x200;
 const NLM_F_CAPPED = 0x100;
 const NLMSGERR_ATTR_MSG = 1;
+const EBADF = 9;
 const EAGAIN = 11;
 const EBADMSG = 74;
 const MOST_ERRNO = 4095;
@@ -97,6 +98,7 @@ export class NetlinkSocket implements Disposable {
 
   /** What lies ready of the groups, one datagram; null: nothing more. Throws `SystemError` ENOBUFS where some were lost. */
   poll(): readonly NetlinkMessage[] | null {
+    if (!this.#open) return null;
     const length = this.#recv();
     if (length >= 0) return decodeMessages(this.#buffer.subarray(0, length));
     const errno = this.#errno[0] as number;
@@ -121,7 +123,7 @@ export class NetlinkSocket implements Disposable {
   }
 
   #send(what: string, type: number, flags: number, payload: Uint8Array): number {
-    if (!this.#open) throw new SystemError(what, 9); // EBADF: never somebody else's descriptor
+    this.#check(what);
     this.#drain();
     const sequence = (this.#sequence = (this.#sequence + 1) >>> 0);
     const message = encodeMessage({ type, flags: flags | NLM_F_REQUEST, sequence, payload });
@@ -139,7 +141,13 @@ export class NetlinkSocket implements Disposable {
     return this.#library.functions.recv(this.fd, this.#buffer, BUFFER_BYTES, 0);
   }
 
+  /** EBADF: never somebody else's descriptor. */
+  #check(what: string): void {
+    if (!this.#open) throw new SystemError(what, EBADF);
+  }
+
   #receive(what: string): readonly NetlinkMessage[] {
+    this.#check(what); // whoever was told of an entry of a dump may have closed it
     const length = this.#recv();
     if (length < 0) throw new SystemError(what, this.#errno[0] as number);
     if (length === 0) throw new SystemError(what, EBADMSG);
