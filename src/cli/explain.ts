@@ -8,7 +8,8 @@ import { explanationLines } from "#dns/explain-text.ts";
 import { parseIp } from "#net/ip.ts";
 import { DelayBook } from "#net/delay-book.ts";
 import { DEFAULT_TRUST } from "#net/trust.ts";
-import { explain, parseQuestion, renderExplanation } from "#router/explain.ts";
+import { explain, renderExplanation } from "#router/explain.ts";
+import { parseQuestion } from "#router/question.ts";
 import { openHealth } from "#runtime/health.ts";
 import { Runtime } from "#runtime/runtime.ts";
 import { NO_CHANGE } from "#runtime/tuns.ts";
@@ -24,12 +25,12 @@ const FLAGS: FlagTable = {
   "kernel-direct": { kind: "switch", help: "would the kernel be trusted with it, and if not, why" },
 };
 
-export const EXPLAIN_USAGE = usageText("usage: weir explain HOST[:PORT] [flags]", FLAGS);
+export const EXPLAIN_USAGE = usageText("usage: weir explain HOST[:PORT]|URL [flags]", FLAGS);
 
 const TIMEOUT_MS = 10_000;
 
 /**
- * `weir explain HOST[:PORT]`: which rule decides, and why the ones before it do not; who would be asked for the name.
+ * `weir explain HOST[:PORT]|URL`: which rule decides, and why the ones before it do not; who would be asked for the name.
  * Nothing is dialled.
  */
 export async function explainCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -39,12 +40,9 @@ export async function explainCommand(args: readonly string[], env: NodeJS.Proces
   const destination = parseQuestion((ahead ? first : flags.rest[0]) ?? "");
   const source = flags.text("source") === null ? null : parseIp(flags.text("source") as string);
   const network = flags.text("network") ?? "tcp";
-  if (
-    destination === null ||
-    (network !== "tcp" && network !== "udp") ||
-    (flags.text("source") !== null && source === null)
-  )
+  if ((network !== "tcp" && network !== "udp") || (flags.text("source") !== null && source === null))
     throw new UsageError(EXPLAIN_USAGE);
+  if ("fault" in destination) throw new UsageError(`${destination.fault}\n${EXPLAIN_USAGE}`);
 
   const inbound = flags.text("inbound");
   await using runtime = await openQuietRuntime(flags, env);

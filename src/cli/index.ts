@@ -21,7 +21,7 @@ interface Command {
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   explain: {
-    usage: "explain HOST[:PORT]     say which rule decides and why the earlier ones do not",
+    usage: "explain HOST[:PORT]|URL say which rule decides and why the earlier ones do not",
     help: EXPLAIN_USAGE,
     run: explainCommand,
   },
@@ -67,7 +67,7 @@ const HELP: readonly string[] = ["-h", "--h", "-help", "--help"];
 
 /** The program's words without its own name. Throws `UsageError` where they are wrong. */
 export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const [first = "", ...others] = args;
+  const [first = "", ...others] = commandFirst(args);
   const command = COMMANDS[first];
   const usage = command === undefined ? USAGE : (command.help ?? `usage: weir ${command.usage}\n`);
   if (first === "help" || (command !== undefined && HELP.includes(others[0] ?? ""))) return print(usage);
@@ -79,11 +79,19 @@ export async function runCommand(args: readonly string[], env: NodeJS.ProcessEnv
   }
 }
 
+/** `npm start` puts its own flag first, which is about running only. */
+function commandFirst(args: readonly string[]): readonly string[] {
+  const [flag, word = ""] = args;
+  return flag === "--embedded" && (word in COMMANDS || word === "help") ? args.slice(1) : args;
+}
+
 function runMain(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> | number {
   const flags = parseFlags(args, RUN_FLAGS, env);
   if (flags.on("h")) return print(USAGE);
   if (flags.on("v")) return print(`${versionLine()}\n`);
   const stray = flags.rest[0];
+  if (stray !== undefined && stray in COMMANDS)
+    throw new UsageError(`a command comes first, its flags behind it: weir ${stray} …`);
   if (stray !== undefined)
     throw new UsageError(`unknown command ${stray}; known: ${Object.keys(COMMANDS).join(", ")}`);
   return flags.on("t") ? check(flags, env) : run(flags, env);

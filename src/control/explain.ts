@@ -2,8 +2,9 @@ import { ApiError } from "#core/errors.ts";
 import type { ExplainQuestion, ExplainView } from "#core/control.ts";
 import type { Dns } from "#dns/dns.ts";
 import { explanationLines } from "#dns/explain-text.ts";
-import { parseIp, toDestination } from "#net/ip.ts";
+import { parseIp } from "#net/ip.ts";
 import { explain, type ExplainedNote, type ExplainedRules } from "#router/explain.ts";
+import { parseQuestion } from "#router/question.ts";
 import type { RuleRouter } from "#router/router.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -17,8 +18,13 @@ export async function explainView(
   const source = question.source === null ? null : parseIp(question.source);
   if (question.source !== null && source === null)
     throw new ApiError(400, `source: expected an IP address, got ${question.source}`);
-  const destination = toDestination(question.destination, question.port);
-  const { entries, decision } = await explain(
+  const destination = parseQuestion(question.destination, question.port ?? undefined);
+  if ("fault" in destination) throw new ApiError(400, `destination: ${destination.fault}`);
+  const {
+    question: asked,
+    entries,
+    decision,
+  } = await explain(
     router,
     {
       destination,
@@ -36,7 +42,7 @@ export async function explainView(
     const { index, apiType: type, payload, target } = rule;
     steps.push({ index, type, payload, target, verdict: "yes", note: "this rule decides" });
   }
-  return { steps, chain };
+  return { question: asked, steps, chain };
 }
 
 type Step = ExplainView["steps"][number];
@@ -47,12 +53,10 @@ function noteStep(note: string): Step {
 
 function stepOf(entry: ExplainedRules | ExplainedNote): readonly Step[] {
   if (entry.kind === "note") return [noteStep(entry.text)];
-  const { first, last, types, examples, why, kind } = entry;
+  const { first, last, target, types, examples, why, kind } = entry;
   const count = last - first + 1;
   const payload = count === 1 ? (examples[0]?.payload ?? "") : `${count.toLocaleString("en")} rules`;
   const note = kind === "passed" ? `matches, but ${why}` : why;
   const verdict = kind === "passed" ? "yes" : "no";
-  return [
-    { index: first, type: types.join(", "), payload, target: examples[0]?.target ?? "", verdict, note },
-  ];
+  return [{ index: first, type: types.join(", "), payload, target, verdict, note }];
 }

@@ -1,9 +1,10 @@
 /** What kernel-direct is doing, for the API. */
+import { ApiError } from "#core/errors.ts";
 import type { FastPathView, KernelDirectAbilities, KernelDirectControl } from "#core/kernel-direct.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Host } from "#host.ts";
-import { toDestination } from "#net/ip.ts";
 import { HAS_BPF } from "#platform/bpf.ts";
+import { parseQuestion } from "#router/question.ts";
 
 /** `ebpf-tc` is the name of older builds for the classifier; some clients still look for it. */
 const ABILITIES: KernelDirectAbilities = {
@@ -32,7 +33,9 @@ export function kernelDirectControl(
   return {
     capabilities: HAS_BPF ? ABILITIES : WITHOUT_KERNEL,
     async explain(destination) {
-      const { host, ip } = toDestination(destination, 0);
+      const question = parseQuestion(destination);
+      if ("fault" in question) throw new ApiError(400, `explain: ${question.fault}`);
+      const { host, ip } = question;
       const signal = AbortSignal.timeout(LOOKUP_MS);
       const addresses =
         ip !== null ? [ip] : (await resolver().lookup(host as string, { signal })).map((answer) => answer.ip);

@@ -161,14 +161,17 @@ export interface RuleView {
 /** What would happen to a session: asked by people who wonder why. */
 export interface ExplainQuestion {
   readonly network: "tcp" | "udp";
-  /** A name or an address literal. */
+  /** A name, an address literal, `host:port` or a URL. */
   readonly destination: string;
-  readonly port: number;
+  /** Where the destination says none; null: as its URL's scheme says, or 443. */
+  readonly port: number | null;
   readonly source: string | null;
   readonly inbound: string | null;
 }
 
 export interface ExplainView {
+  /** What was asked, as it was understood. */
+  readonly question: string;
   /** The rules that were looked at, in order; the last one decided where its verdict is `yes`. */
   readonly steps: readonly {
     readonly index: number;
@@ -187,6 +190,7 @@ export interface RulesControl {
   list(): readonly RuleView[];
   /** True: the rule never matches. Indexes out of range are ignored. Not persistent; a reload clears it. */
   disable(changes: ReadonlyMap<number, boolean>): void;
+  /** `ApiError` 400 where the question cannot be understood. */
   explain(question: ExplainQuestion): Promise<ExplainView>;
 }
 

@@ -57,9 +57,16 @@ export class DialError extends Error {
   override readonly name = "DialError";
   readonly code = "DIAL";
   readonly reason: DialFailure;
-  constructor(reason: DialFailure, message: string, options?: ErrorOptions) {
+  /** It happened on the way to the server of a node: the destination itself was never asked for. */
+  readonly atNode: boolean;
+  constructor(
+    reason: DialFailure,
+    message: string,
+    options: ErrorOptions & { readonly atNode?: boolean } = {},
+  ) {
     super(message, options);
     this.reason = reason;
+    this.atNode = options.atNode ?? false;
   }
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { routing, session } from "../../test/support/routing.ts";
 import { toDestination } from "#net/ip.ts";
-import { explain, parseQuestion, renderExplanation } from "./explain.ts";
+import { explain, renderExplanation } from "./explain.ts";
 
 const signal = new AbortController().signal;
 
@@ -61,17 +61,24 @@ test("a long list is a short text", async () => {
   assert.ok(text.split("\n").length < 220);
 });
 
-test("questions as people type them", () => {
-  const rows: [string, unknown][] = [
-    ["Example.org", { host: "example.org", ip: null, port: 443 }],
-    ["example.org:80", { host: "example.org", ip: null, port: 80 }],
-    ["1.2.3.4:53", { host: null, ip: "1.2.3.4", port: 53 }],
-    ["[2001:db8::1]:53", { host: null, ip: "2001:db8::1", port: 53 }],
-    ["2001:db8::1", { host: null, ip: "2001:db8::1", port: 443 }],
-    ["", null],
-    ["a:b:c", null],
-    ["[nonsense]:1", null],
-    ["a.com:70000", null],
-  ];
-  for (const [text, expected] of rows) assert.deepEqual(parseQuestion(text), expected, text);
+test("rules with different targets are never one entry", async () => {
+  const router = routing({
+    rules: [
+      "DOMAIN,a.org,A",
+      "DOMAIN,b.org,A",
+      "DOMAIN,c.org,B",
+      "DOMAIN,d.org,A",
+      ...Array.from({ length: 9 }, (_, at) => `DOMAIN,e${at}.org,C`),
+    ],
+  });
+  const { entries } = await explain(router, { destination: toDestination("x.com", 1) }, signal);
+  assert.deepEqual(
+    entries.map((entry) => (entry.kind === "note" ? entry.text : [entry.first, entry.last, entry.target])),
+    [
+      [0, 1, "A"],
+      [2, 2, "B"],
+      [3, 3, "A"],
+      [4, 12, "C"],
+    ],
+  );
 });

@@ -3,7 +3,7 @@ import type { Decision } from "#core/router.ts";
 import type { FactName, Facts, Rule } from "#core/rule.ts";
 import { destinationText } from "#core/session.ts";
 import type { Destination, InboundInfo, Ip, Metadata, Network } from "#core/session.ts";
-import { LOOPBACK_V4, toDestination } from "#net/ip.ts";
+import { LOOPBACK_V4 } from "#net/ip.ts";
 import type { RuleList } from "./compile.ts";
 import type { PassReason, RuleRouter, TraceObserver } from "./router.ts";
 
@@ -15,12 +15,13 @@ export interface Question {
   readonly inbound?: Partial<InboundInfo>;
 }
 
-/** Consecutive rules of one list that share their fate. Positions count from 0 in the list. */
+/** Consecutive rules of one list and one target that share their fate. Positions count from 0 in the list. */
 export interface ExplainedRules {
   readonly kind: "missed" | "disabled" | "passed";
   readonly list: string;
   readonly first: number;
   readonly last: number;
+  readonly target: string;
   /** API names that occur, each once. */
   readonly types: readonly string[];
   /** The first few. */
@@ -45,16 +46,6 @@ export interface Explanation {
 
 const ENTRY_LIMIT = 200;
 const EXAMPLES = 4;
-
-/** `host[:port]` as people write it; the port is 443 where there is none. Null where it is neither. */
-export function parseQuestion(text: string): Destination | null {
-  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:\s]+)|)(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const host = bracketed ?? plain ?? (text.includes("::") || text.split(":").length > 2 ? text : "");
-  const port = Number(digits ?? 443);
-  const destination = toDestination(host, port);
-  const isV6 = bracketed !== undefined || plain === undefined;
-  return host === "" || port > 65535 || (isV6 && destination.ip === null) ? null : destination;
-}
 
 /** Looks up what rules need, as a session would, and dials nothing. */
 export async function explain(
@@ -123,7 +114,19 @@ class Collector implements TraceObserver {
   }
 
   #rules(kind: ExplainedRules["kind"], list: RuleList, first: number, last: number, why: string): void {
+    for (let from = first; from <= last;) {
+      const { target } = list.rules[from] as Rule;
+      let to = from;
+      while (to < last && list.rules[to + 1]?.target === target) to++;
+      this.#alike(kind, list, from, to, why);
+      from = to + 1;
+    }
+  }
+
+  /** Of rules with one target. */
+  #alike(kind: ExplainedRules["kind"], list: RuleList, first: number, last: number, why: string): void {
     const rules = list.rules.slice(first, last + 1);
+    const { target } = rules[0] as Rule;
     const types = [...new Set(rules.map(({ apiType }) => apiType))];
     const before = this.entries.at(-1);
     // Neighbours of one kind become one entry, so that a long list stays a short text.
@@ -133,10 +136,11 @@ class Collector implements TraceObserver {
       before.list === list.name &&
       before.last + 1 === first &&
       before.why === why &&
+      before.target === target &&
       types.every((type) => before.types.includes(type));
     if (!joins) {
       const examples = rules.slice(0, EXAMPLES);
-      this.#push({ kind, list: list.name, first, last, types, examples, why });
+      this.#push({ kind, list: list.name, first, last, target, types, examples, why });
       return;
     }
     const examples = [...before.examples, ...rules].slice(0, EXAMPLES);

@@ -1,5 +1,5 @@
 import { DEFAULT_GROUP_SETTINGS, type Config, type GroupConfig, type ProxyConfig } from "#config/config.ts";
-import { DialError } from "#core/errors.ts";
+import { asDialError, DialError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices, Health } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
@@ -149,11 +149,19 @@ class Dialers {
   }
 }
 
-/** Reaches a node's server, which the configuration names: what the client may reach does not matter there. */
+/**
+ * Reaches a node's server, which the configuration names: what the client may reach does not matter there. What fails
+ * here failed before the node was reached, which clients are told in other words.
+ */
 function toServer(dialer: Dialer): Dialer {
+  const marked = (error: unknown): never => {
+    const { reason, message, cause } = asDialError(error, "the node");
+    throw new DialError(reason, message, { cause, atNode: true });
+  };
   return {
-    connect: (destination, context) => dialer.connect(destination, { ...context, reach: null }),
-    associate: (destination, context) => dialer.associate(destination, { ...context, reach: null }),
+    connect: (destination, context) => dialer.connect(destination, { ...context, reach: null }).catch(marked),
+    associate: (destination, context) =>
+      dialer.associate(destination, { ...context, reach: null }).catch(marked),
   };
 }
 

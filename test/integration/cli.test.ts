@@ -176,6 +176,24 @@ test("explain: the deciding rule and why the earlier ones do not", async (contex
   ]);
   assert.match(udp.stdout, /\(\(Network,udp\) && \(DstPort,443\)\) → REJECT matches: REJECT/);
   assert.equal((await run(["explain", "-f", file])).code, 2);
+  const url = await run(["explain", "http://www.example.com/a?b", "-f", file]);
+  assert.match(url.stdout, /^www\.example\.com:80 tcp .*example\.com → REJECT matches: REJECT\n$/s);
+  const nonsense = await run(["explain", "no host", "-f", file]);
+  assert.equal(nonsense.code, 2);
+  assert.match(
+    nonsense.stderr,
+    /expected a name, an address, host:port.*got "no host"\n.*usage: weir explain/s,
+  );
+});
+
+test("npm start -- COMMAND runs the command; flags before one are told their place", async () => {
+  const { code, stdout } = await run(["--embedded", "schema"]);
+  assert.equal(code, 0);
+  assert.ok("rules" in (JSON.parse(stdout) as { properties: object }).properties);
+  const late = await run(["-m", "schema"]);
+  assert.equal(late.code, 2);
+  assert.match(late.stderr, /a command comes first, its flags behind it: weir schema/);
+  assert.match((await run(["nonsense"])).stderr, /unknown command nonsense; known: explain, schema/);
 });
 
 test("schema prints the JSON Schema of the file; generate uuid prints one", async () => {

@@ -149,6 +149,7 @@ export class MemoryControl implements c.Control {
       }
     },
     explain: async ({ destination }) => ({
+      question: destination,
       steps: this.ruleList.map(({ text: [type, payload, target] }, index) => {
         const verdict = type === "MATCH" || destination.endsWith(payload) ? "yes" : "no";
         return { index, type, payload, target, verdict, note: `${destination} against ${payload}` };

@@ -137,6 +137,8 @@ export interface DnsAnswer {
 }
 
 export interface Explanation {
+  /** As it was understood. */
+  readonly question: string;
   readonly steps: readonly {
     /** -1: a remark, not a rule. */
     readonly index: number;

@@ -22,7 +22,7 @@ const VERDICTS = { yes: "matches", no: "does not match", unknown: "cannot tell" 
 export function ExplainPage({ query }: { readonly query: URLSearchParams }) {
   const [asked, setAsked] = useState<Asked>({
     destination: query.get("destination") ?? "",
-    port: query.get("port") ?? "443",
+    port: query.get("port") ?? "",
     network: query.get("network") === "udp" ? "udp" : "tcp",
     source: query.get("source") ?? "",
   });
@@ -55,13 +55,19 @@ function Fields({ asked, onChange }: FieldsProps) {
   return (
     <>
       <Input
-        label="Name or address"
+        label="Name, address or URL"
         value={asked.destination}
         onInput={(destination) => onChange({ destination })}
         placeholder="www.example.org"
         required
       />
-      <Input label="Port" type="number" value={asked.port} onInput={(port) => onChange({ port })} />
+      <Input
+        label="Port"
+        type="number"
+        value={asked.port}
+        onInput={(port) => onChange({ port })}
+        placeholder="443"
+      />
       <Select
         label="Network"
         value={asked.network}
@@ -78,9 +84,9 @@ function Fields({ asked, onChange }: FieldsProps) {
   );
 }
 
-function Steps({ explanation: { steps, chain } }: { readonly explanation: Explanation }) {
+function Steps({ explanation: { question, steps, chain } }: { readonly explanation: Explanation }) {
   return (
-    <Panel title="Answer">
+    <Panel title={question}>
       <p class="answer">
         It goes to <Chain names={chain} />
       </p>

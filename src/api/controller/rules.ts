@@ -9,8 +9,8 @@ import { timeJson } from "./time-json.ts";
 const changes = z.record(z.string().regex(/^-?[0-9]{1,15}$/, "expected the index of a rule"), z.boolean());
 
 const question = queryOf({
-  destination: z.string().min(1).max(255),
-  port: queryInt(0, 65_535).prefault("443"),
+  destination: z.string().min(1).max(2048),
+  port: queryInt(0, 65_535).optional(),
   network: z.enum(["tcp", "udp"]).default("tcp"),
   source: z.string().optional(),
   inbound: z.string().optional(),
@@ -34,6 +34,7 @@ const ruleShape = z
   .meta({ id: "Rule" });
 
 const explanation = z.object({
+  question: z.string().describe("As it was understood"),
   steps: z.array(
     z.object({
       index: z.int().min(-1).describe("-1: no rule but a look-up on the way"),
@@ -79,8 +80,8 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
       },
       faults: { 503: "What the rules need to know could not be looked up in time" },
       handle({ query }) {
-        const { source = null, inbound = null, ...rest } = query;
-        return rules.explain({ ...rest, source, inbound });
+        const { port = null, source = null, inbound = null, ...rest } = query;
+        return rules.explain({ ...rest, port, source, inbound });
       },
     }),
   ];

@@ -25,23 +25,28 @@ export const AUTHENTICATION_REQUIRED: Answer = {
 const forbidden = (text: string): Answer => ({ status: 403, reason: "Forbidden", text });
 const badGateway = (text: string): Answer => ({ status: 502, reason: "Bad Gateway", text });
 
-const BY_REASON: Readonly<Record<DialFailure, Answer>> = {
+/** `peer`: what was dialled. */
+const answersAbout = (peer: string): Readonly<Record<DialFailure, Answer>> => ({
   rejected: forbidden("A rule rejects this destination."),
   dropped: forbidden("A rule rejects this destination."),
   forbidden: forbidden("This proxy does not connect you to that address."),
-  resolve: badGateway("The destination has no address."),
-  refused: badGateway("The destination refused the connection."),
-  unreachable: badGateway("The destination cannot be reached."),
-  timeout: { status: 504, reason: "Gateway Timeout", text: "The destination did not answer in time." },
+  resolve: badGateway(`The ${peer} has no address.`),
+  refused: badGateway(`The ${peer} refused the connection.`),
+  unreachable: badGateway(`The ${peer} cannot be reached.`),
+  timeout: { status: 504, reason: "Gateway Timeout", text: `The ${peer} did not answer in time.` },
   aborted: badGateway("The connection was given up."),
   unsupported: badGateway("The way out cannot carry this connection."),
-  failed: badGateway("The connection to the destination failed."),
-};
+  failed: badGateway(`The connection to the ${peer} failed.`),
+});
+
+const AT_DESTINATION = answersAbout("destination");
+const AT_NODE = answersAbout("proxy node on the way");
 
 /** Null: say nothing at all (REJECT-DROP). */
 export function answerTo(failure: Error): Answer | null {
-  if (!(failure instanceof DialError)) return BY_REASON.failed;
-  return failure.reason === "dropped" ? null : BY_REASON[failure.reason];
+  if (!(failure instanceof DialError)) return AT_DESTINATION.failed;
+  if (failure.reason === "dropped") return null;
+  return (failure.atNode ? AT_NODE : AT_DESTINATION)[failure.reason];
 }
 
 /** Head and body; the fields that `encodeAnswer` and the request library both need. */
