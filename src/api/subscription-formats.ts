@@ -48,7 +48,7 @@ function singBoxOutbound(node: Node): ({ readonly tag: string } & Node) | null {
   const common = { tag: String(node["name"]), server: node["server"], server_port: node["port"] };
   const { uuid, flow, password, type } = node;
   if (type === "anytls") return { type, ...common, password, tls: tlsOf(node) };
-  if (type !== "vless") return null;
+  if (type !== "vless" || (node["encryption"] ?? "none") !== "none") return null;
   const transport = transportOf(node);
   if (transport === null) return null;
   return {

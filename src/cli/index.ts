@@ -47,7 +47,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     help: CLEAN_UP_USAGE,
     run: cleanUpCommand,
   },
-  generate: { usage: "generate uuid           print fresh key material", run: generate },
+  generate: {
+    usage: "generate uuid | vless-encryption [native|xorpub|random]   print fresh key material",
+    run: generate,
+  },
 };
 
 const USAGE = usageText(

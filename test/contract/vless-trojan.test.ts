@@ -1,4 +1,5 @@
 import { trojan } from "#protocols/trojan/index.ts";
+import { newEncryption } from "#protocols/vless/encryption/generate.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { openPair } from "../support/protocol-pair.ts";
 import { outboundContract } from "./outbound.ts";
@@ -11,6 +12,15 @@ outboundContract(
   () => openPair(vless, { "allow-insecure": true, users: [{ uuid }] }, vless, { uuid, udp: true }),
   { udp: true },
 );
+for (const appearance of ["native", "random"] as const)
+  outboundContract(
+    `vless with encryption, ${appearance}`,
+    () => {
+      const { client: encryption, server: decryption } = newEncryption(appearance, "mlkem768");
+      return openPair(vless, { decryption, users: [{ uuid }] }, vless, { uuid, udp: true, encryption });
+    },
+    { udp: true },
+  );
 outboundContract(
   "vless over TLS with vision",
   () =>

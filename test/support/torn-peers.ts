@@ -29,7 +29,7 @@ export interface TornRow {
   readonly underTls?: readonly string[];
   /** The listener's bytes would fit any client: no key, number or time of the request is in them. */
   readonly answersAlone?: true;
-  /** TLS on the wire itself, or several wires: the same bytes at once are not the same conversation. */
+  /** TLS or keys of one connection on the wire, or several wires: the same bytes at once are not the same conversation. */
   readonly unrepeatable?: true;
   /** How far places that are torn lie apart; absent: every byte. */
   readonly step?: number;

@@ -7,6 +7,7 @@ import { mixed } from "#protocols/mixed/index.ts";
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
 import { socks, socks5 } from "#protocols/socks/index.ts";
 import { trojan } from "#protocols/trojan/index.ts";
+import { newEncryption } from "#protocols/vless/encryption/generate.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
 import { makeCertificate } from "./certificate.ts";
@@ -48,6 +49,15 @@ const vlessRows: readonly TornRow[] = [
   vlessRow("XUDP", {}, {}, { ...DATAGRAMS, ...ANSWERS_ALONE }),
   vlessRow("packetaddr", {}, { "packet-encoding": "packetaddr" }, { ...TO_ADDRESS, ...ANSWERS_ALONE }),
   vlessRow("plain datagrams", {}, { "packet-encoding": "none" }, { ...DATAGRAMS, ...ANSWERS_ALONE }),
+  ...(["native", "xorpub", "random"] as const).map((appearance) => {
+    const { client: encryption, server: decryption } = newEncryption(appearance, "x25519");
+    return vlessRow(
+      `encryption, ${appearance}`,
+      { decryption },
+      { encryption },
+      { unrepeatable: true, step: 31 },
+    );
+  }),
   vlessRow("ws", { "ws-path": "/ws" }, { network: "ws", "ws-opts": { path: "/ws" } }),
   vlessRow("ws with early data", { "ws-path": "/ws" }, { network: "ws", "ws-opts": { path: "/ws?ed=2048" } }),
   vlessRow(

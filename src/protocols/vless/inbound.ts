@@ -1,7 +1,8 @@
 import type { Duplex } from "node:stream";
-import { ProtocolError } from "#core/errors.ts";
+import { ConfigError, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
+import { guardErrors } from "#net/accept.ts";
 import { ByteReader } from "#net/byte-reader.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import type { Entrance } from "#protocols/managed/entrance.ts";
@@ -11,6 +12,9 @@ import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { Secured } from "#transport/security.ts";
 import { openTransportServer } from "#transport/server.ts";
 import { ServerCodec } from "./codec.ts";
+import { EncryptionServer } from "./encryption/server.ts";
+import { readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
+import { TicketBook } from "./encryption/tickets.ts";
 import { chooseFallback, serveFallback } from "./fallback.ts";
 import type { InboundOptions } from "./options.ts";
 import { PACKET_ADDR_HOST, packetAddrFraming, peekPacketAddr, plainFraming } from "./packets.ts";
@@ -41,6 +45,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: plainUserId(uuid),
     flow,
   }));
+  const encryption = openEncryption(options, name);
   const shell = new ManagedShell(env, {
     type: "Vless",
     users: tableOf(users),
@@ -50,9 +55,10 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   });
   const bypassable = () => shell.users.usesVision;
   return await shell.listen(await openTransportServer(options, { name, bypassable, portable, files, log }), {
-    mayBeBare: options["allow-insecure"],
+    mayBeBare: options["allow-insecure"] || encryption !== null,
     silenceMs: null,
-    async greet(carried, arrival) {
+    async greet(secured, arrival) {
+      const carried = encryption === null ? secured : await decrypted(secured, encryption);
       const table = shell.users;
       const greeting = await readGreeting(carried.stream, table, options.fallbacks.length > 0);
       if ("user" in greeting) {
@@ -68,6 +74,27 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       await serveFallback(stream, fallback, arrival, env.dialer);
     },
   });
+}
+
+/** Throws `ConfigError`. */
+function openEncryption(
+  { decryption, fallbacks, users }: InboundOptions,
+  name: string,
+): EncryptionServer | null {
+  const settings = readServerEncryption(decryption) as ServerEncryption | null;
+  if (settings === null) return null;
+  // A peer that is not let in sees nothing but its own bytes: there is nothing to hand to a web server.
+  if (fallbacks.length > 0)
+    throw new ConfigError(`listener ${name}: decryption and fallbacks exclude each other`);
+  if (users.some(({ flow }) => flow === VISION))
+    throw new ConfigError(`listener ${name}: flow ${VISION} together with decryption is not available yet`);
+  return new EncryptionServer(settings, new TicketBook(() => performance.now()));
+}
+
+async function decrypted(secured: Secured, encryption: EncryptionServer): Promise<Secured> {
+  const stream = await encryption.accept(secured.stream, HANDSHAKE_TIMEOUT_MS);
+  guardErrors(stream);
+  return { ...secured, stream, bypass: null };
 }
 
 interface Known {

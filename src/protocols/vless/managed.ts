@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
 import { securityQuery, shareLink } from "#protocols/share-link.ts";
 import { XHTTP_TUNING } from "#transport/fields.ts";
+import { clientSetting, readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
 import type { InboundOptions } from "./options.ts";
 import { parseUserId } from "./user-id.ts";
 import { VISION } from "./wire.ts";
@@ -25,7 +26,7 @@ export const managedUsers: UserSupport = {
   shareLink(options, place, { name, credential, flow }) {
     if (isBeyondLinks(options as InboundOptions)) return null;
     const query = {
-      encryption: "none",
+      encryption: clientSettingOf(options as InboundOptions),
       ...carrierQuery(options as InboundOptions),
       ...(flow === "" ? {} : { flow }),
       ...securityQuery(options as InboundOptions, place),
@@ -33,6 +34,12 @@ export const managedUsers: UserSupport = {
     return shareLink({ scheme: "vless", credential, place, query, name });
   },
 };
+
+/** What clients of the listener write into `encryption`. */
+function clientSettingOf({ decryption }: InboundOptions): string {
+  const settings = readServerEncryption(decryption) as ServerEncryption | null;
+  return settings === null ? "none" : clientSetting(settings);
+}
 
 /** A text that is no UUID stands for the one that the listener makes of it. */
 function uuidText(credential: string): string {

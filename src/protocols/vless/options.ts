@@ -4,6 +4,7 @@ import { suggestion } from "#core/nearest.ts";
 import { transportClientFields } from "#transport/fields.ts";
 import { muxClientFields } from "#transport/mux/fields.ts";
 import { realityClientFields, tlsClientFields } from "#transport/tls/fields.ts";
+import { readClientEncryption, readServerEncryption } from "./encryption/settings.ts";
 import { listenerFields } from "./listener-fields.ts";
 import { parseUserId } from "./user-id.ts";
 import { VISION } from "./wire.ts";
@@ -25,22 +26,19 @@ const flow = () =>
     return new Fault(`expected ${VISION} or nothing, got ${show(raw)}${suggestion(value, [VISION])}`);
   });
 
-/** Everything but `none` changes the wire completely. */
-const noEncryption = () =>
-  scalar({ type: "string", enum: ["", "none"] }, (source) =>
-    source === "" || source === "none"
-      ? source
-      : new Fault(
-          `expected "none": VLESS encryption (mlkem768x25519plus) is not available${suggestion(source, ["none"])}`,
-        ),
-  );
+/** Kept as written: it names keys, and those of a server are secret. */
+const encryption = (read: (text: string) => object | null) =>
+  scalar({ type: "string", format: "password" }, (source) => {
+    const value = read(source);
+    return value instanceof Fault ? value : source;
+  });
 
 export const outboundSchema = z.object({
   ...serverFields,
   uuid: userId(),
   flow: flow().default(""),
   udp: flag().default(false),
-  encryption: noEncryption().default(""),
+  encryption: encryption(readClientEncryption).default(""),
   "packet-encoding": choice(["", "xudp", "packetaddr", "packet", "none"]).default("xudp"),
   tls: flag().default(false),
   servername: text().optional(),
@@ -55,7 +53,7 @@ const user = z.object({ username: text().optional(), uuid: userId(), flow: flow(
 
 export const inboundSchema = z.object({
   users: list(user),
-  decryption: noEncryption().default(""),
+  decryption: encryption(readServerEncryption).default(""),
   ...listenerFields,
 });
 export type InboundOptions = z.output<typeof inboundSchema>;

@@ -9,6 +9,8 @@ import { type DatagramFraming, StreamFlow } from "#protocols/udp-over-tcp/flow.t
 import { MUX_COOL } from "#transport/mux/preface.ts";
 import { openTransportClient, type TransportClient } from "#transport/index.ts";
 import { ClientCodec } from "./codec.ts";
+import { EncryptionClient } from "./encryption/client.ts";
+import { type ClientEncryption, readClientEncryption } from "./encryption/settings.ts";
 import type { OutboundOptions } from "./options.ts";
 import { PACKET_ADDR_HOST, packetAddrFraming, plainFraming, xudpFraming } from "./packets.ts";
 import { parseUserId } from "./user-id.ts";
@@ -35,6 +37,9 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     throw new ConfigError(
       `proxy ${env.name}: flow ${flow} carries no streams in mux.cool: leave flow or smux out, or take another smux.protocol`,
     );
+  const encryption = readClientEncryption(options.encryption) as ClientEncryption | null;
+  if (flow === VISION && encryption !== null)
+    throw new ConfigError(`proxy ${env.name}: flow ${flow} together with encryption is not available yet`);
   const transport = await openTransportClient(
     {
       ...options,
@@ -45,7 +50,11 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     env,
   );
   const id = parseUserId(options.uuid) as Buffer;
-  const open = (request: VlessRequest, context: DialContext) => openStream(transport, id, request, context);
+  const layers: Layers = {
+    transport,
+    encryption: encryption === null ? null : new EncryptionClient(encryption, () => performance.now()),
+  };
+  const open = (request: VlessRequest, context: DialContext) => openStream(layers, id, request, context);
   const node: Outbound = {
     name: env.name,
     type: "Vless",
@@ -63,8 +72,15 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
   );
 }
 
+/** What lies between a request and the server. */
+interface Layers {
+  readonly transport: TransportClient;
+  /** Null: the header stands in the transport as it is. */
+  readonly encryption: EncryptionClient | null;
+}
+
 async function openStream(
-  transport: TransportClient,
+  { transport, encryption }: Layers,
   id: Buffer,
   request: VlessRequest,
   context: DialContext,
@@ -72,8 +88,11 @@ async function openStream(
   const opening = encodeRequest(id, request); // throws for a name that is too long: before anything is dialled
   const secured = await transport.connect(context);
   const { bypass } = secured;
-  if (request.flow === "")
-    return new CodecStream(secured.stream, new ClientCodec(opening), { openAfterMs: OPEN_AFTER_MS });
+  if (request.flow === "") {
+    const stream =
+      encryption === null ? secured.stream : await encryption.open(secured.stream, context.signal);
+    return new CodecStream(stream, new ClientCodec(opening), { openAfterMs: OPEN_AFTER_MS });
+  }
   if (bypass === null) {
     secured.stream.destroy();
     throw new DialError("failed", "this connection has no TLS that could be left behind");

@@ -1,0 +1,134 @@
+/** What follows a handshake: records that look like application data of TLS 1.3, or like random bytes. */
+import type { Cipheriv } from "node:crypto";
+import { ProtocolError } from "#core/errors.ts";
+import { ByteQueue } from "#net/byte-queue.ts";
+import type { StreamCodec } from "#net/codec-stream.ts";
+import { TAG_BYTES } from "#protocols/crypto/aead.ts";
+import type { CountedAead } from "./cipher.ts";
+
+// Record: 17 03 03 LENGTH(2) SEALED(LENGTH); the header is the additional data
+const HEADER_BYTES = 5;
+const MOST_PLAIN_BYTES = 8192;
+/** What older peers write at most. */
+const MOST_SEALED_BYTES = 17_000;
+const EMPTY = Buffer.alloc(0);
+
+export interface WritingSide {
+  readonly aead: CountedAead;
+  /** Over the headers; null: they are plain. */
+  readonly mask: Cipheriv | null;
+}
+
+export interface ReadingSide {
+  readonly aead: CountedAead;
+  readonly mask: Cipheriv | null;
+}
+
+/** Reads what stands in front of the peer's first record. Null: it has not come whole. Throws `ProtocolError`. */
+export type Opening = (arrived: ByteQueue) => ReadingSide | null;
+
+export interface RecordSides {
+  readonly writing: WritingSide;
+  /** Goes out in front of the first record. */
+  readonly prelude: Buffer;
+  readonly opening: Opening;
+  /** Called once when the peer's first record does not open. */
+  readonly onRefused?: () => void;
+}
+
+export class RecordCodec implements StreamCodec {
+  readonly #writing: WritingSide;
+  readonly #opening: Opening;
+  readonly #onRefused: (() => void) | undefined;
+  readonly #arrived = new ByteQueue();
+  #prelude: Buffer;
+  #reading: ReadingSide | null = null;
+  /** Of the record under way; null: its header has not come. */
+  #header: Buffer | null = null;
+  #hasOpened = false;
+
+  constructor({ writing, prelude, opening, onRefused }: RecordSides) {
+    this.#writing = writing;
+    this.#prelude = prelude;
+    this.#opening = opening;
+    this.#onRefused = onRefused;
+  }
+
+  seal(plain: Buffer): Buffer {
+    const prelude = this.#prelude;
+    this.#prelude = EMPTY;
+    const records = Math.ceil(plain.length / MOST_PLAIN_BYTES);
+    const out = Buffer.allocUnsafe(prelude.length + plain.length + records * (HEADER_BYTES + TAG_BYTES));
+    let to = prelude.copy(out);
+    for (let at = 0; at < plain.length; at += MOST_PLAIN_BYTES)
+      to = this.#sealOne(out, to, plain.subarray(at, at + MOST_PLAIN_BYTES));
+    return out;
+  }
+
+  #sealOne(out: Buffer, at: number, plain: Buffer): number {
+    const { aead, mask } = this.#writing;
+    out.writeUInt32BE(0x17030300, at);
+    out.writeUInt16BE(plain.length + TAG_BYTES, at + 3);
+    const header = out.subarray(at, at + HEADER_BYTES);
+    const end = aead.sealInto(out, at + HEADER_BYTES, plain, header);
+    if (mask !== null) header.set(mask.update(header));
+    return end;
+  }
+
+  sealEnd(): Buffer | null {
+    const prelude = this.#prelude;
+    this.#prelude = EMPTY;
+    return prelude.length > 0 ? prelude : null;
+  }
+
+  open(wire: Buffer, emit: (plain: Buffer) => void): void {
+    this.#arrived.push(wire);
+    try {
+      this.#openAll(emit);
+    } catch (error) {
+      if (!this.#hasOpened) this.#onRefused?.();
+      this.#hasOpened = true; // told once
+      throw error;
+    }
+  }
+
+  #openAll(emit: (plain: Buffer) => void): void {
+    this.#reading ??= this.#opening(this.#arrived);
+    if (this.#reading === null) return;
+    for (let plain = this.#openOne(this.#reading); plain !== null; plain = this.#openOne(this.#reading)) {
+      this.#hasOpened = true;
+      if (plain.length > 0) emit(plain);
+    }
+  }
+
+  #openOne({ aead, mask }: ReadingSide): Buffer | null {
+    if (this.#header === null) {
+      const bytes = this.#arrived.take(HEADER_BYTES);
+      if (bytes === null) return null;
+      this.#header = checkedHeader(mask === null ? Buffer.from(bytes) : mask.update(bytes));
+    }
+    const sealed = this.#arrived.take(this.#header.readUInt16BE(3));
+    if (sealed === null) return null;
+    const plain = aead.open(sealed, this.#header);
+    this.#header = null;
+    return plain;
+  }
+
+  /** TCP alone says the end, as the protocol has no word for it; a cut in the middle of a record is one. */
+  openEnd(): void {
+    if (this.#arrived.length > 0 || this.#header !== null)
+      throw new ProtocolError("VLESS Encryption: the stream ended within a record");
+  }
+
+  close(): void {
+    this.#writing.aead[Symbol.dispose]();
+    this.#reading?.aead[Symbol.dispose]();
+  }
+}
+
+function checkedHeader(header: Buffer): Buffer {
+  const length = header.readUInt16BE(3);
+  if (header.readUIntBE(0, 3) !== 0x170303 || length <= TAG_BYTES || length > MOST_SEALED_BYTES)
+    throw new ProtocolError("VLESS Encryption: no record header");
+  return header;
+}
