@@ -11,7 +11,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
-  readdirSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -19,6 +18,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { notices } from "./notices.mjs";
 import { ensureUi } from "./ui.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -62,7 +62,6 @@ async function main() {
   const bundle = join(work, "weir.mjs");
   await bundleTo(bundle);
   const ui = await ensureUi();
-  const notices = licenceNotices();
   mkdirSync(options.out, { recursive: true });
   const archives = [];
   for (const platform of wanted) {
@@ -71,7 +70,7 @@ async function main() {
       console.error(`${platform}: left out, its runtime cannot be had here`);
       continue;
     }
-    const folder = assemble(platform, { bundle, ui }, runtime, notices);
+    const folder = assemble(platform, { bundle, ui }, runtime);
     if (!options["no-archive"]) archives.push(archive(platform, folder));
     console.log(folder);
   }
@@ -137,7 +136,7 @@ function runtimeOf(platform) {
   }
 }
 
-function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder }, notices) {
+function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder }) {
   const windows = platform.startsWith("win32");
   const folder = join(options.out, `weir-${version}-${platform}`);
   rmSync(folder, { recursive: true, force: true });
@@ -160,12 +159,15 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
       ? "Node.js: see https://github.com/nodejs/node/blob/main/LICENSE\n"
       : readFileSync(licence, "utf8");
   writeFileSync(
-    join(folder, "LICENSES.txt"),
-    `${notices}\n==== Node.js ${manifest.optionalDependencies[RUNTIMES[platform]]}\n\n${runtimeNotice}`,
+    join(folder, "THIRD-PARTY-NOTICES.txt"),
+    `${notices()}\n==== Node.js ${manifest.optionalDependencies[RUNTIMES[platform]]}\n\n${runtimeNotice}`,
   );
   writeFileSync(join(folder, "version.txt"), `${version}\n`);
-  cpSync(join(root, "README.md"), join(folder, "README.md"));
-  cpSync(join(root, "examples"), join(folder, "examples"), { recursive: true });
+  cpSync(join(root, "deploy", "ARCHIVE.md"), join(folder, "README.md"));
+  for (const part of ["LICENSE", "SECURITY.md", "CHANGELOG.md", "docs", "examples", "deploy"])
+    cpSync(join(root, part), join(folder, part), { recursive: true });
+  rmSync(join(folder, "deploy", "ARCHIVE.md")); // it is the README
+  rmSync(join(folder, "docs", "adr"), { recursive: true }); // for those who change the program
   writeLauncher(folder, windows);
   return folder;
 }
@@ -174,26 +176,6 @@ function writeLauncher(folder, windows) {
   if (windows) return writeFileSync(join(folder, "weir.cmd"), WINDOWS_LAUNCHER);
   writeFileSync(join(folder, "weir"), UNIX_LAUNCHER);
   chmodSync(join(folder, "weir"), 0o755);
-}
-
-/** The licence texts of everything that the bundle may hold: the production part of the dependency tree. */
-function licenceNotices() {
-  const listed = execFileSync("npm", ["ls", "--omit=dev", "--omit=optional", "--all", "--parseable"], {
-    cwd: root,
-    encoding: "utf8",
-  });
-  const parts = [];
-  for (const folder of listed.trim().split("\n").slice(1).sort()) {
-    const {
-      name,
-      version: installed,
-      license,
-    } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-    const file = readdirSync(folder).find((entry) => /^(licen[cs]e|copying)/i.test(entry));
-    const text = file === undefined ? `Licence: ${license}\n` : readFileSync(join(folder, file), "utf8");
-    parts.push(`==== ${name} ${installed} (${license})\n\n${text}\n`);
-  }
-  return `weir bundles the following.\n\n${parts.join("\n")}`;
 }
 
 function archive(platform, folder) {

@@ -1,13 +1,14 @@
 /** The downloadable build runs by itself in an empty directory. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { freePorts } from "../support/free-ports.ts";
+import { linkedFiles, namedFiles } from "../support/named-files.ts";
 import { startCore } from "../support/start-core.ts";
 
 const exec = promisify(execFile);
@@ -26,8 +27,16 @@ test("the build starts in an empty directory and says its version everywhere", a
     );
     const folder = join(out, readdirSync(out)[0] as string);
     assert.equal(readFileSync(join(folder, "version.txt"), "utf8"), "test-build-7\n");
-    const notices = readFileSync(join(folder, "LICENSES.txt"), "utf8");
-    for (const name of ["fastify", "preact", "uplot"]) assert.match(notices, new RegExp(`==== ${name} `));
+    const notices = readFileSync(join(folder, "THIRD-PARTY-NOTICES.txt"), "utf8");
+    for (const name of ["fastify", "preact", "uplot", "Node.js"])
+      assert.match(notices, new RegExp(`==== ${name} `));
+    const pages = ["README.md", "SECURITY.md", ...globSync("docs/**/*.md", { cwd: folder })];
+    for (const page of pages) {
+      const text = readFileSync(join(folder, page), "utf8");
+      const named = page.startsWith("docs/") ? linkedFiles(text) : namedFiles(text);
+      for (const file of named)
+        assert.ok(existsSync(join(folder, dirname(page), file)), `${page} names ${file}, which is not there`);
+    }
     const program = join(folder, "weir");
     const empty = mkdtempSync(join(tmpdir(), "weir-empty-"));
     const env = { PATH: "/usr/bin:/bin", HOME: empty };
