@@ -93,7 +93,10 @@ function controllerOptions(config: Config, host: Host, control: Control): Contro
       ...(pipe === "" ? {} : { pipe: { name: pipe } }),
     },
     secret: controller.secret === "" && reachable ? keptSecret(host) : controller.secret,
-    cors: controller.externalControllerCors,
+    cors: {
+      ...controller.externalControllerCors,
+      isDefault: !controller.saysEveryOrigin && isEvery(controller),
+    },
     hosts: [],
     mounts: (transport) => [
       ...adminRoutes(host.users, control, transport),
@@ -112,6 +115,11 @@ function markedListen(mark: number) {
     await once(server, "listening");
     markDescriptor((server as unknown as { _handle: { fd: number } })._handle.fd, mark);
   };
+}
+
+/** By the list, or for want of one. */
+function isEvery({ externalControllerCors: { allowOrigins } }: Config["controller"]): boolean {
+  return allowOrigins.length === 0 || allowOrigins.includes("*");
 }
 
 /** None for a path or a pipe. */

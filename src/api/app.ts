@@ -102,14 +102,15 @@ function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgra
   const isOurs = hostAllowList([...options.hosts, ...origins]);
   const isWeb = transport.kind === "http" || transport.kind === "https"; // no browser reaches the others
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const { access, stream } = request.routeOptions.config;
+    const { access, acts, stream } = request.routeOptions.config;
     if (access === undefined || access === "open") return;
     if (access !== "secret") reply.header("cache-control", "no-store"); // svc-admin-api §3: before any check
     // HTTP/1.0 may come without a Host; browsers always send one
     if (secret.isEmpty && isWeb && request.host !== "" && !isOurs(request.host)) throw forbidden();
     const isUpgrade = stream === true && upgrades.has(request.raw);
-    if (isUpgrade && isForeign(request, cors)) throw forbidden();
+    if (isUpgrade && isForeign(request, (page) => cors.allows(page))) throw forbidden();
     if (access !== "secret") return access(request, reply);
+    if (secret.isEmpty && isWeb) refuseOtherPages(request, cors, acts === true);
     if (!secret.isEmpty && !hasSecret(request, secret, isUpgrade)) throw unauthorized();
   };
 }
@@ -121,10 +122,24 @@ function hasSecret(request: FastifyRequest, secret: Secret, isUpgrade: boolean):
   return secret.opens(request.headers.authorization);
 }
 
+const OTHER_PAGES =
+  "A page of another origin may not use the Controller without a secret: set secret, or list the page's origin in external-controller-cors.allow-origins";
+
+/**
+ * Without a secret, every page that any program of this machine opens could use the Controller. So a page of another
+ * origin may not, unless its origin is listed; what is sent without an Origin (a form, an image) may at least do nothing.
+ */
+function refuseOtherPages(request: FastifyRequest, cors: Cors, acts: boolean): void {
+  const { origin, "sec-fetch-site": site } = request.headers;
+  const isSilent = origin === undefined && (site === "cross-site" || site === "same-site");
+  const isForeignAct = acts && isSilent && !cors.trusts(null);
+  if (isForeignAct || isForeign(request, (page) => cors.trusts(page))) throw new ApiError(403, OTHER_PAGES);
+}
+
 /** A page that may not read our answers may not open a WebSocket either; our own pages may. */
-function isForeign({ headers, host }: FastifyRequest, cors: Cors): boolean {
+function isForeign({ headers, host }: FastifyRequest, admits: (origin: string) => boolean): boolean {
   const { origin } = headers;
-  if (origin === undefined || cors.allows(origin)) return false;
+  if (origin === undefined || admits(origin)) return false;
   const page = URL.parse(origin);
   if (page === null) return true;
   const scheme = page.protocol.slice(0, -1);

@@ -5,9 +5,10 @@ import { apiApp } from "../../test/support/api-app.ts";
 const RESTRICTED = { allowOrigins: ["https://a.example", "https://*.b.example"], allowPrivateNetwork: true };
 
 test("a restricted list: a match is echoed, a stranger is served without the headers", async () => {
-  const { app } = await apiApp({ cors: RESTRICTED });
+  const { app } = await apiApp({ cors: RESTRICTED, secret: "s3cret" });
   const allowed = async (origin: string) => {
-    const answer = await app.inject({ url: "/version", headers: { origin } });
+    const headers = { origin, authorization: "Bearer s3cret" };
+    const answer = await app.inject({ url: "/version", headers });
     assert.equal(answer.statusCode, 200);
     return answer.headers["access-control-allow-origin"];
   };

@@ -5,6 +5,8 @@ export interface CorsOptions {
   /** Exact origins, each with at most one `*`; empty or `*`: all. */
   readonly allowOrigins: readonly string[];
   readonly allowPrivateNetwork: boolean;
+  /** The list is what nobody has written down: every origin may ask, with the secret. */
+  readonly isDefault?: boolean;
 }
 
 const METHODS = new Set(["GET", "POST", "PUT", "PATCH", "DELETE"]);
@@ -23,6 +25,12 @@ export class Cors {
 
   allows(origin: string): boolean {
     return this.isPublic || this.#options.allowOrigins.some((pattern) => matches(pattern, origin));
+  }
+
+  /** May this page do without a secret? Null: a page that does not say its origin. */
+  trusts(origin: string | null): boolean {
+    if (this.#options.isDefault === true) return false;
+    return origin === null ? this.isPublic : this.allows(origin);
   }
 
   /** Sets the headers that the request deserves. True: it was a preflight and needs only a 200. */

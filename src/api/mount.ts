@@ -11,6 +11,7 @@ declare module "fastify" {
     /** Absent on answers that reveal nothing: 404, and 405 where no guard stands. */
     access?: Access;
     stream?: boolean;
+    acts?: boolean;
     /** The declaration that this route was made from. */
     route?: Route;
   }
@@ -30,8 +31,9 @@ export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgr
     const here = variants.map(([, route]) => route);
     for (const route of here) {
       const { method, access = "secret", stream = false } = route;
+      const acts = route.acts ?? (method !== "GET" && method !== "HEAD");
       const handler: RouteHandlerMethod = (request, reply) => serve(route, upgrades, request, reply);
-      app.route({ method, url: path, config: { access, stream, route }, handler });
+      app.route({ method, url: path, config: { access, stream, acts, route }, handler });
     }
     const allowed = here.map((route) => route.method as string);
     const others = METHODS.filter((method) => !allowed.includes(method));

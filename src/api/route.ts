@@ -60,6 +60,8 @@ export interface Route {
   readonly slash?: boolean;
   /** Absent: `secret`. */
   readonly access?: Access;
+  /** A GET that does something, such as a test of delays: no page of another origin may cause it. */
+  readonly acts?: boolean;
   /** Answers with records until the client leaves, also over a WebSocket (then a `token` query may replace the header). */
   readonly stream?: boolean;
   /** Absent: 1 MiB. */

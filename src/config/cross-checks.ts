@@ -1,4 +1,5 @@
 /** What sections demand of each other. */
+import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
@@ -56,15 +57,26 @@ export function checkManagedListeners(
 export function checkController(
   { report }: Context,
   {
+    externalController,
     externalControllerTls,
     externalDohServer,
-  }: { readonly externalControllerTls: string; readonly externalDohServer: string },
+    secret,
+    saysEveryOrigin,
+  }: Pick<
+    Config["controller"],
+    "externalController" | "externalControllerTls" | "externalDohServer" | "secret" | "saysEveryOrigin"
+  >,
   { certificate, privateKey }: { readonly certificate: string; readonly privateKey: string },
 ): void {
   if (externalDohServer !== "" && !externalDohServer.startsWith("/"))
     report.warning(
       ["external-doh-server"],
       `external-doh-server must begin with / such as /dns-query; ${show(externalDohServer)} is not served`,
+    );
+  if (saysEveryOrigin && secret === "" && externalController + externalControllerTls !== "")
+    report.warning(
+      ["external-controller-cors", "allow-origins"],
+      "with * and without a secret every web page that a browser here opens can read and change the configuration: set secret, or list the origins of your dashboards",
     );
   if (externalControllerTls !== "" && (certificate === "" || privateKey === ""))
     report.warning(

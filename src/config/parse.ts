@@ -69,6 +69,12 @@ type WithoutWarnings = Omit<Config, "warnings">;
 /** Every known key many times over: more are no configuration, and each would cost a warning. */
 const MOST_TOP_KEYS = 10_000;
 
+function saysEveryOrigin(root: YamlMap): boolean {
+  const cors = root["external-controller-cors"];
+  const origins = isMapValue(cors) ? cors["allow-origins"] : null;
+  return origins === "*" || (Array.isArray(origins) && origins.includes("*"));
+}
+
 function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv): WithoutWarnings | null {
   const keys = Object.keys(root).length;
   if (keys > MOST_TOP_KEYS) {
@@ -104,7 +110,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     checkTun(context, listener, ruleProviders.names, path, `listener ${listener.index}`);
   }
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
-  checkController(context, flat.controller, blocks.tls);
+  const controller = { ...flat.controller, saysEveryOrigin: saysEveryOrigin(root) };
+  checkController(context, controller, blocks.tls);
   checkTimeDialer(context, blocks.ntp, ways.outbounds);
   const sources = { proxyProviders: ways.proxyProviders, ruleProviders: ruleProviders.configs };
   warnOfProviderNames(context, "proxy-providers", sources.proxyProviders, ways.outbounds);
@@ -112,7 +119,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   warnOfInertKeys({ ...blocks, ...sources, general: flat.general }, context);
   return {
     ...lifted,
-    controller: flat.controller,
+    controller,
     geodata: { ...flat.geodata, geodataMode: flat.geodata.geodataMode ?? env.geodataMode ?? false },
     legacy: flat.legacy,
     listeners: [...ports, ...listed],

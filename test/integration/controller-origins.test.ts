@@ -9,6 +9,7 @@ import { liveController } from "../support/live-controller.ts";
 import { MemoryControl } from "../support/memory-control.ts";
 import { ADMIN_SECRET, MemoryUsers } from "../support/memory-users.ts";
 import { RawClient } from "../support/raw-http.ts";
+import { startCore } from "../support/start-core.ts";
 
 const SECRET = "s3cret";
 const PANEL = "https://panel.example";
@@ -91,15 +92,15 @@ for (const cors of [ANY, RESTRICTED])
         const { host, origin, credential } = one;
         const isAllowed = origin !== null && (cors === ANY || origin === PANEL);
         const echoed = cors === ANY ? "*" : origin;
-        const refused =
-          secret === "" ? (isOurs(host, own, cors) ? null : 403) : credential === "right" ? null : 401;
+        const isForeign = origin !== null && !isAllowed && hostOf(origin) !== host;
+        const isShut = isForeign || !isOurs(host, own, cors);
+        const refused = secret === "" ? (isShut ? 403 : null) : credential === "right" ? null : 401;
         const token = tokenOf(credential, SECRET, ADMIN_SECRET);
 
         const plain = await ask(live.port, "/version", one, token, "");
         const wanted = { status: refused ?? 200, allowOrigin: isAllowed ? echoed : null };
         assert.deepEqual(plain, wanted, JSON.stringify(one));
 
-        const isForeign = origin !== null && !isAllowed && hostOf(origin) !== host;
         const socket = await ask(live.port, "/traffic", one, token, UPGRADE);
         const opened = refused === 403 || isForeign ? 403 : (refused ?? 101);
         assert.equal(socket.status, opened, `WebSocket ${JSON.stringify(one)}`);
@@ -127,3 +128,20 @@ for (const cors of [ANY, RESTRICTED])
       context.diagnostic(`${asked} requests`);
     });
   }
+
+test("a file that says nothing of origins is for pages of its own; one that says every origin is warned of", async () => {
+  const outcome = async (written: string): Promise<readonly [number, boolean]> => {
+    await using core = await startCore(
+      `external-controller: 127.0.0.1:0\n${written}\nrules: ["MATCH,DIRECT"]\n`,
+    );
+    const port = await core.controllerPort();
+    const host = `127.0.0.1:${port}`;
+    const one: Case = { host, origin: "https://evil.example", site: "cross-site", credential: "none" };
+    const { status } = await ask(port, "/configs", one, null, "");
+    return [status, /allow-origins: .*every web page/.test(core.output())];
+  };
+  assert.deepEqual(await outcome(""), [403, false]);
+  assert.deepEqual(await outcome("external-controller-cors: { allow-origins: [] }"), [403, false]);
+  assert.deepEqual(await outcome("external-controller-cors: { allow-private-network: true }"), [403, false]);
+  assert.deepEqual(await outcome('external-controller-cors: { allow-origins: ["*"] }'), [200, true]);
+});

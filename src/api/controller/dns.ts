@@ -46,6 +46,7 @@ export function dnsRoutes(dns: DnsControl): readonly Route[] {
     route({
       method: "GET",
       path: "/dns/query",
+      acts: true,
       summary: "Ask the resolver, past hosts and fake-IP",
       query,
       answer: { status: 200, description: "The answer in the JSON form of public resolvers", schema: shape },

@@ -40,6 +40,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
     route({
       method: "GET",
       path: "/group/:name/delay",
+      acts: true,
       summary: "Measure the delay of all members; clears the pin",
       query: groupQuery,
       answer: DELAYS,

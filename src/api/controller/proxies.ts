@@ -41,6 +41,7 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
     route({
       method: "GET",
       path: `${path}/delay`,
+      acts: true,
       summary: "Measure the delay of a node, or of the current member of a group",
       query: nodeQuery,
       answer: DELAY,

@@ -65,6 +65,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
     route({
       method: "GET",
       path: `${path}/healthcheck`,
+      acts: true,
       summary: "Test all nodes",
       answer: { status: 204, description: "All nodes have been tested" },
       handle: ({ params, signal }) => providers.healthCheck(find(params).name, signal),
@@ -93,6 +94,7 @@ function nodeRoutes(
     route({
       method: "GET",
       path: `${path}/:node/healthcheck`,
+      acts: true,
       summary: "Measure the delay of a node",
       query: nodeQuery,
       answer: DELAY,

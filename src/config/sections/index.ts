@@ -81,7 +81,10 @@ export interface Sections {
     /** `keep-alive-*` in the unit of sockets. */
     readonly keepAlive: { readonly disabled: boolean; readonly idleMs: number; readonly intervalMs: number };
   };
-  readonly controller: Keys<typeof FLAT.controller>;
+  readonly controller: Keys<typeof FLAT.controller> & {
+    /** The file itself says `allow-origins: ["*"]`; the same by default does not open a Controller without a secret. */
+    readonly saysEveryOrigin: boolean;
+  };
   readonly geodata: Omit<Keys<typeof FLAT.geodata>, "geodataMode"> & { readonly geodataMode: boolean };
   readonly legacy: Keys<typeof FLAT.legacy>;
   readonly tls: Keys<typeof tls>;
