@@ -39,6 +39,8 @@ export class CodecStream extends Duplex {
   #opened = false;
   #plainEnded = false;
   #passedOn = false;
+  /** The peer has said its end and closed: what is still written is thrown away until that end has been read. */
+  #isRefused = false;
   #afterDrain: ((error?: Error | null) => void) | null = null;
   readonly #emit = (plain: Buffer | null): void => this.#take(plain);
 
@@ -77,12 +79,15 @@ export class CodecStream extends Duplex {
 
   override _write(plain: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
     this.#markOpened();
-    if (this.#wire.write(this.#codec.seal(plain))) done();
+    // The runtime ends an HTTP/2 stream that the peer has reset, some time before it closes.
+    if (this.#isRefused || this.#wire.writableEnded) done();
+    else if (this.#wire.write(this.#codec.seal(plain))) done();
     else this.#afterDrain = done;
   }
 
   override _final(done: (error?: Error | null) => void): void {
     this.#markOpened();
+    if (this.#isRefused) return done();
     const last = this.#codec.sealEnd();
     // Finished means handed to the kernel: a destroy that follows must not cut off the tail.
     const finished = (error?: Error | null) => done(error && this.#closedInOrder(error) ? null : error);
@@ -141,7 +146,11 @@ export class CodecStream extends Duplex {
 
   #wireClosed(): void {
     if (this.destroyed || this.#passedOn || (this.#plainEnded && this.writableFinished)) return;
-    this.destroy(new Error("the connection below closed before its end"));
+    if (!this.#plainEnded || this.readableEnded)
+      return void this.destroy(new Error("the connection below closed before its end"));
+    this.#isRefused = true;
+    this.once("end", () => this.destroy());
+    this.#drained();
   }
 
   #drained(): void {

@@ -2,13 +2,16 @@ import { Duplex, type Readable, type Writable } from "node:stream";
 
 /**
  * What is written goes into one message, what is read comes out of another: the request and the answer of an exchange.
- * Owns both. `end` ends the written message; it is over when both have ended, or one of them broke.
+ * Owns both. `end` ends the written message; it is over when both have ended, or one of them broke. A peer that wants no
+ * more of the written one closes it, and may do so together with its answer: that is read to its end all the same, and
+ * what is written meanwhile is thrown away.
  */
 export class MessagePair extends Duplex {
   readonly #out: Writable;
   #in: Readable | null = null;
   /** Our own mark: HTTP messages take theirs back while the socket has more to write. */
   #written = false;
+  #isRefused = false;
   #afterDrain: (() => void) | null = null;
 
   /** `input` null: it comes later, by `adopt`. */
@@ -21,7 +24,7 @@ export class MessagePair extends Duplex {
       this.#written = true;
     });
     out.on("close", () => {
-      if (!this.#written) this.destroy(new Error("the message that was being written broke off"));
+      if (!this.#written) this.#refused();
     });
     if (input !== null) this.adopt(input);
   }
@@ -44,12 +47,15 @@ export class MessagePair extends Duplex {
   }
 
   override _write(bytes: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    if (this.#out.write(bytes)) done();
+    // The runtime ends an HTTP/2 stream that the peer has reset, some time before it closes.
+    if (this.#isRefused || this.#out.writableEnded) done();
+    else if (this.#out.write(bytes)) done();
     else this.#afterDrain = done;
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    this.#out.end(done);
+    if (this.#isRefused) done();
+    else this.#out.end((error?: Error | null) => done(error && this.#isClosedInOrder() ? null : error));
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
@@ -58,6 +64,21 @@ export class MessagePair extends Duplex {
       this.#in?.destroy();
     }
     done(error);
+  }
+
+  /** The peer may close it while its last bytes are on their way. */
+  #isClosedInOrder(): boolean {
+    return this.#out.errored === null && this.#in !== null;
+  }
+
+  /** Closed by the peer, without an error. */
+  #refused(): void {
+    if (this.destroyed) return;
+    if (this.#in === null || this.readableEnded)
+      return void this.destroy(new Error("the message that was being written broke off"));
+    this.#isRefused = true;
+    this.once("end", () => this.destroy());
+    this.#drained();
   }
 
   #drained(): void {

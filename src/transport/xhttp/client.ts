@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DialContext } from "#core/outbound.ts";
@@ -23,6 +24,8 @@ export interface XhttpClientOptions {
 
 /** Nobody listens after the dial: posts go on as long as the stream does. */
 const POST_TIMEOUT_MS = 60_000;
+/** For the end of an answer behind the refusal of a post. */
+const LAST_ANSWER_MS = 1000;
 
 /** Throws `DialError`. */
 export async function openXhttpStream(
@@ -100,7 +103,9 @@ class PacketUpStream extends Duplex {
     down.on("end", () => this.push(null));
     down.on("error", (error) => this.destroy(error));
     down.on("close", () => {
-      if (!this.readableEnded && this.readableLength === 0) this.destroy();
+      if (!down.readableEnded) this.destroy(new Error("the answer broke off"));
+      else if (this.readableEnded) this.destroy();
+      else this.once("end", () => this.destroy());
     });
   }
 
@@ -126,6 +131,7 @@ class PacketUpStream extends Duplex {
 
   async #send(bytes: Buffer, done: (error?: Error | null) => void): Promise<void> {
     const { maxPostBytes, minPostsIntervalMs } = this.#options;
+    if (this.#down.readableEnded) return done(); // the server is through with this session
     try {
       for (let at = 0; at < bytes.length; at += maxPostBytes) {
         const pause = delay(minPostsIntervalMs, undefined, { signal: this.#stop.signal });
@@ -133,7 +139,14 @@ class PacketUpStream extends Duplex {
       }
       done();
     } catch (error) {
-      done(error as Error);
+      done((await this.#endsSoon()) ? null : (error as Error));
     }
+  }
+
+  /** A server that has given its answer knows the session no more: a post that it refuses then is no fault. */
+  async #endsSoon(): Promise<boolean> {
+    const soon = AbortSignal.any([AbortSignal.timeout(LAST_ANSWER_MS), this.#stop.signal]);
+    if (!this.#down.readableEnded) await once(this.#down, "end", { signal: soon }).catch(() => {});
+    return this.#down.readableEnded;
   }
 }
