@@ -12,7 +12,7 @@ import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { bytesOfIp } from "#net/ip.ts";
 import { NetworkClock } from "#net/network-clock.ts";
 import { SocketPool } from "#net/socket-pool.ts";
-import { openOtherSockets } from "#platform/process.ts";
+import { openOtherSockets, openProcessLookup, type ProcessLookup } from "#platform/process.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
@@ -55,6 +55,8 @@ export interface Host extends Disposable {
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
   readonly loops: LoopGuard;
+  /** Opened once: functions of the C library are never given back. */
+  readonly processes: ProcessLookup;
   readonly rates: RateMeter;
   /** The mode or what a group picks has changed: what was decided before is good for nobody else. */
   changed(): void;
@@ -112,6 +114,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     datagrams: new DatagramBudget(),
     kernelDirect,
     loops,
+    processes: openProcessLookup(bytesOfIp),
     rates,
     changed() {
       relayPath.changed();

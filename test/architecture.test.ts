@@ -56,3 +56,10 @@ test("imports follow the table", () => {
   }
   assert.deepEqual(faults, []);
 });
+
+test("every abort gives a reason: without one an exception keeps the caller's frames in memory", () => {
+  const faults = globSync("**/*.ts", { cwd: src }).filter(
+    (file) => !file.endsWith(".test.ts") && readFileSync(join(src, file), "utf8").includes(".abort()"),
+  );
+  assert.deepEqual(faults, []);
+});

@@ -2,7 +2,7 @@
 import { isAbsolute, relative } from "node:path";
 import { installPages, namesIn, refuseStrangeFolder } from "#archive/install.ts";
 import type { Config } from "#config/config.ts";
-import { ApiError, messageOf } from "#core/errors.ts";
+import { ABORTED, ApiError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
 import type { Host } from "#host.ts";
@@ -57,7 +57,7 @@ export class ExternalUi implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
     await this.#running?.catch(() => {}); // whoever asked for it hears
   }
 

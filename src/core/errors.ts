@@ -106,3 +106,9 @@ export function listenFault(error: unknown): string {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/**
+ * What every `abort` of ours gives as its reason. Without one the runtime makes an exception whose stack keeps the frames of
+ * the caller, and with them whole configurations, in memory for as long as the signal lives.
+ */
+export const ABORTED = new DOMException("this is over", "AbortError");

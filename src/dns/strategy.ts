@@ -1,4 +1,5 @@
 /** Which servers get a question, and which of two answers counts (dns.md §7.1). */
+import { ABORTED } from "#core/errors.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Ip } from "#core/session.ts";
 import { CidrTable } from "#net/cidr-trie.ts";
@@ -78,7 +79,7 @@ async function askBoth(
     if (first !== null && isGood(first, query, fallback)) return first;
     return await (second ?? askFallback());
   } finally {
-    stop.abort();
+    stop.abort(ABORTED);
   }
 }
 

@@ -1,4 +1,4 @@
-import { messageOf, type DialError } from "#core/errors.ts";
+import { ABORTED, type DialError, messageOf } from "#core/errors.ts";
 import type { GroupEnv } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 
@@ -63,7 +63,7 @@ export class HealthCheck implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
     await this.#running;
   }
 

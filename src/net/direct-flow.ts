@@ -1,5 +1,6 @@
 /** Datagrams straight to their destinations: one unconnected socket per family, opened when first needed. */
 import { createSocket } from "node:dgram";
+import { ABORTED } from "#core/errors.ts";
 import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
@@ -168,7 +169,7 @@ export class DirectFlow implements DatagramFlow {
 
   [Symbol.asyncDispose](): Promise<void> {
     if (!this.#abort.signal.aborted) {
-      this.#abort.abort();
+      this.#abort.abort(ABORTED);
       this.#v4?.close();
       this.#v6?.close();
       this.#close();

@@ -1,5 +1,5 @@
 /** Several addresses, one winner (RFC 8305 §5: staggered starts, a failure starts the next at once). */
-import { DialError } from "#core/errors.ts";
+import { ABORTED, DialError } from "#core/errors.ts";
 
 /** Must honour its signal: a loser is told to stop, and what it opens nevertheless is disposed of by `discard`. */
 export type Attempt<From, Made> = (from: From, signal: AbortSignal) => Promise<Made>;
@@ -19,8 +19,8 @@ export async function race<From, Made>(
 ): Promise<Made> {
   if (candidates.length === 1) return attempt(candidates[0] as From, signal);
   const stop = new AbortController();
-  const onAbort = (): void => stop.abort();
-  if (signal.aborted) stop.abort();
+  const onAbort = (): void => stop.abort(ABORTED);
+  if (signal.aborted) stop.abort(ABORTED);
   signal.addEventListener("abort", onAbort);
   let timer: NodeJS.Timeout | undefined;
   try {
@@ -57,6 +57,6 @@ export async function race<From, Made>(
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
-    stop.abort();
+    stop.abort(ABORTED);
   }
 }

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { open, stat, utimes } from "node:fs/promises";
-import { ConfigError, messageOf } from "#core/errors.ts";
+import { ABORTED, ConfigError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { Fetched } from "./fetch.ts";
@@ -120,7 +120,7 @@ export class Resource implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#timer);
     this.#watcher?.[Symbol.dispose]();
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
     await this.#running?.catch(() => {}); // whoever asked for it hears
   }
 

@@ -1,5 +1,6 @@
 /** One client socket, many destinations: each destination is decided once, destinations share paths. */
 import { randomUUID } from "node:crypto";
+import { ABORTED } from "#core/errors.ts";
 import type { DialError } from "#core/errors.ts";
 import type { FlowWatch } from "#core/flow-watch.ts";
 import type { Log } from "#core/log.ts";
@@ -96,7 +97,7 @@ class Demultiplexer implements BranchOwner, Idle {
   /** The end of the session, whatever the reason. */
   expire(): void {
     if (this.#abort.signal.aborted) return;
-    this.#abort.abort();
+    this.#abort.abort(ABORTED);
     this.#env.sweep.remove(this);
     for (const branch of this.#branches) branch.close(null);
     for (const route of this.#routes.values()) route.waiting?.take();

@@ -1,5 +1,6 @@
 /** What is going on now, and how much has gone through since the start. */
 import type { Duplex } from "node:stream";
+import { ABORTED } from "#core/errors.ts";
 import type { LiveConnection, LiveConnections } from "#core/live.ts";
 import type { Direction } from "#core/meter.ts";
 import { PassingMap } from "#core/passing-map.ts";
@@ -44,7 +45,7 @@ export class LiveEntry implements LiveConnection, Disposable {
   get signal(): AbortSignal {
     if (this.#abort === null) {
       this.#abort = new AbortController();
-      if (this.#closed) this.#abort.abort();
+      if (this.#closed) this.#abort.abort(ABORTED);
     }
     return this.#abort.signal;
   }
@@ -57,7 +58,7 @@ export class LiveEntry implements LiveConnection, Disposable {
 
   close(): void {
     this.#closed = true;
-    this.#abort?.abort();
+    this.#abort?.abort(ABORTED);
     this.resets?.reset();
   }
 

@@ -1,6 +1,6 @@
 /** Fetches the databases in use anew: when somebody asks, and where the configuration wants it by itself. */
 import type { Config } from "#config/config.ts";
-import { ApiError, messageOf } from "#core/errors.ts";
+import { ABORTED, ApiError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { GEO_FILES, type Geodata, type GeoKind } from "#geodata/geodata.ts";
 import { replaceFile } from "#providers/replace-file.ts";
@@ -45,7 +45,7 @@ export class GeoUpdater implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#timer);
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
     await this.#running?.catch(() => {}); // whoever asked for it hears
   }
 

@@ -6,9 +6,7 @@ import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import type { Host } from "#host.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
-import { bytesOfIp } from "#net/ip.ts";
 import { openTrust } from "#net/trust.ts";
-import { openProcessLookup } from "#platform/process.ts";
 import { openRouter, type RuleRouter } from "#router/router.ts";
 import { openDnsListener } from "./dns-listener.ts";
 import { Exits } from "./exits.ts";
@@ -113,7 +111,7 @@ async function openWays(
     global: outbounds.global,
     direct: outbounds.direct,
     resolver: names.resolver,
-    processes: openProcessLookup(bytesOfIp),
+    processes: host.processes,
     findProcessMode: config.general.findProcessMode,
     prepare: ({ destination }, sniffed) => routable(destination, sniffed, (asked) => names.prepare(asked)),
     nowMs: Date.now,

@@ -1,6 +1,6 @@
 /** Asks the time server of the section `ntp` now and then, for protocols that refuse a peer with another time. */
 import type { Config } from "#config/config.ts";
-import { messageOf } from "#core/errors.ts";
+import { ABORTED, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { toDestination } from "#net/ip.ts";
@@ -71,7 +71,7 @@ export class TimeKeeper implements Disposable {
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
   }
 }
 

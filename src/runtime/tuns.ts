@@ -154,18 +154,19 @@ export class Tuns implements AsyncDisposable {
     await this.#stop(running);
   }
 
+  /** A runtime keeps the change for its whole life, so a change in force forgets the lists of the runtime before. */
   #ready(prepared: Prepared): TunChange {
-    const { kept, fresh } = prepared;
-    let active = false;
+    let pending: Prepared | null = prepared;
     return {
       activate: () => {
-        active = true;
+        const { kept, fresh } = pending as Prepared;
+        pending = null;
         this.#running = [...kept, ...fresh];
         for (const tun of fresh) tun.activate();
         for (const tun of kept) void tun.updateSets();
       },
       [Symbol.asyncDispose]: async () => {
-        if (!active) await this.#undo(prepared);
+        if (pending !== null) await this.#undo(pending);
       },
     };
   }

@@ -1,6 +1,6 @@
 /** What the http and socks5 outbounds have in common: reaching the proxy, TLS on the way, one handshake with a deadline. */
 import type { Duplex } from "node:stream";
-import { asDialError, DialError } from "#core/errors.ts";
+import { ABORTED, asDialError, DialError } from "#core/errors.ts";
 import type { DialContext, OutboundEnv } from "#core/outbound.ts";
 import { guardErrors } from "#net/accept.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "#net/byte-reader.ts";
@@ -45,7 +45,7 @@ export async function openProxyLink(
     async open(context, handshake) {
       let stream = await dialer.connect(destination, context);
       const deadline = new AbortController();
-      const timer = setTimeout(() => deadline.abort(), HANDSHAKE_TIMEOUT_MS);
+      const timer = setTimeout(() => deadline.abort(ABORTED), HANDSHAKE_TIMEOUT_MS);
       const signal = AbortSignal.any([context.signal, deadline.signal]);
       try {
         guardErrors(stream);

@@ -1,6 +1,6 @@
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
 import { connect } from "node:http2";
-import { asDialError, DialError } from "#core/errors.ts";
+import { ABORTED, asDialError, DialError } from "#core/errors.ts";
 import type { Metadata } from "#core/session.ts";
 import type { Secured } from "#transport/security.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "./windows.ts";
@@ -57,7 +57,7 @@ export class Http2Pool implements AsyncDisposable {
 
   /** Ends idle connections; busy ones end with their last stream. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
     for (const link of this.#links) link.session.close();
   }
 

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { asDialError, DialError } from "#core/errors.ts";
+import { ABORTED, asDialError, DialError } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import type { Metadata } from "#core/session.ts";
 import type { MuxSession } from "./session.ts";
@@ -47,7 +47,7 @@ export class MuxPool<S extends MuxSession> implements AsyncDisposable {
 
   /** Idle connections end now, busy ones with their last stream. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
     for (const session of this.#sessions) session.retire();
   }
 

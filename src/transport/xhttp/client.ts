@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import { ABORTED } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import { CodecStream } from "#net/codec-stream.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
@@ -124,7 +125,7 @@ class PacketUpStream extends Duplex {
   // The protocol has no way to end the upper direction alone: the server learns of it when the GET is given up.
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#stop.abort();
+    this.#stop.abort(ABORTED);
     this.#down.destroy();
     done(error);
   }
