@@ -1,4 +1,5 @@
 import { formatDiagnostic } from "#config/report.ts";
+import { logSummary } from "#config/summary.ts";
 import type { ParseResult } from "#config/parse.ts";
 import type { Config } from "#config/config.ts";
 import type { ConfigsControl, ConfigsPatch, ConfigSource, Control } from "#core/control.ts";
@@ -264,7 +265,7 @@ export class App implements AsyncDisposable {
           : loader.text(source.text);
     if (result.errors !== undefined)
       throw new ConfigError(result.errors.map((error) => formatDiagnostic(file, error)).join("\n"));
-    for (const warning of result.warnings) host.log.warning(formatDiagnostic(file, warning));
+    logSummary(host.log, file, result.warnings);
     return override(result.config);
   }
 

@@ -5,6 +5,7 @@ import type { ParsedFlags } from "./flags.ts";
 import { entriesOf, repeatedId } from "#governance/policy-book.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
 import { listenerFaults, nodeFaults } from "#runtime/dry-run.ts";
+import { summarize } from "#config/summary.ts";
 import { linesOf, setUp } from "./load.ts";
 import { newFileText } from "./source.ts";
 
@@ -18,7 +19,8 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
     file = source.file;
     if (source.isNew) say("info", newFileText(source));
     const { file: named, result } = loader.current();
-    for (const line of linesOf(named, result.warnings)) say("warning", line);
+    for (const { text, detail } of summarize(named, result.warnings))
+      if (!detail || flags.on("all")) say("warning", text);
     for (const line of linesOf(named, result.errors ?? [])) say("error", line);
     if (result.errors === undefined) {
       const repeated = repeatedPolicy(result.config.trafficControl);

@@ -19,6 +19,7 @@ export const RUN_FLAGS: FlagTable = {
   ...SOURCE_FLAGS,
   embedded: { kind: "switch", help: "where no file is named, run the built-in default and write nothing" },
   t: { kind: "switch", help: "check the configuration and exit" },
+  all: { kind: "switch", help: "with -t: every warning, also where many say the same" },
   v: { kind: "switch", long: "version", help: "print the version and exit" },
   h: { kind: "switch", long: "help", help: "print this help" },
   m: { kind: "switch", help: "geodata-mode is true where the file does not say" },

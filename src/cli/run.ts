@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { messageOf } from "#core/errors.ts";
 import { endpointText } from "#core/session.ts";
+import { logSummary } from "#config/summary.ts";
 import type { EngineOptions } from "#engine/engine.ts";
 import { openHost } from "#host.ts";
 import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#log.ts";
@@ -54,7 +55,7 @@ async function runWith(
   if (setup.source.isNew) log.info(newFileText(setup.source));
   const { file, result } = setup.loader.current();
   log.level = result.config?.logLevel ?? log.level;
-  for (const line of linesOf(file, result.warnings)) log.warning(line);
+  logSummary(log, file, result.warnings);
   if (result.errors !== undefined) {
     for (const line of linesOf(file, result.errors)) fatal(sink, line);
     return 1;

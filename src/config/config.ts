@@ -22,6 +22,15 @@ export interface Diagnostic {
   readonly path: string;
   /** What is wrong and what would be right. */
   readonly message: string;
+  /** Set where the same is likely to be said of many items: logs say it once, with a count. */
+  readonly about?: About;
+}
+
+/** One item of many of which the same is said. */
+export interface About {
+  readonly name: string;
+  /** The sentence without the item: `type tuic is not in this build; the node stays and cannot be dialled`. */
+  readonly what: string;
 }
 
 /** A listener of `listeners`, or one that a top-level port stands for (`DEFAULT-MIXED` and the like). */
@@ -40,8 +49,10 @@ export interface ListenerConfig {
 export interface ProxyConfig {
   readonly name: string;
   readonly type: string;
-  /** Null for a type that this build does not speak: the node stays in its groups and every dial fails clearly. */
+  /** Null for a type that this build does not speak. */
   readonly protocol: Protocol | null;
+  /** Why the node cannot be used; it stays in its groups, and every dial fails with this. Null: it can. */
+  readonly inert: string | null;
   readonly udp: boolean;
   readonly interfaceName: string;
   readonly routingMark: number;

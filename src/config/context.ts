@@ -21,6 +21,8 @@ export interface Issue {
   readonly path: Path;
   readonly message: string;
   readonly missing: boolean;
+  /** Right elsewhere, not done by this build: it costs the item, not the file. */
+  readonly unsupported: boolean;
 }
 
 export interface ReadOptions {
@@ -36,12 +38,20 @@ export class Context {
   readonly report: Report;
   readonly registries: Registries;
   readonly files: Pick<SafeFiles, "resolve">;
+  /** The keys without a value in the map at a path: to the reader they are not there. */
+  readonly emptyKeys: (path: Path) => readonly string[];
   readonly #shapes: Shapes;
 
-  constructor(report: Report, registries: Registries, files: Pick<SafeFiles, "resolve">) {
+  constructor(
+    report: Report,
+    registries: Registries,
+    files: Pick<SafeFiles, "resolve">,
+    emptyKeys: (path: Path) => readonly string[] = () => [],
+  ) {
     this.report = report;
     this.registries = registries;
     this.files = files;
+    this.emptyKeys = emptyKeys;
     this.#shapes = new Shapes(report, files);
   }
 
@@ -124,18 +134,22 @@ export function parseSafely(schema: z.ZodType, value: unknown): Outcome {
     if (result.success) return { issues: null, data: result.data };
     return { issues: result.error.issues.map(toIssue), data: null };
   } catch (error) {
-    return { issues: [{ path: [], message: messageOf(error), missing: false }], data: null };
+    return {
+      issues: [{ path: [], message: messageOf(error), missing: false, unsupported: false }],
+      data: null,
+    };
   }
 }
 
 function toIssue(issue: z.core.$ZodIssue): Issue {
   const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
-  const missing = isMissingParam(issue) || (issue.input === undefined && issue.code === "invalid_type");
-  return { path, missing, message: missing ? "is required" : sentence(issue) };
+  const missing = hasParam(issue, "missing") || (issue.input === undefined && issue.code === "invalid_type");
+  const unsupported = hasParam(issue, "unsupported");
+  return { path, missing, unsupported, message: missing ? "is required" : sentence(issue) };
 }
 
-function isMissingParam(issue: z.core.$ZodIssue): boolean {
-  return issue.code === "custom" && (issue.params as { missing?: boolean } | undefined)?.missing === true;
+function hasParam(issue: z.core.$ZodIssue, name: "missing" | "unsupported"): boolean {
+  return issue.code === "custom" && issue.params?.[name] === true;
 }
 
 const KIND_NAMES: Readonly<Record<string, string>> = { object: "a map", record: "a map", array: "a list" };

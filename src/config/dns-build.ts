@@ -6,7 +6,7 @@ import type {
   NameserverOptions,
   PolicyOptions,
 } from "#core/dns-options.ts";
-import { messageOf } from "#core/errors.ts";
+import { messageOf, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseHostPort, parsePrefix } from "#net/address-fields.ts";
@@ -132,12 +132,7 @@ function readServers(
     }
   }
   const list = [...servers.values()];
-  try {
-    withoutUnsupported(list, key, () => undefined); // the DNS service says which it leaves out; here an empty rest counts
-  } catch (error) {
-    report.error(path, `dns: ${messageOf(error)}`);
-  }
-  return list;
+  return withoutUnsupported(list, `dns.${key}`, (message) => report.warning(path, message));
 }
 
 function readPolicies(
@@ -158,7 +153,7 @@ function readPolicies(
   return read;
 }
 
-/** Errors of a condition are reported at `path`. */
+/** Errors of a condition are reported at `path`. What is no pattern matches nothing, there and in other programs. */
 export function readConditions(
   { report }: Context,
   path: Path,
@@ -174,7 +169,8 @@ export function readConditions(
     }
     return conditions;
   } catch (error) {
-    report.error(path, `bad domain pattern: ${messageOf(error)}`);
+    if (error instanceof UnusableError) report.warning(path, `${error.message}; it matches nothing`);
+    else report.error(path, `bad domain pattern: ${messageOf(error)}`);
     return [];
   }
 }

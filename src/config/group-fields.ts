@@ -1,5 +1,5 @@
 /** Fields that every group has, whatever picks its members. */
-import { flag, httpUrl, int, list, maybe, name, pattern, text } from "#core/fields.ts";
+import { anyUrl, flag, int, list, maybe, name, pattern, text } from "#core/fields.ts";
 import { z } from "zod";
 import { expectedStatus } from "./sections/proxy-providers.ts";
 
@@ -8,7 +8,7 @@ export const groupFields = z.object({
   type: name(),
   proxies: list(text()).default([]),
   use: list(text()).default([]),
-  url: maybe(httpUrl()),
+  url: maybe(anyUrl()),
   interval: maybe(int(0, 0x7fff_ffff)),
   lazy: flag().default(true),
   timeout: int(0, 600_000).default(5000),

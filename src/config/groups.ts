@@ -7,6 +7,7 @@ import type { Context } from "./context.ts";
 import { filterFault, groupFields } from "./group-fields.ts";
 import { isItemMap, joined, peek, readBoth } from "./items.ts";
 import { BUILT_INS, GLOBAL, GROUP_TYPES } from "./known-types.ts";
+import { usableTestUrl } from "./providers.ts";
 import type { Path } from "./report.ts";
 
 /** What groups may name. */
@@ -118,7 +119,7 @@ function readSettings(
   return {
     use,
     included: includeProxies ? [...scope.proxies].sort(bytewise) : [],
-    url: fields.url,
+    url: usableTestUrl(context, fields.url, [...path, "url"], prefix),
     intervalSeconds: fields.interval ?? (tests ? TEST_INTERVAL_SECONDS : 0),
     lazy: fields.lazy,
     timeoutMs: fields.timeout,

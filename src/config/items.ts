@@ -39,7 +39,7 @@ export function reportIssues(context: Context, issues: readonly Issue[], path: P
       entry.keys.add(key);
       continue;
     }
-    const text = `${prefix}: ${inner.length > 0 ? `'${inner.join(".")}' ` : ""}${message}`;
+    const text = `${prefix}: ${issueText({ path: inner, message })}`;
     if (said.has(text)) continue; // a key that both schemas read
     said.add(text);
     context.report.error([...path, ...inner], text);
@@ -52,7 +52,16 @@ export function reportIssues(context: Context, issues: readonly Issue[], path: P
     );
 }
 
-/** What both schemas make of an item, or null with everything reported. */
+/** An item that was read. */
+export interface ReadItem<Common extends z.ZodObject> {
+  readonly common: z.output<Common>;
+  /** Empty where `unsupported` is not. */
+  readonly options: object;
+  /** What of it this build does not do; empty: nothing. */
+  readonly unsupported: readonly Issue[];
+}
+
+/** What both schemas make of an item, or null with everything reported that is wrong. */
 export function readBoth<Common extends z.ZodObject>(
   context: Context,
   common: Common,
@@ -60,13 +69,32 @@ export function readBoth<Common extends z.ZodObject>(
   item: unknown,
   path: Path,
   prefix: string,
-): { readonly common: z.output<Common>; readonly options: object } | null {
+): ReadItem<Common> | null {
   const left = parseSafely(common, item);
   const right = parseSafely(own, item);
   if (left.issues === null && right.issues === null)
-    return { common: left.data as z.output<Common>, options: right.data as object };
-  reportIssues(context, [...(left.issues ?? []), ...(right.issues ?? [])], path, prefix);
+    return { common: left.data as z.output<Common>, options: right.data as object, unsupported: [] };
+  const issues = [...(left.issues ?? []), ...(right.issues ?? [])].map((issue) =>
+    withEmpty(context, issue, path),
+  );
+  const wrong = issues.filter((issue) => !issue.unsupported);
+  if (left.issues === null && wrong.length === 0)
+    return { common: left.data as z.output<Common>, options: {}, unsupported: issues };
+  reportIssues(context, wrong.length > 0 ? wrong : issues, path, prefix);
   return null;
+}
+
+/** A key that stands there without a value is not missing: other programs take it for an empty one and start. */
+function withEmpty(context: Context, issue: Issue, path: Path): Issue {
+  const key = issue.path.at(-1);
+  if (!issue.missing || typeof key !== "string") return issue;
+  if (!context.emptyKeys([...path, ...issue.path.slice(0, -1)]).includes(key)) return issue;
+  return { ...issue, missing: false, unsupported: true, message: "is empty" };
+}
+
+/** `'plugin' shadow-tls is not in this build`; the key is left out where the item itself is meant. */
+export function issueText({ path, message }: Pick<Issue, "path" | "message">): string {
+  return path.length === 0 ? message : `'${path.join(".")}' ${message}`;
 }
 
 /** True where the item is a map; otherwise it is reported. */

@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { GeneralKeys, ListenerConfig } from "./config.ts";
 import { parseSafely, type Context, type Registries } from "./context.ts";
 import { warnOfListenerNames, type NameScope } from "./cross-checks.ts";
-import { isItemMap, joined, peek, readBoth } from "./items.ts";
+import { isItemMap, issueText, joined, peek, readBoth } from "./items.ts";
 import { LISTENER_TYPES } from "./known-types.ts";
 import { listenerFields } from "./listener-fields.ts";
 import type { Path } from "./report.ts";
@@ -73,6 +73,12 @@ function readListener(
   const read = readBoth(context, listenerFields, own, prepared, path, prefix);
   if (read === null || protocol === null) return null;
   const { common, options } = read;
+  const [lack] = read.unsupported;
+  if (lack !== undefined) {
+    const why = `${prefix}: ${common.name}: ${issueText(lack)}; the listener is left out`;
+    context.report.warning([...path, ...lack.path], why);
+    return null;
+  }
   return {
     name: common.name,
     protocol,

@@ -124,11 +124,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     /parse rule provider r error: 'behavior' expected one of domain/,
   ],
   [
-    "rule provider url",
-    "rule-providers: {r: {type: http, behavior: domain}}\n",
-    /parse rule provider r error: '' has unset fields: url/,
-  ],
-  [
     "rule target",
     "rules: ['DOMAIN,a.com,DIRCT']\n",
     /^1:9 rules\[0\]: rules\[0\] \[DOMAIN,a\.com,DIRCT\] error: proxy \[DIRCT\] not found; did you mean "DIRECT"\?/,

@@ -101,7 +101,10 @@ listeners:
   - {name: l, type: socks, PORT: 1000-1002/2000, Routing_Mark: 0x10}
 `;
   const config = good(text);
-  assert.deepEqual(config.warnings, []);
+  assert.deepEqual(
+    config.warnings.map(({ path }) => path),
+    ["proxies[0].skip-cert-verify"],
+  );
   const [vless, socks] = config.proxies;
   assert.equal(vless?.udp, true);
   assert.deepEqual(vless?.options, {

@@ -58,7 +58,12 @@ export function parseConfig(text: string, env: ParseEnv): ParseResult {
   const config =
     yaml.root === null
       ? null
-      : readRoot(yaml.root, yaml, new Context(report, env.registries, env.files), env);
+      : readRoot(
+          yaml.root,
+          yaml,
+          new Context(report, env.registries, env.files, (path) => yaml.emptyKeys(path)),
+          env,
+        );
   const { errors, warnings } = report;
   if (config === null || errors.length > 0) return { errors, warnings };
   return { config: freezePlain({ ...config, warnings }), warnings };

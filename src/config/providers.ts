@@ -1,4 +1,5 @@
 /** `proxy-providers` and `rule-providers`: their definitions, and the nodes that are written into the file. */
+import { httpUrlFault } from "#core/fields.ts";
 import type { Context, Issue } from "./context.ts";
 import { filterFault } from "./group-fields.ts";
 import { reportIssues } from "./items.ts";
@@ -29,6 +30,13 @@ export function readProxyProviders(context: Context, value: unknown, nodes: Prox
       explain: explain(context, path, prefix),
     });
     if (read === null) continue;
+    warnOfSource(context, read, path, prefix);
+    const testUrl = usableTestUrl(
+      context,
+      read.healthCheck?.url ?? null,
+      [...path, "health-check", "url"],
+      prefix,
+    );
     for (const [key, source] of [
       ["filter", read.filter],
       ["exclude-filter", read.excludeFilter],
@@ -37,7 +45,8 @@ export function readProxyProviders(context: Context, value: unknown, nodes: Prox
       if (fault !== null) report.error([...path, key], `${prefix}: '${key}' ${fault}`);
     }
     nodes.readAll(read.payload, [...path, "payload"], `${prefix}: proxy`, new Set());
-    configs.set(name, { name, ...read });
+    const healthCheck = read.healthCheck === null ? null : { ...read.healthCheck, url: testUrl };
+    configs.set(name, { name, ...read, healthCheck });
   }
   return { configs, names: new Set(entries.map(([name]) => name)) };
 }
@@ -59,9 +68,30 @@ export function readRuleProviders(context: Context, value: unknown): RuleProvide
       explain: explain(context, path, prefix),
     });
     behaviors.set(name, read?.behavior ?? null);
-    if (read !== null) configs.set(name, { name, ...read });
+    if (read === null) continue;
+    warnOfSource(context, read, path, prefix);
+    configs.set(name, { name, ...read });
   }
   return { configs, names: new RuleSetNames(behaviors, context.report) };
+}
+
+type Source = Pick<ProxyProviderConfig, "lack">;
+
+function warnOfSource({ report }: Context, { lack }: Source, path: Path, prefix: string): void {
+  if (lack === null) return;
+  report.warning([...path, lack.key], `${prefix}: '${lack.key}' ${lack.why}; nothing is fetched`);
+}
+
+/** A test page that is no URL is done without. */
+export function usableTestUrl(
+  { report }: Context,
+  url: string | null,
+  path: Path,
+  prefix: string,
+): string | null {
+  const fault = url === null || url === "" ? null : httpUrlFault(url);
+  if (fault !== null) report.warning(path, `${prefix}: 'url' ${fault.message}; the default page is tested`);
+  return fault === null ? url || null : null;
 }
 
 function explain(context: Context, path: Path, prefix: string): (issues: readonly Issue[]) => void {

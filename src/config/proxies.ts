@@ -4,11 +4,12 @@ import { suggestion } from "#core/nearest.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { parseIp } from "#net/ip.ts";
 import { z } from "zod";
-import type { IpVersion, ProxyConfig } from "./config.ts";
+import type { ProxyConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import { findCircles } from "./circles.ts";
-import { isItemMap, joined, peek, readBoth } from "./items.ts";
+import { isItemMap, issueText, joined, peek, readBoth } from "./items.ts";
 import { PROXY_TYPES } from "./known-types.ts";
+import { nodeNotes } from "./node-notes.ts";
 import { IP_VERSIONS, proxyFields } from "./proxy-fields.ts";
 import type { Path } from "./report.ts";
 
@@ -20,17 +21,23 @@ export interface ProxyNodes {
   readonly names: ReadonlySet<string>;
 }
 
+/** What is said of every node that stays without being usable. */
+const STAYS = "the node stays and cannot be dialled";
+
 /** Reads nodes one by one, remembering what it knows of each protocol. */
 export class ProxyReader {
   readonly #context: Context;
   readonly #protocols: ReadonlyMap<string, Protocol>;
   readonly #shapes = new Map<string, z.ZodObject>();
   readonly #knownTypes: ReadonlySet<string>;
+  /** Any fault costs only its node: what a provider brings is not the user's to correct. */
+  readonly #tolerant: boolean;
   /** Keys without effect that were warned of. */
-  readonly #inert = new Set<string>();
+  readonly #idleKeys = new Set<string>();
 
-  constructor(context: Context) {
+  constructor(context: Context, { tolerant = false } = {}) {
     this.#context = context;
+    this.#tolerant = tolerant;
     const outbound = context.registries.protocols.filter((protocol) => protocol.outbound !== undefined);
     this.#protocols = new Map(outbound.map((protocol) => [protocol.type, protocol]));
     this.#knownTypes = new Set([...this.#protocols.keys(), ...PROXY_TYPES]);
@@ -42,7 +49,10 @@ export class ProxyReader {
     const names = new Set<string>();
     for (const [at, item] of items.entries()) {
       const name = peek(item, "name", "hyphen");
-      const proxy = this.#read(item, [...path, at], `${prefix} ${at}`);
+      const here = [...path, at];
+      const proxy = this.#tolerant
+        ? this.#tryRead(item, here, `${prefix} ${at}`)
+        : this.#read(item, here, `${prefix} ${at}`);
       if (name !== null && (names.has(name) || taken.has(name)))
         this.#context.report.error([...path, at, "name"], `proxy ${name} is the duplicate name`);
       else if (proxy !== null) proxies.push({ proxy, index: at });
@@ -51,19 +61,46 @@ export class ProxyReader {
     return { proxies, names };
   }
 
+  #tryRead(item: unknown, path: Path, prefix: string): ProxyConfig | null {
+    let proxy: ProxyConfig | null = null;
+    const [error] = this.#context.report.trial(() => {
+      proxy = this.#read(item, path, prefix);
+    });
+    const nodeName = peek(item, "name", "hyphen");
+    if (error === undefined || nodeName === null) return proxy;
+    const type = peek(item, "type", "hyphen") ?? "";
+    const why = error.message.replace(`${prefix}: `, "");
+    const node = { ...NO_COMMON, name: nodeName, type, protocol: this.#protocols.get(type) ?? null };
+    return this.#inertNode(node, why, error.path, prefix);
+  }
+
+  /** A node that keeps its place and cannot be dialled. */
+  #inertNode(
+    node: Omit<ProxyConfig, "inert" | "options">,
+    why: string,
+    path: Path,
+    prefix: string,
+  ): ProxyConfig {
+    const about = { name: node.name, what: `${why}; ${STAYS}` };
+    this.#context.report.warning(path, `${prefix}: ${node.name}: ${about.what}`, "value", about);
+    return { ...node, inert: why, options: {} };
+  }
+
   #read(item: unknown, path: Path, prefix: string): ProxyConfig | null {
     const { report } = this.#context;
     if (!isItemMap(this.#context, item, path, prefix)) return null;
     const type = peek(item, "type", "hyphen");
     const protocol = type === null ? null : (this.#protocols.get(type) ?? null);
-    if (type !== null && protocol === null && !this.#admitsUnknown(type, path, prefix, item)) return null;
+    if (type !== null && protocol === null) return this.#readUnknown(item, type, path, prefix);
     const own = protocol?.outbound?.schema ?? NO_FIELDS;
     const prepared = this.#context.prepare(this.#shapeOf(type, protocol), item, path, "hyphen", prefix);
     const read = readBoth(this.#context, proxyFields, own, prepared, path, prefix);
     if (read === null) return null;
     const { common, options } = read;
-    const ipVersion = IP_VERSIONS.find((word) => word === common["ip-version"].toLowerCase());
-    if (ipVersion === undefined)
+    const node = { ...commonOf(common), protocol };
+    const [lack] = read.unsupported;
+    if (lack !== undefined) return this.#inertNode(node, issueText(lack), [...path, ...lack.path], prefix);
+    if (!IP_VERSIONS.some((word) => word === common["ip-version"].toLowerCase()))
       report.warning(
         [...path, "ip-version"],
         `${prefix}: 'ip-version' ${common["ip-version"]} is unknown and means dual${suggestion(common["ip-version"], IP_VERSIONS)}`,
@@ -74,24 +111,19 @@ export class ProxyReader {
         [...path, "server"],
         `${prefix}: 'server' expected a name or an address, without scheme, port or blanks, got ${show(server)}; it cannot be dialled`,
       );
-    for (const key of ["tfo", "mptcp"] as const) if (common[key]) this.#warnOfInert(key, path, prefix);
-    return {
-      name: common.name,
-      type: common.type,
-      protocol,
-      udp: common.udp,
-      interfaceName: common["interface-name"],
-      routingMark: common["routing-mark"],
-      ipVersion: ipVersion ?? ("dual" satisfies IpVersion),
-      dialerProxy: common["dialer-proxy"] === "" ? null : common["dialer-proxy"],
-      options,
-    };
+    for (const { key, what } of nodeNotes(options))
+      report.warning([...path, ...key], `${prefix}: ${common.name}: ${what}`, "value", {
+        name: common.name,
+        what,
+      });
+    for (const key of ["tfo", "mptcp"] as const) if (common[key]) this.#warnOfIdle(key, path, prefix);
+    return { ...node, inert: null, options };
   }
 
   /** Once: subscriptions have it on every node. */
-  #warnOfInert(key: "tfo" | "mptcp", path: Path, prefix: string): void {
-    if (this.#inert.has(key)) return;
-    this.#inert.add(key);
+  #warnOfIdle(key: "tfo" | "mptcp", path: Path, prefix: string): void {
+    if (this.#idleKeys.has(key)) return;
+    this.#idleKeys.add(key);
     this.#context.report.warning(
       [...path, key],
       `${prefix}: '${key}' has no effect, here and on others`,
@@ -100,19 +132,18 @@ export class ProxyReader {
   }
 
   /** A word of the ecosystem that this build does not speak costs one node, not the file. */
-  #admitsUnknown(type: string, path: Path, prefix: string, item: unknown): boolean {
+  #readUnknown(item: unknown, type: string, path: Path, prefix: string): ProxyConfig | null {
     const { report } = this.#context;
     const at = [...path, "type"];
-    if (PROXY_TYPES.includes(type)) {
-      const name = peek(item, "name", "hyphen") ?? "";
-      report.warning(
-        at,
-        `${prefix}: ${name}: type ${type} is not in this build; the node stays and cannot be dialled`,
-      );
-      return true;
+    if (!PROXY_TYPES.includes(type)) {
+      report.error(at, `${prefix}: unsupport proxy type: ${type}${report.suggest(type, this.#knownTypes)}`);
+      return null;
     }
-    report.error(at, `${prefix}: unsupport proxy type: ${type}${report.suggest(type, this.#knownTypes)}`);
-    return false;
+    const prepared = this.#context.prepare(this.#shapeOf(type, null), item, path, "hyphen", prefix);
+    const read = readBoth(this.#context, proxyFields, NO_FIELDS, prepared, path, prefix);
+    if (read === null) return null;
+    const node = { ...commonOf(read.common), protocol: null };
+    return this.#inertNode(node, `type ${type} is not in this build`, at, prefix);
   }
 
   #shapeOf(type: string | null, protocol: Protocol | null): z.ZodObject {
@@ -126,6 +157,27 @@ export class ProxyReader {
     }
     return shape;
   }
+}
+
+/** What a node has that could not be read as one. */
+const NO_COMMON = {
+  udp: false,
+  interfaceName: "",
+  routingMark: 0,
+  ipVersion: "dual",
+  dialerProxy: null,
+} as const satisfies Partial<ProxyConfig>;
+
+function commonOf(common: z.output<typeof proxyFields>): Omit<ProxyConfig, "protocol" | "inert" | "options"> {
+  return {
+    name: common.name,
+    type: common.type,
+    udp: common.udp,
+    interfaceName: common["interface-name"],
+    routingMark: common["routing-mark"],
+    ipVersion: IP_VERSIONS.find((word) => word === common["ip-version"].toLowerCase()) ?? "dual",
+    dialerProxy: common["dialer-proxy"] === "" ? null : common["dialer-proxy"],
+  };
 }
 
 function isHost(text: string): boolean {

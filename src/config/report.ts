@@ -1,5 +1,5 @@
 import { suggestion } from "#core/nearest.ts";
-import type { Diagnostic } from "./config.ts";
+import type { About, Diagnostic } from "./config.ts";
 
 export type Path = readonly (string | number)[];
 
@@ -40,6 +40,11 @@ function pathText(path: Path): string {
 const MOST = 2000;
 const MOST_COMPARISONS = 1_000_000;
 
+interface TrialError {
+  readonly path: Path;
+  readonly message: string;
+}
+
 /** Collects everything that is to be said about a file. */
 export class Report {
   readonly #locate: Locate;
@@ -47,6 +52,7 @@ export class Report {
   readonly #warnings = new Diagnostics("warning");
   readonly #suggested = new WeakMap<object, Map<string, string>>();
   #comparisons = 0;
+  #trial: TrialError[] | null = null;
 
   constructor(locate: Locate) {
     this.#locate = locate;
@@ -70,11 +76,25 @@ export class Report {
   }
 
   error(path: Path, message: string, at: "key" | "value" = "value"): void {
-    this.#errors.add(() => this.#locate(path, at), path, message);
+    if (this.#trial !== null) this.#trial.push({ path, message });
+    else this.#errors.add(() => this.#locate(path, at), path, message);
   }
 
-  warning(path: Path, message: string, at: "key" | "value" = "value"): void {
-    this.#warnings.add(() => this.#locate(path, at), path, message);
+  warning(path: Path, message: string, at: "key" | "value" = "value", about?: About): void {
+    this.#warnings.add(() => this.#locate(path, at), path, message, about);
+  }
+
+  /** Runs `work` and answers the errors that it reports; they cost whatever `work` reads and are not kept. */
+  trial(work: () => void): readonly TrialError[] {
+    const errors: TrialError[] = [];
+    const before = this.#trial;
+    this.#trial = errors;
+    try {
+      work();
+    } finally {
+      this.#trial = before;
+    }
+    return errors;
   }
 
   /** Something whose place is known already. */
@@ -109,10 +129,11 @@ class Diagnostics {
     this.#severity = severity;
   }
 
-  add(place: () => Place, path: Path, message: string): void {
+  add(place: () => Place, path: Path, message: string, about?: About): void {
     if (++this.count > MOST) return;
     const text = cut(message, LONGEST_MESSAGE);
-    this.#kept.push({ severity: this.#severity, ...place(), path: pathText(path), message: text });
+    const said = { severity: this.#severity, ...place(), path: pathText(path), message: text };
+    this.#kept.push(about === undefined ? said : { ...said, about });
   }
 
   /** By place; at the end how many more there are. */

@@ -1,5 +1,5 @@
 /** `rules` and `sub-rules`: lines of `TYPE,payload,target[,param…]`. */
-import { messageOf } from "#core/errors.ts";
+import { messageOf, ConfigError, UnusableError } from "#core/errors.ts";
 import { Plain, show } from "#core/fields.ts";
 import { suggestion } from "#core/nearest.ts";
 import type { RuleData, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
@@ -136,9 +136,11 @@ export class RuleReader {
     }
     const source = line.params.includes("src");
     const options: RuleOptions = { source, noResolve: source || line.params.includes("no-resolve") };
-    const payloadFault = this.#payloadFault(type, line.payload, options);
-    if (payloadFault !== null) report.error(path, `${prefix} error: ${payloadFault}`);
-    if (fault !== null || payloadFault !== null) return null;
+    const wrong = this.#payloadFault(type, line.payload, options);
+    if (wrong instanceof UnusableError)
+      report.warning(path, `${prefix} warning: ${wrong.message}; the rule is left out`);
+    else if (wrong !== null) report.error(path, `${prefix} error: ${messageOf(wrong)}`);
+    if (fault !== null || wrong !== null) return null;
     return { text, type, payload: line.payload, target: line.target, options };
   }
 
@@ -152,16 +154,17 @@ export class RuleReader {
       : `proxy [${target}] not found${this.#context.report.suggest(target, this.#outbounds)}`;
   }
 
-  #payloadFault(type: RuleType, payload: string, options: RuleOptions): string | null {
+  #payloadFault(type: RuleType, payload: string, options: RuleOptions): Error | null {
     this.#missingSets = [];
     try {
       if (type.type === "RULE-SET" && !this.#ruleSets.has(payload)) this.#missingSets.push(payload);
       type.parse(payload, options, this.#scope);
     } catch (error) {
-      if (this.#missingSets.length === 0) return messageOf(error);
+      if (this.#missingSets.length === 0) return error instanceof Error ? error : new Error(messageOf(error));
     }
     const [missing] = this.#missingSets;
-    return missing === undefined ? null : this.#ruleSets.fault(missing, []);
+    const fault = missing === undefined ? null : this.#ruleSets.fault(missing, []);
+    return fault === null ? null : new ConfigError(fault);
   }
 
   #reportType({ type, payload }: RuleLine, path: Path, prefix: string): void {

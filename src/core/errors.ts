@@ -6,6 +6,9 @@ export class ConfigError extends Error {
   readonly code = "CONFIG";
 }
 
+/** Other programs start with it and this one does nothing with it: it costs the rule or the entry, never the file. */
+export class UnusableError extends ConfigError {}
+
 /** A peer sent bytes that its protocol does not allow. Costs that peer its connection and nobody else anything. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";

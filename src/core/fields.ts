@@ -25,6 +25,12 @@ export class Fault {
   }
 }
 
+/**
+ * A value that means something to other programs and that this build does not do. It costs the item that has it, never
+ * the file: the node or the listener becomes inert and says why.
+ */
+export class Unsupported extends Fault {}
+
 /** How a faulty value is shown in a message: short, one line. */
 export function show(value: unknown): string {
   const text =
@@ -54,14 +60,15 @@ export function scalar<T>(json: Record<string, unknown>, read: (source: string, 
             ? new Fault(`expected a single value, got ${show(value)}`)
             : read(source, value as Raw);
       if (!(result instanceof Fault)) return result;
-      const missing = value === undefined;
-      context.issues.push({ code: "custom", message: result.message, input: value, params: { missing } });
+      const params = { missing: value === undefined, unsupported: result instanceof Unsupported };
+      context.issues.push({ code: "custom", message: result.message, input: value, params });
       return z.NEVER;
     })
     .meta(json);
 }
 
-function sourceOf(value: unknown): string | null {
+/** The text of a single value; null for anything else. */
+export function sourceOf(value: unknown): string | null {
   if (value instanceof Plain) return value.source;
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "boolean" ? String(value) : null;
@@ -218,16 +225,22 @@ export function parseRanges(source: string, minimum: number, maximum: number): r
 export const ranges = (minimum: number, maximum: number) =>
   scalar({ type: ["string", "integer"] }, (source) => parseRanges(source, minimum, maximum));
 
+/** What is wrong with an absolute http or https URL; null: nothing. */
+export function httpUrlFault(source: string): Fault | null {
+  const url = URL.parse(source);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "") return null;
+  const scheme = source.split(/[:/?#]/, 1)[0] as string; // the rest may hold a subscription's token
+  return new Fault(
+    `expected a URL beginning with http:// or https://, got one beginning with ${show(scheme)}`,
+  );
+}
+
 /** An absolute http or https URL, as it was written. */
 export const httpUrl = () =>
-  scalar({ type: "string", format: "uri" }, (source) => {
-    const url = URL.parse(source);
-    if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "") return source;
-    const scheme = source.split(/[:/?#]/, 1)[0] as string; // the rest may hold a subscription's token
-    return new Fault(
-      `expected a URL beginning with http:// or https://, got one beginning with ${show(scheme)}`,
-    );
-  });
+  scalar({ type: "string", format: "uri" }, (source) => httpUrlFault(source) ?? source);
+
+/** A URL that may be none: its reader asks `httpUrlFault` and does without it. */
+export const anyUrl = () => scalar({ type: "string", format: "uri" }, (source) => source);
 
 /** A regular expression in the spelling of `compilePattern`, as text. */
 export const pattern = () =>
@@ -272,6 +285,3 @@ export const mapOf = <T extends z.ZodType>(item: T) =>
   z.record(z.string(), item, {
     error: (issue) => (issue.input === undefined ? "is required" : "expected a map"),
   });
-
-/** The fields that every node with a server has. */
-export const serverFields = { server: name(), port: int(1, 65535) };

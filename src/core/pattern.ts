@@ -1,6 +1,6 @@
 /**
  * A regular expression as the ecosystem writes it (.NET-like): `(?i)`, `(?s)`, `(?m)` may stand anywhere and hold from
- * there to the end of their group. Look-around works. Throws `SyntaxError`.
+ * there to the end of their group; `(?u)` is how all of them are read. Look-around works. Throws `SyntaxError`.
  */
 export function compilePattern(source: string, flags = ""): RegExp {
   const body = scopeInlineFlags(source);
@@ -26,11 +26,13 @@ function scopeInlineFlags(source: string): string {
       out += char + (source[++at] ?? "");
       continue;
     }
-    const inline = !inClass && char === "(" ? /^\(\?([ims]+)\)/.exec(source.slice(at, at + 8)) : null;
+    const inline = !inClass && char === "(" ? /^\(\?([imsu]+)\)/.exec(source.slice(at, at + 8)) : null;
     if (inline !== null) {
-      flagsHere().push(`(?${inline[1]}:`);
-      out += flagsHere().at(-1) as string;
       at += inline[0].length - 1;
+      const letters = (inline[1] as string).replaceAll("u", "");
+      if (letters === "") continue;
+      flagsHere().push(`(?${letters}:`);
+      out += flagsHere().at(-1) as string;
       continue;
     }
     if (inClass) inClass = char !== "]";

@@ -1,6 +1,6 @@
 /** Keys of nameserver policies and items of the fake-IP filter as data (configuration.md §6.4 and §6.6). */
 import type { DomainCondition, FakeIpRule } from "#core/dns-options.ts";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, UnusableError } from "#core/errors.ts";
 import { suggestion } from "#core/nearest.ts";
 import { parseDomainPattern } from "./domain-pattern.ts";
 
@@ -15,7 +15,9 @@ export function parseConditions(text: string): readonly DomainCondition[] {
     if (kind === "geosite") return { kind, category: item };
     if (kind === "rule-set") return { kind, name: item };
     if (parseDomainPattern(item) === null)
-      throw new ConfigError(`"${item}" is no domain pattern, expected a.com, *.a.com, .a.com or +.a.com`);
+      throw new (item.split(".").slice(1).includes("") ? ConfigError : UnusableError)(
+        `"${item}" is no domain pattern, expected a.com, *.a.com, .a.com or +.a.com`,
+      );
     return { kind: "domain", pattern: item.toLowerCase() };
   });
 }

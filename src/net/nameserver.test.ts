@@ -100,16 +100,20 @@ test("entries that mean the same are one; default servers need no resolver", () 
   assert.deepEqual(usable, [true, true, true, false]);
 });
 
-test("servers that cannot be asked here are left out; a list of nothing else is refused", () => {
+test("servers that cannot be asked here are left out; questions to a list of nothing else fail", () => {
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text);
   const list = ["quic://1.1.1.1", "https://1.1.1.1/q#h3=true", "ts://node", "1.1.1.1"].map(parse);
   assert.deepEqual(
     withoutUnsupported(list, "dns.fallback", warn).map(({ scheme }) => scheme),
-    ["udp"],
+    ["https", "udp"],
   );
-  assert.equal(warnings.length, 3);
-  assert.throws(() => withoutUnsupported(list.slice(0, 2), "dns.fallback", warn), /dns\.fallback.*tls:\/\//);
+  assert.equal(warnings.length, 2);
+  assert.deepEqual(
+    withoutUnsupported(list.slice(0, 1), "dns.fallback", warn).map(({ text }) => text),
+    ["rcode://server_failure"],
+  );
+  assert.match(warnings.at(-1) ?? "", /dns\.fallback: no server of the list can be used/);
   assert.deepEqual(withoutUnsupported([], "dns.fallback", warn), []);
 });
 

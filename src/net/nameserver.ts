@@ -6,7 +6,6 @@ import type { NameserverOptions } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import { suggestion } from "#core/nearest.ts";
 import type { IpPrefix } from "#core/session.ts";
-import { trimEndOf } from "#core/trim-end.ts";
 import { parseCidr } from "./cidr.ts";
 import { parseIp } from "./ip.ts";
 
@@ -31,6 +30,8 @@ export function parseNameserver(text: string, warn: Warn): NameserverOptions {
   const hash = text.indexOf("#");
   const body = (hash < 0 ? text : text.slice(0, hash)).trim();
   const server = parseServer(body);
+  if (server.path === "" && body.replace(/^[a-z0-9+.-]+:\/\//i, "").includes("/"))
+    warn(`the path means nothing to ${server.scheme}; write https:// where DNS over HTTPS is meant`);
   const suffix = parseFragment(hash < 0 ? "" : text.slice(hash + 1), warn);
   return { ...server, ...suffix, text: nameserverText({ ...server, ...suffix }) };
 }
@@ -85,7 +86,8 @@ function parseUrl(scheme: "https" | "http", body: string): Server {
 
 /** `host`, `host:port`, `[v6]:port`, bare IPv6. */
 function parseHostPort(text: string, defaultPort: number): { host: string; port: number } {
-  const trimmed = trimEndOf(text, "/");
+  const slash = text.indexOf("/"); // such servers have no path: what DoH addresses without a scheme end in
+  const trimmed = slash < 0 ? text : text.slice(0, slash);
   const literal = parseIp(trimmed);
   if (literal !== null) return { host: literal, port: defaultPort };
   const parts = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(trimmed);
@@ -140,6 +142,7 @@ function parseFragment(fragment: string, warn: Warn): Suffix {
     } else if (type === null) warn(`unknown nameserver parameter "${key}"`);
     else if (value === "true") disabled.add(type);
   }
+  if (found.http3) warn("there is no QUIC in this runtime; h3 means HTTP/2 here");
   return { ...found, disabledTypes: [...disabled].sort((a, b) => a - b) };
 }
 
@@ -176,7 +179,8 @@ export function needsNoResolver({ scheme, ip }: NameserverOptions): boolean {
 
 /**
  * Leaves out servers that cannot be asked here (QUIC, which this runtime does not have; Tailscale), with one warning
- * each. Throws `ConfigError` where nothing is left of a list that was not empty. `key`: of the list, for messages.
+ * each. Where nothing is left of a list that was not empty, every question to it fails: other servers would see names
+ * that were not meant for them. `key`: of the list, for messages.
  */
 export function withoutUnsupported(
   list: readonly NameserverOptions[],
@@ -185,15 +189,13 @@ export function withoutUnsupported(
 ): readonly NameserverOptions[] {
   const left = list.map((server) => [server, unsupported(server)] as const);
   const kept = left.filter(([, why]) => why === null).map(([server]) => server);
-  const firstWhy = left.find(([, why]) => why !== null)?.[1];
-  if (list.length > 0 && kept.length === 0)
-    throw new ConfigError(`${key}: no server of the list can be used: ${firstWhy}`);
   for (const [server, why] of left) if (why !== null) warn(`${key}: ${server.text} is left out: ${why}`);
-  return kept;
+  if (list.length === 0 || kept.length > 0) return kept;
+  warn(`${key}: no server of the list can be used: every question to it fails`);
+  return [parseNameserver("rcode://server_failure", warn)];
 }
 
-function unsupported({ scheme, http3 }: NameserverOptions): string | null {
+function unsupported({ scheme }: NameserverOptions): string | null {
   if (scheme === "quic") return "this runtime has no QUIC; write tls:// or https:// instead of quic://";
-  if (http3) return "this runtime has no QUIC; write https:// without h3=true, or tls://";
   return scheme === "tailscale" ? "there is no Tailscale proxy; write the server's address" : null;
 }

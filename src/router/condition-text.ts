@@ -31,6 +31,16 @@ export function splitItems(text: string): readonly string[] {
   return items;
 }
 
+/**
+ * The texts of the conditions that a logic rule joins: `((A,b),(C,d))`, and without the outer brackets, as many files
+ * have it, `(A,b),(C,d)` or `(A,b)`. Throws `ConfigError`.
+ */
+export function splitConditions(text: string): readonly string[] {
+  const items = splitItems(text);
+  const [only] = items;
+  return items.length === 1 && only?.startsWith("(") === true ? splitItems(only) : items;
+}
+
 /** The text inside one pair of brackets that spans everything: `(A,b)` gives `A,b`. Throws `ConfigError`. */
 export function unwrapBrackets(text: string): string {
   const items = splitItems(text);

@@ -1,4 +1,4 @@
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 
 export interface Ranges {
@@ -8,6 +8,8 @@ export interface Ranges {
 }
 
 const ITEM_LIMIT = 28;
+/** A port beyond it is one that no connection has: other programs start with such a rule. */
+const MOST_PORT = 65_535;
 
 /** `80/443/8000-8080` (`/` or `,` between items, blanks ignored); empty or `*` is everything. Throws `ConfigError`. */
 export function parseRanges(text: string, maximum: number): Ranges {
@@ -24,7 +26,9 @@ function parseItem(item: string, maximum: number): readonly [low: number, high: 
   const [, first, second] = /^(\d+)(?:-(\d+))?$/.exec(item) ?? [];
   const low = Number(first);
   const high = second === undefined ? low : Number(second);
-  if (first === undefined || low > maximum || high > maximum)
-    throw new ConfigError(`${show(item)} is no range: write n or a-b with numbers from 0 to ${maximum}`);
+  if (first === undefined || low > maximum || high > maximum) {
+    const message = `${show(item)} is no range: write n or a-b with numbers from 0 to ${maximum}`;
+    throw first === undefined || maximum < MOST_PORT ? new ConfigError(message) : new UnusableError(message);
+  }
   return low <= high ? [low, high] : [high, low];
 }

@@ -30,7 +30,8 @@ const INBOUND_ENV = {
 /** A sentence a node that cannot be opened. */
 export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise<readonly string[]> {
   const faults: string[] = [];
-  for (const { name, protocol, options } of proxies) {
+  for (const { name, protocol, options, inert } of proxies) {
+    if (inert !== null) continue; // the file's warnings say so
     try {
       const env = { name, dialer: NOBODY, resolver: NO_NAMES, files, log: SILENT, nowMs: Date.now };
       const node = await protocol?.outbound?.open(options as never, env);

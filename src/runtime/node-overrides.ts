@@ -6,20 +6,26 @@ import { compilePattern } from "#core/pattern.ts";
 
 export type RawNode = Readonly<Record<string, unknown>>;
 
+/** A node and the number of the item that it was. */
+export interface PlacedNode {
+  readonly node: RawNode;
+  readonly at: number;
+}
+
 /** "" where the field is absent or no text. */
 export function textField(node: unknown, key: string): string {
   return peek(node, key, "hyphen") ?? "";
 }
 
 /** Filtered, in the order of the filters; then overrides, replacements in the name, prefix, suffix. */
-export function shapeNodes(nodes: readonly RawNode[], config: ProxyProviderConfig): readonly RawNode[] {
-  return filtered(nodes, config).map((node) => overridden(node, config));
+export function shapeNodes(nodes: readonly PlacedNode[], config: ProxyProviderConfig): readonly PlacedNode[] {
+  return filtered(nodes, config).map(({ node, at }) => ({ node: overridden(node, config), at }));
 }
 
 function filtered(
-  nodes: readonly RawNode[],
+  nodes: readonly PlacedNode[],
   { filter, excludeFilter, excludeType }: ProxyProviderConfig,
-): readonly RawNode[] {
+): readonly PlacedNode[] {
   const excludes = patternsOf(excludeFilter);
   const types = new Set(
     excludeType
@@ -28,14 +34,16 @@ function filtered(
       .map((type) => type.trim()),
   );
   const kept = nodes.filter(
-    (node) =>
+    ({ node }) =>
       !types.has(textField(node, "type").toLowerCase()) &&
       !excludes.some((pattern) => pattern.test(textField(node, "name"))),
   );
   const filters = patternsOf(filter);
   if (filters.length === 0) return kept;
   return [
-    ...new Set(filters.flatMap((pattern) => kept.filter((node) => pattern.test(textField(node, "name"))))),
+    ...new Set(
+      filters.flatMap((pattern) => kept.filter(({ node }) => pattern.test(textField(node, "name")))),
+    ),
   ];
 }
 

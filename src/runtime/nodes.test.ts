@@ -4,7 +4,15 @@ import { parseConfig } from "#config/parse.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
 import { ConfigError } from "#core/errors.ts";
 import { testEnv } from "../../test/support/config-env.ts";
+import { GROUP_KINDS } from "#groups/index.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
+import { RULE_TYPES } from "#router/rules/index.ts";
 import { readNodes } from "./nodes.ts";
+
+const realEnv = {
+  ...testEnv(),
+  registries: { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES },
+};
 
 /** As a file defines it. */
 function provider(fields: string): ProxyProviderConfig {
@@ -23,7 +31,7 @@ proxies:
 `;
 
 test("nodes of a provider: duplicates and nameless items are dropped, overrides act on fields, then names", () => {
-  const nodes = read(
+  const { nodes } = read(
     YAML,
     ', dialer-proxy: d, override: {udp: true, additional-prefix: "[p] ", additional-suffix: "!", proxy-name: [{pattern: "(?i)hk (\\\\d)", target: "Hong Kong $1"}]}',
   );
@@ -36,11 +44,105 @@ test("nodes of a provider: duplicates and nameless items are dropped, overrides 
   );
 });
 
-test("one bad node refuses the list; texts without nodes are refused", () => {
-  assert.throws(() => read("proxies: [{name: a, type: socks5, port: 1}]"), {
-    name: "ConfigError",
-    message: /^proxy 0 error: '' has unset fields: server/,
-  });
+test("texts without nodes are refused", () => {
   for (const text of ["a: 1", "", "proxies: {}", "- x", "proxies: [", "<html>"])
     assert.throws(() => read(text), ConfigError, text);
+});
+
+const UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
+const GOOD = "{name: good, type: socks5, server: a, port: 1}";
+
+/** A line of flow YAML each; all of them are bad, each in its own way. */
+const BAD_NODES = [
+  "{name: bad, type: nonsense, server: a, port: 1}",
+  "{name: bad, type: tuic, server: a, port: 1}",
+  "{name: bad, type: socks5, port: 1}",
+  "{name: bad, type: socks5, server: '', port: 1}",
+  "{name: bad, type: socks5, server: , port: 1}",
+  "{name: bad, type: socks5, server: a, port: 70000}",
+  "{name: bad, type: socks5, server: a, port: x}",
+  "{name: bad, type: socks5, server: a, port: 1, udp: [1]}",
+  "{name: bad, type: socks5, server: a, port: 1, routing-mark: x}",
+  "{name: bad, type: socks5, server: a, port: 1, SERVER: b}",
+  "{name: bad, type: vless, server: a, port: 1, uuid: ''}",
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, flow: other}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, encryption: mlkem768x25519plus.native}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: kcp}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, reality-opts: {public-key: jNXHt1yRo0vDuchQlIP6Z0ZvjT3KtzVI-T4E7RoLJS0}}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, tls: true, ech-opts: {enable: true}}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: xhttp, xhttp-opts: {session-key: x}}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: xhttp, xhttp-opts: {x-padding-bytes: 1-2}}`,
+  `{name: bad, type: vless, server: a, port: 1, uuid: ${UUID}, network: xhttp, xhttp-opts: {download-settings: {server: b}}}`,
+  `{name: bad, type: vmess, server: a, port: 1, uuid: ${UUID}, tls: true, shadow-tls-opts: {password: x}}`,
+  "{name: bad, type: anytls, server: a, port: 1, password: p, reality-opts: {public-key: x}}",
+  "{name: bad, type: trojan, server: a, port: 1, password: p, fingerprint: chrome}",
+  "{name: bad, type: trojan, server: a, port: 1, password: p, ss-opts: {enabled: true, method: x}}",
+  "{name: bad, type: trojan, server: a, port: 1, password: p, private-key: /etc/shadow}",
+  "{name: bad, type: ss, server: a, port: 1, password: p, cipher: nonsense}",
+  "{name: bad, type: ss, server: a, port: 1, password: p, cipher: 2022-blake3-aes-128-gcm}",
+  "{name: bad, type: ss, server: a, port: 1, password: p, cipher: aes-128-gcm, plugin: shadow-tls, plugin-opts: {host: h, password: x, version: 3}}",
+  "{name: bad, type: ss, server: a, port: 1, password: p, cipher: aes-128-gcm, plugin: restls, plugin-opts: {host: h}}",
+  "{name: bad, type: ss, server: a, port: 1, password: p, cipher: aes-128-gcm, plugin: kcptun}",
+  "{name: bad, type: ss, server: a, port: 1, password: p, cipher: aes-128-gcm, obfs: http}",
+  "{name: bad, type: ss, server: a, port: 1, password: p, cipher: aes-128-gcm, smux: {enabled: true, brutal-opts: {enabled: true}}}",
+];
+
+test("a bad node of any kind costs itself: it stays, says why and where, and the others work", () => {
+  for (const bad of BAD_NODES) {
+    const { config: setting } = parseConfig("proxy-providers: {p: {type: file, path: p}}\n", realEnv);
+    const config = setting?.proxyProviders.get("p") as ProxyProviderConfig;
+    const text = `proxies:\n  - ${GOOD}\n  - ${bad}\n  - {name: last, type: direct}\n`;
+    const { nodes, warnings } = readNodes(Buffer.from(text), config, realEnv.files);
+    assert.deepEqual(
+      nodes.map(({ name, inert }) => [name, inert === null]),
+      [
+        ["good", true],
+        ["bad", false],
+        ["last", true],
+      ],
+      bad,
+    );
+    const said = warnings.filter(
+      ({ about }) => about?.what === `${nodes[1]?.inert}; the node stays and cannot be dialled`,
+    );
+    assert.deepEqual(
+      said.map(({ line }) => line),
+      [3],
+      bad,
+    );
+  }
+});
+
+test("links and base64 of them: what cannot be used stays with its name, the others work", () => {
+  const vmess = (more: object) =>
+    `vmess://${Buffer.from(JSON.stringify({ add: "a", port: 1, id: UUID, aid: 64, ps: "old", ...more })).toString("base64")}`;
+  const links = [
+    "ss://YWVzLTEyOC1nY206cA@a.example:1#plain",
+    vmess({}),
+    vmess({ net: "kcp", ps: "kcp" }),
+    "ss://YWVzLTEyOC1nY206cA@a.example:1/?plugin=shadow-tls%3Bhost%3Dh#wrapped",
+    "hysteria2://p@a.example:1#quic",
+    "juicity://a:b@a.example:1#juicy",
+    "nonsense",
+    "trojan://@:0",
+    `vless://${UUID}@a.example:1?security=reality&pbk=jNXHt1yRo0vDuchQlIP6Z0ZvjT3KtzVI-T4E7RoLJS0&sni=b#real`,
+  ].join("\n");
+  for (const body of [links, Buffer.from(links).toString("base64")]) {
+    const { config: setting } = parseConfig("proxy-providers: {p: {type: file, path: p}}\n", realEnv);
+    const config = setting?.proxyProviders.get("p") as ProxyProviderConfig;
+    const { nodes, skipped } = readNodes(Buffer.from(body), config, realEnv.files);
+    assert.deepEqual(
+      nodes.map(({ name, inert }) => [name, inert === null]),
+      [
+        ["plain", true],
+        ["old", true],
+        ["kcp", false],
+        ["wrapped", false],
+        ["quic", false],
+        ["juicy", false],
+        ["real", false],
+      ],
+    );
+    assert.match(skipped ?? "", /^2 lines are no links; the first is line 7/);
+  }
 });

@@ -1,8 +1,8 @@
 /** From the content of a proxy provider to nodes: found, filtered, changed as the configuration asks, then read like any other. */
 import { Context } from "#config/context.ts";
-import type { ProxyConfig } from "#config/config.ts";
+import type { Diagnostic, ProxyConfig } from "#config/config.ts";
 import { ProxyReader } from "#config/proxies.ts";
-import { Report } from "#config/report.ts";
+import { Report, type Locate } from "#config/report.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
 import { isMapValue } from "#config/shape.ts";
 import { readYaml } from "#config/yaml.ts";
@@ -12,64 +12,103 @@ import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { readLinks } from "#protocols/share-links/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
-import { shapeNodes, textField, type RawNode } from "./node-overrides.ts";
+import { shapeNodes, textField, type PlacedNode, type RawNode } from "./node-overrides.ts";
 
 const REGISTRIES = { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES };
 
 /** Subscriptions of thousands of nodes are a few hundred KiB (share-link sheet §5). */
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** Throws `ConfigError`: one bad node refuses the whole content, so that half a list never replaces a whole one. */
+/** What the content of a provider holds. */
+export interface NodeList {
+  /** Also those that cannot be used: they are inert and say why. */
+  readonly nodes: readonly ProxyConfig[];
+  readonly warnings: readonly Diagnostic[];
+  /** Lines that are no links, in one sentence; null: there are none. */
+  readonly skipped: string | null;
+}
+
+/** Throws `ConfigError` where the content is no list of nodes, or none is left of it. A bad node costs itself. */
 export function readNodes(
   bytes: Uint8Array,
   config: ProxyProviderConfig,
   files: Pick<SafeFiles, "resolve">,
-): readonly ProxyConfig[] {
+): NodeList {
   if (bytes.length > MOST_BYTES) throw new ConfigError(`the content is larger than ${MOST_BYTES} bytes`);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     .toString("utf8")
     .replace(/^\uFEFF/, "");
-  return readRawNodes(contentOf(text), config, files);
+  return readItems(contentOf(text), config, files);
 }
 
+/** The nodes that the configuration itself gives a provider; what is wrong with them was said when it was read. */
 export function readRawNodes(
   items: readonly unknown[],
   config: ProxyProviderConfig,
   files: Pick<SafeFiles, "resolve">,
 ): readonly ProxyConfig[] {
-  const nodes = shapeNodes(withoutDuplicates(items.filter(isNode)), config);
-  if (nodes.length === 0)
+  return readItems({ items, locate: NOWHERE, skipped: null }, config, files).nodes;
+}
+
+const NOWHERE: Locate = () => ({ line: 1, column: 1 });
+
+interface Content {
+  readonly items: readonly unknown[];
+  /** Takes paths that begin `proxies`, then the number of the item. */
+  readonly locate: Locate;
+  readonly skipped: string | null;
+}
+
+function readItems(
+  { items, locate, skipped }: Content,
+  config: ProxyProviderConfig,
+  files: Pick<SafeFiles, "resolve">,
+): NodeList {
+  const placed = items.flatMap((node, at) => (isNode(node) ? [{ node, at }] : []));
+  const shaped = shapeNodes(withoutDuplicates(placed), config);
+  if (shaped.length === 0)
     throw new ConfigError(
       items.length === 0
         ? "the content has no nodes"
         : `none of its ${items.length} nodes is left by the filters`,
     );
-  const report = new Report(() => ({ line: 1, column: 1 }));
-  const reader = new ProxyReader(new Context(report, REGISTRIES, files));
+  const report = new Report(([list = "", at, ...rest], part) =>
+    locate([list, shaped[Number(at)]?.at ?? 0, ...rest], part),
+  );
+  const reader = new ProxyReader(new Context(report, REGISTRIES, files), { tolerant: true });
+  const nodes = shaped.map(({ node }) => node);
   const { proxies } = reader.readAll(nodes, ["proxies"], "proxy", new Set());
-  const [fault] = report.errors;
-  if (fault !== undefined) throw new ConfigError(fault.message.replace(/^proxy (\d+):/, "proxy $1 error:"));
-  return proxies.map(({ proxy }) => proxy);
+  return { nodes: proxies.map(({ proxy }) => proxy), warnings: report.warnings, skipped };
 }
 
 const HAS_PROXIES = /^[ \t]*(?:\{\s*)?["']?proxies["']?\s*:/m;
 
-function contentOf(text: string): readonly unknown[] {
+function contentOf(text: string): Content {
   if (HAS_PROXIES.test(text)) return yamlNodes(text);
   const links = readLinks(text);
-  if (links !== null) return links.items;
+  if (links !== null) {
+    const { items, lines, skipped, firstSkipped: first } = links;
+    return {
+      items,
+      locate: ([, at]) => ({ line: lines[Number(at)] ?? 1, column: 1 }),
+      skipped:
+        first === null
+          ? null
+          : `${skipped} lines are no links; the first is line ${first.line}: ${first.why}`,
+    };
+  }
   if (/^\s*<(?:!doctype|html)/i.test(text.slice(0, 200)))
     throw new ConfigError("the content is an HTML page, not a list of nodes");
   throw new ConfigError("the content has neither the key proxies nor share links");
 }
 
-function yamlNodes(text: string): readonly unknown[] {
-  const { root, faults } = readYaml(text);
+function yamlNodes(text: string): Content {
+  const { root, faults, locate } = readYaml(text);
   const [fault] = faults;
   if (fault !== undefined) throw new ConfigError(fault.message);
   const proxies = root?.["proxies"];
   if (!Array.isArray(proxies)) throw new ConfigError("proxies: expected a list");
-  return proxies as unknown[];
+  return { items: proxies as unknown[], locate, skipped: null };
 }
 
 /** What has no name or type is passed over. */
@@ -78,9 +117,9 @@ function isNode(item: unknown): item is RawNode {
 }
 
 /** The first of a name counts. */
-function withoutDuplicates(nodes: readonly RawNode[]): readonly RawNode[] {
+function withoutDuplicates(nodes: readonly PlacedNode[]): readonly PlacedNode[] {
   const seen = new Set<string>();
-  return nodes.filter((node) => {
+  return nodes.filter(({ node }) => {
     const name = textField(node, "name");
     return !seen.has(name) && seen.add(name);
   });

@@ -167,9 +167,10 @@ function toServer(dialer: Dialer): Dialer {
 
 /** A node that cannot be opened costs itself and nobody else: it becomes inert, with a warning. */
 async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv): Promise<Outbound> {
-  const { name, type, protocol, options } = proxy;
+  const { name, type, protocol, options, inert } = proxy;
   const side = protocol?.outbound;
-  if (side === undefined) return new InertOutbound(name, type, `the type ${type} is not in this build`);
+  if (inert !== null || side === undefined)
+    return new InertOutbound(name, side?.apiType ?? type, inert ?? `type ${type} is not in this build`);
   try {
     return await side.open(options as never, {
       name,

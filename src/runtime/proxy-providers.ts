@@ -10,6 +10,7 @@ import { HealthCheck } from "#groups/health-check.ts";
 import type { Host } from "#host.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
 import { readUserInfo } from "#providers/user-info.ts";
+import { logSummary } from "#config/summary.ts";
 import { etagBook, type Fetch } from "./downloads.ts";
 import { DEFAULT_TEST_URL, testPlan } from "./members.ts";
 import { readNodes, readRawNodes } from "./nodes.ts";
@@ -123,7 +124,7 @@ export class ProxyProviders implements AsyncDisposable {
     const provider = new LiveProxyProvider<ProxyConfig>(
       { name, source, testUrl: healthCheck?.enable === true ? (healthCheck.url ?? DEFAULT_TEST_URL) : null },
       {
-        read: (bytes) => checked(readNodes(bytes, item, files)),
+        read: (bytes) => checked(this.#read(bytes, item)),
         readPayload: payload.length === 0 ? null : () => checked(readRawNodes(payload, item, files)),
         open: (node) => this.#openNode(node),
         onChange: () => this.#changed(name, provider),
@@ -140,6 +141,16 @@ export class ProxyProviders implements AsyncDisposable {
       },
     );
     return provider;
+  }
+
+  /** Says what cannot be used of the content; the rest of it can. */
+  #read(bytes: Uint8Array, item: ProxyProviderConfig): readonly ProxyConfig[] {
+    const { files, log } = this.#host;
+    const { nodes, warnings, skipped } = readNodes(bytes, item, files);
+    const title = `proxy provider ${item.name}`;
+    if (skipped !== null) log.warning(`${title}: ${skipped}`);
+    logSummary(log, `${title}: ${item.path}`, warnings);
+    return nodes;
   }
 
   #openNode(node: ProxyConfig): Promise<Outbound> {

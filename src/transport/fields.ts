@@ -1,6 +1,22 @@
 /** The transport keys of nodes and listeners, under their names in files. */
 import { z } from "zod";
-import { choice, flag, int, list, mapOf, name, text } from "#core/fields.ts";
+import {
+  choice,
+  Fault,
+  flag,
+  int,
+  list,
+  mapOf,
+  name,
+  parseRanges,
+  scalar,
+  show,
+  text,
+  Unsupported,
+  type Range,
+} from "#core/fields.ts";
+import { unsupported } from "#core/node-fields.ts";
+import { suggestion } from "#core/nearest.ts";
 import { headerMap } from "./tls/fields.ts";
 
 const wsOptions = z.object({
@@ -32,22 +48,74 @@ const httpOptions = z.object({
   headers: mapOf(list(text())).default({}),
 });
 
+/** Where XHTTP puts what, and how it hides: a server that wants it so understands nothing else. */
+const xhttpForms = Object.fromEntries(
+  [
+    "x-padding-obfs-mode",
+    "x-padding-key",
+    "x-padding-header",
+    "x-padding-placement",
+    "x-padding-method",
+    "uplink-http-method",
+    "session-placement",
+    "session-key",
+    "session-table",
+    "session-length",
+    "seq-placement",
+    "seq-key",
+    "uplink-data-placement",
+    "uplink-data-key",
+    "uplink-chunk-size",
+    "extra",
+  ].map((key) => [key, unsupported("this form of XHTTP is not in this build")]),
+);
+
+/** What Xray pads with unless told otherwise is what we do; a server that wants another length refuses ours. */
+const paddingBytes = () =>
+  scalar({ type: "string", const: "100-1000" }, (source) =>
+    ["", "0", "100-1000"].includes(source.trim())
+      ? "100-1000"
+      : new Unsupported("another padding than 100-1000 is not in this build"),
+  );
+
+/** `10-50` is chosen from at random elsewhere; its beginning is in it. */
+const startOfRange = (minimum: number, maximum: number) =>
+  scalar({ type: ["string", "integer"] }, (source) => {
+    const ranges = parseRanges(source, minimum, maximum);
+    return ranges instanceof Fault ? ranges : (ranges[0] as Range).from;
+  });
+
 const xhttpOptions = z.object({
+  ...xhttpForms,
+  "x-padding-bytes": paddingBytes().optional(),
+  "reuse-settings": z.unknown().optional(), // no part of what goes over a connection: without effect, with a note
+  "download-settings": unsupported("another server for the downloads is not in this build"),
   path: text().default("/"),
   host: text().optional(),
   mode: choice(["auto", "packet-up", "stream-one", "stream-up"]).default("auto"),
   headers: headerMap().default({}),
   "no-grpc-header": flag().default(false),
-  "sc-max-each-post-bytes": int(1, 1_000_000).default(1_000_000),
-  "sc-min-posts-interval-ms": int(0, 10_000).default(30),
+  "sc-max-each-post-bytes": startOfRange(1, 1_000_000).default(1_000_000),
+  "sc-min-posts-interval-ms": startOfRange(0, 10_000).default(30),
 });
 
 export const NETWORKS = ["tcp", "http", "h2", "ws", "grpc", "xhttp"] as const;
 export type TransportNetwork = (typeof NETWORKS)[number];
 
+/** `raw` is what Xray calls TCP. Another transport costs the node: over TCP its server would not understand it. */
+const network = <const T extends readonly TransportNetwork[]>(networks: T) =>
+  scalar({ type: "string", enum: ["", ...networks, "raw"] }, (source, raw): "" | T[number] | Unsupported => {
+    const wanted = source === "raw" ? "tcp" : source;
+    const found = wanted === "" ? wanted : networks.find((word) => word === wanted);
+    return (
+      found ??
+      new Unsupported(`the transport ${show(raw)} is not in this build${suggestion(source, networks)}`)
+    );
+  });
+
 /** `networks` names what the protocol offers; the blocks of the others are left out of the schema's use, not refused. */
 export const transportClientFields = <const T extends readonly TransportNetwork[]>(networks: T) => ({
-  network: choice(["", ...networks] as readonly ("" | T[number])[]).default(""),
+  network: network(networks).default(""),
   "ws-opts": wsOptions.optional(),
   "grpc-opts": grpcOptions.optional(),
   "h2-opts": h2Options.optional(),
@@ -75,6 +143,8 @@ export const XHTTP_TUNING = [
 ] as const;
 
 const xhttpServerOptions = z.object({
+  ...xhttpForms,
+  "x-padding-bytes": paddingBytes().optional(),
   /** As written; empty stands for `/`. */
   path: text().default(""),
   /** Requests for another host are refused; empty: any. */

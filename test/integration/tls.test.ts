@@ -195,7 +195,9 @@ describe("TLS", () => {
     assert.throws(() => serverFields({ "client-auth-type": "required" }), /expected one of/);
     const fields = (extra: object) => z.object(tlsClientFields).parse(extra);
     const place = { node: "n", server: "h", files: textFiles, log: SILENT };
-    await assert.rejects(readTlsClient(fields({ "ech-opts": { enable: true } }), place), /proxy n: ech-opts/);
+    const ech = { "ech-opts": { enable: true } };
+    assert.throws(() => fields(ech), /Encrypted ClientHello/);
+    await assert.rejects(readTlsClient({ ...fields({}), ...ech }, place), /proxy n: ech-opts/);
     await assert.rejects(readTlsClient(fields({ certificate: server.cert }), place), /both/);
     assert.throws(() => fields({ fingerprint: "chrome" }), /client-fingerprint/);
     const colons = (server.fingerprint.match(/../g) as string[]).join(":").toUpperCase();

@@ -5,6 +5,8 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { REGISTRIES } from "#cli/load.ts";
+import { parseConfig } from "#config/parse.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";
 
@@ -31,7 +33,10 @@ test("the rest of the profile works, and every such node and group is named", as
   const [controller] = (await freePorts(1)) as [number];
   await using core = await startCore(`external-controller: 127.0.0.1:${controller}\n${PROFILE}`);
   assert.match(core.output(), /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[0\]\.type: .*hysteria2/);
-  assert.match(core.output(), /level=warning msg="proxy reality: .*REALITY.*cannot be dialled"/);
+  assert.match(
+    core.output(),
+    /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[1\]\.reality-opts: .*REALITY.*cannot be dialled"/,
+  );
   assert.match(core.output(), /level=warning msg="group Hopeless: none of its members can be dialled/);
   assert.doesNotMatch(core.output(), /group Mixed/);
   const delay = await fetch(
@@ -44,7 +49,7 @@ test("-t names them, too", async () => {
   const encoded = Buffer.from(PROFILE).toString("base64");
   const { stdout } = await promisify(execFile)(weir, ["-d", "/nonexistent", "-t", "-config", encoded]);
   assert.match(stdout, /proxies\[0\]\.type: .*hysteria2/);
-  assert.match(stdout, /proxy reality: .*REALITY/);
+  assert.match(stdout, /proxies\[1\]\.reality-opts: .*REALITY/);
   assert.match(stdout, /configuration test is successful\n$/);
 });
 
@@ -63,11 +68,112 @@ proxy-groups:
   - { name: Mixed, type: select, use: [far] }
 rules: ["MATCH,Mixed"]
 `);
-  assert.match(core.output(), /level=warning msg="proxy reality: .*REALITY.*cannot be dialled"/);
+  assert.match(core.output(), /payload\[0\]\.reality-opts: .*REALITY.*cannot be dialled"/);
   const answer = await fetch(`http://127.0.0.1:${controller}/providers/proxies/far`);
   const { proxies } = (await answer.json()) as { proxies: readonly { name: string }[] };
   assert.deepEqual(
     proxies.map(({ name }) => name),
     ["reality", "plain"],
   );
+});
+
+/** An entry each that other programs start with; each costs itself, and the rest of the profile works. */
+const ODD_ENTRIES: readonly (readonly [where: RegExp, text: string])[] = [
+  [/sniffer\.skip-domain/, "sniffer: {enable: true, skip-domain: [Mijia Cloud]}"],
+  [/dns\.fake-ip-filter/, "dns: {fake-ip-filter: ['a b']}"],
+  [/dns\.nameserver-policy/, "dns: {nameserver-policy: {'a b': 1.1.1.1}}"],
+  [/dns\.nameserver\b/, "dns: {nameserver: ['quic://1.1.1.1']}"],
+  [/dns\.nameserver\[0\]/, "dns: {nameserver: ['https://1.1.1.1/dns-query#h3=true']}"],
+  [/dns\.nameserver\[0\]/, "dns: {nameserver: [dns.example/dns-query]}"],
+  [/hosts/, "hosts: {'a b': 192.0.2.1}"],
+  [/rules\[0\]/, "rules: ['GEOIP,,DIRECT', 'MATCH,DIRECT']"],
+  [/rules\[0\]/, "rules: ['DOMAIN,a b,DIRECT', 'MATCH,DIRECT']"],
+  [/rules\[0\]/, "rules: ['DOMAIN-SUFFIX,,DIRECT', 'MATCH,DIRECT']"],
+  [/rules\[0\]/, "rules: ['DST-PORT,99999,DIRECT', 'MATCH,DIRECT']"],
+  [/rules\[0\]/, "rules: ['AND,((PROCESS-NAME,),(NETWORK,udp)),DIRECT', 'MATCH,DIRECT']"],
+  [/proxy-providers\.p\.url/, "proxy-providers: {p: {type: http, url: ''}}"],
+  [/proxy-providers\.p\.url/, "proxy-providers: {p: {type: http, path: p.yaml}}"],
+  [/rule-providers\.p\.url/, "rule-providers: {p: {type: http, behavior: domain, url: x}}"],
+  [/proxy-groups\[0\]\.url/, "proxy-groups: [{name: g, type: url-test, proxies: [DIRECT], url: nonsense}]"],
+  [/listeners\[0\]\.shadow-tls/, listener("shadow-tls: {enable: true, version: 3}")],
+  [/listeners\[0\]\.res-tls/, listener("res-tls: {enable: true}")],
+  [/listeners\[0\]\.kcp-tun/, listener("kcp-tun: {enable: true}")],
+  [/listeners\[0\]\.simple-obfs/, listener("simple-obfs: {enable: true, mode: http}")],
+  [
+    /listeners\[0\]\.cipher/,
+    "listeners: [{name: l, type: shadowsocks, port: 1, password: p, cipher: nonsense}]",
+  ],
+  [/listeners\[0\]\.mux-option/, listener("mux-option: {brutal: {enabled: true}}")],
+  [
+    /listeners\[0\]\.xhttp-config\.session-key/,
+    "listeners: [{name: l, type: vless, port: 1, users: [{uuid: x}], allow-insecure: true, xhttp-config: {session-key: s}}]",
+  ],
+  [
+    /listeners\[0\]\.reality-config/,
+    "listeners: [{name: l, type: socks, port: 1, reality-config: {dest: a, private-key: b}}]",
+  ],
+];
+
+function listener(more: string): string {
+  return `listeners: [{name: l, type: shadowsocks, port: 1, password: p, cipher: aes-128-gcm, ${more}}]`;
+}
+
+test("an entry of any section that cannot be used is left out, with its place, and costs nothing else", () => {
+  const files = { resolve: (path: string) => path };
+  for (const [where, text] of ODD_ENTRIES) {
+    const { config, errors } = parseConfig(`${text}\n`, { registries: REGISTRIES, files, userAgent: "test" });
+    assert.deepEqual(errors, undefined, text);
+    assert.deepEqual(config?.listeners ?? [], [], text); // none is opened in a weaker form
+    const [first] = (config?.warnings ?? []).filter(({ path }) => where.test(path));
+    assert.ok(
+      first !== undefined && first.line === 1 && first.column > 1,
+      `${text}: ${JSON.stringify(config?.warnings)}`,
+    );
+    if (text.startsWith("rules:"))
+      assert.deepEqual(
+        config?.rules.map(({ text: rule }) => rule),
+        ["MATCH,DIRECT"],
+      );
+  }
+  const asked =
+    "listeners: [{name: l, type: shadowsocks, port: 1, password: p, cipher: aes-128-gcm, simple-obfs: {enable: false}}]\n";
+  const { config } = parseConfig(asked, { registries: REGISTRIES, files, userAgent: "test" });
+  assert.equal(config?.listeners.length, 1); // what is switched off asks for nothing
+});
+
+test("logic rules without their outer brackets mean what they say", () => {
+  const files = { resolve: (path: string) => path };
+  const rules = ["AND,(DOMAIN,a.com),(NETWORK,UDP),DIRECT", "OR,(DOMAIN,a.com),DIRECT"];
+  const { config } = parseConfig(JSON.stringify({ rules }), {
+    registries: REGISTRIES,
+    files,
+    userAgent: "test",
+  });
+  assert.deepEqual(config?.warnings, []);
+  const [and] = config?.rules ?? [];
+  const nothing = { size: -1, reads: [], match: () => undefined };
+  const scope = { ruleSet: () => nothing, geosite: () => nothing, geoip: () => nothing, asn: () => nothing };
+  const { matcher } = and?.type.parse(and.payload, and.options, scope) ?? {};
+  assert.equal(matcher?.match({ host: "a.com", network: "udp" }), true);
+  assert.equal(matcher?.match({ host: "a.com", network: "tcp" }), false);
+});
+
+test("what is said of many nodes is one line with their number; -t --all shows each", async () => {
+  const node = (at: number) =>
+    `  - {name: n${at}, type: trojan, server: a, port: 1, password: p, skip-cert-verify: true, client-fingerprint: chrome}`;
+  const profile = `proxies:\n${Array.from({ length: 300 }, (_, at) => node(at)).join("\n")}\n`;
+  const encoded = Buffer.from(profile).toString("base64");
+  const check = async (...more: string[]) => {
+    const args = ["-d", "/nonexistent", "-t", "-config", encoded, ...more];
+    const { stdout } = await promisify(execFile)(weir, args, { maxBuffer: 10_000_000 });
+    return stdout.split("\n").filter((line) => line.includes("level=warning"));
+  };
+  const short = await check();
+  assert.equal(short.length, 2, short.join("\n"));
+  assert.match(
+    short[0] ?? "",
+    /configuration:2:\d+ proxies\[0\]\.skip-cert-verify: .*\(300 nodes: n0, n1, n2 and 297 more\)/,
+  );
+  assert.match(short[1] ?? "", /client-fingerprint chrome .*\(300 nodes/);
+  assert.equal((await check("--all")).length, 602);
 });

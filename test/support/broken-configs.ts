@@ -189,10 +189,12 @@ function addresses(): Edit[] {
 }
 
 function ports(): Edit[] {
-  const lines = ["    port: 1080", "    port: 1081", "    port: 7900", "    port: 7901"];
-  return lines.flatMap((line) =>
-    ["70000", "-5", "http", "1-2-3", "[]"].map((value) => valueEdit("port", line, value)),
-  );
+  const nodes = ["    port: 1080", "    port: 1081"]; // a number out of range costs only its node
+  const listeners = ["    port: 7900", "    port: 7901"];
+  const edits = (lines: readonly string[], values: readonly string[]) =>
+    lines.flatMap((line) => values.map((value) => valueEdit("port", line, value)));
+  const words = ["http", "1-2-3", "[]"];
+  return [...edits(nodes, words), ...edits(listeners, ["70000", "-5", ...words])];
 }
 
 function servers(): Edit[] {
@@ -249,15 +251,12 @@ function names(): Edit[] {
     ["tunnel network", "  - tcp/udp,127", "  - tpc,127"],
     ["tunnel without target", ",8.8.8.8:53,Main", ""],
     ["group without members", "    proxies: [first, second]\n", ""],
-    ["group url", "https://www.gstatic.com/generate_204", "htps://www.gstatic.com"],
     ["rule type", "  - DOMAIN-SUFFIX,example.org", "  - DOMAIN-SUFIX,example.org"],
     ["rule without target", "  - DOMAIN,www.example.com,Auto", "  - DOMAIN,www.example.com"],
     ["rule as map", "  - DOMAIN,www.example.com,Auto", "  - DOMAIN: www.example.com"],
     ["rule CIDR", "10.0.0.0/8,DIRECT", "10.0.0.0/88,DIRECT"],
     ["rule logic", "((DOMAIN,a.example),(DOMAIN-SUFFIX,example))", "(DOMAIN,a.example"],
     ["provider type", "type: inline", "type: inlin"],
-    ["provider path", "type: inline", "type: file"],
-    ["provider url", "type: inline", "type: http"],
     ["mrs of classical", "behavior: domain\n", "behavior: classical\n    format: mrs\n"],
     ["unsafe path", "type: inline", "type: inline\n    path: /etc/shadow"],
     ["svc without secret", "profile:\n", "svc: {}\nprofile:\n"],

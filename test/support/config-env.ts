@@ -13,9 +13,9 @@ import {
   pem,
   scalar,
   secret,
-  serverFields,
   text,
 } from "#core/fields.ts";
+import { serverFields } from "#core/node-fields.ts";
 import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { inboundSide, outboundSide } from "#core/protocol.ts";

@@ -78,7 +78,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
   const nodes = new LiveProxyProvider<ProxyConfig>(
     { name: "nodes", source: source("nodes.yaml"), testUrl: null },
     {
-      read: (bytes) => readNodes(bytes, config, files),
+      read: (bytes) => readNodes(bytes, config, files).nodes,
       readPayload: null,
       open: async ({ name }) => directOutbound(name, dialer),
       onChange: () => {},

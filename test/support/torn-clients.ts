@@ -3,7 +3,8 @@ import { Agent, type ClientRequest, type IncomingMessage, request } from "node:h
 import { Duplex } from "node:stream";
 import { z } from "zod";
 import { DialError } from "#core/errors.ts";
-import { flag, serverFields } from "#core/fields.ts";
+import { flag } from "#core/fields.ts";
+import { serverFields } from "#core/node-fields.ts";
 import { TCP_ONLY } from "#core/outbound.ts";
 import { outboundSide, type Protocol } from "#core/protocol.ts";
 import { destinationText, type Destination } from "#core/session.ts";

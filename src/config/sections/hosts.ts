@@ -24,10 +24,16 @@ export function readHosts(value: unknown, context: Context): readonly HostEntry[
     const items = context.readStrict(list(text()), written, ["hosts", key]);
     if (items === null) continue;
     const pattern = parseDomainPattern(key) === null ? null : key.toLowerCase();
-    const parsed = pattern === null ? new Fault(`${show(key)} is no domain pattern`) : hostValue(items);
-    if (parsed instanceof Fault)
+    const parsed = hostValue(items);
+    if (pattern === null)
+      context.report.warning(
+        ["hosts", key],
+        `hosts: ${show(key)} is no domain pattern; it matches nothing`,
+        "key",
+      );
+    else if (parsed instanceof Fault)
       context.report.error(["hosts", key], `hosts ${show(key)}: ${parsed.message}`);
-    else entries.push({ pattern: pattern as string, value: parsed });
+    else entries.push({ pattern, value: parsed });
   }
   reportCycles(entries, context);
   return entries.some(({ pattern }) => pattern === "localhost") ? entries : [LOCALHOST, ...entries];

@@ -1,11 +1,12 @@
 /** `proxy-providers`: remote, local or inline lists of nodes. */
 import { createHash } from "node:crypto";
 import {
+  anyUrl,
   block,
   choice,
   filePath,
   flag,
-  httpUrl,
+  httpUrlFault,
   int,
   interfaceName,
   list,
@@ -30,7 +31,7 @@ export const expectedStatus = () => ranges(0, 65_535).default(ANY_STATUS);
 /** What every downloaded list has. Seconds, bytes. */
 export const SOURCE = {
   type: choice(["http", "file", "inline"]),
-  url: maybe(httpUrl()),
+  url: maybe(anyUrl()),
   path: maybe(filePath()),
   interval: int(0, 0x7fff_ffff).default(0),
   proxy: text().default(""),
@@ -48,7 +49,7 @@ export const proxyProvider = block({
   "health-check": maybe(
     block({
       enable: flag().default(false),
-      url: maybe(httpUrl()),
+      url: maybe(anyUrl()),
       /** Seconds. */
       interval: int(0, 0x7fff_ffff).default(300),
       /** Milliseconds. */
@@ -77,9 +78,9 @@ export const proxyProvider = block({
   }).prefault({}),
   "age-secret-key": maybe(secret()),
 }).transform((value, context) => {
-  const fault = sourceFault(value, value.payload.length);
-  if (fault !== null) context.issues.push({ code: "custom", ...fault, input: value });
-  return { ...value, path: value.path ?? defaultPath("proxies", value.url) };
+  if (value.type === "inline" && value.payload.length === 0) context.issues.push(noItems(value));
+  const source = sourceOf(value);
+  return { ...value, ...source, path: source.path ?? defaultPath("proxies", source.url) };
 });
 
 export interface SourceKeys {
@@ -88,21 +89,26 @@ export interface SourceKeys {
   readonly path: string | null;
 }
 
-interface SourceFault {
-  readonly path: string[];
-  readonly message: string;
-  /** Is the key not there, or is what it holds too little? */
-  readonly params: { readonly missing: boolean };
+interface UsableSource extends SourceKeys {
+  /** What the source lacks; then nothing is fetched, and what lies in the file or in `payload` is all there is. */
+  readonly lack: { readonly key: "url" | "path"; readonly why: string } | null;
 }
 
-/** What a source of this kind cannot do without. */
-export function sourceFault({ type, url, path }: SourceKeys, payloadItems: number): SourceFault | null {
-  const key = type === "http" && url === null ? "url" : type === "file" && path === null ? "path" : null;
-  if (key !== null)
-    return { path: [key], message: `is required for type ${type}`, params: { missing: true } };
-  if (type !== "inline" || payloadItems > 0) return null;
+/** Other programs start with a source that leads nowhere, and so does this one. */
+export function sourceOf({ type, url, path }: SourceKeys): UsableSource {
+  const file = path === null ? "inline" : "file";
+  if (type === "http") {
+    const fault = url === null ? `is required for type ${type}` : (httpUrlFault(url)?.message ?? null);
+    if (fault !== null) return { type: file, url: null, path, lack: { key: "url", why: fault } };
+  }
+  if (type === "file" && path === null)
+    return { type: file, url, path, lack: { key: "path", why: `is required for type ${type}` } };
+  return { type, url, path, lack: null };
+}
+
+export function noItems(input: unknown) {
   const message = "needs at least one item for type inline";
-  return { path: ["payload"], message, params: { missing: false } };
+  return { code: "custom" as const, path: ["payload"], message, input };
 }
 
 /** Below the home directory; empty for a source without a URL. */

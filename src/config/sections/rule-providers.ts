@@ -1,6 +1,6 @@
 /** `rule-providers`: remote, local or inline lists of conditions. */
 import { block, choice, list, maybe, text } from "#core/fields.ts";
-import { defaultPath, SOURCE, sourceFault } from "./proxy-providers.ts";
+import { defaultPath, noItems, SOURCE, sourceOf } from "./proxy-providers.ts";
 
 export const ruleProvider = block({
   ...SOURCE,
@@ -9,8 +9,7 @@ export const ruleProvider = block({
   payload: list(text()).default([]),
   "path-in-bundle": maybe(text()),
 }).transform((value, context) => {
-  const fault = sourceFault(value, value.payload.length);
-  if (fault !== null) context.issues.push({ code: "custom", ...fault, input: value });
+  if (value.type === "inline" && value.payload.length === 0) context.issues.push(noItems(value));
   if (value.format === "mrs" && value.behavior === "classical")
     context.issues.push({
       code: "custom",
@@ -18,5 +17,6 @@ export const ruleProvider = block({
       message: "mrs does not hold behavior classical; use yaml or text",
       input: value.format,
     });
-  return { ...value, path: value.path ?? defaultPath("rules", value.url) };
+  const source = sourceOf(value);
+  return { ...value, ...source, path: source.path ?? defaultPath("rules", source.url) };
 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ConfigError } from "#core/errors.ts";
-import { choice, flag, int, mapOf, name, noneOf, scalar, secret, serverFields, text } from "#core/fields.ts";
+import { flag, int, mapOf, name, noneOf, scalar, secret, text, Unsupported } from "#core/fields.ts";
+import { serverFields, unsupported } from "#core/node-fields.ts";
 import type { User } from "#core/inbound.ts";
 import { suggestion } from "#core/nearest.ts";
 import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
@@ -14,9 +15,25 @@ const cipher = () =>
     (source, raw) => findMethod(source)?.name ?? noneOf(METHOD_NAMES, source, raw),
   );
 
-const PLUGINS = ["obfs", "v2ray-plugin"] as const;
+/** A listener with a cipher that nobody knows stays closed; it costs nothing else. */
+const listenerCipher = () =>
+  scalar(
+    { type: "string", enum: [...METHOD_NAMES] },
+    (source, raw) => findMethod(source)?.name ?? new Unsupported(noneOf(METHOD_NAMES, source, raw).message),
+  );
 
-const pluginOptions = z.object({
+const PLUGINS = ["obfs", "v2ray-plugin", "gost-plugin"] as const;
+type PluginName = (typeof PLUGINS)[number];
+
+/** Without its plugin a node's traffic would show what it is: another one costs the node. */
+const plugin = () =>
+  scalar({ type: "string", enum: ["", ...PLUGINS] }, (source, raw): PluginName | undefined | Unsupported => {
+    if (source === "") return undefined;
+    const found = PLUGINS.find((word) => word === source);
+    return found ?? new Unsupported(noneOf(PLUGINS, source, raw).message);
+  });
+
+const pluginOptions = z.looseObject({
   mode: text().optional(),
   host: text().default("bing.com"),
   path: text().default("/"),
@@ -37,7 +54,8 @@ export const outboundSchema = z
     udp: flag().default(false),
     "udp-over-tcp": flag().default(false),
     "udp-over-tcp-version": int(1, 2).default(1),
-    plugin: choice(PLUGINS).optional(),
+    plugin: plugin().optional(),
+    obfs: unsupported("write plugin: obfs with plugin-opts"),
     "plugin-opts": pluginOptions.optional(),
     ...muxClientFields,
   })
@@ -77,10 +95,14 @@ const userList = () =>
 
 export const inboundSchema = z
   .object({
-    cipher: cipher(),
+    cipher: listenerCipher(),
     password: secret().default(""),
     udp: flag().default(true),
     users: userList().optional(),
+    "shadow-tls": unsupported("shadow-tls is not in this build"),
+    "res-tls": unsupported("restls is not in this build"),
+    "kcp-tun": unsupported("kcptun is not in this build"),
+    "simple-obfs": unsupported("simple-obfs is not in this build's listeners"),
     ...muxServerFields,
   })
   .superRefine(({ cipher: method, password, users }, context) => {

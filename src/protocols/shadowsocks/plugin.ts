@@ -5,6 +5,7 @@ import { CodecStream } from "#net/codec-stream.ts";
 import { EARLY_DATA_HEADER } from "#transport/websocket/early-data.ts";
 import { openHttpUpgradeClient, openWebSocketClient } from "#transport/websocket/client.ts";
 import { parseConfiguredPath } from "#transport/http-head.ts";
+import { SmuxSession } from "#transport/mux/smux.ts";
 import { chooseSecurityClient } from "#transport/security.ts";
 import { MuxCodec } from "./mux-codec.ts";
 import { obfsHttpClient } from "./obfs-http.ts";
@@ -18,7 +19,8 @@ export type Plugin = (stream: Duplex, signal: AbortSignal) => Promise<Duplex>;
 export async function openPlugin(options: OutboundOptions, env: OutboundEnv): Promise<Plugin | null> {
   const { plugin, port, server, "plugin-opts": own } = options;
   if (plugin === undefined || own === undefined) return null;
-  return plugin === "obfs" ? obfsPlugin(own, port) : await v2rayPlugin(own, server, env);
+  if (plugin === "obfs") return obfsPlugin(own, port);
+  return await webSocketPlugin(own, server, env, plugin === "gost-plugin" ? smuxStream : muxCoolStream);
 }
 
 /** simple-obfs; it opens with the first bytes that the cipher writes. */
@@ -28,7 +30,26 @@ function obfsPlugin({ mode, host }: PluginOptions, port: number): Plugin {
   return (stream) => Promise.resolve(new CodecStream(stream, codec()));
 }
 
-async function v2rayPlugin(options: PluginOptions, server: string, env: OutboundEnv): Promise<Plugin> {
+/** One conversation over a WebSocket, in the frames of the plugin's multiplexing. */
+type OneStream = (carried: Duplex, env: OutboundEnv) => Duplex;
+
+const muxCoolStream: OneStream = (carried) => new CodecStream(carried, new MuxCodec());
+
+/** The session ends with its only stream. */
+const smuxStream: OneStream = (carried, { log }) => {
+  const session = new SmuxSession(carried, { onStream: null, onClosed: () => carried.destroy(), log });
+  const stream = session.open();
+  session.retire();
+  return stream;
+};
+
+/** v2ray-plugin and gost-plugin differ in nothing but how they multiplex. */
+async function webSocketPlugin(
+  options: PluginOptions,
+  server: string,
+  env: OutboundEnv,
+  oneStream: OneStream,
+): Promise<Plugin> {
   const { host, headers, tls, mux, "v2ray-http-upgrade": upgrades } = options;
   const { name, files, log, trust, portable } = env;
   const fields = tls ? { ...options, tls, alpn: options.alpn ?? ["http/1.1"] } : { ...options, tls };
@@ -42,6 +63,6 @@ async function v2rayPlugin(options: PluginOptions, server: string, env: Outbound
     const { stream } = await security.open(wire, signal);
     if (upgrades) return await openHttpUpgradeClient(stream, upgrade, signal);
     const carried = await openWebSocketClient(stream, webSocket, signal);
-    return mux ? new CodecStream(carried, new MuxCodec()) : carried;
+    return mux ? oneStream(carried, env) : carried;
   };
 }

@@ -12,8 +12,10 @@ export interface Link {
   /** Percent-escapes undone. */
   readonly user: string;
   readonly host: string;
-  /** Null: the link has none. */
+  /** Null: the link has none; of a list the first. */
   readonly port: number | null;
+  /** `443,5000-6000`, which hysteria2 jumps between; null: there is one port or none. */
+  readonly ports: string | null;
   /** Keys in lower case. */
   readonly query: ReadonlyMap<string, string>;
   readonly name: string;
@@ -33,7 +35,7 @@ export function splitLink(link: string): Link {
   const at = beforeQuery.lastIndexOf("@");
   const rawUser = at < 0 ? "" : beforeQuery.slice(0, at);
   const authority = beforeQuery.slice(at + 1).replace(/\/.*$/s, "");
-  const { host, port } = splitAuthority(authority);
+  const { host, port, ports } = splitAuthority(authority);
   const name = decode(rawName).trim().slice(0, LONGEST_NAME) || (port === null ? host : `${host}:${port}`);
   return {
     scheme: scheme.toLowerCase(),
@@ -42,6 +44,7 @@ export function splitLink(link: string): Link {
     user: decode(rawUser),
     host,
     port,
+    ports,
     query: readQuery(rawQuery),
     name,
   };
@@ -53,13 +56,14 @@ function cut(text: string, mark: string): readonly [before: string, after: strin
 }
 
 /** IPv6 in brackets, or without where the last colon is clearly the port's. */
-export function splitAuthority(text: string): { host: string; port: number | null } {
-  const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|(.*?))(?::(\d{1,5}))?$/s.exec(text) ?? [];
+export function splitAuthority(text: string): { host: string; port: number | null; ports: string | null } {
+  const [, bracketed, plain, digits, more] =
+    /^(?:\[([^\]]*)\]|(.*?))(?::(\d{1,5})([,-][\d,-]{1,200})?)?$/s.exec(text) ?? [];
   const host = bracketed ?? decode(plain ?? "");
   if (host === "") throw new ConfigError("the link has no host");
   const port = digits === undefined ? null : Number(digits);
   if (port !== null && (port < 1 || port > 65_535)) throw new ConfigError("the link's port is none");
-  return { host, port };
+  return { host, port, ports: more === undefined ? null : `${digits}${more}` };
 }
 
 /** A raw `+` is a space, but for values that are base64; `&amp;` is what chat programs make of `&`. */

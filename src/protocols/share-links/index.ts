@@ -1,5 +1,6 @@
 /** Share links and the bodies of subscriptions: nodes as text that clients exchange. */
 import { ConfigError, messageOf } from "#core/errors.ts";
+import { foreignNode } from "./foreign.ts";
 import { decodeBase64, splitLink, type LinkNode } from "./grammar.ts";
 import { anytls, http, hysteria2, socks, trojan, tuic, vless, type Scheme } from "./schemes.ts";
 import { shadowsocks, sip008Nodes } from "./shadowsocks.ts";
@@ -13,19 +14,24 @@ const LONGEST_LINE = 64 * 1024;
 export interface Links {
   /** With names that differ: the second of a name gets `-01`. */
   readonly items: readonly LinkNode[];
-  /** Lines that are links of an unknown scheme or not well formed. */
+  /** The line of each item, from 1; empty where the text has no lines. */
+  readonly lines: readonly number[];
+  /** Lines that are not well-formed links. */
   readonly skipped: number;
+  /** Why the first of them is none; null: there is none. */
+  readonly firstSkipped: { readonly line: number; readonly why: string } | null;
 }
 
 /** One link. Throws `ConfigError`, which never shows it. */
 export function parseLink(line: string): LinkNode {
   const link = line.trim();
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(link)?.[1]?.toLowerCase() ?? "";
-  const known = SCHEMES.find(({ schemes }) => schemes.includes(scheme));
-  if (known === undefined)
-    throw new ConfigError(`links of the scheme ${JSON.stringify(scheme.slice(0, 20))} cannot be read`);
   if (link.length > LONGEST_LINE) throw new ConfigError("the link is too long");
-  return known.read(splitLink(link));
+  const known = SCHEMES.find(({ schemes }) => schemes.includes(scheme));
+  if (known !== undefined) return known.read(splitLink(link));
+  const foreign = foreignNode(scheme, link);
+  if (foreign !== null) return foreign;
+  throw new ConfigError(`links of the scheme ${JSON.stringify(scheme.slice(0, 20))} cannot be read`);
 }
 
 /** The link of a node; null for types that have none. */
@@ -39,22 +45,26 @@ export function readLinks(text: string): Links | null {
   const plain = body.includes("://") ? body : decodeBase64(body);
   if (plain !== null && plain.includes("://") && !plain.startsWith("{")) return readLines(plain);
   const items = sip008Nodes(body);
-  return items === null ? null : { items: withOwnNames(items), skipped: 0 };
+  return items === null ? null : { items: withOwnNames(items), lines: [], skipped: 0, firstSkipped: null };
 }
 
 function readLines(text: string): Links {
   const items: LinkNode[] = [];
+  const lines: number[] = [];
   let skipped = 0;
-  for (const line of text.split("\n")) {
-    if (line.trim() === "") continue;
+  let firstSkipped: Links["firstSkipped"] = null;
+  for (const [at, line] of text.split("\n").entries()) {
+    if (line.trim() === "" || line.startsWith("#")) continue;
     try {
       items.push(parseLink(line));
+      lines.push(at + 1);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw new Error(messageOf(error), { cause: error });
       skipped++;
+      firstSkipped ??= { line: at + 1, why: error.message };
     }
   }
-  return { items: withOwnNames(items), skipped };
+  return { items: withOwnNames(items), lines, skipped, firstSkipped };
 }
 
 function withOwnNames(items: readonly LinkNode[]): LinkNode[] {

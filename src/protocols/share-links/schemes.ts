@@ -38,12 +38,12 @@ export const vless: Scheme = {
   type: "vless",
   read(link) {
     const encryption = link.query.get("encryption") ?? "none";
-    if (encryption !== "none") throw new ConfigError("VLESS encryption is not available");
     const flow = link.query.get("flow")?.toLowerCase();
     const packets = link.query.get("packetencoding");
     return {
       ...server(link, "vless"),
       uuid: needUser(link),
+      ...(encryption === "none" ? {} : { encryption }),
       ...(flow === undefined ? {} : { flow }),
       ...(packets === undefined ? {} : { "packet-encoding": packets === "packet" ? "packetaddr" : packets }),
       ...securityFields(link.query, "none", "servername"),
@@ -56,7 +56,7 @@ export const vless: Scheme = {
       user: encodeURIComponent(String(node["uuid"])),
       ...common(node),
       query: {
-        encryption: "none",
+        encryption: textOf(node["encryption"]) || "none",
         flow: textOf(node["flow"]),
         ...streamQuery(node, "servername", node["tls"] === true),
       },
@@ -153,6 +153,7 @@ export const hysteria2: Scheme = {
   type: "hysteria2",
   read(link) {
     const { query } = link;
+    const ports = query.get("mport") ?? link.ports;
     return {
       ...server(link, "hysteria2", 443),
       password: link.user,
@@ -160,7 +161,7 @@ export const hysteria2: Scheme = {
         ? { obfs: query.get("obfs"), "obfs-password": query.get("obfs-password") ?? "" }
         : {}),
       ...(query.has("sni") ? { sni: query.get("sni") } : {}),
-      ...(query.has("mport") ? { ports: query.get("mport") } : {}),
+      ...(ports === null ? {} : { ports }),
       ...(isTrue(query.get("insecure")) ? { "skip-cert-verify": true } : {}),
     };
   },
@@ -174,6 +175,7 @@ export const hysteria2: Scheme = {
         obfs: textOf(node["obfs"]),
         "obfs-password": textOf(node["obfs-password"]),
         sni: textOf(node["sni"]),
+        mport: textOf(node["ports"]),
         insecure: node["skip-cert-verify"] === true ? "1" : undefined,
       },
     }),
@@ -183,13 +185,11 @@ export const tuic: Scheme = {
   schemes: ["tuic"],
   type: "tuic",
   read(link) {
-    const [uuid = "", ...password] = needUser(link).split(":");
-    if (password.length === 0) throw new ConfigError("TUIC 4 tokens are not available");
+    const [first = "", ...password] = needUser(link).split(":");
     const { query } = link;
     return {
       ...server(link, "tuic", 443),
-      uuid,
-      password: password.join(":"),
+      ...(password.length === 0 ? { token: first } : { uuid: first, password: password.join(":") }),
       ...(query.has("sni") ? { sni: query.get("sni") } : {}),
       ...(query.has("alpn") ? { alpn: query.get("alpn")?.split(",") } : {}),
       ...(query.has("congestion_control")

@@ -97,7 +97,7 @@ function pluginFields(text: string | undefined): LinkNode {
         ...(options.has("tls") ? { tls: true } : {}),
       },
     };
-  throw new ConfigError(`the plugin ${name} is not available`);
+  return { plugin: name, "plugin-opts": Object.fromEntries(options) };
 }
 
 function hostOf(host: string | undefined): LinkNode {

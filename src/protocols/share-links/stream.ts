@@ -14,7 +14,7 @@ export function securityFields(
   if (security === "none") return {};
   if (security !== "tls" && security !== "reality") throw new ConfigError(`security ${security} is unknown`);
   const node: LinkNode = { tls: true };
-  const name = query.get("sni") ?? query.get("peer") ?? query.get("host");
+  const name = query.get("sni") ?? query.get("peer") ?? query.get("host")?.split(",")[0]; // h2 has several hosts
   if (name !== undefined) node[sniKey] = name;
   const alpn = query.get("alpn");
   if (alpn !== undefined) node["alpn"] = alpn.split(",");
@@ -44,7 +44,10 @@ export function transportFields(query: Query): LinkNode {
   const path = query.get("path") ?? "/";
   if (type === "tcp" || type === "raw") {
     if (query.get("headertype") !== "http") return {};
-    return { network: "http", "http-opts": { path: [path], ...(host ? { headers: { Host: [host] } } : {}) } };
+    return {
+      network: "http",
+      "http-opts": { path: [path], ...(host ? { headers: { Host: host.split(",") } } : {}) },
+    };
   }
   if (type === "ws" || type === "httpupgrade") return webSocketFields(query, type === "httpupgrade");
   if (type === "grpc")
@@ -54,9 +57,55 @@ export function transportFields(query: Query): LinkNode {
   if (type === "xhttp" || type === "splithttp")
     return {
       network: "xhttp",
-      "xhttp-opts": { path, ...(host ? { host } : {}), mode: query.get("mode") ?? "auto" },
+      "xhttp-opts": {
+        path,
+        ...(host ? { host } : {}),
+        mode: query.get("mode") ?? "auto",
+        ...xhttpExtra(query.get("extra")),
+      },
     };
-  throw new ConfigError(`transport ${type} is unknown`);
+  return { network: type };
+}
+
+/** `extra` is JSON with the names of Xray: `scMaxEachPostBytes` is `sc-max-each-post-bytes` in files. */
+function xhttpExtra(text: string | undefined): LinkNode {
+  if (text === undefined) return {};
+  try {
+    const { xmux, ...extra } = mapOf(JSON.parse(text)) ?? {};
+    const fields = Object.entries(extra).map(([key, value]) => [
+      XHTTP_KEYS.get(key) ?? hyphenated(key),
+      value,
+    ]);
+    return { ...Object.fromEntries(fields), ...(xmux === undefined ? {} : { "reuse-settings": xmux }) };
+  } catch (error) {
+    throw new ConfigError("extra is no JSON", { cause: error });
+  }
+}
+
+const XHTTP_KEYS: ReadonlyMap<string, string> = new Map([["noGRPCHeader", "no-grpc-header"]]);
+/** What of `xhttp-opts` a link carries in `extra`. */
+const XHTTP_EXTRAS: ReadonlyMap<string, string> = new Map([
+  ["headers", "headers"],
+  ["no-grpc-header", "noGRPCHeader"],
+  ["sc-max-each-post-bytes", "scMaxEachPostBytes"],
+  ["sc-min-posts-interval-ms", "scMinPostsIntervalMs"],
+]);
+
+function hyphenated(key: string): string {
+  return key.replace(/[A-Z]+/g, (letters) => `-${letters.toLowerCase()}`);
+}
+
+function xhttpQuery(options: LinkNode): Record<string, string | undefined> {
+  const extra = [...XHTTP_EXTRAS].flatMap(([key, name]) =>
+    options[key] === undefined ? [] : [[name, options[key]] as const],
+  );
+  return {
+    type: "xhttp",
+    host: textOf(options["host"]),
+    path: textOf(options["path"]),
+    mode: textOf(options["mode"]),
+    extra: extra.length === 0 ? undefined : JSON.stringify(Object.fromEntries(extra)),
+  };
 }
 
 /** Early data stands in the query as `ed`, or inside the path. */
@@ -117,6 +166,7 @@ function transportQuery(node: LinkNode): Record<string, string | undefined> {
   }
   if (network === "grpc")
     return { type: "grpc", serviceName: textOf(options["grpc-service-name"]), mode: "gun" };
+  if (network === "xhttp") return xhttpQuery(options);
   if (network === "h2") return { type: "h2", host: listText(options["host"]), path };
   if (network === "http")
     return {

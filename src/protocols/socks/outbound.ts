@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Duplex } from "node:stream";
 import { asDialError, ConfigError, DialError } from "#core/errors.ts";
-import { flag, secret, serverFields, text } from "#core/fields.ts";
+import { flag, secret, text } from "#core/fields.ts";
+import { serverFields } from "#core/node-fields.ts";
 import type { DialContext, Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
 import { outboundSide } from "#core/protocol.ts";

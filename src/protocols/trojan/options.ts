@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { Fault, flag, list, scalar, secret, serverFields, text } from "#core/fields.ts";
+import { Unsupported, flag, list, scalar, secret, text } from "#core/fields.ts";
+import { serverFields } from "#core/node-fields.ts";
 import { transportClientFields } from "#transport/fields.ts";
 import { muxClientFields } from "#transport/mux/fields.ts";
 import { realityClientFields, tlsClientFields } from "#transport/tls/fields.ts";
@@ -9,7 +10,9 @@ import { listenerFields } from "#protocols/vless/listener-fields.ts";
 const noInnerLayer = z.object({
   enabled: scalar({ type: "boolean" }, (source) =>
     ["true", "yes", "on", "1"].includes(source.toLowerCase())
-      ? new Fault("the inner Shadowsocks layer of trojan-go is not available; switch it off on both sides")
+      ? new Unsupported(
+          "the inner Shadowsocks layer of trojan-go is not available; switch it off on both sides",
+        )
       : false,
   ).optional(),
   method: text().optional(),

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { choice, Fault, flag, list, scalar, serverFields, show, text } from "#core/fields.ts";
+import { choice, Fault, Unsupported, flag, list, scalar, show, text } from "#core/fields.ts";
+import { serverFields } from "#core/node-fields.ts";
 import { suggestion } from "#core/nearest.ts";
 import { transportClientFields } from "#transport/fields.ts";
 import { muxClientFields } from "#transport/mux/fields.ts";
@@ -13,7 +14,7 @@ import { VISION } from "./wire.ts";
 export const userId = () =>
   scalar({ type: "string", format: "password" }, (source) =>
     parseUserId(source) === null
-      ? new Fault("expected a UUID, or a text of 1 to 30 bytes that stands for one")
+      ? new Unsupported("expected a UUID, or a text of 1 to 30 bytes that stands for one")
       : source,
   );
 

@@ -1,5 +1,5 @@
 /** Rules whose contents lie in data beside the rules. What is not loaded matches nothing. */
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type {
   FactName,
@@ -49,7 +49,7 @@ function geoipRule(type: string, apiType: string, ofSource: boolean): RuleType {
       const options = ofSource ? OF_SOURCE : given;
       const payload = text.trim().toLowerCase();
       const [negated, code] = negation(payload);
-      if (code === "") throw new ConfigError(`${type} needs a country code or LAN: write CN`);
+      if (code === "") throw new UnusableError(`${type} needs a country code or LAN: write CN`);
       if (code === "lan")
         return { matcher: addressMatcher(options, (ip) => isLanIp(ip) !== negated), payload };
       return { matcher: sized(scope.geoip(code), options, negated), payload };

@@ -1,6 +1,6 @@
 /** Rules over the host's text: keyword, glob, regular expression. */
 import { domainToASCII } from "node:url";
-import { ConfigError } from "#core/errors.ts";
+import { UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { RuleType } from "#core/rule.ts";
 import { compileGlob } from "#router/glob.ts";
@@ -52,6 +52,6 @@ function toLower(text: string, example: string): string {
     ? plain.toLowerCase()
     : domainToASCII(plain) || plain.toLowerCase();
   if (lower === "" || /\s/.test(lower))
-    throw new ConfigError(`${show(text)} matches no name: write something like ${example}`);
+    throw new UnusableError(`${show(text)} matches no name: write something like ${example}`);
   return lower;
 }

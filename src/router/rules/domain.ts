@@ -1,4 +1,4 @@
-import { ConfigError } from "#core/errors.ts";
+import { UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
 import { normalizeDomain } from "#net/domain-pattern.ts";
@@ -42,6 +42,6 @@ export const domainSuffix: RuleType = {
 function nameOf(payload: string, example: string): string {
   const name = normalizeDomain(payload.trim());
   if (name === null)
-    throw new ConfigError(`${show(payload)} is no domain name: write something like ${example}`);
+    throw new UnusableError(`${show(payload)} is no domain name: write something like ${example}`);
   return name;
 }

@@ -1,5 +1,5 @@
 /** AND, OR, NOT by Kleene's tables, and the condition of SUB-RULE. */
-import { ConfigError, messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type {
   FactName,
@@ -10,7 +10,7 @@ import type {
   RuleScope,
   RuleType,
 } from "#core/rule.ts";
-import { splitItems, unwrapBrackets } from "#router/condition-text.ts";
+import { splitConditions, unwrapBrackets } from "#router/condition-text.ts";
 
 type FindType = (type: string) => RuleType | undefined;
 
@@ -54,7 +54,7 @@ function logicType(
     apiType,
     allowsOptions: false,
     parse(text, _options, scope) {
-      const items = splitItems(unwrapBrackets(text.trim()));
+      const items = splitConditions(text.trim());
       if (items.length === 0)
         throw new ConfigError(`${type} needs conditions: write ((TYPE,payload),(TYPE,payload))`);
       const [matcher, payload] = join(items.map((item) => parseItem(item, scope, find)));
@@ -93,7 +93,8 @@ function parseItem(item: string, scope: RuleScope, find: FindType): ParsedCondit
     const parsed = type.parse(payload.trim(), options, scope);
     return { ...parsed, payload: `(${type.apiType},${parsed.payload})` };
   } catch (error) {
-    throw new ConfigError(`${word}: ${messageOf(error)}`, { cause: error });
+    const Kind = error instanceof UnusableError ? UnusableError : ConfigError;
+    throw new Kind(`${word}: ${messageOf(error)}`, { cause: error });
   }
 }
 

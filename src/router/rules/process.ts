@@ -1,5 +1,5 @@
 /** Rules over the local program that opened the connection: its name or its path, exactly, by expression, by glob. */
-import { ConfigError } from "#core/errors.ts";
+import { UnusableError } from "#core/errors.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
 import { compileGlob } from "#router/glob.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
@@ -15,7 +15,9 @@ function processRule(type: string, apiType: string, part: Part, compile: Compile
     parse(text) {
       const payload = text.trim();
       if (payload === "")
-        throw new ConfigError(`${type} needs a ${part}: write ${part === "name" ? "curl" : "/usr/bin/curl"}`);
+        throw new UnusableError(
+          `${type} needs a ${part}: write ${part === "name" ? "curl" : "/usr/bin/curl"}`,
+        );
       const test = compile(payload);
       const match = ({ process }: Facts) => {
         if (process === undefined) return undefined;

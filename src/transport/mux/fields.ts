@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { choice, Fault, flag, int, scalar, text } from "#core/fields.ts";
+import { choice, Unsupported, flag, int, scalar, text } from "#core/fields.ts";
 import { MUX_COOL, MUX_PROTOCOLS } from "./preface.ts";
 
 /** TCP Brutal is a congestion control of a kernel module: switched off is fine, switched on is refused. */
 const noBrutal = z.object({
   enabled: scalar({ type: "boolean" }, (source) =>
     ["true", "yes", "on", "1"].includes(source.toLowerCase())
-      ? new Fault("TCP Brutal needs a kernel module and is not available; switch it off on both sides")
+      ? new Unsupported("TCP Brutal needs a kernel module and is not available; switch it off on both sides")
       : false,
   ).optional(),
   up: text().optional(),

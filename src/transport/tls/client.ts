@@ -43,7 +43,6 @@ export async function readTlsClient(
     throw new ConfigError(
       `proxy ${node}: ech-opts: Encrypted ClientHello is not available in this runtime; remove ech-opts, it is never silently left out`,
     );
-  warn(fields, node, log);
   const { trust = DEFAULT_TRUST, minVersion = "TLSv1.2" } = place;
   const keyPair = await readKeyPair(fields, place);
   const alpn = fields.alpn ?? place.defaultAlpn;
@@ -59,18 +58,6 @@ export async function readTlsClient(
   const native = place.portable === true ? null : nativeTls();
   if (native === null) return options;
   return { ...options, native: new NativeClient(native, options, { trust, minVersion, keyPair }, log) };
-}
-
-function warn(fields: TlsClientFields, node: string, log: Log): void {
-  if (fields["skip-cert-verify"] && fields.fingerprint === undefined)
-    log.warning(
-      `proxy ${node}: skip-cert-verify accepts any certificate; anybody on the way can read this traffic`,
-    );
-  const browser = fields["client-fingerprint"]?.toLowerCase() ?? "none";
-  if (browser !== "none" && browser !== "")
-    log.warning(
-      `proxy ${node}: client-fingerprint ${browser} cannot be imitated by this TLS library; the handshake shows Node.js`,
-    );
 }
 
 async function readKeyPair(

@@ -1,6 +1,7 @@
 /** The TLS keys of nodes and listeners, under their names in files. */
 import { z } from "zod";
-import { choice, Fault, flag, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
+import { choice, Fault, Unsupported, flag, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
+import { refuseIf, unsupported } from "#core/node-fields.ts";
 
 const FINGERPRINT = /^[0-9a-f]{64}$/;
 
@@ -10,7 +11,7 @@ const fingerprint = () =>
     const digits = source.replaceAll(":", "").trim().toLowerCase();
     return FINGERPRINT.test(digits)
       ? digits
-      : new Fault(
+      : new Unsupported(
           "expected the SHA-256 of a certificate (64 hex digits, colons allowed); a browser's name belongs in client-fingerprint",
         );
   });
@@ -19,7 +20,7 @@ const publicKey = () =>
   scalar({ type: "string" }, (source) =>
     /^[A-Za-z0-9_-]{43}=?$/.test(source)
       ? source
-      : new Fault("expected an X25519 public key: 32 bytes in base64url"),
+      : new (source === "" ? Unsupported : Fault)("expected an X25519 public key: 32 bytes in base64url"),
   );
 
 const shortId = () =>
@@ -29,17 +30,27 @@ const shortId = () =>
       : new Fault("expected up to 8 bytes in hex"),
   );
 
-const echOptions = z.object({
-  enable: flag().default(false),
-  config: text().optional(),
-  "query-server-name": text().optional(),
-});
+const echOptions = refuseIf(
+  z.object({
+    enable: flag().default(false),
+    config: text().optional(),
+    "query-server-name": text().optional(),
+  }),
+  ({ enable }) => enable,
+  "Encrypted ClientHello is not available in this runtime, and never silently left out",
+);
 
-const realityOptions = z.object({
-  "public-key": publicKey(),
-  "short-id": shortId().default(""),
-  "support-x25519mlkem768": flag().default(false),
-});
+const NO_REALITY = "REALITY is not available yet";
+
+const realityOptions = refuseIf(
+  z.object({
+    "public-key": publicKey(),
+    "short-id": shortId().default(""),
+    "support-x25519mlkem768": flag().default(false),
+  }),
+  () => true,
+  NO_REALITY,
+);
 
 /** Keys of every node that may speak TLS. The name of the server is `sni` or `servername`, each protocol adds its own. */
 export const tlsClientFields = {
@@ -51,6 +62,10 @@ export const tlsClientFields = {
   certificate: pem().optional(),
   "private-key": pem().optional(),
   "ech-opts": echOptions.optional(),
+  // What other clients wrap a node in; without it its traffic would show what it is.
+  "reality-opts": unsupported(NO_REALITY),
+  "shadow-tls-opts": unsupported("shadow-tls is not in this build"),
+  "restls-opts": unsupported("restls is not in this build"),
 };
 
 /** For the protocols whose security layer may be REALITY: vless, vmess, trojan. */
@@ -72,6 +87,9 @@ export const tlsServerFields = {
   "client-auth-type": choice(CLIENT_AUTH_TYPES).default(""),
   "client-auth-cert": pem().optional(),
   "ech-key": pem().optional(),
+  "reality-config": unsupported(NO_REALITY),
+  "shadow-tls": unsupported("shadow-tls is not in this build"),
+  "res-tls": unsupported("restls is not in this build"),
 };
 
 const limit = z.object({
@@ -98,8 +116,8 @@ export const realityServerFields = {
 
 const tlsClientSchema = z.object(tlsClientFields);
 const tlsServerSchema = z.object(tlsServerFields);
-export type TlsClientFields = z.output<typeof tlsClientSchema>;
-export type TlsServerFields = z.output<typeof tlsServerSchema>;
+export type TlsClientFields = Omit<z.output<typeof tlsClientSchema>, "reality-opts">;
+export type TlsServerFields = Omit<z.output<typeof tlsServerSchema>, "reality-config">;
 export type RealityClientFields = z.output<typeof realityOptions>;
 
 /** A map of header names to values, as `ws-opts.headers` has it. */

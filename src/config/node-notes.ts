@@ -1,0 +1,52 @@
+/** What some keys of a node mean for its user beside what they do. */
+
+export interface NodeNote {
+  readonly key: readonly string[];
+  readonly what: string;
+}
+
+interface TlsKeys {
+  /** Absent where the protocol is TLS always. */
+  readonly tls?: boolean;
+  readonly "skip-cert-verify"?: boolean;
+  readonly fingerprint?: string;
+  readonly "client-fingerprint"?: string;
+  readonly "plugin-opts"?: TlsKeys;
+}
+
+interface NodeKeys extends TlsKeys {
+  readonly alterId?: number;
+  readonly "xhttp-opts"?: { readonly "reuse-settings"?: unknown };
+}
+
+/** `options` as any protocol's schema gives them: the keys have the same names in all of them. */
+export function nodeNotes(options: NodeKeys): readonly NodeNote[] {
+  const { "plugin-opts": plugin, tls, alterId = 0 } = options;
+  return [
+    ...(tls === false ? [] : tlsNotes(options, [])),
+    ...(plugin === undefined || plugin.tls === false ? [] : tlsNotes(plugin, ["plugin-opts"])),
+    ...(options["xhttp-opts"]?.["reuse-settings"] === undefined
+      ? []
+      : [{ key: ["xhttp-opts", "reuse-settings"], what: "reuse-settings has no effect" }]),
+    ...(alterId > 0 ? [{ key: ["alterId"], what: OLD_HEADER }] : []),
+  ];
+}
+
+const OLD_HEADER =
+  "alterId above 0 once meant the header under MD5; the AEAD header is sent, which servers take from such users, too";
+
+function tlsNotes(options: TlsKeys, at: readonly string[]): readonly NodeNote[] {
+  const notes: NodeNote[] = [];
+  if (options["skip-cert-verify"] === true && options.fingerprint === undefined)
+    notes.push({
+      key: [...at, "skip-cert-verify"],
+      what: "skip-cert-verify accepts any certificate; anybody on the way can read this traffic",
+    });
+  const browser = options["client-fingerprint"]?.toLowerCase() ?? "none";
+  if (browser !== "none" && browser !== "")
+    notes.push({
+      key: [...at, "client-fingerprint"],
+      what: `client-fingerprint ${browser} cannot be imitated by this TLS library; the handshake shows Node.js`,
+    });
+  return notes;
+}

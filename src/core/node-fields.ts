@@ -1,0 +1,57 @@
+/** Fields of nodes and listeners that cost only their item where they cannot be used. */
+import { z } from "zod";
+import { Fault, parseInteger, scalar, show, sourceOf, Unsupported } from "./fields.ts";
+
+/**
+ * A key that would change how traffic is protected or shaped and that this build does not have: given, it makes the item
+ * inert, so that nothing goes out in another form than the file asks for. Nothing and `false` ask for nothing.
+ */
+export const unsupported = (why: string) =>
+  z
+    .unknown()
+    .superRefine((value, context) => {
+      if (asksForNothing(value)) return;
+      context.addIssue({ code: "custom", message: why, params: { unsupported: true } });
+    })
+    .transform((): undefined => undefined)
+    .optional();
+
+/** A block that is read as ever, and whose item is inert where `asks` says that it wants what this build does not do. */
+export const refuseIf = <S extends z.ZodType>(
+  schema: S,
+  asks: (value: z.output<S>) => boolean,
+  why: string,
+) =>
+  schema.superRefine((value, context) => {
+    if (asks(value)) context.addIssue({ code: "custom", message: why, params: { unsupported: true } });
+  });
+
+const OFF: ReadonlySet<string> = new Set(["", "0", "false", "no", "off", "none"]);
+
+function asksForNothing(value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (Array.isArray(value)) return value.length === 0;
+  if (sourceOf(value) !== null || typeof value !== "object")
+    return OFF.has(String(sourceOf(value)).toLowerCase());
+  const { enable, enabled = enable } = value as { readonly enable?: unknown; readonly enabled?: unknown };
+  return Object.keys(value).length === 0 || (enabled !== undefined && asksForNothing(enabled));
+}
+
+/** Subscriptions have entries without a server that stand for a text: such a node is inert. */
+const server = () =>
+  scalar({ type: "string", minLength: 1 }, (source) =>
+    source.trim() === "" ? new Unsupported("is empty") : source,
+  );
+
+const serverPort = () =>
+  scalar({ type: "integer", minimum: 1, maximum: 65535 }, (source, raw) => {
+    if (source.trim() === "") return new Unsupported("is empty");
+    const value = parseInteger(source);
+    if (value === null) return new Fault(`expected an integer, got ${show(raw)}`);
+    return value >= 1 && value <= 65535
+      ? value
+      : new Unsupported(`expected an integer from 1 to 65535, got ${value}`);
+  });
+
+/** The fields that every node with a server has. */
+export const serverFields = { server: server(), port: serverPort() };
