@@ -1,5 +1,5 @@
 import type { SafeFiles } from "./files.ts";
-import type { PlainFront, TlsFront } from "./held.ts";
+import type { PlainFront, ShakenClient, TlsFront } from "./held.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
@@ -46,11 +46,22 @@ export interface ListenOptions {
  */
 export type TakeSocket = (socket: StreamSocket, listener: Endpoint, isGreeted?: boolean) => void;
 
+/**
+ * Clients in the event loop that have not shown yet who they are. There is room for so many, and for fewer of one source:
+ * then the oldest are destroyed.
+ */
+export interface Newcomers {
+  /** One that was accepted, or has been shaken hands with by a thread. It leaves at its close, or when it is known: by the call of what this answers with. */
+  enter(client: StreamSocket | ShakenClient, source: Ip, speaksTls: boolean): () => void;
+}
+
 /** What an inbound is given. */
 export interface InboundEnv {
   readonly name: string;
   readonly accept: Accept;
   readonly access: Access;
+  /** Absent: there is room for as many as come. */
+  readonly newcomers?: Newcomers;
   readonly log: Log;
   readonly files: SafeFiles;
   /** Nothing goes past the runtime's own streams (`relay: portable`). Absent: what can, may. */

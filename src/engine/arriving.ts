@@ -1,4 +1,5 @@
 import type { PlainHandshake } from "#core/held.ts";
+import type { Member } from "#net/crowd.ts";
 import { SOCKADDR_BYTES, SOCKADDR_IN_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
 import {
@@ -41,6 +42,7 @@ export class Arriving implements Newcomer {
   before: Newcomer | null = null;
   behind: Newcomer | null = null;
   deadlineMs = 0;
+  member: Member | null = null;
   readonly slot: number;
   readonly listener: number;
   readonly fd: number;

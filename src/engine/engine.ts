@@ -11,6 +11,7 @@ import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 import type { Carrier, CarryOptions, End, FlowOwner, Pair, Patience, Resettable } from "#relay/carrier.ts";
 import { CarriedFlow } from "./carried-flow.ts";
 import type { Side } from "./conversation.ts";
+import { MOST_ARRIVING } from "./front.ts";
 import { Fronts } from "./fronts.ts";
 import { freeOrphan } from "./orphans.ts";
 import { HeldSocket } from "./held-socket.ts";
@@ -90,6 +91,7 @@ export class Engine implements Carrier, AsyncDisposable {
       calls: this.#calls,
       poller: this.#poller,
       pipes: Math.floor(PIPES / count),
+      newcomers: { count: MOST_ARRIVING.count / count, bytes: MOST_ARRIVING.bytes / count },
       free: freeOrphan,
       seams: this.#options.seams,
       onArrived: (thread, slot, kind) => this.fronts?.arrived(thread, slot, kind),

@@ -5,7 +5,9 @@
 import { performance } from "node:perf_hooks";
 import type { PlainHandshake, TlsFront } from "#core/held.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { isWildcard, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { Crowd, type CrowdBounds, type Member } from "#net/crowd.ts";
+import { openTrim } from "#platform/linux/heap.ts";
+import { isWildcard, SOCKADDR_BYTES, sourceOf } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import { CLIENT, type Conversation } from "./conversation.ts";
@@ -45,6 +47,8 @@ export interface Newcomer extends Conversation, InLine<Newcomer> {
   readonly slot: number;
   readonly listener: number;
   deadlineMs: number;
+  /** Among those who may still turn out to be nobody; null: it is not there yet. */
+  member: Member | null;
   /** Once it is watched. True: it need not say anything. */
   begin(): boolean;
   timedOut(): void;
@@ -65,9 +69,16 @@ export const HANDSHAKES: readonly (PlainHandshake | TlsFront["handshake"])[] = [
 
 /** Of one listener in one turn, before others have theirs. */
 const ACCEPTS = 4;
-/** Clients that have not said what they want; with one more the oldest of them is closed. */
-const MOST_ARRIVING = 4096;
 const HANDSHAKE_MS = 30_000;
+/** What one that has only connected weighs, in the program and in the kernel; what TLS adds says shaking.ts. */
+const CONNECTED_BYTES = 2 * 1024;
+/**
+ * Clients of all threads together that have not said what they want or not shaken hands: beyond that the oldest ones are
+ * closed, those of a source that has half of it first.
+ */
+export const MOST_ARRIVING: CrowdBounds = { count: 8192, bytes: 128 * 1024 * 1024 };
+/** The system gets its memory back no more often: meanwhile the thread stands still. */
+const TRIM_MS = 10_000;
 /** How precise deadlines are. */
 const TICK_MS = 50;
 /** Without descriptors nothing is accepted for so long. */
@@ -97,11 +108,23 @@ export class Front {
   readonly #key = new StandingKey();
   #listened = 0;
   readonly #resting = new Set<number>();
+  readonly #crowd: Crowd;
+  readonly #trim = openTrim();
+  #trimmedAtMs = -Infinity;
+  /** A storm is over, and what it took is still the allocator's. */
+  #isSwollen = false;
   #resumesAtMs = 0;
   #tickAtMs = 0;
 
-  constructor(calls: AcceptCalls, table: SharedTable, shared: FrontTable, host: FrontHost) {
+  constructor(
+    calls: AcceptCalls,
+    table: SharedTable,
+    shared: FrontTable,
+    host: FrontHost,
+    bounds: CrowdBounds = MOST_ARRIVING,
+  ) {
     this.calls = calls;
+    this.#crowd = new Crowd(bounds);
     this.table = table;
     this.shared = shared;
     this.host = host;
@@ -171,8 +194,14 @@ export class Front {
     this.host.put(slot, one);
     this.host.atSeam?.("admitted");
     if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
-    if (one.begin() || this.#arriving.size <= MOST_ARRIVING) return;
-    this.#arriving.first?.end(false);
+    if (one.begin()) return;
+    const source = sourceOf(this.shared.sources, slot * SOCKADDR_BYTES);
+    one.member = this.#crowd.enter(source, CONNECTED_BYTES, () => one.end(false));
+  }
+
+  /** It holds so much more. */
+  grew({ member }: Newcomer, bytes: number): void {
+    if (member !== null) this.#crowd.grow(member, bytes);
   }
 
   #newcomer(fd: number, slot: number, listener: number): Newcomer {
@@ -242,6 +271,7 @@ export class Front {
   /** Its fate is up to the main thread now. */
   asked(one: Arriving): void {
     this.#arriving.leave(one);
+    this.#left(one);
     this.#waiting.delete(one);
   }
 
@@ -259,14 +289,21 @@ export class Front {
     this.#freed.push(slot);
   }
 
+  #left({ member }: Newcomer): void {
+    if (member !== null) this.#crowd.leave(member);
+  }
+
   gone(one: Newcomer): void {
     one.line?.leave(one);
+    this.#left(one);
     if (one instanceof Arriving) this.#waiting.delete(one);
   }
 
   /** Once a turn, behind all events: looks after deadlines. How long the thread may sleep, in ms. */
   tick(longestMs: number): number {
     while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
+    if (this.#crowd.takeCalm()) this.#isSwollen = true;
+    if (this.#isSwollen) this.#giveBackMemory();
     if (this.#arriving.size + this.#dialling.size + this.#resting.size === 0 && this.standing.isEmpty) {
       this.#tickAtMs = 0;
       return longestMs;
@@ -277,6 +314,14 @@ export class Front {
       this.#expire(nowMs);
     }
     return this.#dialling.size + this.#resting.size > 0 ? TICK_MS : Math.min(longestMs, 1_000);
+  }
+
+  #giveBackMemory(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#trimmedAtMs < TRIM_MS) return;
+    this.#isSwollen = false;
+    this.#trimmedAtMs = nowMs;
+    this.#trim?.();
   }
 
   #expire(nowMs: number): void {

@@ -1,5 +1,6 @@
 /** The life of a relay thread: one blocking epoll loop. */
 import { performance } from "node:perf_hooks";
+import type { CrowdBounds } from "#net/crowd.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { Arriving } from "./arriving.ts";
 import { BACK, CLIENT, FAILED, MORE, WAITS } from "./conversation.ts";
@@ -32,6 +33,8 @@ export interface LoopOptions {
   readonly tell: () => void;
   /** A fault of ours, which costs the conversation in which it happened. */
   readonly onFault: (fault: unknown) => void;
+  /** Of clients that may still turn out to be nobody. */
+  readonly newcomers: CrowdBounds;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
 }
@@ -54,7 +57,7 @@ export class Loop {
   #waitsSinceMs = 0;
   #sleepMs = LONGEST_SLEEP_MS;
 
-  constructor({ calls, table, front, pipes, ports, tell, onFault, atSeam }: LoopOptions) {
+  constructor({ calls, table, front, pipes, ports, tell, onFault, newcomers, atSeam }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
     this.#ports = ports;
@@ -69,17 +72,23 @@ export class Loop {
     this.#epoll = table.epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
       throw new Error("a relay thread cannot watch its signal");
-    this.#front = new Front(calls, table, front, {
-      epoll: this.#epoll,
-      watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
-      put: (slot, conversation) => this.#conversations.set(slot, conversation),
-      end: (slot, isFault) => this.#end(slot, isFault),
-      report: (slot, kind) => this.#report(slot, kind),
-      reportAtLeisure: (slot, kind) => this.#reportAtLeisure(slot, kind),
-      pair: (slot) => this.#pair(slot),
-      ssl: () => ports.ssl(),
-      atSeam,
-    });
+    this.#front = new Front(
+      calls,
+      table,
+      front,
+      {
+        epoll: this.#epoll,
+        watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
+        put: (slot, conversation) => this.#conversations.set(slot, conversation),
+        end: (slot, isFault) => this.#end(slot, isFault),
+        report: (slot, kind) => this.#report(slot, kind),
+        reportAtLeisure: (slot, kind) => this.#reportAtLeisure(slot, kind),
+        pair: (slot) => this.#pair(slot),
+        ssl: () => ports.ssl(),
+        atSeam,
+      },
+      newcomers,
+    );
   }
 
   /** Blocks until the main thread says stop; every conversation left is reset. */

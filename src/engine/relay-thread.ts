@@ -4,6 +4,7 @@ import { MessageChannel, receiveMessageOnPort, type MessagePort, type Worker } f
 import type { Remains } from "#core/handover.ts";
 import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
+import type { CrowdBounds } from "#net/crowd.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { openThread } from "#platform/thread.ts";
@@ -38,6 +39,8 @@ export interface RelayThreadOptions {
   readonly poller: Poller;
   /** So many at most. */
   readonly pipes: number;
+  /** Of its clients that may still turn out to be nobody. */
+  readonly newcomers: CrowdBounds;
   /** A client that the thread has accepted wants something. */
   readonly onArrived: (thread: RelayThread, slot: number, kind: number) => void;
   /** Nothing comes of that listener any more. */
@@ -83,7 +86,7 @@ export class RelayThread implements AsyncDisposable {
 
   private constructor(options: RelayThreadOptions) {
     this.#options = options;
-    const { seams } = options;
+    const { newcomers, seams } = options;
     this.atSeam = seams === undefined ? undefined : atSeams(seams);
     const memory = newTableMemory();
     this.table = new SharedTable(memory);
@@ -101,7 +104,7 @@ export class RelayThread implements AsyncDisposable {
     const { port1, port2: letters } = new MessageChannel();
     this.#letters = port1;
     this.#pipes = newPipeMemory(options.pipes);
-    const workerData: ThreadData = { table: memory, front, pipes: this.#pipes, letters, seams };
+    const workerData: ThreadData = { table: memory, front, pipes: this.#pipes, letters, newcomers, seams };
     this.#worker = openThread(import.meta.url, "relay-thread.mjs", {
       workerData,
       transferList: [letters],

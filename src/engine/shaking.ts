@@ -1,3 +1,4 @@
+import type { Member } from "#net/crowd.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import { BLOCKED_BY_WRITE } from "#platform/linux/ssl.ts";
 import { EAGAIN, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
@@ -20,6 +21,9 @@ export const BEGUN = 1;
 export const FAILED = 2;
 export const LATE = 3;
 
+/** What the library's object takes in the middle of a handshake, measured with RSA and P-256. */
+const OBJECT_BYTES = 60 * 1024;
+
 const NEWS = READABLE | PEER_ENDED | HANGUP | FAULT;
 /** What is read of one whose handshake has failed, so that the system does not answer with a reset where there was an end. */
 const LAST_BYTES = 64 * 1024;
@@ -35,6 +39,7 @@ export class Shaking implements Newcomer {
   before: Newcomer | null = null;
   behind: Newcomer | null = null;
   deadlineMs = 0;
+  member: Member | null = null;
   readonly slot: number;
   readonly listener: number;
   readonly fd: number;
@@ -80,6 +85,7 @@ export class Shaking implements Newcomer {
     const { owned, portWords } = this.#front.table;
     portWords[this.slot * 2 * PORT_WORDS] = Number(this.#object);
     owned[this.slot * 2] = TLS;
+    this.#front.grew(this, OBJECT_BYTES);
     return true;
   }
 

@@ -19,6 +19,8 @@ export interface ReadBounds {
   /** A message that is not complete within so many bytes is refused. At most the stream's high-water mark is useful. */
   readonly maxBytes?: number;
   readonly signal?: AbortSignal;
+  /** Called once, when it is disposed of. */
+  readonly onDone?: () => void;
 }
 
 export const HANDSHAKE_TIMEOUT_MS = 30_000;
@@ -40,6 +42,7 @@ export class ByteReader implements Disposable {
   readonly #maxBytes: number;
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
+  readonly #onDone: (() => void) | undefined;
   readonly #onAbort = () => this.#fail(new DialError("aborted", "the handshake was aborted"));
   readonly #onReadable = () => this.#pump();
   readonly #onEnd = () =>
@@ -52,10 +55,11 @@ export class ByteReader implements Disposable {
   #disposed = false;
 
   constructor(stream: Duplex, bounds: ReadBounds = {}) {
-    const { timeoutMs = HANDSHAKE_TIMEOUT_MS, maxBytes = MAX_MESSAGE_BYTES, signal } = bounds;
+    const { timeoutMs = HANDSHAKE_TIMEOUT_MS, maxBytes = MAX_MESSAGE_BYTES, signal, onDone } = bounds;
     this.#stream = stream;
     this.#maxBytes = maxBytes;
     this.#signal = signal;
+    this.#onDone = onDone;
     this.#timer = setTimeout(() => this.#fail(tooSlow(timeoutMs)), timeoutMs);
     stream.on("readable", this.#onReadable).on("end", this.#onEnd);
     stream.on("error", this.#onError).on("close", this.#onEnd);
@@ -88,6 +92,7 @@ export class ByteReader implements Disposable {
     if (this.#disposed) return;
     this.#disposed = true;
     clearTimeout(this.#timer);
+    this.#onDone?.();
     this.#signal?.removeEventListener("abort", this.#onAbort);
     const stream = this.#stream;
     stream.off("readable", this.#onReadable).off("end", this.#onEnd);

@@ -6,6 +6,7 @@ import { openDatagrams } from "./datagram-listener.ts";
 import { DatagramSockets } from "./datagram-socket.ts";
 import type { FrontShare, FrontThreads } from "./front-threads.ts";
 import { ANY_V4, ANY_V6, familyOf } from "./ip.ts";
+import { NewcomerCrowd } from "./newcomers.ts";
 import { TcpListener, type TcpShare } from "./tcp-listener.ts";
 import { OwnListeners } from "./own-listeners.ts";
 import { openTransparentUdp } from "./transparent-udp.ts";
@@ -46,6 +47,8 @@ type OnListener = (socket: DatagramListener) => void;
 
 /** The listening sockets of the process. They outlive a reload: old and new runtime may hold one at the same time. */
 export class SocketPool {
+  /** Those whom the event loop serves. */
+  readonly newcomers = new NewcomerCrowd();
   readonly listening = new OwnListeners();
   readonly #tcp = new Map<string, Promise<TcpListener>>();
   readonly #udp = new Map<string, Promise<Shared<OnListener>>>();

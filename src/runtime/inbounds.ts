@@ -204,6 +204,7 @@ async function openListener(
     name,
     accept,
     access,
+    newcomers: sockets.newcomers,
     log,
     files,
     portable,

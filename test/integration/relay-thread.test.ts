@@ -24,6 +24,7 @@ const options = (rest: Partial<RelayThreadOptions> = {}): RelayThreadOptions => 
   calls,
   poller: openPoller() as Poller,
   pipes: 0,
+  newcomers: { count: 1024, bytes: 1 << 24 },
   free: () => {},
   onArrived: () => {},
   onUnlistened: () => {},

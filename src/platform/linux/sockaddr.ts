@@ -44,6 +44,13 @@ export function portOf(bytes: Uint8Array, start = 0): number {
   return ((bytes[start + 2] as number) << 8) | (bytes[start + 3] as number);
 }
 
+/** What stands for one source in bounds: an IPv4 address, or the 64 bits of IPv6 that one customer has. */
+export function sourceOf(bytes: Uint8Array, start: number): number | string {
+  const at = v4At(bytes, start);
+  const view = new DataView(bytes.buffer, bytes.byteOffset + start, SOCKADDR_BYTES);
+  return at > 0 ? view.getUint32(at) : `${view.getUint32(8)}:${view.getUint32(12)}`;
+}
+
 /** Bound to no address of its own. */
 export function isWildcard(bytes: Uint8Array): boolean {
   const at = v4At(bytes);

@@ -125,10 +125,11 @@ export class ManagedShell<Table extends UserTable> {
   ): void {
     const arrival = welcome(client);
     if (arrival === null) return void client.destroy();
+    const isKnown = this.#env.newcomers?.enter(client, arrival.source.ip, layer.security === "tls");
     layer.serve(client, (carried) => {
       const startedAtMs = performance.now();
       guardErrors(carried.stream);
-      greet(carried, arrival).catch((error) => {
+      greet(carried, arrival).then(isKnown, (error) => {
         this.#env.log.debug(() => `listener ${this.#env.name}: ${arrival.source.ip}: ${messageOf(error)}`);
         if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
         // Counted from the start: whoever sends too little must not be kept longer than whoever sends nonsense.

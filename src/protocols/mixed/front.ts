@@ -73,7 +73,8 @@ export async function openFront(
       client.destroy();
       return;
     }
-    attend(client, tls, (stream, reader) =>
+    const isKnown = env.newcomers?.enter(client, arrival.source.ip, tls !== null);
+    attend(client, tls, isKnown, (stream, reader) =>
       serve(
         {
           stream,
@@ -116,12 +117,13 @@ async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServe
 async function attend(
   client: StreamSocket | ShakenClient,
   tls: TlsServer | null,
+  isKnown: (() => void) | undefined,
   serve: (stream: Duplex, reader: ByteReader) => Promise<void>,
 ): Promise<void> {
   const stream = tls === null ? (client as StreamSocket) : (await tls.accept(client)).stream;
   try {
     guardErrors(stream);
-    using reader = new ByteReader(stream);
+    using reader = new ByteReader(stream, isKnown === undefined ? {} : { onDone: isKnown });
     await serve(stream, reader);
   } catch (error) {
     if (error instanceof Refusal) farewell(stream, error.words);
