@@ -114,7 +114,9 @@ export class App implements AsyncDisposable {
   /** Starts with a configuration that was found good. Ports that cannot be bound are logged; the rest runs. */
   static async start(config: Config, env: AppEnv): Promise<App> {
     const app = new App(env);
-    await app.#swap(env.override(config), true);
+    const first = env.override(config);
+    app.#tuns.prepare(first);
+    await app.#swap(first, true);
     await app.#controller.apply(app.#runtime.config);
     void app.#externalUi.fetchIfMissing();
     return app;
@@ -142,12 +144,12 @@ export class App implements AsyncDisposable {
   }
 
   /** Stops listening, gives sessions `drainMs` to end by themselves, closes the rest, and leaves nothing behind. */
-  async close(drainMs: number): Promise<void> {
+  async close(drainMs: number, { restarting = false } = {}): Promise<void> {
     const closed = this.#exclusively(async () => {
       const { live, sockets } = this.#env.host;
       using last = new DisposableStack();
       last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
-      await this.#tuns[Symbol.asyncDispose](); // traffic goes its own way again before nobody takes it
+      await this.#tuns.close({ restarting }); // traffic goes its own way again, or none, before nobody takes it
       const retired = Promise.all([this.#runtime.retire(null), ...this.#retiring]);
       const cutOff = (): void => {
         live.closeAll();

@@ -12,13 +12,15 @@ import {
 } from "#platform/netlink.ts";
 import type { Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
+import type { Guard } from "./guard.ts";
 import { localNetworks } from "./local-networks.ts";
 import { quoted } from "./nft/exclusions.ts";
 import { RedirectTable } from "./nft/table.ts";
 import { Routing } from "./routing.ts";
 
 export interface CaptureEnv {
-  readonly nftables: Nftables;
+  readonly nftables: Pick<Nftables, "open">;
+  readonly guard: Guard;
   readonly log: Log;
 }
 
@@ -28,26 +30,31 @@ const LOOK_MS = 3_000;
 
 /**
  * Brings traffic to the TUN of the plan. The device is up and the listeners listen. Cleans up what a crash left behind.
- * Throws `ConfigError` or `SystemError` with nothing left in force.
+ * With auto-redirect the guard keeps in what is captured until the capture does. Throws `ConfigError` or `SystemError`
+ * with nothing left in force but the guard.
  */
 export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<Capture> {
   const { log } = env;
   const { options } = plan;
   if (options.autoRedirect && !options.autoRoute) throw new ConfigError("auto-redirect requires auto-route");
   await using undo = new AsyncDisposableStack();
-  if (!options.autoRoute) return new RunningCapture(undo.move(), null);
+  if (!options.autoRoute) return new RunningCapture(undo.move(), null, env.guard);
   const socket = undo.use(openNetlink(KEY));
   loosen(plan.device.name, log);
+  if (options.autoRedirect) await env.guard.hold(plan);
   const routing = undo.use(new Routing(socket, plan, log));
   const table = options.autoRedirect ? await openTable(undo, socket, plan, env) : null;
   const parts = ["link", "route", "rule", "address"] as const;
   const onChange = (): void => {
     routing.keep();
-    if (table !== null) void refreshLocal(table, socket, log);
+    if (table === null) return;
+    void refreshLocal(table, socket, log);
+    void env.guard.renew();
   };
   undo.use(watchNetwork(KEY, { parts, tables: [options.tableIndex], log }, onChange));
   onChange(); // what came while the table was made, nobody has seen
-  return new RunningCapture(undo.move(), table);
+  if (table !== null) await env.guard.settle();
+  return new RunningCapture(undo.move(), table, env.guard);
 }
 
 function loosen(device: string, log: Log): void {
@@ -65,7 +72,7 @@ async function openTable(
   undo: AsyncDisposableStack,
   socket: NetlinkSocket,
   plan: CapturePlan,
-  { nftables, log }: CaptureEnv,
+  { nftables, guard, log }: CaptureEnv,
 ): Promise<RedirectTable> {
   if (plan.redirectPort === null) throw new ConfigError("auto-redirect needs the port of its listener");
   undo.defer(() => forget(plan.options.inputMark, log));
@@ -78,6 +85,7 @@ async function openTable(
   const onChange = async (): Promise<void> => {
     await table.keep();
     await openings.keep();
+    await guard.keep();
   };
   undo.use(watchNftables(NFT_KEY, log, () => void onChange()));
   // The kernel tells nobody of a table that goes with its owner's socket.
@@ -107,9 +115,11 @@ class RunningCapture implements Capture {
   readonly directSet: DirectSet | null;
   readonly #parts: AsyncDisposableStack;
   readonly #table: RedirectTable | null;
+  readonly #guard: Guard;
 
-  constructor(parts: AsyncDisposableStack, table: RedirectTable | null) {
+  constructor(parts: AsyncDisposableStack, table: RedirectTable | null, guard: Guard) {
     this.#parts = parts;
+    this.#guard = guard;
     this.#table = table;
     this.directSet = table?.learned ?? null;
   }
@@ -121,11 +131,15 @@ class RunningCapture implements Capture {
     readonly route: readonly Prefix[];
     readonly routeExclude: readonly Prefix[];
   }): Promise<void> {
-    await this.#table?.updateRoutes(route, routeExclude);
+    if (this.#table === null) return;
+    await this.#table.updateRoutes(route, routeExclude);
+    await this.#guard.renew(this.#table.routes);
   }
 
   async steer(marks: SteeringMarks | null): Promise<void> {
-    await this.#table?.steer(marks);
+    if (this.#table === null) return;
+    await this.#guard.renew({ marks });
+    await this.#table.steer(marks);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

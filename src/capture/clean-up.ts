@@ -4,15 +4,21 @@ import type { Log } from "#core/log.ts";
 import { openNetlink } from "#platform/netlink.ts";
 import { NftError, Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
+import { removeGuard } from "./guard.ts";
 import { TABLE } from "./nft/names.ts";
 import { clearRouting, type RoutingPlace } from "./routing.ts";
 
 const KEY = "cleanup";
 
-/** Not while a capture is in force: it would lose its rules. Throws `ConfigError` or `SystemError`. */
-export async function cleanUp(places: readonly RoutingPlace[], log: Log): Promise<void> {
+/** `keepsClosed`: what keeps captured traffic in stays. Not while a capture is in force: it would lose its rules. Throws `ConfigError` or `SystemError`. */
+export async function cleanUp(
+  places: readonly RoutingPlace[],
+  { keepsClosed }: { readonly keepsClosed: boolean },
+  log: Log,
+): Promise<void> {
   using socket = openNetlink(KEY);
   for (const place of places) clearRouting(socket, place);
+  if (!keepsClosed) removeGuard(log);
   const session = await new Nftables().open(KEY).catch((error: unknown) => {
     log.debug(`nftables: ${messageOf(error)}`); // without the library there was no table either
     return null;

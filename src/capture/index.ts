@@ -1,4 +1,4 @@
 export { openCapture, type CaptureEnv } from "./capture.ts";
 export { cleanUp } from "./clean-up.ts";
-export { holdTraffic } from "./hold.ts";
+export { Guard, removeGuard } from "./guard.ts";
 export { watchDefaultInterface } from "./default-interface.ts";

@@ -2,15 +2,24 @@ import { cleanUp } from "#capture/index.ts";
 import { messageOf } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { cleanUpClassifier } from "#kernel-direct/clean-up.ts";
-import { parseFlags, usageText } from "./flags.ts";
+import { parseFlags, usageText, type FlagTable } from "./flags.ts";
 import { setUp } from "./load.ts";
 import { RUN_FLAGS } from "./run-flags.ts";
 
-export const CLEAN_UP_USAGE = usageText("usage: weir cleanup [flags of weir]", RUN_FLAGS);
+const FLAGS: FlagTable = {
+  ...RUN_FLAGS,
+  "keep-closed": {
+    kind: "switch",
+    help: "leave what tun.on-exit: closed, or a restart, keeps traffic in with",
+  },
+};
+
+export const CLEAN_UP_USAGE = usageText("usage: weir cleanup [flags of weir] [-keep-closed]", FLAGS);
 
 /** `weir cleanup [flags of weir]`: the ip rules, routes, nftables and filters of a weir that was killed. */
 export async function cleanUpCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const { result } = setUp(parseFlags(args, RUN_FLAGS, env), env, SILENT).loader.current();
+  const flags = parseFlags(args, FLAGS, env);
+  const { result } = setUp(flags, env, SILENT).loader.current();
   if (result.errors !== undefined) throw new Error("cleanup: the configuration has errors, see weir -t");
   const { tun } = result.config;
   try {
@@ -20,7 +29,7 @@ export async function cleanUpCommand(args: readonly string[], env: NodeJS.Proces
       tableIndex: tun.iproute2TableIndex,
     };
     cleanUpClassifier();
-    await cleanUp([place], SILENT);
+    await cleanUp([place], { keepsClosed: flags.on("keep-closed") }, SILENT);
   } catch (error) {
     throw new Error(`cleanup: ${messageOf(error)}`, { cause: error });
   }

@@ -87,7 +87,7 @@ async function runWith(
   log.info(why === "restart" ? "restarting" : "shutting down");
   service.stopping();
   endWithin(DEADLINE_MS, log);
-  await app.close(DRAIN_MS);
+  await app.close(DRAIN_MS, { restarting: why === "restart" });
   runHook(flags, "post-down");
   if (why === "restart") restartProcess(log);
   return 0;

@@ -25,6 +25,8 @@ export interface CaptureOptions {
   /** Mark mode: always together with `autoRoute`. */
   readonly autoRedirect: boolean;
   readonly strictRoute: boolean;
+  /** What becomes of traffic that is captured when the program ends: it takes its ordinary ways, or none. */
+  readonly onExit: "open" | "closed";
   /** With the older per-family spellings. Empty: everything. */
   readonly routeAddress: readonly Prefix[];
   readonly routeExcludeAddress: readonly Prefix[];
@@ -60,6 +62,8 @@ export interface CapturePlan {
   readonly routeExcludeSet: readonly Prefix[] | null;
   /** The general `ipv6`. With `strictRoute`, a family without an address is unreachable, not leaked. */
   readonly ipv6: boolean;
+  /** Addresses that only this program knows the names of; empty: it gives none away. They never leave by another device. */
+  readonly fakeRanges: readonly Prefix[];
   /** Questions on port 53 are sent to `next`. */
   readonly hijackDns: boolean;
 }

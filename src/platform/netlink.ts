@@ -7,6 +7,7 @@ import { Monitor, type MonitorOptions } from "./linux/netlink/monitor.ts";
 import type { NetlinkMessage } from "./linux/netlink/message.ts";
 import { isRouteNews, isTableNews, NFTABLES_GROUP, ROUTE_GROUPS } from "./linux/netlink/news.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from "./linux/netlink/socket.ts";
+import { deleteTableNamed, hasTableNamed } from "./linux/netlink/tables.ts";
 import { openPoller } from "./linux/uv-poll.ts";
 
 export { SystemError } from "./linux/libc.ts";
@@ -33,6 +34,18 @@ export function openNetlink(key: string, system: string = process.platform): Net
 export function forgetMarkedFlows(key: string, mark: number): void {
   using socket = open(key, NETLINK_NETFILTER, process.platform);
   forgetFlows(socket, mark);
+}
+
+/** Is there a table of nftables of the family inet with this name? Throws `ConfigError` or `SystemError`. */
+export function hasTable(key: string, name: string): boolean {
+  using socket = open(key, NETLINK_NETFILTER, process.platform);
+  return hasTableNamed(socket, name);
+}
+
+/** Throws `ConfigError` or `SystemError`. */
+export function deleteTable(key: string, name: string): void {
+  using socket = open(key, NETLINK_NETFILTER, process.platform);
+  deleteTableNamed(socket, name);
 }
 
 export interface NetworkWatch {

@@ -49,6 +49,7 @@ function settingsOf(
     forwardsIcmp: !tun.disableIcmpForwarding,
     loopbackAddresses: tun.loopbackAddress,
     capture: captureOptions(tun),
+    fakeRanges: config.dns.enable && config.dns.enhancedMode === "fake-ip" ? fakeRanges(config) : [],
     bypass: bypassSettings(tun, fakeRanges(config)),
     detectsInterface: tun.autoRoute && tun.autoDetectInterface,
     routeSets: tun.routeAddressSet.length === 0 ? null : tun.routeAddressSet,
@@ -62,6 +63,7 @@ function captureOptions(tun: TunConfig): CaptureOptions {
     autoRoute: tun.autoRoute,
     autoRedirect: tun.autoRedirect,
     strictRoute: tun.strictRoute,
+    onExit: tun.onExit,
     routeAddress: [...tun.routeAddress, ...tun.inet4RouteAddress, ...tun.inet6RouteAddress],
     routeExcludeAddress: [
       ...tun.routeExcludeAddress,

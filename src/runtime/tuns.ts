@@ -4,8 +4,8 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
-import { holdTraffic, openCapture, watchDefaultInterface, type CaptureEnv } from "#capture/index.ts";
-import type { DefaultInterface } from "#core/capture.ts";
+import { Guard, openCapture, watchDefaultInterface, type CaptureEnv } from "#capture/index.ts";
+import type { CaptureOptions, DefaultInterface } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Metadata, Session } from "#core/session.ts";
@@ -16,6 +16,7 @@ import { Nftables } from "#platform/nftables.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { EchoFate } from "#tun/echoes.ts";
 import { tunAddress, type TunSettings } from "#tun/settings.ts";
+import { planBefore } from "#tun/parts.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
 import { deafLearning, openBypass } from "./open-bypass.ts";
 import { dnsAnswers } from "./outbounds.ts";
@@ -60,6 +61,9 @@ interface Prepared {
 export class Tuns implements AsyncDisposable {
   readonly #env: TunsEnv;
   readonly #nftables = new Nftables();
+  readonly #guard: Guard;
+  /** While the guard keeps traffic in, sockets of ours need the mark without any TUN that demands it. */
+  #marked: Disposable | null = null;
   #running: readonly Tun[] = [];
   /** Of the configuration that the newest TUNs belong to. */
   #lists: Lists | null = null;
@@ -68,6 +72,13 @@ export class Tuns implements AsyncDisposable {
 
   constructor(env: TunsEnv) {
     this.#env = env;
+    this.#guard = new Guard(this.#nftables, env.log);
+  }
+
+  /** Before anything of the first configuration leaves: a program before may have closed what it captured. */
+  prepare(config: Config): void {
+    const tun = [config.tun, ...config.tunListeners].find((each) => each.enable && each.autoRedirect);
+    if (tun !== undefined && Guard.isThere()) this.#mark({ outputMark: tun.autoRedirectOutputMark });
   }
 
   /** By the inbound's name. */
@@ -95,26 +106,41 @@ export class Tuns implements AsyncDisposable {
       this.#env.log.warning(text);
     const kept = before.filter(({ settings }) => holds(wanted, settings));
     const leaving = before.filter((tun) => !kept.includes(tun));
-    await using _held = await this.#hold(leaving, wanted);
+    await this.#hold(leaving);
     await this.#stop(leaving);
     const missing = wanted.filter(
       (settings) => !kept.some((tun) => isDeepStrictEqual(tun.settings, settings)),
     );
     const asked = how.retries ? missing : missing.filter((settings) => !holds(this.#failed, settings));
     const { listsBefore } = how;
-    const prepared = {
-      kept,
-      leaving,
-      fresh: await this.#openAll(asked, how, { kept, leaving, listsBefore }),
-    };
-    return this.#ready({ ...prepared, listsBefore });
+    const fresh = await this.#openAll(asked, how, { kept, leaving, listsBefore });
+    await this.#release([...kept, ...fresh], wanted);
+    return this.#ready({ kept, leaving, fresh, listsBefore });
   }
 
-  /** While one capture has ended and the next has not begun, nothing new passes by. */
-  async #hold(leaving: readonly Tun[], wanted: readonly TunSettings[]): Promise<AsyncDisposable | null> {
-    const ending = leaving.find(({ settings }) => settings.capture.autoRedirect)?.settings.capture;
-    const begins = wanted.some(({ capture }) => capture.autoRedirect);
-    return ending === undefined || !begins ? null : holdTraffic(ending, this.#captureEnv());
+  /** While one capture has ended and the next has not begun, nothing passes by. */
+  async #hold(ending: readonly Tun[]): Promise<void> {
+    const capture = captured(ending.map(({ settings }) => settings));
+    if (capture === null) return;
+    this.#mark(capture);
+    await this.#guard.hold();
+  }
+
+  /** What of `wanted` does not run goes on being tried, or asked for: until then `on-exit` says what becomes of its traffic. */
+  async #release(running: readonly Tun[], wanted: readonly TunSettings[]): Promise<void> {
+    const runs = running.some(({ capture, settings }) => settings.capture.autoRedirect && capture !== null);
+    const closed = !runs && captured(wanted)?.onExit === "closed";
+    if (!closed) this.#mark(null);
+    if (runs || closed) return;
+    await (captured(wanted) === null ? this.#guard.remove() : this.#guard.settle());
+  }
+
+  #mark(capture: Pick<CaptureOptions, "outputMark"> | null): void {
+    const before = this.#marked;
+    const routingMark = capture?.outputMark ?? 0;
+    const demand = { routingMark, dnsAddresses: [], interfaceName: () => "" };
+    this.#marked = capture === null ? null : this.#env.egress.demand(demand);
+    before?.[Symbol.dispose]();
   }
 
   async #openAll(
@@ -125,7 +151,7 @@ export class Tuns implements AsyncDisposable {
     const fresh: Tun[] = [];
     for (const settings of asked)
       try {
-        fresh.push(await Tun.open(settings, this.#tunEnv()));
+        fresh.push(await this.#open(settings));
       } catch (error) {
         if (!tolerant) {
           await this.#undo({ ...before, fresh });
@@ -137,10 +163,24 @@ export class Tuns implements AsyncDisposable {
     return fresh;
   }
 
+  async #open(settings: TunSettings): Promise<Tun> {
+    const env = this.#tunEnv();
+    if (settings.capture.autoRedirect) {
+      this.#mark(settings.capture);
+      await this.#guard.hold(planBefore(settings, env));
+    }
+    return Tun.open(settings, env);
+  }
+
   async #undo({ kept, leaving, fresh, listsBefore }: Prepared): Promise<void> {
+    await this.#hold(fresh);
     await this.#stop(fresh);
     this.#lists = listsBefore;
     await this.#restore(kept, leaving);
+    await this.#release(
+      this.#running,
+      [...kept, ...leaving].map(({ settings }) => settings),
+    );
   }
 
   /** Rule providers have changed. */
@@ -148,10 +188,17 @@ export class Tuns implements AsyncDisposable {
     await Promise.all(this.#running.map((tun) => tun.updateSets()));
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close({ restarting: false });
+  }
+
+  /** What is captured takes its ordinary ways, unless the program comes back at once or the file says `on-exit: closed`. */
+  async close({ restarting }: { readonly restarting: boolean }): Promise<void> {
     const running = this.#running;
     this.#running = [];
+    if (restarting) await this.#hold(running);
     await this.#stop(running);
+    if (!restarting && !this.#guard.isForGood) await this.#guard.remove();
   }
 
   /** A runtime keeps the change for its whole life, so a change in force forgets the lists of the runtime before. */
@@ -176,7 +223,7 @@ export class Tuns implements AsyncDisposable {
     const again: Tun[] = [];
     for (const { settings } of stopped) {
       try {
-        const tun = await Tun.open(settings, this.#tunEnv());
+        const tun = await this.#open(settings);
         tun.activate();
         again.push(tun);
       } catch (error) {
@@ -241,8 +288,16 @@ export class Tuns implements AsyncDisposable {
     }
   }
 
+  /** For a TUN whose device somebody has deleted. */
+  async #holdBroken(settings: TunSettings): Promise<AsyncDisposable | null> {
+    if (!settings.capture.autoRedirect) return null;
+    this.#mark(settings.capture);
+    await this.#guard.hold();
+    return { [Symbol.asyncDispose]: () => this.#release(this.#running, [settings]) };
+  }
+
   #captureEnv(): CaptureEnv {
-    return { nftables: this.#nftables, log: this.#env.log };
+    return { nftables: this.#nftables, guard: this.#guard, log: this.#env.log };
   }
 
   #tunEnv(): TunEnv {
@@ -260,12 +315,17 @@ export class Tuns implements AsyncDisposable {
       socketOptions: () => this.#socketOptions(),
       openEgress: (settings, device) => this.#openEgress(settings, device),
       openCapture: (plan) => openCapture(plan, this.#captureEnv()),
-      hold: async ({ capture }) => (capture.autoRedirect ? holdTraffic(capture, this.#captureEnv()) : null),
+      hold: (settings) => this.#holdBroken(settings),
       openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
       prefixesOf: (names) =>
         names.flatMap((name) => this.#lists?.ruleProviders.all.get(name)?.networks ?? []),
     };
   }
+}
+
+/** There is one at most: two cannot have the same table. */
+function captured(all: readonly TunSettings[]): CaptureOptions | null {
+  return all.find(({ capture }) => capture.autoRedirect)?.capture ?? null;
 }
 
 function holds(all: readonly TunSettings[], one: TunSettings): boolean {

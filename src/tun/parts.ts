@@ -160,16 +160,23 @@ function openStack(undo: AsyncDisposableStack, under: UnderStack): Stack {
   return stack;
 }
 
+/** What is captured by such a TUN, wherever its device comes to be. Throws `ConfigError`. */
+export function planBefore(settings: TunSettings, env: Pick<PartsEnv, "prefixesOf">): CapturePlan {
+  const device = { name: settings.device, index: 0 };
+  return planOf(settings, { device, ...ownAddresses(settings), redirectPort: null }, env);
+}
+
 function planOf(
-  { capture, dnsHijack, ipv6, routeSets, routeExcludeSets }: TunSettings,
-  found: Own & Pick<CapturePlan, "redirectPort"> & { readonly device: TunDevice },
-  { prefixesOf }: PartsEnv,
+  { capture, dnsHijack, fakeRanges, ipv6, routeSets, routeExcludeSets }: TunSettings,
+  found: Own & Pick<CapturePlan, "redirectPort" | "device">,
+  { prefixesOf }: Pick<PartsEnv, "prefixesOf">,
 ): CapturePlan {
   const { name, index } = found.device;
   return {
     ...found,
     device: { name, index },
     options: capture,
+    fakeRanges,
     routeSet: routeSets === null ? null : prefixesOf(routeSets),
     routeExcludeSet: routeExcludeSets === null ? null : prefixesOf(routeExcludeSets),
     ipv6,

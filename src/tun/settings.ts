@@ -1,5 +1,5 @@
 /** What a TUN is to be: plain data, so that two of them can be compared. */
-import type { CaptureOptions, TunAddress } from "#core/capture.ts";
+import type { CaptureOptions, Prefix, TunAddress } from "#core/capture.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { BypassSettings } from "#core/kernel-direct.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
@@ -29,6 +29,8 @@ export interface TunSettings {
   readonly forwardsIcmp: boolean;
   readonly loopbackAddresses: readonly Ip[];
   readonly capture: CaptureOptions;
+  /** See `CapturePlan.fakeRanges`. */
+  readonly fakeRanges: readonly Prefix[];
   /** What the kernel forwards by itself; null: nothing. */
   readonly bypass: BypassSettings | null;
   /** Sockets that leave are bound to the device of the default route. */

@@ -102,7 +102,7 @@ test("examples/router-tun.yaml as it stands", { skip, timeout: 240_000 }, async 
       st.diagnostic(
         `direct over both families ${(performance.now() - startedMs).toFixed(0)} ms after SIGKILL`,
       );
-      assert.match(await traces(router), /^9000/);
+      assert.match(await traces(router), /^table inet svc_guard\n9000/, "fake addresses stay here");
       const program = join(root, "bin", "weir");
       const [command, ...args] = [...asService(router), program, "cleanup", "-d", core.home];
       await exec(command as string, args, { env: { ...process.env, SKIP_SAFE_PATH_CHECK: "" } });

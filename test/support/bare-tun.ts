@@ -28,6 +28,7 @@ export function bareSettings(device: string, settings: Partial<TunSettings> = {}
     forwardsIcmp: false,
     loopbackAddresses: [],
     capture: { autoRoute: false, autoRedirect: false } as CaptureOptions,
+    fakeRanges: [],
     bypass: null,
     detectsInterface: false,
     routeSets: null,

@@ -7,6 +7,7 @@ export function captureOptions(options: Partial<CaptureOptions> = {}): CaptureOp
     autoRoute: true,
     autoRedirect: true,
     strictRoute: false,
+    onExit: "open",
     routeAddress: [],
     routeExcludeAddress: [],
     includeInterface: [],
@@ -38,6 +39,7 @@ export function capturePlan(rest: Partial<CapturePlan> = {}): CapturePlan {
     routeSet: null,
     routeExcludeSet: null,
     ipv6: false,
+    fakeRanges: [],
     hijackDns: false,
     ...rest,
   };

@@ -3,19 +3,18 @@
  * echo request back to where it came from, and a listener that relays redirected TCP by marked sockets. Prints lines;
  * obeys lines from stdin.
  */
-import { openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer, Socket, type AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import type { CapturePlan, CaptureOptions, Prefix, TunAddress } from "#core/capture.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
-import { openCapture, watchDefaultInterface } from "#capture/index.ts";
+import { Guard, openCapture, watchDefaultInterface } from "#capture/index.ts";
 import { parseCidr } from "#net/cidr.ts";
 import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
 import { addAddress, findLink, openNetlink, setLink } from "#platform/netlink.ts";
 import { openSockets } from "#platform/portable.ts";
 import { openOriginalDestinations } from "#platform/transparent.ts";
-import { Nftables } from "#platform/nftables.ts";
+import { Nftables, type NftSession } from "#platform/nftables.ts";
 import { openPoller } from "#platform/linux/uv-poll.ts";
 import { captureOptions } from "./capture-options.ts";
 
@@ -143,41 +142,32 @@ const plan: CapturePlan = {
   inet4,
   inet6,
   options,
+  fakeRanges: [],
   redirectPort: options.autoRedirect ? await listen() : null,
   routeSet: wanted.routeSet === undefined ? null : prefixes(wanted.routeSet),
   routeExcludeSet: wanted.routeExcludeSet === undefined ? null : prefixes(wanted.routeExcludeSet),
   ipv6: inet6 !== null,
   hijackDns: wanted.hijackDns === true,
 };
-/**
- * Closes the sockets by which this process owns tables, under the hands of whoever uses them. Their numbers stay taken, by
- * something that is no socket, so that nobody else is given one and has it closed by the library later.
- */
-function closeNftSessions(): void {
-  const ffi = process.getBuiltinModule("node:ffi");
-  const { functions } = ffi.dlopen(null, { dup2: { arguments: ["i32", "i32"], return: "i32" } });
-  const nothing = openSync("/dev/null", "r+");
-  const NETFILTER = "12";
-  const sockets = readFileSync("/proc/self/net/netlink", "latin1").split("\n").slice(1);
-  const owning = sockets
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, protocol, , groups]) => {
-      return protocol === NETFILTER && Number.parseInt(groups ?? "1", 16) === 0;
-    });
-  const inodes = new Set(owning.map((fields) => `socket:[${fields[9]}]`));
-  for (const fd of readdirSync("/proc/self/fd")) {
-    let target = "";
-    try {
-      target = readlinkSync(`/proc/self/fd/${fd}`);
-    } catch {
-      continue; // the one that lists this folder
-    }
-    if (inodes.has(target)) functions.dup2(nothing, Number(fd));
+/** What the capture talks to; those that hold a table can be closed under it. */
+class Sessions {
+  readonly #nftables = new Nftables();
+  #opened: NftSession[] = [];
+
+  async open(key: string): Promise<NftSession> {
+    const session = await this.#nftables.open(key);
+    this.#opened.push(session);
+    return session;
+  }
+
+  async lose(): Promise<void> {
+    for (const session of this.#opened.splice(0)) await session[Symbol.asyncDispose]();
   }
 }
 
 try {
-  const capture = await openCapture(plan, { nftables: new Nftables(), log });
+  const nftables = new Sessions();
+  const capture = await openCapture(plan, { nftables, guard: new Guard(nftables, log), log });
   const watch = watchDefaultInterface(DEVICE, (now) => say(`default ${now?.name ?? "none"}`), { log });
   say(`ready ${watch.current?.name ?? "none"}`);
   for await (const line of createInterface(process.stdin)) {
@@ -188,7 +178,7 @@ try {
     else if (command === "replace") await capture.directSet?.replace(ips);
     else if (command === "sets")
       await capture.updateSets({ route: prefixes(rest), routeExclude: prefixes(rest) });
-    else if (command === "lose-session") closeNftSessions();
+    else if (command === "lose-session") await nftables.lose();
     else if (command === "stop") {
       await capture[Symbol.asyncDispose]();
       await watch[Symbol.asyncDispose]();

@@ -7,8 +7,8 @@ import { setNames } from "./names.ts";
 export interface ChainKind {
   /** Packets made here, or packets that came in. */
   readonly side: "output" | "prerouting";
-  /** Only a chain of NAT can send questions elsewhere. */
-  readonly nat: boolean;
+  /** Chains of NAT send questions elsewhere, others mark, and those of the guard drop what comes that far. */
+  readonly does: "nat" | "mark" | "guard";
 }
 
 const FAMILIES = [4, 6] as const;
@@ -19,12 +19,12 @@ export function exclusions(plan: CapturePlan, kind: ChainKind): readonly string[
     ...(kind.side === "output" ? ownUsers(plan) : devices(plan)),
     ...destinations(plan),
     ...ports(plan),
-    ...(kind.nat && plan.hijackDns ? hijack(plan, kind.side) : []),
+    ...(kind.does !== "mark" && plan.hijackDns ? hijack(plan, kind) : []),
     ...localDestinations(),
     ...setDestinations(plan),
-    ...(plan.options.kernelDirect ? learned() : []),
+    ...(plan.options.kernelDirect && kind.does !== "guard" ? learned(plan) : []),
     // A subflow that is redirected alone would break its connection; without an answer a client tries plain TCP.
-    ...(kind.nat ? ["tcp option mptcp exists counter drop"] : []),
+    ...(kind.does === "nat" ? ["tcp option mptcp exists counter drop"] : []),
   ];
 }
 
@@ -89,7 +89,7 @@ function ports({ options: { excludeSourcePort, excludeDestinationPort } }: Captu
 }
 
 /** Questions of the LAN, also those to the router itself; of the router's own programs those that leave it. */
-function hijack({ inet4, inet6, options }: CapturePlan, side: ChainKind["side"]): readonly string[] {
+function hijack({ inet4, inet6, options }: CapturePlan, { side, does }: ChainKind): readonly string[] {
   return FAMILIES.flatMap((family) => {
     const next = (family === 4 ? inet4 : inet6)?.next;
     if (next === undefined) return [];
@@ -98,9 +98,10 @@ function hijack({ inet4, inet6, options }: CapturePlan, side: ChainKind["side"])
       side === "prerouting"
         ? `${ip} saddr @${setNames(family).local}`
         : `meta nfproto ipv${family} oifname != "lo"`;
-    return [
-      `${who} meta l4proto { tcp, udp } th dport 53 counter ct mark set ${options.inputMark} dnat ${ip} to ${next}`,
-    ];
+    const asked = `${who} meta l4proto { tcp, udp } th dport 53`;
+    return does === "guard"
+      ? [`${asked} ct mark != ${options.inputMark} counter drop`] // the others are on their way to `next`
+      : [`${asked} counter ct mark set ${options.inputMark} dnat ${ip} to ${next}`];
   });
 }
 
@@ -125,13 +126,16 @@ function setDestinations({ routeSet, routeExcludeSet }: CapturePlan): readonly s
   });
 }
 
-/** DNS to a learned address still comes to us. */
-function learned(): readonly string[] {
+/**
+ * DNS to a learned address still comes to us. The guard lets past what was found DIRECT while a capture was in force: chains
+ * of NAT see the first packet of a flow alone, so that costs the others nothing.
+ */
+function learned({ options: { outputMark } }: CapturePlan): readonly string[] {
   return FAMILIES.flatMap((family) => {
     const found = `${KEYWORD[family]} daddr @${setNames(family).direct}`;
     return [
-      `${found} meta l4proto { tcp, udp } th dport != 53 counter return`,
-      `${found} meta l4proto != { tcp, udp } counter return`,
+      `${found} meta l4proto { tcp, udp } th dport != 53 counter ct mark set ${outputMark} return`,
+      `${found} meta l4proto != { tcp, udp } counter ct mark set ${outputMark} return`,
     ];
   });
 }

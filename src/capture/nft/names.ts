@@ -1,5 +1,7 @@
 /** What stands in nftables, by name. One table holds all of it, so that one deletion takes all of it away. */
 export const TABLE = "inet svc";
+/** Beside it, of nobody: what may leave while the other is not there. */
+export const GUARD_TABLE = "inet svc_guard";
 
 export interface SetNames {
   readonly local: string;

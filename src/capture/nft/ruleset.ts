@@ -18,6 +18,7 @@ export interface SetContents {
 }
 
 const FAMILIES = [4, 6] as const;
+const KEYWORD = { 4: "ip", 6: "ip6" } as const;
 
 // Numbers, for the names of priorities are not known in every hook. The kernel runs all NAT chains at -100; the number
 // orders them among each other, so the port forwardings of others (-100) are decided before ours (-99).
@@ -27,35 +28,35 @@ const PRIORITY = { output: -150, prerouting: -99, restore: -98, raw: -300 } as c
 export function tableText(plan: CapturePlan, contents: SetContents, owned: boolean): string {
   const lines = [
     ...(owned ? ["flags owner"] : []),
-    ...FAMILIES.flatMap((family) => sets(plan, contents, family)),
+    ...FAMILIES.flatMap((family) => [...prefixSets(contents, family), ...learnedSet(plan, contents, family)]),
     ...(plan.options.kernelDirect ? steering(plan, contents.marks) : []),
     ...(capturesOwn(plan) ? [output(plan), outputUdp(plan)] : []),
     prerouting(plan),
+    judged(plan),
     preroutingUdp(plan),
   ];
   return `table ${TABLE} {\n${lines.join("\n")}\n}\n`;
 }
 
-function sets(plan: CapturePlan, contents: SetContents, family: 4 | 6): readonly string[] {
+/** Also for other tables with the same exclusions. */
+export function prefixSets(
+  contents: Pick<SetContents, "local" | "route" | "routeExclude">,
+  family: 4 | 6,
+): readonly string[] {
   const names = setNames(family);
   const interval = (name: string, prefixes: readonly Prefix[] | null): readonly string[] =>
     prefixes === null ? [] : [set(name, family, "flags interval; ", prefixElements(prefixes, family))];
-  const direct = plan.options.kernelDirect
-    ? [
-        set(
-          names.direct,
-          family,
-          "",
-          [...contents.direct].filter((ip) => familyOf(ip) === family),
-        ),
-      ]
-    : [];
   return [
     ...interval(names.local, contents.local),
     ...interval(names.route, contents.route),
     ...interval(names.routeExclude, contents.routeExclude),
-    ...direct,
   ];
+}
+
+function learnedSet({ options }: CapturePlan, { direct }: SetContents, family: 4 | 6): readonly string[] {
+  if (!options.kernelDirect) return [];
+  const elements = [...direct].filter((ip) => familyOf(ip) === family);
+  return [set(setNames(family).direct, family, "", elements)];
 }
 
 function set(name: string, family: 4 | 6, flags: string, elements: readonly string[]): string {
@@ -63,7 +64,7 @@ function set(name: string, family: 4 | 6, flags: string, elements: readonly stri
   return `set ${name} { type ipv${family}_addr; ${flags}${filled}}`;
 }
 
-function chain(name: string, hook: string | null, rules: readonly string[]): string {
+export function chain(name: string, hook: string | null, rules: readonly string[]): string {
   const head = hook === null ? "" : `type ${hook}; policy accept;\n`;
   return `chain ${name} {\n${head}${rules.join("\n")}\n}`;
 }
@@ -86,7 +87,7 @@ export function capturesOwn({ options: { includeInterface, excludeInterface } }:
 }
 
 function output(plan: CapturePlan): string {
-  const kind: ChainKind = { side: "output", nat: true };
+  const kind: ChainKind = { side: "output", does: "nat" };
   return chain("output", `nat hook output priority ${PRIORITY.output}`, [
     `meta mark ${plan.options.outputMark} counter return`,
     ...exclusions(plan, kind),
@@ -101,7 +102,7 @@ function outputUdp(plan: CapturePlan): string {
     `meta l4proto != ${CARRIED} return`,
     `meta mark ${outputMark} return`,
     `ct mark ${outputMark} return`, // answers to those who asked this machine
-    ...exclusions(plan, { side: "output", nat: false }),
+    ...exclusions(plan, { side: "output", does: "mark" }),
     ...refusal(plan),
     toTun(plan),
   ]);
@@ -111,7 +112,7 @@ function prerouting(plan: CapturePlan): string {
   return chain("prerouting", `nat hook prerouting priority ${PRIORITY.prerouting}`, [
     ...hook(plan, DIRECT_MARK_CHAIN),
     `iifname ${quoted(plan.device.name)} return`,
-    ...exclusions(plan, { side: "prerouting", nat: true }),
+    ...exclusions(plan, { side: "prerouting", does: "nat" }),
     ...refusal(plan),
     ...hook(plan, PROXY_MARK_CHAIN),
     redirect(plan),
@@ -119,15 +120,42 @@ function prerouting(plan: CapturePlan): string {
   ]);
 }
 
-/** A flow's later packets pass NAT by: connection tracking knows what became of the first. */
+const JUDGED_CHAIN = "judged";
+
+/** As NAT does with a flow's first packet: flows that are older than the table show it none. */
+function judged(plan: CapturePlan): string {
+  const kind: ChainKind = { side: "prerouting", does: "mark" };
+  return chain(JUDGED_CHAIN, null, [
+    "ct status dnat return", // by others: ours have the mark by now
+    ...exclusions(plan, kind),
+    ...refusal(plan),
+    toTun(plan),
+  ]);
+}
+
+/**
+ * A flow's later packets pass NAT by: connection tracking knows what became of the first. Answers that the TUN gives to
+ * packets of a flow that has been forgotten begin one anew, and so do strangers behind a proxy: what is said to them is ours.
+ */
 function preroutingUdp(plan: CapturePlan): string {
   const { inputMark, outputMark } = plan.options;
+  const captured = `ct mark ${inputMark}`;
+  const left = `meta mark set ${outputMark}`;
   return chain("prerouting_udp_icmp", `filter hook prerouting priority ${PRIORITY.restore}`, [
     `meta l4proto != ${CARRIED} return`,
     ...hook(plan, DIRECT_MARK_CHAIN),
+    `iifname ${quoted(plan.device.name)} ct state new ct mark set ${inputMark} return`,
     `iifname ${quoted(plan.device.name)} return`,
-    `ct mark ${inputMark} counter meta mark set ct mark return`,
-    `ct mark != ${inputMark} counter meta mark set ${outputMark} ct mark set ${outputMark}`,
+    `${captured} ct direction original counter meta mark set ct mark return`,
+    ...FAMILIES.map(
+      (family) =>
+        `${captured} ${KEYWORD[family]} daddr != @${setNames(family).local} counter meta mark set ct mark return`,
+    ),
+    `${captured} return`, // a late answer to what left before the flow was captured
+    `ct mark ${outputMark} counter ${left} return`,
+    `ct direction reply ${left} return`, // says nothing about what the flow's own side may do
+    `jump ${JUDGED_CHAIN}`,
+    `ct mark != ${inputMark} counter ${left} ct mark set ${outputMark}`,
   ]);
 }
 

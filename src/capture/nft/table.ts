@@ -7,7 +7,7 @@ import { familyOf } from "#net/ip.ts";
 import { NftError, type NftSession } from "#platform/nftables.ts";
 import { braced, prefixElements, refill } from "./elements.ts";
 import { setNames, TABLE } from "./names.ts";
-import { tableText } from "./ruleset.ts";
+import { tableText, type SetContents } from "./ruleset.ts";
 import { steeringChains } from "./steering.ts";
 
 const KEY = "auto-redirect";
@@ -88,6 +88,11 @@ export class RedirectTable implements AsyncDisposable {
   async updateLocal(local: readonly Prefix[]): Promise<void> {
     this.#local = local;
     await this.#refill(["local"]);
+  }
+
+  /** What the sets of routes hold; null: not configured. */
+  get routes(): Pick<SetContents, "route" | "routeExclude"> {
+    return { route: this.#route, routeExclude: this.#routeExclude };
   }
 
   /** The whole new contents; a set that was not configured is ignored. One transaction. */

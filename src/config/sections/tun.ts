@@ -56,6 +56,7 @@ export const TUN = {
   "gso-max-size": int(0, 1_048_576).default(65_536),
   "inet6-address": list(prefix(6)).prefault(["fdfe:dcba:9876::1/126"]),
   "strict-route": flag().default(false),
+  "on-exit": choice(["open", "closed"]).default("open"),
   "route-address": list(cidr()).default([]),
   "route-exclude-address": list(cidr()).default([]),
   "route-address-set": list(name()).default([]),
@@ -175,6 +176,7 @@ const CHECKS: readonly Check[] = [
     "kernel-direct-ebpf-proxy-mark must not share a bit with kernel-direct-ebpf-mark or the auto-redirect marks",
   ],
   [(t) => t.autoRedirect && !t.autoRoute, "auto-redirect", needs("auto-redirect", "auto-route")],
+  [(t) => t.onExit === "closed" && !t.autoRedirect, "on-exit", needs("on-exit: closed", "auto-redirect")],
   [
     (t) => t.includeInterface.length > 0 && t.excludeInterface.length > 0,
     "exclude-interface",

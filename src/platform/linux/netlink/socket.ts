@@ -77,7 +77,13 @@ export class NetlinkSocket implements Disposable {
 
   /** Throws `SystemError` with the kernel's reason; `what` names the request in it. */
   request(what: string, type: number, flags: number, payload: Uint8Array): void {
-    const sequence = this.#send(what, type, flags | NLM_F_ACK, payload);
+    const all = flags | NLM_F_ACK | NLM_F_REQUEST;
+    this.requestAs(what, (sequence) => encodeMessage({ type, flags: all, sequence, payload }));
+  }
+
+  /** The same for what is more than one message: `encode` gives all of them this number, and one asks for an answer. */
+  requestAs(what: string, encode: (sequence: number) => Uint8Array): void {
+    const sequence = this.#send(what, encode);
     for (;;)
       for (const message of this.#receive(what))
         if (message.sequence === sequence && message.type === NLMSG_ERROR) return check(what, message);
@@ -85,7 +91,8 @@ export class NetlinkSocket implements Disposable {
 
   /** Calls `visit` for every answer; the payload is lent for the length of the call. */
   dump(what: string, type: number, payload: Uint8Array, visit: (message: NetlinkMessage) => void): void {
-    const sequence = this.#send(what, type, NLM_F_DUMP, payload);
+    const flags = NLM_F_DUMP | NLM_F_REQUEST;
+    const sequence = this.#send(what, (number) => encodeMessage({ type, flags, sequence: number, payload }));
     for (let count = 0; ;) {
       for (const message of this.#receive(what)) {
         if (message.sequence !== sequence) continue;
@@ -122,11 +129,11 @@ export class NetlinkSocket implements Disposable {
     throw new SystemError("netlink", errno);
   }
 
-  #send(what: string, type: number, flags: number, payload: Uint8Array): number {
+  #send(what: string, encode: (sequence: number) => Uint8Array): number {
     this.#check(what);
     this.#drain();
     const sequence = (this.#sequence = (this.#sequence + 1) >>> 0);
-    const message = encodeMessage({ type, flags: flags | NLM_F_REQUEST, sequence, payload });
+    const message = encode(sequence);
     const sent = this.#library.functions.send(this.fd, message, message.length, 0);
     if (sent < 0) throw new SystemError(what, this.#errno[0] as number);
     return sequence;

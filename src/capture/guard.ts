@@ -1,0 +1,152 @@
+/**
+ * Keeps in what is captured while no capture is in force: when one is changed, when the program restarts, and, with
+ * `on-exit: closed`, after its end. Its table belongs to nobody, so it stays whatever becomes of the program.
+ */
+import type { CapturePlan, Prefix, SteeringMarks } from "#core/capture.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { deleteTable, hasTable, openNetlink } from "#platform/netlink.ts";
+import type { Nftables } from "#platform/nftables.ts";
+import { localNetworks } from "./local-networks.ts";
+import { guardText, type Keeps } from "./nft/guard-text.ts";
+import { GUARD_TABLE } from "./nft/names.ts";
+
+const KEY = "auto-redirect";
+/** With `on-exit: open`: for a change or a restart; a program that does not come back by then leaves traffic open. */
+const SECONDS = 60;
+const NAME = GUARD_TABLE.replace(/^inet /, "");
+
+/** What the guard has to know beside the plan; kept as it was told last. */
+interface Known {
+  readonly plan: CapturePlan;
+  readonly route: readonly Prefix[] | null;
+  readonly routeExclude: readonly Prefix[] | null;
+  readonly marks: SteeringMarks | null;
+}
+
+type State = "holding" | "steady";
+
+export class Guard {
+  readonly #nftables: Pick<Nftables, "open">;
+  readonly #log: Log;
+  #known: Known | null = null;
+  #state: State = "steady";
+  /** Null: nothing of ours is in force, as far as is known. */
+  #text: string | null = null;
+  /** Of what runs: one after the other, the last one is in force. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(nftables: Pick<Nftables, "open">, log: Log) {
+    this.#nftables = nftables;
+    this.#log = log;
+  }
+
+  /** Does it stay when the program ends? */
+  get isForGood(): boolean {
+    return this.#known?.plan.options.onExit === "closed";
+  }
+
+  /** Is the table of a program before still there? */
+  static isThere(): boolean {
+    try {
+      return hasTable(KEY, NAME);
+    } catch {
+      return false; // without the right to look there is nothing that this program could have left
+    }
+  }
+
+  /**
+   * From now on nothing leaves that `plan` captures; null: that the last plan did. Throws `ConfigError` where the file says
+   * `on-exit: closed` and it cannot be kept; else that is a warning.
+   */
+  hold(plan: CapturePlan | null = null): Promise<void> {
+    return this.#next(async () => {
+      if (plan !== null)
+        this.#known = { plan, route: plan.routeSet, routeExclude: plan.routeExcludeSet, marks: null };
+      this.#state = "holding";
+      await this.#show();
+    });
+  }
+
+  /** The capture of the last plan is in force. Throws as `hold`. */
+  settle(): Promise<void> {
+    return this.#next(async () => {
+      this.#state = "steady";
+      if (this.#text !== null) await this.#show(); // else it could not be held, and will not be now
+    });
+  }
+
+  /** Puts it back where somebody has taken it away. Logs what fails. */
+  keep(): Promise<void> {
+    return this.#next(async () => {
+      if (this.#text === null || Guard.isThere()) return;
+      this.#log.warning(`${KEY}: the table ${GUARD_TABLE} has gone, it is made anew`);
+      this.#text = null;
+      await this.#show();
+    }).catch((error: unknown) => this.#log.warning(messageOf(error)));
+  }
+
+  /** Other networks around, other route sets or marks. Logs what fails. */
+  renew(changed: Partial<Omit<Known, "plan">> = {}): Promise<void> {
+    return this.#next(async () => {
+      if (this.#known === null) return;
+      this.#known = { ...this.#known, ...changed };
+      if (this.#keeps() !== null) await this.#show();
+    }).catch((error: unknown) => this.#log.warning(messageOf(error)));
+  }
+
+  /** No capture is wanted any more: everything goes its own way. Never throws. */
+  remove(): Promise<void> {
+    return this.#next(async () => {
+      this.#known = null;
+      this.#text = null;
+      removeGuard(this.#log);
+    });
+  }
+
+  #next(work: () => Promise<void>): Promise<void> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  #keeps(): Keeps {
+    if (this.#known?.plan.options.onExit === "closed") return "for good";
+    return this.#state === "holding" ? { seconds: SECONDS } : null;
+  }
+
+  async #show(): Promise<void> {
+    const known = this.#known;
+    if (known === null) return;
+    const keeps = this.#keeps();
+    const { plan, ...sets } = known;
+    if (keeps === null && plan.fakeRanges.length === 0) {
+      this.#text = null;
+      return removeGuard(this.#log);
+    }
+    try {
+      using socket = openNetlink(KEY);
+      const text = guardText(plan, { ...sets, local: localNetworks(socket) }, keeps);
+      // What ends by itself is begun anew.
+      if (text === this.#text && (keeps === null || keeps === "for good")) return;
+      this.#text = null;
+      await using session = await this.#nftables.open(KEY);
+      await session.run(text);
+      this.#text = text;
+    } catch (error) {
+      const what = "traffic is not kept in while nothing captures it";
+      if (plan.options.onExit === "closed")
+        throw new ConfigError(`on-exit: closed: ${what}: ${messageOf(error)}`, { cause: error });
+      this.#log.warning(`${KEY}: ${what}: ${messageOf(error)}`);
+    }
+  }
+}
+
+/** Also what another program of ours has left. Needs no library. Never throws. */
+export function removeGuard(log: Log): void {
+  try {
+    if (hasTable(KEY, NAME)) deleteTable(KEY, NAME);
+  } catch (error) {
+    log.debug(`${KEY}: the table ${GUARD_TABLE}: ${messageOf(error)}`); // without the right there is none of ours
+  }
+}

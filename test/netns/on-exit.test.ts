@@ -1,0 +1,71 @@
+/** What `tun.on-exit: closed` leaves behind, and who takes it away. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { skipNetns } from "../support/netns.ts";
+import { startCore } from "../support/start-core.ts";
+import { FAR, openTransit, type Transit } from "../support/transit.ts";
+import { until } from "../support/until.ts";
+import { config, curl, MARK_MODE, patch } from "../support/tun-row.ts";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const skip = skipNetns("on-exit", "nft", "curl");
+const weir = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "bin", "weir");
+
+const tables = ({ router }: Transit) => router.run("nft", "list", "tables");
+const reaches = ({ client }: Transit, host: string): Promise<boolean> =>
+  curl(client, "--max-time", "1", `http://${host.includes(":") ? `[${host}]` : host}/`).then(
+    () => true,
+    () => false,
+  );
+const both = (row: Transit) => Promise.all(FAR.map((host) => reaches(row, host)));
+
+test("closed: an orderly end keeps traffic in, cleanup lets it go", { skip, timeout: 120_000 }, async () => {
+  await using row = await openTransit("onexit");
+  const { router } = row;
+  await until("the router forwards", async () => !(await both(row)).includes(false)); // neighbours find each other
+  await using core = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
+  assert.deepEqual(await both(row), [true, true], "by the capture");
+  assert.equal(await core.stop("SIGTERM"), 0);
+  assert.match(await tables(row), /^table inet svc_guard$/m);
+  assert.doesNotMatch(await tables(row), /^table inet svc$/m);
+  assert.deepEqual(await both(row), [false, false]);
+  assert.equal((await router.run("nft", "list", "table", "inet", "svc_guard")).includes("timeout 1m"), false);
+  await router.run(weir, "cleanup", "-keep-closed", "-d", core.home);
+  assert.deepEqual(await both(row), [false, false], "the service's own cleaning leaves it");
+  await router.run(weir, "cleanup", "-d", core.home);
+  assert.doesNotMatch(await tables(row), /svc/);
+  assert.deepEqual(await both(row), [true, true]);
+});
+
+test(
+  "closed: a program without a TUN takes away what one before left",
+  { skip, timeout: 120_000 },
+  async () => {
+    await using row = await openTransit("onexit");
+    const { router } = row;
+    await using first = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
+    await first.stop("SIGKILL");
+    assert.deepEqual(await both(row), [false, false]);
+    await using _second = await startCore("mixed-port: 0\nexternal-controller: 127.0.0.1:9091\n", {
+      prefix: router.prefix,
+    });
+    assert.doesNotMatch(await tables(row), /svc/);
+    assert.deepEqual(await both(row), [true, true]);
+  },
+);
+
+test(
+  "closed: a TUN that is switched off lets traffic go, flushed rules come back",
+  { skip, timeout: 120_000 },
+  async () => {
+    await using row = await openTransit("onexit");
+    const { router } = row;
+    await using _core = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
+    await router.run("nft", "flush", "ruleset");
+    await until("it is put back", async () => (await tables(row)).includes("svc_guard"));
+    assert.match(await patch(row, { tun: { enable: false } }), /204$/);
+    assert.doesNotMatch(await tables(row), /svc/);
+    assert.deepEqual(await both(row), [true, true]);
+  },
+);
