@@ -37,6 +37,8 @@ export interface Loader {
    * no file, `ConfigError` with the file as it was.
    */
   rewrite(edit: (text: string) => string): void;
+  /** Throws `ConfigError` where this is no path for a store of policies, because of what is there or is kept there. */
+  refusePolicyStore(config: Config, store: string): void;
 }
 
 export interface Loaded {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import type { Server } from "node:net";
 import { isAbsolute, join } from "node:path";
@@ -14,12 +14,13 @@ import {
 import { isLoopbackHost } from "#api/hosts.ts";
 import type { Config } from "#config/config.ts";
 import type { Control } from "#core/control.ts";
-import { messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { Host } from "#host.ts";
 import { parseHostPort } from "#net/address-fields.ts";
 import { parseIp } from "#net/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
+import { SECRET_FILE } from "#file-guard.ts";
 import { builtInUiFolder, externalUiFolder } from "#ui-folder.ts";
 
 /** Holds the running Controller and makes it anew when its settings change. */
@@ -136,15 +137,17 @@ function listenerOf(text: string): { readonly host: string; readonly port: numbe
 
 /** An old profile without a secret still starts, but stays shut: the secret lies owner-only in the home directory. */
 function keptSecret({ home, log }: Host): string {
-  const file = join(home, "controller-secret");
-  const known = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
+  const file = join(home, SECRET_FILE);
+  const stats = lstatSync(file, { throwIfNoEntry: false });
+  if (stats?.isFile() === false) throw new ConfigError(`${file} must be a regular file, with a secret in it`);
+  const known = stats === undefined ? "" : readFileSync(file, "utf8").trim();
   log.warning(
     `secret: it is empty while the Controller can be reached from other machines; the secret in ${file} is asked for`,
   );
   if (known !== "") return known;
   const made = newSecret();
   mkdirSync(home, { recursive: true });
-  writeFileSync(file, `${made}\n`, { mode: 0o600 });
+  writeFileSync(file, `${made}\n`, { mode: 0o600, flag: stats === undefined ? "wx" : "w" });
   chmodSync(file, 0o600);
   return made;
 }

@@ -21,9 +21,11 @@ import { LoopGuard } from "#relay/loop-guard.ts";
 import { RateMeter } from "#relay/rates.ts";
 import { startReaper } from "#relay/reaper.ts";
 import { Sweep } from "#relay/sweep.ts";
+import { foreignSelections } from "#store/foreign-choices.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
 import { Users } from "#users/users.ts";
+import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";
 import { governanceStore } from "./governance-store.ts";
 import type { LogHub } from "./log.ts";
 
@@ -66,7 +68,8 @@ export interface Host extends Disposable {
 
 /** `seams`: for tests, see engine/seams.ts. */
 export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: SharedArrayBuffer): Host {
-  const cache = new ProfileCache(join(home, "cache.db"), log);
+  const cache = new ProfileCache(join(home, CACHE_FILE), log);
+  cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
   const ledger = new GovernedLedger(SYSTEM_CLOCK);
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
   const governance = new Governance({ ledger, log, storeFile });

@@ -123,18 +123,26 @@ for (const [kind, make] of KINDS) {
   test(`${kind}: pages take the place of older ones, the top folder is left out`, async () => {
     const folder = join(top, kind, "deep", "ui");
     await installPages(make([{ name: "site-main/", folder: true }, PAGE]), folder, LIMITS);
-    assert.deepEqual(await filesBelow(folder), { "index.html": "<title>new</title>" });
+    assert.deepEqual(await filesBelow(folder), { ".weir-dashboard": "", "index.html": "<title>new</title>" });
     const next = make([
       { name: "index.html", text: "2" },
       { name: "assets/a.js", text: "3" },
     ]);
     await installPages(next, folder, LIMITS);
-    assert.deepEqual(await filesBelow(folder), { "index.html": "2", [join("assets", "a.js")]: "3" });
+    assert.deepEqual(await filesBelow(folder), {
+      ".weir-dashboard": "",
+      "index.html": "2",
+      [join("assets", "a.js")]: "3",
+    });
     await assert.rejects(
       installPages(make([{ name: "x.txt", text: "" }]), folder, LIMITS),
       matches(/no index.html/),
     );
-    assert.deepEqual(await filesBelow(folder), { "index.html": "2", [join("assets", "a.js")]: "3" });
+    assert.deepEqual(await filesBelow(folder), {
+      ".weir-dashboard": "",
+      "index.html": "2",
+      [join("assets", "a.js")]: "3",
+    });
     assert.deepEqual(await readdir(join(top, kind, "deep")), ["ui"]);
   });
 }

@@ -1,16 +1,17 @@
-import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { readArchive, type ArchiveLimits } from "./archive.ts";
 
-/** What tells a folder of pages from any other. */
 const FIRST_PAGE = "index.html";
+/** Lies in a folder that was installed here: only such a one is ever replaced. */
+const MARK = ".weir-dashboard";
 
 /**
  * Puts the pages of an archive in the place of `folder` (absolute): unpacked beside it, then swapped by renaming, so
  * that readers see the old or the new. A single folder at the top of the archive is left out. Throws `ProtocolError`
- * for a bad archive or one without a first page, `ConfigError` where the folder holds something else than pages; the
- * old ones stay then, and nothing is left beside them. Not for two at once on one folder.
+ * for a bad archive or one without a first page, `ConfigError` where the folder was not installed here; the old one stays
+ * then, and nothing is left beside them. Not for two at once on one folder.
  */
 export async function installPages(
   archive: Uint8Array,
@@ -25,27 +26,34 @@ export async function installPages(
     await mkdir(fresh, { recursive: true });
     await writeEntries(archive, fresh, limits);
     const pages = await pagesIn(fresh);
+    await writeFile(join(pages, MARK), "", { mode: 0o644 });
     await swap(pages, folder, join(work, "old"));
   } finally {
     await rm(work, { recursive: true, force: true });
   }
 }
 
-/** Nobody's documents are thrown away because a path was mistyped. */
+/** Pages and documents of others are not thrown away because a path was mistyped. */
 export async function refuseStrangeFolder(folder: string): Promise<void> {
-  const names = await namesIn(folder);
-  if (names === null || names.length === 0 || names.includes(FIRST_PAGE)) return;
-  throw new ConfigError(`${folder} holds files, but no ${FIRST_PAGE}: it is not replaced by a dashboard`);
+  const stats = await lstat(folder).catch(ifMissing);
+  if (stats === null) return;
+  if (!stats.isDirectory())
+    throw new ConfigError(`${folder} is no folder, or a link to one: it is not replaced`);
+  const names = await readdir(folder);
+  if (names.length === 0 || names.includes(MARK)) return;
+  throw new ConfigError(
+    `${folder} holds files that weir has not put there: it is not replaced by a dashboard; move it away, or name another folder`,
+  );
+}
+
+function ifMissing(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+  throw error;
 }
 
 /** Null: there is no such folder. */
 export async function namesIn(folder: string): Promise<readonly string[] | null> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
+  return readdir(folder).catch(ifMissing);
 }
 
 async function writeEntries(archive: Uint8Array, target: string, limits: ArchiveLimits): Promise<void> {

@@ -1,4 +1,6 @@
 import { messageOf } from "#core/errors.ts";
+import type { Config } from "#config/config.ts";
+import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import { formatLine } from "#log.ts";
 import type { ParsedFlags } from "./flags.ts";
@@ -6,6 +8,7 @@ import { entriesOf, repeatedId } from "#governance/policy-book.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
 import { listenerFaults, nodeFaults } from "#runtime/dry-run.ts";
 import { summarize } from "#config/summary.ts";
+import { checkAccess } from "#store/file-safety.ts";
 import { linesOf, setUp } from "./load.ts";
 import { newFileText } from "./source.ts";
 
@@ -17,7 +20,7 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
   try {
     const { source, loader, files } = setUp(flags, env, SILENT);
     file = source.file;
-    if (source.isNew) say("info", newFileText(source));
+    if (source.isNew !== undefined) say("info", newFileText(source));
     const { file: named, result } = loader.current();
     for (const { text, detail } of summarize(named, result.warnings))
       if (!detail || flags.on("all")) say("warning", text);
@@ -28,6 +31,7 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
         say("error", repeated);
         return close(file, "failed", 1);
       }
+      for (const text of storeFaults(result.config, files)) say("warning", text);
       for (const text of await nodeFaults(result.config, files)) say("warning", text);
       for (const text of await listenerFaults(result.config, files)) say("warning", text);
       return close(file, "is successful", 0);
@@ -37,6 +41,19 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
     file ??= flags.text("config") === null && flags.text("f") !== "-" ? flags.text("f") : null;
   }
   return close(file, "failed", 1);
+}
+
+/** Stores that may be ours, and that others could read or replace. */
+function storeFaults({ svc, trafficControl }: Config, files: SafeFiles): readonly string[] {
+  const stores = { "svc.store": svc?.store, "traffic-control.store": trafficControl?.store };
+  return Object.entries(stores).flatMap(([key, store]) => {
+    try {
+      if (store !== undefined) checkAccess(files.resolve(store));
+      return [];
+    } catch (error) {
+      return [`${key}: ${messageOf(error)}; a start leaves the store closed, a reload is refused`];
+    }
+  });
 }
 
 /** Policies without an id are told apart by what they are about; only governance knows how. */

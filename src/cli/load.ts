@@ -10,19 +10,21 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { fileFaults } from "#config/file-uses.ts";
 import { formatDiagnostic } from "#config/report.ts";
 import { patchConfig } from "#config/patch.ts";
 import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
 import { openSafeFiles, safePathEnvironment } from "#config/safe-path.ts";
 import type { Config, Diagnostic } from "#config/config.ts";
 import { ApiError, ConfigError } from "#core/errors.ts";
-import type { SafeFiles } from "#core/files.ts";
+import type { FileGuard, SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 import { VERSION } from "#version.ts";
 import type { Loader } from "#app.ts";
+import { openFileGuard } from "#file-guard.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { homeOf, readConfigFile, sourceOf, type Source } from "./source.ts";
 
@@ -30,21 +32,34 @@ export interface Setup {
   readonly home: string;
   readonly source: Source;
   readonly files: SafeFiles;
+  readonly guard: FileGuard;
   readonly loader: Loader;
 }
 
 export const REGISTRIES = { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES };
 
+interface SetUpOptions {
+  /** A first configuration is made where there is none. */
+  readonly writes: boolean;
+}
+
 /** Throws where the source cannot be read at all. */
-export function setUp(flags: ParsedFlags, env: NodeJS.ProcessEnv, log: Log): Setup {
+export function setUp(
+  flags: ParsedFlags,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+  { writes }: SetUpOptions = { writes: false },
+): Setup {
   const home = homeOf(flags, env);
   const files = openSafeFiles({ home, ...safePathEnvironment(env), log });
-  const source = sourceOf(flags, home);
+  const source = sourceOf(flags, home, writes);
+  const guard = openFileGuard(home, source.file);
   const parseEnv: ParseEnv = {
     registries: REGISTRIES,
     files,
     userAgent: `clash.meta/${VERSION} weir`,
     geodataMode: flags.on("m"),
+    guard,
   };
   const parse = (text: string): ParseResult => parseConfig(text, parseEnv);
   const loader: Loader = {
@@ -59,8 +74,13 @@ export function setUp(flags: ParsedFlags, env: NodeJS.ProcessEnv, log: Log): Set
       if (errors !== undefined) throw new ConfigError(linesOf(source.file, errors).join("\n"));
       replaceFile(source.file, next);
     },
+    refusePolicyStore(config, store) {
+      const faults = fileFaults({ ...config, trafficControl: { store } }, config.fileUses, files, guard);
+      const fault = faults.find(({ path }) => path[0] === "traffic-control");
+      if (fault !== undefined) throw new ConfigError(fault.message.replaceAll(files.resolve(store), store));
+    },
   };
-  return { home, source, files, loader };
+  return { home, source, files, guard, loader };
 }
 
 /** Never half written; owner and mode stay, and a link goes on leading to its file. */
@@ -85,8 +105,12 @@ export function linesOf(file: string, diagnostics: readonly Diagnostic[]): reado
   return diagnostics.map((diagnostic) => formatDiagnostic(file, diagnostic));
 }
 
-/** What the command line puts over the Controller keys of the file; `secret` where none is in either. */
-export function overrideWith(flags: ParsedFlags, secret: string | null): (config: Config) => Config {
+/** What the command line puts over the Controller keys of the file; `secret` where none is in either. The function throws `ConfigError`. */
+export function overrideWith(
+  flags: ParsedFlags,
+  secret: string | null,
+  { files, guard }: Pick<Setup, "files" | "guard">,
+): (config: Config) => Config {
   const given = {
     externalController: flags.text("ext-ctl"),
     externalControllerTls: flags.text("ext-ctl-tls"),
@@ -98,5 +122,12 @@ export function overrideWith(flags: ParsedFlags, secret: string | null): (config
   const mark = flags.text("ext-ctl-routing-mark");
   const texts = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
   const marks = mark === null ? {} : { externalControllerRoutingMark: Number(mark) };
-  return (config) => ({ ...config, controller: { ...config.controller, ...texts, ...marks } });
+  return (config) => {
+    const next = { ...config, controller: { ...config.controller, ...texts, ...marks } };
+    if (given.externalUi === null) return next;
+    files.resolve(given.externalUi);
+    const fault = fileFaults(next, next.fileUses, files, guard).find(({ path }) => path[0] === "external-ui");
+    if (fault !== undefined) throw new ConfigError(`-ext-ui: ${fault.message}`);
+    return next;
+  };
 }

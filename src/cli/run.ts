@@ -51,8 +51,8 @@ async function runWith(
   env: NodeJS.ProcessEnv,
   { log, sink, seams }: Surroundings,
 ): Promise<number> {
-  const setup = setUp(flags, env, log);
-  if (setup.source.isNew) log.info(newFileText(setup.source));
+  const setup = setUp(flags, env, log, { writes: true });
+  if (setup.source.isNew !== undefined) log.info(newFileText(setup.source));
   const { file, result } = setup.loader.current();
   log.level = result.config?.logLevel ?? log.level;
   logSummary(log, file, result.warnings);
@@ -71,7 +71,7 @@ async function runWith(
   const app = await App.start(result.config, {
     host,
     loader: setup.loader,
-    override: overrideWith(flags, secret),
+    override: overrideWith(flags, secret, setup),
     restart: signals.restart,
   });
   announce(app, log);

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { decodeConfig } from "#config/encoding.ts";
@@ -9,8 +9,8 @@ import type { ParsedFlags } from "./flags.ts";
 export interface Source {
   /** What messages call it; null where it has no name that helps (standard input, `-config`). */
   readonly file: string | null;
-  /** There was no file, and this is the one that was made. */
-  readonly isNew?: true;
+  /** There was no file: this is the one that was made, or would be. */
+  readonly isNew?: "made" | "imagined";
   /** The built-in default: it has no secret of its own, so one is made at every start. */
   readonly embedded?: true;
   read(): string;
@@ -37,12 +37,13 @@ export function homeOf(flags: ParsedFlags, env: NodeJS.ProcessEnv): string {
 }
 
 /** For whoever did not expect one to be made. */
-export function newFileText({ file }: Source): string {
-  return `there was no configuration: ${file} was made, with ${FIRST_FILE.trim()}`;
+export function newFileText({ file, isNew }: Source): string {
+  const made = isNew === "made" ? `${file} was made` : `a start makes ${file}`;
+  return `there was no configuration: ${made}, with ${FIRST_FILE.trim()}`;
 }
 
-/** Throws `ConfigError` where the home directory cannot be made. A missing default file is made. */
-export function sourceOf(flags: ParsedFlags, home: string): Source {
+/** Throws `ConfigError` where the home directory cannot be made. A missing default file is made if it `writes`. */
+export function sourceOf(flags: ParsedFlags, home: string, writes: boolean): Source {
   const inline = flags.text("config");
   if (inline !== null) {
     const text = decodeConfig(Buffer.from(inline, "base64"), "configuration");
@@ -57,14 +58,17 @@ export function sourceOf(flags: ParsedFlags, home: string): Source {
   if (flags.on("embedded") && flags.text("d") === null)
     return { file: null, embedded: true, read: () => EMBEDDED };
   const usual = join(home, "config.yaml");
-  if (existsSync(usual)) return fileSource(usual);
+  if (statSync(home, { throwIfNoEntry: false })?.isDirectory() === false)
+    throw new ConfigError(`cannot use ${home} as the home directory: it is no folder`);
+  if (lstatSync(usual, { throwIfNoEntry: false }) !== undefined) return fileSource(usual);
+  if (!writes) return { file: usual, isNew: "imagined", read: () => FIRST_FILE };
   try {
     mkdirSync(home, { recursive: true });
-    writeFileSync(usual, FIRST_FILE);
+    writeFileSync(usual, FIRST_FILE, { flag: "wx" });
   } catch (error) {
     throw new ConfigError(`cannot use ${home} as the home directory: ${messageOf(error)}`, { cause: error });
   }
-  return { ...fileSource(usual), isNew: true };
+  return { ...fileSource(usual), isNew: "made" };
 }
 
 function fileSource(file: string): Source {

@@ -7,6 +7,7 @@ import type { Ip, Network } from "#core/session.ts";
 import type { Range } from "#core/fields.ts";
 import type { Account } from "#core/inbound.ts";
 import type { LogLevel } from "#core/log.ts";
+import type { FileUse } from "./file-uses.ts";
 import type { Sections } from "./sections/index.ts";
 import type { TunListenerConfig } from "./tun-listeners.ts";
 
@@ -147,6 +148,8 @@ export interface Config extends Sections {
   readonly groups: readonly GroupConfig[];
   readonly rules: readonly RuleConfig[];
   readonly subRules: ReadonlyMap<string, readonly RuleConfig[]>;
+  /** Every file that a key names. */
+  readonly fileUses: readonly FileUse[];
   readonly warnings: readonly Diagnostic[];
 }
 

@@ -6,6 +6,7 @@ import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { RuleType } from "#core/rule.ts";
 import type { z } from "zod";
+import type { FileUse } from "./file-uses.ts";
 import type { Path, Report } from "./report.ts";
 import { isMapValue, Shapes, type KeyMatch } from "./shape.ts";
 
@@ -53,6 +54,11 @@ export class Context {
     this.files = files;
     this.emptyKeys = emptyKeys;
     this.#shapes = new Shapes(report, files);
+  }
+
+  /** Every file that a value named so far. */
+  get fileUses(): readonly FileUse[] {
+    return this.#shapes.uses;
   }
 
   /** What the schema makes of the value, or null: then every fault is in the report. */

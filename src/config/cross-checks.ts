@@ -4,6 +4,7 @@ import type { Context } from "./context.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
 import { show } from "#core/fields.ts";
+import { parseHostPort } from "#net/address-fields.ts";
 import { suggestion } from "#core/nearest.ts";
 import { tunFaults, type TunKeys } from "./sections/tun.ts";
 
@@ -84,6 +85,35 @@ export function checkController(
       "external-controller-tls needs tls.certificate and tls.private-key; without them it stays closed",
       "key",
     );
+}
+
+interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A portal that took the Controller's port would leave the Controller closed. */
+export function checkPortal(
+  { report }: Context,
+  listen: Endpoint | null,
+  controllers: Readonly<Record<"external-controller" | "external-controller-tls", string>>,
+): void {
+  for (const [key, text] of Object.entries(controllers)) {
+    const other = text === "" ? null : parseHostPort(text);
+    if (listen === null || other === null || !overlap(listen, other)) continue;
+    report.error(
+      ["traffic-control", "portal", "listen"],
+      `traffic-control.portal.listen: port ${listen.port} is that of ${key}; another port would be right`,
+    );
+  }
+}
+
+const EVERYWHERE: ReadonlySet<string> = new Set(["", "0.0.0.0", "::", "[::]"]);
+const nameOf = (host: string) => (host === "localhost" ? "127.0.0.1" : host.toLowerCase());
+
+function overlap(left: Endpoint, right: Endpoint): boolean {
+  if (left.port !== right.port || left.port === 0) return false;
+  return EVERYWHERE.has(left.host) || EVERYWHERE.has(right.host) || nameOf(left.host) === nameOf(right.host);
 }
 
 /** The way to the time server must be one that the file has. */

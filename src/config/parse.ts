@@ -1,16 +1,18 @@
 /** The whole file: text to a frozen value, or every error of it at once. */
-import type { SafeFiles } from "#core/files.ts";
+import type { FileGuard, SafeFiles } from "#core/files.ts";
 import type { z } from "zod";
 import type { Config, Diagnostic, RuleConfig } from "./config.ts";
 import { Context, parseSafely, type Registries } from "./context.ts";
 import {
   checkController,
   checkManagedListeners,
+  checkPortal,
   checkTimeDialer,
   checkTun,
   warnOfProviderNames,
 } from "./cross-checks.ts";
 import { buildDns } from "./dns-build.ts";
+import { fileFaults } from "./file-uses.ts";
 import { freezePlain } from "./freeze.ts";
 import { liftGeneral, maskIpv6 } from "./general-build.ts";
 import { warnOfInertKeys } from "./inert-keys.ts";
@@ -38,6 +40,8 @@ export interface ParseEnv {
   readonly userAgent: string;
   /** `geodata-mode` where the file has none (`-m`). */
   readonly geodataMode?: boolean;
+  /** Absent: nothing is known of what lies on the disk. */
+  readonly guard?: FileGuard;
 }
 
 export type ParseResult =
@@ -49,7 +53,7 @@ export type ParseResult =
       readonly warnings: readonly Diagnostic[];
     };
 
-/** Reads nothing but what `files.resolve` looks at; throws nothing that the text could cause. */
+/** Reads nothing but what `files.resolve` and `guard` look at; throws nothing that the text could cause. */
 export function parseConfig(text: string, env: ParseEnv): ParseResult {
   const yaml = readYaml(text);
   const report = new Report(yaml.locate);
@@ -122,6 +126,15 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   warnOfProviderNames(context, "proxy-providers", sources.proxyProviders, ways.outbounds);
   warnOfProviderNames(context, "rule-providers", sources.ruleProviders, ways.outbounds);
   warnOfInertKeys({ ...blocks, ...sources, general: flat.general }, context);
+  const trafficControl = readTrafficControl(root["traffic-control"], context);
+  checkPortal(context, trafficControl?.enabled === true ? trafficControl.portal.listen : null, {
+    "external-controller": flat.controller.externalController,
+    "external-controller-tls": flat.controller.externalControllerTls,
+  });
+  const named = { svc, trafficControl, controller: flat.controller, ...sources };
+  const { fileUses, files, report } = context;
+  const faults = env.guard === undefined ? [] : fileFaults(named, fileUses, files, env.guard);
+  for (const { path, message } of faults) report.error(path, message);
   return {
     ...lifted,
     controller,
@@ -138,7 +151,8 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     hosts: readHosts(root["hosts"], context),
     ...blocks,
     ...maskIpv6(lifted.general.ipv6, { dns, tun, sniffing: blocks.sniffer.enable }),
-    trafficControl: readTrafficControl(root["traffic-control"], context),
+    trafficControl,
+    fileUses,
   };
 }
 

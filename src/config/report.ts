@@ -23,7 +23,7 @@ function cut(text: string, length: number): string {
 }
 
 /** `proxies[3].ws-opts.path`; keys that need it are quoted: `hosts["*.lan"]`. */
-function pathText(path: Path): string {
+export function pathText(path: Path): string {
   const text = path
     .slice(0, LONGEST_PATH)
     .map((part, at) => {

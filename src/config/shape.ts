@@ -6,6 +6,7 @@ import { isPemText, type SafeFiles } from "#core/files.ts";
 import { messageOf } from "#core/errors.ts";
 import { Plain } from "#core/fields.ts";
 import type { z } from "zod";
+import type { FileUse } from "./file-uses.ts";
 import type { Path, Report } from "./report.ts";
 import { isStrict } from "./strict.ts";
 
@@ -45,6 +46,8 @@ export class Shapes {
   readonly #shapes = new WeakMap<z.core.$ZodType, Shape>();
   readonly #report: Report;
   readonly #files: Pick<SafeFiles, "resolve">;
+  /** Every file that a value named. */
+  readonly uses: FileUse[] = [];
 
   constructor(report: Report, files: Pick<SafeFiles, "resolve">) {
     this.#report = report;
@@ -118,7 +121,7 @@ export class Shapes {
     const text = value instanceof Plain ? value.source : value;
     if (typeof text !== "string" || text === "" || isPemText(text)) return;
     try {
-      this.#files.resolve(text);
+      this.uses.push({ path, file: this.#files.resolve(text) });
     } catch (error) {
       this.#report.error(path, prefix + messageOf(error));
     }

@@ -27,6 +27,8 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
     const settings = settingsOf(config, files, governance.settings);
     return exclusively(async () => {
       checkRevision(revision);
+      if (settings.store !== governance.settings?.store)
+        loader.refusePolicyStore(runtime().config, settings.store);
       const prepared = await prepareOr500(() => prepareTrafficControl(host, settings, { tolerant: false }));
       if (persist)
         save(prepared, () => loader.rewrite((text) => withBlock(text, BLOCK, documentOf(settings))));

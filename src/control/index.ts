@@ -18,7 +18,7 @@ import { upkeepControl } from "./upkeep.ts";
 
 export interface ControlEnv {
   readonly host: Host;
-  readonly loader: Pick<Loader, "rewrite">;
+  readonly loader: Pick<Loader, "rewrite" | "refusePolicyStore">;
   /** Runs a change when the one before has ended. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
   readonly health: Health;

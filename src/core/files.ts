@@ -15,3 +15,15 @@ export interface SafeFiles {
 export function isPemText(textOrPath: string): boolean {
   return textOrPath.includes("-----BEGIN ");
 }
+
+export type WrittenKind = "users" | "policies" | "download" | "folder";
+
+/** What is known of the files that weir writes, besides what a configuration says. Nothing here changes a file. */
+export interface FileGuard {
+  /** Files that are there in any case, absolute, with what messages call them. */
+  readonly known: readonly { readonly title: string; readonly file: string }[];
+  /** Every absolute path that a store at this one may write. */
+  pathsOfStore(path: string): readonly string[];
+  /** Why weir may not write there, because of what is there already; null: it may. */
+  fault(kind: WrittenKind, path: string): string | null;
+}

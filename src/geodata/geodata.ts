@@ -1,5 +1,5 @@
 /** The databases beside the configuration: found in the home directory, read when a rule asks, replaced while running. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, ProtocolError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -28,6 +28,11 @@ export const GEO_FILES: Readonly<Record<GeoKind, GeoFile>> = {
   country: { names: ["country.mmdb", "geoip.db", "geoip.metadb"], target: "geoip.metadb", urlKey: "mmdb" },
   asn: { names: ["asn.mmdb"], target: "ASN.mmdb", urlKey: "asn" },
 };
+
+/** Is it the name of a database? */
+export function isGeoFile(name: string): boolean {
+  return Object.values(GEO_FILES).some(({ names }) => names.includes(name.toLowerCase()));
+}
 
 export interface GeodataEnv {
   /** Absolute path; need not exist. */
@@ -110,6 +115,20 @@ export class Geodata {
     for (const { kind: ofKind, data } of this.#live.values())
       if (ofKind === kind && data.loads(opened) === null && data.size > 0)
         throw new ProtocolError("it lacks a category that is in use");
+  }
+
+  /** Throws `ProtocolError` where a download must not take the place of what is there: a link, or no such database. */
+  refuseStrange(kind: GeoKind): void {
+    const path = this.#find(kind);
+    if (path === null) return;
+    const strange = (why: string) =>
+      new ProtocolError(`${path} ${why}; it is not replaced, move it away to have one fetched`);
+    if (!lstatSync(path).isFile()) throw strange("is no regular file");
+    try {
+      open(kind, path, true);
+    } catch (error) {
+      throw strange(`is no database of this kind (${messageOf(error)})`);
+    }
   }
 
   /** The file has been replaced: everything that was read of it is read again. Where that fails the old stays. */
@@ -212,8 +231,10 @@ function versionOf(path: string): string {
 const MOST_BYTES = 512 * 1024 * 1024;
 
 function open(kind: GeoKind, path: string, whole: boolean): Opened {
+  const stats = statSync(path);
+  if (!stats.isFile()) throw new ProtocolError("it is no regular file"); // one could be waited for without an end
   const version = versionOf(path);
-  if (statSync(path).size > MOST_BYTES) throw new ProtocolError("it is larger than 512 MiB");
+  if (stats.size > MOST_BYTES) throw new ProtocolError("it is larger than 512 MiB");
   const none = { path, version, codesOf: null, asnOf: null, dat: null, loaded: new Map<string, RuleData>() };
   if (kind === "country") return { ...none, codesOf: openCountries(readFileSync(path), whole) };
   if (kind === "asn") return { ...none, asnOf: openAsns(readFileSync(path), whole) };

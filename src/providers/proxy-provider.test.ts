@@ -7,6 +7,7 @@ import { TCP_ONLY, type DialContext, type Outbound } from "#core/outbound.ts";
 import { toDestination } from "#net/ip.ts";
 import { LiveProxyProvider } from "./proxy-provider.ts";
 import type { ResourceEnv } from "./resource.ts";
+import { memoryBook } from "../../test/support/written-book.ts";
 
 interface Node {
   readonly name: string;
@@ -35,6 +36,7 @@ test("a node that did not change stays, one that goes is closed when its last se
     log: SILENT,
     nowMs: Date.now,
     fetch: () => assert.fail(),
+    written: memoryBook(),
     etags: null,
   };
   const provider = new LiveProxyProvider<Node>(

@@ -8,6 +8,7 @@ import { SILENT } from "#core/log.ts";
 import type { Fetched } from "./fetch.ts";
 import { Resource, type ResourceEnv } from "./resource.ts";
 import { readUserInfo } from "./user-info.ts";
+import { memoryBook } from "../../test/support/written-book.ts";
 
 const START_MS = 1_700_000_000_000;
 
@@ -57,6 +58,7 @@ function openBench(
       return prepared(text);
     },
     preparePayload: async () => prepared("payload"),
+    written: memoryBook(),
     etags: { get: (url) => etags.get(url) ?? null, set: (url, _hash, etag) => void etags.set(url, etag) },
   };
   bench.resource = new Resource(

@@ -3,12 +3,12 @@
  * text of the configuration. What it brings is trusted with nothing: it is read into memory and put to use before it
  * replaces the file, and whatever goes wrong on the way leaves the old contents in use.
  */
-import { createHash } from "node:crypto";
-import { open, stat, utimes } from "node:fs/promises";
-import { ABORTED, ConfigError, messageOf } from "#core/errors.ts";
+import { utimes } from "node:fs/promises";
+import { ABORTED, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { Fetched } from "./fetch.ts";
+import { hashOf, noteWritten, readNewest, readRegular, targetOf, type WrittenBook } from "./own-copy.ts";
 import { replaceFile } from "./replace-file.ts";
 import { watchFile } from "./watch-file.ts";
 
@@ -42,6 +42,7 @@ export interface ResourceEnv {
   readonly preparePayload: (() => Promise<Prepared>) | null;
   /** ETags that hold for a file with this SHA-256. Null: `etag-support` is off. */
   readonly etags: EtagBook | null;
+  readonly written: WrittenBook;
   /** Other contents are about to come into use, in the turn in which it settles. Never rejects. */
   changing?(): Promise<void>;
   /** The header `subscription-userinfo` of a download that was used. */
@@ -187,23 +188,21 @@ export class Resource implements AsyncDisposable {
     const known = this.#hash === "" ? null : (etags?.get(url as string, this.#hash) ?? null);
     const { body, etag, userInfo } = await this.#env.fetch(known, this.#stop.signal);
     this.#stop.signal.throwIfAborted();
-    const target = files.resolve(path); // again: links may lead elsewhere today
-    if (body === null || hashOf(body) === this.#hash) await touch(target, nowMs());
-    else {
-      await this.#use(body, target);
+    if (body !== null && hashOf(body) !== this.#hash) {
+      await this.#use(body, path);
       log.info(`${title}: updated, ${body.length} bytes`);
-    }
+    } else await this.#touch(files.resolve(path), nowMs());
     this.#updatedAtMs = nowMs();
     if (etag !== null) etags?.set(url as string, this.#hash, etag);
     if (userInfo !== null) onUserInfo?.(userInfo);
   }
 
-  /** Builds, writes where there is somewhere to write to, and only then lets the old contents go. */
-  async #use(bytes: Uint8Array, target: string | null): Promise<void> {
+  /** Builds, writes where `path` is not null, and only then lets the old contents go. */
+  async #use(bytes: Uint8Array, path: string | null): Promise<void> {
     const prepared = await this.#env.prepare(bytes);
     try {
       this.#stop.signal.throwIfAborted();
-      if (target !== null) await replaceFile(target, bytes);
+      if (path !== null) await this.#write(bytes, path);
     } catch (error) {
       await prepared.abandon();
       throw error;
@@ -213,25 +212,27 @@ export class Resource implements AsyncDisposable {
     this.#hash = hashOf(bytes);
   }
 
-  async #read(): Promise<{ bytes: Uint8Array; changedAtMs: number }> {
-    const file = await open(this.#env.files.resolve(this.#source.path), "r");
-    try {
-      const { size, mtimeMs } = await file.stat();
-      if (size > this.#source.maxBytes)
-        throw new ConfigError(`it is larger than ${this.#source.maxBytes} bytes`);
-      return { bytes: await file.readFile(), changedAtMs: mtimeMs };
-    } finally {
-      await file.close();
-    }
+  async #write(bytes: Uint8Array, path: string): Promise<void> {
+    const { files, written, log } = this.#env;
+    const file = files.resolve(path); // again: links may lead elsewhere today
+    const target = await targetOf(file, this.#source.maxBytes, written);
+    if (target !== file)
+      log.info(`${this.#source.title}: ${path} is not weir's and stays; kept in ${target}`);
+    noteWritten(written, target, hashOf(bytes));
+    await replaceFile(target, bytes);
   }
-}
 
-function hashOf(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
-}
+  /** The age of the file is when it was last known to be the newest; that of a file of others is left alone. */
+  async #touch(file: string, nowMs: number): Promise<void> {
+    const target = await targetOf(file, this.#source.maxBytes, this.#env.written);
+    const found = await readRegular(target, this.#source.maxBytes).catch(() => null);
+    if (found === null || hashOf(found.bytes) !== this.#hash) return;
+    await utimes(target, nowMs / 1000, nowMs / 1000);
+  }
 
-/** The age of the file is when it was last known to be the newest. */
-async function touch(path: string, nowMs: number): Promise<void> {
-  const { atimeMs } = await stat(path);
-  await utimes(path, atimeMs / 1000, nowMs / 1000);
+  #read(): ReturnType<typeof readRegular> {
+    const { path, maxBytes, type } = this.#source;
+    const file = this.#env.files.resolve(path);
+    return type === "http" ? readNewest(file, maxBytes) : readRegular(file, maxBytes);
+  }
 }

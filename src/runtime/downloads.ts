@@ -2,6 +2,7 @@
 import type { Config } from "#config/config.ts";
 import type { Trust } from "#core/trust.ts";
 import { fetchResource, type Fetched } from "#providers/fetch.ts";
+import type { WrittenBook } from "#providers/own-copy.ts";
 import type { EtagBook } from "#providers/resource.ts";
 import type { ProfileCache } from "#store/profile-cache.ts";
 import type { Exits } from "./exits.ts";
@@ -34,5 +35,13 @@ export function etagBook(cache: ProfileCache): EtagBook {
       return kept?.startsWith(`${contentHash} `) === true ? kept.slice(contentHash.length + 1) : null;
     },
     set: (url, contentHash, etag) => cache.set("etag", url, `${contentHash} ${etag}`),
+  };
+}
+
+/** Outlives restarts with the cache; without it what was written before counts as somebody else's, and stays. */
+export function writtenBook(cache: ProfileCache): WrittenBook {
+  return {
+    get: (file) => cache.get("written", file)?.split(" ") ?? [],
+    set: (file, hashes) => cache.set("written", file, hashes.join(" ")),
   };
 }

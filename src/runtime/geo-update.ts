@@ -60,6 +60,7 @@ export class GeoUpdater implements AsyncDisposable {
 
   async #updateOne(kind: GeoKind): Promise<void> {
     const { geodata, options, fetch, log } = this.#env;
+    geodata.refuseStrange(kind); // before anything is downloaded for nothing
     const url = options.geoxUrl[GEO_FILES[kind].urlKey];
     const download = { url, proxy: "", headers: {}, timeoutMs: TIMEOUT_MS, maxBytes: MOST_BYTES, etag: null };
     const { body } = await fetch(download, this.#stop.signal);

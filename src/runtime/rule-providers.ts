@@ -7,7 +7,7 @@ import type { EtagBook, ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
 import { Skipped } from "#providers/rule-set/contents.ts";
 import { compileConditions } from "#router/condition-list.ts";
-import { etagBook, type Fetch } from "./downloads.ts";
+import { etagBook, writtenBook, type Fetch } from "./downloads.ts";
 
 /** For a whole download (configuration sheet §13). */
 const TIMEOUT_MS = 20_000;
@@ -70,7 +70,7 @@ export function sourceOf({ type, url, path, interval, sizeLimit }: ProviderConfi
 export function resourceEnv(
   { url, proxy, header }: ProviderConfig,
   { maxBytes }: Source,
-  { files, log, changing }: Pick<Host, "files" | "log" | "changing">,
+  { files, log, cache, changing }: Pick<Host, "files" | "log" | "cache" | "changing">,
   fetch: Fetch,
   etags: EtagBook | null,
 ): Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
@@ -82,5 +82,6 @@ export function resourceEnv(
     fetch: (etag, signal) =>
       fetch({ url: url as string, proxy, headers: header, timeoutMs: TIMEOUT_MS, maxBytes, etag }, signal),
     etags,
+    written: writtenBook(cache),
   };
 }

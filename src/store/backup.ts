@@ -12,6 +12,7 @@ import {
   type Link,
   type SecondFile,
 } from "./second-file.ts";
+import { refuseForeignFiles } from "./own-file.ts";
 import { seal, unseal } from "./sealed-blob.ts";
 
 export interface StoreOptions {
@@ -71,6 +72,7 @@ export class Store implements Disposable {
    */
   static open(options: StoreOptions): Store {
     const { path } = options;
+    refuseForeignFiles(path, options.parts);
     checkFolder(path);
     const lock = lockStore(path);
     using undo = new DisposableStack();

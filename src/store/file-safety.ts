@@ -1,5 +1,5 @@
 /** Who else could read or change a store, and who has it open. */
-import { closeSync, existsSync, lstatSync, mkdirSync, openSync, type Stats } from "node:fs";
+import { closeSync, existsSync, lstatSync, mkdirSync, openSync, statSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
@@ -9,14 +9,36 @@ const IS_UNIX = process.platform !== "win32";
 
 /** Makes the folder where it is missing. Throws `StoreError` where others could put another file in its place. */
 export function checkFolder(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  refuseOpenFolders(path);
+}
+
+/** The same of folders that are there; makes nothing. */
+function refuseOpenFolders(path: string): void {
   const folder = dirname(path);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const stats = lstatSync(folder);
+  const stats = lstatSync(folder, { throwIfNoEntry: false });
+  if (stats !== undefined) refuseOpenFolder(folder, stats);
+  if (IS_UNIX) for (let at = dirname(folder); at !== dirname(at); at = dirname(at)) refuseOpenAncestor(at);
+}
+
+function refuseOpenFolder(folder: string, stats: Stats): void {
   if (!stats.isDirectory()) throw new StoreError(`${folder}: must be a real directory, not a link`);
   if (!IS_UNIX) return;
   checkOwner(folder, stats);
   if ((stats.mode & 0o022) !== 0)
     throw new StoreError(`${folder}: others can write to it; chmod go-w would be right`);
+}
+
+const OTHERS_WRITE = 0o002;
+const STICKY = 0o1000;
+
+/** Who can write to a folder can put another one in the place of what is in it, but for a sticky one such as /tmp. */
+function refuseOpenAncestor(folder: string): void {
+  const mode = statSync(folder, { throwIfNoEntry: false })?.mode ?? 0;
+  if ((mode & OTHERS_WRITE) !== 0 && (mode & STICKY) === 0)
+    throw new StoreError(
+      `${folder}: everybody can write to it, and so replace the store below; chmod o-w would be right`,
+    );
 }
 
 /** Throws `StoreError` for a link, another kind of file, another owner, or a file that others can read. Missing is fine. */
@@ -28,6 +50,12 @@ export function checkFile(path: string): void {
   checkOwner(path, stats);
   if ((stats.mode & 0o077) !== 0)
     throw new StoreError(`${path}: others can read it; mode 0600 would be right`);
+}
+
+/** Who could read or replace a store and its backup; makes nothing. Throws `StoreError`. */
+export function checkAccess(path: string): void {
+  refuseOpenFolders(path);
+  for (const file of [path, `${path}.bak`]) checkFile(file);
 }
 
 /** An empty file that nobody else can read; fails where there is one. SQLite gives its log the same mode. */

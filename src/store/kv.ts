@@ -4,7 +4,7 @@ import { messageOf, StoreError } from "#core/errors.ts";
 import { checkFile, createFile, identityOf } from "./file-safety.ts";
 import { agreesWithLastWord, leaveLastWord, takeLastWordBack } from "./last-word.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
-import { connect, ForeignFileError, looksLikeJson, orDamaged } from "./sqlite-file.ts";
+import { connect, createTable, ForeignFileError, orDamaged } from "./sqlite-file.ts";
 
 /** Somebody else changed the store; nothing was written. */
 export class ConflictError extends StoreError {}
@@ -57,10 +57,6 @@ export class KeyValueFile implements Disposable {
   /** Opens and decodes all of it. Throws `DamageError`, `ForeignFileError`, `StoreError`. */
   static open(path: string, parts: readonly string[]): KeyValueFile {
     checkFile(path);
-    if (looksLikeJson(path))
-      throw new ForeignFileError(
-        `${path}: this is a JSON state file; weir users import takes its users over`,
-      );
     const wasTouched = !agreesWithLastWord(path);
     return KeyValueFile.#begin(path, parts, wasTouched, (file) => {
       orDamaged(path, () => file.#verify());
@@ -209,9 +205,7 @@ export class KeyValueFile implements Disposable {
 
   #makeTables(tables: readonly string[]): void {
     for (const table of tables)
-      this.#database.exec(
-        `CREATE TABLE IF NOT EXISTS "${table}" (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID`,
-      );
+      this.#database.exec(createTable(table).replace("TABLE", "TABLE IF NOT EXISTS"));
   }
 
   /** Everything is there and decodes. A part that the file does not know of is made. */

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import {
   closeSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   openSync,
+  readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -37,19 +38,21 @@ test("choices survive a restart; the file is made at the first write", () =>
     assert.equal(second.selected("🇯🇵/50%"), "x#y");
   }));
 
-test("a damaged file is made anew, an unusable path costs only persistence", () =>
+test("a file of others is left as it is, an unusable path costs only persistence", () =>
   inFolder((path) => {
-    const broken = join(path, "..", "..", "broken.db");
-    writeFileSync(broken, "this is no database, and long enough to be sure of it".repeat(50));
+    const strange = join(path, "..", "..", "strange.db");
     const warnings: string[] = [];
     const log = { ...SILENT, warning: (text: unknown) => void warnings.push(String(text)) };
-    {
-      using cache = new ProfileCache(broken, log);
+    for (const bytes of ["notes of somebody", Buffer.alloc(9000, 0xff), ""]) {
+      writeFileSync(strange, bytes);
+      const before = statSync(strange);
+      using cache = new ProfileCache(strange, log);
       cache.set("storage", "a", "1");
+      assert.equal(cache.get("storage", "a"), "1");
+      assert.deepEqual(readFileSync(strange), Buffer.from(bytes));
+      assert.deepEqual([statSync(strange).ino, statSync(strange).mtimeMs], [before.ino, before.mtimeMs]);
     }
-    using again = new ProfileCache(broken, log);
-    assert.equal(again.get("storage", "a"), "1");
-    assert.match(warnings.join("\n"), /damaged/);
+    assert.match(warnings.join("\n"), /left as it is/);
 
     using unusable = new ProfileCache("/dev/null/cache.db", log);
     unusable.set("storage", "a", "2");
@@ -92,18 +95,6 @@ test("a file that is damaged inside is made anew, at the start or with the next 
     using cache = new ProfileCache(path, SILENT);
     assert.equal(cache.get("storage", "b"), "2");
     assert.equal(cache.count("storage"), 2002 - 20);
-  }));
-
-test("a damaged file that cannot be taken away costs only persistence", () =>
-  inFolder((path) => {
-    const warnings: string[] = [];
-    const log = { ...SILENT, warning: (text: unknown) => void warnings.push(String(text)) };
-    mkdirSync(`${path}-shm`, { recursive: true });
-    writeFileSync(path, "this is no database, and long enough to be sure of it".repeat(50));
-    using cache = new ProfileCache(path, log);
-    cache.set("storage", "a", "1");
-    assert.equal(cache.get("storage", "a"), "1");
-    assert.match(warnings.join("\n"), /damaged[^]*cannot read/);
   }));
 
 test("what could not be written goes with a later write, or with the last one", () =>

@@ -1,22 +1,25 @@
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { messageOf } from "#core/errors.ts";
+import { messageOf, StoreError } from "#core/errors.ts";
 import type { Choices } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
+import { headOf } from "./own-file.ts";
 
 /** Private areas of the cache file. */
-export type Bucket = "selected" | "storage" | "fakeip" | "fakeip6" | "etag" | "subscriptioninfo";
+export type Bucket = "selected" | "storage" | "fakeip" | "fakeip6" | "etag" | "subscriptioninfo" | "written";
 
 type Change = readonly [key: string, value: string | null];
 
 /** After a write that failed the next one is not tried sooner: it takes everything along. */
 const RETRY_MS = 60_000;
 
+const TABLE = "CREATE TABLE entry (bucket TEXT, key TEXT, value TEXT, PRIMARY KEY (bucket, key)) STRICT";
+
 /**
- * The profile cache (`cache.db` in the home directory): conveniences that survive a restart. Losing it costs a choice,
- * never data, so every fault is a warning and the cache goes on in memory; what could not be written goes with a later
- * write. The file is made at the first write.
+ * The profile cache: conveniences that survive a restart. Losing it costs a choice, never data, so every fault is a
+ * warning and the cache goes on in memory; what could not be written goes with a later write. The file is made at the
+ * first write. A file that is not a profile cache is left as it is.
  */
 export class ProfileCache implements Choices, Disposable {
   readonly #path: string;
@@ -26,6 +29,8 @@ export class ProfileCache implements Choices, Disposable {
   #database: DatabaseSync | null = null;
   /** False: what the file holds could not be read, so it is left alone. */
   #usable = true;
+  /** There was no file at the start. */
+  #isNew = false;
   /** The file lacks more than what changes now. */
   #isBehind = false;
   #failedAtMs = -Infinity;
@@ -34,7 +39,14 @@ export class ProfileCache implements Choices, Disposable {
     this.#path = path;
     this.#log = log;
     this.#nowMs = nowMs;
-    if (existsSync(path)) this.#load();
+    this.#load();
+  }
+
+  /** Takes choices over from another program where there is no file yet; it is made with the first choice made here. */
+  adopt(selections: ReadonlyMap<string, string>): void {
+    if (!this.#isNew) return;
+    for (const [group, member] of selections) this.#memory.set(`selected/${group}`, member);
+    this.#isBehind = selections.size > 0;
   }
 
   get(bucket: Bucket, key: string): string | null {
@@ -87,14 +99,17 @@ export class ProfileCache implements Choices, Disposable {
   }
 
   [Symbol.dispose](): void {
-    if (this.#isBehind) this.#save("selected", []);
+    if (this.#isBehind && Number.isFinite(this.#failedAtMs)) this.#save("selected", []);
     this.#usable = false;
     this.#close();
   }
 
   #load(): void {
     try {
-      this.#read();
+      const mark = markOf(this.#path);
+      this.#isNew = mark === "missing";
+      if (mark === "strange") throw new StoreError("it is no profile cache and is left as it is");
+      if (mark === "own") this.#read();
     } catch (error) {
       this.#usable = false;
       this.#log.warning(`cannot read ${this.#path}, choices last until the next start: ${messageOf(error)}`);
@@ -160,13 +175,13 @@ export class ProfileCache implements Choices, Disposable {
 
   #open(): DatabaseSync {
     if (this.#database !== null) return this.#database;
+    if (markOf(this.#path) === "strange") throw new StoreError("something else has been put there");
     mkdirSync(dirname(this.#path), { recursive: true });
     const database = new DatabaseSync(this.#path);
     try {
+      // Before there is a log: its text in the file itself is the mark.
+      database.exec(TABLE.replace("TABLE", "TABLE IF NOT EXISTS"));
       database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
-      database.exec(
-        "CREATE TABLE IF NOT EXISTS entry (bucket TEXT, key TEXT, value TEXT, PRIMARY KEY (bucket, key)) STRICT",
-      );
     } catch (error) {
       database.close();
       throw error;
@@ -192,6 +207,18 @@ export class ProfileCache implements Choices, Disposable {
 function partsOf(name: string): readonly [bucket: string, key: string] {
   const at = name.indexOf("/");
   return [name.slice(0, at), name.slice(at + 1)];
+}
+
+function markOf(path: string): "missing" | "own" | "strange" {
+  let head: ReturnType<typeof headOf>;
+  try {
+    head = headOf(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return "missing"; // making it says what is in the way
+    throw error;
+  }
+  if (head === null) return "missing";
+  return typeof head !== "string" && head.includes(TABLE) ? "own" : "strange";
 }
 
 /** SQLITE_CORRUPT, SQLITE_NOTADB: https://sqlite.org/rescode.html */

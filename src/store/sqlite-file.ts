@@ -1,5 +1,4 @@
 /** A SQLite file as a store opens it: exclusively, with a log, and nobody else's; and what SQLite's errors say of it. */
-import { closeSync, openSync, readSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { DamageError } from "./sealed-blob.ts";
@@ -41,20 +40,13 @@ function refuseForeign(path: string, database: DatabaseSync, own: ReadonlySet<st
     );
 }
 
-/** A JSON state file. A database whose first byte was changed to a brace is a damaged database. */
-export function looksLikeJson(path: string): boolean {
-  const descriptor = openSync(path, "r");
-  try {
-    const bytes = Buffer.alloc(MAGIC.length);
-    const read = readSync(descriptor, bytes);
-    return /^\{[\t\n\r -~]*$/.test(bytes.toString("latin1", 0, read)); // noise may begin with a brace, too
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
 /** What every SQLite file begins with: https://sqlite.org/fileformat.html §1.3.1 */
-const MAGIC = Buffer.from("SQLite format 3\0");
+export const SQLITE_MAGIC = Buffer.from("SQLite format 3\0");
+
+/** As every table of a store is made; this text in the schema is the mark of our files. */
+export function createTable(name: string): string {
+  return `CREATE TABLE "${name}" (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID`;
+}
 
 /** https://sqlite.org/rescode.html */
 const BUSY = 5;

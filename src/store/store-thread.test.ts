@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -91,7 +91,9 @@ test("errors come through the threads as what they are", async () => {
   writeFileSync(json, '{"version":1}', { mode: 0o600 });
   await assert.rejects(openStoreThread(optionsOf(json)), ForeignFileError);
   const nonsense = join(at.home, "nonsense.db");
-  writeFileSync(nonsense, "nonsense", { mode: 0o600 });
+  Store.open(optionsOf(nonsense))[Symbol.dispose]();
+  truncateSync(nonsense, 4096);
+  for (const suffix of [".bak", ".bak.sum"]) rmSync(nonsense + suffix);
   await assert.rejects(openStoreThread(optionsOf(nonsense)), DamageError);
   const { store } = await openStoreThread(optionsOf(at.path));
   renameSync(`${at.path}.bak`, `${at.path}.away`);
@@ -106,7 +108,7 @@ test("what its files have to say is heard in the log of its owner", async () => 
   using at = folder();
   const { store } = await openStoreThread(optionsOf(at.path));
   await store.close();
-  writeFileSync(`${at.path}.bak`, "nonsense");
+  writeFileSync(`${at.path}.bak`, Buffer.from([0, 255, 254]));
   const lines: string[] = [];
   const log = { ...SILENT, error: (text: unknown) => void lines.push(String(text)) };
   await (await openStoreThread({ ...optionsOf(at.path), log })).store.close();

@@ -51,6 +51,9 @@ function filled(path: string): void {
   );
 }
 
+/** What no program would write: damage, where text would be a file of the user's. */
+const noise = (last: number) => Buffer.from([0, 255, 254, 1, last]);
+
 const valueIn = (store: Store, part: string, wanted: string) =>
   [...store.entries(part)].find(([key]) => key === wanted)?.[1] ?? null;
 const contents = (store: Store) =>
@@ -102,7 +105,7 @@ test("a truncated file is healed, with the broken one kept; without a backup it 
 test("a damaged or missing backup is made anew, a missing primary comes from the backup", () => {
   using at = folder();
   filled(at.path);
-  writeFileSync(`${at.path}.bak`, "nonsense");
+  writeFileSync(`${at.path}.bak`, noise(0));
   open(at.path)[Symbol.dispose]();
   rmSync(`${at.path}.bak`);
   open(at.path)[Symbol.dispose]();
@@ -190,7 +193,7 @@ test("a store whose making is cut short can be made later", () => {
 test("a repair that cannot be finished leaves nothing beside", () => {
   using at = folder();
   filled(at.path);
-  writeFileSync(`${at.path}.bak`, "nonsense");
+  writeFileSync(`${at.path}.bak`, noise(0));
   let asked = 0;
   const nowMs = () => {
     if (++asked > 1) throw new Error("in the middle of it");
@@ -239,7 +242,7 @@ test("what nobody could write to is not called damaged, nor a lock that cannot b
   assert.throws(() => open(at.path), isNoDamage);
   rmdirSync(`${at.path}-wal`);
   writeFileSync(`${at.path}.lock`, "nonsense", { mode: 0o600 });
-  assert.throws(() => open(at.path), /s\.db\.lock: file is not a database/);
+  assert.throws(() => open(at.path), /s\.db\.lock: a store needs this name/);
   rmSync(`${at.path}.lock`);
   using store = open(at.path);
   assert.deepEqual(contents(store), WANTED);
@@ -287,14 +290,11 @@ test("two damaged files of one second are both kept", () => {
   using at = folder();
   filled(at.path);
   for (let times = 0; times < 2; times++) {
-    writeFileSync(at.path, `nonsense ${times}`, { mode: 0o600 });
+    writeFileSync(at.path, noise(times), { mode: 0o600 });
     open(at.path)[Symbol.dispose]();
   }
   const kept = readdirSync(at.home).filter((name) => name.startsWith("s.db.corrupt-"));
-  assert.deepEqual(kept.map((name) => readFileSync(join(at.home, name), "utf8")).sort(), [
-    "nonsense 0",
-    "nonsense 1",
-  ]);
+  assert.deepEqual(new Set(kept.map((name) => readFileSync(join(at.home, name)).at(-1))), new Set([0, 1]));
 });
 
 test("a clock that steps back stops nothing", () => {

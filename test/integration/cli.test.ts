@@ -209,11 +209,17 @@ test("a missing default file is made, named and used", async (context) => {
   const { stdout } = await run(["-d", folder, "-t"]);
   assert.match(
     stdout,
-    /level=info msg="there was no configuration: .*config\.yaml was made, with mixed-port/,
+    /level=info msg="there was no configuration: a start makes .*config\.yaml, with mixed-port/,
   );
   assert.match(stdout, /test is successful/);
+  assert.ok(!existsSync(folder), "-t writes nothing, ever");
+  const started = await run(["-d", folder, "-post-up", "exit 1"]);
+  assert.match(
+    started.stdout,
+    /level=info msg="there was no configuration: .*config\.yaml was made, with mixed-port/,
+  );
   assert.equal(readFileSync(join(folder, "config.yaml"), "utf8"), "mixed-port: 7890\n");
-  assert.doesNotMatch((await run(["-d", folder, "-t"])).stdout, /was made/);
+  assert.doesNotMatch((await run(["-d", folder, "-t"])).stdout, /a start makes/);
 });
 
 test("controller-api.md §15.12 flags and environment win over the file, also after PUT /configs", async () => {

@@ -63,7 +63,7 @@ async function restart(core: Core, text: string): Promise<Core> {
   assert.equal(await core.stop(), 0);
   const kept = mkdtempSync(join(tmpdir(), "weir-kept-"));
   try {
-    cpSync(join(core.home, "cache.db"), join(kept, "cache.db"));
+    cpSync(join(core.home, "weir-cache.db"), join(kept, "weir-cache.db"));
     return await startCore(text, { seed: (home) => cpSync(kept, home, { recursive: true }) });
   } finally {
     rmSync(kept, { recursive: true });

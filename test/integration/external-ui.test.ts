@@ -1,6 +1,6 @@
 /** `external-ui`: downloaded at the first start and on demand, replaced whole or not at all. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { tarGz, zip } from "../support/archives.ts";
@@ -66,24 +66,42 @@ test("the first start downloads the dashboard, POST /upgrade/ui replaces it, bad
   assert.match(readFileSync(join(core.home, "config.yaml"), "utf8"), /external-ui: ui/);
 });
 
-test("a folder with something in it is neither downloaded at the start nor replaced without an index.html", async () => {
+test("a folder of others is neither downloaded into nor replaced, nor is one served that holds secrets", async () => {
   await using mirror = await openMirror();
   mirror.state.body = zip(site("new"));
   const [port] = (await freePorts(1)) as [number];
-  await using core = await startCore(
-    `external-controller: 127.0.0.1:${port}\nexternal-ui: .\nexternal-ui-url: ${mirror.url}\n`,
-  );
+  const head = `external-controller: 127.0.0.1:${port}\nexternal-ui-url: ${mirror.url}\nexternal-ui: `;
+  await using core = await startCore(`${head}ui\n`, {
+    seed(home) {
+      mkdirSync(join(home, "ui"));
+      writeFileSync(join(home, "ui", "index.html"), "my own page");
+      writeFileSync(join(home, "key.pem"), "-----BEGIN PRIVATE KEY-----");
+      mkdirSync(join(home, "certs"));
+      writeFileSync(join(home, "certs", "key.pem"), "-----BEGIN PRIVATE KEY-----");
+    },
+  });
   const base = `http://127.0.0.1:${port}`;
   const [status, text] = await upgrade(base);
   assert.equal(status, 500);
-  assert.match(text, /holds the home directory/);
-  assert.match(await (await fetch(`${base}/ui/`)).text(), /^404 external-ui holds no index.html yet/);
-  writeFileSync(join(core.home, "x"), "");
-  core.write(
-    `external-controller: 127.0.0.1:${port}\nexternal-ui: ui\nexternal-ui-url: http://127.0.0.1:1/x.zip\n`,
+  assert.match(text, /files that weir has not put there/);
+  assert.equal(await (await fetch(`${base}/ui/`)).text(), "my own page");
+  await core.reload(
+    `${head}.\n`,
+    /reload failed[^]*external-ui: .*would be served to everybody with .* in it/,
   );
-  await core.reload(null, /level=warning msg="external-ui: /);
-  assert.equal(existsSync(join(core.home, "ui")), false);
+  const tls = "tls: {certificate: certs/key.pem, private-key: certs/key.pem}\n";
+  await core.reload(
+    `${head}certs\n${tls}`,
+    /reload failed[^]*external-ui: .*certs would be served to everybody/,
+  );
+  await core.reload(
+    `${head}fresh\nexternal-ui-url: http://127.0.0.1:1/x.zip\n`.replace(
+      `external-ui-url: ${mirror.url}\n`,
+      "",
+    ),
+    /level=warning msg="external-ui: /,
+  );
+  assert.equal(existsSync(join(core.home, "fresh")), false);
   assert.equal(mirror.state.served, 0);
 });
 

@@ -1,9 +1,13 @@
 /** A PUT of the policies is all or nothing: whatever fails, everything is as it was, and goes on. */
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { startGoverned, statusOf, type GovernedCore } from "../support/governed-core.ts";
+import { SILENT } from "#core/log.ts";
+import { PARTS } from "#governance/store.ts";
+import { Store } from "#store/backup.ts";
 import { startCore } from "../support/start-core.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 
@@ -30,14 +34,17 @@ test("§11.6 §8.3 whatever fails: the same document to the byte, the same revis
   const busy = `127.0.0.1:${taken.port}`;
   const device = (config["devices"] as object[])[0];
   const { home } = governed.core;
-  writeFileSync(join(home, "large.db"), Buffer.alloc(5 * 1024 * 1024), { mode: 0o600 });
+  {
+    using large = Store.open({ path: join(home, "large.db"), parts: PARTS, nowMs: Date.now, log: SILENT });
+    large.commit([{ part: "reports", key: "large", value: randomBytes(5 * 1024 * 1024) }], { backup: true });
+  }
   mkdirSync(join(home, "shared"));
   chmodSync(join(home, "shared"), 0o777);
   const rows: readonly (readonly [what: string, status: number, change: object])[] = [
     ["a portal port that is taken", 500, { portal: { listen: busy }, devices: [] }],
     ["a store in a folder that is not ours alone", 500, { store: "shared/tc.db", devices: [] }],
     ["a store whose folder is a file", 400, { store: "config.yaml/below.db", devices: [] }],
-    ["a store that is another file", 500, { store: "config.yaml" }],
+    ["a store that is another file", 400, { store: "config.yaml" }],
     ["a store that is larger than it may be", 500, { store: "large.db", "max-store-size": 4 * 1024 * 1024 }],
     ["a store outside", 400, { store: "../outside.db" }],
     ["a misspelt limit", 400, { devices: [{ ...device, "download-bsp": 1 }] }],

@@ -1,6 +1,6 @@
 /** What traffic control keeps, when its files are damaged, full, or in somebody's hands; and datagrams. */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openUdpEcho } from "../support/origin.ts";
@@ -50,7 +50,12 @@ test("§11.11 a damaged store is healed from its backup; without a backup statis
 });
 
 test("a store that cannot be opened costs the start nothing but the keeping; a PUT that asks for it is refused", async () => {
-  await using governed = await startGoverned(`${ALL}  store: config.yaml\n`);
+  await using governed = await startGoverned(`${ALL}  store: shared/tc.db\n`, {
+    seed(home) {
+      mkdirSync(join(home, "shared"));
+      chmodSync(join(home, "shared"), 0o777);
+    },
+  });
   assert.match(governed.core.output(), /traffic control: .*nothing that is counted outlives this process/);
   await governed.transfer(100, 5000);
   assert.equal((await statusOf(governed, "all")).counters.download_bytes, 5000);
@@ -60,7 +65,8 @@ test("a store that cannot be opened costs the start nothing but the keeping; a P
   );
   for (const [store, status] of [
     ["../outside.db", 400],
-    ["config.yaml", 500],
+    ["config.yaml", 400],
+    ["shared/tc.db", 500],
   ] as const) {
     const config = { ...body.config, store };
     const answer = await governed.call("PUT", "traffic-control/policies", {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { openRawClient } from "./raw-client.ts";
 import { openTcpOrigin, type Origin } from "./origin.ts";
-import { startCore, type Core } from "./start-core.ts";
+import { startCore, type StartOptions, type Core } from "./start-core.ts";
 import { freePorts } from "./free-ports.ts";
 
 export interface CountingOrigin extends Origin {
@@ -66,7 +66,7 @@ export interface Answer<T> {
 const HEAD_BYTES = 16;
 
 /** `block`: the value of `traffic-control`, indented by two blanks. A group `Proxy` holds DIRECT; one rule names it. */
-export async function startGoverned(block: string): Promise<GovernedCore> {
+export async function startGoverned(block: string, options: StartOptions = {}): Promise<GovernedCore> {
   const [mixed, controller] = (await freePorts(2)) as [number, number];
   const origin = await openCountingOrigin();
   const configText = (inner: string): string => `
@@ -81,7 +81,7 @@ rules:
 traffic-control:
 ${inner}
 `;
-  const core = await startCore(configText(block));
+  const core = await startCore(configText(block), options);
   const open = async (downloadBytes: number): Promise<Socket> => {
     const client = await openRawClient(mixed);
     client.send(`CONNECT 127.0.0.1:${origin.port} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);

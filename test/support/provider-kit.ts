@@ -14,6 +14,7 @@ import { LiveProxyProvider } from "#providers/proxy-provider.ts";
 import type { ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
 import { readNodes } from "#runtime/nodes.ts";
+import { memoryBook } from "./written-book.ts";
 
 export const OLD_RULES = "payload:\n  - +.old.example\n";
 export const OLD_NODES = "proxies:\n  - {name: old, type: direct}\n";
@@ -57,6 +58,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
         { url, headers: {}, userAgent: "test", etag, dialer, trust, timeoutMs, maxBytes: LIMIT_BYTES },
         signal,
       ),
+    written: memoryBook(),
     etags: {
       get: (key, hash) => etags.get(`${key} ${hash}`) ?? null,
       set: (key, hash, etag) => void etags.set(`${key} ${hash}`, etag),

@@ -43,14 +43,15 @@ async function reloadAgain(
     copyFileSync(config, join(home, "config.yaml"));
     const log = new LogHub("error", { write: (line) => void errors.push(line), flush: () => {} });
     const flags = parseFlags(["-d", home], RUN_FLAGS, {});
-    const { files, loader } = setUp(flags, {}, log);
+    const setup = setUp(flags, {}, log);
+    const { files, loader } = setup;
     using host = openHost(home, files, log);
     const { result } = loader.current();
     if (result.errors !== undefined) throw new Error(JSON.stringify(result.errors));
     await using app = await App.start(result.config, {
       host,
       loader,
-      override: overrideWith(flags, null),
+      override: overrideWith(flags, null, setup),
       restart: () => {},
     });
     const residentMiB: number[] = [];
