@@ -56,7 +56,8 @@ export class Bypass implements AsyncDisposable {
     await using undo = new AsyncDisposableStack();
     const bypass = undo.use(new Bypass(settings, place, env));
     const classifier = await bypass.#tryClassifier();
-    const planes = [nftPlane(set), ...(classifier === null ? [] : [classifier])];
+    const proxied = settings.classifier?.proxyMode === true ? settings.classifier.proxyPrefixes : [];
+    const planes = [nftPlane(set, proxied), ...(classifier === null ? [] : [classifier])];
     const { learning } = env;
     const consumer = learning.attach({ maxEntries: settings.maxEntries, inbound: place.inbound, planes });
     bypass.#consumer = consumer;

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { groupOf, ip, named, routing } from "../../test/support/routing.ts";
+import { EMPTY_SCOPE, groupOf, ip, named, routing } from "../../test/support/routing.ts";
+import type { RuleScope } from "#core/rule.ts";
 import { toDestination } from "#net/ip.ts";
 import type { Metadata, Network } from "#core/session.ts";
+import { compileConditions } from "./condition-list.ts";
 import type { DirectQuestion } from "./direct-proof.ts";
 import type { RuleRouter } from "./router.ts";
 
@@ -82,6 +84,60 @@ test("modes, a listener's proxy, a listener's rules", () => {
   mode.now = "global";
   assert.equal(ask(router, "a.org", "9.9.9.9").direct, false);
   assert.equal(ask(router, "a.org", "9.9.9.9", { ruleList: null, target: "DIRECT" }).direct, true);
+});
+
+test("beyond the sheet: mode global follows GLOBAL, as every session does", () => {
+  const members = { now: named("PROXY") };
+  const global = Object.assign(named("GLOBAL"), { members: [], pick: () => members.now });
+  const router = routing({ rules: ["MATCH,PROXY"], env: { mode: () => "global", global } });
+  const directNow = () =>
+    router.proveDirect({ host: "a.org", ip: ip("9.9.9.9"), inbound: MAIN }, (target) =>
+      target === global ? members.now.name === "DIRECT" : target.name === "DIRECT",
+    ).direct;
+  assert.equal(directNow(), false);
+  members.now = DIRECT;
+  assert.equal(directNow(), true);
+});
+
+test("beyond the sheet: a rule set of behavior classical answers as far as the destination answers it", () => {
+  const set = (...lines: readonly string[]) => ({
+    ...EMPTY_SCOPE,
+    ruleSet: () => compileConditions(lines, EMPTY_SCOPE, (line) => assert.fail(line)),
+  });
+  const within = (scope: RuleScope, rules: readonly string[], host = "a.org") =>
+    ask(routing({ rules, scope, outbounds: ways }), host, "9.9.9.9").direct;
+  const plain = set("DOMAIN,a.org", "IP-CIDR,9.0.0.0/8");
+  assert.equal(within(plain, ["RULE-SET,some,DIRECT", "MATCH,PROXY"]), true);
+  assert.equal(within(plain, ["RULE-SET,some,PROXY", "MATCH,DIRECT"]), false);
+  const mixed = set("DOMAIN,b.org", "SRC-PORT,1000", "PROCESS-NAME,curl");
+  assert.equal(within(mixed, ["RULE-SET,some,DIRECT", "MATCH,PROXY"]), false, "depends on the source");
+  assert.equal(within(mixed, ["RULE-SET,some,PROXY", "MATCH,DIRECT"]), false, "may lead elsewhere");
+  assert.equal(
+    within(mixed, ["RULE-SET,some,DIRECT", "MATCH,PROXY"], "b.org"),
+    true,
+    "one condition is enough",
+  );
+  const source = ["RULE-SET,some,DIRECT,src", "MATCH,PROXY"];
+  assert.equal(within(plain, source), false, "of the source");
+});
+
+test("beyond the sheet: a list of sub-rules is walked where its condition is known, and taints where it is not", () => {
+  const sub = (condition: string, inner: readonly string[], host = "a.org") =>
+    ask(
+      routing({
+        rules: [`SUB-RULE,(${condition}),inner`, "MATCH,DIRECT"],
+        subRules: { inner },
+        outbounds: ways,
+      }),
+      host,
+      "9.9.9.9",
+    ).direct;
+  assert.equal(sub("DOMAIN,a.org", ["DOMAIN,a.org,DIRECT", "MATCH,PROXY"]), true);
+  assert.equal(sub("DOMAIN,a.org", ["MATCH,PROXY"]), false);
+  assert.equal(sub("DOMAIN,a.org", ["MATCH,PROXY"], "b.org"), true, "the list is not entered");
+  assert.equal(sub("DOMAIN,a.org", ["DOMAIN,b.org,PROXY"]), true, "nothing in it matches: the rest decides");
+  assert.equal(sub("SRC-PORT,1000", ["MATCH,DIRECT"]), false, "may lead anywhere");
+  assert.equal(sub("DOMAIN,a.org", ["SRC-PORT,1000,PROXY", "MATCH,DIRECT"]), false, "a taint within");
 });
 
 const HOSTS = ["a.org", "www.a.org", "b.net", "www.b.net"];

@@ -117,6 +117,19 @@ for (const [mode, { tun, backend, steers }] of Object.entries(MODES))
     );
   });
 
+test(
+  "kernel-direct §4.2: a learnt address that equals a PROXY prefix is PROXY",
+  { skip, timeout: 60_000 },
+  async () => {
+    await using row = await openWorld("equal");
+    const prefixes = far(NUMBERS.direct).map((ip) => `"${ip}/${ip.includes(":") ? 128 : 32}"`);
+    const tun = `${CLASSIFIER}, kernel-direct-ebpf-proxy: true, kernel-direct-ebpf-proxy-prefixes: [${prefixes.join()}]`;
+    await using _ = await start(row, config({ tun }));
+    await ask(row, "direct");
+    assert.equal(await ways(row, NUMBERS.direct), "proxy");
+  },
+);
+
 test("kernel-direct §8.8: the classifier's interfaces", { skip, timeout: 60_000 }, async () => {
   await using row = await openWorld("interfaces");
   const { router } = row;
