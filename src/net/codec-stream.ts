@@ -24,6 +24,11 @@ export interface StreamCodec {
 export interface CodecStreamOptions {
   /** Send the opening alone when nothing was written for so long: the far side may be the one that speaks first. */
   readonly openAfterMs?: number;
+  /**
+   * The end of what is written is kept back until nothing has been read for so long: peers of this protocol take it for
+   * the end of both directions.
+   */
+  readonly endAfterSilenceMs?: number;
   /** A faulty wire is read on and thrown away for so long, in place of a reset that would show where the fault lay. */
   readonly discardOnFaultMs?: number;
 }
@@ -41,6 +46,9 @@ export class CodecStream extends Duplex {
   #passedOn = false;
   /** The peer has said its end and closed: what is still written is thrown away until that end has been read. */
   #isRefused = false;
+  /** The peer has ended and only our own late end is left to be sent: it may have closed by then. */
+  #isMoot = false;
+  #lateEnd: { readonly timer: NodeJS.Timeout; readonly send: () => void } | null = null;
   #afterDrain: ((error?: Error | null) => void) | null = null;
   readonly #emit = (plain: Buffer | null): void => this.#take(plain);
 
@@ -52,9 +60,14 @@ export class CodecStream extends Duplex {
     this.#openTimer =
       options.openAfterMs === undefined ? null : setTimeout(() => this.#open(), options.openAfterMs);
     wire.pause(); // until somebody reads
-    wire.on("data", (bytes: Buffer) => this.#guard(() => codec.open(bytes, this.#emit)));
+    wire.on("data", (bytes: Buffer) => {
+      this.#lateEnd?.timer.refresh();
+      this.#guard(() => codec.open(bytes, this.#emit));
+    });
     onEnd(wire, () => this.#guard(() => this.#wireEnded()));
-    wire.on("error", (error) => this.destroy(error));
+    wire.on("error", (error) => {
+      if (!this.#isMoot) this.destroy(error);
+    });
     wire.on("close", () => this.#wireClosed());
     wire.on("drain", () => this.#drained());
   }
@@ -87,10 +100,31 @@ export class CodecStream extends Duplex {
 
   override _final(done: (error?: Error | null) => void): void {
     this.#markOpened();
+    const silenceMs = this.#options.endAfterSilenceMs;
+    if (silenceMs === undefined || this.#plainEnded) return this.#sendEnd(done);
+    const onSilence = () => {
+      if (this.readableLength > 0) this.#lateEnd?.timer.refresh(); // it is the reader who rests
+      else this.#endNow();
+    };
+    this.#lateEnd = { timer: setTimeout(onSilence, silenceMs), send: () => this.#sendEnd(done) };
+  }
+
+  /** Sends an end that is kept back. */
+  #endNow(): void {
+    const late = this.#lateEnd;
+    if (late === null) return;
+    this.#lateEnd = null;
+    this.#isMoot = this.#plainEnded;
+    clearTimeout(late.timer);
+    late.send();
+  }
+
+  #sendEnd(done: (error?: Error | null) => void): void {
     if (this.#isRefused) return done();
     const last = this.#codec.sealEnd();
     // Finished means handed to the kernel: a destroy that follows must not cut off the tail.
-    const finished = (error?: Error | null) => done(error && this.#closedInOrder(error) ? null : error);
+    const finished = (error?: Error | null) =>
+      done(error && (this.#isMoot || this.#closedInOrder(error)) ? null : error);
     if (last === null) this.#wire.end(finished);
     else this.#wire.end(last, finished);
   }
@@ -103,6 +137,7 @@ export class CodecStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#markOpened();
+    clearTimeout(this.#lateEnd?.timer);
     this.#codec.close?.();
     const limitMs = this.#options.discardOnFaultMs;
     if (error instanceof ProtocolError && limitMs !== undefined) discardInput(this.#wire, limitMs);
@@ -134,6 +169,7 @@ export class CodecStream extends Duplex {
   #take(plain: Buffer | null): void {
     if (this.#plainEnded) return; // behind the peer's own end mark
     if (plain === null) this.#plainEnded = true;
+    if (plain === null) this.#endNow();
     if (this.push(plain) || plain === null) return;
     // Also where nobody has asked for any: the runtime resumes a stream from which a 'readable' listener was taken.
     this.#wire.pause();
@@ -145,12 +181,14 @@ export class CodecStream extends Duplex {
   }
 
   #wireClosed(): void {
-    if (this.destroyed || this.#passedOn || (this.#plainEnded && this.writableFinished)) return;
+    if (this.destroyed || this.#passedOn || this.#isMoot) return;
+    if (this.#plainEnded && this.writableFinished) return;
     if (!this.#plainEnded || this.readableEnded)
       return void this.destroy(new Error("the connection below closed before its end"));
     this.#isRefused = true;
     this.once("end", () => this.destroy());
     this.#drained();
+    this.#endNow();
   }
 
   #drained(): void {

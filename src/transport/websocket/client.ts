@@ -22,6 +22,8 @@ export interface WebSocketClientOptions {
 const ANSWER_TIMEOUT_MS = 30_000;
 /** How long the request waits for first bytes before it goes without them. */
 const EARLY_DATA_WAIT_MS = 200;
+/** Servers with one close frame for both directions write nothing any more once they have read it. */
+const END_AFTER_SILENCE_MS = 1000;
 const USER_AGENT =
   "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/136.0.0.0 Safari/537.36";
 /** Pongs wait in the socket's own queue; past this many waiting bytes they are dropped, not queued. */
@@ -47,7 +49,8 @@ export function framed(wire: Duplex, role: "client" | "server"): CodecStream {
   const reply = (frame: Buffer): void => {
     if (wire.writableLength < MAX_WAITING_REPLY_BYTES && wire.writable) wire.write(frame);
   };
-  return new CodecStream(wire, new WebSocketCodec(role, reply));
+  const codec = new WebSocketCodec(role, reply);
+  return new CodecStream(wire, codec, role === "client" ? { endAfterSilenceMs: END_AFTER_SILENCE_MS } : {});
 }
 
 async function shake(
