@@ -96,6 +96,7 @@ async function bundleTo(outfile) {
       "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
       "relay-thread": join(root, "src/engine/worker.ts"),
       "store-thread": join(root, "src/store/worker.ts"),
+      "document-thread": join(root, "src/runtime/documents/worker.ts"),
     },
     outdir: dirname(outfile),
     outExtension: { ".js": ".mjs" },
@@ -142,7 +143,7 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
   cpSync(bundle, join(folder, "lib", "weir.mjs"));
-  for (const worker of ["nft-worker.mjs", "relay-thread.mjs", "store-thread.mjs"])
+  for (const worker of ["nft-worker.mjs", "relay-thread.mjs", "store-thread.mjs", "document-thread.mjs"])
     cpSync(join(dirname(bundle), worker), join(folder, "lib", worker));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,

@@ -24,6 +24,7 @@ import { Sweep } from "#relay/sweep.ts";
 import { foreignSelections } from "#store/foreign-choices.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
+import { DocumentReader } from "#runtime/documents/reader.ts";
 import { Users } from "#users/users.ts";
 import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";
 import { governanceStore } from "./governance-store.ts";
@@ -57,6 +58,8 @@ export interface Host extends Disposable {
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
   readonly loops: LoopGuard;
+  /** Reads large lists in a thread of its own. */
+  readonly documents: DocumentReader;
   /** Opened once: functions of the C library are never given back. */
   readonly processes: ProcessLookup;
   readonly rates: RateMeter;
@@ -117,6 +120,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     datagrams: new DatagramBudget(),
     kernelDirect,
     loops,
+    documents: new DocumentReader(),
     processes: openProcessLookup(bytesOfIp),
     rates,
     changed() {

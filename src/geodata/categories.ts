@@ -45,7 +45,7 @@ export function readSites(
         covers.push(kind === SUBDOMAIN ? SUFFIX : EXACT);
       }
     }
-  const table = new DomainTable(names, Uint8Array.from(covers));
+  const table = DomainTable.of(names, Uint8Array.from(covers));
   const holds = (host: string) =>
     table.lowest(host) >= 0 ||
     keywords.some((keyword) => host.includes(keyword)) ||

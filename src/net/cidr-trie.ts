@@ -2,17 +2,24 @@
 import type { Ip } from "#core/session.ts";
 import type { Cidr } from "./cidr.ts";
 import { IpReader } from "./ip-reader.ts";
-import { PrefixTree } from "./prefix-tree.ts";
+import { PrefixTree, type PrefixTreeParts } from "./prefix-tree.ts";
+
+/** All that a table is, to be handed to another thread: arrays of numbers. */
+export interface CidrTableParts {
+  readonly size: number;
+  readonly v4: PrefixTreeParts;
+  readonly v6: PrefixTreeParts;
+}
 
 /** Positions by network: answers with the position of a network in the list it was made from. Families never mix. */
 export class CidrTable {
-  readonly size: number;
-  readonly #v4: PrefixTree;
-  readonly #v6: PrefixTree;
+  #size: number;
+  #v4: PrefixTree;
+  #v6: PrefixTree;
   readonly #reader = new IpReader();
 
   constructor(cidrs: readonly Cidr[]) {
-    this.size = cidrs.length;
+    this.#size = cidrs.length;
     const has = (length: number) => cidrs.some(({ bytes }) => bytes.length === length);
     this.#v4 = new PrefixTree(1, has(4) ? cidrs.length : 0);
     this.#v6 = new PrefixTree(4, has(16) ? cidrs.length : 0);
@@ -24,6 +31,23 @@ export class CidrTable {
     }
     this.#v4.seal();
     this.#v6.seal();
+  }
+
+  /** The table whose parts these are. It keeps them: they may come from another thread. */
+  static of({ size, v4, v6 }: CidrTableParts): CidrTable {
+    const table = new CidrTable([]);
+    table.#size = size;
+    table.#v4 = PrefixTree.of(v4);
+    table.#v6 = PrefixTree.of(v6);
+    return table;
+  }
+
+  get parts(): CidrTableParts {
+    return { size: this.#size, v4: this.#v4.parts, v6: this.#v6.parts };
+  }
+
+  get size(): number {
+    return this.#size;
   }
 
   get sizeBytes(): number {

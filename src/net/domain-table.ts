@@ -10,36 +10,66 @@ export const SUFFIX = BELOW | APEX;
 
 const DOT = 46;
 
+/** All that a table is, to be handed to another thread: arrays of numbers. */
+export interface DomainTableParts {
+  readonly seed: number;
+  readonly text: Uint8Array;
+  /** Per name: where its text starts (one more than names), its hash, its first item. */
+  readonly starts: Uint32Array;
+  readonly hashes: Int32Array;
+  readonly heads: Int32Array;
+  /** Name number plus one; 0: free. At most half full. */
+  readonly slots: Uint32Array;
+  readonly next: Int32Array;
+  readonly covers: Uint8Array;
+}
+
 /**
  * Names are lower-case ASCII. A lookup hashes the host once from its end and probes at every dot; hashes are seeded,
  * so a list cannot be written to collide. Items of one name chain in ascending order.
  */
 export class DomainTable {
+  readonly parts: DomainTableParts;
   readonly size: number;
-  readonly #seed = Math.floor(Math.random() * 0x1_0000_0000) | 0;
+  readonly #seed: number;
   readonly #text: Uint8Array;
-  /** Per name: where its text starts (one more than names), its hash, its first item. */
   readonly #starts: Uint32Array;
   readonly #hashes: Int32Array;
   readonly #heads: Int32Array;
-  /** Name number plus one; 0: free. At most half full. */
   readonly #slots: Uint32Array;
   readonly #next: Int32Array;
   readonly #covers: Uint8Array;
   #names = 0;
 
+  /** The table whose parts these are. It keeps them: they may come from another thread. */
+  constructor(parts: DomainTableParts) {
+    this.parts = parts;
+    this.size = parts.covers.length;
+    this.#seed = parts.seed;
+    this.#text = parts.text;
+    this.#starts = parts.starts;
+    this.#hashes = parts.hashes;
+    this.#heads = parts.heads;
+    this.#slots = parts.slots;
+    this.#next = parts.next;
+    this.#covers = parts.covers;
+  }
+
   /** `covers[i]` says with EXACT, BELOW, APEX which hosts `names[i]` stands for. */
-  constructor(names: readonly string[], covers: Uint8Array) {
+  static of(names: readonly string[], covers: Uint8Array): DomainTable {
     const count = names.length;
-    this.size = count;
-    this.#covers = Uint8Array.from(covers);
-    this.#next = new Int32Array(count).fill(-1);
-    this.#starts = new Uint32Array(count + 1);
-    this.#hashes = new Int32Array(count);
-    this.#heads = new Int32Array(count).fill(-1);
-    this.#slots = new Uint32Array(1 << (32 - Math.clz32(Math.max(4, count * 2) - 1)));
-    this.#text = new Uint8Array(names.reduce((sum, name) => sum + name.length, 0));
-    for (let item = count - 1; item >= 0; item--) this.#insert(names[item] as string, item);
+    const table = new DomainTable({
+      seed: Math.floor(Math.random() * 0x1_0000_0000) | 0,
+      text: new Uint8Array(names.reduce((sum, name) => sum + name.length, 0)),
+      starts: new Uint32Array(count + 1),
+      hashes: new Int32Array(count),
+      heads: new Int32Array(count).fill(-1),
+      slots: new Uint32Array(1 << (32 - Math.clz32(Math.max(4, count * 2) - 1))),
+      next: new Int32Array(count).fill(-1),
+      covers: Uint8Array.from(covers),
+    });
+    for (let item = count - 1; item >= 0; item--) table.#insert(names[item] as string, item);
+    return table;
   }
 
   get sizeBytes(): number {

@@ -38,7 +38,7 @@ test("tables agree with trying every name", () => {
       fc.array(fc.boolean(), { minLength: 30, maxLength: 30 }),
       (items, wanted, after, skipped) => {
         const skip = Uint8Array.from(skipped, Number);
-        const table = new DomainTable(
+        const table = DomainTable.of(
           items.map(([name]) => name),
           Uint8Array.from(items, ([, kinds]) => kinds),
         );

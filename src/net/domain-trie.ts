@@ -17,7 +17,7 @@ export class DomainTrie<T> {
     const list = [...entries];
     const plain = list.filter(([pattern]) => !pattern.starred);
     const starred = list.filter(([pattern]) => pattern.starred);
-    this.#table = new DomainTable(
+    this.#table = DomainTable.of(
       plain.map(([{ name }]) => name),
       Uint8Array.from(plain, ([{ covers }]) => covers),
     );

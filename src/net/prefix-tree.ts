@@ -10,12 +10,20 @@ const KEY = 5;
 const JUMP_FROM = 2048;
 const JUMP_BITS = 16;
 
+/** All that a sealed tree is, to be handed to another thread: arrays of numbers. */
+export interface PrefixTreeParts {
+  readonly words: 1 | 4;
+  readonly nodes: Uint32Array;
+  readonly next: Int32Array;
+  readonly jump: Uint32Array | null;
+}
+
 /**
  * A path-compressed binary tree of prefixes in one flat array: 24 or 36 bytes a node, side by side so that a step costs
  * a cache line, at most two nodes a prefix. Items are numbers from 0; equal prefixes chain them in ascending order.
  */
 export class PrefixTree {
-  readonly #words: number;
+  readonly #words: 1 | 4;
   #nodes: Uint32Array;
   /** Where the next node will start. */
   #end: number;
@@ -24,12 +32,23 @@ export class PrefixTree {
   readonly #jump: Uint32Array | null;
 
   /** `words`: 1 for IPv4, 4 for IPv6. `items`: how many items exist at most. */
-  constructor(words: 1 | 4, items: number) {
+  constructor(words: 1 | 4, items: number, sealed: PrefixTreeParts | null = null) {
     this.#words = words;
     this.#end = KEY + words;
-    this.#nodes = new Uint32Array(this.#end * Math.min(16, items + 1));
-    this.#next = new Int32Array(items).fill(-1);
-    this.#jump = items < JUMP_FROM ? null : new Uint32Array(1 << JUMP_BITS);
+    this.#nodes = sealed?.nodes ?? new Uint32Array(this.#end * Math.min(16, items + 1));
+    this.#next = sealed?.next ?? new Int32Array(items).fill(-1);
+    this.#jump =
+      sealed?.jump ?? (items < JUMP_FROM || sealed !== null ? null : new Uint32Array(1 << JUMP_BITS));
+  }
+
+  /** The tree whose parts these are. It keeps them, and nothing can be inserted. */
+  static of(parts: PrefixTreeParts): PrefixTree {
+    return new PrefixTree(parts.words, parts.next.length, parts);
+  }
+
+  /** After `seal`. */
+  get parts(): PrefixTreeParts {
+    return { words: this.#words, nodes: this.#nodes, next: this.#next, jump: this.#jump };
   }
 
   get sizeBytes(): number {

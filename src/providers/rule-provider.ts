@@ -2,12 +2,20 @@ import type { Facts, FactName, RuleData } from "#core/rule.ts";
 import { Resource, type Prepared, type ResourceEnv, type Source } from "./resource.ts";
 import type { Cidr } from "#net/cidr.ts";
 import { NO_CONTENTS, type Contents, type NetworkData } from "./rule-set/contents.ts";
-import { contentsOf, readRuleSet, type ListKind, type ReadClassical } from "./rule-set/read.ts";
+import {
+  contentsOf,
+  contentsOfParts,
+  type ListKind,
+  type ListParts,
+  type ReadClassical,
+} from "./rule-set/read.ts";
 
 export interface RuleProviderOptions extends ListKind {
   readonly source: Source;
   readonly payload: readonly string[];
   readonly classical: ReadClassical;
+  /** Reads a list, in another thread where it is large. Throws where nothing of it can be used. */
+  readonly read: (bytes: Uint8Array, kind: ListKind) => Promise<ListParts>;
 }
 
 export interface RuleProviderEnv extends Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
@@ -30,7 +38,10 @@ export class RuleProvider implements RuleData, AsyncDisposable {
     const { payload, source } = options;
     this.resource = new Resource(source, {
       ...env,
-      prepare: async (bytes) => this.#prepared(await readRuleSet(bytes, options, options.classical)),
+      prepare: async (bytes) => {
+        const parts = await options.read(bytes, { behavior: options.behavior, format: options.format });
+        return this.#prepared(contentsOfParts(parts, options, options.classical));
+      },
       preparePayload:
         payload.length === 0
           ? null

@@ -70,7 +70,7 @@ function segmentOf(keys: readonly MergeKey[]): Segment {
 }
 
 function domainSegment(keys: readonly { readonly name: string; readonly covers: number }[]): Segment {
-  const table = new DomainTable(
+  const table = DomainTable.of(
     keys.map(({ name }) => name),
     Uint8Array.from(keys, ({ covers }) => covers),
   );

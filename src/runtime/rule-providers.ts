@@ -5,6 +5,7 @@ import type { RuleScope } from "#core/rule.ts";
 import type { Host } from "#host.ts";
 import type { EtagBook, ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
+import { readListParts, type ListKind } from "#providers/rule-set/read.ts";
 import { Skipped } from "#providers/rule-set/contents.ts";
 import { compileConditions } from "#router/condition-list.ts";
 import { etagBook, writtenBook, type Fetch } from "./downloads.ts";
@@ -18,6 +19,8 @@ const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 export class RuleProviders implements AsyncDisposable {
   readonly all = new Map<string, RuleProvider>();
   readonly configs: ReadonlyMap<string, RuleProviderConfig>;
+  /** At the start there is nothing yet that a pause could hold up, and threads would make it longer. */
+  #isServing = false;
 
   /** `scope` is asked when contents are read, which is after the constructor; `onChange` hears of every new list. */
   constructor(config: Config, host: Host, fetch: Fetch, scope: () => RuleScope, onChange: () => void) {
@@ -31,12 +34,15 @@ export class RuleProviders implements AsyncDisposable {
         return { data: compileConditions(lines, scope(), (line, why) => skipped.add(line, why)), skipped };
       };
       const env = { ...resourceEnv(item, source, host, fetch, etags), onChange };
-      this.all.set(name, new RuleProvider({ source, behavior, format, payload, classical }, env));
+      const read = (bytes: Uint8Array, kind: ListKind) =>
+        this.#isServing ? host.documents.readList(bytes, kind) : readListParts(bytes, kind);
+      this.all.set(name, new RuleProvider({ source, behavior, format, payload, classical, read }, env));
     }
   }
 
   /** Reads what lies on the disk; asks nobody. */
   async load(previous: RuleProviders | null): Promise<void> {
+    this.#isServing = previous !== null;
     await Promise.all(
       [...this.all].map(async ([name, provider]) => {
         const before = previous?.all.get(name);
@@ -51,6 +57,7 @@ export class RuleProviders implements AsyncDisposable {
   }
 
   activate(): void {
+    this.#isServing = true;
     for (const { resource } of this.all.values()) resource.activate();
   }
 

@@ -13,6 +13,7 @@ import { fetchResource } from "#providers/fetch.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
 import type { ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
+import { readListParts } from "#providers/rule-set/read.ts";
 import { readNodes } from "#runtime/nodes.ts";
 import { memoryBook } from "./written-book.ts";
 
@@ -70,6 +71,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
       behavior: "domain",
       format: "yaml",
       payload: [],
+      read: readListParts,
       classical: () => {
         throw new Error("not used");
       },

@@ -1,9 +1,9 @@
 /** What a rule list holds once it is read: something that matches. */
 import type { Facts, RuleData } from "#core/rule.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
+import { CidrTable, type CidrTableParts } from "#net/cidr-trie.ts";
 import { parseCidr, type Cidr } from "#net/cidr.ts";
 import { parseDomainPattern, type DomainPattern } from "#net/domain-pattern.ts";
-import { DomainTable } from "#net/domain-table.ts";
+import { DomainTable, type DomainTableParts } from "#net/domain-table.ts";
 import { DomainTrie } from "#net/domain-trie.ts";
 
 export interface Contents {
@@ -11,6 +11,32 @@ export interface Contents {
   /** Items that were left out, and why the first one was. */
   readonly skipped: { readonly count: number; readonly first: string };
 }
+
+interface BuiltDomains {
+  readonly behavior: "domain";
+  readonly parts: DomainTableParts;
+  readonly starred: readonly DomainPattern[];
+  readonly size: number;
+}
+
+interface BuiltNetworks {
+  readonly behavior: "ipcidr";
+  readonly parts: CidrTableParts;
+  /** The networks themselves. */
+  readonly packed: Uint8Array;
+  readonly size: number;
+}
+
+/** A list as plain data, mostly arrays of numbers: another thread can build it. */
+export type BuiltList = BuiltDomains | BuiltNetworks;
+
+/** A list as it was read, for `dataOf`. */
+export interface ReadList extends Pick<Contents, "skipped"> {
+  readonly list: BuiltList;
+}
+
+/** Patterns with `*` become a tree of objects, on the main thread; the others of a list cost those items only. */
+const MOST_STARRED = 20_000;
 
 /** Collects what is wrong with single items, which costs those items only. */
 export class Skipped {
@@ -23,7 +49,7 @@ export class Skipped {
 }
 
 /** Patterns of names (configuration sheet §6.8). */
-export function domainContents(items: readonly string[]): Contents {
+export function domainList(items: readonly string[]): ReadList {
   const skipped = new Skipped();
   const names: string[] = [];
   const covers: number[] = [];
@@ -31,24 +57,19 @@ export function domainContents(items: readonly string[]): Contents {
   for (const item of items) {
     const pattern = parseDomainPattern(item);
     if (pattern === null) skipped.add(item, "no domain pattern");
-    else if (pattern.starred) starred.push(pattern);
-    else {
+    else if (!pattern.starred) {
       names.push(pattern.name);
       covers.push(pattern.covers);
-    }
+    } else if (starred.length < MOST_STARRED) starred.push(pattern);
+    else skipped.add(item, `more than ${MOST_STARRED} patterns with * in one list`);
   }
-  const table = new DomainTable(names, Uint8Array.from(covers));
-  const stars =
-    starred.length === 0 ? null : new DomainTrie(starred.map((pattern) => [pattern, true] as const));
-  const match = ({ host }: Facts) =>
-    host === undefined
-      ? undefined
-      : host !== null && (table.lowest(host) >= 0 || (stars !== null && stars.has(host)));
-  return { data: { reads: ["host"], match, size: names.length + starred.length }, skipped };
+  const { parts } = DomainTable.of(names, Uint8Array.from(covers));
+  const size = names.length + starred.length;
+  return { skipped, list: { behavior: "domain", parts, starred, size } };
 }
 
 /** Networks and bare addresses. */
-export function cidrContents(items: readonly string[]): Contents {
+export function cidrList(items: readonly string[]): ReadList {
   const skipped = new Skipped();
   const cidrs: Cidr[] = [];
   for (const item of items) {
@@ -56,7 +77,27 @@ export function cidrContents(items: readonly string[]): Contents {
     if (cidr === null) skipped.add(item, "no network");
     else cidrs.push(cidr);
   }
-  return { data: networkData(cidrs, cidrs.length), skipped };
+  return { skipped, list: networkList(cidrs, cidrs.length) };
+}
+
+export function networkList(cidrs: readonly Cidr[], size: number): BuiltList {
+  return { behavior: "ipcidr", parts: new CidrTable(cidrs).parts, packed: packNetworks(cidrs), size };
+}
+
+/** What matches by a built list; makes next to nothing, however long the list is. */
+export function dataOf(list: BuiltList): RuleData {
+  return list.behavior === "domain" ? domainData(list) : networkData(list);
+}
+
+function domainData({ parts, starred, size }: BuiltDomains): RuleData {
+  const table = new DomainTable(parts);
+  const stars =
+    starred.length === 0 ? null : new DomainTrie(starred.map((pattern) => [pattern, true] as const));
+  const match = ({ host }: Facts) =>
+    host === undefined
+      ? undefined
+      : host !== null && (table.lowest(host) >= 0 || (stars !== null && stars.has(host)));
+  return { reads: ["host"], match, size };
 }
 
 /** A list of networks can be told to the kernel, too. */
@@ -64,9 +105,8 @@ export interface NetworkData extends RuleData {
   networks(): readonly Cidr[];
 }
 
-export function networkData(cidrs: readonly Cidr[], size: number): NetworkData {
-  const table = new CidrTable(cidrs);
-  const packed = packNetworks(cidrs);
+function networkData({ parts, packed, size }: BuiltNetworks): NetworkData {
+  const table = CidrTable.of(parts);
   const match = ({ ip }: Facts) => (ip === undefined ? undefined : ip !== null && table.holds(ip));
   return { reads: ["ip"], match, size, networks: () => unpackNetworks(packed) };
 }

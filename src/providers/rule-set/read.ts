@@ -1,6 +1,14 @@
 /** From the bytes of a rule list to something that matches. */
 import { ConfigError } from "#core/errors.ts";
-import { cidrContents, domainContents, networkData, Skipped, type Contents } from "./contents.ts";
+import {
+  cidrList,
+  dataOf,
+  domainList,
+  networkList,
+  Skipped,
+  type Contents,
+  type ReadList,
+} from "./contents.ts";
 import { textItems, yamlItems } from "./lines.ts";
 import { decodeMrs } from "./mrs.ts";
 
@@ -15,20 +23,37 @@ export interface ListKind {
   readonly format: Format;
 }
 
-/** Throws `ConfigError` or `ProtocolError`: then nothing of it can be used. */
+/** What a list is read to: built, or the lines of behavior classical, which need the rule types. */
+export type ListParts = ReadList | { readonly lines: readonly string[] };
+
+/** The part that takes time and can be done in another thread. Throws `ConfigError` or `ProtocolError`. */
+export async function readListParts(bytes: Uint8Array, { behavior, format }: ListKind): Promise<ListParts> {
+  if (format === "mrs") return readMrs(bytes, behavior);
+  const lines = itemsOf(bytes, format);
+  return behavior === "classical" ? { lines } : built(lines, behavior);
+}
+
+/** Throws `ConfigError`, as `readListParts`: then nothing of it can be used. */
+export function contentsOfParts(
+  parts: ListParts,
+  { behavior }: ListKind,
+  classical: ReadClassical,
+): Contents {
+  const contents =
+    "lines" in parts ? classical(parts.lines) : { data: dataOf(parts.list), skipped: parts.skipped };
+  const { count, first } = contents.skipped;
+  const items = "lines" in parts ? parts.lines.length : contents.data.size + count;
+  if (items > 0 && contents.data.size === 0)
+    throw new ConfigError(`none of its ${items} items is of behavior ${behavior}: ${first}`);
+  return contents;
+}
+
 export async function readRuleSet(
   bytes: Uint8Array,
-  { behavior, format }: ListKind,
+  kind: ListKind,
   classical: ReadClassical,
 ): Promise<Contents> {
-  if (format === "mrs") return readMrs(bytes, behavior);
-  const items = itemsOf(bytes, format);
-  const contents = contentsOf(items, behavior, classical);
-  if (items.length > 0 && contents.data.size === 0)
-    throw new ConfigError(
-      `none of its ${items.length} items is of behavior ${behavior}: ${contents.skipped.first}`,
-    );
-  return contents;
+  return contentsOfParts(await readListParts(bytes, kind), kind, classical);
 }
 
 /** The lines of a list in text form. */
@@ -42,17 +67,22 @@ export function itemsOf(bytes: Uint8Array, format: "yaml" | "text"): string[] {
 }
 
 export function contentsOf(items: readonly string[], behavior: Behavior, classical: ReadClassical): Contents {
-  if (behavior === "domain") return domainContents(items);
-  return behavior === "ipcidr" ? cidrContents(items) : classical(items);
+  if (behavior === "classical") return classical(items);
+  const { list, skipped } = built(items, behavior);
+  return { data: dataOf(list), skipped };
 }
 
-async function readMrs(bytes: Uint8Array, behavior: Behavior): Promise<Contents> {
+function built(items: readonly string[], behavior: "domain" | "ipcidr"): ReadList {
+  return behavior === "domain" ? domainList(items) : cidrList(items);
+}
+
+async function readMrs(bytes: Uint8Array, behavior: Behavior): Promise<ReadList> {
   const list = await decodeMrs(bytes);
   if (list.behavior !== behavior)
     throw new ConfigError(`this MRS file holds behavior ${list.behavior}; the provider says ${behavior}`);
   // The file says how many items it was made of; those that cover each other have been joined since.
   if (list.behavior === "ipcidr")
-    return { data: networkData(list.items, list.count), skipped: new Skipped() };
-  const { data, skipped } = domainContents(list.items);
-  return { data: { ...data, size: list.count }, skipped };
+    return { list: networkList(list.items, list.count), skipped: new Skipped() };
+  const read = domainList(list.items);
+  return { ...read, list: { ...read.list, size: list.count } };
 }

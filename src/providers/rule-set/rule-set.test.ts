@@ -7,7 +7,7 @@ import { CidrTable } from "#net/cidr-trie.ts";
 import { cidrText, parseCidr, type Cidr } from "#net/cidr.ts";
 import { networksOf, rangeOf } from "./address-ranges.ts";
 import { convertRuleSet } from "./convert.ts";
-import { domainContents } from "./contents.ts";
+import { dataOf, domainList } from "./contents.ts";
 import { textItems, yamlItems } from "./lines.ts";
 import { decodeMrs, decodeMrsBody, encodeCidrMrs, encodeDomainMrs } from "./mrs.ts";
 import { readRuleSet } from "./read.ts";
@@ -64,7 +64,7 @@ test("YAML: a plain list may be long and have comments and quotes; of anything e
 });
 
 test("patterns of names as in the sheet; bad ones are left out", () => {
-  const { data, skipped } = domainContents([
+  const { list, skipped } = domainList([
     "a.com",
     "*.b.com",
     ".c.com",
@@ -74,6 +74,7 @@ test("patterns of names as in the sheet; bad ones are left out", () => {
     "bad..com",
     "x.",
   ]);
+  const data = dataOf(list);
   const holds = (host: string) => data.match({ host });
   for (const host of [
     "a.com",
