@@ -11,6 +11,7 @@ import { Egress } from "#net/egress.ts";
 import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
 import { bytesOfIp } from "#net/ip.ts";
 import { NetworkClock } from "#net/network-clock.ts";
+import { SelfDials } from "#net/self-dials.ts";
 import { SocketPool } from "#net/socket-pool.ts";
 import { openOtherSockets, openProcessLookup, type ProcessLookup } from "#platform/process.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
@@ -62,6 +63,8 @@ export interface Host extends Disposable {
   readonly documents: DocumentReader;
   /** Opened once: functions of the C library are never given back. */
   readonly processes: ProcessLookup;
+  /** What leads to our own listeners. */
+  readonly selfDials: SelfDials;
   readonly rates: RateMeter;
   /** The mode or what a group picks has changed: what was decided before is good for nobody else. */
   changed(): void;
@@ -84,7 +87,12 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   ledger.look = (maxAgeMs) => relayPath.look(maxAgeMs);
   live.hear = () => relayPath.hear();
   const loops = new LoopGuard(openOtherSockets(bytesOfIp));
-  loops.onArmed = ledger.onInstall = () => relayPath.changed();
+  const selfDials = new SelfDials(sockets.listening);
+  ledger.onInstall = () => relayPath.changed();
+  loops.onArmed = () => {
+    selfDials.noteAll();
+    relayPath.changed();
+  };
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);
   const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
@@ -122,6 +130,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     loops,
     documents: new DocumentReader(),
     processes: openProcessLookup(bytesOfIp),
+    selfDials,
     rates,
     changed() {
       relayPath.changed();

@@ -32,7 +32,7 @@ export interface Dialer {
     destination: Destination,
     reach: Reach | null,
     signal: () => AbortSignal,
-  ): PlainWay | Promise<PlainWay> | null;
+  ): PlainWay | Promise<PlainWay | null> | null;
   /** A path for datagrams to any destination; `destination` is the first one. */
   associate(destination: Destination, context: DialContext): Promise<DatagramFlow>;
 }

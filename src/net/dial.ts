@@ -12,13 +12,15 @@ export interface DialOptions {
   readonly timeoutMs: number;
   /** Null: an ordinary socket of the runtime. */
   readonly sockets: SocketMaker | null;
+  /** Called with the socket once it has a near end, before any other part of the program can have met it. */
+  readonly onBound?: (socket: Socket) => void;
 }
 
 /**
  * A connected socket with `allowHalfOpen` and `noDelay`. Throws `DialError` with the reason; nothing is left open.
  * From then on the errors of the socket belong to the caller; until it listens, one that comes is swallowed.
  */
-export function dialTcp(to: Endpoint, { signal, timeoutMs, sockets }: DialOptions): Promise<Socket> {
+export function dialTcp(to: Endpoint, { signal, timeoutMs, sockets, onBound }: DialOptions): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(new DialError("aborted", `dial ${endpointText(to)}: aborted`));
     let socket: Socket;
@@ -27,6 +29,8 @@ export function dialTcp(to: Endpoint, { signal, timeoutMs, sockets }: DialOption
     } catch (error) {
       return reject(asDialError(error, `dial ${endpointText(to)}`));
     }
+    // The runtime calls connect(2) for a literal address in the next tick, too, and has asked for that first.
+    if (onBound !== undefined) process.nextTick(onBound, socket);
     const fail = (error: DialError): void => {
       settle();
       socket.destroy();

@@ -17,7 +17,9 @@ import { DirectFlow } from "./direct-flow.ts";
 import { applyKeepAlive, DEFAULT_KEEP_ALIVE, probesOf } from "./keep-alive.ts";
 import type { KeepAlive } from "./keep-alive.ts";
 import { familyOf } from "./ip.ts";
+import { parseIp } from "./ip.ts";
 import { race } from "./race.ts";
+import type { SelfDials } from "./self-dials.ts";
 
 export interface DirectDialerOptions {
   readonly resolver: Resolver;
@@ -28,6 +30,10 @@ export interface DirectDialerOptions {
   /** What a TUN demands of sockets now; absent: nobody demands anything. */
   readonly egress?: Egress;
   readonly ipVersion?: IpVersion;
+  /** What leads to our own listeners is noted there. Absent: nothing is. */
+  readonly selfDials?: SelfDials | null;
+  /** The name of the outbound whose server is dialled; absent: none. */
+  readonly owner?: string;
   /** All addresses at once, the first handshake wins. */
   readonly tcpConcurrent?: boolean;
   readonly ipv6?: boolean;
@@ -56,14 +62,23 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
     resolvesAnew && destination.host !== null ? { ...destination, ip: null } : destination;
   const families: Families = { ipVersion: options.ipVersion ?? "dual", ipv6: options.ipv6 ?? true };
   const staggerMs = options.tcpConcurrent === true ? 0 : STAGGER_MS;
-  const { interfaceName = "", routingMark = 0, egress = null } = options;
+  const { interfaceName = "", routingMark = 0, egress = null, selfDials = null, owner = "" } = options;
   const sockets = new EgressSockets({ interfaceName, routingMark }, egress);
 
   const probes = probesOf(keepAlive);
   const datagrams = new DatagramSockets();
 
-  const dial = async (ip: Ip, port: number, signal: AbortSignal): Promise<Socket> => {
-    const socket = await dialTcp({ ip, port }, { signal, timeoutMs, sockets: sockets.for(ip) });
+  const dial = async (ip: Ip, port: number, context: DialContext): Promise<Socket> => {
+    const { signal, metadata } = context;
+    const hops = selfDials?.hop("tcp", ip, port, metadata) ?? 0;
+    const onBound = (bound: Socket): void => {
+      const near = parseIp(bound.localAddress ?? "");
+      if (near === null || bound.localPort === undefined || bound.destroyed) return;
+      const note = selfDials?.add("tcp", { ip: near, port: bound.localPort }, hops, context, owner);
+      bound.once("close", () => note?.[Symbol.dispose]());
+    };
+    const how = { signal, timeoutMs, sockets: sockets.for(ip), ...(hops > 0 ? { onBound } : {}) };
+    const socket = await dialTcp({ ip, port }, how);
     applyKeepAlive(socket, keepAlive);
     return socket;
   };
@@ -82,30 +97,29 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
     return within;
   };
 
-  const choose = async (
-    destination: Destination,
-    reach: Reach | null,
-    signal: AbortSignal,
-  ): Promise<Socket> => {
+  const choose = async (destination: Destination, context: DialContext): Promise<Socket> => {
+    const { signal, reach = null } = context;
     const addresses = await permitted(destination, reach, signal);
-    const attempt = (ip: Ip, stop: AbortSignal): Promise<Socket> => dial(ip, destination.port, stop);
+    const attempt = (ip: Ip, stop: AbortSignal): Promise<Socket> =>
+      dial(ip, destination.port, { ...context, signal: stop });
     const discard = (loser: Socket): void => void loser.destroy();
     return await race(addresses.slice(0, MAX_ADDRESSES), attempt, discard, { signal, staggerMs });
   };
 
   return {
-    async connect(to: Destination, { signal, reach = null }: DialContext): Promise<Duplex> {
+    async connect(to: Destination, context: DialContext): Promise<Duplex> {
       const destination = asAsked(to);
       const { ip, port } = destination;
-      if (ip === null || !allows(families, familyOf(ip))) return choose(destination, reach, signal);
-      insist(reach, "tcp", ip, port);
-      return dial(ip, port, signal); // nothing to choose from
+      if (ip === null || !allows(families, familyOf(ip))) return choose(destination, context);
+      insist(context.reach ?? null, "tcp", ip, port);
+      return dial(ip, port, context); // nothing to choose from
     },
 
     plain(to: Destination, reach: Reach | null, signal: () => AbortSignal) {
       const destination = asAsked(to);
-      const lead = (addresses: readonly Ip[]): PlainWay => {
+      const lead = (addresses: readonly Ip[]): PlainWay | null => {
         const [ip] = addresses as [Ip, ...Ip[]];
+        if (selfDials?.leadsHere("tcp", ip, destination.port) === true) return null; // it is to be noted
         const isFirstOfMany = addresses.length > 1;
         const patienceMs = isFirstOfMany ? Math.min(STAGGER_MS, timeoutMs) : timeoutMs;
         return {
@@ -126,12 +140,14 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
       return permitted(destination, reach, signal()).then(lead);
     },
 
-    async associate(destination: Destination, { signal, reach = null }: DialContext) {
+    async associate(destination: Destination, context: DialContext) {
+      const { signal, reach = null } = context;
       if (signal.aborted) throw new DialError("aborted", `udp ${destinationText(destination)}: aborted`);
       const { ip, port } = asAsked(destination);
       if (ip !== null) insist(reach, "udp", ip, port);
       const made = sockets.for(destination.ip);
-      return new DirectFlow({ resolver, families, resolvesAnew, sockets: made, datagrams, reach });
+      const noted = selfDials === null ? null : { selfDials, context, owner };
+      return new DirectFlow({ resolver, families, resolvesAnew, sockets: made, datagrams, reach, noted });
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Datagrams straight to their destinations: one unconnected socket per family, opened when first needed. */
 import { createSocket } from "node:dgram";
 import { ABORTED } from "#core/errors.ts";
+import type { DialContext } from "#core/outbound.ts";
 import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
@@ -8,7 +9,8 @@ import type { SocketMaker } from "#platform/socket-maker.ts";
 import { addressesOf, allows } from "./addresses.ts";
 import type { Families } from "./addresses.ts";
 import { BUFFERS, type DatagramSocket, type DatagramSockets } from "./datagram-socket.ts";
-import { familyOf } from "./ip.ts";
+import { ANY_V4, familyOf } from "./ip.ts";
+import type { SelfDials } from "./self-dials.ts";
 import { WaitingDatagrams } from "./waiting-datagrams.ts";
 
 export interface DirectFlowOptions {
@@ -20,6 +22,12 @@ export interface DirectFlowOptions {
   readonly datagrams: DatagramSockets;
   /** Null: datagrams may go anywhere. */
   readonly reach: Reach | null;
+  /** Null: what leads to our own listeners is not noted. */
+  readonly noted: {
+    readonly selfDials: SelfDials;
+    readonly context: DialContext;
+    readonly owner: string;
+  } | null;
 }
 
 /** Names of one flow that are remembered; the oldest goes first. */
@@ -49,6 +57,10 @@ export class DirectFlow implements DatagramFlow {
   #lastFrom: Endpoint | null = null;
   #lastName: Destination = { host: null, ip: null, port: 0 };
   #reached: Endpoint | null = null;
+  /** Greater than 0: it leads to one of our own listeners. */
+  #hops = 0;
+  /** By the local port. */
+  readonly #notes = new Map<number, Disposable>();
   #v4: DatagramSocket | null = null;
   #v6: DatagramSocket | null = null;
   #on: (item: Datagram) => void = () => {};
@@ -113,16 +125,30 @@ export class DirectFlow implements DatagramFlow {
   #sendTo(ip: Ip, port: number, payload: Uint8Array): void {
     if (port === 0 || !this.#mayReach(ip, port)) return; // port 0: the kernel would refuse it
     const socket = familyOf(ip) === 4 ? (this.#v4 ??= this.#open(4)) : (this.#v6 ??= this.#open(6));
+    if (this.#hops > 0 && socket !== null) this.#note(socket);
     socket?.send(null, payload, ip, port);
   }
 
   /** Most datagrams go to the address of the one before, which is not looked at again. */
   #mayReach(ip: Ip, port: number): boolean {
-    const { reach } = this.#options;
-    if (reach === null || (ip === this.#reached?.ip && port === this.#reached.port)) return true;
-    if (reach.refusal("udp", ip, port) !== null) return false;
+    const { reach, noted } = this.#options;
+    if (ip === this.#reached?.ip && port === this.#reached.port) return true;
+    if (reach !== null && reach.refusal("udp", ip, port) !== null) return false;
+    try {
+      this.#hops ||= noted?.selfDials.hop("udp", ip, port, noted.context.metadata) ?? 0;
+    } catch {
+      return false; // a loop
+    }
     this.#reached = { ip, port };
     return true;
+  }
+
+  /** Before its first datagram leaves. */
+  #note({ port }: DatagramSocket): void {
+    const { noted } = this.#options;
+    if (noted === null || this.#notes.has(port)) return;
+    const { selfDials, context, owner } = noted;
+    this.#notes.set(port, selfDials.add("udp", { ip: ANY_V4, port }, this.#hops, context, owner));
   }
 
   /** Null where the system refuses a socket; the next datagram tries again. */
@@ -170,6 +196,7 @@ export class DirectFlow implements DatagramFlow {
   [Symbol.asyncDispose](): Promise<void> {
     if (!this.#abort.signal.aborted) {
       this.#abort.abort(ABORTED);
+      for (const note of this.#notes.values()) note[Symbol.dispose]();
       this.#v4?.close();
       this.#v6?.close();
       this.#close();

@@ -1,6 +1,8 @@
 import type { Endpoint, Ip, Network } from "#core/session.ts";
-import { ANY_V4, ANY_V6 } from "./ip.ts";
+import { ANY_V4, ANY_V6, LOOPBACK_V4 } from "./ip.ts";
 import { RecentOwnAddresses } from "./own-address.ts";
+
+const LOOPBACK_V6 = "::1" as Ip;
 
 interface Listening {
   readonly ip: Ip;
@@ -48,7 +50,8 @@ export class OwnListeners {
     return this.#own.has(ip);
   }
 
-  #isAt(listening: Ip, dialled: Ip): boolean {
+  #isAt(listening: Ip, asked: Ip): boolean {
+    const dialled = asked === ANY_V4 ? LOOPBACK_V4 : asked === ANY_V6 ? LOOPBACK_V6 : asked; // as the kernel does
     if (listening === dialled) return true;
     return (listening === ANY_V4 || listening === ANY_V6) && this.#own.has(dialled);
   }

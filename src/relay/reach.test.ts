@@ -4,6 +4,7 @@ import type { Decision } from "#core/router.ts";
 import type { Facts, Rule } from "#core/rule.ts";
 import type { Ip, Metadata } from "#core/session.ts";
 import { OwnListeners } from "#net/own-listeners.ts";
+import { SelfDials } from "#net/self-dials.ts";
 import { ip, named, rulesOf, session } from "../../test/support/routing.ts";
 import { ReachGuard } from "./reach.ts";
 
@@ -37,7 +38,9 @@ function clientAt(source: string, isRemote: boolean): Metadata {
   return { ...base, source: { ip: ip(source), port: 4000 }, inbound };
 }
 
-const guard = new ReachGuard(new OwnListeners(), false);
+const guardOf = (listeners: OwnListeners, opens = false) =>
+  new ReachGuard(listeners, new SelfDials(listeners), opens);
+const guard = guardOf(new OwnListeners());
 const opens = (what: Case, dialled: string): boolean =>
   guard.of(clientAt("203.0.113.9", true), decisionOf(what))?.refusal("tcp", ip(dialled), 80) === null;
 
@@ -82,7 +85,7 @@ test("a name opens what it was resolved to, a name that the client only says doe
 
 test("own listeners: at any address of the machine, but for the DNS server, until they have gone", () => {
   const listeners = new OwnListeners();
-  const reach = new ReachGuard(listeners, false).of(clientAt("203.0.113.9", false), decisionOf({}));
+  const reach = guardOf(listeners).of(clientAt("203.0.113.9", false), decisionOf({}));
   assert.ok(reach !== null);
   const isOpen = (text: string, port: number, network: "tcp" | "udp" = "tcp"): boolean =>
     reach.refusal(network, ip(text), port) === null;
@@ -100,7 +103,7 @@ test("own listeners: at any address of the machine, but for the DNS server, unti
 test("local programs reach everything; allow-loopback-from-lan leaves the LAN nothing to be refused", () => {
   assert.equal(guard.of(clientAt("127.0.0.5", false), decisionOf({})), null);
   assert.equal(guard.of(clientAt("::1", true), decisionOf({})), null);
-  const open = new ReachGuard(new OwnListeners(), true);
+  const open = guardOf(new OwnListeners(), true);
   assert.equal(open.of(clientAt("203.0.113.9", false), decisionOf({})), null);
   const remote = open.of(clientAt("203.0.113.9", true), decisionOf({}));
   assert.equal(remote?.refusal("tcp", ip("127.0.0.1"), 80), null);

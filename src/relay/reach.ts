@@ -10,6 +10,7 @@ import { parseCidr, type Cidr } from "#net/cidr.ts";
 import { CidrTable } from "#net/cidr-trie.ts";
 import { familyOf } from "#net/ip.ts";
 import type { OwnListeners } from "#net/own-listeners.ts";
+import type { SelfDials } from "#net/self-dials.ts";
 
 /** Loopback, unspecified and link-local. `::/96` has `::`, `::1` and the spelling `::127.0.0.1`. */
 const THIS_MACHINE = table("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "::/96", "fe80::/10");
@@ -34,18 +35,25 @@ const NAMING = new Set(["DOMAIN", "DOMAIN-SUFFIX"]);
 
 export class ReachGuard {
   readonly #listeners: OwnListeners;
+  readonly #selfDials: SelfDials;
   readonly #opensLoopback: boolean;
   readonly #ofLan: Reach;
 
   /** `opensLoopback`: `allow-loopback-from-lan`. */
-  constructor(listeners: OwnListeners, opensLoopback: boolean) {
+  constructor(listeners: OwnListeners, selfDials: SelfDials, opensLoopback: boolean) {
     this.#listeners = listeners;
+    this.#selfDials = selfDials;
     this.#opensLoopback = opensLoopback;
     this.#ofLan = { refusal: (network, ip, port) => this.#refusal(network, ip, port) };
   }
 
-  /** Null: the client may reach everything. */
-  of({ source, inbound }: Metadata, decision: Decision): Reach | null {
+  /**
+   * To be asked once, right before the dial. Null: the client may reach everything. A session that came by a connection of
+   * ours is that of the client for whom it was opened. Throws `DialError` where it has come round too often.
+   */
+  of(metadata: Metadata, decision: Decision): Reach | null {
+    this.#selfDials.joins(metadata, decision.outbound);
+    const { source, inbound } = this.#selfDials.originOf(metadata);
     if (this.#listeners.isOwnAddress(source.ip)) return null;
     if (inbound.isRemote !== true) return this.#opensLoopback ? null : this.#ofLan;
     return {

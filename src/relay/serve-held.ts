@@ -152,7 +152,9 @@ class HeldService implements HeldWatch {
         : (outbound.plain?.(dialOf(decision), reach, () => this.#entry.signal) ?? null);
     if (way === null) return this.#take(null);
     if (way instanceof Promise)
-      way.then((found) => this.#dial(found)).catch((error: unknown) => this.#take(error));
+      way
+        .then((found) => (found === null ? this.#take(null) : this.#dial(found)))
+        .catch((error: unknown) => this.#take(error));
     else this.#dial(way);
   }
 

@@ -12,6 +12,7 @@ import type { Dns } from "#dns/dns.ts";
 import { serveDnsStream } from "#dns/server.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
 import type { Egress } from "#net/egress.ts";
+import type { SelfDials } from "#net/self-dials.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
@@ -32,6 +33,7 @@ export interface OutboundsEnv {
   readonly providers: ReadonlyMap<string, ProxyProvider>;
   readonly files: SafeFiles;
   readonly egress: Egress;
+  readonly selfDials: SelfDials;
   readonly log: Log;
   readonly nowMs: () => number;
   readonly trust: Trust;
@@ -105,10 +107,14 @@ class Dialers {
   }
 
   for({ name, type, interfaceName, routingMark, ipVersion, dialerProxy }: ProxyConfig): Dialer {
-    if (dialerProxy !== null) return this.#through(dialerProxy, name);
+    if (dialerProxy !== null) {
+      this.#env.selfDials.chains(name);
+      return this.#through(dialerProxy, name);
+    }
     const common = type === "direct" ? this.#directOptions : this.#options(this.#env.proxyResolver);
     return openDirectDialer({
       ...common,
+      ...(type === "direct" ? {} : { owner: name }),
       interfaceName: interfaceName || (common.interfaceName ?? ""),
       routingMark: routingMark || (common.routingMark ?? 0),
       ipVersion,
@@ -128,6 +134,7 @@ class Dialers {
       interfaceName: general.interfaceName,
       routingMark: general.routingMark,
       egress: this.#env.egress,
+      selfDials: this.#env.selfDials,
       tcpConcurrent: general.tcpConcurrent,
       ipv6: general.ipv6,
       keepAlive: general.keepAlive,

@@ -82,9 +82,9 @@ async function openWays(
   { host, health, mode, onRuleList }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<Ways> {
-  const { log, files, cache, egress } = host;
+  const { log, files, cache, egress, selfDials } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
-  const exits = new Exits({ interfaceName, routingMark, egress, tcpConcurrent, ipv6, keepAlive });
+  const exits = new Exits({ interfaceName, routingMark, egress, selfDials, tcpConcurrent, ipv6, keepAlive });
   const trust = await openTrust(config.tls.customCertifactes, files, "tls.custom-certifactes");
   const lists = undo.use(
     await Lists.open(config, previous?.lists ?? null, { host, health, exits, trust, onRuleList }),
@@ -101,7 +101,18 @@ async function openWays(
   const providers = lists.proxyProviders.all;
   const { nowMs } = host.clock;
   const outbounds = undo.use(
-    await openOutbounds(config, { ...names, choices, health, providers, files, egress, log, nowMs, trust }),
+    await openOutbounds(config, {
+      ...names,
+      choices,
+      health,
+      providers,
+      files,
+      egress,
+      selfDials,
+      log,
+      nowMs,
+      trust,
+    }),
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);
   const router = openRouter({
@@ -128,10 +139,18 @@ async function openDoors(
   { host, accept, changeTuns, adopt, tolerant }: RuntimeEnv,
   { names, lists }: Ways,
 ): Promise<Doors> {
-  const { log, files, sockets, live, egress, clock } = host;
+  const { log, files, sockets, live, egress, selfDials, clock } = host;
   const { interfaceName, routingMark, ipv6, keepAlive } = config.general;
   const resolver = names.directResolver;
-  const dialer = openDirectDialer({ resolver, interfaceName, routingMark, egress, ipv6, keepAlive });
+  const dialer = openDirectDialer({
+    resolver,
+    interfaceName,
+    routingMark,
+    egress,
+    selfDials,
+    ipv6,
+    keepAlive,
+  });
   const env = { sockets, live, accept, files, dialer, log, nowMs: clock.nowMs, tolerant };
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();

@@ -77,7 +77,11 @@ export class Runtime {
       ledger,
       flows: host.kernelDirect,
       loops: host.loops,
-      reach: new ReachGuard(host.sockets.listening, parts.config.general.allowLoopbackFromLan),
+      reach: new ReachGuard(
+        host.sockets.listening,
+        host.selfDials,
+        parts.config.general.allowLoopbackFromLan,
+      ),
       live,
       log,
       sweep,

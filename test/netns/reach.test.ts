@@ -58,10 +58,12 @@ ${more}
 dns: { enable: true, ipv6: true, nameserver: ["127.0.0.1:5353"] }
 hosts: { host.test: 127.0.0.1 }
 listeners:
+  - { name: in-second, type: mixed, listen: 127.0.0.1, port: 7110, proxy: DIRECT }
   - { name: in-vless, type: vless, listen: 0.0.0.0, port: 7101, allow-insecure: true, users: [{ username: ada, uuid: ${UUID} }] }
   - { name: in-vmess, type: vmess, listen: 0.0.0.0, port: 7102, users: [{ username: ada, uuid: ${UUID}, alterId: 0 }] }
   - { name: in-ss, type: shadowsocks, listen: 0.0.0.0, port: 7103, cipher: aes-128-gcm, password: pass, udp: true }
-rules: [${rules}"MATCH,DIRECT"]
+proxies: [{ name: second, type: socks5, server: 127.0.0.1, port: 7110 }]
+rules: [${rules}"DOMAIN,second.test,second", "MATCH,DIRECT"]
 `;
 
 /** In the client's namespace: a port for each protocol. */
@@ -149,6 +151,12 @@ async function checkReach(t: TestContext, { row, ask }: World): Promise<void> {
       ),
       [],
     );
+  });
+  await t.test("nor by a node that is a listener of weir's own: it stays the client that it is", async () => {
+    const asks = every(LAN, ["second.test"], SERVICE, OVER_TCP);
+    assert.deepEqual(await ask(client, asks), []);
+    const local = every(LOCAL, ["second.test"], SERVICE, OVER_TCP);
+    assert.deepEqual(await ask(router, local), textsOf(local));
   });
   await t.test("it reaches the LAN, the machine's other services there, and the world", async () => {
     const asks = every(LAN, [

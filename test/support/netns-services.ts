@@ -7,6 +7,7 @@ import { decode, encode } from "dns-packet";
 /** By the first label of the name. */
 const ADDRESSES: Readonly<Record<string, readonly string[]>> = {
   loop: ["127.0.0.1"],
+  second: ["127.0.0.1"],
   zero: ["0.0.0.0"],
   local: ["169.254.1.1"],
   own: ["203.0.113.1"],

@@ -5,7 +5,7 @@ import { Fault, int, list, scalar, show, text } from "#core/fields.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
-import type { Arrival } from "#net/accept.ts";
+import { describe, type Arrival } from "#net/accept.ts";
 import { parseHostPort } from "#net/address-fields.ts";
 import { bytesOfIp, familyOf, toDestination } from "#net/ip.ts";
 
@@ -84,7 +84,10 @@ export async function serveFallback(
 ): Promise<void> {
   try {
     const signal = AbortSignal.timeout(DIAL_TIMEOUT_MS);
-    const remote = await dialer.connect(dest, { signal, metadata: null });
+    // With the visitor's own end, so that a fallback to the listener itself comes to its end.
+    const asked = { network: "tcp", type: "Inner", user: null, destination: dest } as const;
+    const metadata = describe({ name: "", ruleList: null, target: null }, { source, local }, asked);
+    const remote = await dialer.connect(dest, { signal, metadata });
     remote.on("error", () => abortStream(stream));
     stream.on("error", () => abortStream(remote));
     if (stream.destroyed) return void remote.destroy();
