@@ -1,8 +1,9 @@
 /** Our client against our server, through real TLS. */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { connect as tlsConnect } from "node:tls";
 import { DialError } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
@@ -108,6 +109,51 @@ describe("anytls", () => {
     other.write(randomBytes(64));
     other.on("data", () => assert.fail("answered a stranger"));
     await outcome(other);
+  });
+
+  test("a short request is answered by the web server behind, whatever pieces it comes in", async () => {
+    const requests = [
+      "GET / HTTP/1.1\r\n\r\n",
+      "GET /\r\n",
+      "OPTIONS * HTTP/1.0\n\n",
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n",
+    ];
+    const seen: string[] = [];
+    await using web = await openTcpOrigin((socket) => {
+      let request = "";
+      socket.on("data", (bytes: Buffer) => {
+        request += bytes.toString("latin1");
+        if (!requests.includes(request) && request.length < 32) return;
+        seen.push(request);
+        socket.end("from the web server");
+      });
+    });
+    const fallbacks = [{ dest: "127.0.0.1:1", path: "/elsewhere" }, { dest: `127.0.0.1:${web.port}` }];
+    await using server = await openServer(anytls, { ...SERVER, fallbacks });
+    const open = () =>
+      tlsConnect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false }).setNoDelay();
+    for (const request of requests)
+      for (const piece of [request.length, 1]) {
+        const probe = open();
+        for (let at = 0; at < request.length; at += piece)
+          await new Promise((resolve) => void probe.write(request.slice(at, at + piece), resolve));
+        assert.equal((await readAll(probe)).toString(), "from the web server", `${request} by ${piece}`);
+        assert.equal(seen.at(-1), request);
+        probe.destroy();
+      }
+    // What may be a hash is none before all of it is there, and one that is nobody's is told by no part of it.
+    const before = seen.length;
+    for (const bytes of [createHash("sha256").update("letmein").digest().subarray(0, 31), randomBytes(31)]) {
+      const probe = open();
+      await new Promise((resolve) => void probe.write(bytes, resolve));
+      const heard = once(probe, "data").then(() => "an answer");
+      const last = "\n"; // together with what came before it is no user's hash
+      assert.equal(await Promise.race([heard, delay(200, "nothing yet")]), "nothing yet");
+      probe.write(last);
+      assert.equal(await heard, "an answer");
+      probe.destroy();
+    }
+    assert.equal(seen.length, before + 2);
   });
 
   test("datagrams, and the certificate that must fit", async () => {

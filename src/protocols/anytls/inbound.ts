@@ -39,7 +39,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const table = shell.users;
       const user = await readHandshake(
         stream,
-        (arrived) => takePreamble(arrived, table),
+        (arrived) => takePreamble(arrived, table, options.fallbacks.length > 0),
         PREAMBLE_TIMEOUT_MS,
       );
       if (!(user instanceof Stranger)) return serve(stream, scheme, shell.admit(user, table, arrival));
@@ -50,12 +50,27 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   });
 }
 
-/** Takes the preamble of a user; of a stranger nothing, so that a fallback sees all. */
-function takePreamble(arrived: ByteQueue, users: UserTable): string | Stranger | null {
+/**
+ * A method, a target and what ends it: the path by which a fallback is chosen is there, and a web server may have enough to
+ * answer. The first bytes of a hash look so once in some thirty million users, and they come with the others.
+ */
+const REQUEST_LINE = /^[A-Z-]{3,16} [\x21-\x7e]+[ \r\n]/;
+
+/**
+ * Takes the preamble of a user; of a stranger nothing, so that a fallback sees all. A request may be shorter than a hash.
+ * Any other bytes may be the beginning of one: to compare them with those of users would tell a stranger byte by byte
+ * what they are.
+ */
+function takePreamble(arrived: ByteQueue, users: UserTable, mayFallBack: boolean): string | Stranger | null {
   const hash = arrived.peek(HASH_BYTES);
-  if (hash === null) return null;
+  const stranger = (): Stranger => new Stranger(Buffer.from(arrived.peek(arrived.length) as Buffer));
+  if (hash === null) {
+    const isRequest =
+      mayFallBack && REQUEST_LINE.test((arrived.peek(arrived.length) as Buffer).toString("latin1"));
+    return isRequest ? stranger() : null;
+  }
   const user = users.find(hash);
-  if (user === null) return new Stranger(Buffer.from(arrived.peek(arrived.length) as Buffer));
+  if (user === null) return stranger();
   const head = arrived.peek(HASH_BYTES + 2);
   if (head === null) return null;
   const size = head.length + head.readUInt16BE(HASH_BYTES);
