@@ -7,6 +7,7 @@ import { FirewallOpenings } from "./firewall.ts";
 import { removeGuard } from "./guard.ts";
 import { TABLE } from "./nft/names.ts";
 import { clearRouting, type RoutingPlace } from "./routing.ts";
+import { clearStale } from "./stale.ts";
 
 const KEY = "cleanup";
 
@@ -18,6 +19,7 @@ export async function cleanUp(
 ): Promise<void> {
   using socket = openNetlink(KEY);
   for (const place of places) clearRouting(socket, place);
+  clearStale(log); // where the configuration is another one by now
   if (!keepsClosed) removeGuard(log);
   const session = await new Nftables().open(KEY).catch((error: unknown) => {
     log.debug(`nftables: ${messageOf(error)}`); // without the library there was no table either

@@ -1,4 +1,5 @@
 export { openCapture, type CaptureEnv } from "./capture.ts";
 export { cleanUp } from "./clean-up.ts";
 export { Guard, removeGuard } from "./guard.ts";
+export { clearStale } from "./stale.ts";
 export { watchDefaultInterface } from "./default-interface.ts";

@@ -114,7 +114,7 @@ test("the exclusions stand in the order of transparent-proxy §9.2", () => {
     "ip daddr @inet4_local_address_set return",
     "ip daddr != @inet4_route_address_set return",
     "ip daddr @inet4_route_exclude_address_set return",
-    "ip daddr @inet4_kernel_direct_set meta l4proto { tcp, udp } th dport != 53 counter return",
+    "ip daddr @inet4_kernel_direct_set meta l4proto { tcp, udp } th dport != 53 counter ct mark set 8228 return",
     "tcp option mptcp exists counter drop",
     "jump kernel_direct_proxy",
     "meta l4proto tcp counter redirect to :7000",

@@ -40,7 +40,7 @@ export function clearRouting(socket: NetlinkSocket, place: RoutingPlace): void {
 
 const ABSENT: ReadonlySet<string> = new Set(["EAFNOSUPPORT", "EOPNOTSUPP", "ESRCH", "ENOENT"]);
 
-function tolerating(work: () => unknown): void {
+export function tolerating(work: () => unknown): void {
   try {
     work();
   } catch (error) {

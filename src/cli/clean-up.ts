@@ -21,15 +21,15 @@ export async function cleanUpCommand(args: readonly string[], env: NodeJS.Proces
   const flags = parseFlags(args, FLAGS, env);
   const { result } = setUp(flags, env, SILENT).loader.current();
   if (result.errors !== undefined) throw new Error("cleanup: the configuration has errors, see weir -t");
-  const { tun } = result.config;
+  const { tun, tunListeners } = result.config;
   try {
-    const place = {
-      ruleIndex: tun.iproute2RuleIndex,
-      fallbackRuleIndex: tun.autoRedirectIproute2FallbackRuleIndex,
-      tableIndex: tun.iproute2TableIndex,
-    };
+    const places = [tun, ...tunListeners].map((each) => ({
+      ruleIndex: each.iproute2RuleIndex,
+      fallbackRuleIndex: each.autoRedirectIproute2FallbackRuleIndex,
+      tableIndex: each.iproute2TableIndex,
+    }));
     cleanUpClassifier();
-    await cleanUp([place], { keepsClosed: flags.on("keep-closed") }, SILENT);
+    await cleanUp(places, { keepsClosed: flags.on("keep-closed") }, SILENT);
   } catch (error) {
     throw new Error(`cleanup: ${messageOf(error)}`, { cause: error });
   }

@@ -23,7 +23,14 @@ export {
   MAIN_TABLE,
   type Route,
 } from "./linux/netlink/routes.ts";
-export { addRule, deleteRules, listRules, type IpRule, type ShownRule } from "./linux/netlink/rules.ts";
+export {
+  addRule,
+  deleteRules,
+  listRules,
+  OUR_PROTOCOL,
+  type IpRule,
+  type ShownRule,
+} from "./linux/netlink/rules.ts";
 
 /** A socket for requests; the caller owns it. `key` is the configuration key that needs it. Throws `ConfigError`. */
 export function openNetlink(key: string, system: string = process.platform): NetlinkSocket {

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
-import { Guard, openCapture, watchDefaultInterface, type CaptureEnv } from "#capture/index.ts";
+import { clearStale, Guard, openCapture, watchDefaultInterface, type CaptureEnv } from "#capture/index.ts";
 import type { CaptureOptions, DefaultInterface } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -77,6 +77,7 @@ export class Tuns implements AsyncDisposable {
 
   /** Before anything of the first configuration leaves: a program before may have closed what it captured. */
   prepare(config: Config): void {
+    clearStale(this.#env.log);
     const tun = [config.tun, ...config.tunListeners].find((each) => each.enable && each.autoRedirect);
     if (tun !== undefined && Guard.isThere()) this.#mark({ outputMark: tun.autoRedirectOutputMark });
   }

@@ -12,6 +12,12 @@ import { fileURLToPath } from "node:url";
 const skip = skipNetns("on-exit", "nft", "curl");
 const weir = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "bin", "weir");
 
+const LOOKS = [
+  "ip rule",
+  "ip -6 rule",
+  "ip route show table 2022 2>/dev/null || true",
+  "ip -6 route show table 2022 2>/dev/null || true",
+];
 const tables = ({ router }: Transit) => router.run("nft", "list", "tables");
 const reaches = ({ client }: Transit, host: string): Promise<boolean> =>
   curl(client, "--max-time", "1", `http://${host.includes(":") ? `[${host}]` : host}/`).then(
@@ -47,11 +53,18 @@ test(
     await using first = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
     await first.stop("SIGKILL");
     assert.deepEqual(await both(row), [false, false]);
+    await router.ip("rule add pref 9001 fwmark 0x99 lookup main"); // somebody else's
+    const left = async () =>
+      (await Promise.all(LOOKS.map((look) => router.run("sh", "-c", look)))).join("").split("\n");
+    assert.equal((await left()).filter((line) => /^(90|32768)|unreachable/.test(line)).length, 11);
     await using _second = await startCore("mixed-port: 0\nexternal-controller: 127.0.0.1:9091\n", {
       prefix: router.prefix,
     });
     assert.doesNotMatch(await tables(row), /svc/);
     assert.deepEqual(await both(row), [true, true]);
+    const rest = (await left()).filter((line) => /^(90|32768)|unreachable/.test(line));
+    assert.equal(rest.length, 1, rest.join("\n"));
+    assert.match(rest[0] ?? "", /^9001:.*0x99/);
   },
 );
 

@@ -4,6 +4,7 @@ import { SystemError } from "#platform/linux/libc.ts";
 import {
   attribute,
   attribute32,
+  attribute8,
   attributesBehind,
   attributeText,
   LITTLE_ENDIAN,
@@ -28,8 +29,11 @@ const FRA_FWMARK = 10;
 const FRA_SUPPRESS_PREFIXLEN = 14;
 const FRA_TABLE = 15;
 const FRA_UID_RANGE = 20;
+const FRA_PROTOCOL = 21;
 const FRA_DPORT_RANGE = 24;
 const FIB_RULE_INVERT = 2;
+/** Who made a rule (Linux 4.17): a number that nobody else in rt_protos has, by which ours are found again. */
+export const OUR_PROTOCOL = 119;
 const ACTIONS = { table: 1, goto: 2, nop: 3, unreachable: 7 } as const;
 
 export interface RuleAction {
@@ -71,12 +75,15 @@ export interface ShownRule {
   readonly table: number;
   readonly mark: number | null;
   readonly inDevice: string;
+  /** 0: nobody said. */
+  readonly protocol: number;
 }
 
 // fib_rule_hdr: FAMILY(1) DST_LEN(1) SRC_LEN(1) TOS(1) TABLE(1) RES1(1) RES2(1) ACTION(1) FLAGS(4)
 export function encodeRule(rule: IpRule): Uint8Array {
   const head = new Uint8Array(HEADER_BYTES);
   const parts: Uint8Array[] = [head, attribute32(FRA_PRIORITY, rule.priority)];
+  parts.push(attribute8(FRA_PROTOCOL, OUR_PROTOCOL));
   head[0] = rule.family === 4 ? AF_INET : AF_INET6;
   head[1] = rule.to?.bits ?? 0;
   head[2] = rule.from?.bits ?? 0;
@@ -121,11 +128,17 @@ export function listRules(socket: NetlinkSocket, family: 4 | 6): readonly ShownR
   return rules;
 }
 
-/** All rules of this priority; answers with how many there were. */
-export function deleteRules(socket: NetlinkSocket, family: 4 | 6, priority: number): number {
+/** All rules of this priority, or those of one protocol; answers with how many there were. */
+export function deleteRules(
+  socket: NetlinkSocket,
+  family: 4 | 6,
+  priority: number,
+  protocol: number | null = null,
+): number {
   const head = new Uint8Array(HEADER_BYTES);
   head[0] = family === 4 ? AF_INET : AF_INET6;
-  const payload = Buffer.concat([head, attribute32(FRA_PRIORITY, priority)]);
+  const maker = protocol === null ? [] : [attribute8(FRA_PROTOCOL, protocol)];
+  const payload = Buffer.concat([head, attribute32(FRA_PRIORITY, priority), ...maker]);
   for (let count = 0; ; count++) {
     try {
       socket.request(`delete an ip rule of priority ${priority}`, RTM_DELRULE, 0, payload);
@@ -148,5 +161,6 @@ export function decodeRule({ payload }: NetlinkMessage): ShownRule | null {
     table: uint32Of(attributes.get(FRA_TABLE)) ?? (payload[4] as number),
     mark: uint32Of(attributes.get(FRA_FWMARK)),
     inDevice: textOf(attributes.get(FRA_IIFNAME)),
+    protocol: attributes.get(FRA_PROTOCOL)?.[0] ?? 0,
   };
 }
