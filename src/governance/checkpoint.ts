@@ -119,6 +119,19 @@ export class Checkpoint {
     });
   }
 
+  /** The same with a change of what is counted, which is in force when this resolves, and taken back where it rejects. */
+  change(books: BooksNow, nowSeconds: number, make: () => () => void): Promise<void> {
+    return this.#lanes.on("", async () => {
+      const takeBack = make();
+      try {
+        await this.#write(books, nowSeconds);
+      } catch (error) {
+        takeBack();
+        throw error;
+      }
+    });
+  }
+
   async #write(books: BooksNow, nowSeconds: number): Promise<void> {
     const { states, reports } = books();
     const dirtyStates = [...states.all()].filter(({ dirty }) => dirty);

@@ -172,8 +172,7 @@ export class Governance implements Disposable {
     const entry = running?.parts.entries.find(({ policy }) => policy.id === id);
     if (running === null || entry === undefined) return null;
     this.#env.ledger.settle(0); // what has moved belongs to the generation that ends
-    running.stateOf(entry).reset(running.nowSeconds());
-    await running.commit();
+    await running.reset(entry);
     return this.status();
   }
 

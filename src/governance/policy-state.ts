@@ -1,7 +1,7 @@
 /** What a policy has counted: one generation of it. Outlives books, and with the store the process. */
 import type { Dimension, Policy, QuotaLimits } from "#core/policy.ts";
 import { RollingWindow, type StoredWindow } from "#core/rolling-window.ts";
-import { loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
+import { addTo, loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
 import { isOver, leftBytes } from "./quota.ts";
 
 export class PolicyState {
@@ -88,13 +88,27 @@ export class PolicyState {
     return limits === null || window === null ? Number.MAX_SAFE_INTEGER : leftBytes(limits, window);
   }
 
-  reset(nowSeconds: number): void {
+  /** Answers with what takes it back; what has been counted since stays. */
+  reset(nowSeconds: number): () => void {
+    const { counters, lastReset } = this;
+    const rows = this.window?.store() ?? [];
     this.generation++;
     this.counters = zero();
     this.window?.clear();
     this.overQuota = false;
     this.lastReset = nowSeconds;
     this.touch();
+    return () => {
+      this.generation--;
+      addTo(this.counters, counters);
+      this.lastReset = lastReset;
+      const since = this.window?.store() ?? [];
+      this.window?.clear();
+      for (const [start, upload, download] of [...rows, ...since]) this.window?.add(start, upload, download);
+      this.overQuota = this.limits !== null && this.window !== null && isOver(this.limits, this.window);
+      this.journalFrom = -Infinity;
+      this.touch();
+    };
   }
 
   touch(): void {

@@ -97,6 +97,14 @@ export class Running {
     this.#committedAtMs = this.#ledger.clock.monotonicMs();
   }
 
+  /** Rejects with `StoreError`, and with the state as it was. */
+  async reset(entry: BookEntry): Promise<void> {
+    this.#tidy();
+    const { checkpoint } = this.parts;
+    const nowSeconds = this.nowSeconds();
+    await checkpoint.change(this.#booksNow, nowSeconds, () => this.stateOf(entry).reset(nowSeconds));
+  }
+
   /** The last commit, and the store is closed when this returns. Throws `StoreError`. */
   closeNow(): void {
     this.#tidy();

@@ -168,6 +168,29 @@ test("a reset is answered when it is written", async () => {
   core.governance[Symbol.dispose]();
 });
 
+test("a reset that cannot be written is refused, and nothing that was counted is lost", async () => {
+  const [core, store] = await start();
+  const meter = core.session();
+  meter.charge("upload", 5);
+  await store.letThrough(core.governance.tick());
+  const before = core.governance.status().policies[0];
+  const reset = core.governance.reset("global");
+  await store.until(1);
+  meter.charge("upload", 70);
+  store.failure = new Error("no space");
+  await Promise.all([assert.rejects(reset, /no space/), store.letThrough(reset.catch(() => undefined))]);
+  store.failure = null;
+  const after = core.governance.status().policies[0];
+  assert.deepEqual(
+    [after?.counters.upload, after?.rolling.upload, after?.lastReset],
+    [75, 75, before?.lastReset],
+  );
+  core.clock.monotonic += 600_000;
+  await store.letThrough(core.governance.tick());
+  assert.deepEqual(await afterRestart(core, store), [75, 75, 75]);
+  core.governance[Symbol.dispose]();
+});
+
 test("a store is opened again only when it has been let go of, whatever came between", async () => {
   const { promise: isLet, resolve: letGo } = Promise.withResolvers<void>();
   const held = new Set<string>();
