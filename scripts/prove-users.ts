@@ -1,11 +1,13 @@
 /**
  * `npm run prove:users -- [name=budget …]`: what is promised of managed users, at full length. Without arguments all of
- * it; `revoke=500` users a carrier, `kill=500` ends in the middle of changes, `damage=1000` damaged files, `count=1000`
+ * it; `revoke=500` users a carrier, `kill=500` ends in the middle of changes, `damage=1000` damaged files, `faults=8` calls of the
+ * system of each kind that fail in a change, `count=1000`
  * flows a carrier, `sub=1000` questions of each kind, `crash=50` ends in the middle of traffic. The tests in
  * test/integration run the same, shorter. Ends with 1 where anything is not as promised.
  */
 import { proveCounts, proveCrashes, shownCounts, shownCrashes } from "../test/proofs/users-count.ts";
 import { proveDamage, shownDamage } from "../test/proofs/users-damage.ts";
+import { CALLS, proveFaults, shownFaults } from "../test/proofs/store-faults.ts";
 import { proveKills, shownKills } from "../test/proofs/users-kill.ts";
 import { proveRevocation, shownRevocation } from "../test/proofs/users-revoke.ts";
 import { randomFrom } from "../test/support/random.ts";
@@ -56,6 +58,17 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     async *run(rounds) {
       const found = await proveDamage(rounds, random);
       yield of(found, withFaults(shownDamage), ({ faults }) => faults.length === 0);
+    },
+  },
+  faults: {
+    budget: 8,
+    async *run(most) {
+      for (const call of CALLS)
+        yield of(
+          await proveFaults([call], most),
+          withFaults(shownFaults),
+          ({ faults }) => faults.length === 0,
+        );
     },
   },
   count: {

@@ -1,6 +1,7 @@
 /** A store that survives damage: a primary file and a backup of the same form, each able to give the other back. */
-import { messageOf, StoreError } from "#core/errors.ts";
+import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import { UndecidedError } from "./cut-log.ts";
 import { checkFolder, lockStore } from "./file-safety.ts";
 import { openBoth } from "./healing.ts";
 import type { Change, KeyValueFile, SealedChange } from "./kv.ts";
@@ -28,12 +29,6 @@ export interface CommitOptions {
   /** Bring the backup up to date, too: then nothing that was acknowledged can be lost to one damaged file. */
   readonly backup: boolean;
 }
-
-/**
- * One file has a change that the other one has refused, and it could not be taken back. Only opening both anew tells
- * what holds; this store must not go on.
- */
-export class UndecidedError extends StoreError {}
 
 export class Store implements Disposable {
   readonly #options: StoreOptions;

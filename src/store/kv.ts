@@ -1,6 +1,7 @@
 /** One SQLite file of sealed records. What keeps two of them alike is backup.ts. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
+import { cutLog } from "./cut-log.ts";
 import { checkFile, createFile, identityOf } from "./file-safety.ts";
 import { agreesWithLastWord, leaveLastWord, takeLastWordBack } from "./last-word.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
@@ -129,7 +130,7 @@ export class KeyValueFile implements Disposable {
 
   /**
    * Writes the changes and the new root as one transaction; on the medium when it returns. Throws `StoreError` with
-   * nothing changed, `ConflictError` where the file is not the one that this process wrote last.
+   * nothing changed, also after a crash, `UndecidedError` where that cannot be had, `ConflictError` where the file is not the one that this process wrote last.
    */
   commit(changes: Iterable<SealedChange>, generation: number, nowMs: number): void {
     if (identityOf(this.path) !== this.#identity)
@@ -198,6 +199,7 @@ export class KeyValueFile implements Disposable {
       this.#rootBlob = blob;
     } catch (error) {
       if (database.isTransaction) database.exec("ROLLBACK");
+      cutLog(database, this.path);
       if (error instanceof StoreError) throw error;
       throw new StoreError(`${this.path}: cannot write: ${messageOf(error)}`, { cause: error });
     }

@@ -1,5 +1,6 @@
 /** The file of a store that is written behind the other one, or in a thread of its own at the same time. */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
+import { UndecidedError } from "./cut-log.ts";
 import { KeyValueFile, type SealedChange } from "./kv.ts";
 import { errorOf, failureOf, type StoreFailure } from "./thread-messages.ts";
 
@@ -18,7 +19,7 @@ export type FileWork =
 export interface Begun {
   /** Returns when it is done, and throws what `KeyValueFile` does. */
   end(): void;
-  /** It shall not be done; true where it is already. */
+  /** It shall not be done; true where it is already. Throws `UndecidedError`. */
   revoke(): boolean;
 }
 
@@ -89,7 +90,8 @@ function isDone(end: () => void): boolean {
   try {
     end();
     return true;
-  } catch {
+  } catch (error) {
+    if (error instanceof UndecidedError) throw error;
     return false; // then nothing has changed
   }
 }

@@ -1,6 +1,7 @@
 /** What a store's thread and its owner say to each other. */
 import { messageOf, StoreError } from "#core/errors.ts";
 import type { LogEventLevel } from "#core/log.ts";
+import { UndecidedError } from "./cut-log.ts";
 import { type Change, ConflictError } from "./kv.ts";
 import { DamageError } from "./sealed-blob.ts";
 import type { Link } from "./second-file.ts";
@@ -50,7 +51,13 @@ export interface StoreFailure {
   readonly kind: keyof typeof KINDS;
 }
 
-const KINDS = { conflict: ConflictError, foreign: ForeignFileError, damage: DamageError, other: StoreError };
+const KINDS = {
+  undecided: UndecidedError,
+  conflict: ConflictError,
+  foreign: ForeignFileError,
+  damage: DamageError,
+  other: StoreError,
+};
 
 export function failureOf(error: unknown): StoreFailure {
   const kinds = Object.keys(KINDS) as (keyof typeof KINDS)[];

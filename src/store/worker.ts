@@ -5,7 +5,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { LogEventLevel, LogText } from "#core/log.ts";
 import { messageOf } from "#core/errors.ts";
-import { Store, UndecidedError } from "./backup.ts";
+import { Store } from "./backup.ts";
+import { UndecidedError } from "./cut-log.ts";
 import type { Change } from "./kv.ts";
 import { serveLink } from "./second-file.ts";
 import {
