@@ -12,11 +12,10 @@ test("patterns that make a backtracking engine hang end at once", () => {
 
 test("what cannot run in linear time is refused with what would be right", () => {
   for (const pattern of [
-    "(?=a)b",
-    "(?!a)b",
+    "(?=(a+)+$)b",
     "(a)\\1",
     "(?<n>a)\\k<n>",
-    "(?:ab){1,40}",
+    "(?:ab|c){1,40}",
     "((a{1,9}){1,9}){1,9}",
     "a{2000}",
   ])

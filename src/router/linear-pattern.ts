@@ -3,7 +3,8 @@
  * engine can run is accepted, and V8 falls back to that engine as soon as its usual one backtracks too much.
  */
 import { setFlagsFromString } from "node:v8";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, UnusableError } from "#core/errors.ts";
+import { compileBounded } from "./bounded-pattern.ts";
 
 const LENGTH_LIMIT = 2000;
 /** V8's linear engine refuses a repeat that multiplies out to more than this. */
@@ -16,14 +17,14 @@ const REPEAT = /^\{(\d+)(?:(,)(\d*))?\}(\??)/;
 
 /**
  * A case-insensitive test. What it is given must be lower case, and so the linear engine, which cannot ignore case, does.
- * Throws `ConfigError` where the pattern is no regular expression, is too long, or needs look-ahead, back-references or
- * too large repeats.
+ * Look-around is admitted where it provably ends soon. Throws `ConfigError` where the pattern is no regular expression or
+ * too long, `UnusableError` where it needs back-references or too large repeats.
  */
-export function compileLinear(pattern: string): RegExp {
+export function compileLinear(pattern: string): { test(text: string): boolean } {
   if (pattern === "") throw new ConfigError("the pattern is empty: write a regular expression");
   if (pattern.length > LENGTH_LIMIT)
     throw new ConfigError(`the pattern is ${pattern.length} characters long: at most ${LENGTH_LIMIT}`);
-  const folded = fold(pattern.startsWith("(?i)") ? pattern.slice(4) : pattern);
+  const folded = fold(withoutFlags(pattern));
   // Process-wide switches of V8 that enable the `l` flag and the fall-back, and change nothing for other patterns. They
   // come first, and the group makes the source our own: a pattern that was compiled without them stays cached without.
   setFlagsFromString("--enable-experimental-regexp-engine");
@@ -33,13 +34,20 @@ export function compileLinear(pattern: string): RegExp {
   try {
     new RegExp(source, LINEAR);
   } catch (error) {
-    throw new ConfigError(
-      "this pattern cannot be run in linear time: write it without look-ahead (?=…) (?!…), without back-references " +
-        `(\\1), and without repeats of a group that multiply to more than ${REPEAT_LIMIT}`,
+    const bounded = compileBounded(source.slice("(?:".length, -1));
+    if (bounded !== null) return bounded;
+    throw new UnusableError(
+      "this pattern cannot be run in linear time: write it without back-references (\\1), without repeats of a group " +
+        `that multiply to more than ${REPEAT_LIMIT}, and with fewer repeats beside look-ahead (?=…) (?!…)`,
       { cause: error },
     );
   }
   return compiled;
+}
+
+/** Case never counts, and texts are Unicode: these flags say nothing new. */
+function withoutFlags(pattern: string): string {
+  return pattern.replace(/^(?:\(\?[iu]+\))+/, "").replaceAll("(?i:", "(?:");
 }
 
 function compile(folded: string, source: string): RegExp {

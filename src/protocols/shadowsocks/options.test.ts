@@ -18,6 +18,10 @@ test("nodes", () => {
   );
   assert.match(
     problems(outboundSchema, { ...node, cipher: "rc4-md5" })[0] as string,
+    /^cipher: rc4-md5 is not in this build/,
+  );
+  assert.match(
+    problems(outboundSchema, { ...node, cipher: "nonsense" })[0] as string,
     /^cipher: expected one of none, aes-128/,
   );
   const modern = { ...node, cipher: "2022-blake3-aes-128-gcm" };

@@ -10,10 +10,22 @@ import { findMethod, METHOD_NAMES, type Method, preSharedKeys } from "./methods.
 import { serverKeys } from "./server-keys.ts";
 
 const cipher = () =>
-  scalar(
-    { type: "string", enum: [...METHOD_NAMES] },
-    (source, raw) => findMethod(source)?.name ?? noneOf(METHOD_NAMES, source, raw),
-  );
+  scalar({ type: "string", enum: [...METHOD_NAMES] }, (source, raw) => {
+    if (FOREIGN_CIPHERS.has(source.toLowerCase())) return new Unsupported(`${source} is not in this build`);
+    return findMethod(source)?.name ?? noneOf(METHOD_NAMES, source, raw);
+  });
+
+/** Ciphers that other cores still speak, most of them without authentication. */
+const FOREIGN_CIPHERS: ReadonlySet<string> = new Set([
+  ...[128, 192, 256].flatMap((bits) =>
+    ["cfb", "ctr", "ofb", "cfb8", "ccm", "gcm-siv"].map((mode) => `aes-${bits}-${mode}`),
+  ),
+  ...[128, 192, 256].flatMap((bits) => [`camellia-${bits}-cfb`, `lea-${bits}-gcm`]),
+  ...["rc4", "rc4-md5", "rc4-md5-6", "chacha20", "chacha20-ietf", "xchacha20", "salsa20"],
+  ...["bf-cfb", "cast5-cfb", "des-cfb", "idea-cfb", "rc2-cfb", "seed-cfb"],
+  ...["chacha8-ietf-poly1305", "xchacha8-ietf-poly1305", "rabbit128-poly1305", "aegis-128l", "aegis-256"],
+  ...["aez-384", "deoxys-ii-256-128", "ascon128", "ascon128a"],
+]);
 
 /** A listener with a cipher that nobody knows stays closed; it costs nothing else. */
 const listenerCipher = () =>
