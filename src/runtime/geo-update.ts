@@ -32,15 +32,15 @@ export class GeoUpdater implements AsyncDisposable {
     this.#env = env;
   }
 
+  /** A file that rules need and that is not there is fetched in any case. */
   activate(): void {
-    if (this.#env.options.geoAutoUpdate) this.#schedule(this.#dueInMs());
+    this.#schedule(this.#dueInMs());
   }
 
   /** Throws `ApiError` 500; files that failed stay as they were, those that did not are in use. */
   async update(): Promise<void> {
     if (this.#running !== null) throw new ApiError(500, "geodata: an update is running already");
-    this.#running = this.#updateAll().finally(() => (this.#running = null));
-    return this.#running;
+    return this.#run([...this.#env.geodata.used]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -49,9 +49,14 @@ export class GeoUpdater implements AsyncDisposable {
     await this.#running?.catch(() => {}); // whoever asked for it hears
   }
 
-  async #updateAll(): Promise<void> {
+  #run(kinds: readonly GeoKind[]): Promise<void> {
+    this.#running = this.#updateAll(kinds).finally(() => (this.#running = null));
+    return this.#running;
+  }
+
+  async #updateAll(kinds: readonly GeoKind[]): Promise<void> {
     const faults: string[] = [];
-    for (const kind of this.#env.geodata.used)
+    for (const kind of kinds)
       await this.#updateOne(kind).catch((error: unknown) =>
         faults.push(`${GEO_FILES[kind].target}: ${messageOf(error)}`),
       );
@@ -72,14 +77,18 @@ export class GeoUpdater implements AsyncDisposable {
     log.info(`${path}: updated, ${(body as Uint8Array).length} bytes`);
   }
 
-  /** Until the oldest file in use is `geo-update-interval` old; a missing one is due now. Null: none is in use. */
-  #dueInMs(): number | null {
+  /** Until the file is `geo-update-interval` old; a missing one is due now. Null: never. */
+  #dueOf(kind: GeoKind): number | null {
     const { geodata, options } = this.#env;
-    const dues = [...geodata.used].map((kind) => {
-      const { changedAtMs } = geodata.pathOf(kind);
-      return changedAtMs === null ? 0 : changedAtMs + options.geoUpdateInterval * HOUR_MS - Date.now();
-    });
-    return dues.length === 0 ? null : Math.max(0, Math.min(...dues));
+    const { changedAtMs } = geodata.pathOf(kind);
+    if (changedAtMs === null) return 0;
+    if (!options.geoAutoUpdate) return null;
+    return Math.max(0, changedAtMs + options.geoUpdateInterval * HOUR_MS - Date.now());
+  }
+
+  #dueInMs(): number | null {
+    const dues = [...this.#env.geodata.used].map((kind) => this.#dueOf(kind)).filter((due) => due !== null);
+    return dues.length === 0 ? null : Math.min(...dues);
   }
 
   #schedule(waitMs: number | null): void {
@@ -89,7 +98,8 @@ export class GeoUpdater implements AsyncDisposable {
 
   async #tick(): Promise<void> {
     try {
-      if (this.#dueInMs() === 0) await this.update();
+      const due = [...this.#env.geodata.used].filter((kind) => this.#dueOf(kind) === 0);
+      if (due.length > 0) await (this.#running ?? this.#run(due));
       this.#schedule(this.#dueInMs());
     } catch (error) {
       this.#env.log.warning(messageOf(error));

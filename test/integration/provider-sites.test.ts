@@ -69,8 +69,6 @@ test(
   { skip: noRealData },
   async () => {
     await using site = await openSite();
-    site.pages.set("/site", { body: readFileSync(join(REAL_DATA, "geodat/geosite-lite.dat")) });
-    site.pages.set("/mmdb", { body: readFileSync(join(REAL_DATA, "geodat/geoip-lite.metadb")) });
     await using core = await startWith(`
 geox-url: {geosite: "${site.url}/site", mmdb: "${site.url}/mmdb", asn: "${site.url}/asn"}
 rules:
@@ -79,7 +77,10 @@ rules:
   - MATCH,DIRECT
 `);
     await core.shows(/GeoSite\.dat is not in .*geox-url\.geosite/);
+    await core.shows(/level=warning msg="geodata: .*the old stays in use/); // there was nothing to fetch yet
     assert.equal(await chainOf(core, "www.google.com"), "DIRECT");
+    site.pages.set("/site", { body: readFileSync(join(REAL_DATA, "geodat/geosite-lite.dat")) });
+    site.pages.set("/mmdb", { body: readFileSync(join(REAL_DATA, "geodat/geoip-lite.metadb")) });
     const updated = await api(core, "/configs/geo", { method: "POST", body: "{}" });
     assert.equal(updated.status, 204, await updated.text());
     assert.equal(await chainOf(core, "www.google.com"), "REJECT");
@@ -95,6 +96,17 @@ rules:
     assert.ok(existsSync(join(core.home, "GeoSite.dat")) && existsSync(join(core.home, "geoip.metadb")));
   },
 );
+
+test("a missing database is fetched after the first start, unasked", { skip: noRealData }, async () => {
+  await using site = await openSite();
+  site.pages.set("/site", { body: readFileSync(join(REAL_DATA, "geodat/geosite-lite.dat")) });
+  await using core = await startWith(`
+geox-url: {geosite: "${site.url}/site"}
+rules: ["GEOSITE,google,REJECT", "MATCH,DIRECT"]
+`);
+  await core.shows(/GeoSite\.dat: updated, \d+ bytes/);
+  assert.equal(await chainOf(core, "www.google.com"), "REJECT");
+});
 
 test("-t reads everything and asks nobody", async () => {
   await using site = await openSite();
