@@ -10,6 +10,7 @@ import { ApiError } from "#core/errors.ts";
 import type { Health } from "#core/group.ts";
 import { isSelectable } from "#core/group.ts";
 import { isGroup, type Group, type Outbound } from "#core/outbound.ts";
+import { groupFault } from "#runtime/inert.ts";
 import { DEFAULT_TEST_URL, liveSettings } from "#runtime/members.ts";
 import type { Outbounds } from "#runtime/outbounds.ts";
 import type { ProxyProviders } from "#runtime/proxy-providers.ts";
@@ -150,6 +151,8 @@ export function viewOf(
     routingMark: proxy?.routingMark ?? 0,
     dialerProxy: proxy?.dialerProxy ?? "",
     providerName: origin?.provider ?? "",
+    unavailable:
+      isGroup(outbound) && isGroupConfig(config) ? groupFault(outbound, config) : (outbound.inert ?? null),
     group: isGroup(outbound) ? groupView(outbound, isGroupConfig(config) ? config : null) : null,
   };
 }

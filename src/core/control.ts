@@ -64,6 +64,8 @@ export interface ProxyView extends DelayState {
   readonly routingMark: number;
   readonly dialerProxy: string;
   readonly providerName: string;
+  /** Why it cannot be used, or leads elsewhere than the file says; null: it can. */
+  readonly unavailable: string | null;
   /** Null for a leaf. */
   readonly group: GroupView | null;
 }

@@ -53,6 +53,8 @@ export interface Outbound extends Dialer, AsyncDisposable {
   readonly passes?: "rule" | "line";
   /** True for REJECT and REJECT-DROP: nothing is dialled, so nobody counts it as a failing node. */
   readonly rejects?: true;
+  /** Why no dial can succeed: what its file asks for is not in this build. Absent: it can be dialled. */
+  readonly inert?: string;
 }
 
 /** An outbound that picks another. Picking until the pick is no group gives the chain. */

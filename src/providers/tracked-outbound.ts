@@ -9,6 +9,7 @@ export class TrackedOutbound implements Outbound {
   readonly networks: ReadonlySet<Network>;
   readonly passes?: "rule" | "line";
   readonly rejects?: true;
+  readonly inert?: string;
   readonly #inner: Outbound;
   #running = 0;
   #idle: (() => void) | null = null;
@@ -20,6 +21,7 @@ export class TrackedOutbound implements Outbound {
     this.networks = inner.networks;
     if (inner.passes !== undefined) this.passes = inner.passes;
     if (inner.rejects !== undefined) this.rejects = inner.rejects;
+    if (inner.inert !== undefined) this.inert = inner.inert;
   }
 
   async connect(destination: Destination, context: DialContext): Promise<Duplex> {

@@ -1,5 +1,6 @@
+import { DEFAULT_GROUP_SETTINGS, type GroupConfig } from "#config/config.ts";
 import { DialError, messageOf } from "#core/errors.ts";
-import { BOTH_NETWORKS, type Outbound } from "#core/outbound.ts";
+import { BOTH_NETWORKS, type Group, type Outbound } from "#core/outbound.ts";
 import type { Destination, Network } from "#core/session.ts";
 
 /**
@@ -10,12 +11,12 @@ export class InertOutbound implements Outbound {
   readonly name: string;
   readonly type: string;
   readonly networks: ReadonlySet<Network> = BOTH_NETWORKS;
-  readonly #why: string;
+  readonly inert: string;
 
   constructor(name: string, type: string, why: string) {
     this.name = name;
     this.type = type;
-    this.#why = why;
+    this.inert = why;
   }
 
   connect(_destination: Destination): Promise<never> {
@@ -30,17 +31,19 @@ export class InertOutbound implements Outbound {
   async [Symbol.asyncDispose](): Promise<void> {}
 
   #refuse(): Promise<never> {
-    return Promise.reject(new DialError("unsupported", `proxy ${this.name}: ${this.#why}`));
+    return Promise.reject(new DialError("unsupported", `proxy ${this.name}: ${this.inert}`));
   }
 }
 
-/** Says of each group that has nothing else that it leads nowhere. */
-export function hopelessGroups(
-  groups: readonly { readonly name: string; readonly members: readonly Outbound[] }[],
-): readonly string[] {
-  return groups
-    .filter(({ members }) => members.every((member) => member instanceof InertOutbound))
-    .map(({ name }) => `group ${name}: none of its members can be dialled in this build`);
+/** Why a group leads nowhere, or elsewhere than its file says; null: it leads to its members. */
+export function groupFault({ members }: Group, config: GroupConfig): string | null {
+  if (members.every(({ inert }) => inert !== undefined))
+    return "none of its members can be dialled in this build";
+  const { emptyFallback, included } = config.settings ?? DEFAULT_GROUP_SETTINGS;
+  const isListed = config.members.includes(emptyFallback) || included.includes(emptyFallback);
+  if (members.length > 1 || members[0]?.name !== emptyFallback || isListed) return null;
+  const way = emptyFallback === "COMPATIBLE" ? "COMPATIBLE, which is DIRECT" : emptyFallback;
+  return `it has no members, its traffic goes to ${way} (empty-fallback chooses)`;
 }
 
 /** Why a node cannot be opened, without its name in front. */

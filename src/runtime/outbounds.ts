@@ -16,7 +16,7 @@ import type { SelfDials } from "#net/self-dials.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
-import { hopelessGroups, InertOutbound, reasonOf } from "./inert.ts";
+import { groupFault, InertOutbound, reasonOf } from "./inert.ts";
 import { liveSettings, memberList, type MemberSources } from "./members.ts";
 
 export interface OutboundsEnv {
@@ -49,6 +49,8 @@ export interface Outbounds extends AsyncDisposable {
   quiet(): Promise<void>;
   /** Options and common fields as configured; absent for built-ins. */
   readonly configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>;
+  /** A sentence a group that leads nowhere, or elsewhere than the file says, with the nodes that there are now. */
+  groupFaults(): readonly string[];
   /** Makes an outbound of a node that stands in no file; it belongs to the caller. */
   open(node: ProxyConfig): Promise<Outbound>;
 }
@@ -72,7 +74,6 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
   const groups = [...config.groups];
   if (!groups.some(({ name }) => name === "GLOBAL")) groups.push(globalGroup(config));
   const opened = await openGroups(groups, all, undo, env);
-  for (const text of hopelessGroups(opened.filter(isGroup))) env.log.warning(text);
 
   const owned = undo.move();
   return {
@@ -80,6 +81,12 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     direct,
     global: all.get("GLOBAL") as Outbound,
     open: (node) => openProxy(node, dialers, env),
+    groupFaults: () =>
+      groups.flatMap((config) => {
+        const group = all.get(config.name);
+        const fault = group === undefined || !isGroup(group) ? null : groupFault(group, config);
+        return fault === null ? [] : [`group ${config.name}: ${fault}`];
+      }),
     async quiet() {
       await Promise.all(opened.map((group) => group[Symbol.asyncDispose]())); // a second time does nothing
     },

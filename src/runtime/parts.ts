@@ -115,6 +115,7 @@ async function openWays(
     }),
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);
+  for (const text of outbounds.groupFaults()) log.warning(text);
   const router = openRouter({
     ...openRules(config, scope),
     mode,

@@ -43,6 +43,35 @@ test("the rest of the profile works, and every such node and group is named", as
     `http://127.0.0.1:${controller}/proxies/reality/delay?timeout=1000&url=http://192.0.2.1/`,
   );
   assert.equal(delay.status, 503);
+  const answer = await fetch(`http://127.0.0.1:${controller}/proxies`);
+  const { proxies } = (await answer.json()) as { proxies: Record<string, { unavailable?: string }> };
+  assert.match(proxies["reality"]?.unavailable ?? "", /REALITY/);
+  assert.match(proxies["Hopeless"]?.unavailable ?? "", /none of its members/);
+  assert.equal(proxies["plain"]?.unavailable, undefined);
+  assert.equal(proxies["Mixed"]?.unavailable, undefined);
+});
+
+test("a group without members says where its traffic goes", async () => {
+  const [controller] = (await freePorts(1)) as [number];
+  await using core = await startCore(`
+external-controller: 127.0.0.1:${controller}
+proxy-providers:
+  none: { type: file, path: missing.yaml }
+proxy-groups:
+  - { name: Empty, type: select, use: [none] }
+  - { name: Closed, type: select, use: [none], empty-fallback: REJECT }
+  - { name: Filled, type: select, use: [none], proxies: [DIRECT] }
+rules: ["MATCH,Empty"]
+`);
+  assert.match(
+    core.output(),
+    /level=warning msg="group Empty: it has no members, .* COMPATIBLE, which is DIRECT/,
+  );
+  assert.match(core.output(), /level=warning msg="group Closed: it has no members, .* REJECT/);
+  assert.doesNotMatch(core.output(), /group Filled/);
+  const answer = await fetch(`http://127.0.0.1:${controller}/proxies/Empty`);
+  const { unavailable } = (await answer.json()) as { unavailable?: string };
+  assert.match(unavailable ?? "", /no members/);
 });
 
 test("-t names them, too", async () => {
@@ -91,6 +120,11 @@ const ODD_ENTRIES: readonly (readonly [where: RegExp, text: string])[] = [
   [/rules\[0\]/, "rules: ['DOMAIN-SUFFIX,,DIRECT', 'MATCH,DIRECT']"],
   [/rules\[0\]/, "rules: ['DST-PORT,99999,DIRECT', 'MATCH,DIRECT']"],
   [/rules\[0\]/, "rules: ['AND,((PROCESS-NAME,),(NETWORK,udp)),DIRECT', 'MATCH,DIRECT']"],
+  [/rules\[0\]/, "rules: ['DOMAIN-REGEX,(a)\\1,DIRECT', 'MATCH,DIRECT']"],
+  [
+    /proxies\[0\]\.cipher/,
+    "proxies: [{name: a, type: ss, server: s, port: 1, password: p, cipher: rc4-md5}]",
+  ],
   [/proxy-providers\.p\.url/, "proxy-providers: {p: {type: http, url: ''}}"],
   [/proxy-providers\.p\.url/, "proxy-providers: {p: {type: http, path: p.yaml}}"],
   [/rule-providers\.p\.url/, "rule-providers: {p: {type: http, behavior: domain, url: x}}"],

@@ -105,7 +105,7 @@ export class MemoryProxies {
     if (node === undefined) return null;
     const { type, alive, history, extra } = node;
     const off = { uot: false, xudp: false, tfo: false, mptcp: false, smux: false };
-    const plain = { interfaceName: "", routingMark: 0, dialerProxy: "", providerName: "" };
+    const plain = { interfaceName: "", routingMark: 0, dialerProxy: "", providerName: "", unavailable: null };
     return {
       name,
       type,

@@ -83,6 +83,8 @@ export interface Proxy {
   readonly fixed?: string;
   readonly testUrl?: string;
   readonly hidden?: boolean;
+  /** Why it cannot be used: no test will ever find it alive. */
+  readonly unavailable?: string;
 }
 
 export interface ProxyProvider {

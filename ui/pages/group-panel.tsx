@@ -44,6 +44,7 @@ export function GroupPanel({ group, nodes, filter, order, reload }: Props) {
               <Button label={`Unpin ${group.fixed}`} onPress={unpin} />
             )}
           </div>
+          {group.unavailable !== undefined && <p class="note">This group: {group.unavailable}.</p>}
           <ul class="members" aria-label={`Members of ${group.name}`}>
             {shown.slice(0, MAX_MEMBERS).map((member) => (
               <Member key={member} name={member} {...{ group, nodes, testUrl, select, reload }} />
@@ -111,7 +112,7 @@ function Member({ name, group, nodes, testUrl, select, reload }: MemberProps) {
     <>
       <span class="member-name">{name}</span>
       <span class="member-type">
-        {node?.now === undefined ? (node?.type ?? "") : `${node.type}: ${node.now}`}
+        {node?.unavailable ?? (node?.now === undefined ? (node?.type ?? "") : `${node.type}: ${node.now}`)}
       </span>
       {chosen && <Icon name="check" />}
     </>

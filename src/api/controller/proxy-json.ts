@@ -7,7 +7,7 @@ import type { DelaySample, DelayState } from "#core/delays.ts";
 
 const samples = z.array(z.object({ time: instant(), delay: z.int().min(0).max(65_535) })).max(10);
 
-/** `id` is of leaves; from `all` on is of groups, `now`, `fixed` and `expectedStatus` where the kind has them. */
+/** `id` is of leaves; from `all` on is of groups, `now`, `fixed` and `expectedStatus` where the kind has them. `unavailable` says why something cannot be used. */
 export const proxyShape = z
   .object({
     name: z.string(),
@@ -34,6 +34,7 @@ export const proxyShape = z
     hidden: z.boolean().optional(),
     icon: z.string().optional(),
     emptyFallback: z.string().optional(),
+    unavailable: z.string().optional(),
   })
   .meta({ id: "Proxy" });
 
@@ -56,6 +57,7 @@ export function proxyJson(proxy: ProxyView) {
     "routing-mark": proxy.routingMark,
     "provider-name": proxy.providerName,
     "dialer-proxy": proxy.dialerProxy,
+    ...(proxy.unavailable === null ? {} : { unavailable: proxy.unavailable }),
   };
 }
 
