@@ -12,7 +12,7 @@ export interface NodeDefinition {
 
 export interface NodeRoad<Node extends NodeDefinition> {
   /** Throws where the whole content cannot be used; never answers with nothing. */
-  read(bytes: Uint8Array): readonly Node[];
+  read(bytes: Uint8Array): Promise<readonly Node[]>;
   /** From the configuration; null: it has none. */
   readonly readPayload: (() => readonly Node[]) | null;
   /** Throws where the node's options cannot be used. */
@@ -55,7 +55,7 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     const { readPayload } = road;
     this.resource = new Resource(source, {
       ...env,
-      prepare: async (bytes) => this.#prepare(road.read(bytes)),
+      prepare: async (bytes) => this.#prepare(await road.read(bytes)),
       preparePayload: readPayload === null ? null : async () => this.#prepare(readPayload()),
     });
   }

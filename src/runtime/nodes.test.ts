@@ -7,7 +7,8 @@ import { testEnv } from "../../test/support/config-env.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
-import { readNodes } from "./nodes.ts";
+import { contentIn } from "./documents/node-list.ts";
+import { readItems } from "./nodes.ts";
 
 const realEnv = {
   ...testEnv(),
@@ -20,7 +21,8 @@ function provider(fields: string): ProxyProviderConfig {
   return config?.proxyProviders.get("p") as ProxyProviderConfig;
 }
 
-const read = (text: string, fields = "") => readNodes(Buffer.from(text), provider(fields), testEnv().files);
+const read = (text: string, fields = "") =>
+  readItems(contentIn(Buffer.from(text)), provider(fields), testEnv().files);
 
 const YAML = `
 proxies:
@@ -92,7 +94,7 @@ test("a bad node of any kind costs itself: it stays, says why and where, and the
     const { config: setting } = parseConfig("proxy-providers: {p: {type: file, path: p}}\n", realEnv);
     const config = setting?.proxyProviders.get("p") as ProxyProviderConfig;
     const text = `proxies:\n  - ${GOOD}\n  - ${bad}\n  - {name: last, type: direct}\n`;
-    const { nodes, warnings } = readNodes(Buffer.from(text), config, realEnv.files);
+    const { nodes, warnings } = readItems(contentIn(Buffer.from(text)), config, realEnv.files);
     assert.deepEqual(
       nodes.map(({ name, inert }) => [name, inert === null]),
       [
@@ -130,7 +132,7 @@ test("links and base64 of them: what cannot be used stays with its name, the oth
   for (const body of [links, Buffer.from(links).toString("base64")]) {
     const { config: setting } = parseConfig("proxy-providers: {p: {type: file, path: p}}\n", realEnv);
     const config = setting?.proxyProviders.get("p") as ProxyProviderConfig;
-    const { nodes, skipped } = readNodes(Buffer.from(body), config, realEnv.files);
+    const { nodes, skipped } = readItems(contentIn(Buffer.from(body)), config, realEnv.files);
     assert.deepEqual(
       nodes.map(({ name, inert }) => [name, inert === null]),
       [

@@ -5,19 +5,15 @@ import { ProxyReader } from "#config/proxies.ts";
 import { Report, type Locate } from "#config/report.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
 import { isMapValue } from "#config/shape.ts";
-import { readYaml } from "#config/yaml.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
-import { readLinks } from "#protocols/share-links/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
+import type { Content } from "./documents/node-list.ts";
 import { shapeNodes, textField, type PlacedNode, type RawNode } from "./node-overrides.ts";
 
 const REGISTRIES = { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES };
-
-/** Subscriptions of thousands of nodes are a few hundred KiB (share-link sheet §5). */
-const MOST_BYTES = 8 * 1024 * 1024;
 
 /** What the content of a provider holds. */
 export interface NodeList {
@@ -26,19 +22,6 @@ export interface NodeList {
   readonly warnings: readonly Diagnostic[];
   /** Lines that are no links, in one sentence; null: there are none. */
   readonly skipped: string | null;
-}
-
-/** Throws `ConfigError` where the content is no list of nodes, or none is left of it. A bad node costs itself. */
-export function readNodes(
-  bytes: Uint8Array,
-  config: ProxyProviderConfig,
-  files: Pick<SafeFiles, "resolve">,
-): NodeList {
-  if (bytes.length > MOST_BYTES) throw new ConfigError(`the content is larger than ${MOST_BYTES} bytes`);
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-    .toString("utf8")
-    .replace(/^\uFEFF/, "");
-  return readItems(contentOf(text), config, files);
 }
 
 /** The nodes that the configuration itself gives a provider; what is wrong with them was said when it was read. */
@@ -52,14 +35,8 @@ export function readRawNodes(
 
 const NOWHERE: Locate = () => ({ line: 1, column: 1 });
 
-interface Content {
-  readonly items: readonly unknown[];
-  /** Takes paths that begin `proxies`, then the number of the item. */
-  readonly locate: Locate;
-  readonly skipped: string | null;
-}
-
-function readItems(
+/** Throws `ConfigError` where none of the nodes is left. A bad node costs itself. */
+export function readItems(
   { items, locate, skipped }: Content,
   config: ProxyProviderConfig,
   files: Pick<SafeFiles, "resolve">,
@@ -79,36 +56,6 @@ function readItems(
   const nodes = shaped.map(({ node }) => node);
   const { proxies } = reader.readAll(nodes, ["proxies"], "proxy", new Set());
   return { nodes: proxies.map(({ proxy }) => proxy), warnings: report.warnings, skipped };
-}
-
-const HAS_PROXIES = /^[ \t]*(?:\{\s*)?["']?proxies["']?\s*:/m;
-
-function contentOf(text: string): Content {
-  if (HAS_PROXIES.test(text)) return yamlNodes(text);
-  const links = readLinks(text);
-  if (links !== null) {
-    const { items, lines, skipped, firstSkipped: first } = links;
-    return {
-      items,
-      locate: ([, at]) => ({ line: lines[Number(at)] ?? 1, column: 1 }),
-      skipped:
-        first === null
-          ? null
-          : `${skipped} lines are no links; the first is line ${first.line}: ${first.why}`,
-    };
-  }
-  if (/^\s*<(?:!doctype|html)/i.test(text.slice(0, 200)))
-    throw new ConfigError("the content is an HTML page, not a list of nodes");
-  throw new ConfigError("the content has neither the key proxies nor share links");
-}
-
-function yamlNodes(text: string): Content {
-  const { root, faults, locate } = readYaml(text);
-  const [fault] = faults;
-  if (fault !== undefined) throw new ConfigError(fault.message);
-  const proxies = root?.["proxies"];
-  if (!Array.isArray(proxies)) throw new ConfigError("proxies: expected a list");
-  return { items: proxies as unknown[], locate, skipped: null };
 }
 
 /** What has no name or type is passed over. */

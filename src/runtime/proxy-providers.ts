@@ -13,7 +13,8 @@ import { readUserInfo } from "#providers/user-info.ts";
 import { logSummary } from "#config/summary.ts";
 import { etagBook, type Fetch } from "./downloads.ts";
 import { DEFAULT_TEST_URL, testPlan } from "./members.ts";
-import { readNodes, readRawNodes } from "./nodes.ts";
+import { contentIn } from "./documents/node-list.ts";
+import { readItems, readRawNodes } from "./nodes.ts";
 import { resourceEnv, sourceOf } from "./rule-providers.ts";
 
 export type NodeProvider = LiveProxyProvider<ProxyConfig>;
@@ -35,6 +36,8 @@ export class ProxyProviders implements AsyncDisposable {
   readonly #origins = new WeakMap<Outbound, NodeOrigin>();
   /** What the nodes of a provider dial through, so that no content can lead a dial in a circle. */
   readonly #dialers = new Map<string, readonly string[]>();
+  /** At the start there is nothing yet that a pause could hold up, and threads would make it longer. */
+  #isServing = false;
   #open: ((node: ProxyConfig) => Promise<Outbound>) | null = null;
 
   /** Throws `ConfigError` where a provider's nodes would dial through themselves. */
@@ -52,6 +55,7 @@ export class ProxyProviders implements AsyncDisposable {
   /** Reads what lies on the disk and opens its nodes; asks nobody. `open` makes an outbound of a node. */
   async load(previous: ProxyProviders | null, open: (node: ProxyConfig) => Promise<Outbound>): Promise<void> {
     this.#open = open;
+    this.#isServing = previous !== null;
     await Promise.all(
       [...this.all].map(async ([name, provider]) => {
         const before = previous?.all.get(name);
@@ -63,6 +67,7 @@ export class ProxyProviders implements AsyncDisposable {
   }
 
   activate(): void {
+    this.#isServing = true;
     for (const [name, { resource }] of this.all) {
       resource.activate();
       this.#checks.set(name, this.#checksOf(name));
@@ -124,7 +129,7 @@ export class ProxyProviders implements AsyncDisposable {
     const provider = new LiveProxyProvider<ProxyConfig>(
       { name, source, testUrl: healthCheck?.enable === true ? (healthCheck.url ?? DEFAULT_TEST_URL) : null },
       {
-        read: (bytes) => checked(this.#read(bytes, item)),
+        read: async (bytes) => checked(await this.#read(bytes, item)),
         readPayload: payload.length === 0 ? null : () => checked(readRawNodes(payload, item, files)),
         open: (node) => this.#openNode(node),
         onChange: () => this.#changed(name, provider),
@@ -144,9 +149,10 @@ export class ProxyProviders implements AsyncDisposable {
   }
 
   /** Says what cannot be used of the content; the rest of it can. */
-  #read(bytes: Uint8Array, item: ProxyProviderConfig): readonly ProxyConfig[] {
-    const { files, log } = this.#host;
-    const { nodes, warnings, skipped } = readNodes(bytes, item, files);
+  async #read(bytes: Uint8Array, item: ProxyProviderConfig): Promise<readonly ProxyConfig[]> {
+    const { files, log, documents } = this.#host;
+    const content = this.#isServing ? await documents.readNodes(bytes) : contentIn(bytes);
+    const { nodes, warnings, skipped } = readItems(content, item, files);
     const title = `proxy provider ${item.name}`;
     if (skipped !== null) log.warning(`${title}: ${skipped}`);
     logSummary(log, `${title}: ${item.path}`, warnings);

@@ -14,7 +14,8 @@ import { LiveProxyProvider } from "#providers/proxy-provider.ts";
 import type { ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
 import { readListParts } from "#providers/rule-set/read.ts";
-import { readNodes } from "#runtime/nodes.ts";
+import { contentIn } from "#runtime/documents/node-list.ts";
+import { readItems } from "#runtime/nodes.ts";
 import { memoryBook } from "./written-book.ts";
 
 export const OLD_RULES = "payload:\n  - +.old.example\n";
@@ -82,7 +83,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
   const nodes = new LiveProxyProvider<ProxyConfig>(
     { name: "nodes", source: source("nodes.yaml"), testUrl: null },
     {
-      read: (bytes) => readNodes(bytes, config, files).nodes,
+      read: async (bytes) => readItems(contentIn(bytes), config, files).nodes,
       readPayload: null,
       open: async ({ name }) => directOutbound(name, dialer),
       onChange: () => {},

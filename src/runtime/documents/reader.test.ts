@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contentsOfParts, readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
 import type { Ip } from "#core/session.ts";
+import { contentIn } from "./node-list.ts";
 import { DocumentReader } from "./reader.ts";
 
 const DOMAINS: ListKind = { behavior: "domain", format: "text" };
@@ -66,4 +67,38 @@ test("what is wrong with a list is said as before; a bound that is exceeded ends
   assert.deepEqual(await reader.readList(bytesOf("a.com\n"), { behavior: "classical", format: "text" }), {
     lines: ["a.com"],
   });
+});
+
+test("nodes come over with their types, quotes and places", async () => {
+  const text =
+    'proxies:\n  - { name: a, type: socks5, port: 0123, password: "0123", opts: { list: [x, "y", true] } }\n  - { name: b }\n';
+  const here = contentIn(bytesOf(text));
+  const there = await new DocumentReader({ smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 }).readNodes(
+    bytesOf(text),
+  );
+  assert.deepEqual(there.items, here.items);
+  assert.deepEqual(there.locate(["proxies", 1, "name"], "value"), { line: 3, column: 5 });
+});
+
+test("hostile subscriptions are refused elsewhere, with the words of before", async () => {
+  const reader = new DocumentReader();
+  const bomb = Array.from(
+    { length: 10 },
+    (_, at) =>
+      `x${at}: &x${at} [${Array(10)
+        .fill(at === 0 ? "a" : `*x${at - 1}`)
+        .join(", ")}]\n`,
+  );
+  for (const [text, words] of [
+    [`proxies: ${"[".repeat(5_000_000)}`, /nested more than 64 levels deep/],
+    [`${bomb.join("")}proxies: *x9\n${"#".repeat(20_000)}`, /excessive aliasing/],
+    [`proxies: [${"{a: 1},".repeat(100_000)}]`, /100000 nodes; at most 20000 can be read/],
+    ["\n".repeat(1_000_000), /neither the key proxies nor share links/],
+    ["=".repeat(200_000), /neither the key proxies nor share links/],
+  ] as const) {
+    const before = process.threadCpuUsage();
+    await assert.rejects(reader.readNodes(bytesOf(text)), words);
+    const { user, system } = process.threadCpuUsage(before);
+    assert.ok(user + system < 500_000, `${words}: ${(user + system) / 1000} ms of the main thread`);
+  }
 });

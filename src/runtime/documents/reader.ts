@@ -6,6 +6,7 @@ import { ConfigError, messageOf } from "#core/errors.ts";
 import { openThread } from "#platform/thread.ts";
 import { readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
 import type { ReadReply, ReadRequest } from "./messages.ts";
+import { contentIn, unpackContent, type Content } from "./node-list.ts";
 
 /** Smaller documents are read at once, in a few milliseconds: a thread takes some hundred to start. */
 const SMALL_BYTES = 16 * 1024;
@@ -32,16 +33,30 @@ export class DocumentReader {
   }
 
   /** Throws `ConfigError` or `ProtocolError`. `bytes` are copied and stay the caller's. */
-  readList(bytes: Uint8Array, kind: ListKind): Promise<ListParts> {
+  async readList(bytes: Uint8Array, kind: ListKind): Promise<ListParts> {
     if (bytes.length <= this.#bounds.smallBytes) return readListParts(bytes, kind);
-    const done = this.#last.then(() => this.#readInThread({ bytes, kind }));
+    const reply = await this.#read({ bytes, kind });
+    if (reply.about !== "list") throw new ConfigError(faultOf(reply));
+    return reply.parts;
+  }
+
+  /** The nodes of a proxy provider; otherwise as `readList`. Of a large content only whole nodes have places. */
+  async readNodes(bytes: Uint8Array): Promise<Content> {
+    if (bytes.length <= this.#bounds.smallBytes) return contentIn(bytes);
+    const reply = await this.#read({ bytes, kind: null });
+    if (reply.about !== "nodes") throw new ConfigError(faultOf(reply));
+    return unpackContent(reply.content);
+  }
+
+  #read(request: ReadRequest): Promise<ReadReply> {
+    const done = this.#last.then(() => this.#readInThread(request));
     this.#last = done.catch(() => undefined); // the caller has it
     return done;
   }
 
-  async #readInThread(request: ReadRequest): Promise<ListParts> {
+  async #readInThread(request: ReadRequest): Promise<ReadReply> {
     const { mostMs, mostHeapMiB } = this.#bounds;
-    const { promise, resolve, reject } = Promise.withResolvers<ListParts>();
+    const { promise, resolve, reject } = Promise.withResolvers<ReadReply>();
     const thread = openThread(import.meta.url, "document-thread.mjs", {
       name: "document",
       workerData: request,
@@ -51,9 +66,7 @@ export class DocumentReader {
     const refuse = (why: string): void => reject(new ConfigError(why));
     const timer = setTimeout(() => refuse(`reading it took more than ${mostMs / 1000} s`), mostMs);
     thread
-      .on("message", (reply: ReadReply) =>
-        reply.parts === undefined ? refuse(reply.fault) : resolve(reply.parts),
-      )
+      .on("message", resolve)
       .on("error", (error) => refuse(outOfMemory(error, mostHeapMiB) ?? messageOf(error)))
       .on("exit", () => refuse("the thread that read it has ended"));
     try {
@@ -63,6 +76,10 @@ export class DocumentReader {
       await thread.terminate(); // the next one begins when the memory of this one is free
     }
   }
+}
+
+function faultOf(reply: ReadReply): string {
+  return reply.about === "fault" ? reply.fault : `the thread answered with ${reply.about}`;
 }
 
 function outOfMemory(error: unknown, mostHeapMiB: number): string | null {

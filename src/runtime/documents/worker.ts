@@ -4,6 +4,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "#core/errors.ts";
 import { readListParts, type ListParts } from "#providers/rule-set/read.ts";
 import type { ReadReply, ReadRequest } from "./messages.ts";
+import { contentIn, packContent } from "./node-list.ts";
 
 /** On Linux a priority belongs to the thread: relaying goes first where cores are few. */
 const NICE = 10;
@@ -14,10 +15,11 @@ parentPort?.postMessage(...(await answer()));
 
 async function answer(): Promise<[ReadReply, ArrayBuffer[]]> {
   try {
+    if (kind === null) return [{ about: "nodes", content: packContent(contentIn(bytes)) }, []];
     const parts = await readListParts(bytes, kind);
-    return [{ parts }, buffersOf(parts)];
+    return [{ about: "list", parts }, buffersOf(parts)];
   } catch (error) {
-    return [{ fault: messageOf(error) }, []];
+    return [{ about: "fault", fault: messageOf(error) }, []];
   }
 }
 
