@@ -5,7 +5,7 @@ import type { Log } from "./log.ts";
 import type { PlainWay } from "./held.ts";
 import type { Reach } from "./reach.ts";
 import type { Resolver } from "./resolver.ts";
-import type { DatagramFlow, Destination, Metadata, Network } from "./session.ts";
+import type { DatagramFlow, Destination, Endpoint, Metadata, Network } from "./session.ts";
 import type { Trust } from "./trust.ts";
 
 export interface DialContext {
@@ -35,6 +35,11 @@ export interface Dialer {
   ): PlainWay | Promise<PlainWay | null> | null;
   /** A path for datagrams to any destination; `destination` is the first one. */
   associate(destination: Destination, context: DialContext): Promise<DatagramFlow>;
+  /**
+   * A path for datagrams to this address alone, by a kernel socket of its own; its `closed` rejects with `DialError` where
+   * the port is closed. Absent or null: there is only `associate`.
+   */
+  associateWith?(to: Endpoint): Promise<DatagramFlow> | null;
 }
 
 /**

@@ -7,12 +7,13 @@ import type { DialContext, Dialer } from "#core/outbound.ts";
 import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";
 import { destinationText, endpointText } from "#core/session.ts";
-import type { Destination, Ip, Network } from "#core/session.ts";
+import type { Destination, Endpoint, Ip, Network } from "#core/session.ts";
 import { addressesOf, allows } from "./addresses.ts";
 import type { Families, IpVersion } from "./addresses.ts";
 import { dialTcp } from "./dial.ts";
 import { EgressSockets, type Egress } from "./egress.ts";
 import { DatagramSockets } from "./datagram-socket.ts";
+import { ConnectedFlow } from "./connected-flow.ts";
 import { DirectFlow } from "./direct-flow.ts";
 import { applyKeepAlive, DEFAULT_KEEP_ALIVE, probesOf } from "./keep-alive.ts";
 import type { KeepAlive } from "./keep-alive.ts";
@@ -138,6 +139,12 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
       }
       if (staggerMs === 0) return null; // all addresses at once
       return permitted(destination, reach, signal()).then(lead);
+    },
+
+    associateWith(to: Endpoint) {
+      // A hop to our own listeners is noted, which a connected flow does not do.
+      const isHop = (selfDials?.hop("udp", to.ip, to.port, null) ?? 0) > 0;
+      return isHop ? null : ConnectedFlow.open(to, sockets.for(to.ip));
     },
 
     async associate(destination: Destination, context: DialContext) {

@@ -357,6 +357,19 @@ test("a server that is gone: connection refused or silence, and the next questio
   assert.deepEqual(ipsOf(await dns.resolver.lookup("example.org", { signal: signal() })), ["192.0.2.1"]);
 });
 
+test("a server whose port is closed is given up at once, and a later one that answers is believed", async () => {
+  const gone = await openScripted(() => null);
+  await gone[Symbol.asyncDispose]();
+  await using dns = await openTestDns({ nameserver: [udp(gone)] });
+  // Long before the five seconds of a question are over, however busy this machine is: nothing ends it but the refusal.
+  const lookup = dns.resolver.lookup("example.org", { family: 4, signal: AbortSignal.timeout(60_000) });
+  await assert.rejects(lookup, /port is closed/);
+  await using silent = await openScripted(() => null);
+  await using peer = await openScripted(always("192.0.2.1"));
+  await using other = await openTestDns({ nameserver: [udp(gone), udp(silent), udp(peer)], ipv6: false });
+  assert.deepEqual(ipsOf(await other.resolver.lookup("example.org", { signal: signal() })), ["192.0.2.1"]);
+});
+
 test("a client that gives up early leaves the answer in the cache", async () => {
   await using peer = await openScripted(after(100, always("192.0.2.1")));
   await using dns = await openTestDns({ nameserver: [udp(peer)], ipv6: false });

@@ -35,7 +35,9 @@ async function askByUdp(
   const exit = env.exit();
   const ip = await resolveServer(server, env, signal);
   const destination = { host: null, ip, port: server.port };
-  const flow = await exit.dialer.associate(destination, { signal, metadata: null });
+  const { dialer } = exit;
+  const flow = await (dialer.associateWith?.({ ip, port: server.port }) ??
+    dialer.associate(destination, { signal, metadata: null }));
   const message = withId(query, randomId());
   const answered = Promise.withResolvers<Uint8Array>();
   let foreign = 0;
