@@ -7,6 +7,13 @@ import { routeTable } from "../../test/support/route-table.ts";
 const SECRET = "correct horse";
 const BEARER = { authorization: `Bearer ${SECRET}` };
 const FULL = { secret: SECRET, uiFolder: "/nonexistent", dohPath: "/dns-query" };
+
+test("JSON is application/json without a charset, good news and bad", async () => {
+  const { app } = await apiApp();
+  for (const url of ["/version", "/configs", "/proxies", "/proxies/nobody", "/connections", "/openapi.json"])
+    assert.equal((await app.inject({ url })).headers["content-type"], "application/json", url);
+});
+
 test("the route table holds what the index of the contract lists", async () => {
   const { app } = await apiApp(FULL);
   const rows = new Set(routeTable(app).map(({ method, pattern }) => `${method} ${pattern}`));

@@ -165,7 +165,10 @@ function takeMediaType(request: FastifyRequest): void {
 }
 
 function sendError(reply: FastifyReply, answer: ErrorAnswer): FastifyReply {
-  return reply.code(answer.status).type("application/json").send(errorBody(answer));
+  return reply
+    .code(answer.status)
+    .type("application/json")
+    .send(Buffer.from(errorBody(answer)));
 }
 
 function describe(error: unknown): string {

@@ -86,7 +86,7 @@ async function serve(
   reply.code(route.answer.status);
   return reply
     .type("application/json")
-    .send(result instanceof JsonText ? Buffer.from(result.text) : JSON.stringify(result));
+    .send(Buffer.from(result instanceof JsonText ? result.text : JSON.stringify(result))); // of text it would say a charset
 }
 
 function bodyOf(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<Uint8Array> {

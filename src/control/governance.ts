@@ -1,4 +1,5 @@
 /** Traffic control for the API: joins the running policies with the rules, the file and the queue of changes. */
+import { existsSync, realpathSync } from "node:fs";
 import { withBlock } from "#config/block-edit.ts";
 import { parseTrafficControl } from "#config/traffic-control.ts";
 import type { GovernanceControl, PoliciesChange, PoliciesView } from "#core/governance.ts";
@@ -22,7 +23,12 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
     if (revision !== governance.revision)
       throw new ApiError(409, `revision ${revision} is stale, the current one is ${governance.revision}`);
   };
-  const replace = async ({ revision, config, persist }: PoliciesChange): Promise<PoliciesView> => {
+  const replace = (change: PoliciesChange): Promise<PoliciesView> =>
+    put(change).catch((error: unknown) => {
+      host.log.warning(`traffic-control: ${messageOf(error)}`);
+      throw withoutPlaces(error, host.home);
+    });
+  const put = async ({ revision, config, persist }: PoliciesChange): Promise<PoliciesView> => {
     checkRevision(revision);
     const settings = settingsOf(config, files, governance.settings);
     return exclusively(async () => {
@@ -83,6 +89,22 @@ async function prepareOr500(prepare: () => Promise<Prepared>): Promise<Prepared>
     if (error instanceof ConfigError) throw error;
     throw new ApiError(500, messageOf(error), { cause: error });
   }
+}
+
+/** Clients of the API learn what is wrong, not where this machine keeps its files; the log has it all. */
+function withoutPlaces(error: unknown, home: string): unknown {
+  if (!(error instanceof ApiError || error instanceof ConfigError)) return error;
+  const real = existsSync(home) ? realpathSync(home) : home;
+  const text = [home, real]
+    .reduce(
+      (text, place) => text.replaceAll(`${place}/`, "").replaceAll(place, "the home directory"),
+      error.message,
+    )
+    .replaceAll(/, (?:\w+ )?'\/[^']{0,4096}'(?: -> '[^']{0,4096}')?/g, ""); // as errors of the system end
+  if (text === error.message) return error;
+  return error instanceof ApiError
+    ? new ApiError(error.status, text, { cause: error })
+    : new ConfigError(text, { cause: error });
 }
 
 function save(prepared: Prepared, write: () => void): void {

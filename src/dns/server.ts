@@ -14,7 +14,7 @@ export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> &
   readonly handle: HandleDns;
 };
 
-/** Questions under way. At the bound a UDP question is dropped, and a TCP conversation ends. */
+/** Questions under way, shared evenly under load. At the bound a UDP question is dropped, and a TCP conversation ends. */
 const RUNNING: Bounds = { all: 4096, ofOne: 1024 };
 /** TCP conversations. At the bound a new one is closed. */
 const STREAMS: Bounds = { all: 1024, ofOne: 256 };

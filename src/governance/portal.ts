@@ -12,6 +12,8 @@ import type { GovernanceSettings } from "./settings.ts";
 
 const HEADERS_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 30_000;
+/** How often the runtime looks whether one of these has passed; by default twice a minute. */
+const CHECK_MS = 500;
 const MAX_HEAD_BYTES = 16 * 1024;
 /** More wait in the kernel's queue; nobody stays longer than the idle time. */
 const MOST_CONNECTIONS = 256;
@@ -51,7 +53,12 @@ export class Portal implements Disposable {
     this.url = "";
     this.#env = env;
     this.#server = createServer(
-      { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: IDLE_TIMEOUT_MS, maxHeaderSize: MAX_HEAD_BYTES },
+      {
+        headersTimeout: HEADERS_TIMEOUT_MS,
+        requestTimeout: IDLE_TIMEOUT_MS,
+        connectionsCheckingInterval: CHECK_MS,
+        maxHeaderSize: MAX_HEAD_BYTES,
+      },
       (request, response) => this.#answer(request, response),
     );
     this.#server.maxConnections = MOST_CONNECTIONS;

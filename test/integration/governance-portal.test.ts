@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { test } from "node:test";
 import { say } from "../support/raw-client.ts";
 import { startGoverned, statusOf, type GovernedCore } from "../support/governed-core.ts";
@@ -68,4 +69,15 @@ test("§11.6 a portal port that is taken: 500, and revision, policies, counters 
   assert.equal((await putOccupied(governed)).status, 500);
   assert.deepEqual((await getPolicies(governed)).body, body);
   assert.equal((await statusOf(governed, "phone")).counters.download_bytes, 500);
+});
+
+test("half a header is cut off within seconds", { timeout: 40_000 }, async () => {
+  await using governed = await startGoverned(QUOTA);
+  const [, port] = await governed.core.shows(/portal: http:\S+:(\d+)/);
+  const startedAtMs = performance.now();
+  const socket = connect(Number(port), "127.0.0.1").resume();
+  socket.on("error", () => {}).write("GET /me HTTP/1.1\r\nHost: x\r\nX-Slow: ");
+  await new Promise((resolve) => socket.once("close", resolve));
+  const tookMs = performance.now() - startedAtMs;
+  assert.ok(tookMs > 4_000 && tookMs < 20_000, `${tookMs} ms`); // five seconds; the runtime alone looks after thirty
 });

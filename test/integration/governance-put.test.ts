@@ -68,6 +68,7 @@ test("§11.6 §8.3 whatever fails: the same document to the byte, the same revis
       const body = { revision, config: { ...config, ...change } };
       const answer = await governed.call("PUT", `traffic-control/policies${persist}`, body);
       assert.equal(answer.status, status, `${what}: ${answer.text}`);
+      assert.ok(!answer.text.includes(home), `${what}: ${answer.text}`);
       assert.equal((await getPolicies(governed)).text, before.text, what);
     }
   const [, portal] = await governed.core.shows(/portal: (http:\S+:\d+)/);
