@@ -62,7 +62,8 @@ const DOCUMENT = {
     "5f0b3f5c-6d0e-4d5e-8a43-8b1f3e1d0c77": Buffer.alloc(32, 8).toString("base64url"),
   },
 };
-const identify = (uuid: string) => uuid.replaceAll("-", "").toLowerCase();
+const identify = (uuid: string) =>
+  /^[0-9a-f-]{32,36}$/i.test(uuid) ? uuid.replaceAll("-", "").toLowerCase() : null;
 const VLESS = { type: "vless", users: { credential: "uuid", identify } } as never;
 
 function inStore<T>(work: (store: Store) => T): T {
@@ -90,6 +91,17 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
   const wrong = [
     { ...DOCUMENT, version: 2 },
     { ...DOCUMENT, subscriptions: {} },
+    {
+      ...DOCUMENT,
+      subscriptions: { ...DOCUMENT.subscriptions, stray: Buffer.alloc(32, 9).toString("base64url") },
+    },
+    ...["B", "+"].map((last) => ({
+      ...DOCUMENT,
+      subscriptions: {
+        ...DOCUMENT.subscriptions,
+        [edge.users[0]?.id ?? ""]: Buffer.alloc(32, 7).toString("base64url").slice(0, 42) + last,
+      },
+    })),
     { ...DOCUMENT, listeners: { other: edge } },
     { ...DOCUMENT, listeners: { edge: { ...edge, applied_revision: edge.revision + 1 } } },
     ...[
@@ -99,6 +111,10 @@ test("a document that contradicts itself is refused, and nothing of it is kept",
       { quota: { total_bytes: 1, reset: "year", window_seconds: 0 } },
       { expires_at: -1 },
       { ip_limit: 1.5 },
+      { uuid: "x" },
+      { uuid: "" },
+      { password: "x" },
+      { name: "half \ud800" },
       { name: edge.users[1]?.name.toUpperCase() },
       { uuid: edge.users[1]?.uuid.toUpperCase() },
       { uuid: edge.users[1]?.uuid.replaceAll("-", "") },

@@ -93,6 +93,7 @@ export function importState(store: Store, text: string, protocols: readonly Prot
     const [issue] = read.error.issues;
     throw new StoreError(`not a state document: ${issue?.path.join(".")}: ${issue?.message}`);
   }
+  refuseStrayTokens(read.data);
   const changes: Change[] = [];
   let users = 0;
   for (const [key, { name, users: stored, ...rest }] of Object.entries(read.data.listeners)) {
@@ -105,7 +106,9 @@ export function importState(store: Store, text: string, protocols: readonly Prot
       users: new Map(),
     };
     changes.push({ part: LISTENERS, key, value: encodeListener(book) });
-    refuseDoubles(name, stored, supportOf(rest.protocol, protocols));
+    const support = supportOf(rest.protocol, protocols);
+    for (const user of stored) refuseUnusable(name, user, support, read.data.subscriptions[user.id] ?? "");
+    refuseDoubles(name, stored, support);
     for (const user of stored) {
       const { limits, usage } = limitsOf(pickLimits(user));
       const record = recordOf(user, read.data.subscriptions[user.id] ?? "", limits);
@@ -128,6 +131,31 @@ function parsed(text: string): unknown {
   } catch {
     throw new StoreError("not a state document: it is no JSON");
   }
+}
+
+function refuseStrayTokens({ listeners, subscriptions }: z.output<typeof document>): void {
+  const known = new Set(Object.values(listeners).flatMap(({ users }) => users.map(({ id }) => id)));
+  const stray = Object.keys(subscriptions).find((id) => !known.has(id));
+  if (stray !== undefined) throw new StoreError(`subscriptions: there is no user ${stray}`);
+}
+
+/** What the API would not have taken. The message names neither credential nor token. */
+function refuseUnusable(
+  listener: string,
+  user: z.output<typeof storedUser>,
+  support: UserSupport | undefined,
+  token: string,
+): void {
+  const wrong = (what: string) => new StoreError(`listener ${listener}: user ${user.id}: ${what}`);
+  const credential = credentialOf(user);
+  const foreign = support?.credential === "uuid" ? user.password : user.uuid;
+  if (!user.name.isWellFormed()) throw wrong("the name has half a character");
+  if (support !== undefined && foreign !== "")
+    throw wrong(`users of ${support.label} have a ${support.credential}`);
+  if (!credential.isWellFormed() || support?.identify(credential) === null)
+    throw wrong(`the ${support?.credential ?? "credential"} is not valid`);
+  if (Buffer.from(token, "base64url").toString("base64url") !== token)
+    throw wrong("the token is not base64url without padding, as it is written");
 }
 
 /** Two users whom the API would not have let become alike, and no listener could tell apart. */

@@ -69,6 +69,8 @@ test("fields are refused with their names", () => {
     [{ name: "  " }, SUPPORT, /^name/],
     [{ name: "ä".repeat(129) }, SUPPORT, /^name/],
     [{ uuid: "bad" }, SUPPORT, /^uuid: is not valid/],
+    [{ name: "half \ud800" }, SUPPORT, /^name/],
+    [{ password: "half \udc00" }, PASSWORDS, /^password/],
     [{ password: "x" }, SUPPORT, /^password/],
     [{ flow: "slow" }, SUPPORT, /^flow/],
     [{ uuid: "x" }, PASSWORDS, /^uuid/],

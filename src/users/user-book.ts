@@ -150,13 +150,15 @@ function refuseForeign(change: UserChange | UserDraft, { credential, flows, labe
 function checkedName(text: string): string {
   const name = text.trim();
   if (name === "") throw new ApiError(400, "name: must not be blank");
+  if (!name.isWellFormed()) throw new ApiError(400, "name: must be Unicode text; it has half a character");
   if (Buffer.byteLength(name) > MAX_NAME_BYTES)
     throw new ApiError(400, `name: must have at most ${MAX_NAME_BYTES} bytes`);
   return name;
 }
 
 function checkedCredential(text: string, support: UserSupport): string {
-  if (support.identify(text) !== null) return text;
+  // Half a character has no bytes of its own: on the wire it would be what another one is.
+  if (text.isWellFormed() && support.identify(text) !== null) return text;
   throw new ApiError(400, `${support.credential}: ${text === "" ? "must not be empty" : "is not valid"}`);
 }
 

@@ -79,7 +79,7 @@ test("what others can read, and what is no state file of users, is refused and l
     [document, /weir users import/],
     [at("foreign.db"), /database of another kind/],
     [at("policies.db"), /database of another kind/],
-    [at("noise.db"), /not a database/],
+    [at("noise.db"), /holds text; left as it is/],
   ] as const;
   for (const [path, why] of refusals) {
     const before = readFileSync(path);
