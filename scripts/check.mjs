@@ -3,13 +3,19 @@ import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 
 const PORTABLE = "src/**/*.portable.test.ts";
+const pure = globSync("src/**/*.test.ts", { exclude: [PORTABLE] }).sort();
 
 const steps = [
   ["tsc", ["-p", "."]],
   ["oxlint", ["--type-aware", "--quiet"]],
   ["oxfmt", ["--check", "."]],
-  // They are pure, so one process runs them all: starting one for each file takes longer than the tests.
-  tests(globSync("src/**/*.test.ts", { exclude: [PORTABLE] }), ["--test-isolation=none"]),
+  // They are pure, so a process runs many: starting one for each file takes longer than the tests. Two use two cores.
+  ...[0, 1].map((share) =>
+    tests(
+      pure.filter((_, at) => at % 2 === share),
+      ["--test-isolation=none"],
+    ),
+  ),
   // These have a runtime without node:ffi, which is a matter of their whole process.
   tests(globSync(PORTABLE), []),
 ];
