@@ -11,16 +11,26 @@ const LOG_HEAD = 32;
 const FRAME_HEAD = 24;
 
 /** Nothing behind the last transaction that was committed remains to be read. Throws `UndecidedError`. */
-export function cutLog(database: DatabaseSync, path: string): void {
+export function cutLog(database: DatabaseSync, path: string, why: unknown): void {
   try {
     const frames = Number(database.prepare("PRAGMA wal_checkpoint(NOOP)").get()?.["log"]);
     const pageBytes = Number(database.prepare("PRAGMA page_size").get()?.["page_size"]);
     if (frames >= 0) cutAt(`${path}-wal`, frames === 0 ? 0 : LOG_HEAD + frames * (FRAME_HEAD + pageBytes));
   } catch (error) {
+    if (wroteNothing(error, why)) return;
     throw new UndecidedError(`${path}: a change that was refused cannot be taken back: ${messageOf(error)}`, {
       cause: error,
     });
   }
+}
+
+/** https://sqlite.org/rescode.html: only then all frames may have been written. */
+const FSYNC_FAILED = 1034;
+
+/** A file system that is read-only has refused the frames, too, unless it became so because it could not flush them. */
+function wroteNothing(error: unknown, why: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "EROFS" && (why as { errcode?: number }).errcode !== FSYNC_FAILED;
 }
 
 function cutAt(log: string, endBytes: number): void {

@@ -199,7 +199,7 @@ export class KeyValueFile implements Disposable {
       this.#rootBlob = blob;
     } catch (error) {
       if (database.isTransaction) database.exec("ROLLBACK");
-      cutLog(database, this.path);
+      cutLog(database, this.path, error);
       if (error instanceof StoreError) throw error;
       throw new StoreError(`${this.path}: cannot write: ${messageOf(error)}`, { cause: error });
     }
