@@ -86,6 +86,7 @@ const TUN_NUMBERS = [
 /** The members whose values are the same in a PATCH and in a GET. */
 export const TUN_MEMBERS: Readonly<Record<string, z.ZodType>> = {
   device: z.string(),
+  "on-exit": z.enum(["open", "closed"]),
   ...all(TUN_BOOLEANS, z.boolean()),
   ...all(TUN_COUNTS, count()),
   ...all(TUN_MARKS, mark()),

@@ -42,6 +42,7 @@ test("controller-api.md §15.6 PATCH: strangers are ignored, a bad value is 400 
     { mode: "Global", "LOG-LEVEL": "warning", ipv6: null },
     { tun: { stack: "mixed" } },
     { tun: { "kernel-direct-max-entries": 0, nonsense: true } },
+    { tun: { "on-exit": "closed" } },
     { "tcptun-config": 1, "ss-config": "x" },
     { "skip-auth-prefixes": ["10.0.0.0/8", "::1"] },
     {},
@@ -51,6 +52,7 @@ test("controller-api.md §15.6 PATCH: strangers are ignored, a bad value is 400 
   assert.deepEqual([settings.mode, settings.logLevel, settings.ipv6], ["global", "warning", true]);
   assert.deepEqual([settings.tun.enable, settings.tun.stack], [true, "Mixed"]);
   assert.equal(settings.tun.more["kernel-direct-max-entries"], 4096);
+  assert.equal(settings.tun.more["on-exit"], "closed");
   assert.ok(!("nonsense" in settings.tun.more));
   const bad: readonly unknown[] = [
     { mode: "x" },
@@ -60,6 +62,7 @@ test("controller-api.md §15.6 PATCH: strangers are ignored, a bad value is 400 
     { mode: "direct", tun: { "kernel-direct-max-entries": 65_537 } },
     { mode: "direct", tun: { mtu: 1.5 } },
     { mode: "direct", tun: { mtu: -1 } },
+    { mode: "direct", tun: { "on-exit": "shut" } },
     { mode: "direct", tun: [] },
     { mode: "direct", "lan-allowed-ips": ["10.0.0.0/33"] },
     { mode: "direct", "find-process-mode": "maybe" },
