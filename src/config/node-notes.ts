@@ -16,21 +16,28 @@ interface TlsKeys {
 
 interface NodeKeys extends TlsKeys {
   readonly alterId?: number;
+  readonly cipher?: string;
   readonly "xhttp-opts"?: { readonly "reuse-settings"?: unknown };
 }
 
 /** `options` as any protocol's schema gives them: the keys have the same names in all of them. */
 export function nodeNotes(options: NodeKeys): readonly NodeNote[] {
-  const { "plugin-opts": plugin, tls, alterId = 0 } = options;
+  const { "plugin-opts": plugin, tls, alterId = 0, cipher = "" } = options;
   return [
     ...(tls === false ? [] : tlsNotes(options, [])),
     ...(plugin === undefined || plugin.tls === false ? [] : tlsNotes(plugin, ["plugin-opts"])),
     ...(options["xhttp-opts"]?.["reuse-settings"] === undefined
       ? []
       : [{ key: ["xhttp-opts", "reuse-settings"], what: "reuse-settings has no effect" }]),
+    ...(UNAUTHENTICATED.test(cipher) ? [{ key: ["cipher"], what: CHANGEABLE }] : []),
     ...(alterId > 0 ? [{ key: ["alterId"], what: OLD_HEADER }] : []),
   ];
 }
+
+/** The stream ciphers of Shadowsocks. */
+const UNAUTHENTICATED = /^(aes-\d+-(cfb|ctr)|rc4-md5|x?chacha20|chacha20-ietf)$/;
+const CHANGEABLE =
+  "this cipher protects nothing against change: others on the way can alter what it carries; an AEAD cipher does protect it";
 
 const OLD_HEADER =
   "alterId above 0 once meant the header under MD5; the AEAD header is sent, which servers take from such users, too";

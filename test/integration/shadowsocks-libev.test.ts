@@ -18,6 +18,11 @@ const CIPHERS = [
   "aes-256-gcm",
   "chacha20-ietf-poly1305",
   "xchacha20-ietf-poly1305",
+  "aes-256-cfb",
+  "aes-192-ctr",
+  "rc4-md5",
+  "chacha20",
+  "chacha20-ietf",
 ];
 const password = "sesame";
 const context = () => ({ signal: new AbortController().signal, metadata: null });

@@ -16,6 +16,12 @@ const context = () => ({ signal: new AbortController().signal, metadata: null })
 
 const PASSWORDS: Readonly<Record<string, string>> = {
   none: "",
+  "aes-256-cfb": "secret",
+  "aes-128-ctr": "secret",
+  "rc4-md5": "secret",
+  chacha20: "secret",
+  "chacha20-ietf": "secret",
+  xchacha20: "secret",
   "aes-128-gcm": "secret",
   "chacha20-ietf-poly1305": "secret",
   "2022-blake3-aes-128-gcm": key(1),
@@ -45,7 +51,7 @@ for (const version of [1, 2])
 
 describe("shadowsocks", () => {
   test("16 MiB both ways with their checksums", async () => {
-    for (const cipher of ["aes-256-gcm", "xchacha20-ietf-poly1305", "2022-blake3-aes-256-gcm"]) {
+    for (const cipher of ["aes-256-gcm", "rc4-md5", "xchacha20-ietf-poly1305", "2022-blake3-aes-256-gcm"]) {
       const password = cipher.startsWith("2022") ? key(3, 32) : "pw";
       await using pair = await openPair(shadowsocks, { cipher, password }, ss, {
         cipher,

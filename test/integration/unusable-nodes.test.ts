@@ -123,7 +123,7 @@ const ODD_ENTRIES: readonly (readonly [where: RegExp, text: string])[] = [
   [/rules\[0\]/, "rules: ['DOMAIN-REGEX,(a)\\1,DIRECT', 'MATCH,DIRECT']"],
   [
     /proxies\[0\]\.cipher/,
-    "proxies: [{name: a, type: ss, server: s, port: 1, password: p, cipher: rc4-md5}]",
+    "proxies: [{name: a, type: ss, server: s, port: 1, password: p, cipher: rc4-md5-6}]",
   ],
   [/proxy-providers\.p\.url/, "proxy-providers: {p: {type: http, url: ''}}"],
   [/proxy-providers\.p\.url/, "proxy-providers: {p: {type: http, path: p.yaml}}"],
@@ -190,6 +190,35 @@ test("logic rules without their outer brackets mean what they say", () => {
   const { matcher } = and?.type.parse(and.payload, and.options, scope) ?? {};
   assert.equal(matcher?.match({ host: "a.com", network: "udp" }), true);
   assert.equal(matcher?.match({ host: "a.com", network: "tcp" }), false);
+});
+
+test("nodes with an unauthenticated cipher are used, and one warning says what they lack", () => {
+  const files = { resolve: (path: string) => path };
+  const proxies = ["rc4-md5", "AES-256-CFB", "chacha20-ietf", "aes-256-gcm"].map((cipher) => ({
+    name: cipher,
+    type: "ss",
+    server: "s",
+    port: 1,
+    password: "p",
+    cipher,
+  }));
+  const { config } = parseConfig(JSON.stringify({ proxies }), {
+    registries: REGISTRIES,
+    files,
+    userAgent: "test",
+  });
+  assert.deepEqual(
+    config?.proxies.map(({ inert }) => inert),
+    [null, null, null, null],
+  );
+  const said = (config?.warnings ?? []).filter(({ message }) =>
+    /protects nothing against change/.test(message),
+  );
+  assert.deepEqual(
+    said.map(({ path }) => path),
+    ["proxies[0].cipher", "proxies[1].cipher", "proxies[2].cipher"],
+  );
+  assert.equal(config?.warnings.length, 3);
 });
 
 test("what is said of many nodes is one line with their number; -t --all shows each", async () => {

@@ -28,6 +28,10 @@ const SALT_WINDOW_MS = 60_000;
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { cipher, password, users } = options;
   const method = findMethod(cipher) as Method;
+  if (method.edition === "stream")
+    env.log.warning(
+      `listener ${env.name}: cipher ${cipher} protects nothing against change, and shows by its answers that it is there`,
+    );
   const shell = new ManagedShell(env, {
     type: "ShadowSocks",
     users: serverUsers(method, password, users ?? null),

@@ -3,17 +3,31 @@ import { createHash, hkdfSync } from "node:crypto";
 import { blake3 } from "@noble/hashes/blake3.js";
 import { ConfigError } from "#core/errors.ts";
 import type { AeadName } from "#protocols/crypto/aead.ts";
+import type { StreamCipherName } from "#protocols/crypto/stream-cipher.ts";
 
-/** `plain` sends everything in clear; `2022` is SIP022; `sip004` the AEAD ciphers before it. */
-export type Edition = "plain" | "sip004" | "2022";
+/**
+ * `plain` sends everything in clear; `stream` hides it and protects it against no change; `2022` is SIP022; `sip004` the
+ * AEAD ciphers before it.
+ */
+export type Edition = "plain" | "stream" | "sip004" | "2022";
 
 export interface Method {
   readonly name: string;
   readonly edition: Edition;
   readonly aead: AeadName;
-  /** Size of a key and, as both editions have it, of a salt. */
+  /** Size of a key and, as both AEAD editions have it, of a salt. */
   readonly keyBytes: number;
+  /** Of the edition `stream` alone: its cipher, in place of `aead`. */
+  readonly stream?: StreamCipherName;
 }
+
+const stream = (name: StreamCipherName, keyBytes: number): Method => ({
+  name,
+  edition: "stream",
+  aead: "aes-128-gcm",
+  keyBytes,
+  stream: name,
+});
 
 const METHODS: readonly Method[] = [
   { name: "none", edition: "plain", aead: "aes-128-gcm", keyBytes: 0 },
@@ -25,6 +39,16 @@ const METHODS: readonly Method[] = [
   { name: "2022-blake3-aes-128-gcm", edition: "2022", aead: "aes-128-gcm", keyBytes: 16 },
   { name: "2022-blake3-aes-256-gcm", edition: "2022", aead: "aes-256-gcm", keyBytes: 32 },
   { name: "2022-blake3-chacha20-poly1305", edition: "2022", aead: "chacha20-poly1305", keyBytes: 32 },
+  stream("aes-128-cfb", 16),
+  stream("aes-192-cfb", 24),
+  stream("aes-256-cfb", 32),
+  stream("aes-128-ctr", 16),
+  stream("aes-192-ctr", 24),
+  stream("aes-256-ctr", 32),
+  stream("rc4-md5", 16),
+  stream("chacha20", 32),
+  stream("chacha20-ietf", 32),
+  stream("xchacha20", 32),
 ];
 
 export const METHOD_NAMES: readonly string[] = METHODS.map((method) => method.name);

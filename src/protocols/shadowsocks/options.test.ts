@@ -17,8 +17,8 @@ test("nodes", () => {
     "chacha20-ietf-poly1305",
   );
   assert.match(
-    problems(outboundSchema, { ...node, cipher: "rc4-md5" })[0] as string,
-    /^cipher: rc4-md5 is not in this build/,
+    problems(outboundSchema, { ...node, cipher: "rc4-md5-6" })[0] as string,
+    /^cipher: rc4-md5-6 is not in this build/,
   );
   assert.match(
     problems(outboundSchema, { ...node, cipher: "nonsense" })[0] as string,

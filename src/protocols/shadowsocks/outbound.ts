@@ -22,6 +22,7 @@ import { openPlugin, type Plugin } from "./plugin.ts";
 import { openStream } from "./sealed-stream.ts";
 import { Sip004Codec } from "./sip004.ts";
 import { type Chance, chanceBy, Sip022ClientCodec } from "./sip022.ts";
+import { UnauthenticatedCodec } from "./stream-codec.ts";
 
 /** A header waits this long for the first payload, which hides its length and saves a packet. */
 const OPEN_AFTER_MS = 20;
@@ -86,7 +87,9 @@ class Client {
     if (method.edition === "plain") return plainCodec(address);
     if (method.edition === "2022")
       return new Sip022ClientCodec({ method, keys, address, chance: this.#chance });
-    return new Sip004Codec({ method, master: keys[0] as Buffer, request: address, salts: this.#salts });
+    const common = { master: keys[0] as Buffer, request: address, salts: this.#salts };
+    if (method.stream !== undefined) return new UnauthenticatedCodec({ ...common, cipher: method.stream });
+    return new Sip004Codec({ ...common, method });
   }
 
   async associate(destination: Destination, context: DialContext): Promise<DatagramFlow> {

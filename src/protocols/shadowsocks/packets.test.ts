@@ -82,9 +82,22 @@ for (const name of METHOD_NAMES) {
       assert.equal(sessions.size, 1);
     });
 
+    if (method(name).edition === "stream")
+      test("an unauthenticated packet: IV alone is dropped, noise throws nothing", () => {
+        const { client, server } = setting(name);
+        const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined, Date.now);
+        for (const size of [0, 1, 8]) assert.equal(open(Buffer.alloc(size)), null);
+        fc.assert(
+          fc.property(fc.uint8Array({ maxLength: 120 }), (noise) => {
+            for (const got of [open(Buffer.from(noise))?.item ?? null, client.open(Buffer.from(noise))])
+              assert.ok(got === null || got.payload.length < noise.length);
+          }),
+        );
+      });
+
     test("truncations, changed bits and noise are dropped", () => {
       const { client, server } = setting(name);
-      if (server.method.edition === "plain") return;
+      if (server.method.edition === "plain" || server.method.edition === "stream") return;
       const packet = client.seal({ payload: ABC, destination: DNS });
       const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined, Date.now);
       for (let size = 0; size < packet.length; size++) assert.equal(open(packet.subarray(0, size)), null);

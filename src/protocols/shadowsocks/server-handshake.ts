@@ -6,6 +6,12 @@ import type { StreamCodec } from "#net/codec-stream.ts";
 import type { HandshakeStep } from "#net/read-handshake.ts";
 import { decodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
 import { createAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import {
+  ivBytesOf,
+  openStreamCipher,
+  type StreamCipher,
+  type StreamCipherName,
+} from "#protocols/crypto/stream-cipher.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { type ChunkOpener, LENGTH_BYTES } from "./chunks.ts";
 import { IDENTITY_BYTES, openStreamIdentity } from "./identity.ts";
@@ -21,6 +27,7 @@ import {
   Sip022ServerCodec,
   TYPE_CLIENT,
 } from "./sip022.ts";
+import { UnauthenticatedCodec } from "./stream-codec.ts";
 
 export interface Request {
   readonly destination: Destination;
@@ -37,6 +44,7 @@ export function serverHandshake(
   chance: Chance,
 ): HandshakeStep<Request> {
   if (keys.method.edition === "plain") return plainStep;
+  if (keys.method.stream !== undefined) return streamStep(keys.method.stream, keys, salts);
   return keys.method.edition === "sip004" ? sip004Step(keys, salts) : sip022Step(keys, salts, chance);
 }
 
@@ -47,6 +55,35 @@ function plainStep(arrived: ByteQueue): Request | null {
   arrived.skip(address.next);
   const { destination } = address;
   return { destination, user: null, codec: plainCodec(Buffer.alloc(0)), payload: Buffer.alloc(0) };
+}
+
+/** Nothing proves the key: under a wrong one the address is noise, which most of the time is none. */
+function streamStep(
+  cipher: StreamCipherName,
+  { candidates }: ServerKeys,
+  salts: ReplayFilter,
+): HandshakeStep<Request> {
+  const master = (candidates[0] as UserKey).key;
+  let opener: StreamCipher | null = null;
+  let plain: Buffer = Buffer.alloc(0);
+  return (arrived) => {
+    if (opener === null) {
+      const iv = arrived.take(ivBytesOf(cipher));
+      if (iv === null) return null;
+      if (!salts.add(Buffer.from(iv))) throw new ProtocolError("the IV was used before");
+      opener = openStreamCipher(cipher, master, iv, "open");
+    }
+    plain = Buffer.concat([plain, opener(arrived.takeAll())]);
+    const address = decodeSocksAddress(plain);
+    if (address === null) return null;
+    const codec = new UnauthenticatedCodec({ cipher, master, request: Buffer.alloc(0), opener });
+    return {
+      destination: address.destination,
+      user: null,
+      codec,
+      payload: plain.subarray(address.next),
+    };
+  };
 }
 
 function sip004Step(keys: ServerKeys, salts: ReplayFilter): HandshakeStep<Request> {

@@ -35,6 +35,10 @@ export function serverKeys(method: Method, password: string, users: readonly Use
   if (users === null) return withoutUsers(method, password);
   if (method.edition === "plain")
     throw new ConfigError("cipher none knows no users: there is no key to tell them apart");
+  if (method.edition === "stream")
+    throw new ConfigError(
+      `cipher ${method.name} knows no users: it does not tell a right key from a wrong one`,
+    );
   if (method.edition === "sip004") {
     const candidates = users.map(({ id, credential }) => ({ user: id, key: masterKey(method, credential) }));
     return { method, candidates: distinct(candidates), identity: null, byName: new Map() };
