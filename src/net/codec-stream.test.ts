@@ -47,6 +47,16 @@ describe("codec stream", () => {
     await closed;
   });
 
+  test("over a wire that has closed already it closes, too, and says why", async () => {
+    const [near] = duplexPair();
+    near.destroy();
+    await once(near, "close");
+    const stream = new CodecStream(near, turnedOver());
+    const [error] = await once(stream, "error");
+    assert.match(String(error), /closed before its end/);
+    assert.equal(stream.destroyed, true);
+  });
+
   test("the codec is closed once, by the end and by a destruction", async () => {
     for (const end of ["end", "destroy", "fault"] as const) {
       const [near, far] = duplexPair();

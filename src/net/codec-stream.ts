@@ -70,6 +70,8 @@ export class CodecStream extends Duplex {
     });
     wire.on("close", () => this.#wireClosed());
     wire.on("drain", () => this.#drained());
+    // A handshake that went before may have waited for something else while the wire closed: no event tells of it any more.
+    if (wire.destroyed) process.nextTick(() => this.#wireClosed());
   }
 
   /** The stream below, for those who need to know where the conversation really runs. */
