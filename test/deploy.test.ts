@@ -73,7 +73,9 @@ test(
     assert.ok(!reloaded.some((line) => line.startsWith("set_param file")), "procd alone would start it anew");
     const off = asked("reload_service", { ...options, enabled: "0" });
     assert.deepEqual(off, ["procd compares", "send_signal weir * HUP"]);
-    assert.deepEqual(asked("service_stopped", options), ["weir cleanup -d /srv/weir -f /srv/weir.yaml"]);
+    assert.deepEqual(asked("service_stopped", options), [
+      "weir cleanup -keep-closed -d /srv/weir -f /srv/weir.yaml",
+    ]);
   },
 );
 
