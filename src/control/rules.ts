@@ -13,13 +13,14 @@ export function rulesControl(
     list: () =>
       router()
         .views()
-        .map(({ rule, size, disabled, hitCount, hitAtMs, missCount, missAtMs }) => ({
+        .map(({ rule, size, disabled, unavailable, hitCount, hitAtMs, missCount, missAtMs }) => ({
           index: rule.index,
           type: rule.apiType,
           payload: rule.payload,
           target: rule.target,
           size,
           disabled,
+          unavailable,
           hits: hitCount,
           lastHitAtMs: hitAtMs,
           misses: missCount,

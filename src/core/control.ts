@@ -152,6 +152,8 @@ export interface RuleView {
   /** Number of records of a GEOIP or GEOSITE rule; -1 for every other. */
   readonly size: number;
   readonly disabled: boolean;
+  /** Why it matches nothing: `database missing`; null: it can match. */
+  readonly unavailable: string | null;
   readonly hits: number;
   /** 0: never. */
   readonly lastHitAtMs: number;

@@ -42,6 +42,8 @@ export interface Matcher {
    * before the next; null: none. Absent: the first of `reads`.
    */
   firstMissing?(facts: Facts): FactName | null;
+  /** Why it matches nothing whatever the facts are, for its data is not there: `database missing`. Absent, null: it can. */
+  readonly unavailable?: string | null;
 }
 
 /** What rule types may ask for while they are parsed. RULE-SET, GEOSITE, GEOIP and IP-ASN need more than their text. */

@@ -58,6 +58,8 @@ interface Opened {
 export class Geodata {
   readonly #env: GeodataEnv;
   readonly #opened = new Map<GeoKind, Opened | null>();
+  /** Kinds whose file is there and is no database. */
+  readonly #unusable = new Set<GeoKind>();
   readonly #inherited: ReadonlyMap<GeoKind, Opened | null>;
   readonly #live = new Map<string, { readonly kind: GeoKind; readonly data: LiveData<Opened> }>();
 
@@ -148,12 +150,13 @@ export class Geodata {
     const id = `${kind}/${key}`;
     const known = this.#live.get(id);
     if (known !== undefined) return known.data;
-    const data = new LiveData<Opened>(reads, (opened) => {
+    const loads = (opened: Opened) => {
       const ready = opened.loaded.get(key) ?? load(opened);
       if (ready !== null) opened.loaded.set(key, ready);
       else this.#env.log.warning(`${opened.path} has no category ${key}: its rules match nothing`);
       return ready;
-    });
+    };
+    const data = new LiveData<Opened>(reads, loads, () => this.#lack(kind));
     this.#live.set(id, { kind, data });
     const opened = this.#file(kind);
     if (opened !== null) this.#attempt(opened.path, () => data.load(opened));
@@ -175,8 +178,10 @@ export class Geodata {
     if (known !== undefined) return known;
     const path = this.#find(kind);
     let opened: Opened | null = null;
+    this.#unusable.delete(kind);
     if (path === null) this.#env.log.warning(this.#missing(kind));
     else opened = this.#attempt(path, () => this.#inheritedOf(kind, path) ?? open(kind, path, false));
+    if (path !== null && opened === null) this.#unusable.add(kind);
     this.#opened.set(kind, opened);
     return opened;
   }
@@ -193,6 +198,12 @@ export class Geodata {
       this.#env.log.warning(`${path} cannot be used, its rules match nothing: ${messageOf(error)}`);
       return null;
     }
+  }
+
+  /** Why rules of this kind have no data. */
+  #lack(kind: GeoKind): string {
+    if (this.#unusable.has(kind)) return "database cannot be read";
+    return this.#opened.get(kind) === null ? "database missing" : "not in the database";
   }
 
   #missing(kind: GeoKind): string {

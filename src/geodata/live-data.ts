@@ -4,15 +4,22 @@ import type { Facts, FactName, RuleData } from "#core/rule.ts";
 export class LiveData<From> implements RuleData {
   readonly reads: readonly FactName[];
   readonly loads: (from: From) => RuleData | null;
+  readonly #why: () => string;
   #contents: RuleData | null = null;
 
-  constructor(reads: readonly FactName[], loads: (from: From) => RuleData | null) {
+  /** `why` says, while nothing is loaded, what is missing. */
+  constructor(reads: readonly FactName[], loads: (from: From) => RuleData | null, why: () => string) {
+    this.#why = why;
     this.reads = reads;
     this.loads = loads;
   }
 
   get size(): number {
     return this.#contents?.size ?? 0;
+  }
+
+  get unavailable(): string | null {
+    return this.#contents === null ? this.#why() : null;
   }
 
   match(facts: Facts): boolean | undefined {

@@ -86,7 +86,14 @@ class Collector implements TraceObserver {
   omitted = 0;
 
   missed(list: RuleList, first: number, last: number, facts: Facts): void {
-    this.#rules("missed", list, first, last, seen(list.rules[first] as Rule, facts));
+    const lack = (at: number) => list.rules[at]?.matcher.unavailable ?? null;
+    for (let from = first; from <= last;) {
+      const why = lack(from);
+      let to = from;
+      while (to < last && lack(to + 1) === why) to++;
+      this.#rules("missed", list, from, to, why ?? seen(list.rules[from] as Rule, facts));
+      from = to + 1;
+    }
   }
 
   disabled(list: RuleList, position: number): void {

@@ -42,6 +42,8 @@ export interface RuleView extends RuleCount {
   /** Number of records of GEOSITE and GEOIP data, else -1. */
   readonly size: number;
   readonly disabled: boolean;
+  /** As of its matcher; null: it can match. */
+  readonly unavailable: string | null;
 }
 
 export interface RuleRouter extends Router {
@@ -288,6 +290,7 @@ class ListRouter implements RuleRouter {
       rule,
       size: "size" in rule.matcher ? (rule.matcher as RuleData).size : -1,
       disabled: disabled?.[at] === 1,
+      unavailable: rule.matcher.unavailable ?? null,
       ...this.#counters.read(at),
     }));
   }

@@ -139,7 +139,7 @@ export class MemoryControl implements c.Control {
   readonly rules: c.RulesControl = {
     list: () =>
       this.ruleList.map(({ text: [type, payload, target], disabled }, index) => {
-        const never = { hits: 0, lastHitAtMs: 0, misses: 0, lastMissAtMs: 0 };
+        const never = { unavailable: null, hits: 0, lastHitAtMs: 0, misses: 0, lastMissAtMs: 0 };
         return { index, type, payload, target, size: -1, disabled, ...never };
       }),
     disable: (changes) => {

@@ -106,6 +106,8 @@ export interface Rule {
   readonly payload: string;
   readonly proxy: string;
   readonly size: number;
+  /** Why it matches nothing; absent: it can match. */
+  readonly unavailable?: string;
   readonly extra: { readonly disabled: boolean; readonly hitCount: number; readonly hitAt: string };
 }
 

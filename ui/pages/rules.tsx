@@ -41,7 +41,7 @@ export function RulesPage() {
       filterLabel="Filter"
       filterHint="type, payload, target"
       tools={<Button label="Refresh" onPress={rules.reload} />}
-      status={rules.value === null ? waitingText(rules.error) : statusText(shown.length, all.length)}
+      status={rules.value === null ? waitingText(rules.error) : statusText(shown.length, all)}
       error={rules.error ?? providers.error}
       nothing={rules.value !== null && shown.length === 0 ? <Nothing none={all.length === 0} /> : null}
       label="Rules"
@@ -49,7 +49,7 @@ export function RulesPage() {
       columns={COLUMNS}
       items={shown}
       keyOf={({ index }) => index}
-      faded={({ extra }) => extra.disabled}
+      faded={({ extra, unavailable }) => extra.disabled || unavailable !== undefined}
       cells={(rule) => <Cells rule={rule} onToggle={(on) => toggle(rule, on)} />}
     >
       <RuleProviders providers={Object.values(providers.value?.providers ?? {})} reload={providers.reload} />
@@ -64,13 +64,16 @@ function Nothing({ none }: { readonly none: boolean }) {
 
 const textOf = ({ type, payload, proxy }: Rule): string => `${type} ${payload} ${proxy}`;
 
-function statusText(shown: number, all: number): string {
+function statusText(shown: number, rules: readonly Rule[]): string {
+  const all = rules.length;
   const text = shown === all ? counted(all, "rule") : `${countText(shown)} of ${counted(all, "rule")}`;
-  return `${text}, the first that matches decides`;
+  const dead = rules.filter(({ unavailable }) => unavailable !== undefined).length;
+  const lack = dead === 0 ? "" : `; ${countText(dead)} can match nothing`;
+  return `${text}, the first that matches decides${lack}`;
 }
 
 function Cells({ rule, onToggle }: { readonly rule: Rule; readonly onToggle: (on: boolean) => unknown }) {
-  const { index, type, payload, proxy, size, extra } = rule;
+  const { index, type, payload, proxy, size, unavailable, extra } = rule;
   return (
     <>
       <span role="cell" class="c-index number">
@@ -79,6 +82,7 @@ function Cells({ rule, onToggle }: { readonly rule: Rule; readonly onToggle: (on
       <span role="cell" class="c-main text">
         <span class="rule-type">{type}</span> {payload}
         {size > 0 && <small> {counted(size, "record")}</small>}
+        {unavailable !== undefined && <small> {unavailable}: matches nothing</small>}
       </span>
       <span role="cell" class="c-way text">
         {proxy}

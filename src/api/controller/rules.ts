@@ -23,6 +23,7 @@ const ruleShape = z
     payload: z.string(),
     proxy: z.string(),
     size: z.int().min(-1),
+    unavailable: z.string().optional().describe("Why it matches nothing: its database is missing"),
     extra: z.object({
       disabled: z.boolean(),
       hitCount: amount(),
@@ -87,13 +88,14 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
   ];
 }
 
-function ruleJson({ index, type, payload, target, size, ...rule }: RuleView) {
+function ruleJson({ index, type, payload, target, size, unavailable, ...rule }: RuleView) {
   return {
     index,
     type,
     payload,
     proxy: target,
     size,
+    ...(unavailable === null ? {} : { unavailable }),
     extra: {
       disabled: rule.disabled,
       hitCount: rule.hits,

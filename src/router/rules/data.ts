@@ -99,6 +99,9 @@ function sized(data: RuleData | null, options: RuleOptions, negated: boolean): R
     get size() {
       return data.size;
     },
+    get unavailable() {
+      return data.unavailable ?? null;
+    },
   };
 }
 
@@ -112,6 +115,9 @@ function dataMatcher(data: RuleData, { noResolve, source }: RuleOptions, negated
   return {
     get reads() {
       return source ? [...new Set(data.reads.flatMap((name) => SOURCE_OF[name] ?? [name]))] : data.reads;
+    },
+    get unavailable() {
+      return data.unavailable ?? null;
     },
     match: (facts) => {
       if (source) return verdict(sourceView(facts, data.reads));
