@@ -1,11 +1,12 @@
 /** The router of docs/router.md: its example as it stands, with the capabilities of its unit, watched from outside. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmodSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { asService } from "../support/as-service.ts";
 import { skipNetns, type Netns } from "../support/netns.ts";
 import { leftovers } from "../support/netns-row.ts";
 import { startCore, type Core } from "../support/start-core.ts";
@@ -17,19 +18,6 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..", "..");
 const skip = skipNetns("router", "nft", "curl", "ping", "setpriv");
 const example = readFileSync(join(root, "examples", "router-tun.yaml"), "utf8");
-const unit = readFileSync(join(root, "deploy", "weir.service"), "utf8");
-
-/** udev lets everybody open it; where only root may, it has to be root, without root's other rights. */
-const USER = (statSync("/dev/net/tun", { throwIfNoEntry: false })?.mode ?? 0) & 0o2 ? 65_534 : 0;
-
-/** A user without rights but those of the unit. */
-function asService(router: Netns): readonly string[] {
-  const capabilities = /^AmbientCapabilities=(.*)$/m.exec(unit)?.[1]?.toLowerCase().split(" ") ?? [];
-  const set = `-all,${capabilities.map((name) => `+${name.replace("cap_", "")}`).join()}`;
-  const user = [`--reuid=${USER}`, `--regid=${USER}`, "--clear-groups", "--no-new-privs"];
-  const rights = [`--inh-caps=${set}`, `--ambient-caps=${set}`, `--bounding-set=${set}`];
-  return [...router.prefix, "setpriv", ...user, ...rights];
-}
 
 const start = (row: Transit, text: string): Promise<Core> =>
   startCore(text, { prefix: asService(row.router), seed: (home) => chmodSync(home, 0o777) });
