@@ -47,18 +47,33 @@ export class ProxyReader {
   readAll(items: readonly unknown[], path: Path, prefix: string, taken: ReadonlySet<string>): ProxyNodes {
     const proxies: { proxy: ProxyConfig; index: number }[] = [];
     const names = new Set<string>();
+    let index = 0;
+    for (const proxy of this.readEach(items, path, prefix, taken, names)) {
+      if (proxy !== null) proxies.push({ proxy, index });
+      index++;
+    }
+    return { proxies, names };
+  }
+
+  /** The same one by one, in the order of `items`; null: cannot be used at all. Adds to `names` what it finds. */
+  *readEach(
+    items: readonly unknown[],
+    path: Path,
+    prefix: string,
+    taken: ReadonlySet<string>,
+    names: Set<string>,
+  ): Generator<ProxyConfig | null> {
     for (const [at, item] of items.entries()) {
       const name = peek(item, "name", "hyphen");
       const here = [...path, at];
       const proxy = this.#tolerant
         ? this.#tryRead(item, here, `${prefix} ${at}`)
         : this.#read(item, here, `${prefix} ${at}`);
-      if (name !== null && (names.has(name) || taken.has(name)))
-        this.#context.report.error([...path, at, "name"], `proxy ${name} is the duplicate name`);
-      else if (proxy !== null) proxies.push({ proxy, index: at });
+      const isTwice = name !== null && (names.has(name) || taken.has(name));
+      if (isTwice) this.#context.report.error([...here, "name"], `proxy ${name} is the duplicate name`);
       if (name !== null) names.add(name);
+      yield isTwice ? null : proxy;
     }
-    return { proxies, names };
   }
 
   #tryRead(item: unknown, path: Path, prefix: string): ProxyConfig | null {

@@ -47,7 +47,8 @@ test("a node that did not change stays, one that goes is closed when its last se
     },
     {
       read: () => assert.fail(),
-      readPayload: () => content,
+      readPayload: async () => content,
+      pause: async () => {},
       async open(node) {
         if (node.name === failing) throw new Error("cannot be opened");
         return opened(node);

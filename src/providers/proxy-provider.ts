@@ -14,7 +14,9 @@ export interface NodeRoad<Node extends NodeDefinition> {
   /** Throws where the whole content cannot be used; never answers with nothing. */
   read(bytes: Uint8Array): Promise<readonly Node[]>;
   /** From the configuration; null: it has none. */
-  readonly readPayload: (() => readonly Node[]) | null;
+  readonly readPayload: (() => Promise<readonly Node[]>) | null;
+  /** Awaited before each node: a long list is not to hold up the event loop. */
+  pause(): Promise<void>;
   /** Throws where the node's options cannot be used. */
   open(node: Node): Promise<Outbound>;
   /** Called right after another set of nodes has come into use. */
@@ -56,7 +58,7 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     this.resource = new Resource(source, {
       ...env,
       prepare: async (bytes) => this.#prepare(await road.read(bytes)),
-      preparePayload: readPayload === null ? null : async () => this.#prepare(readPayload()),
+      preparePayload: readPayload === null ? null : async () => this.#prepare(await readPayload()),
     });
   }
 
@@ -93,6 +95,7 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     };
     try {
       for (const node of nodes) {
+        await this.#road.pause();
         const known = before.get(node.name);
         const entry =
           known !== undefined && isDeepStrictEqual(known.node, node)

@@ -17,12 +17,8 @@ export function textField(node: unknown, key: string): string {
   return peek(node, key, "hyphen") ?? "";
 }
 
-/** Filtered, in the order of the filters; then overrides, replacements in the name, prefix, suffix. */
-export function shapeNodes(nodes: readonly PlacedNode[], config: ProxyProviderConfig): readonly PlacedNode[] {
-  return filtered(nodes, config).map(({ node, at }) => ({ node: overridden(node, config), at }));
-}
-
-function filtered(
+/** What the filters leave, in their order. */
+export function filterNodes(
   nodes: readonly PlacedNode[],
   { filter, excludeFilter, excludeType }: ProxyProviderConfig,
 ): readonly PlacedNode[] {
@@ -52,7 +48,8 @@ function patternsOf(text: string): readonly RegExp[] {
   return text === "" ? [] : text.split("`").map((part) => compilePattern(part));
 }
 
-function overridden(node: RawNode, { override, dialerProxy }: ProxyProviderConfig): RawNode {
+/** The node with the overrides; then replacements in its name, prefix, suffix. */
+export function overrideNode(node: RawNode, { override, dialerProxy }: ProxyProviderConfig): RawNode {
   const fields: Readonly<Record<string, unknown>> = {
     tfo: override.tfo,
     mptcp: override.mptcp,

@@ -4,6 +4,7 @@ import { parseConfig } from "#config/parse.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
 import { ConfigError } from "#core/errors.ts";
 import { testEnv } from "../../test/support/config-env.ts";
+import { Slices } from "#core/slices.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
@@ -22,7 +23,7 @@ function provider(fields: string): ProxyProviderConfig {
 }
 
 const read = (text: string, fields = "") =>
-  readItems(contentIn(Buffer.from(text)), provider(fields), testEnv().files);
+  readItems(contentIn(Buffer.from(text)), provider(fields), testEnv().files, new Slices());
 
 const YAML = `
 proxies:
@@ -32,8 +33,8 @@ proxies:
   - {name: x, type: wireguard}
 `;
 
-test("nodes of a provider: duplicates and nameless items are dropped, overrides act on fields, then names", () => {
-  const { nodes } = read(
+test("nodes of a provider: duplicates and nameless items are dropped, overrides act on fields, then names", async () => {
+  const { nodes } = await read(
     YAML,
     ', dialer-proxy: d, override: {udp: true, additional-prefix: "[p] ", additional-suffix: "!", proxy-name: [{pattern: "(?i)hk (\\\\d)", target: "Hong Kong $1"}]}',
   );
@@ -46,9 +47,9 @@ test("nodes of a provider: duplicates and nameless items are dropped, overrides 
   );
 });
 
-test("texts without nodes are refused", () => {
+test("texts without nodes are refused", async () => {
   for (const text of ["a: 1", "", "proxies: {}", "- x", "proxies: [", "<html>"])
-    assert.throws(() => read(text), ConfigError, text);
+    await assert.rejects(async () => read(text), ConfigError, text);
 });
 
 const UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
@@ -89,12 +90,17 @@ const BAD_NODES = [
   "{name: bad, type: ss, server: a, port: 1, password: p, cipher: aes-128-gcm, smux: {enabled: true, brutal-opts: {enabled: true}}}",
 ];
 
-test("a bad node of any kind costs itself: it stays, says why and where, and the others work", () => {
+test("a bad node of any kind costs itself: it stays, says why and where, and the others work", async () => {
   for (const bad of BAD_NODES) {
     const { config: setting } = parseConfig("proxy-providers: {p: {type: file, path: p}}\n", realEnv);
     const config = setting?.proxyProviders.get("p") as ProxyProviderConfig;
     const text = `proxies:\n  - ${GOOD}\n  - ${bad}\n  - {name: last, type: direct}\n`;
-    const { nodes, warnings } = readItems(contentIn(Buffer.from(text)), config, realEnv.files);
+    const { nodes, warnings } = await readItems(
+      contentIn(Buffer.from(text)),
+      config,
+      realEnv.files,
+      new Slices(),
+    );
     assert.deepEqual(
       nodes.map(({ name, inert }) => [name, inert === null]),
       [
@@ -115,7 +121,7 @@ test("a bad node of any kind costs itself: it stays, says why and where, and the
   }
 });
 
-test("links and base64 of them: what cannot be used stays with its name, the others work", () => {
+test("links and base64 of them: what cannot be used stays with its name, the others work", async () => {
   const vmess = (more: object) =>
     `vmess://${Buffer.from(JSON.stringify({ add: "a", port: 1, id: UUID, aid: 64, ps: "old", ...more })).toString("base64")}`;
   const links = [
@@ -132,7 +138,12 @@ test("links and base64 of them: what cannot be used stays with its name, the oth
   for (const body of [links, Buffer.from(links).toString("base64")]) {
     const { config: setting } = parseConfig("proxy-providers: {p: {type: file, path: p}}\n", realEnv);
     const config = setting?.proxyProviders.get("p") as ProxyProviderConfig;
-    const { nodes, skipped } = readItems(contentIn(Buffer.from(body)), config, realEnv.files);
+    const { nodes, skipped } = await readItems(
+      contentIn(Buffer.from(body)),
+      config,
+      realEnv.files,
+      new Slices(),
+    );
     assert.deepEqual(
       nodes.map(({ name, inert }) => [name, inert === null]),
       [
@@ -147,4 +158,20 @@ test("links and base64 of them: what cannot be used stays with its name, the oth
     );
     assert.match(skipped ?? "", /^2 lines are no links; the first is line 7/);
   }
+});
+
+test("thousands of nodes are read in slices: the event loop turns meanwhile", async () => {
+  const link = (at: number): string =>
+    `vless://${UUID}@a.example:443?security=tls&type=ws&path=/${at}#n${at}\n`;
+  const content = contentIn(Buffer.from(Array.from({ length: 10_000 }, (_, at) => link(at)).join("")));
+  let turns = 0;
+  const count = (): void => {
+    turns++;
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  const { nodes } = await readItems(content, provider(""), realEnv.files, new Slices());
+  clearImmediate(next);
+  assert.equal(nodes.length, 10_000);
+  assert.ok(turns >= 3, `${turns} turns of the event loop`);
 });

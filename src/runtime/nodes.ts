@@ -7,11 +7,12 @@ import type { ProxyProviderConfig } from "#config/sections/index.ts";
 import { isMapValue } from "#config/shape.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
+import type { Slices } from "#core/slices.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 import type { Content } from "./documents/node-list.ts";
-import { shapeNodes, textField, type PlacedNode, type RawNode } from "./node-overrides.ts";
+import { filterNodes, overrideNode, textField, type PlacedNode, type RawNode } from "./node-overrides.ts";
 
 const REGISTRIES = { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES };
 
@@ -25,37 +26,47 @@ export interface NodeList {
 }
 
 /** The nodes that the configuration itself gives a provider; what is wrong with them was said when it was read. */
-export function readRawNodes(
+export async function readRawNodes(
   items: readonly unknown[],
   config: ProxyProviderConfig,
   files: Pick<SafeFiles, "resolve">,
-): readonly ProxyConfig[] {
-  return readItems({ items, locate: NOWHERE, skipped: null }, config, files).nodes;
+  slices: Slices,
+): Promise<readonly ProxyConfig[]> {
+  return (await readItems({ items, locate: NOWHERE, skipped: null }, config, files, slices)).nodes;
 }
 
 const NOWHERE: Locate = () => ({ line: 1, column: 1 });
 
-/** Throws `ConfigError` where none of the nodes is left. A bad node costs itself. */
-export function readItems(
+/** Throws `ConfigError` where none of the nodes is left. A bad node costs itself. Thousands are read in slices. */
+export async function readItems(
   { items, locate, skipped }: Content,
   config: ProxyProviderConfig,
   files: Pick<SafeFiles, "resolve">,
-): NodeList {
+  slices: Slices,
+): Promise<NodeList> {
   const placed = items.flatMap((node, at) => (isNode(node) ? [{ node, at }] : []));
-  const shaped = shapeNodes(withoutDuplicates(placed), config);
-  if (shaped.length === 0)
+  const kept = filterNodes(withoutDuplicates(placed), config);
+  if (kept.length === 0)
     throw new ConfigError(
       items.length === 0
         ? "the content has no nodes"
         : `none of its ${items.length} nodes is left by the filters`,
     );
   const report = new Report(([list = "", at, ...rest], part) =>
-    locate([list, shaped[Number(at)]?.at ?? 0, ...rest], part),
+    locate([list, kept[Number(at)]?.at ?? 0, ...rest], part),
   );
   const reader = new ProxyReader(new Context(report, REGISTRIES, files), { tolerant: true });
-  const nodes = shaped.map(({ node }) => node);
-  const { proxies } = reader.readAll(nodes, ["proxies"], "proxy", new Set());
-  return { nodes: proxies.map(({ proxy }) => proxy), warnings: report.warnings, skipped };
+  const shaped: RawNode[] = [];
+  for (const { node } of kept) {
+    await slices.pause();
+    shaped.push(overrideNode(node, config));
+  }
+  const nodes: ProxyConfig[] = [];
+  for (const node of reader.readEach(shaped, ["proxies"], "proxy", new Set(), new Set())) {
+    if (node !== null) nodes.push(node);
+    await slices.pause();
+  }
+  return { nodes, warnings: report.warnings, skipped };
 }
 
 /** What has no name or type is passed over. */

@@ -6,6 +6,7 @@ import type { SubscriptionInfo } from "#core/control.ts";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { GroupSettings, Health } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
+import { Slices } from "#core/slices.ts";
 import { HealthCheck } from "#groups/health-check.ts";
 import type { Host } from "#host.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
@@ -38,6 +39,8 @@ export class ProxyProviders implements AsyncDisposable {
   readonly #dialers = new Map<string, readonly string[]>();
   /** At the start there is nothing yet that a pause could hold up, and threads would make it longer. */
   #isServing = false;
+  /** Of all providers together: many that are refreshed at once take one turn each. */
+  readonly #slices = new Slices();
   #open: ((node: ProxyConfig) => Promise<Outbound>) | null = null;
 
   /** Throws `ConfigError` where a provider's nodes would dial through themselves. */
@@ -119,6 +122,7 @@ export class ProxyProviders implements AsyncDisposable {
     const { files, cache } = this.#host;
     const source = sourceOf(item, `proxy provider ${name}`);
     const { healthCheck, payload } = item;
+    const slices = this.#slices;
     const checked = (nodes: readonly ProxyConfig[]) => {
       this.#refuseCircle(
         name,
@@ -130,7 +134,9 @@ export class ProxyProviders implements AsyncDisposable {
       { name, source, testUrl: healthCheck?.enable === true ? (healthCheck.url ?? DEFAULT_TEST_URL) : null },
       {
         read: async (bytes) => checked(await this.#read(bytes, item)),
-        readPayload: payload.length === 0 ? null : () => checked(readRawNodes(payload, item, files)),
+        readPayload:
+          payload.length === 0 ? null : async () => checked(await readRawNodes(payload, item, files, slices)),
+        pause: () => slices.pause(),
         open: (node) => this.#openNode(node),
         onChange: () => this.#changed(name, provider),
       },
@@ -152,7 +158,7 @@ export class ProxyProviders implements AsyncDisposable {
   async #read(bytes: Uint8Array, item: ProxyProviderConfig): Promise<readonly ProxyConfig[]> {
     const { files, log, documents } = this.#host;
     const content = this.#isServing ? await documents.readNodes(bytes) : contentIn(bytes);
-    const { nodes, warnings, skipped } = readItems(content, item, files);
+    const { nodes, warnings, skipped } = await readItems(content, item, files, this.#slices);
     const title = `proxy provider ${item.name}`;
     if (skipped !== null) log.warning(`${title}: ${skipped}`);
     logSummary(log, `${title}: ${item.path}`, warnings);

@@ -6,6 +6,7 @@ import { proxyProvider } from "#config/sections/proxy-providers.ts";
 import type { ProxyConfig } from "#config/config.ts";
 import { openSafeFiles } from "#config/safe-path.ts";
 import { SILENT } from "#core/log.ts";
+import { Slices } from "#core/slices.ts";
 import { openDirectDialer } from "#net/direct-dialer.ts";
 import { DEFAULT_TRUST as trust } from "#net/trust.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
@@ -80,11 +81,13 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
     env,
   );
   const config = { name: "nodes", ...proxyProvider.parse({ type: "http", url }) };
+  const slices = new Slices();
   const nodes = new LiveProxyProvider<ProxyConfig>(
     { name: "nodes", source: source("nodes.yaml"), testUrl: null },
     {
-      read: async (bytes) => readItems(contentIn(bytes), config, files).nodes,
+      read: async (bytes) => (await readItems(contentIn(bytes), config, files, slices)).nodes,
       readPayload: null,
+      pause: () => slices.pause(),
       open: async ({ name }) => directOutbound(name, dialer),
       onChange: () => {},
     },

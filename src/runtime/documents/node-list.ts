@@ -3,6 +3,7 @@ import { isMapValue } from "#config/shape.ts";
 import { readYaml } from "#config/yaml.ts";
 import { ConfigError } from "#core/errors.ts";
 import { Plain } from "#core/fields.ts";
+import type { Slices } from "#core/slices.ts";
 import type { Locate } from "#config/report.ts";
 import { readLinks } from "#protocols/share-links/index.ts";
 
@@ -76,12 +77,20 @@ export function packContent({ items, locate, skipped }: Content): PackedContent 
   return { nodes: items.map(pack), places: Uint32Array.from(places), skipped };
 }
 
-export function unpackContent({ nodes, places, skipped }: PackedContent): Content {
+export async function unpackContent(
+  { nodes, places, skipped }: PackedContent,
+  slices: Slices,
+): Promise<Content> {
   const locate: Locate = ([, at]) => {
     const [line = 1, column = 1] = places.subarray(Number(at) * 2);
     return { line, column };
   };
-  return { items: nodes.map(unpack), locate, skipped };
+  const items: unknown[] = [];
+  for (const node of nodes) {
+    await slices.pause();
+    items.push(unpack(node));
+  }
+  return { items, locate, skipped };
 }
 
 /** Text in quotes, as it crosses to another thread: a class such as `Plain` would not, so unquoted text is the string. */

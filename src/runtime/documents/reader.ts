@@ -3,6 +3,7 @@
  * it wants more time or memory than its bounds. Then the caller's old contents stay in use.
  */
 import { ConfigError, messageOf } from "#core/errors.ts";
+import { Slices } from "#core/slices.ts";
 import { openThread } from "#platform/thread.ts";
 import { readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
 import type { ReadReply, ReadRequest } from "./messages.ts";
@@ -25,6 +26,7 @@ const BOUNDS: ReaderBounds = { smallBytes: SMALL_BYTES, mostMs: MOST_MS, mostHea
 
 export class DocumentReader {
   readonly #bounds: ReaderBounds;
+  readonly #slices = new Slices();
   /** One thread at a time, so that the bounds hold for all together; callers are as many as providers. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -45,7 +47,7 @@ export class DocumentReader {
     if (bytes.length <= this.#bounds.smallBytes) return contentIn(bytes);
     const reply = await this.#read({ bytes, kind: null });
     if (reply.about !== "nodes") throw new ConfigError(faultOf(reply));
-    return unpackContent(reply.content);
+    return unpackContent(reply.content, this.#slices);
   }
 
   #read(request: ReadRequest): Promise<ReadReply> {
