@@ -1,5 +1,4 @@
 /** Relay threads as a `Carrier`: conversations between two kernel sockets leave the event loop for good. */
-import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import { descriptorOf, type Offer, offerOf, type WireKind } from "#core/handover.ts";
@@ -17,6 +16,7 @@ import { freeOrphan } from "./orphans.ts";
 import { HeldSocket } from "./held-socket.ts";
 import { ANYTLS, PLAIN, SEALED, TLS, type PortKind, type PortPlan } from "./port.ts";
 import { RelayThread, type RelayThreadOptions } from "./relay-thread.ts";
+import { socketOf } from "./socket-of.ts";
 
 export interface EngineOptions {
   /** Default: one a core. */
@@ -148,7 +148,7 @@ export class Engine implements Carrier, AsyncDisposable {
     const onEnded = (): void => {
       signal.removeEventListener("abort", onGone);
       for (const stream of left) stream?.off("close", onGone);
-      const socket = goOn === undefined ? null : this.#socketOf(flow.takeSpared(1));
+      const socket = goOn === undefined ? null : socketOf(flow.takeSpared(1), this.#calls);
       if (socket === null) left[0]?.destroy();
       left[1]?.destroy();
       for (const [side, takeBack] of backs.entries())
@@ -161,17 +161,6 @@ export class Engine implements Carrier, AsyncDisposable {
     flow.start(depart(client, near), depart(remote, far));
     signal.addEventListener("abort", onGone);
     return promise;
-  }
-
-  /** Null: there is none, or the runtime has no room for it. */
-  #socketOf(fd: number): Socket | null {
-    if (fd < 0) return null;
-    try {
-      return new Socket({ fd, allowHalfOpen: true });
-    } catch {
-      this.#calls.reset(fd);
-      return null;
-    }
   }
 
   goOn(held: HeldClient, meter: Meter, patience: Patience, owner: FlowOwner): Resettable {

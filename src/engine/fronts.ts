@@ -1,4 +1,3 @@
-import { Socket } from "node:net";
 import type { Endpoint } from "#core/session.ts";
 import type { FrontAsk, FrontListening, FrontThreads } from "#net/front-threads.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
@@ -11,6 +10,7 @@ import type { RelayThread } from "./relay-thread.ts";
 import { Sockaddrs } from "./sockaddrs.ts";
 import { ShakenSocket, takeShaken } from "./shaken-socket.ts";
 import { LISTEN, REQUESTED, SHAKEN, UNLISTEN } from "./shared-table.ts";
+import { socketOf } from "./socket-of.ts";
 
 interface Listener {
   readonly ask: FrontAsk;
@@ -140,9 +140,9 @@ export class Fronts implements FrontThreads {
     const { fd, ssl } = shaken;
     const ask = listener?.ask;
     if (fd >= 0 && ssl === 0n) {
-      const socket = new Socket({ fd, allowHalfOpen: true });
-      if (ask === undefined) socket.destroy();
-      else ask.onSocket(socket, false);
+      const socket = socketOf(fd, this.#calls);
+      if (ask === undefined) socket?.destroy();
+      else if (socket !== null) ask.onSocket(socket, false);
       return;
     }
     const local = listener === null || listener.isBound || fd < 0 ? listener?.local : this.#nameOf(fd).local;

@@ -11,6 +11,7 @@ import { placeOf } from "./front-table.ts";
 import type { Sockaddrs } from "./sockaddrs.ts";
 import type { Carried, RelayThread } from "./relay-thread.ts";
 import { DIAL, RESET, TAKE } from "./shared-table.ts";
+import { socketOf } from "./socket-of.ts";
 
 const NO_BYTES = Buffer.alloc(0);
 
@@ -156,7 +157,7 @@ export function takeSocket(
   if (fd >= 0 && handshakeBytes > 0) calls.consume(fd, handshakeBytes);
   thread.forget(slot);
   thread.command(slot, TAKE);
-  return fd < 0 ? new Socket().destroy() : new Socket({ fd, allowHalfOpen: true });
+  return socketOf(fd, calls) ?? new Socket().destroy();
 }
 
 /** As options of sockets have them. */
