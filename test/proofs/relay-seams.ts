@@ -65,8 +65,10 @@ export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamP
   const running = load.run({ plain: 24, secure: 4, strangers: 4 });
   const faults: string[] = [];
   const ended = core.exited.then((code) => faults.push(`the program has ended: ${code ?? "by a signal"}`));
-  const lost = running.catch((error: unknown) => faults.push(String(error)));
+  let seam: string = "no seam";
+  const lost = running.catch((error: unknown) => faults.push(`${seam}: ${String(error)}`));
   for (let turn = 0; turn <= SEAMS.length && faults.length === 0; turn++) {
+    seam = SEAMS[turn - 1] ?? seam;
     await Promise.race([delay(secondsEach * 1_000), ended, lost]);
     if (turn < SEAMS.length) process.kill(core.pid, "SIGUSR2");
   }

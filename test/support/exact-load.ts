@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
+import { messageOf } from "#core/errors.ts";
 import { openTcpOrigin, type Origin } from "./origin.ts";
 import { clientHello } from "./tls-strangers.ts";
 
@@ -16,6 +17,8 @@ export interface ExactSums {
 
 export interface ExactOrigin extends Origin {
   readonly sums: ExactSums;
+  /** Connections that did not begin as a client of the load begins, or were cut, a line each. */
+  readonly complaints: readonly string[];
 }
 
 // What a client begins with: how much it is to be sent, in ten digits.
@@ -24,9 +27,18 @@ const BLOCK = randomBytes(256 * 1024);
 
 export async function openExactOrigin(): Promise<ExactOrigin> {
   const sums = { sessions: 0, uploadBytes: 0, downloadBytes: 0 };
+  const complaints: string[] = [];
   const origin = await openTcpOrigin((socket) => {
     sums.sessions++;
     let head = "";
+    const complain = (what: string): void => {
+      if (complaints.length < 20)
+        complaints.push(`${what} behind ${socket.bytesRead} bytes, "${head}" first`);
+    };
+    socket.on("error", ({ message }) => complain(message));
+    socket.once("end", () => {
+      if (!/^\d{10}$/.test(head)) complain("no such head");
+    });
     socket.on("data", (chunk: Buffer) => {
       sums.uploadBytes += chunk.length;
       if (head.length === HEAD_BYTES) return;
@@ -36,7 +48,7 @@ export async function openExactOrigin(): Promise<ExactOrigin> {
       socket.end(BLOCK.subarray(0, Number(head)));
     });
   });
-  return { ...origin, sums };
+  return { ...origin, sums, complaints };
 }
 
 /** The ports of one program. */
@@ -50,16 +62,28 @@ export interface Doors {
 
 export type Random = (below: number) => number;
 
-/** Says and hears so much and ends as it should; throws where anything is missing. */
+/** Says and hears so much and ends as it should; throws where anything is missing, and says how it ended and when. */
 async function converse(stream: Socket, says: string, bytes: { up: number; down: number }): Promise<void> {
+  const begunAtMs = performance.now();
+  const seen: string[] = [];
   let got = 0;
+  const see = (what: string): void => {
+    seen.push(`${what} after ${Math.round(performance.now() - begunAtMs)} ms and ${got} bytes`);
+  };
+  stream.once("connect", () => see(`connected from ${stream.localPort}`));
+  for (const stage of ["secureConnect", "finish", "end"]) stream.once(stage, () => see(stage));
+  stream.on("error", ({ message }: Error) => see(message));
+  stream.once("data", () => see("the first bytes"));
   stream.on("data", (chunk: Buffer) => (got += chunk.length));
-  const ended = once(stream, "close");
+  const closed = new Promise((resolve) => void stream.once("close", resolve));
   const head = String(bytes.down).padStart(HEAD_BYTES, "0");
   stream.end(Buffer.concat([Buffer.from(says + head), BLOCK.subarray(0, bytes.up)]));
-  await ended;
+  await closed;
   const answer = says === "" ? 0 : "HTTP/1.1 200 Connection established\r\n\r\n".length;
-  if (got !== bytes.down + answer) throw new Error(`${got} bytes of ${bytes.down + answer} have come`);
+  const due = bytes.down + answer;
+  if (stream.errored === null && got === due) return;
+  see("closed");
+  throw new Error(`${got} bytes of ${due} have come for ${bytes.up}: ${seen.join(", ")}`);
 }
 
 export class ExactLoad {
@@ -108,7 +132,11 @@ export class ExactLoad {
         const options = { port: this.#doors[door], host: "127.0.0.1", allowHalfOpen: true };
         const stream =
           door === "secure" ? connectTls({ ...options, rejectUnauthorized: false }) : connect(options);
-        await converse(stream, door === "tunnel" ? "" : request, { up: this.#size(), down: this.#size() });
+        const bytes = { up: this.#size(), down: this.#size() };
+        await converse(stream, door === "tunnel" ? "" : request, bytes).catch((error: unknown) => {
+          const heard = ["", ...this.#origin.complaints].join("; the origin: ");
+          throw new Error(`${door}: ${messageOf(error)}${heard}`, { cause: error });
+        });
         this.sessions++;
       }
     } finally {
