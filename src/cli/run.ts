@@ -78,7 +78,12 @@ async function runWith(
   const [endpoint] = app.controllerEndpoints;
   if (secret !== null && endpoint?.kind === "http")
     process.stderr.write(`Controller: http://${endpoint.text}/ui/  secret: ${secret}\n`);
-  runHook(flags, "post-up");
+  try {
+    runHook(flags, "post-up");
+  } catch (error) {
+    await app.close(0); // what listens would keep the process alive
+    throw error;
+  }
   service.ready(statusOf(app));
   // Where nothing could be listened on there is nothing to keep the process alive but the wish of its user.
   const alive = setInterval(() => {}, 0x7fff_ffff);
