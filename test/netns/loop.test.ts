@@ -1,6 +1,8 @@
 /** A router whose rules forgot that weir's own packets must pass: what it dials comes back to it, and goes round once. */
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import { test } from "node:test";
+import { MOST_HOPS } from "#net/self-dials.ts";
 import { capture, CAPTURES, RELAYS, type Capture } from "../support/netns-captured.ts";
 import { skipNetns } from "../support/netns.ts";
 import { FAMILIES, openRow } from "../support/netns-row.ts";
@@ -8,6 +10,9 @@ import { startCore, type Core } from "../support/start-core.ts";
 import { until } from "../support/until.ts";
 
 const skip = skipNetns("loop", "nft", "curl");
+
+/** Of one request: that many hops through weir's own listeners are allowed, each perhaps seen once more. */
+const MOST_ROUNDS = 2 * (MOST_HOPS + 1);
 
 /** Without the `routing-mark` that the rules let pass. */
 const config = (relay: string, by: Capture) => `
@@ -23,6 +28,7 @@ rules: ["MATCH,DIRECT"]
 const count = (core: Core, pattern: RegExp): number => core.output().match(pattern)?.length ?? 0;
 const looped = (core: Core, network: string) =>
   count(core, new RegExp(`\\[${network}\\].*a loop: .* is a socket of DIRECT`, "g"));
+const loops = (core: Core) => count(core, /a loop: /g);
 const sessions = (core: Core, network: string) =>
   count(core, new RegExp(`\\[${network}\\] .*--> \\S+ match`, "g"));
 
@@ -71,3 +77,48 @@ for (const by of ["tproxy", "redir"] as const)
         assert.equal(await core.stop(), 0);
       },
     );
+
+/** The group's member is a node far away, and what is dialled to it comes back, too. */
+const throughNode = (by: Capture) => `
+${by}-port: ${CAPTURES[by]}
+mixed-port: 7890
+external-controller: 127.0.0.1:9090
+allow-lan: true
+log-level: debug
+proxies:
+  - { name: far, type: socks5, server: ${FAMILIES[0].origin}, port: 1080 }
+  - { name: behind, type: http, server: ${FAMILIES[0].origin}, port: 1081, dialer-proxy: far }
+proxy-groups:
+  - { name: Group, type: select, proxies: [far] }
+  - { name: Chain, type: fallback, proxies: [behind], interval: 0, url: "http://${FAMILIES[0].origin}/" }
+rules: ["DST-PORT,80,Group", "DST-PORT,81,Chain", "MATCH,Group"]
+`;
+
+for (const by of ["tproxy", "redir"] as const)
+  test(
+    `${by}: a node whose connections come back, in groups and chains, ends within a few hops`,
+    { skip, timeout: 60_000 },
+    async () => {
+      await using row = await openRow("loop");
+      const { client, router } = row;
+      await capture(row, by);
+      await using core = await startCore(throughNode(by), { prefix: router.prefix });
+      const descriptors = (): number => readdirSync(`/proc/${core.pid}/fd`).length;
+      const before = descriptors();
+      const [{ origin }] = FAMILIES;
+      for (const port of [80, 81]) {
+        const url = `http://${origin}:${port}/`;
+        const [refused, begun] = [loops(core), sessions(core, "TCP")];
+        await assert.rejects(client.run("curl", "-sS", "--max-time", "10", url));
+        await assert.rejects(
+          router.run("curl", "-sS", "--max-time", "10", "-x", "http://127.0.0.1:7890", "-p", url),
+        );
+        await until("both are refused", () => loops(core) >= refused + 2);
+        const rounds = sessions(core, "TCP") - begun;
+        assert.ok(rounds <= 2 * MOST_ROUNDS, `${rounds} rounds to port ${port}`);
+      }
+      await until("its descriptors are free again", () => descriptors() <= before + 5);
+      assert.match(await router.run("curl", "-sS", "http://127.0.0.1:9090/version"), /version/);
+      assert.equal(await core.stop(), 0);
+    },
+  );

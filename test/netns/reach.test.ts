@@ -1,29 +1,19 @@
 /** Who may reach what through the proxy: local programs, clients of the LAN, users from elsewhere; every spelling, every way in. */
 import assert from "node:assert/strict";
-import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
 import type { Ask } from "../support/netns-reach.ts";
-import { skipNetns, type Netns } from "../support/netns.ts";
+import { skipNetns } from "../support/netns.ts";
 import { openRoutedRow } from "../support/netns-far-away.ts";
-import { openRow, talkTo, type Row, type Talk } from "../support/netns-row.ts";
+import { BY, every, openWorld, SERVICE, textsOf, type World } from "../support/netns-reach-world.ts";
 import { startCore } from "../support/start-core.ts";
 
 const skip = skipNetns("reach");
-const here = dirname(fileURLToPath(import.meta.url));
-const support = (file: string) => [
-  process.execPath,
-  "--disable-warning=ExperimentalWarning",
-  join(here, "..", "support", file),
-];
 
 const UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const SECRET = "c0ntr0ller";
 const CONTROLLER = 9090;
-const SERVICE = 8080;
 const LAN = ["203.0.113.1", 7890] as const;
 const LOCAL = ["127.0.0.1", 7890] as const;
-const BY = ["http", "connect", "socks4a", "socks5", "udp"] as const;
 
 /** What means this machine only, and whether a local program gets there by it (some are no spelling to the resolver). */
 const SPELLINGS: readonly (readonly [host: string, forLocal: boolean])[] = [
@@ -81,47 +71,6 @@ rules: ["MATCH,DIRECT"]
 `;
 const REMOTE_PORTS = [7201, 7202, 7203];
 
-interface World extends AsyncDisposable {
-  readonly row: Row;
-  /** Which of these reached what they asked for. */
-  ask(from: Netns, asks: readonly Ask[]): Promise<readonly string[]>;
-}
-
-async function openWorld(label: string, open = openRow): Promise<World> {
-  await using undo = new AsyncDisposableStack();
-  const row = undo.use(await open(label));
-  await row.router.ip("address add 169.254.1.1/16 dev lo", "address add 10.9.9.1/24 dev up0");
-  await row.origin.ip("address add 10.9.9.2/24 dev down0");
-  for (const netns of [row.router, row.origin]) {
-    const services = talkTo(netns, support("netns-services.ts"), undo);
-    assert.equal(await services.hear(), "ready");
-  }
-  const talks = new Map<Netns, Talk>();
-  for (const netns of [row.router, row.client])
-    talks.set(netns, talkTo(netns, support("netns-reach.ts"), undo));
-  const owned = undo.move();
-  return {
-    row,
-    async ask(from, asks) {
-      const talk = talks.get(from) as Talk;
-      talk.say(JSON.stringify(asks));
-      const reached = JSON.parse(await talk.hear()) as boolean[];
-      return asks.flatMap(({ by, host, port, proxy }, at) =>
-        reached[at] === true ? [`${by} ${proxy[1]} ${host}:${port}`] : [],
-      );
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  };
-}
-
-const every = (
-  proxy: Ask["proxy"],
-  hosts: readonly string[],
-  port = SERVICE,
-  ways: readonly Ask["by"][] = BY,
-): Ask[] => hosts.flatMap((host) => ways.map((by): Ask => ({ by, proxy, host, port })));
-const textsOf = (asks: readonly Ask[]): string[] =>
-  asks.map(({ by, proxy, host, port }) => `${by} ${proxy[1]} ${host}:${port}`);
 const OVER_TCP = BY.filter((by) => by !== "udp");
 
 async function checkReach(t: TestContext, { row, ask }: World): Promise<void> {

@@ -9,8 +9,8 @@ import { connect, isIPv4, isIPv6, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 
 export interface Ask {
-  readonly by: "http" | "connect" | "socks4a" | "socks5" | "udp" | "plain";
-  /** Of the proxy; of `plain` the name server for `host`. */
+  readonly by: "http" | "connect" | "socks4a" | "socks5" | "udp" | "plain" | "plain-udp" | "named";
+  /** Of the proxy; of `plain` and `plain-udp` the name server for `host`; of `named` where the request that names `host` is sent. */
   readonly proxy: readonly [host: string, port: number];
   readonly host: string;
   readonly port: number;
@@ -58,6 +58,7 @@ function greeting(ask: Ask): readonly (readonly [Uint8Array, number])[] {
 
 async function overTcp(ask: Ask): Promise<boolean> {
   const [host, port] = ask.by === "plain" ? [await resolved(ask), ask.port] : ask.proxy;
+  const get = ask.by === "named" ? GET.replace("x", `${ask.host}:${ask.port}`) : GET;
   const socket = connect(port, host).setTimeout(PATIENCE_MS);
   socket.on("error", () => {}).on("timeout", () => socket.destroy());
   let got = Buffer.alloc(0);
@@ -68,12 +69,13 @@ async function overTcp(ask: Ask): Promise<boolean> {
     while (got.length < size && !socket.closed && !socket.readableEnded) await stirs(socket);
   }
   if (!socket.closed)
-    socket.write(ask.by === "http" ? `GET http://${bracketed(ask.host)}:${ask.port}/ HTTP/1.0\r\n\r\n` : GET);
+    socket.write(ask.by === "http" ? `GET http://${bracketed(ask.host)}:${ask.port}/ HTTP/1.0\r\n\r\n` : get);
   if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
   return ANSWERS.some((answer) => got.includes(answer));
 }
 
 async function resolved({ host, proxy }: Ask): Promise<string> {
+  if (isIPv4(host) || isIPv6(host)) return host;
   const resolver = new Resolver();
   resolver.setServers([proxy.join(":")]);
   return (await resolver.resolve4(host))[0] as string;
@@ -98,24 +100,34 @@ async function overUdp(ask: Ask): Promise<boolean> {
   await once(control, "data");
   control.write(Buffer.of(5, 3, 0, 1, 0, 0, 0, 0, 0, 0));
   const [reply] = (await once(control, "data")) as [Buffer];
-  const socket = createSocket("udp4");
-  const send = (): void =>
-    socket.send(
-      Buffer.concat([Buffer.of(0, 0, 0), socksAddress(ask), Buffer.from("anybody?")]),
-      reply.readUInt16BE(reply.length - 2),
-      proxyHost,
-    );
+  const packet = Buffer.concat([Buffer.of(0, 0, 0), socksAddress(ask), Buffer.from("anybody?")]);
+  const isReached = await answers(packet, reply.readUInt16BE(reply.length - 2), proxyHost);
+  control.destroy();
+  return isReached;
+}
+
+async function overPlainUdp(ask: Ask): Promise<boolean> {
+  return await answers(Buffer.from("anybody?"), ask.port, await resolved(ask));
+}
+
+async function answers(packet: Uint8Array, port: number, host: string): Promise<boolean> {
+  const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
+  const send = (): void => socket.send(packet, port, host);
   send();
   const again = setInterval(send, 300);
   const answer = await once(socket, "message", { signal: AbortSignal.timeout(1_500) }).catch(() => null);
   clearInterval(again);
   socket.close();
-  control.destroy();
   return answer !== null;
 }
 
+const WAYS: Partial<Record<Ask["by"], (ask: Ask) => Promise<boolean>>> = {
+  udp: overUdp,
+  "plain-udp": overPlainUdp,
+};
+
 for await (const line of createInterface(process.stdin)) {
   const asks = JSON.parse(line) as Ask[];
-  const reached = await Promise.all(asks.map((ask) => (ask.by === "udp" ? overUdp(ask) : overTcp(ask))));
+  const reached = await Promise.all(asks.map((ask) => (WAYS[ask.by] ?? overTcp)(ask)));
   console.log(JSON.stringify(reached));
 }

@@ -18,7 +18,7 @@ const ADDRESSES: Readonly<Record<string, readonly string[]>> = {
 
 const web = createServer((_, response) => response.end("reached")).listen(8080, "::");
 await once(web, "listening");
-const echo = createSocket({ type: "udp6", ipv6Only: false });
+const echo = createSocket({ type: "udp6", ipv6Only: false, reuseAddr: true });
 echo.on("message", (_, from) => echo.send("reached", from.port, from.address));
 echo.bind(8080, "::");
 await once(echo, "listening");
