@@ -9,7 +9,10 @@ import { MemoryControl } from "../test/support/memory-control.ts";
 /** The table and the views of the real program; the rest is in memory. */
 class TableControl extends MemoryControl {
   readonly table = new LiveTable();
-  override readonly connections = connectionsControl(this.table, () => "");
+  override readonly connections = connectionsControl(this.table, {
+    providerOf: () => "",
+    serverOf: () => "",
+  });
 }
 
 export function fullTable(entries: number): TableControl {

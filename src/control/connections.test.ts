@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Decision } from "#core/router.ts";
+import type { Rule } from "#core/rule.ts";
 import { LiveTable } from "#relay/live-table.ts";
 import { connection } from "../../test/support/connection-view.ts";
 import { connectionsControl } from "./connections.ts";
@@ -18,7 +19,10 @@ const decision = (host: string): Decision => ({
 
 test("a view is settled by the decision, which names the destination from then on", () => {
   const table = new LiveTable();
-  const control = connectionsControl(table, ({ name }) => `provider of ${name}`);
+  const control = connectionsControl(table, {
+    providerOf: ({ name }) => `provider of ${name}`,
+    serverOf: () => "",
+  });
   const shown = () => [...control.entries()][0];
   const entry = table.open(connection("a.example").metadata);
   assert.equal(shown()?.settled, null);
@@ -37,7 +41,7 @@ test("a view is settled by the decision, which names the destination from then o
 
 test("sessions that share a decision keep their own metadata", () => {
   const table = new LiveTable();
-  const control = connectionsControl(table, () => "");
+  const control = connectionsControl(table, { providerOf: () => "", serverOf: () => "" });
   const shared = decision("b.example");
   const entries = [1, 2].map(() => table.open(connection("a.example").metadata));
   for (const entry of entries) entry.decision = shared;
@@ -46,4 +50,33 @@ test("sessions that share a decision keep their own metadata", () => {
     [...control.entries()].map(({ metadata }) => metadata),
     entries.map(({ metadata }) => metadata),
   );
+});
+
+test("the SUB-RULE that led to a line is shown, with what the line looked up; UDP shows the node's server", () => {
+  const table = new LiveTable();
+  const control = connectionsControl(table, { providerOf: () => "", serverOf: () => "node.example" });
+  const rule = (apiType: string, payload: string): Rule => ({
+    index: -1,
+    type: "GEOIP",
+    apiType,
+    payload,
+    target: "Proxy",
+    matcher: { reads: [], match: () => true },
+  });
+  const shown = (decided: Rule, network: "tcp" | "udp" = "tcp") => {
+    const { metadata } = connection("a.example");
+    using entry = table.open({ ...metadata, network });
+    entry.decision = { ...decision("b.example"), rule: decided, entered: rule("SubRules", "(NETWORK,TCP)") };
+    const [view] = [...control.entries()];
+    assert.ok(view);
+    assert.deepEqual([view.rule?.apiType, view.rule?.payload], ["SubRules", "(NETWORK,TCP)"]);
+    const { remoteHost, sourceGeoIp, destinationGeoIp, sourceAsn, destinationAsn } = view;
+    return [remoteHost, sourceGeoIp, destinationGeoIp, sourceAsn, destinationAsn];
+  };
+  assert.deepEqual(shown(rule("GeoIP", "cn")), ["", null, ["cn"], "", ""]);
+  assert.deepEqual(shown(rule("SrcGeoIP", "de")), ["", ["de"], null, "", ""]);
+  assert.deepEqual(shown(rule("GeoIP", "!cn")), ["", null, null, "", ""]);
+  assert.deepEqual(shown(rule("GeoIP", "lan"), "udp"), ["node.example", null, null, "", ""]);
+  assert.deepEqual(shown(rule("IPASN", "13335")), ["", null, null, "", "13335"]);
+  assert.deepEqual(shown(rule("SrcIPASN", "64512")), ["", null, null, "64512", ""]);
 });

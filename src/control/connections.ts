@@ -4,17 +4,22 @@ import type { Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 
-/** The name of the provider that a node comes from; "" where it stands in the file. */
-type ProviderOf = (outbound: Outbound) => string;
+/** What is known of a node besides the decision. */
+export interface NodeFacts {
+  /** The name of the provider that it comes from; "" where it stands in the file. */
+  readonly providerOf: (outbound: Outbound) => string;
+  /** The name or address of its server; "" where it has none. */
+  readonly serverOf: (outbound: Outbound) => string;
+}
 
 /** The live table as the API shows it. Views are made one at a time while somebody iterates. */
-export function connectionsControl(live: LiveConnections, providerOf: ProviderOf): ConnectionsControl {
+export function connectionsControl(live: LiveConnections, nodes: NodeFacts): ConnectionsControl {
   return {
     get size() {
       return live.size;
     },
     *entries() {
-      for (const connection of live) yield new View(connection, providerOf);
+      for (const connection of live) yield new View(connection, nodes);
     },
     totals: () => ({ uploadBytes: live.uploadTotalBytes, downloadBytes: live.downloadTotalBytes }),
     close: (id) => live.close(id),
@@ -25,13 +30,13 @@ export function connectionsControl(live: LiveConnections, providerOf: ProviderOf
 /** Works out only what is asked for: of most sessions that is two counters a second. */
 class View implements ConnectionView {
   readonly #live: LiveConnection;
-  readonly #providerOf: ProviderOf;
+  readonly #nodes: NodeFacts;
   readonly metadata: Metadata;
   readonly settled: Decision | null;
 
-  constructor(live: LiveConnection, providerOf: ProviderOf) {
+  constructor(live: LiveConnection, nodes: NodeFacts) {
     this.#live = live;
-    this.#providerOf = providerOf;
+    this.#nodes = nodes;
     this.metadata = live.metadata;
     this.settled = live.decision;
   }
@@ -57,24 +62,39 @@ class View implements ConnectionView {
     return this.settled?.facts.process ?? null;
   }
 
+  /** Of UDP through a node, which no stream tells of, the node's server as the file names it. */
   get remoteHost() {
-    return this.#live.remoteAddress;
+    const { remoteAddress } = this.#live;
+    if (remoteAddress !== "" || this.settled === null || this.metadata.network !== "udp")
+      return remoteAddress;
+    return this.#nodes.serverOf(this.settled.outbound);
   }
 
   get sourceGeoIp() {
-    return null;
+    return this.#country("SrcGeoIP");
   }
 
   get destinationGeoIp() {
-    return null;
+    return this.#country("GeoIP");
   }
 
   get sourceAsn() {
-    return "";
+    return this.#found("SrcIPASN") ?? "";
   }
 
   get destinationAsn() {
-    return "";
+    return this.#found("IPASN") ?? "";
+  }
+
+  /** What a rule looked up: known of the one that decided. */
+  #found(apiType: string): string | null {
+    const rule = this.settled?.rule ?? null;
+    return rule?.apiType === apiType ? rule.payload : null;
+  }
+
+  #country(apiType: string): readonly string[] | null {
+    const code = this.#found(apiType);
+    return code === null || code === "lan" || code.startsWith("!") ? null : [code];
   }
 
   get chain() {
@@ -85,11 +105,11 @@ class View implements ConnectionView {
     const { settled } = this;
     if (settled === null) return [];
     const last = settled.chain.length - 1;
-    return settled.chain.map((_, at) => (at === last ? this.#providerOf(settled.outbound) : ""));
+    return settled.chain.map((_, at) => (at === last ? this.#nodes.providerOf(settled.outbound) : ""));
   }
 
   get rule() {
-    return this.settled?.rule ?? null;
+    return this.settled?.entered ?? this.settled?.rule ?? null;
   }
 
   get uploadBytes() {

@@ -9,7 +9,7 @@ import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
 import { governanceControl } from "./governance.ts";
 import { kernelDirectControl } from "./kernel-direct.ts";
-import { proxiesControl } from "./proxies.ts";
+import { proxiesControl, serverOf } from "./proxies.ts";
 import { proxyProvidersControl } from "./proxy-providers.ts";
 import { ruleProvidersControl } from "./rule-providers.ts";
 import { rulesControl } from "./rules.ts";
@@ -51,10 +51,10 @@ export function openControl(env: ControlEnv): Control {
       () => host.changed(),
     ),
     ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
-    connections: connectionsControl(
-      host.live,
-      (outbound) => runtime().lists.proxyProviders.originOf(outbound)?.provider ?? "",
-    ),
+    connections: connectionsControl(host.live, {
+      providerOf: (outbound) => runtime().lists.proxyProviders.originOf(outbound)?.provider ?? "",
+      serverOf: (outbound) => serverOf(outbound, proxies),
+    }),
     logs: {
       watch: (level, on) => host.log.subscribe(level, on),
       recent: (level, count) => host.log.recent(level, count),

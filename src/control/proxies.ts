@@ -83,7 +83,7 @@ export function compatibleProviders(env: ProxiesEnv): ProxyProvidersControl {
       name,
       vehicleType: "Compatible",
       proxies: group.members.map((member) => viewOf(member, env)),
-      testUrl: url,
+      testUrl: name === "default" ? "" : url,
       expectedStatus: "*",
       updatedAtMs: null,
       subscription: null,
@@ -125,6 +125,14 @@ function settingsOf(group: string, { configOf }: Outbounds) {
 
 function isGroupConfig(config: ProxyConfig | GroupConfig | undefined): config is GroupConfig {
   return config !== undefined && "kind" in config;
+}
+
+/** The server that a node's lines in the file name; "" for groups, built-ins and what has none. */
+export function serverOf(outbound: Outbound, { outbounds, providers }: ProxiesEnv): string {
+  const config = providers().originOf(outbound)?.config ?? outbounds().configOf.get(outbound.name);
+  if (config === undefined || isGroupConfig(config)) return "";
+  const { server } = (config.options ?? {}) as { readonly server?: unknown };
+  return typeof server === "string" ? server : "";
 }
 
 export function viewOf(

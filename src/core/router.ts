@@ -23,6 +23,8 @@ export interface Decision {
   readonly sniffedHost?: string;
   /** Null: mode is global or direct, the listener named a target, or nothing matched. */
   readonly rule: Rule | null;
+  /** The SUB-RULE of the root list that led to `rule`; absent: `rule` stands in that list itself. */
+  readonly entered?: Rule;
   /** The mode, or the listener's own target, decided; no rule was asked. */
   readonly unruled: boolean;
   /** All that was learnt on the way. */

@@ -73,6 +73,8 @@ export interface ParsedCondition {
   readonly matcher: Matcher;
   /** Payload in API form (`controller-api.md` §8): normalised CIDR text, `((A,b) && (C,d))` … */
   readonly payload: string;
+  /** As `RuleType.apiType`, where the options make another one of it: IP-CIDR with `src` is SrcIPCIDR. */
+  readonly apiType?: string;
 }
 
 /** One rule type. `parse` throws `ConfigError` with what is wrong and what would be right. */

@@ -134,7 +134,9 @@ class Book implements PolicyBook {
       const owner = this.#owners[at] as Policy;
       if (chosen.at(-1) !== owner) chosen.push(owner); // networks of one device stand together
     }
-    if (decision.rule !== null) chosen.push(...(this.#rules.get(this.#signatureOf(decision.rule)) ?? NONE));
+    // Of a sub-rule list both count: the line that decided, and the SUB-RULE that connections show.
+    for (const rule of [decision.entered, decision.rule])
+      if (rule) chosen.push(...(this.#rules.get(this.#signatureOf(rule)) ?? NONE));
     chosen.push(...this.#targetsOf(decision.chain));
     return chosen;
   }

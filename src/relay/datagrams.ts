@@ -209,9 +209,10 @@ class Demultiplexer implements BranchOwner, Idle {
   /** Null at a bound: datagrams to this destination are dropped for a while. */
   #branchFor({ client, sentTo }: Route, decision: Decision, metadata: Metadata): Branch | null {
     const { budget } = this.#env;
-    const { outbound, rule } = decision;
+    const { outbound, rule, entered } = decision;
     for (const branch of this.#branches) {
       if (branch.decision.outbound !== outbound || branch.decision.rule !== rule) continue;
+      if (branch.decision.entered !== entered) continue;
       if (!branch.names.accepts(client, sentTo)) continue;
       branch.names.add(client, sentTo);
       return branch;

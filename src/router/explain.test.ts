@@ -32,7 +32,7 @@ test("an explanation names what decided, and why the rules before did not", asyn
       "  rule 0 Domain ads.org → REJECT: no (host a.test)",
       "  rule 1 Network udp → TCP-ONLY: matches, but goes on (TCP-ONLY carries no UDP)",
       "  rule 2 DstPort 443 → OFF: disabled (switched off)",
-      "  the condition (DomainSuffix,test) holds: sub-rule inner",
+      "  the condition (DOMAIN-SUFFIX,test) holds: sub-rule inner",
       "  inner rule 0 Domain b.test → NEVER: no (host a.test)",
       "  sub-rule inner does not decide",
       "  the next rule needs the address: 192.0.2.1",

@@ -56,6 +56,14 @@ export class Walk {
     return this.#frame.list;
   }
 
+  /** The SUB-RULE of the root list that led to where it is; null: it is in that list itself. */
+  get entered(): Rule | null {
+    let frame = this.#frame;
+    if (frame.parent === null) return null;
+    while (frame.parent !== null) frame = frame.parent;
+    return frame.list.rules[this.position] ?? null;
+  }
+
   /** Is it inside a sub-rule list? */
   get nested(): boolean {
     return this.#frame.parent !== null;

@@ -356,6 +356,9 @@ test("a sub-rule among rules that share a table is entered", async () => {
   });
   assert.equal(await way(router, "9.9.9.9"), "INNER by DST-PORT,443");
   assert.equal(await way(router, "9.9.9.9", { port: 80 }), "LAST by MATCH,");
+  const { entered, rule } = await router.route(session("9.9.9.9"), signal);
+  assert.deepEqual([entered?.index, entered?.type, rule?.index], [6, "SUB-RULE", -1]);
+  assert.equal((await router.route(session("10.1.2.3"), signal)).entered, undefined);
 });
 
 test("targets and lists must exist, circles are named", () => {

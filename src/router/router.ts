@@ -141,7 +141,7 @@ class ListRouter implements RuleRouter {
     const stop = walk.next();
     if (stop === "wants") return null;
     const rule = stop === "end" ? null : (walk.rule as Rule);
-    const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts);
+    const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts, walk.entered);
     if (rule !== null && passReason(decision, metadata.network) !== null) return null;
     counters?.run(0, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
     return decision;
@@ -203,7 +203,7 @@ class ListRouter implements RuleRouter {
         continue;
       }
       const rule = stop === "end" ? null : (walk.rule as Rule);
-      const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts);
+      const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts, walk.entered);
       const reason = rule === null ? null : passReason(decision, metadata.network);
       if (rule === null || reason === null) {
         counters?.run(first, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
@@ -323,6 +323,7 @@ function decisionOf(
   { destination, dial = destination, dnsMode = "normal", sniffedHost }: Prepared,
   rule: Rule | null,
   facts: Facts,
+  entered: Rule | null = null,
 ): Decision {
   const chain = unwrap(target, metadata);
   const outbound = chain.at(-1) as Outbound;
@@ -336,6 +337,7 @@ function decisionOf(
     dnsMode,
     ...(sniffedHost === undefined ? {} : { sniffedHost }),
     rule,
+    ...(rule === null || entered === null ? {} : { entered }),
     unruled: false,
     facts,
   };

@@ -28,7 +28,7 @@ function openRule(
     return {
       index,
       type: type.type,
-      apiType: type.apiType,
+      apiType: parsed.apiType ?? type.apiType,
       payload: parsed.payload,
       target,
       matcher: parsed.matcher,

@@ -50,9 +50,10 @@ function geoipRule(type: string, apiType: string, ofSource: boolean): RuleType {
       const payload = text.trim().toLowerCase();
       const [negated, code] = negation(payload);
       if (code === "") throw new UnusableError(`${type} needs a country code or LAN: write CN`);
+      const shown = { payload, apiType: ofSource || !given.source ? apiType : `Src${apiType}` };
       if (code === "lan")
-        return { matcher: addressMatcher(options, (ip) => isLanIp(ip) !== negated), payload };
-      return { matcher: sized(scope.geoip(code), options, negated), payload };
+        return { matcher: addressMatcher(options, (ip) => isLanIp(ip) !== negated), ...shown };
+      return { matcher: sized(scope.geoip(code), options, negated), ...shown };
     },
   };
 }
@@ -73,7 +74,11 @@ function asnRule(type: string, apiType: string, ofSource: boolean): RuleType {
         throw new ConfigError(`${show(text)} is no AS number: write 13335`);
       const data = scope.asn(number);
       const matcher = data === null ? NOTHING : dataMatcher(data, ofSource ? OF_SOURCE : options, false);
-      return { matcher, payload: String(number) };
+      return {
+        matcher,
+        payload: String(number),
+        apiType: ofSource || !options.source ? apiType : `Src${apiType}`,
+      };
     },
   };
 }

@@ -16,7 +16,7 @@ export const domain: RuleType = {
     const name = nameOf(payload, "www.example.org");
     const match = ({ host }: Facts) => (host === undefined ? undefined : host === name);
     const matcher: MergeableMatcher = { reads: READS, match, merge: { kind: "domain", name, covers: EXACT } };
-    return { matcher, payload: name };
+    return { matcher, payload: payload.trim().toLowerCase() };
   },
 };
 
@@ -35,7 +35,7 @@ export const domainSuffix: RuleType = {
       match,
       merge: { kind: "domain", name, covers: SUFFIX },
     };
-    return { matcher, payload: name };
+    return { matcher, payload: payload.trim().toLowerCase() };
   },
 };
 

@@ -3,7 +3,7 @@ import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
 import { cidrHolds, cidrText, parseCidr } from "#net/cidr.ts";
 import type { Cidr } from "#net/cidr.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/ip.ts";
 import type { CidrSide, MergeableMatcher } from "#router/mergeable.ts";
 
 const OF_SOURCE = ["sourceIp"] as const;
@@ -25,9 +25,17 @@ function cidrRule(type: string, apiType: string, ofSource: boolean): RuleType {
         match: (facts) => matchSide(facts, side, cidr),
         merge: { kind: side, cidr },
       };
-      return { matcher, payload: cidrText(cidr) };
+      const shown = ofSource || !source ? {} : { apiType: `Src${apiType}` };
+      return { matcher, payload: asWritten(payload.trim(), cidr), ...shown };
     },
   };
+}
+
+/** With the bits behind the prefix, as other cores show it and dashboards look for it. */
+function asWritten(text: string, cidr: Cidr): string {
+  const address = text.split("/")[0] as string;
+  const bytes = parseIpBytes(address);
+  return bytes === null ? cidrText(cidr) : `${ipFromBytes(bytes)}/${cidr.bits}`;
 }
 
 function matchSide(facts: Facts, side: CidrSide, cidr: Cidr): boolean | undefined {

@@ -19,7 +19,8 @@ function suffixRule(type: string, apiType: string, ofSource: boolean): RuleType 
       const matcher = addressMatcher(ofSource ? OF_SOURCE : options, (ip) =>
         endsIn(bytesOfIp(ip), bytes, bits),
       );
-      return { matcher, payload: `${ipFromBytes(bytes)}/${bits}` };
+      const shown = ofSource || !options.source ? {} : { apiType: `Src${apiType}` };
+      return { matcher, payload: `${ipFromBytes(bytes)}/${bits}`, ...shown };
     },
   };
 }

@@ -70,7 +70,8 @@ function subRule(find: FindType): RuleType {
     apiType: "SubRules",
     allowsOptions: false,
     parse(text, _options, scope) {
-      return parseItem(unwrapBrackets(text.trim()), scope, find);
+      const { matcher } = parseItem(unwrapBrackets(text.trim()), scope, find);
+      return { matcher, payload: text.trim() };
     },
   };
 }
@@ -91,7 +92,7 @@ function parseItem(item: string, scope: RuleScope, find: FindType): ParsedCondit
   if (comma < 0) throw new ConfigError(`${word} has no payload: write (${word},payload)`);
   try {
     const parsed = type.parse(payload.trim(), options, scope);
-    return { ...parsed, payload: `(${type.apiType},${parsed.payload})` };
+    return { ...parsed, payload: `(${parsed.apiType ?? type.apiType},${parsed.payload})` };
   } catch (error) {
     const Kind = error instanceof UnusableError ? UnusableError : ConfigError;
     throw new Kind(`${word}: ${messageOf(error)}`, { cause: error });

@@ -103,7 +103,10 @@ test(
 
 test("payloads in API form (configuration.md §15.3)", () => {
   const rows: [string, string, string][] = [
-    ["IP-CIDR", "10.1.2.3/8", "10.0.0.0/8"],
+    ["DOMAIN", "München.DE", "münchen.de"],
+    ["DOMAIN-SUFFIX", "+.Example.org", "+.example.org"],
+    ["IP-CIDR", "10.1.2.3/8", "10.1.2.3/8"],
+    ["SRC-IP-CIDR", "::ffff:10.1.2.3/104", "10.1.2.3/8"],
     ["IP-CIDR6", "2001:DB8:0::/32", "2001:db8::/32"],
     ["IP-CIDR", "1.1.1.1", "1.1.1.1/32"],
     ["GEOIP", "CN", "cn"],
@@ -113,9 +116,25 @@ test("payloads in API form (configuration.md §15.3)", () => {
     ["OR", "((DOMAIN,a.com),(NETWORK,udp))", "((Domain,a.com) || (Network,udp))"],
     ["NOT", "((DOMAIN,a.com))", "(!(Domain,a.com))"],
     ["AND", "((NOT,((DOMAIN,a.com))),(DST-PORT,1))", "((NOT,(!(Domain,a.com))) && (DstPort,1))"],
+    ["OR", "((IP-CIDR,10.1.2.3/8,src),(NETWORK,UDP))", "((SrcIPCIDR,10.1.2.3/8) || (Network,udp))"],
+    ["SUB-RULE", "(AND,((NETWORK,TCP),(DOMAIN,A.com)))", "(AND,((NETWORK,TCP),(DOMAIN,A.com)))"],
     ["MATCH", "", ""],
   ];
   for (const [type, payload, shown] of rows) assert.equal(parse(type, payload).payload, shown);
+});
+
+test("`src` makes the source's type of a rule", () => {
+  const source = { noResolve: true, source: true };
+  const rows: [string, string, string][] = [
+    ["IP-CIDR", "10.0.0.0/8", "SrcIPCIDR"],
+    ["IP-CIDR6", "fd00::/8", "SrcIPCIDR"],
+    ["IP-SUFFIX", "0.0.0.1/8", "SrcIPSuffix"],
+    ["GEOIP", "LAN", "SrcGeoIP"],
+    ["GEOIP", "CN", "SrcGeoIP"],
+    ["IP-ASN", "13335", "SrcIPASN"],
+  ];
+  for (const [type, payload, shown] of rows) assert.equal(parse(type, payload, source).apiType, shown, type);
+  assert.equal(parse("SRC-GEOIP", "CN").apiType, "SrcGeoIP");
 });
 
 test("errors say what would be right", () => {
