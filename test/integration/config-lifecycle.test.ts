@@ -58,6 +58,7 @@ const DEFAULTS = {
 };
 
 const TUN_DEFAULTS = {
+  "on-exit": "open",
   enable: false,
   device: "",
   stack: "gVisor",

@@ -64,6 +64,7 @@ test("dns.md §16.1 fake-IP as a client sees it", needsDig, async () => {
 
   assert.deepEqual(dns.prepare(to("198.18.0.5")), {
     destination: { host: "b.org", ip: null, port: 443 },
+    dial: { host: "b.org", ip: null, port: 443 },
     dnsMode: "fake-ip",
     refusal: null,
   });
