@@ -60,6 +60,19 @@ test("timers up to 20 ms late and an event loop that stands still for as long: t
   );
 });
 
+test("a flow that is alone keeps its mean where every timer and the event loop are 20 ms late", () => {
+  for (const mbit of [1, 2, 3, 10, 100])
+    for (const fromMs of [11, 20]) {
+      const flows = limited(mbit, 1);
+      const random = randomOf(0);
+      const lateMs = () => fromMs + (20 - fromMs) * random();
+      const most = simulate(flows, SECONDS, { lateMs, stallMs: stalls(100, 20, 20, random) });
+      const { off, peak } = judge(mbit, movedBy(flows), most);
+      assert.ok(Math.abs(off) <= 0.03, `${mbit} Mbit/s: ${off * 100} %`);
+      assert.ok(peak <= 1.5, `${mbit} Mbit/s: ${peak} times`);
+    }
+});
+
 test("stalls of 100 ms each second are made up for; after worse ones, too, no 100 ms are above 1.5 times the limit", () => {
   fc.assert(
     fc.property(CASE, fc.integer({ min: 100, max: 600 }), ({ mbit, count, seed }, stallMs) => {

@@ -14,8 +14,12 @@ import { fullAt, gateOf, grantsNow, holdMsOf, paidUntil, rateOf, shortMsOf, type
 const MIN_PIECE_BYTES = 1500;
 /** How long all who wait take for a turn: short, so that late timers bring no two turns together. */
 const TURN_MS = 20;
-/** The piece of a flow that is alone, in parts of the burst: after a late timer several fit what the gate lets through. */
-const LONE_PART = 1 / 5;
+/**
+ * The piece of a flow that is alone, in parts of the burst. After a late timer the gate is full, and lets whole pieces
+ * through: what is left over of the burst is lost, so pieces are small, and many fit it.
+ */
+const LONE_PART = 1 / 10;
+const LONE_MIN_BYTES = 500;
 /** The largest piece of a flow that has been kept waiting, in parts of the burst. */
 const MOST_PART = 1 / 3;
 /** The largest burst of a rate is over sooner where the rate is far above what flows use: they share no small pieces. */
@@ -96,11 +100,12 @@ export class TokenBucket {
     const { bytesPerMs, burstBytes } = this.rate;
     const shared =
       flows === 1 ? burstBytes * LONE_PART : Math.min(SHARED_PIECE_BYTES, (bytesPerMs * TURN_MS) / flows);
+    const least = flows === 1 ? LONE_MIN_BYTES : MIN_PIECE_BYTES;
     const saved =
       this.rate.burstMs < WIDE_MS
         ? Math.min(burstBytes / 2, this.#leftBytes)
         : Math.min(burstBytes * MOST_PART, this.#leftBytes / flows);
-    return Math.ceil(Math.max(MIN_PIECE_BYTES, shared, saved));
+    return Math.ceil(Math.max(least, shared, saved));
   }
 
   /** Pays for a piece; answers for how many ms it has to wait before it may ask at the gate. */
