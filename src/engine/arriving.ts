@@ -10,7 +10,8 @@ import {
 } from "#protocols/mixed/plain-handshake.ts";
 import { CLIENT, FAILED, WAITS } from "./conversation.ts";
 import type { Io, Outcome, Side } from "./conversation.ts";
-import type { Front, Newcomer } from "./front.ts";
+import type { Front } from "./front.ts";
+import type { Newcomer } from "./newcomer.ts";
 import { REQUEST_BYTES, tag, type Dial } from "./front-table.ts";
 import type { Line } from "./line.ts";
 import { DIALLED, HANDED, NOT_DIALLED, REQUESTED, STALE } from "./shared-table.ts";

@@ -4,7 +4,8 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { Arriving } from "./arriving.ts";
 import { type Conversation, type Io, WAITS } from "./conversation.ts";
-import { Front, type FrontHost, HANDSHAKES } from "./front.ts";
+import { Front } from "./front.ts";
+import { type FrontHost, HANDSHAKES } from "./newcomer.ts";
 import { CLOSED, FrontTable, newFrontMemory, OPEN, placeOf } from "./front-table.ts";
 import { CAPACITY, HANDED, newTableMemory, REQUESTED, SharedTable, UNLISTENED } from "./shared-table.ts";
 

@@ -3,7 +3,7 @@ import type { FrontAsk, FrontListening, FrontThreads } from "#net/front-threads.
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { isWildcard } from "#platform/linux/sockaddr.ts";
 import { FrontContexts } from "./front-contexts.ts";
-import { HANDSHAKES } from "./front.ts";
+import { HANDSHAKES } from "./newcomer.ts";
 import { CLOSED, DRAINS, isGreeted, LISTENERS, listenerOf, OPEN } from "./front-table.ts";
 import { type HeldEnv, HeldSocket, takeSocket, wholeSeconds } from "./held-socket.ts";
 import type { RelayThread } from "./relay-thread.ts";
