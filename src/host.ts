@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
+import type { HostMemory } from "#core/inbound.ts";
 import type { Ledger } from "#core/meter.ts";
 import { RelayPath } from "#engine/relay-path.ts";
 import { SYSTEM_CLOCK } from "#governance/clock.ts";
@@ -14,6 +15,7 @@ import { NetworkClock } from "#net/network-clock.ts";
 import { SelfDials } from "#net/self-dials.ts";
 import { SocketPool } from "#net/socket-pool.ts";
 import { openOtherSockets, openProcessLookup, type ProcessLookup } from "#platform/process.ts";
+import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { parseLink } from "#protocols/share-links/index.ts";
 import { DatagramBudget } from "#relay/datagram-budget.ts";
@@ -43,6 +45,8 @@ export interface Host extends Disposable {
   readonly live: LiveTable;
   /** For protocols that compare clocks with their peer. */
   readonly clock: NetworkClock;
+  /** What listeners remember of their clients, against replays. */
+  readonly memory: HostMemory;
   /** Every session has a meter of it, so that policies can be switched on at any time. */
   readonly ledger: GovernedLedger;
   readonly governance: Governance;
@@ -116,6 +120,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     egress: new Egress(),
     live,
     clock: new NetworkClock(),
+    memory: new KeptByHost(),
     ledger,
     metering: users.metering(ledger),
     users,

@@ -55,6 +55,14 @@ export interface Newcomers {
   enter(client: StreamSocket | ShakenClient, source: Ip, speaksTls: boolean): () => void;
 }
 
+/**
+ * What listeners keep with the host, one of each class, made at first use: a listener that a reload opens anew, and any
+ * other, finds what was kept before. It stays until the process ends.
+ */
+export interface HostMemory {
+  of<Kept extends object>(kind: new () => Kept): Kept;
+}
+
 /** What an inbound is given. */
 export interface InboundEnv {
   readonly name: string;
@@ -62,6 +70,8 @@ export interface InboundEnv {
   readonly access: Access;
   /** Absent: there is room for as many as come. */
   readonly newcomers?: Newcomers;
+  /** Absent: what the inbound remembers ends with it. */
+  readonly memory?: HostMemory;
   readonly log: Log;
   readonly files: SafeFiles;
   /** Nothing goes past the runtime's own streams (`relay: portable`). Absent: what can, may. */

@@ -1,7 +1,7 @@
 import type { Config, ListenerConfig, TunnelConfig } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { Accept, Access, Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import type { Accept, Access, HostMemory, Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { LiveConnections } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
@@ -20,6 +20,7 @@ export interface InboundsEnv {
   readonly dialer: Dialer;
   readonly log: Log;
   readonly nowMs: () => number;
+  readonly memory: HostMemory;
   /** True at the start: a listener that cannot be opened is logged and the rest runs. False: the reload fails. */
   readonly tolerant: boolean;
 }
@@ -195,7 +196,7 @@ async function openListener(
   listener: ListenerConfig,
   key: string,
   { access, claims, keepAlive, routingMark: commonMark, portable }: Common,
-  { sockets, live, accept, files, dialer, log, nowMs, tolerant }: InboundsEnv,
+  { sockets, live, accept, files, dialer, log, nowMs, memory, tolerant }: InboundsEnv,
 ): Promise<Omit<Held, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
@@ -209,6 +210,7 @@ async function openListener(
     files,
     portable,
     nowMs,
+    memory,
     dialer,
     ruleList,
     target,

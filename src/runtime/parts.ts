@@ -140,7 +140,7 @@ async function openDoors(
   { host, accept, changeTuns, adopt, tolerant }: RuntimeEnv,
   { names, lists }: Ways,
 ): Promise<Doors> {
-  const { log, files, sockets, live, egress, selfDials, clock } = host;
+  const { log, files, sockets, live, egress, selfDials, clock, memory } = host;
   const { interfaceName, routingMark, ipv6, keepAlive } = config.general;
   const resolver = names.directResolver;
   const dialer = openDirectDialer({
@@ -152,7 +152,7 @@ async function openDoors(
     ipv6,
     keepAlive,
   });
-  const env = { sockets, live, accept, files, dialer, log, nowMs: clock.nowMs, tolerant };
+  const env = { sockets, live, accept, files, dialer, log, nowMs: clock.nowMs, memory, tolerant };
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());

@@ -51,7 +51,7 @@ function sidesOf(cipher: string, address = ADDRESS): Sides {
   const isModern = method.edition === "2022";
   const password = isModern ? Buffer.alloc(method.keyBytes, 5).toString("base64") : "sesame";
   const keys = serverKeys(method, password, null);
-  const salts = () => new ReplayFilter({ capacity: 100, windowMs: Infinity, now: () => 0 });
+  const salts = () => new ReplayFilter({ capacity: 100, windowMs: Infinity, now: () => performance.now() });
   const [known, used] = [salts(), salts()];
   return {
     codec: () =>

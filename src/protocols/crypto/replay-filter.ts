@@ -14,11 +14,22 @@ export class ReplayFilter {
   readonly #options: ReplayFilterOptions;
   #current = new Set<string>();
   #previous = new Set<string>();
+  readonly #startedAtMs: number;
   #rotatedAtMs: number;
 
   constructor(options: ReplayFilterOptions) {
     this.#options = options;
-    this.#rotatedAtMs = options.now();
+    this.#startedAtMs = this.#rotatedAtMs = options.now();
+  }
+
+  /**
+   * Was this memory there in the second in which a request says that it was made? What is older may have been answered
+   * before a restart. `nowMs`: Unix time by the clock that requests are compared with. The start is reckoned by the age of
+   * the memory, so a clock that is corrected later shuts out nobody.
+   */
+  covers(unixSeconds: number, nowMs: number): boolean {
+    const startedMs = nowMs - (this.#options.now() - this.#startedAtMs);
+    return unixSeconds >= Math.floor(startedMs / 1000);
   }
 
   has(value: Buffer): boolean {

@@ -4,6 +4,7 @@ import type { Datagram, Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { type ClientFlow, clientFlow } from "#net/udp-clients.ts";
 import type { ManagedShell } from "#protocols/managed/shell.ts";
+import type { ShadowsocksMemory } from "./memory.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
 import type { ServerUsers } from "./server-keys.ts";
 
@@ -22,12 +23,13 @@ export function serveDatagrams(
   socket: DatagramListener,
   shell: ManagedShell<ServerUsers>,
   env: Pick<InboundEnv, "name" | "log" | "nowMs">,
+  memory: ShadowsocksMemory,
 ): void {
   const entries = new Map<string, Entry>();
   const find = (key: string) => entries.get(key)?.session;
 
   function onPacket(packet: Buffer, source: Endpoint): void {
-    const opened = openRequest(shell.users, packet, source, find, env.nowMs);
+    const opened = openRequest(shell.users, packet, source, find, env.nowMs, memory);
     if (opened === null) return; // nobody of ours, or a replay: silence
     const { session, item } = opened;
     const known = entries.get(session.key);
@@ -44,10 +46,12 @@ export function serveDatagrams(
     const forget = () => {
       entries.delete(session.key);
       held[Symbol.dispose]();
+      remembered?.[Symbol.dispose]();
     };
     const flow = clientFlow((item) => reply(entry, item), forget);
     const entry: Entry = { session, flow, source };
     const entrance = shell.admit(session.user, shell.users, { source, local: socket.local });
+    const remembered = session.remember?.();
     const held = entrance.hold(() => flow.close());
     entries.set(session.key, entry);
     flow.arrived(first);

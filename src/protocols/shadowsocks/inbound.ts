@@ -3,13 +3,13 @@ import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
 import { readHandshake } from "#net/read-handshake.ts";
-import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import type { Entrance } from "#protocols/managed/entrance.ts";
 import { ManagedShell } from "#protocols/managed/shell.ts";
 import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { BARE_SERVER } from "#transport/server.ts";
 import { serveDatagrams } from "./inbound-udp.ts";
+import { ShadowsocksMemory } from "./memory.ts";
 import { findMethod, type Method } from "./methods.ts";
 import type { InboundOptions } from "./options.ts";
 import { openStream } from "./sealed-stream.ts";
@@ -19,10 +19,6 @@ import { chanceBy } from "./sip022.ts";
 
 /** How long a peer that does not fit is read on in silence: what servers without this habit do with slow clients. */
 const SILENCE_MS = 60_000;
-/** Salts that are remembered, in two generations of so many. */
-const SALTS = 131_072;
-/** The 2022 edition knows the time, so a salt need not be remembered beyond the skew in both directions. */
-const SALT_WINDOW_MS = 60_000;
 
 /** Listens for clients of one cipher. Throws `ConfigError` for keys that do not fit it. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
@@ -41,9 +37,9 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       throw new ConfigError(`listener ${env.name}: its one key knows no users`);
     },
   });
-  const windowMs = method.edition === "2022" ? SALT_WINDOW_MS : Infinity;
   const chance = chanceBy(env.nowMs);
-  const salts = new ReplayFilter({ capacity: SALTS, windowMs, now: () => performance.now() });
+  const memory = env.memory?.of(ShadowsocksMemory) ?? new ShadowsocksMemory();
+  const salts = method.edition === "2022" ? memory.salts2022 : memory.salts;
   const inbound = await shell.listen(BARE_SERVER, {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
@@ -57,7 +53,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       serve(stream, request, shell.admit(request.user, table, arrival), options["mux-option"]);
     },
   });
-  if (options.udp) await env.listenUdp((socket) => serveDatagrams(socket, shell, env));
+  if (options.udp) await env.listenUdp((socket) => serveDatagrams(socket, shell, env, memory));
   return inbound;
 }
 

@@ -6,12 +6,15 @@ import { toDestination } from "#net/ip.ts";
 import { encodeSocksAddress } from "#net/socks-address.ts";
 import { clientPackets } from "./client-packets.ts";
 import { packetIdentities } from "./identity.ts";
+import { ShadowsocksMemory } from "./memory.ts";
 import { findMethod, masterKey, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";
 import { sealPacket004 } from "./packet004.ts";
 import { bodyAead, encodeBody, sealPacket022 } from "./packet022.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
 import { serverKeys } from "./server-keys.ts";
 
+/** Older than every packet of these tests. */
+const MEMORY = new ShadowsocksMemory();
 const hex = (text: string) => Buffer.from(text, "hex");
 const method = (name: string) => findMethod(name) as Method;
 const DNS = toDestination("8.8.8.8", 53);
@@ -74,7 +77,7 @@ for (const name of METHOD_NAMES) {
       const find = (key: string) => sessions.get(key);
       for (const text of ["one", "two", ""]) {
         const item = { payload: Buffer.from(text), destination: DNS };
-        const got = openRequest(server, client.seal(item), SOURCE, find, Date.now);
+        const got = openRequest(server, client.seal(item), SOURCE, find, Date.now, MEMORY);
         assert.deepEqual(got?.item, item);
         sessions.set(got?.session.key as string, got?.session as PeerSession);
         assert.deepEqual(client.open(got?.session.seal(item) as Buffer), item);
@@ -85,7 +88,7 @@ for (const name of METHOD_NAMES) {
     if (method(name).edition === "stream")
       test("an unauthenticated packet: IV alone is dropped, noise throws nothing", () => {
         const { client, server } = setting(name);
-        const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined, Date.now);
+        const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined, Date.now, MEMORY);
         for (const size of [0, 1, 8]) assert.equal(open(Buffer.alloc(size)), null);
         fc.assert(
           fc.property(fc.uint8Array({ maxLength: 120 }), (noise) => {
@@ -99,7 +102,7 @@ for (const name of METHOD_NAMES) {
       const { client, server } = setting(name);
       if (server.method.edition === "plain" || server.method.edition === "stream") return;
       const packet = client.seal({ payload: ABC, destination: DNS });
-      const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined, Date.now);
+      const open = (bytes: Buffer) => openRequest(server, bytes, SOURCE, () => undefined, Date.now, MEMORY);
       for (let size = 0; size < packet.length; size++) assert.equal(open(packet.subarray(0, size)), null);
       const reply = open(packet)?.session.seal({ payload: ABC, destination: DNS }) as Buffer;
       for (const [bytes, opener] of [
@@ -131,6 +134,7 @@ for (const name of ["aes-256-gcm", "2022-blake3-aes-128-gcm", "2022-blake3-aes-2
       SOURCE,
       () => undefined,
       Date.now,
+      MEMORY,
     );
     assert.equal(got?.session.user, "ada");
     assert.deepEqual(
@@ -145,6 +149,7 @@ for (const name of ["aes-256-gcm", "2022-blake3-aes-128-gcm", "2022-blake3-aes-2
         SOURCE,
         () => undefined,
         Date.now,
+        MEMORY,
       ),
       null,
     );
@@ -154,14 +159,20 @@ for (const name of ["aes-256-gcm", "2022-blake3-aes-128-gcm", "2022-blake3-aes-2
 test("2022: a packet is good once, and replies from a third server session within a minute are dropped", () => {
   const { client, server, found, keys } = setting("2022-blake3-aes-128-gcm");
   const packet = client.seal({ payload: ABC, destination: DNS });
-  const first = openRequest(server, packet, SOURCE, () => undefined, Date.now) as { session: PeerSession };
+  const first = openRequest(server, packet, SOURCE, () => undefined, Date.now, MEMORY) as {
+    session: PeerSession;
+  };
   assert.equal(
-    openRequest(server, packet, SOURCE, () => first.session, Date.now),
+    openRequest(server, packet, SOURCE, () => first.session, Date.now, MEMORY),
     null,
   );
   const next = client.seal({ payload: ABC, destination: DNS });
   const reply = () =>
-    (openRequest(server, next, SOURCE, () => undefined, Date.now) as { session: PeerSession }).session.seal({
+    (
+      openRequest(server, next, SOURCE, () => undefined, Date.now, MEMORY) as {
+        session: PeerSession;
+      }
+    ).session.seal({
       payload: ABC,
       destination: DNS,
     });

@@ -21,6 +21,7 @@ import type { ServerKeys, UserKey } from "./server-keys.ts";
 import { Sip004Codec, sip004Opener } from "./sip004.ts";
 import {
   type Chance,
+  checkCovered,
   checkTime,
   MAX_PADDING,
   sip022Opener,
@@ -142,6 +143,7 @@ function sip022Step(keys: ServerKeys, salts: ReplayFilter, chance: Chance): Hand
       const fixed = opener.openPart(head.subarray(fixedAt));
       if (fixed[0] !== TYPE_CLIENT) throw new ProtocolError(`a request of type ${fixed[0]}, expected 0`);
       checkTime(fixed, 1, chance.nowMs());
+      checkCovered(salts, fixed, 1, chance.nowMs());
       if (!salts.add(salt)) {
         opener[Symbol.dispose](); // a replay may come often
         throw new ProtocolError("the salt was used before");

@@ -4,8 +4,10 @@ import { ProtocolError } from "#core/errors.ts";
 import { type Datagram, type Endpoint, endpointText } from "#core/session.ts";
 import { encodeSocksAddress } from "#net/socks-address.ts";
 import type { Aead } from "#protocols/crypto/aead.ts";
-import { PacketWindow } from "#protocols/crypto/packet-window.ts";
+import type { PacketWindow } from "#protocols/crypto/packet-window.ts";
+import type { PacketWindows } from "#protocols/crypto/packet-windows.ts";
 import { addressed, packetPadding } from "./client-packets.ts";
+import type { ShadowsocksMemory } from "./memory.ts";
 import type { Method } from "./methods.ts";
 import { openPacket004, sealPacket004 } from "./packet004.ts";
 import {
@@ -17,11 +19,14 @@ import {
   SESSION_ID_BYTES,
 } from "./packet022.ts";
 import type { ServerKeys, UserKey } from "./server-keys.ts";
+import { checkCovered } from "./sip022.ts";
 
 /** One client socket, or with the 2022 edition one association, which may move to another address. */
 export interface PeerSession {
   readonly key: string;
   readonly user: string | null;
+  /** Keeps what is known of its packets until it is disposed of, and as long after it as a packet may come again. */
+  remember?(): Disposable;
   seal(item: Datagram): Buffer;
 }
 
@@ -37,8 +42,9 @@ export function openRequest(
   source: Endpoint,
   find: (key: string) => PeerSession | undefined,
   nowMs: () => number,
+  memory: ShadowsocksMemory,
 ): OpenedRequest | null {
-  if (keys.method.edition === "2022") return open022(keys, packet, find, nowMs);
+  if (keys.method.edition === "2022") return open022(keys, packet, find, nowMs, memory);
   for (const entry of keys.candidates) {
     const item = addressed(openPacket004(keys.method, entry.key, packet));
     if (item === null) continue;
@@ -63,6 +69,7 @@ function open022(
   packet: Buffer,
   find: (key: string) => PeerSession | undefined,
   nowMs: () => number,
+  memory: ShadowsocksMemory,
 ): OpenedRequest | null {
   const { method, identity } = keys;
   const [only] = keys.candidates;
@@ -90,10 +97,11 @@ function open022(
   const { bytes, sessionId, packetId } = opened.header;
   const session =
     known(sessionId) ??
-    new Session022(method, owner, Buffer.from(bytes.subarray(0, SESSION_ID_BYTES)), nowMs);
+    new Session022(method, owner, Buffer.from(bytes.subarray(0, SESSION_ID_BYTES)), nowMs, memory.windows);
   if (session.user !== owner.user) return null; // an id that another user has: not worth a second session
   try {
     const item = decodeBody(opened.body, null, nowMs());
+    checkCovered(memory.salts2022, opened.body, 1, nowMs());
     return session.window.accept(packetId) ? { session, item } : null;
   } catch (error) {
     if (error instanceof ProtocolError) return null;
@@ -105,7 +113,8 @@ class Session022 implements PeerSession {
   readonly key: string;
   readonly user: string | null;
   readonly aead: Aead;
-  readonly window = new PacketWindow();
+  readonly window: PacketWindow;
+  readonly #windows: PacketWindows;
   readonly #method: Method;
   readonly #psk: Buffer;
   readonly #clientSession: Buffer;
@@ -114,7 +123,13 @@ class Session022 implements PeerSession {
   readonly #nowMs: () => number;
   #nextPacketId = 0n;
 
-  constructor(method: Method, { user, key }: UserKey, clientSession: Buffer, nowMs: () => number) {
+  constructor(
+    method: Method,
+    { user, key }: UserKey,
+    clientSession: Buffer,
+    nowMs: () => number,
+    windows: PacketWindows,
+  ) {
     this.#nowMs = nowMs;
     this.key = clientSession.toString("hex");
     this.user = user;
@@ -122,7 +137,18 @@ class Session022 implements PeerSession {
     this.#psk = key;
     this.#clientSession = clientSession;
     this.aead = bodyAead(method, key, clientSession);
+    this.#windows = windows;
+    this.window = windows.of(this.#windowKey);
     this.#replyAead = bodyAead(method, key, this.#replySession);
+  }
+
+  /** Ids are drawn by clients, so one of another user may be the same. */
+  get #windowKey(): string {
+    return `${this.key} ${this.#psk.toString("latin1")}`;
+  }
+
+  remember(): Disposable {
+    return this.#windows.hold(this.#windowKey, this.window);
   }
 
   /** The separate header is sealed with the user's own key, not with the server's. */

@@ -4,6 +4,7 @@ import { ProtocolError } from "#core/errors.ts";
 import type { Departure } from "#core/handover.ts";
 import { ByteQueue } from "#net/byte-queue.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { ChunkOpener, ChunkSealer, departureOf, MAX_CHUNK } from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
@@ -36,6 +37,12 @@ export function checkTime(bytes: Buffer, at: number, nowMs: number): void {
   const skew = Number(bytes.readBigUInt64BE(at)) - Math.floor(nowMs / 1000);
   if (!(Math.abs(skew) <= MAX_SKEW_SECONDS))
     throw new ProtocolError(`the peer's clock differs by ${skew} s, ${MAX_SKEW_SECONDS} s are allowed`);
+}
+
+/** Throws `ProtocolError` for a request from before the memory of salts began: it may have been answered then. */
+export function checkCovered(salts: ReplayFilter, bytes: Buffer, at: number, nowMs: number): void {
+  if (!salts.covers(Number(bytes.readBigUInt64BE(at)), nowMs))
+    throw new ProtocolError("the request was made before this server started");
 }
 
 export function sip022Sealer(method: Method, psk: Uint8Array, salt: Uint8Array): ChunkSealer {

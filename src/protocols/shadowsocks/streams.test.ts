@@ -38,7 +38,13 @@ const EMPTY = Buffer.alloc(0);
 function fixedChance(salt: Buffer, unixSeconds: number, padding = 3): Chance {
   return { salt: () => salt, padding: () => Buffer.alloc(padding), nowMs: () => unixSeconds * 1000 };
 }
-const filter = () => new ReplayFilter({ capacity: 1000, windowMs: 60_000, now: () => 0 });
+/** One that is older than the oldest request. */
+function filter(): ReplayFilter {
+  let now = 0;
+  const salts = new ReplayFilter({ capacity: 1000, windowMs: 60_000, now: () => now });
+  now = 30_000;
+  return salts;
+}
 
 function collect(codec: StreamCodec, wire: Buffer): Buffer {
   const got: Buffer[] = [];
@@ -295,6 +301,23 @@ test("2022: clocks may differ by 30 s", () => {
     if (fine) assert.notEqual(request(keys, wire, fixedChance(SALT, 1000)), null);
     else assert.throws(() => request(keys, wire, fixedChance(SALT, 1000)), ProtocolError);
   }
+});
+
+test("2022: a request from before the memory of salts began is refused", () => {
+  const aes = method("2022-blake3-aes-128-gcm");
+  const keys = serverKeys(aes, PSK.toString("base64"), null);
+  const ask = (seconds: number) =>
+    new Sip022ClientCodec({
+      method: aes,
+      keys: [PSK],
+      address: ADDRESS,
+      chance: fixedChance(SALT, seconds),
+    }).seal(EMPTY);
+  let now = 0;
+  const salts = new ReplayFilter({ capacity: 10, windowMs: 60_000, now: () => now });
+  now = 10_000;
+  assert.throws(() => request(keys, ask(989), fixedChance(SALT, 1000), salts), /before this server started/);
+  assert.notEqual(request(keys, ask(990), fixedChance(SALT, 1000), salts), null);
 });
 
 test("2022: a response to another request is refused, and so is a request as response", () => {

@@ -14,7 +14,7 @@ import { VmessCodec } from "./codec.ts";
 import { COMMAND_TCP, type RequestHeader } from "./header.ts";
 import type { InboundOptions } from "./options.ts";
 import { packetAddr, plainFraming } from "./packets.ts";
-import { RequestGuard, serverHandshake } from "./server-handshake.ts";
+import { RequestGuard, RequestMemory, serverHandshake } from "./server-handshake.ts";
 import { vmessUsers } from "./users.ts";
 
 /** How long a peer that does not fit is read on in silence. */
@@ -30,7 +30,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     flow: null,
   }));
   const shell = new ManagedShell(env, { type: "Vmess", users: tableOf(users), written: users, tableOf });
-  const guard = new RequestGuard(env.nowMs);
+  const guard = new RequestGuard(env.nowMs, env.memory?.of(RequestMemory) ?? new RequestMemory());
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: true,
     silenceMs: SILENCE_MS,

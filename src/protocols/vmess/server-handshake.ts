@@ -20,29 +20,41 @@ const AUTH_ID_WINDOW_MS = 2 * MAX_SKEW_SECONDS * 1000;
 const SESSION_WINDOW_MS = 180_000;
 const REMEMBERED = 65_536;
 
-/** What a listener remembers of recent requests. */
+/** What the listeners of a host remember of recent requests. `now`: monotonic milliseconds. */
+export class RequestMemory {
+  readonly authIds: ReplayFilter;
+  readonly sessions: ReplayFilter;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.authIds = new ReplayFilter({ capacity: REMEMBERED, windowMs: AUTH_ID_WINDOW_MS, now });
+    this.sessions = new ReplayFilter({ capacity: REMEMBERED, windowMs: SESSION_WINDOW_MS, now });
+  }
+}
+
+/** Lets every request in once. */
 export class RequestGuard {
-  readonly #authIds: ReplayFilter;
-  readonly #sessions: ReplayFilter;
+  readonly #memory: RequestMemory;
   readonly #nowMs: () => number;
 
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, memory: RequestMemory) {
     this.#nowMs = nowMs;
-    this.#authIds = new ReplayFilter({ capacity: REMEMBERED, windowMs: AUTH_ID_WINDOW_MS, now: nowMs });
-    this.#sessions = new ReplayFilter({ capacity: REMEMBERED, windowMs: SESSION_WINDOW_MS, now: nowMs });
+    this.#memory = memory;
   }
 
-  /** Throws `ProtocolError` for a request from another time. */
+  /** Throws `ProtocolError` for a request from another time, or from before what is remembered. */
   checkTime(unixSeconds: number): void {
     const skew = unixSeconds - Math.floor(this.#nowMs() / 1000);
     if (!(Math.abs(skew) <= MAX_SKEW_SECONDS))
       throw new ProtocolError(`the client's clock differs by ${skew} s, ${MAX_SKEW_SECONDS} s are allowed`);
+    if (!this.#memory.authIds.covers(unixSeconds, this.#nowMs()))
+      throw new ProtocolError("the request was made before this server started");
   }
 
   /** Throws `ProtocolError` for a request that was here before. */
   admit(prefix: Buffer, user: VmessUser, { key, iv }: RequestHeader): void {
-    const known = !this.#authIds.add(Buffer.from(prefix.subarray(0, AUTH_ID_BYTES)));
-    if (known || !this.#sessions.add(Buffer.concat([user.id, key, iv])))
+    const { authIds, sessions } = this.#memory;
+    const known = !authIds.add(Buffer.from(prefix.subarray(0, AUTH_ID_BYTES)));
+    if (known || !sessions.add(Buffer.concat([user.id, key, iv])))
       throw new ProtocolError("the request was made before");
   }
 }

@@ -10,7 +10,7 @@ import { VmessCodec } from "./codec.ts";
 import * as header from "./header.ts";
 import { commandKey, expandKey, kdf16 } from "./kdf.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
-import { type Greeting, RequestGuard, serverHandshake } from "./server-handshake.ts";
+import { type Greeting, RequestGuard, RequestMemory, serverHandshake } from "./server-handshake.ts";
 import { vmessUsers } from "./users.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -40,7 +40,10 @@ const WIRE =
   "4774fe5cc901ea4f81f2159909767a36 632a69fd04bffdad706fea08308758eaf7e8 a0a1a2a3a4a5a6a7" +
   "62f5e4542e3928912665ad15c2e4d26beb1cc6844cfdb411b2c7961a5934d7c24c478e8d9f69f9c0875a0d3dd40a554711b830c7c4601b04f1c9f34804ed0520ab5afb1b65c86c0dd98dc0";
 
-function greet(wire: Buffer, guard = new RequestGuard(() => TIME * 1000)): Greeting | null {
+function greet(
+  wire: Buffer,
+  guard = new RequestGuard(() => TIME * 1000, new RequestMemory()),
+): Greeting | null {
   const arrived = new ByteQueue();
   arrived.push(wire);
   return serverHandshake(USERS.all, guard)(arrived);
@@ -122,7 +125,10 @@ for (const [security, options] of FORMS)
     const wire = Buffer.concat([client.seal(EMPTY), client.seal(sent), client.sealEnd() ?? EMPTY]);
     const arrived = new ByteQueue();
     arrived.push(wire);
-    const greeting = serverHandshake(USERS.all, new RequestGuard(() => TIME * 1000))(arrived) as Greeting;
+    const greeting = serverHandshake(
+      USERS.all,
+      new RequestGuard(() => TIME * 1000, new RequestMemory()),
+    )(arrived) as Greeting;
     const server = new VmessCodec(greeting.request, null);
     const got = collect(server, arrived.takeAll());
     assert.equal(got.text, sent.toString());
@@ -173,7 +179,10 @@ test("clocks may differ by 120 s; a request is good once", () => {
     [120, true],
     [121, false],
   ] as const) {
-    const guard = new RequestGuard(() => (TIME + skew) * 1000);
+    let now = 0;
+    const memory = new RequestMemory(() => now);
+    now = 120_000; // older requests than the memory are refused, see below
+    const guard = new RequestGuard(() => (TIME + skew) * 1000, memory);
     if (!fine) assert.throws(() => greet(hex(WIRE), guard), /clock differs/);
     else {
       assert.notEqual(greet(hex(WIRE), guard), null);
@@ -181,10 +190,20 @@ test("clocks may differ by 120 s; a request is good once", () => {
     }
   }
   // The same session under another AuthID.
-  const guard = new RequestGuard(() => TIME * 1000);
+  const guard = new RequestGuard(() => TIME * 1000, new RequestMemory());
   greet(hex(WIRE), guard);
   const again = header.sealRequest(KEY, REQUEST, { ...CHANCE, authRandom: hex("ffffffff") });
   assert.throws(() => greet(again, guard), /made before/);
+});
+
+test("a request from before the memory began is refused, whatever the clock is set to later", () => {
+  let now = 5_000;
+  const memory = new RequestMemory(() => now);
+  const at = (seconds: number) => new RequestGuard(() => (TIME + seconds) * 1000, memory);
+  assert.throws(() => greet(hex(WIRE), at(1)), /before this server started/);
+  now += 50_000;
+  assert.throws(() => greet(hex(WIRE), at(51)), /before this server started/);
+  assert.notEqual(greet(hex(WIRE), at(50)), null);
 });
 
 test("what cannot be asked for", () => {

@@ -6,6 +6,7 @@ import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import type { ChunkSealer } from "#protocols/shadowsocks/chunks.ts";
 import { clientPackets } from "#protocols/shadowsocks/client-packets.ts";
+import { ShadowsocksMemory } from "#protocols/shadowsocks/memory.ts";
 import { findMethod, masterKey, type Method } from "#protocols/shadowsocks/methods.ts";
 import { MuxCodec } from "#protocols/shadowsocks/mux-codec.ts";
 import { obfsHttpClient } from "#protocols/shadowsocks/obfs-http.ts";
@@ -20,7 +21,11 @@ import { VmessCodec } from "#protocols/vmess/codec.ts";
 import * as header from "#protocols/vmess/header.ts";
 import { commandKey } from "#protocols/vmess/kdf.ts";
 import { decodePacketAddr } from "#protocols/vless/packets.ts";
-import { RequestGuard, serverHandshake as vmessHandshake } from "#protocols/vmess/server-handshake.ts";
+import {
+  RequestGuard,
+  RequestMemory,
+  serverHandshake as vmessHandshake,
+} from "#protocols/vmess/server-handshake.ts";
 import { vmessUsers } from "#protocols/vmess/users.ts";
 import { codec, handshake, once, type Target } from "./kinds.ts";
 
@@ -32,10 +37,15 @@ const ADDRESS = encodeSocksAddress(NAMED);
 const payload = Buffer.from("some payload");
 const item = { payload, destination: V4 };
 const method = (name: string): Method => findMethod(name) as Method;
+const MEMORY = new ShadowsocksMemory();
 const SOURCE = { ip: LOOPBACK_V4, port: 9 };
 
-const salts = (): ReplayFilter =>
-  new ReplayFilter({ capacity: 64, windowMs: 60_000, now: () => performance.now() });
+function salts(): ReplayFilter {
+  let now = 0;
+  const filter = new ReplayFilter({ capacity: 64, windowMs: Infinity, now: () => now });
+  now = 3_600_000; // older than every request here
+  return filter;
+}
 
 function aeadTargets(): readonly Target[] {
   const aes = method("aes-128-gcm");
@@ -62,7 +72,7 @@ function aeadTargets(): readonly Target[] {
       () => new Sip004Codec({ method: aes, master, request: ADDRESS }),
     ),
     once("ss packet", [packets.seal(item)], (bytes) =>
-      openRequest(keys, bytes, SOURCE, () => undefined, Date.now),
+      openRequest(keys, bytes, SOURCE, () => undefined, Date.now, MEMORY),
     ),
   ];
 }
@@ -95,7 +105,7 @@ function edition2022(): readonly Target[] {
       () => new Sip022ClientCodec({ method: aes, keys: [psk], address: ADDRESS, chance: CHANCE }),
     ),
     once("ss 2022 packet", [packets.seal(item)], (bytes) =>
-      openRequest(keys, bytes, SOURCE, () => undefined, Date.now),
+      openRequest(keys, bytes, SOURCE, () => undefined, Date.now, MEMORY),
     ),
     once(
       "ss 2022 packet, inside",
@@ -126,7 +136,7 @@ function vmess(): readonly Target[] {
     "x",
   );
   const key = commandKey(id);
-  const guard = new RequestGuard(Date.now); // one for all: it is made for many
+  const guard = new RequestGuard(Date.now, new RequestMemory()); // one for all: it is made for many
   const request = (security: number, options: number): header.RequestHeader => ({
     iv: Buffer.alloc(16, 1),
     key: Buffer.alloc(16, 2),
