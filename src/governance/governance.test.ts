@@ -183,6 +183,17 @@ test("a piece that was held back when its session ended is neither counted nor p
   await core.apply(null);
 });
 
+test("a line of a sub-rule list counts for its own policy and for that of the SUB-RULE", async () => {
+  const core = governed();
+  const entered = { type: "SUB-RULE", payload: "(NETWORK,TCP)", target: "list" };
+  const outer: RuleSettings = { ...rule("outer"), ...entered, type: "SubRules" };
+  await core.apply(settings({ rules: [rule("video"), outer, rule("other", "other.example")] }));
+  using meter = core.session({ rule: VIDEO, entered });
+  meter.charge("upload", 10);
+  const uploads = ["video", "outer", "other"].map((id) => statusOf(core, id).counters.upload);
+  assert.deepEqual(uploads, [10, 10, 0]);
+});
+
 test("live sessions are bound anew; a connection counts once; no byte is counted twice", async () => {
   const core = governed();
   using meter = core.session({ rule: VIDEO });

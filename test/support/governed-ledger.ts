@@ -78,6 +78,8 @@ export interface Governed {
 export interface SessionFacts {
   readonly ip?: string;
   readonly rule?: Pick<Rule, "type" | "payload" | "target"> | null;
+  /** The SUB-RULE that led to `rule`. */
+  readonly entered?: Pick<Rule, "type" | "payload" | "target">;
   readonly chain?: readonly string[];
 }
 
@@ -98,12 +100,17 @@ export function governed(
     governance,
     store,
     apply: async (next) => (await governance.prepare(next, { tolerant: false })).activate(),
-    session({ ip = "192.0.2.1", rule = null, chain = ["DIRECT"] } = {}) {
+    session({ ip = "192.0.2.1", rule = null, entered, chain = ["DIRECT"] } = {}) {
       const to = { host: "origin.example", ip: null, port: 443 };
       const metadata = { ...metadataOf(to), source: { ip: ip as Ip, port: 1 } };
       const matcher = { reads: [], match: () => true };
       const full = rule === null ? null : { index: 0, apiType: "", matcher, ...rule };
-      return ledger.open(metadata, { ...decisionOf({ name: "DIRECT" } as Outbound, to, full), chain });
+      const led = entered === undefined ? {} : { entered: { index: 0, apiType: "", matcher, ...entered } };
+      return ledger.open(metadata, {
+        ...decisionOf({ name: "DIRECT" } as Outbound, to, full),
+        ...led,
+        chain,
+      });
     },
   };
 }
