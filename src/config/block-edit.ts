@@ -1,30 +1,35 @@
 /** Puts a new value under a top-level key of a file's text. */
-import {
-  isMap,
-  isNode,
-  isScalar,
-  isSeq,
-  parseDocument,
-  type Document,
-  type YAMLMap,
-  type YAMLSeq,
-} from "yaml";
+import { isMap, isNode, isScalar, isSeq, type Document, type YAMLMap, type YAMLSeq } from "yaml";
 import { ConfigError } from "#core/errors.ts";
+import { parseYamlDocument, YamlBoundError } from "#core/yaml-document.ts";
 
 /** Comments stay, also inside the block where what they belong to stays. Throws `ConfigError` where the text is no map. */
 export function withBlock(text: string, key: string, value: object): string {
-  const document = parseDocument(text);
-  if (document.errors.length > 0 || !isMap(document.contents))
-    throw new ConfigError("the configuration file cannot be edited: it is no YAML map");
+  const document = documentOf(text);
+  if (document.errors.length > 0 || !isMap(document.contents)) throw uneditable("it is no YAML map");
   const there = placeOf(document.contents, key);
   mergeKey(document, document.contents, key, value);
   const edited = document.toString({ lineWidth: 0 });
-  const made = placeOf(parseDocument(edited).contents, key);
+  const made = placeOf(documentOf(edited).contents, key);
   if (made === null || document.contents.flow === true) return edited;
   // Written anew as a whole, the rest of the file would lose its author's spacing.
   const block = `${edited.slice(...made).trimEnd()}\n`;
   if (there !== null) return text.slice(0, there[0]) + block + text.slice(there[1]);
   return text.endsWith("\n") ? text + block : `${text}\n${block}`;
+}
+
+function documentOf(text: string): Document.Parsed {
+  try {
+    // Keys that stand there twice are found when the edited text is read; the library compares each with every other.
+    return parseYamlDocument(text, { schema: "core", uniqueKeys: false });
+  } catch (error) {
+    if (error instanceof YamlBoundError) throw uneditable(error.message);
+    throw error;
+  }
+}
+
+function uneditable(why: string): ConfigError {
+  return new ConfigError(`the configuration file cannot be edited: ${why}`);
 }
 
 /** From the key to the end of its value, comments that follow in the same line included. */
