@@ -41,8 +41,8 @@ for (const row of TORN_ROWS)
 for (const row of TORN_ROWS.filter(({ unrepeatable }) => unrepeatable !== true))
   test(`all at once: ${row.name}`, { timeout: 60_000 }, async () => {
     await using peers = await openTornPeers(row);
+    await using others = await openTornPeers(row); // which will not have met this request, and are older than it
     const { up, down } = await record(peers, row);
-    await using others = await openTornPeers(row); // which have not met this request
     assert.deepEqual(await others.replay(up), [wantedBy(row)]);
     if (row.answersAlone === true) assertPayload(await peers.listenTo(down), "all of the answer");
   });
