@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GovernanceDocument } from "#ui/api/governance-types.ts";
 import { merge } from "#ui/state/merge.ts";
+import { fieldsOf, policyOf } from "#ui/state/policy-fields.ts";
 import { fromMap, keyOf, toMap, withPolicy } from "#ui/state/policies.ts";
 
 const DOCUMENT: GovernanceDocument = {
@@ -19,6 +20,17 @@ const DOCUMENT: GovernanceDocument = {
 test("a document goes there and back, whatever stands in it", () => {
   assert.deepEqual(fromMap(toMap(DOCUMENT)), DOCUMENT);
   assert.equal(keyOf("device", DOCUMENT.devices?.[1] ?? {}), "aa:bb:cc:dd:ee:ff 192.0.2.2/32");
+});
+
+test("the address of one device is sent as a network of that address", () => {
+  const [phone] = DOCUMENT.devices ?? [];
+  assert.ok(phone !== undefined);
+  const typed = { ...fieldsOf(phone), sources: "192.0.2.30, 2001:db8::7 10.0.0.0/8" };
+  assert.deepEqual(policyOf("device", typed)["source-cidrs"], [
+    "192.0.2.30/32",
+    "2001:db8::7/128",
+    "10.0.0.0/8",
+  ]);
 });
 
 test("policies are added, changed and removed by their key", () => {

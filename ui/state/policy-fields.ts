@@ -79,8 +79,17 @@ function subjectOf(kind: PolicyKind, fields: PolicyFields): PolicyDocument {
   if (kind === "rule") return { type: type.trim(), payload: payload.trim(), target: target.trim() };
   if (kind === "target") return { kind: fields.kind, target: target.trim() };
   if (kind === "global") return {};
-  const sources = fields.sources.split(/[\s,]+/).filter(Boolean);
+  const sources = fields.sources
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map(asNetwork);
   return { ...given({ mac: fields.mac.trim() }), "source-cidrs": sources };
+}
+
+/** People write the address of one device; the Controller wants to hear the length. */
+function asNetwork(source: string): string {
+  if (source.includes("/")) return source;
+  return source.includes(":") ? `${source}/128` : `${source}/32`;
 }
 
 /** 0 and "" are no limit and no text: what is absent says the same. */
