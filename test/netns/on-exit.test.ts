@@ -31,10 +31,16 @@ const reaches = ({ client }: Transit, host: string): Promise<boolean> =>
   );
 const both = (row: Transit) => Promise.all(FAR.map((host) => reaches(row, host)));
 
+/** Once the neighbours of both families have found each other. */
+async function openForwarding(): Promise<Transit> {
+  const row = await openTransit("onexit");
+  await until("the router forwards", async () => !(await both(row)).includes(false));
+  return row;
+}
+
 test("closed: an orderly end keeps traffic in, cleanup lets it go", { skip, timeout: 120_000 }, async () => {
-  await using row = await openTransit("onexit");
+  await using row = await openForwarding();
   const { router } = row;
-  await until("the router forwards", async () => !(await both(row)).includes(false)); // neighbours find each other
   await using core = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
   assert.deepEqual(await both(row), [true, true], "by the capture");
   assert.equal(await core.stop("SIGTERM"), 0);
@@ -53,7 +59,7 @@ test(
   "closed: a program without a TUN takes away what one before left",
   { skip, timeout: 120_000 },
   async () => {
-    await using row = await openTransit("onexit");
+    await using row = await openForwarding();
     const { router } = row;
     await using first = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
     await first.stop("SIGKILL");
@@ -77,7 +83,7 @@ test(
   "closed: a TUN that is switched off lets traffic go, flushed rules come back",
   { skip, timeout: 120_000 },
   async () => {
-    await using row = await openTransit("onexit");
+    await using row = await openForwarding();
     const { router } = row;
     await using _core = await startCore(config(`${MARK_MODE}, on-exit: closed`), { prefix: router.prefix });
     await router.run("nft", "flush", "ruleset");
@@ -92,7 +98,7 @@ test(
   "closed: what systemd runs after a crash takes rules and leaves the guard, also with a faulty file",
   { skip, timeout: 120_000 },
   async () => {
-    await using row = await openTransit("onexit");
+    await using row = await openForwarding();
     const { router } = row;
     await using core = await startCore(config(`${MARK_MODE}, on-exit: closed`), {
       prefix: asService(router),
