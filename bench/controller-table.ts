@@ -1,8 +1,8 @@
 /** A core in memory whose live table is that of the real program, with so many sessions. */
-import { connectionsControl } from "#control/connections.ts";
+import { connectionsControl } from "#app/control/connections.ts";
 import type { Decision } from "#core/router.ts";
 import type { Ip } from "#core/session.ts";
-import { LiveTable } from "#relay/live-table.ts";
+import { LiveTable } from "#dataplane/connections.ts";
 import { connection } from "../test/support/connection-view.ts";
 import { MemoryControl } from "../test/support/memory-control.ts";
 

@@ -9,7 +9,7 @@ import type { Ip } from "#core/session.ts";
 import { openCountries } from "#geodata/address-records.ts";
 import { readSites } from "#geodata/categories.ts";
 import { DatFile } from "#geodata/dat-file.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { itemsOf, readRuleSet, type Behavior, type Format } from "#providers/rule-set/read.ts";
 import { compileConditions } from "#router/condition-list.ts";
 import { compileLinear } from "#router/linear-pattern.ts";

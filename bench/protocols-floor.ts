@@ -6,8 +6,8 @@
 import { once } from "node:events";
 import { connect as dial, type AddressInfo, type Socket } from "node:net";
 import { connect, createServer, type TLSSocket } from "node:tls";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { encodeSocksAddress } from "#net/socks-address.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { DEFAULT_SCHEME } from "#protocols/anytls/padding.ts";
 import {
   encodeFrame,

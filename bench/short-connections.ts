@@ -3,7 +3,7 @@
  * what is measured. Each ends in order: this side first, and it counts once the other has ended, too.
  */
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp, parseIp } from "#net/ip.ts";
+import { bytesOfIp, parseIp } from "#net/address/ip.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { encodeSockaddr } from "#platform/linux/sockaddr.ts";
 import { openEndCalls } from "./end-calls.ts";

@@ -14,7 +14,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { COMMAND_CONNECT, encodeRequest, keyOf } from "#protocols/trojan/wire.ts";
 import { type Cell, CELLS, certificate, password } from "../test/support/interop/cells.ts";
 import { weir } from "../test/support/interop/clash.ts";

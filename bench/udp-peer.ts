@@ -8,7 +8,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
 import type { Endpoint, Ip } from "#core/session.ts";
-import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/datagram-socket.ts";
+import { DatagramSockets, type DatagramSocket, type OnDatagram } from "#net/udp/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 
 export interface UdpTask {

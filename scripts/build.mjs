@@ -94,9 +94,9 @@ async function bundleTo(outfile) {
     entryPoints: {
       [basename(outfile, ".mjs")]: join(root, "src/main.ts"),
       "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
-      "relay-thread": join(root, "src/engine/worker.ts"),
+      "relay-worker": join(root, "src/dataplane/workers/worker/main.ts"),
       "store-thread": join(root, "src/store/worker.ts"),
-      "document-thread": join(root, "src/runtime/documents/worker.ts"),
+      "document-thread": join(root, "src/documents/worker.ts"),
     },
     outdir: dirname(outfile),
     outExtension: { ".js": ".mjs" },
@@ -143,7 +143,7 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
   cpSync(bundle, join(folder, "lib", "weir.mjs"));
-  for (const worker of ["nft-worker.mjs", "relay-thread.mjs", "store-thread.mjs", "document-thread.mjs"])
+  for (const worker of ["nft-worker.mjs", "relay-worker.mjs", "store-thread.mjs", "document-thread.mjs"])
     cpSync(join(dirname(bundle), worker), join(folder, "lib", worker));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,

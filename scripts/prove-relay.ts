@@ -1,11 +1,11 @@
 /**
  * `npm run prove:relay -- [SECONDS] [MS] [BUSY]`: what relay threads and the main thread hand to one another, for so many
- * seconds (60) without a limit and with one, each seam between them (src/engine/seams.ts) lasting MS (1) each time for its
+ * seconds (60) without a limit and with one, each seam between them (src/dataplane/workers/shared/seams.ts) lasting MS (1) each time for its
  * share of them, beside so many busy processes (0). Ends with 1 where the program ends, or has counted anything but what the
  * peers have.
  */
 import { spawn } from "node:child_process";
-import { SEAMS } from "#engine/seams.ts";
+import { SEAMS } from "#dataplane/workers/shared/seams.ts";
 import { proveSeams, shownSeams } from "../test/proofs/relay-seams.ts";
 import { randomFrom } from "../test/support/random.ts";
 

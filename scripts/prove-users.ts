@@ -38,9 +38,9 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   revoke: {
     budget: 500,
     async *run(users) {
-      for (const carrier of CARRIERS)
+      for (const backend of CARRIERS)
         yield of(
-          await proveRevocation(carrier, { users, rounds: ROUNDS }),
+          await proveRevocation(backend, { users, rounds: ROUNDS }),
           shownRevocation,
           ({ broken, dropped }) => broken + dropped === 0,
         );
@@ -74,9 +74,9 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   count: {
     budget: 1000,
     async *run(flows) {
-      for (const carrier of CARRIERS)
+      for (const backend of CARRIERS)
         yield of(
-          await proveCounts(carrier, flows, random),
+          await proveCounts(backend, flows, random),
           shownCounts,
           ({ difference }) => difference === 0,
         );

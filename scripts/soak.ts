@@ -5,7 +5,7 @@
  */
 import { readdirSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { openEngine } from "#engine/engine.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { chaos } from "../test/support/relay-chaos.ts";
 
 const [minutes = 10, flows = 10_000] = process.argv.slice(2).map(Number);
@@ -14,26 +14,26 @@ const SETTLE_MS = 8_000;
 
 const descriptors = (): number => readdirSync("/proc/self/fd").length;
 
-const engine = await openEngine({
+const engine = await openWorkerBackend({
   onDeath(why) {
     throw new Error(`a relay thread died: ${why}`);
   },
 });
 // The first listening socket makes the runtime open what it keeps for good.
-await chaos({ flows: 10, parallel: 1, seed: 1, carrier: engine, limited: false });
+await chaos({ flows: 10, parallel: 1, seed: 1, backend: engine, limited: false });
 await delay(SETTLE_MS);
 const untilMs = performance.now() + minutes * 60_000;
 const before = descriptors();
 for (let round = 0; round === 0 || performance.now() < untilMs; round++) {
-  const carrier = round % 4 === 3 ? null : engine;
+  const backend = round % 4 === 3 ? null : engine;
   const limited = round % 2 === 1;
   const seed = Math.floor(Math.random() * 2 ** 31);
   const startMs = performance.now();
-  const { faults, whole, bytes } = await chaos({ flows, parallel: 200, seed, carrier, limited });
+  const { faults, whole, bytes } = await chaos({ flows, parallel: 200, seed, backend, limited });
   const seconds = (performance.now() - startMs) / 1_000;
   for (const closeBy = performance.now() + SETTLE_MS; descriptors() > before && performance.now() < closeBy;)
     await delay(100);
-  const what = `${carrier === null ? "pump" : "engine"}, ${limited ? "limited" : "free"}`;
+  const what = `${backend === null ? "pump" : "engine"}, ${limited ? "limited" : "free"}`;
   const moved = `${flows} flows (${whole} whole), ${(bytes / 2 ** 20).toFixed(0)} MiB in ${seconds.toFixed(1)} s`;
   const rss = `${(process.memoryUsage.rss() / 2 ** 20).toFixed(0)} MiB resident`;
   console.log(`${round}: ${what}: ${moved}; ${descriptors()} descriptors (${before} before), ${rss}`);

@@ -15,7 +15,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const sources = join(root, "ui");
-/** `src/ui-folder.ts` looks here. */
+/** `src/host/ui-folder.ts` looks here. */
 const target = join(root, "node_modules", ".cache", "weir-ui");
 
 /** The built files, made anew only where what goes in has changed. Two that run at once do not hurt each other. */

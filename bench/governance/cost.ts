@@ -46,7 +46,7 @@ async function subject(policies: number, windowMs: number): Promise<Subject> {
   // A window that is full of buckets: the worst that it can be.
   for (let at = 0; at < 1100; at++) {
     clock.pass(windowMs / 1000 / 1050);
-    meter.charge("download", 1);
+    meter.reserve("download", 1);
   }
   return {
     name: `${policies} policies, ${windowMs / DAY_MS >= 1 ? `${windowMs / DAY_MS} d` : "1 h"}`,
@@ -76,9 +76,9 @@ async function measureCost(pieces: number): Promise<readonly CostResult[]> {
       for (let at = 0; at < pieces; at++) {
         clock.monotonic += 0.01;
         clock.wall += 0.01;
-        meter.charge("download", PIECE_BYTES);
-        meter.pass("download", PIECE_BYTES);
-        meter.wentOut?.("download");
+        meter.reserve("download", PIECE_BYTES);
+        meter.trySend("download", PIECE_BYTES);
+        meter.sent?.("download");
       }
       const { user, system } = process.cpuUsage(before);
       nanoseconds.push(((user + system) * 1000) / pieces);

@@ -9,7 +9,7 @@ import { SILENT, type Log } from "#core/log.ts";
 import { Governance } from "#governance/governance.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
-import { governanceStore } from "../../src/governance-store.ts";
+import { governanceStore } from "#host/governance-store.ts";
 import { cidr, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
 import { decisionOf, metadataOf } from "../../test/support/metadata.ts";
 import { openStoreHere } from "../../test/support/store-here.ts";
@@ -63,8 +63,8 @@ async function open(home: string, clock: TurnedClock, log: Log): Promise<Opened>
         { ...metadataOf(to), source },
         { ...decisionOf({ name: "DIRECT" } as Outbound, to, null), chain: ["DIRECT"] },
       );
-      meter.charge("upload", upload);
-      meter.charge("download", download);
+      meter.reserve("upload", upload);
+      meter.reserve("download", download);
     },
     [Symbol.dispose]: () => governance[Symbol.dispose](),
   };

@@ -1,6 +1,6 @@
 /** A user's subscription for people: what is left, and the codes that a phone scans. No script, nothing to load. */
 import encodeQr from "qr";
-import { bytesText, escapeHtml } from "#core/html.ts";
+import { bytesText, escapeHtml } from "#lib/html.ts";
 import type { SubscriptionView, UserStanding } from "#core/users.ts";
 
 const STYLE =

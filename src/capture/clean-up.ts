@@ -6,14 +6,14 @@ import { NftError, Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
 import { removeGuard } from "./guard.ts";
 import { TABLE } from "./nft/names.ts";
-import { clearRouting, type RoutingPlace } from "./routing.ts";
+import { clearRouting, type RoutingContext } from "./routing.ts";
 import { clearStale } from "./stale.ts";
 
 const KEY = "cleanup";
 
 /** `keepsClosed`: what keeps captured traffic in stays. Not while a capture is in force: it would lose its rules. Throws `ConfigError` or `SystemError`. */
 export async function cleanUp(
-  places: readonly RoutingPlace[],
+  places: readonly RoutingContext[],
   { keepsClosed }: { readonly keepsClosed: boolean },
   log: Log,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 /** The networks that this machine stands in: what goes there is never captured. */
 import type { Prefix } from "#core/capture.ts";
-import { cidrHolds, parseCidr, type Cidr } from "#net/cidr.ts";
+import { cidrHolds, parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { findLink, listAddresses, type NetlinkSocket } from "#platform/netlink.ts";
 
 const NOT_GLOBAL = [

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { CaptureOptions, CapturePlan, Prefix } from "#core/capture.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
-import { cidrText, parseCidr } from "#net/cidr.ts";
+import { cidrText, parseCidr } from "#net/address/cidr.ts";
 import { capturesOwn, tableText } from "./nft/ruleset.ts";
 import { leftOut, policyRules } from "./policy-rules.ts";
 import { tableRoutes } from "./table-routes.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Prefix } from "#core/capture.ts";
-import { cidrHolds, cidrText, parseCidr } from "#net/cidr.ts";
+import { cidrHolds, cidrText, parseCidr } from "#net/address/cidr.ts";
 import {
   everything,
   maskedPrefix,

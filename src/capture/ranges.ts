@@ -1,7 +1,7 @@
 /** Arithmetic on sets of addresses: sorted ranges that neither touch nor overlap, one family at a time. */
 import type { Prefix } from "#core/capture.ts";
 import type { IpPrefix } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
+import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 
 /** Both ends inside. */
 export interface AddressRange {

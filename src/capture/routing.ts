@@ -23,10 +23,10 @@ const FAMILIES = [4, 6] as const;
 const EVERYTHING: Route["destination"] = { bytes: new Uint8Array(), bits: 0 };
 
 /** Where a capture's rules and routes stand. */
-export type RoutingPlace = Pick<CaptureOptions, "ruleIndex" | "fallbackRuleIndex" | "tableIndex">;
+export type RoutingContext = Pick<CaptureOptions, "ruleIndex" | "fallbackRuleIndex" | "tableIndex">;
 
 /** Takes away whatever stands in the place, also what a crash left there. A family that the kernel lacks has nothing. */
-export function clearRouting(socket: NetlinkSocket, place: RoutingPlace): void {
+export function clearRouting(socket: NetlinkSocket, place: RoutingContext): void {
   for (const family of FAMILIES) {
     for (let step = 0; step <= RULE_SPAN; step++)
       tolerating(() => deleteRules(socket, family, place.ruleIndex + step));

@@ -2,7 +2,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Config } from "#config/config.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
-import { formatLine } from "#log.ts";
+import { formatLine } from "#host/log.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { entriesOf, repeatedId } from "#governance/policy-book.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";

@@ -1,13 +1,13 @@
 import { ConfigError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import { openHost } from "#host.ts";
-import { LogHub } from "#log.ts";
+import { openHost } from "#host/host.ts";
+import { LogHub } from "#host/log.ts";
 import type { Destination } from "#core/session.ts";
 import { explainDirect, renderDirect } from "#kernel-direct/explain.ts";
 import { explanationLines } from "#dns/explain-text.ts";
-import { parseIp } from "#net/ip.ts";
-import { DelayBook } from "#net/delay-book.ts";
-import { DEFAULT_TRUST } from "#net/trust.ts";
+import { parseIp } from "#net/address/ip.ts";
+import { DelayBook } from "#net/dial/delay-book.ts";
+import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { explain, renderExplanation } from "#router/explain.ts";
 import { parseQuestion } from "#router/question.ts";
 import { openHealth } from "#runtime/health.ts";
@@ -68,13 +68,13 @@ export async function explainCommand(args: readonly string[], env: NodeJS.Proces
 
 /** A name is resolved: what is learnt are addresses. */
 async function explainKernelDirect(
-  { judge, resolver }: QuietRuntime,
+  { classifier, resolver }: QuietRuntime,
   { host, ip }: Destination,
 ): Promise<string> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const addresses =
     ip === null ? (await resolver.lookup(host as string, { signal })).map((answer) => answer.ip) : [ip];
-  return renderDirect(host, explainDirect(judge, host, addresses, { ruleList: null, target: null }));
+  return renderDirect(host, explainDirect(classifier, host, addresses, { ruleList: null, target: null }));
 }
 
 type QuietRuntime = Awaited<ReturnType<typeof openQuietRuntime>>;
@@ -106,7 +106,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
     router: runtime.router,
     dns: runtime.names.dns,
     resolver: runtime.names.resolver,
-    judge: runtime.judge,
+    classifier: runtime.classifier,
     async [Symbol.asyncDispose]() {
       await runtime.retire(null);
       host[Symbol.dispose]();

@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { stringify } from "yaml";
 import type { Config, ListenerConfig } from "#config/config.ts";
 import { SILENT } from "#core/log.ts";
-import { ANY_V4, ANY_V6 } from "#net/ip.ts";
+import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
 import { parseLink, renderLink } from "#protocols/share-links/index.ts";
 import { listenerNodes } from "#protocols/share-links/listener-nodes.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";

@@ -2,13 +2,13 @@ import { execFileSync, spawn } from "node:child_process";
 import { messageOf } from "#core/errors.ts";
 import { endpointText } from "#core/session.ts";
 import { logSummary } from "#config/summary.ts";
-import type { EngineOptions } from "#engine/engine.ts";
-import { openHost } from "#host.ts";
-import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#log.ts";
+import type { WorkerBackendOptions } from "#dataplane/workers/main/worker-backend.ts";
+import { openHost } from "#host/host.ts";
+import { formatLine, LogHub, openDescriptorSink, type LineSink } from "#host/log.ts";
 import { VERSION } from "#version.ts";
-import { App } from "#app.ts";
+import { App } from "#app/app.ts";
 import { openServiceManager, type ServiceManager } from "#platform/service-manager.ts";
-import { newSecret } from "#controller-slot.ts";
+import { newSecret } from "#app/controller-slot.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { linesOf, overrideWith, setUp, type Setup } from "./load.ts";
 import { newFileText } from "./source.ts";
@@ -19,12 +19,12 @@ const DRAIN_MS = 3_000;
 const DEADLINE_MS = 8_000;
 
 /** Where lines go; and what tests hand in of the relay threads. */
-interface Surroundings extends Pick<EngineOptions, "seams"> {
+interface Surroundings extends Pick<WorkerBackendOptions, "seams"> {
   readonly log: LogHub;
   readonly sink: LineSink;
 }
 
-/** The main job: runs until a signal ends it and answers with the exit code. `seams`: for tests, see engine/seams.ts. */
+/** The main job: runs until a signal ends it and answers with the exit code. `seams`: for tests, see dataplane/workers/shared/seams.ts. */
 export async function run(
   flags: ParsedFlags,
   env: NodeJS.ProcessEnv,

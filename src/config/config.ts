@@ -1,5 +1,5 @@
 /** What a file means, as one frozen value. Made by `parseConfig`; everything else only reads it. */
-import type { Cidr } from "#net/cidr.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { RuleOptions, RuleType } from "#core/rule.ts";

@@ -4,8 +4,8 @@ import type { Context } from "./context.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
 import { show } from "#core/fields.ts";
-import { parseHostPort } from "#net/address-fields.ts";
-import { suggestion } from "#core/nearest.ts";
+import { parseHostPort } from "#net/address/address-fields.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import { tunFaults, type TunKeys } from "./sections/tun.ts";
 
 export function checkTun(

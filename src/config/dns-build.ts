@@ -9,10 +9,10 @@ import type {
 import { messageOf, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { IpPrefix } from "#core/session.ts";
-import { parseHostPort, parsePrefix } from "#net/address-fields.ts";
-import { parseConditions, parseFakeIpRule } from "#net/dns-policy.ts";
-import { familyOf, ipFromBytes } from "#net/ip.ts";
-import { needsNoResolver, parseNameserver, withoutUnsupported } from "#net/nameserver.ts";
+import { parseHostPort, parsePrefix } from "#net/address/address-fields.ts";
+import { parseConditions, parseFakeIpRule } from "#net/dial/dns-policy.ts";
+import { familyOf, ipFromBytes } from "#net/address/ip.ts";
+import { needsNoResolver, parseNameserver, withoutUnsupported } from "#net/dial/nameserver.ts";
 import type { Context } from "./context.ts";
 import type { Path, Report } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";

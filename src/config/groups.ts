@@ -1,5 +1,5 @@
 /** `proxy-groups`. */
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import { z } from "zod";
 import { findCircles } from "./circles.ts";
 import type { GroupConfig, GroupSettings } from "./config.ts";

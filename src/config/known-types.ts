@@ -1,5 +1,5 @@
 /** Every type word of the ecosystem, whether or not this build speaks it: a known word is a warning, not a mistake. */
-import { NAME_RULE_TYPES } from "#net/dns-policy.ts";
+import { NAME_RULE_TYPES } from "#net/dial/dns-policy.ts";
 
 export const PROXY_TYPES: readonly string[] = [
   "direct",

@@ -1,7 +1,7 @@
-import type { Place } from "./report.ts";
+import type { SourcePosition } from "./report.ts";
 
 /** Line and column of offsets in a text; the lines are counted on first use. */
-export function lineIndex(text: string): { place(offset: number): Place } {
+export function lineIndex(text: string): { place(offset: number): SourcePosition } {
   let starts: number[] | null = null;
   return {
     place(offset) {

@@ -1,7 +1,7 @@
 /** The fields that every item of `listeners` has. */
 import { Fault, maybe, name, parseRanges, scalar, text, type Range } from "#core/fields.ts";
-import { ip } from "#net/address-fields.ts";
-import { ANY_V4 } from "#net/ip.ts";
+import { ip } from "#net/address/address-fields.ts";
+import { ANY_V4 } from "#net/address/ip.ts";
 import { z } from "zod";
 import { mark } from "./sections/general.ts";
 

@@ -1,5 +1,5 @@
 /** `listeners`, and the listeners that the top-level ports stand for. */
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { z } from "zod";
 import type { GeneralKeys, ListenerConfig } from "./config.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { testEnv } from "../../test/support/config-env.ts";
 import type { ConfigsPatch } from "#core/control.ts";
 import { ConfigError } from "#core/errors.ts";
-import { cidrText } from "#net/cidr.ts";
+import { cidrText } from "#net/address/cidr.ts";
 import type { Config } from "./config.ts";
 import { parseConfig } from "./parse.ts";
 import { patchConfig } from "./patch.ts";

@@ -1,8 +1,8 @@
 /** `proxies`, and the nodes that providers bring. */
 import { show } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
-import { parseIp } from "#net/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
 import type { ProxyConfig } from "./config.ts";
 import type { Context } from "./context.ts";

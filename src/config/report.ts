@@ -1,16 +1,16 @@
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import type { About, Diagnostic } from "./config.ts";
 
 export type Path = readonly (string | number)[];
 
 /** Counts from 1. */
-export interface Place {
+export interface SourcePosition {
   readonly line: number;
   readonly column: number;
 }
 
 /** Finds where a path stands in the text: its key, or its value. A path that is not there is found at its parent. */
-export type Locate = (path: Path, at: "key" | "value") => Place;
+export type Locate = (path: Path, at: "key" | "value") => SourcePosition;
 
 /** No key of ours lies deeper; of a file that nests on and on the beginning is enough. */
 const LONGEST_PATH = 16;
@@ -71,7 +71,7 @@ export class Report {
     return text;
   }
 
-  placeOf(path: Path): Place {
+  placeOf(path: Path): SourcePosition {
     return this.#locate(path, "value");
   }
 
@@ -98,11 +98,11 @@ export class Report {
   }
 
   /** Something whose place is known already. */
-  errorAt(place: Place, path: Path, message: string): void {
+  errorAt(place: SourcePosition, path: Path, message: string): void {
     this.#errors.add(() => place, path, message);
   }
 
-  warningAt(place: Place, path: Path, message: string): void {
+  warningAt(place: SourcePosition, path: Path, message: string): void {
     this.#warnings.add(() => place, path, message);
   }
 
@@ -129,7 +129,7 @@ class Diagnostics {
     this.#severity = severity;
   }
 
-  add(place: () => Place, path: Path, message: string, about?: About): void {
+  add(place: () => SourcePosition, path: Path, message: string, about?: About): void {
     if (++this.count > MOST) return;
     const text = cut(message, LONGEST_MESSAGE);
     const said = { severity: this.#severity, ...place(), path: pathText(path), message: text };

@@ -1,7 +1,7 @@
 /** `rules` and `sub-rules`: lines of `TYPE,payload,target[,param…]`. */
 import { messageOf, ConfigError, UnusableError } from "#core/errors.ts";
 import { Plain, show } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import type { RuleData, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
 import { findCircles } from "./circles.ts";
 import type { RuleConfig } from "./config.ts";

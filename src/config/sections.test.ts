@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { testEnv } from "../../test/support/config-env.ts";
-import { cidrText } from "#net/cidr.ts";
+import { cidrText } from "#net/address/cidr.ts";
 import type { Config } from "./config.ts";
 import { parseConfig } from "./parse.ts";
 import { parseTrafficControl } from "./traffic-control.ts";

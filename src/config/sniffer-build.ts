@@ -1,8 +1,8 @@
 /** What the keys of `sniffer` mean. */
 import type { DomainCondition } from "#core/dns-options.ts";
 import { show, type Range } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
+import { suggestion } from "#lib/nearest-word.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import type { Context } from "./context.ts";
 import { readConditions } from "./dns-build.ts";
 import type { Path } from "./report.ts";

@@ -1,8 +1,8 @@
 /** `tunnels`: fixed forwards, as text `network,address,target[,proxy]` or as a map. */
 import { Fault, list, maybe, name, noneOf, Plain, scalar, show, text } from "#core/fields.ts";
 import type { Network } from "#core/session.ts";
-import { parseHostPort } from "#net/address-fields.ts";
-import { ANY_V4, parseIp } from "#net/ip.ts";
+import { parseHostPort } from "#net/address/address-fields.ts";
+import { ANY_V4, parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
 import type { TunnelConfig } from "./config.ts";
 import type { Context } from "./context.ts";

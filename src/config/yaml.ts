@@ -5,14 +5,14 @@
 import { isAlias, isMap, isScalar, isSeq, type Document, type Node, type YAMLError } from "yaml";
 import { messageOf } from "#core/errors.ts";
 import { DEEPEST, parseYamlDocument, TOO_DEEP, YamlBoundError } from "#core/yaml-document.ts";
-import type { Locate, Path, Place } from "./report.ts";
+import type { Locate, Path, SourcePosition } from "./report.ts";
 import { lineIndex } from "./lines.ts";
 import { Converter } from "./yaml-convert.ts";
 import { around, isNull, offsetOf, topLevelKeyBefore } from "./yaml-nodes.ts";
 import { lookalikeHint, wordsOf } from "./yaml-words.ts";
 
 export interface YamlFault {
-  readonly place: Place;
+  readonly place: SourcePosition;
   readonly path: Path;
   readonly message: string;
 }

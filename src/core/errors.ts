@@ -38,6 +38,11 @@ export class ApiError extends Error {
   }
 }
 
+/** For a change that would have to wait behind `waiting` others. */
+export function tooManyChanges(waiting: number): ApiError {
+  return new ApiError(503, `${waiting} changes wait already`);
+}
+
 /**
  * Why a dial did not work out: `rejected` by REJECT, `dropped` by REJECT-DROP, `forbidden` (this client may not go
  * there, or the session is a loop), `resolve` (no address), `refused`,

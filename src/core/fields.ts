@@ -4,8 +4,8 @@
  */
 import { z } from "zod";
 import { messageOf } from "./errors.ts";
-import { suggestion } from "./nearest.ts";
-import { compilePattern } from "./pattern.ts";
+import { suggestion } from "#lib/nearest-word.ts";
+import { compilePattern } from "#lib/wildcard-pattern.ts";
 
 /** An unquoted YAML scalar; `source` is what the user typed, so `secret: 0123` stays the text 0123. */
 export class Plain {

@@ -7,21 +7,21 @@ import { TLSSocket } from "node:tls";
 export type WireKind = "plain" | "tls" | "sealed" | "anytls";
 
 /** Of one side of a conversation: all that whoever goes on with it needs. */
-export interface Offer {
+export interface Detachable {
   readonly kind: WireKind;
   /** The runtime's, which is duplicated and destroyed; or a descriptor, which passes to whoever takes it. */
   readonly socket: Socket | number;
   /** From here on the stream reads and writes nothing and closes nothing; somebody may still destroy it, to end it all. */
-  leave(): Departure;
+  detach(): DetachedState;
   /**
    * At the end: where the port has left the descriptor open, it is the stream's again. -1: it is gone. `remains` of a port
    * that served one conversation of a socket that goes on.
    */
-  readonly takeBack?: (fd: number, remains: Remains | null) => void;
+  readonly reattach?: (fd: number, remains: WireRemainder | null) => void;
 }
 
 /** What a port had of a socket that others go on with. */
-export interface Remains {
+export interface WireRemainder {
   /** The socket can neither be read nor written any more. */
   readonly failed: boolean;
   /** Of the socket: sealed, and not taken by it yet; goes out before anything else. */
@@ -35,41 +35,41 @@ export interface Remains {
 }
 
 /** What goes with the socket; what the parts mean is between the stream and the port of that kind. */
-export interface Departure {
-  readonly words: readonly number[];
+export interface DetachedState {
+  readonly numbers: readonly number[];
   /** Bytes that were read from the socket and not opened yet, where there are such. */
-  readonly letter: Uint8Array | null;
+  readonly unread: Uint8Array | null;
 }
 
 /** On streams that can be gone on with: the offer; null while something is under way that only they can finish. */
-export const OFFER = Symbol("an offer to go on with this stream");
+export const DETACHABLE = Symbol("an offer to go on with this stream");
 
 /** On streams over another stream: that one, once they add, take and hold nothing any more in either direction; else null. */
-export const BELOW = Symbol("the stream that this one has become");
+export const LOWER_STREAM = Symbol("the stream that this one has become");
 
 /** On the same: the one below was taken over, and its close says nothing any more. */
-export const PASSED_ON = Symbol("the stream below was taken over");
+export const LOWER_DETACHED = Symbol("the stream below was taken over");
 
-interface Steps {
-  readonly [OFFER]?: () => Offer | null;
-  readonly [BELOW]?: () => Duplex | null;
-  readonly [PASSED_ON]?: () => void;
+interface DetachSteps {
+  readonly [DETACHABLE]?: () => Detachable | null;
+  readonly [LOWER_STREAM]?: () => Duplex | null;
+  readonly [LOWER_DETACHED]?: () => void;
 }
 
 /** The offer of a stream, or of the one that it has become. Null: there is none now, and perhaps never. */
-export function offerOf(stream: Duplex): Offer | null {
-  const { [OFFER]: own, [BELOW]: below } = stream as Duplex & Steps;
+export function detachable(stream: Duplex): Detachable | null {
+  const { [DETACHABLE]: own, [LOWER_STREAM]: below } = stream as Duplex & DetachSteps;
   if (own !== undefined) return own.call(stream);
-  if (below === undefined) return isPlainSocket(stream) ? offerOfSocket(stream) : null;
+  if (below === undefined) return isPlainSocket(stream) ? detachableSocket(stream) : null;
   const next = below.call(stream);
   if (next === null || next.readableLength > 0 || next.writableLength > 0) return null;
-  const offer = offerOf(next);
+  const offer = detachable(next);
   if (offer === null) return null;
-  const leave = (): Departure => {
-    (stream as Duplex & Steps)[PASSED_ON]?.();
-    return offer.leave();
+  const leave = (): DetachedState => {
+    (stream as Duplex & DetachSteps)[LOWER_DETACHED]?.();
+    return offer.detach();
   };
-  return { ...offer, leave };
+  return { ...offer, detach: leave };
 }
 
 /** A kernel TCP socket without TLS, or a local pipe. */
@@ -87,11 +87,11 @@ export function descriptorOf(socket: Socket): number {
   return (socket as Socket & { _handle: Handle | null })._handle?.fd ?? -1;
 }
 
-const NOTHING: Departure = { words: [], letter: null };
+const NOTHING: DetachedState = { numbers: [], unread: null };
 
 /** Null where something is under way that the runtime alone could finish. */
-function offerOfSocket(socket: Socket): Offer | null {
+function detachableSocket(socket: Socket): Detachable | null {
   if (socket.destroyed || socket.connecting || socket.writableEnded || socket.writableLength > 0) return null;
   if (descriptorOf(socket) < 0 || socket.remoteFamily === undefined) return null;
-  return { kind: "plain", socket, leave: () => NOTHING };
+  return { kind: "plain", socket, detach: () => NOTHING };
 }

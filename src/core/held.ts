@@ -11,7 +11,7 @@ import type { StreamSocket } from "./sockets.ts";
 export type PlainHandshake = "mixed" | "socks" | "http" | "none" | "redirected";
 
 /** One connection by an ordinary kernel socket. */
-export interface PlainWay {
+export interface DialPlan {
   readonly ip: Ip;
   readonly port: number;
   /** SO_MARK; 0: none. */
@@ -26,7 +26,7 @@ export interface PlainWay {
 }
 
 /** Told what became of a dial, in this order, each once at most. */
-export interface HeldWatch {
+export interface DialEvents {
   /** Connected, and the client has been told. Bytes may have moved. */
   dialled(): void;
   /** The client waits to be taken. */
@@ -36,7 +36,7 @@ export interface HeldWatch {
 }
 
 /** The near end of what was dialled for a client. */
-export interface DialledEnd extends Endpoint {
+export interface LocalEnd extends Endpoint {
   /** Of its socket; the thread's. */
   readonly descriptor: number;
 }
@@ -45,16 +45,16 @@ export interface DialledEnd extends Endpoint {
  * An answer that is good for everybody who comes to the same listener from the same address with the same request, for a
  * second or until it is withdrawn: the thread does not ask for them, it says what has passed. None of these throws.
  */
-export interface StandingAnswer {
+export interface CachedRoute {
   /** One has come and gone, and was connected; so many bytes were handed on. */
-  passed(source: Endpoint, uploadBytes: number, downloadBytes: number): void;
+  served(source: Endpoint, uploadBytes: number, downloadBytes: number): void;
   /** One is still there, connected, and is like any other client that was dialled for from now on. Unix time. */
-  joined(client: HeldClient, startedAtMs: number): void;
+  joined(client: WorkerConnection, startedAtMs: number): void;
   /** Nobody comes by it any more, and everybody who did has been told of. */
-  over(): void;
+  released(): void;
 }
 
-export interface HeldClient {
+export interface WorkerConnection {
   readonly source: Endpoint;
   /** The listening side's own address for this client. */
   readonly local: Endpoint;
@@ -63,32 +63,32 @@ export interface HeldClient {
   /** The request as it came, still unread in the socket; empty where there is no handshake. */
   readonly request: Buffer;
   /** Who is told of the end, and of what `dial` comes to. */
-  watch: HeldWatch | null;
+  events: DialEvents | null;
   /**
    * Has the thread connect, send `words` to the client, and move the bytes. `limited`: every piece is asked for from the
    * first on. `standing`: the same is to be done for others; null: they have to ask.
    */
-  dial(way: PlainWay, words: Uint8Array, limited: boolean, standing: StandingAnswer | null): void;
+  dial(way: DialPlan, words: Uint8Array, limited: boolean, standing: CachedRoute | null): void;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
-  dialledFrom(): DialledEnd | null;
+  dialledFrom(): LocalEnd | null;
   /** Ends it as a fault would; it cannot be dialled for any more, and whoever takes it gets a destroyed socket. */
   reset(): void;
   /**
    * The socket as one of the runtime, with everything behind the handshake still to be read; the thread has done with it.
    * Not while it dials, and not after. A socket without descriptors left to it comes destroyed.
    */
-  take(): StreamSocket;
+  toSocket(): StreamSocket;
 }
 
 /** What threads may do in the place of a listener. */
-export interface PlainFront {
+export interface PlainOffload {
   readonly handshake: PlainHandshake;
   /** Takes the client over. `listener` is the endpoint that took it, which a captured client does not show. */
-  on(client: HeldClient, listener: Endpoint): void;
+  on(client: WorkerConnection, listener: Endpoint): void;
 }
 
 /** What conversations of the TLS library are made of, held once more for other threads. */
-export interface SharedContext {
+export interface SharedTlsContext {
   /** The library's, in this process. */
   readonly address: bigint;
   /** Nobody is at it any more. Conversations that were made of it keep it alive on their own. */
@@ -96,18 +96,18 @@ export interface SharedContext {
 }
 
 /** The contexts of a listener, one after the other. */
-export interface ContextSource {
+export interface TlsContextSource {
   /**
    * For new connections in one thread, whose choice of a protocol (ALPN) has the address `onAlpn`; to be released. Null: threads
    * cannot have it.
    */
-  share(onAlpn: bigint): SharedContext | null;
+  share(onAlpn: bigint): SharedTlsContext | null;
   /** Tells when `share` answers with another one from now on. Disposing it ends that. */
   watch(onChange: () => void): Disposable;
 }
 
 /** A client of a TLS listener as a relay thread leaves it; whoever is given it takes or destroys it. */
-export interface ShakenClient {
+export interface TlsWorkerConnection {
   readonly source: Endpoint;
   /** The listening side's own address for this client. */
   readonly local: Endpoint;
@@ -123,9 +123,9 @@ export interface ShakenClient {
 }
 
 /** The same of a listener whose clients begin with TLS. */
-export interface TlsFront {
+export interface TlsOffload {
   readonly handshake: "tls";
-  readonly contexts: ContextSource;
+  readonly contexts: TlsContextSource;
   /** Takes the client over. */
-  on(client: ShakenClient, listener: Endpoint): void;
+  on(client: TlsWorkerConnection, listener: Endpoint): void;
 }

@@ -1,5 +1,5 @@
 import type { SafeFiles } from "./files.ts";
-import type { PlainFront, ShakenClient, TlsFront } from "./held.ts";
+import type { PlainOffload, TlsWorkerConnection, TlsOffload } from "./held.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
@@ -37,7 +37,7 @@ export interface ListenOptions {
   /** The socket accepts what belongs to other addresses (tproxy). */
   readonly transparent?: boolean;
   /** What relay threads may do where there are such; absent: nothing. */
-  readonly front?: PlainFront | TlsFront;
+  readonly front?: PlainOffload | TlsOffload;
 }
 
 /**
@@ -50,9 +50,9 @@ export type TakeSocket = (socket: StreamSocket, listener: Endpoint, isGreeted?: 
  * Clients in the event loop that have not shown yet who they are. There is room for so many, and for fewer of one source:
  * then the oldest are destroyed.
  */
-export interface Newcomers {
+export interface UnauthenticatedClients {
   /** One that was accepted, or has been shaken hands with by a thread. It leaves at its close, or when it is known: by the call of what this answers with. */
-  enter(client: StreamSocket | ShakenClient, source: Ip, speaksTls: boolean): () => void;
+  enter(client: StreamSocket | TlsWorkerConnection, source: Ip, speaksTls: boolean): () => void;
 }
 
 /**
@@ -69,7 +69,7 @@ export interface InboundEnv {
   readonly accept: Accept;
   readonly access: Access;
   /** Absent: there is room for as many as come. */
-  readonly newcomers?: Newcomers;
+  readonly unauthenticated?: UnauthenticatedClients;
   /** Absent: what the inbound remembers ends with it. */
   readonly memory?: HostMemory;
   readonly log: Log;

@@ -17,22 +17,22 @@ export interface Meter extends Disposable {
    * Counts a piece about to be handed on; answers for how many ms to hold it (0: none). Each direction holds one piece
    * at most. Synchronous, allocates nothing.
    */
-  charge(direction: Direction, bytes: number): number;
+  reserve(direction: Direction, bytes: number): number;
   /**
    * May the piece that was charged, and held for its time, go out now? 0: it is under way, until `wentOut` says that it
    * is out. Otherwise it is held for so many ms more and asked for again. What is held when the meter is disposed of went
    * nowhere.
    */
-  pass(direction: Direction, bytes: number): number;
+  trySend(direction: Direction, bytes: number): number;
   /** What has passed is out, or never will be: soon, for all others of a limit reckon with it. Nothing happens where nothing is. */
-  wentOut?(direction: Direction): void;
+  sent?(direction: Direction): void;
   /** What is held of the direction will never go out; nothing happens where nothing is. */
   cancel?(direction: Direction): void;
   /**
    * Corrects the count: of bytes that moved uncharged while the meter was free, or, negative, of those that were charged,
    * have passed and went nowhere. Holds nothing.
    */
-  correct(direction: Direction, bytes: number): void;
+  adjust(direction: Direction, bytes: number): void;
   /** A datagram: counted and paid for only if every bucket grants it now; false: drop it. */
   admit(direction: Direction, bytes: number): boolean;
   /** True: no limit and no quota applies at present, so sums may be charged after they have moved. */

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { DialError } from "./errors.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
-import type { PlainWay } from "./held.ts";
+import type { DialPlan } from "./held.ts";
 import type { Reach } from "./reach.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Endpoint, Metadata, Network } from "./session.ts";
@@ -32,7 +32,7 @@ export interface Dialer {
     destination: Destination,
     reach: Reach | null,
     signal: () => AbortSignal,
-  ): PlainWay | Promise<PlainWay | null> | null;
+  ): DialPlan | Promise<DialPlan | null> | null;
   /** A path for datagrams to any destination; `destination` is the first one. */
   associate(destination: Destination, context: DialContext): Promise<DatagramFlow>;
   /**

@@ -30,7 +30,7 @@ export interface WrittenUser {
 }
 
 /** Where a client finds the listener. */
-export interface PublicPlace {
+export interface PublicAddress {
   /** Name or address without brackets. */
   readonly host: string;
   readonly port: number;
@@ -53,7 +53,7 @@ export interface UserSupport {
   /** Null where no link would work. `name` is what the client shows. */
   shareLink(
     options: object,
-    place: PublicPlace,
+    place: PublicAddress,
     user: { readonly name: string; readonly credential: string; readonly flow: string },
   ): string | null;
 }

@@ -38,7 +38,7 @@ export interface Router {
    * For a decision that `decide` has just made: would every session be decided so that differs in nothing but its source
    * port, as long as no setting, list or choice changes? Then what is answered counts one more of them; else null.
    */
-  repeats?(metadata: Metadata, decision: Decision): (() => void) | null;
+  repeatCounter?(metadata: Metadata, decision: Decision): (() => void) | null;
   /**
    * `sniffed` is what the client's first bytes told; absent or null: nothing. Never throws for want of a match: no match
    * is DIRECT. Throws `DialError` where a listener's target is unknown.

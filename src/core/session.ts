@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { HeldClient } from "./held.ts";
+import type { WorkerConnection } from "./held.ts";
 
 /** Canonical text: lower case, no zone, an IPv4-mapped address written as IPv4. Made by `parseIp` (#net/ip.ts) only. */
 export type Ip = string & { readonly __brand: "Ip" };
@@ -79,7 +79,7 @@ export interface StreamSession {
    * A relay thread still has the client, and can dial and relay by itself: `words` are what the client hears of success.
    * Looking at `stream` takes the client from it. Absent or null: nobody has.
    */
-  readonly held?: { readonly client: HeldClient; readonly words: Uint8Array } | null;
+  readonly offloaded?: { readonly client: WorkerConnection; readonly words: Uint8Array } | null;
 }
 
 export interface Datagram {

@@ -1,7 +1,7 @@
 /** One resolver role: its cache, the merging of equal questions, refreshing and asking again (dns.md §7, §8). */
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { PassingMap } from "#core/passing-map.ts";
+import { PassingMap } from "#lib/passing-map.ts";
 import { bareAnswer } from "./answer.ts";
 import { AnswerCache, type Aged, type CacheHit, type CacheOptions } from "./cache.ts";
 import { withDeadline } from "./deadline.ts";

@@ -1,6 +1,6 @@
 /** The OPT record of queries that leave this program (RFC 6891, RFC 7871). */
 import type { IpPrefix } from "#core/session.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { OUR_UDP_BYTES } from "./answer.ts";
 import type { Edns, Query } from "./query.ts";
 import { EDNS_CLIENT_SUBNET, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";

@@ -2,7 +2,7 @@
 import type { DnsOptions } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { answerOf } from "./answer.ts";
 import { FakePool, type FakePoolState, type OnPair } from "./fake-pool.ts";
 import type { Packet } from "./packet.ts";

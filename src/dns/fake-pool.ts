@@ -1,7 +1,7 @@
 /** Synthetic addresses of one family: names in, addresses out, and back (dns.md §6.1, §6.2). */
 import { ConfigError } from "#core/errors.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
+import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 
 /** Offset 1 is the gateway, 2 the TUN's next address, 3 is kept free. */
 const FIRST_OFFSET = 4;

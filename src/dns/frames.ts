@@ -1,5 +1,5 @@
 /** The two-byte length prefix of DNS over streams (RFC 1035 §4.2.2). A frame has at most 65,535 bytes. */
-import { ByteQueue } from "#net/byte-queue.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 
 export function frameOf(message: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(message.length + 2);

@@ -4,8 +4,8 @@ import { networkInterfaces } from "node:os";
 import type { HostEntry, HostValue } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
-import { DomainTrie } from "#net/domain-trie.ts";
-import { parseIp } from "#net/ip.ts";
+import { DomainTrie } from "#lib/domain-trie.ts";
+import { parseIp } from "#net/address/ip.ts";
 import { patternOf } from "./policy.ts";
 
 export const HOSTS_TTL_SECONDS = 10;

@@ -2,7 +2,7 @@
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Answer, LookupOptions, Resolver } from "#core/resolver.ts";
 import type { Ip } from "#core/session.ts";
-import { familyOf, ipFromBytes, parseIp } from "#net/ip.ts";
+import { familyOf, ipFromBytes, parseIp } from "#net/address/ip.ts";
 import type { Aged } from "./cache.ts";
 import type { CachingResolver } from "./caching-resolver.ts";
 import { type Hosts, HOSTS_TTL_SECONDS } from "./hosts.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { answerOf } from "./answer.ts";
 import { Mapping } from "./mapping.ts";
 import { encodeQuestion, type Query, QueryReader } from "./query.ts";

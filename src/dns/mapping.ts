@@ -1,7 +1,7 @@
 /** Which name a client asked for before it connected to an address (dns.md §9). */
 import type { Ip } from "#core/session.ts";
-import { isRoutedUnicast } from "#net/cidr.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { isRoutedUnicast } from "#net/address/cidr.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import { eachAddress, type Packet } from "./packet.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** What kernel-direct learns from an answer given to a client (kernel-direct.md §2.2, dns.md §14). */
 import type { Ip } from "#core/session.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import { decodeMessage, type Message, type ResourceRecord } from "./message.ts";
 import { canonicalName, readName } from "./name.ts";
 import { CLASS_IN, RCODE_MASK, FLAG, TYPE } from "./types.ts";

@@ -11,7 +11,7 @@ import { FLAG, HEADER_BYTES, MAX_MESSAGE_BYTES, RCODE_MASK, TYPE } from "./types
 export type Section = "answer" | "authority" | "additional";
 
 /** Where a record lies in its message. */
-export interface RecordPlace {
+export interface RecordPosition {
   readonly section: Section;
   readonly ownerAt: number;
   readonly type: number;
@@ -56,7 +56,11 @@ export function writeU32(bytes: Uint8Array, at: number, value: number): void {
  * Walks all records of a message with one question; answers where the last one ends. Bounded by the message's length:
  * each record takes 11 bytes at least. Throws `ProtocolError`.
  */
-export function walkRecords(bytes: Uint8Array, start: number, visit: (place: RecordPlace) => void): number {
+export function walkRecords(
+  bytes: Uint8Array,
+  start: number,
+  visit: (place: RecordPosition) => void,
+): number {
   const counts = [u16(bytes, 6), u16(bytes, 8), u16(bytes, 10)] as const;
   if ((counts[0] + counts[1] + counts[2]) * 11 > bytes.length - start)
     throw new ProtocolError("DNS message counts more records than it can hold");
@@ -97,8 +101,8 @@ export function questionEndOf(bytes: Uint8Array): number {
  */
 export function openPacket(input: Uint8Array): Packet {
   const questionEnd = questionEndOf(input);
-  const opts: RecordPlace[] = [];
-  const places: RecordPlace[] = [];
+  const opts: RecordPosition[] = [];
+  const places: RecordPosition[] = [];
   const end = walkRecords(input, questionEnd, (place) => {
     if (place.type === TYPE.OPT) opts.push(place);
     else {

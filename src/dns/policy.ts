@@ -2,8 +2,8 @@
 import type { DomainCondition, FakeIpRule, PolicyOptions } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Matcher, RuleData } from "#core/rule.ts";
-import { type DomainPattern, parseDomainPattern } from "#net/domain-pattern.ts";
-import { DomainTrie } from "#net/domain-trie.ts";
+import { type DomainPattern, parseDomainPattern } from "#lib/domain-pattern.ts";
+import { DomainTrie } from "#lib/domain-trie.ts";
 
 /** What conditions may ask for; a set that is not loaded yet matches nothing. */
 export interface NameSets {

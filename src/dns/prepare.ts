@@ -2,7 +2,7 @@
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { DnsMode } from "#core/router.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import { familyOf } from "#net/ip.ts";
+import { familyOf } from "#net/address/ip.ts";
 import type { FakeIp } from "./fake-ip.ts";
 import type { Hosts } from "./hosts.ts";
 import type { Mapping } from "./mapping.ts";

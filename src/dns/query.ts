@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { byteText, canonicalName, nameBytes } from "./name.ts";
-import { type RecordPlace, readU32, walkRecords } from "./packet.ts";
+import { type RecordPosition, readU32, walkRecords } from "./packet.ts";
 import { CLASS_IN, EDNS_CLIENT_SUBNET, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
 
 // ECS (RFC 7871 §6): two bytes of family, two of prefix lengths, and up to a whole IPv6 address.
@@ -85,14 +85,14 @@ export class QueryReader {
 }
 
 function readEdns(bytes: Uint8Array, questionEnd: number): Edns | null {
-  let found: RecordPlace | null = null;
+  let found: RecordPosition | null = null;
   walkRecords(bytes, questionEnd, (place) => {
     if (place.type !== TYPE.OPT) return;
     if (found !== null) throw new ProtocolError("DNS query with two OPT records");
     found = place;
   });
   if (found === null) return null;
-  const { ttlAt, class: size, dataAt, end } = found as RecordPlace;
+  const { ttlAt, class: size, dataAt, end } = found as RecordPosition;
   const dnssecOk = (readU32(bytes, ttlAt) & EDNS_DO) !== 0;
   return { udpBytes: Math.max(512, size), dnssecOk, subnet: subnetIn(bytes.subarray(dataAt, end)) };
 }

@@ -2,7 +2,7 @@
 import type { DnsOptions, NameserverOptions, PolicyOptions } from "#core/dns-options.ts";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Resolver } from "#core/resolver.ts";
-import { needsNoResolver, withoutUnsupported } from "#net/nameserver.ts";
+import { needsNoResolver, withoutUnsupported } from "#net/dial/nameserver.ts";
 import { CachingResolver } from "./caching-resolver.ts";
 import type { DnsEnv } from "./env.ts";
 import type { Hosts } from "./hosts.ts";

@@ -6,7 +6,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
-import { type Bounds, Shares } from "#net/shares.ts";
+import { type Bounds, PerClientLimiter } from "#lib/in-flight.ts";
 import { FrameReader, frameOf } from "./frames.ts";
 import type { HandleDns } from "./service.ts";
 
@@ -27,8 +27,8 @@ const MAX_UNSENT_BYTES = 1 << 20;
 /** Answers whoever comes to the sockets that it is given; where they listen. Conversations end with their clients. */
 export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoint[]> {
   const { listenTcp, listenUdp, log, handle } = env;
-  const questions = new Shares(RUNNING);
-  const streams = new Shares(STREAMS);
+  const questions = new PerClientLimiter(RUNNING);
+  const streams = new PerClientLimiter(STREAMS);
   const udp = await listenUdp((socket) => serveDatagrams(socket, questions, handle, log));
   const tcp = await listenTcp((socket) => {
     socket.on("error", (error) => log.debug(() => `[DNS] TCP client: ${error.message}`));
@@ -42,7 +42,12 @@ export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoin
   return [...udp, ...tcp];
 }
 
-function serveDatagrams(socket: DatagramListener, questions: Shares, handle: HandleDns, log: Log): void {
+function serveDatagrams(
+  socket: DatagramListener,
+  questions: PerClientLimiter,
+  handle: HandleDns,
+  log: Log,
+): void {
   socket.receive((message, from) => {
     if (from.port === 0) return; // nobody can be answered there
     const kept = Buffer.from(message);

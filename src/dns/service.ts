@@ -2,7 +2,7 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp, familyOf } from "#net/ip.ts";
+import { bytesOfIp, familyOf } from "#net/address/ip.ts";
 import { answerOf, bareAnswer, behindAlias, finishAnswer } from "./answer.ts";
 import type { Aged } from "./cache.ts";
 import type { CachingResolver } from "./caching-resolver.ts";

@@ -2,9 +2,9 @@
 import { ABORTED } from "#core/errors.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Ip } from "#core/session.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
-import { type Cidr, isLanIp, parseCidr } from "#net/cidr.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
+import { type Cidr, isLanIp, parseCidr } from "#net/address/cidr.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import { eachAddress } from "./packet.ts";
 import { anyOf, type NameSets, type NameTest, type PolicyTable } from "./policy.ts";
 import type { Query } from "./query.ts";

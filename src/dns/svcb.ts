@@ -1,6 +1,6 @@
 /** SVCB and HTTPS data in presentation form (RFC 9460 §2.1, keys of §14.3.2). */
 import { ProtocolError } from "#core/errors.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import { readName } from "./name.ts";
 
 const KEYS = ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint"];

@@ -2,7 +2,7 @@
 import { DialError } from "#core/errors.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Destination } from "#core/session.ts";
-import { parseNameserver } from "#net/nameserver.ts";
+import { parseNameserver } from "#net/dial/nameserver.ts";
 import { CachingResolver } from "./caching-resolver.ts";
 import type { SystemEnv } from "./env.ts";
 import { openHosts } from "./hosts.ts";

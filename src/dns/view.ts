@@ -1,7 +1,7 @@
 /** Answers as people and dashboards read them: presentation form (RFC 1035 §5, RFC 9460 §2.1). */
 import type { DnsAnswerView, DnsRecordView } from "#core/control.ts";
 import { ProtocolError } from "#core/errors.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import type { Aged } from "./cache.ts";
 import { decodeMessage, type ResourceRecord } from "./message.ts";
 import { splitData } from "./rdata.ts";

@@ -1,10 +1,10 @@
 /** One category of GeoSite.dat or GeoIP.dat as something that matches. */
 import { ProtocolError } from "#core/errors.ts";
 import type { Facts, RuleData } from "#core/rule.ts";
-import type { Cidr } from "#net/cidr.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
-import { normalizeDomain } from "#net/domain-pattern.ts";
-import { DomainTable, EXACT, SUFFIX } from "#net/domain-table.ts";
+import type { Cidr } from "#net/address/cidr.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
+import { normalizeDomain } from "#lib/domain-pattern.ts";
+import { DomainTable, EXACT, SUFFIX } from "#lib/domain-table.ts";
 import { Fields, LENGTH, VARINT } from "./protobuf.ts";
 
 /** A pattern that is tried against a lower-case name. Throws where the source is none. */

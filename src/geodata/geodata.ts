@@ -5,7 +5,7 @@ import { messageOf, ProtocolError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { RuleData } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { openAsns, openCountries, type AsnOf, type CodesOf } from "./address-records.ts";
 import { readNetworks, readSites, type CompilePattern } from "./categories.ts";
 import { DatFile } from "./dat-file.ts";

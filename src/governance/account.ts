@@ -1,7 +1,7 @@
 /** What the sessions of one set of policies share: their keys, made once, and sums that wait to be handed on. */
 import type { Direction } from "#core/meter.ts";
 import type { Policy } from "#core/policy.ts";
-import { Slot, TokenBucket } from "#core/token-bucket.ts";
+import { Slot, TokenBucket } from "#lib/token-bucket.ts";
 import { isZero, zero, type Counters } from "./counters.ts";
 import type { PolicyState } from "./policy-state.ts";
 import { keysOf, type Reports } from "./reports.ts";
@@ -9,7 +9,7 @@ import { keysOf, type Reports } from "./reports.ts";
 type Buckets = Readonly<Record<Direction, TokenBucket | null>>;
 
 /** A policy at work: its buckets are shared by all its sessions, and new with every book. */
-export class Force {
+export class ActivePolicy {
   readonly policy: Policy;
   readonly state: PolicyState;
   readonly normal: Buckets;
@@ -30,8 +30,8 @@ function bucketsOf({ upload, download }: Readonly<Record<Direction, number>>, no
   };
 }
 
-export class Account {
-  readonly forces: readonly Force[];
+export class PolicySet {
+  readonly forces: readonly ActivePolicy[];
   /** Those with a quota: the only ones that are looked at with every piece. */
   readonly quotas: readonly PolicyState[];
   readonly reportKeys: readonly string[];
@@ -42,7 +42,7 @@ export class Account {
   readonly pending: Counters = zero();
   readonly #reports: Reports;
 
-  constructor(forces: readonly Force[], reports: Reports) {
+  constructor(forces: readonly ActivePolicy[], reports: Reports) {
     this.forces = forces;
     this.quotas = forces.map(({ state }) => state).filter(({ limits }) => limits !== null);
     this.reportKeys = keysOf(forces.map(({ policy }) => policy));

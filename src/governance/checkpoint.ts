@@ -1,6 +1,6 @@
 /** What is written: whole records at a commit, the open minute each second. */
-import { messageOf, StoreError } from "#core/errors.ts";
-import { Lanes } from "#core/lanes.ts";
+import { messageOf, StoreError, tooManyChanges } from "#core/errors.ts";
+import { KeyedQueue } from "#lib/keyed-queue.ts";
 import type { Log } from "#core/log.ts";
 import { PolicyState } from "./policy-state.ts";
 import { Reports } from "./reports.ts";
@@ -9,7 +9,7 @@ import { StateBook } from "./state-book.ts";
 import type { Part, RecordChange, SeriesRecords, SeriesStore, StoreFile } from "./store.ts";
 
 /** What lives in memory between the commits. */
-export interface Books {
+export interface GovernanceState {
   readonly states: StateBook;
   readonly reports: Reports;
 }
@@ -18,10 +18,10 @@ export interface Books {
  * Asked when a piece of work has its turn, with all that was counted up to then handed on: a quota's window is counted in
  * at once and everything else in sums, and a record shall not hold one without the other.
  */
-export type BooksNow = () => Books;
+export type OpenState = () => GovernanceState;
 
 /** A record that cannot be read costs itself, not the others: its statistics are gone, and the log says so. */
-export function loadBooks(records: SeriesRecords, log: Log): Books {
+export function loadState(records: SeriesRecords, log: Log): GovernanceState {
   const texts = (part: Part) =>
     [...(records.get(part) ?? [])].map(([key, value]) => [key, textOf(value)] as const);
   const readable = <T>(part: Part, decode: (text: string) => T): Map<string, T> => {
@@ -84,7 +84,7 @@ export class Checkpoint {
   readonly #store: SeriesStore;
   readonly #file: StoreFile;
   readonly #log: Log;
-  readonly #lanes = new Lanes();
+  readonly #lanes = new KeyedQueue(tooManyChanges);
   /** Those that the store has, or may have. */
   #journalKeys = new Set<string>();
   readonly #lengths = new Map<string, number>();
@@ -112,7 +112,7 @@ export class Checkpoint {
   }
 
   /** Writes every changed record in one transaction. Rejects with `StoreError`: the next try writes all of it. */
-  commit(books: BooksNow, nowSeconds: number): Promise<void> {
+  commit(books: OpenState, nowSeconds: number): Promise<void> {
     return this.#lanes.on("", async () => {
       await this.#write(books, nowSeconds);
       await this.#fit(books, nowSeconds);
@@ -120,7 +120,7 @@ export class Checkpoint {
   }
 
   /** The same with a change of what is counted, which is in force when this resolves, and taken back where it rejects. */
-  change(books: BooksNow, nowSeconds: number, make: () => () => void): Promise<void> {
+  change(books: OpenState, nowSeconds: number, make: () => () => void): Promise<void> {
     return this.#lanes.on("", async () => {
       const takeBack = make();
       try {
@@ -132,7 +132,7 @@ export class Checkpoint {
     });
   }
 
-  async #write(books: BooksNow, nowSeconds: number): Promise<void> {
+  async #write(books: OpenState, nowSeconds: number): Promise<void> {
     const { states, reports } = books();
     const dirtyStates = [...states.all()].filter(({ dirty }) => dirty);
     const dirtySeries = [...reports.all()].filter(({ dirty }) => dirty);
@@ -164,7 +164,7 @@ export class Checkpoint {
    * What cannot wait for the next commit: the policies whole, of the reports only what is new, so that a quota reached
    * in the middle of traffic does not hold the traffic up. Rejects with `StoreError`.
    */
-  urgent(books: BooksNow, nowSeconds: number): Promise<void> {
+  urgent(books: OpenState, nowSeconds: number): Promise<void> {
     return this.#lanes.on("", async () => {
       const { states, reports } = books();
       const written = [...states.all()].filter(({ dirty }) => dirty);
@@ -186,7 +186,7 @@ export class Checkpoint {
    * What changed since the last second, so that a crash loses one second at most; in both files, because a log with a
    * changed byte ends there without a word. Rejects with `StoreError`.
    */
-  journal(books: BooksNow): Promise<void> {
+  journal(books: OpenState): Promise<void> {
     return this.#lanes.on("", async () => {
       const { states, reports } = books();
       const recentStates = [...states.all()].filter(({ journalDirty }) => journalDirty);
@@ -223,7 +223,7 @@ export class Checkpoint {
   }
 
   /** A file above its cap loses report series, those quiet for longest first; states and quotas never. */
-  async #fit(books: BooksNow, nowSeconds: number): Promise<void> {
+  async #fit(books: OpenState, nowSeconds: number): Promise<void> {
     if (this.storeBytes <= this.maxBytes) return;
     await this.#store.compact(); // free pages first: often that is all
     while (this.storeBytes > this.maxBytes) {
@@ -244,7 +244,7 @@ export class Checkpoint {
   }
 
   /** A last commit, and the store is closed when this returns; for the end of the program. Throws `StoreError`. */
-  closeNow(books: BooksNow, nowSeconds: number): void {
+  closeNow(books: OpenState, nowSeconds: number): void {
     this.#write(books, nowSeconds).catch((error: unknown) =>
       this.#log.error(`traffic control: the last counts are lost: ${messageOf(error)}`),
     );

@@ -1,5 +1,5 @@
 /** The running configuration in the keys of the file, so that it can be edited and sent back. */
-import { cidrText } from "#net/cidr.ts";
+import { cidrText } from "#net/address/cidr.ts";
 import { entriesOf, type BookEntry } from "./policy-book.ts";
 import type { GovernanceSettings } from "./settings.ts";
 

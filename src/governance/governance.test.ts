@@ -47,8 +47,8 @@ test("§11.1 one flow of all four kinds counts in four policies and ten series",
     }),
   );
   using meter = core.session({ rule: VIDEO, chain: ["Proxy", "node"] });
-  meter.charge("upload", 100);
-  meter.charge("download", 23);
+  meter.reserve("upload", 100);
+  meter.reserve("download", 23);
   for (const id of ["global", "phone", "video", "group"])
     assert.equal(statusOf(core, id).counters.upload, 100);
   const keys = keysOf([
@@ -75,7 +75,7 @@ test("a target is the node for kind proxy and an enclosing group for kind group"
     }),
   );
   using meter = core.session({ chain: ["outer", "inner", "node"] });
-  meter.charge("upload", 1);
+  meter.reserve("upload", 1);
   assert.deepEqual(
     ["a", "b", "c"].map((id) => statusOf(core, id).counters.upload),
     [1, 0, 1],
@@ -93,7 +93,7 @@ test("several devices may hold one source; a mapped or foreign address does not 
     settings({ devices: [device("lan", "192.0.2.0/24", "2001:db8::/32"), device("tv", "192.0.2.7/32")] }),
   );
   for (const ip of ["192.0.2.7", "192.0.2.8", "2001:db8::1", "198.51.100.1"])
-    core.session({ ip }).charge("upload", 1);
+    core.session({ ip }).reserve("upload", 1);
   assert.deepEqual([statusOf(core, "lan").counters.upload, statusOf(core, "tv").counters.upload], [3, 1]);
 });
 
@@ -108,19 +108,19 @@ test("§11.4 a quota: over with the transfer that reaches it, then the overage r
   const core = governed();
   await core.apply(settings({ global: policy({ quota: quota(1000) }) }));
   using meter = core.session();
-  assert.equal(meter.charge("download", 999), 0);
+  assert.equal(meter.reserve("download", 999), 0);
   assert.equal(statusOf(core, "global").overQuota, false);
   const { commits } = core.store;
-  assert.equal(meter.charge("download", 1), 0, "the transfer that reaches it still goes as before");
+  assert.equal(meter.reserve("download", 1), 0, "the transfer that reaches it still goes as before");
   assert.equal(statusOf(core, "global").overQuota, true);
   await new Promise(setImmediate);
   assert.ok(core.store.commits > commits, "committed before the next tick");
-  assert.equal(meter.charge("download", 1500), 0, "the burst");
-  assert.ok(meter.charge("download", 1000) > 900, "1,000 bytes a second");
+  assert.equal(meter.reserve("download", 1500), 0, "the burst");
+  assert.ok(meter.reserve("download", 1000) > 900, "1,000 bytes a second");
   assert.equal(statusOf(core, "global").counters.exceeded, 1);
   core.clock.pass(3600 + 60);
   assert.equal(statusOf(core, "global").overQuota, false);
-  assert.equal(meter.charge("download", 10), 0);
+  assert.equal(meter.reserve("download", 10), 0);
   await core.apply(null);
 });
 
@@ -130,11 +130,11 @@ test("a quota overshoots by the piece that reaches it and no more", async () => 
   const meters = Array.from({ length: 16 }, () => core.session());
   let moved = 0;
   for (let at = 0; !statusOf(core, "global").overQuota; at++) {
-    meters[at % meters.length]?.charge("download", 65_536);
+    meters[at % meters.length]?.reserve("download", 65_536);
     moved += 65_536;
   }
   assert.ok(moved - 1_000_000 <= 65_536);
-  assert.ok((meters[3]?.charge("download", 65_536) ?? 0) > 0, "every other session feels it at once");
+  assert.ok((meters[3]?.reserve("download", 65_536) ?? 0) > 0, "every other session feels it at once");
   await core.apply(null);
 });
 
@@ -145,7 +145,7 @@ test("whatever has been read, the piece that reaches a quota goes 64 KiB beyond 
   const arrived = 3_000_000; // in the kernel's buffers, as a relay thread sees it
   for (let at = 0; !statusOf(core, "global").overQuota; at++) {
     const meter = meters[at % meters.length];
-    meter?.charge("download", Math.min(arrived, meter.pieceBytes));
+    meter?.reserve("download", Math.min(arrived, meter.pieceBytes));
   }
   const { counters } = statusOf(core, "global");
   assert.ok(counters.download - 10_000_000 <= 65_536, `${counters.download}`);
@@ -175,8 +175,8 @@ test("a piece that was held back when its session ended is neither counted nor p
   const core = governed();
   await core.apply(settings({ global: policy({ uploadBps: 80_000, quota: quota(1e6) }) }));
   const meter = core.session();
-  meter.charge("upload", 1500);
-  assert.ok(meter.charge("upload", 1500) > 0);
+  meter.reserve("upload", 1500);
+  assert.ok(meter.reserve("upload", 1500) > 0);
   meter[Symbol.dispose]();
   const { counters, rolling, activeConnections } = statusOf(core, "global");
   assert.deepEqual([counters.upload, rolling.upload, activeConnections], [1500, 1500, 0]);
@@ -189,7 +189,7 @@ test("a line of a sub-rule list counts for its own policy and for that of the SU
   const outer: RuleSettings = { ...rule("outer"), ...entered, type: "SubRules" };
   await core.apply(settings({ rules: [rule("video"), outer, rule("other", "other.example")] }));
   using meter = core.session({ rule: VIDEO, entered });
-  meter.charge("upload", 10);
+  meter.reserve("upload", 10);
   const uploads = ["video", "outer", "other"].map((id) => statusOf(core, id).counters.upload);
   assert.deepEqual(uploads, [10, 10, 0]);
 });
@@ -197,16 +197,16 @@ test("a line of a sub-rule list counts for its own policy and for that of the SU
 test("live sessions are bound anew; a connection counts once; no byte is counted twice", async () => {
   const core = governed();
   using meter = core.session({ rule: VIDEO });
-  meter.charge("upload", 5);
+  meter.reserve("upload", 5);
   await core.apply(settings({ global: policy({ id: "all" }) }));
   assert.equal(
     statusOf(core, "all").activeConnections,
     1,
     "picked up although nothing matched when it opened",
   );
-  meter.charge("upload", 7);
+  meter.reserve("upload", 7);
   await core.apply(settings({ global: policy({ id: "all", uploadBps: 8e6 }), rules: [rule("video")] }));
-  meter.charge("upload", 11);
+  meter.reserve("upload", 11);
   const { counters } = statusOf(core, "all");
   assert.deepEqual([counters.upload, counters.connections], [18, 1]);
   assert.deepEqual(statusOf(core, "video").counters, {
@@ -217,7 +217,7 @@ test("live sessions are bound anew; a connection counts once; no byte is counted
   });
   assert.equal(core.governance.revision, 2);
   await core.apply(null);
-  assert.equal(meter.charge("upload", 1e9), 0);
+  assert.equal(meter.reserve("upload", 1e9), 0);
 });
 
 test("§11.5 reordered rules keep counters; another id keeps history; another content is a new generation", async () => {
@@ -225,7 +225,7 @@ test("§11.5 reordered rules keep counters; another id keeps history; another co
   const at = (...rules: RuleSettings[]) => core.apply(settings({ global: policy({ id: "g" }), rules }));
   await at(rule("a"), rule("b", "other.example"));
   using meter = core.session({ rule: VIDEO });
-  meter.charge("upload", 10);
+  meter.reserve("upload", 10);
   await at(rule("b", "other.example"), rule("a"));
   assert.equal(statusOf(core, "a").counters.upload, 10);
   await at(rule("renamed"), rule("b", "other.example"));
@@ -245,7 +245,7 @@ test("two rules change places in one step: each history goes with its content", 
   const core = governed();
   await core.apply(settings({ rules: [rule("a"), rule("b", "other.example")] }));
   using meter = core.session({ rule: VIDEO });
-  meter.charge("upload", 10);
+  meter.reserve("upload", 10);
   await core.apply(settings({ rules: [rule("b"), rule("a", "other.example")] }));
   assert.deepEqual([statusOf(core, "a").counters.upload, statusOf(core, "b").counters.upload], [0, 10]);
   assert.equal(total(core, "rule:b"), 10);
@@ -260,7 +260,7 @@ test("a device goes on under new addresses; a policy that is away comes back as 
     sourceCidrs: [cidr(network)],
   });
   await core.apply(settings({ devices: [phone("192.0.2.1/32")] }));
-  core.session().charge("upload", 9);
+  core.session().reserve("upload", 9);
   await core.apply(settings({ devices: [phone("192.0.2.0/24")] }));
   assert.deepEqual([statusOf(core, "phone").counters.upload, statusOf(core, "phone").generation], [9, 1]);
   await core.apply(settings());
@@ -280,14 +280,14 @@ test("§11.9 an hour that is finished and committed twice is in its day once; th
     core.governance
       .report({ key: "global:global", granularity, from: day - 40 * DAY, to: day + DAY })
       .reduce((sum, { counters }) => sum + counters.upload, 0);
-  meter.charge("upload", 5);
+  meter.reserve("upload", 5);
   core.clock.pass(3600);
-  meter.charge("upload", 7);
+  meter.reserve("upload", 7);
   await commit();
   await commit();
   assert.deepEqual([ofDay("day"), ofDay("month")], [12, 12]);
   core.clock.pass(-3600);
-  meter.charge("upload", 1);
+  meter.reserve("upload", 1);
   await commit();
   core.clock.pass(2 * 3600);
   await commit();
@@ -300,9 +300,9 @@ test("what was counted is there after a restart, from commits and from the journ
     const first = governed();
     const used = settings({ global: policy({ quota: quota(1e6) }) });
     await first.apply(used);
-    first.session().charge("upload", 100);
+    first.session().reserve("upload", 100);
     (await first.governance.prepare(used, { tolerant: false })).abandon(); // commits
-    first.session().charge("upload", 23);
+    first.session().reserve("upload", 23);
     if (ends === "closed") first.governance[Symbol.dispose]();
     else await first.governance.tick();
     const second = governed(first.clock, first.store);
@@ -321,9 +321,9 @@ test("a quota that is reached is stored at once, with what the reports have of i
   await first.apply(used);
   await new Promise(setImmediate);
   using meter = first.session();
-  meter.charge("upload", 10);
+  meter.reserve("upload", 10);
   await first.governance.tick(); // a journal record that the urgent commit overtakes
-  meter.charge("upload", 1000);
+  meter.reserve("upload", 1000);
   await new Promise(setImmediate);
   const second = governed(first.clock, first.store);
   await second.apply(used);
@@ -338,7 +338,7 @@ test("a commit that fails changes nothing: the old policies go on, and the next 
   const core = governed();
   await core.apply(settings({ global: policy({ id: "old" }) }));
   using meter = core.session();
-  meter.charge("upload", 4);
+  meter.reserve("upload", 4);
   core.store.failure = new Error("no space");
   await assert.rejects(() => core.apply(settings({ global: policy({ id: "new" }) })), /no space/);
   assert.equal(statusOf(core, "old").counters.upload, 4);
@@ -359,7 +359,7 @@ test("a full store drops the oldest report series only, a tenth at a time", asyn
   }));
   await core.apply(settings({ devices }));
   for (let at = 0; at < 30; at++) {
-    core.session({ ip: `192.0.2.${at}` }).charge("upload", 1);
+    core.session({ ip: `192.0.2.${at}` }).reserve("upload", 1);
     core.governance.status();
     core.clock.pass(1);
   }
@@ -370,7 +370,7 @@ test("a full store drops the oldest report series only, a tenth at a time", asyn
   core.session({ ip: "192.0.2.29" });
   const more = { ...policy({ id: "more" }), mac: null, sourceCidrs: [cidr("198.51.100.1")] };
   await core.apply(settings({ devices: [...devices, more], maxStoreSizeBytes: 30_000 }));
-  core.session({ ip: "198.51.100.1" }).charge("upload", 1);
+  core.session({ ip: "198.51.100.1" }).reserve("upload", 1);
   (await core.governance.prepare(settings(), { tolerant: false })).abandon(); // commits
   assert.equal(core.store.parts.get("reports")?.size, 27, "31 would not fit; a tenth went");
   assert.equal(total(core, "device:d29"), 1);
@@ -383,7 +383,7 @@ test("orphans go after their retention, configured policies never", async () => 
   const core = governed();
   const a = { ...policy({ id: "a" }), mac: null, sourceCidrs: [cidr("192.0.2.0/24")] };
   await core.apply(settings({ global: policy(), devices: [a] }));
-  core.session().charge("upload", 1);
+  core.session().reserve("upload", 1);
   await core.apply(settings({ global: policy() }));
   core.clock.pass(91 * DAY);
   await core.apply(settings({ global: policy() }));

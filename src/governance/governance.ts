@@ -2,12 +2,12 @@
 import { ConfigError, messageOf, StoreError } from "#core/errors.ts";
 import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
-import { cidrHolds } from "#net/cidr.ts";
-import { parseIpBytes } from "#net/ip.ts";
-import { Checkpoint, loadBooks } from "./checkpoint.ts";
+import { cidrHolds } from "#net/address/cidr.ts";
+import { parseIpBytes } from "#net/address/ip.ts";
+import { Checkpoint, loadState } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
-import { Running, type RunningParts } from "./running.ts";
+import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
 import { MemoryStore, type StoreFile } from "./store.ts";
 import { statusView } from "./views.ts";
@@ -30,7 +30,7 @@ export class Governance implements Disposable {
   readonly #env: GovernanceEnv;
   /** Every store that is no longer in use has been let go of. */
   #left: Promise<unknown> = Promise.resolve();
-  #running: Running | null = null;
+  #running: ActiveGovernance | null = null;
   #settings: GovernanceSettings | null = null;
   #revision = 0;
 
@@ -78,7 +78,7 @@ export class Governance implements Disposable {
     return { abandon, activate };
   }
 
-  async #open(settings: GovernanceSettings, tolerant: boolean): Promise<RunningParts> {
+  async #open(settings: GovernanceSettings, tolerant: boolean): Promise<ActiveGovernanceParts> {
     const entries = entriesOf(settings);
     const repeated = repeatedId(entries);
     if (repeated !== null) throw new ConfigError(`traffic-control: policy id ${repeated} is used twice`);
@@ -94,7 +94,7 @@ export class Governance implements Disposable {
     try {
       checkSize(file.sizeBytes(), settings);
       const { store, records } = await file.open();
-      const books = loadBooks(records, log);
+      const books = loadState(records, log);
       const checkpoint = new Checkpoint(store, records, file, maxBytes, log);
       return { settings, entries, storeKey: key, books, checkpoint };
     } catch (error) {
@@ -104,11 +104,11 @@ export class Governance implements Disposable {
       const { records } = store;
       const nowhere: StoreFile = { open: async () => ({ store, records }), sizeBytes: () => 0 };
       const checkpoint = new Checkpoint(store, records, nowhere, maxBytes, log);
-      return { settings, entries, storeKey: `memory ${key}`, books: loadBooks(records, log), checkpoint };
+      return { settings, entries, storeKey: `memory ${key}`, books: loadState(records, log), checkpoint };
     }
   }
 
-  #activate(next: RunningParts | null): void {
+  #activate(next: ActiveGovernanceParts | null): void {
     const { ledger, log } = this.#env;
     const old = this.#running;
     old?.stop();
@@ -117,7 +117,7 @@ export class Governance implements Disposable {
       this.#leave(finish(old, log));
     }
     this.#revision++;
-    this.#running = next === null ? null : new Running(next, ledger, log);
+    this.#running = next === null ? null : new ActiveGovernance(next, ledger, log);
     if (this.#running === null) ledger.install(null);
     else this.#running.start();
   }
@@ -202,7 +202,7 @@ export class Governance implements Disposable {
 }
 
 /** Never rejects. */
-async function finish(running: Running, log: Log): Promise<void> {
+async function finish(running: ActiveGovernance, log: Log): Promise<void> {
   try {
     await running.commit();
   } catch (error) {
@@ -212,7 +212,7 @@ async function finish(running: Running, log: Log): Promise<void> {
 }
 
 /** Never rejects. */
-async function closed({ checkpoint }: RunningParts, log: Log): Promise<void> {
+async function closed({ checkpoint }: ActiveGovernanceParts, log: Log): Promise<void> {
   try {
     await checkpoint.close();
   } catch (error) {

@@ -6,13 +6,13 @@ test("a correction takes back what went nowhere, and neither comes back itself n
   const core = governed();
   await core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
   const [busy, other] = [core.session(), core.session()];
-  assert.ok(busy.charge("download", 100_000) > 0);
+  assert.ok(busy.reserve("download", 100_000) > 0);
   core.clock.pass(1);
-  assert.equal(other.charge("download", 10_000), 0);
-  assert.ok(busy.charge("download", 100_000) > 0);
-  other.correct("download", -10_000); // the bucket is in debt: it would hold a piece now
+  assert.equal(other.reserve("download", 10_000), 0);
+  assert.ok(busy.reserve("download", 100_000) > 0);
+  other.adjust("download", -10_000); // the bucket is in debt: it would hold a piece now
   other[Symbol.dispose]();
-  busy.correct("download", -1000);
+  busy.adjust("download", -1000);
   busy[Symbol.dispose]();
   assert.equal(core.governance.status().policies[0]?.counters.download, 99_000);
   await core.apply(null);
@@ -22,15 +22,15 @@ test("a piece waits for its time and for every gate; what has not passed when th
   const core = governed();
   await core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
   const [one, two] = [core.session(), core.session()];
-  assert.equal(one.charge("download", 36_000) || one.pass("download", 36_000), 0);
-  one.wentOut?.("download");
-  assert.equal(two.charge("download", 4_000), 0, "the burst is 40,000");
-  const closedMs = two.pass("download", 4_000);
+  assert.equal(one.reserve("download", 36_000) || one.trySend("download", 36_000), 0);
+  one.sent?.("download");
+  assert.equal(two.reserve("download", 4_000), 0, "the burst is 40,000");
+  const closedMs = two.trySend("download", 4_000);
   assert.ok(closedMs > 3 && closedMs < 6, `the gate has 35,000 at once and 1,110 a ms: ${closedMs}`);
-  assert.ok(two.pass("download", 4_000) > 3, "asked too early");
+  assert.ok(two.trySend("download", 4_000) > 3, "asked too early");
   core.clock.pass(0.01);
-  assert.equal(two.pass("download", 4_000), 0);
-  assert.ok(one.charge("download", 20_000) > 5);
+  assert.equal(two.trySend("download", 4_000), 0);
+  assert.ok(one.reserve("download", 20_000) > 5);
   core.clock.pass(10); // its timer is late
   one[Symbol.dispose]();
   two[Symbol.dispose]();
@@ -44,14 +44,14 @@ test("the piece that reaches a quota goes as before; what follows has the overag
   const overage = { overageUploadBps: 80_000, overageDownloadBps: 80_000 };
   await core.apply(settings({ global: policy({ quota: { ...caps, ...overage } }) }));
   const meter = core.session();
-  assert.equal(meter.charge("download", 150_000) || meter.pass("download", 150_000), 0);
-  meter.wentOut?.("download");
-  assert.equal(meter.charge("download", 1500) || meter.pass("download", 1500), 0);
-  meter.wentOut?.("download");
-  const holdMs = meter.charge("download", 1500);
+  assert.equal(meter.reserve("download", 150_000) || meter.trySend("download", 150_000), 0);
+  meter.sent?.("download");
+  assert.equal(meter.reserve("download", 1500) || meter.trySend("download", 1500), 0);
+  meter.sent?.("download");
+  const holdMs = meter.reserve("download", 1500);
   assert.ok(holdMs > 149 && holdMs < 151, `${holdMs}`);
   core.clock.pass(holdMs / 1000);
-  assert.equal(meter.pass("download", 1500), 0);
+  assert.equal(meter.trySend("download", 1500), 0);
   await core.apply(null);
 });
 
@@ -59,18 +59,18 @@ test("what is under way counts at the gate, also where its session goes to other
   const core = governed();
   await core.apply(settings({ global: policy({ downloadBps: 8_000_000 }) }));
   const [one, two] = [core.session(), core.session()];
-  assert.equal(one.charge("download", 20_000) || one.pass("download", 20_000), 0);
+  assert.equal(one.reserve("download", 20_000) || one.trySend("download", 20_000), 0);
   core.clock.pass(0.1); // enough for the gate to be full again, were it out
-  assert.equal(two.charge("download", 20_000), 0);
-  assert.ok(two.pass("download", 20_000) > 0);
-  one.wentOut?.("download"); // perhaps only now
-  assert.ok(two.pass("download", 20_000) > 0);
+  assert.equal(two.reserve("download", 20_000), 0);
+  assert.ok(two.trySend("download", 20_000) > 0);
+  one.sent?.("download"); // perhaps only now
+  assert.ok(two.trySend("download", 20_000) > 0);
   core.clock.pass(0.01);
-  assert.equal(two.pass("download", 20_000), 0);
+  assert.equal(two.trySend("download", 20_000), 0);
   two[Symbol.dispose]();
   core.clock.pass(0.1);
   assert.equal(
-    one.charge("download", 30_000) || one.pass("download", 30_000),
+    one.reserve("download", 30_000) || one.trySend("download", 30_000),
     0,
     "whoever ends takes it along",
   );

@@ -1,9 +1,9 @@
 import type { Direction, Meter, MeterWatch } from "#core/meter.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
-import type { Account } from "./account.ts";
-import { holdMsOf } from "#core/rate.ts";
-import type { Slot } from "#core/token-bucket.ts";
+import type { PolicySet } from "./account.ts";
+import { holdMsOf } from "#lib/rate.ts";
+import type { Slot } from "#lib/token-bucket.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import type { PolicyState } from "./policy-state.ts";
 
@@ -16,7 +16,7 @@ const LAST_PIECE_BYTES = 64 * 1024;
 /** A piece that was paid for and counted and has not passed yet. */
 interface Held {
   /** Null: none. */
-  account: Account | null;
+  account: PolicySet | null;
   slots: readonly Slot[];
   bytes: number;
   untilMs: number;
@@ -30,7 +30,7 @@ export class GovernedMeter implements Meter {
   readonly decision: Decision;
   watch: MeterWatch | null = null;
   readonly #ledger: GovernedLedger;
-  #account: Account | null = null;
+  #account: PolicySet | null = null;
   #upload = NO_SLOTS;
   #download = NO_SLOTS;
   /** Made with the first piece that has to wait; most sessions have none. */
@@ -45,13 +45,13 @@ export class GovernedMeter implements Meter {
   }
 
   /** Null: no policy applies. */
-  get account(): Account | null {
+  get account(): PolicySet | null {
     return this.#account;
   }
 
-  bind(account: Account | null): void {
-    this.wentOut("upload"); // nobody will say so at the buckets that are left behind
-    this.wentOut("download");
+  bind(account: PolicySet | null): void {
+    this.sent("upload"); // nobody will say so at the buckets that are left behind
+    this.sent("download");
     this.#account = account;
     this.#upload = account?.slots("upload") ?? NO_SLOTS;
     this.#download = account?.slots("download") ?? NO_SLOTS;
@@ -77,7 +77,7 @@ export class GovernedMeter implements Meter {
     return over.length === 0 ? null : this.#ledger.portalLink(over.map(({ policy }) => policy.id));
   }
 
-  charge(direction: Direction, bytes: number): number {
+  reserve(direction: Direction, bytes: number): number {
     const account = this.#account;
     if (account === null) return 0;
     const slots = direction === "upload" ? this.#upload : this.#download;
@@ -95,7 +95,7 @@ export class GovernedMeter implements Meter {
     return holdMs;
   }
 
-  pass(direction: Direction, bytes: number): number {
+  trySend(direction: Direction, bytes: number): number {
     const slots = direction === "upload" ? this.#upload : this.#download;
     const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
     const holds = held !== null && held.account !== null;
@@ -120,7 +120,7 @@ export class GovernedMeter implements Meter {
     return 0;
   }
 
-  wentOut(direction: Direction): void {
+  sent(direction: Direction): void {
     const slots = direction === "upload" ? this.#upload : this.#download;
     if (slots.length === 0) return;
     const nowMs = this.#ledger.clock.monotonicMs();
@@ -130,7 +130,7 @@ export class GovernedMeter implements Meter {
     }
   }
 
-  correct(direction: Direction, bytes: number): void {
+  adjust(direction: Direction, bytes: number): void {
     const account = this.#account;
     if (account === null) return;
     if (bytes < 0) this.#giveBack(direction === "upload" ? this.#upload : this.#download, -bytes);

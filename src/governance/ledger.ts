@@ -1,10 +1,10 @@
 /** The ledger of a core with traffic control: every session has a meter, whether a policy applies today or not. */
 import type { Direction, Ledger, Meter } from "#core/meter.ts";
-import { PassingMap } from "#core/passing-map.ts";
+import { PassingMap } from "#lib/passing-map.ts";
 import type { PolicyBook } from "#core/policy.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
-import { Account, Force } from "./account.ts";
+import { PolicySet, ActivePolicy } from "./account.ts";
 import { HOUR_SECONDS, hourStart } from "./calendar.ts";
 import type { GovernanceClock } from "./clock.ts";
 import { GovernedMeter } from "./governed-meter.ts";
@@ -25,9 +25,9 @@ export class GovernedLedger implements Ledger {
   readonly clock: GovernanceClock;
   readonly #meters = new PassingMap<GovernedMeter, null>();
   #rules: Rules | null = null;
-  #forces = new Map<string, Force>();
+  #forces = new Map<string, ActivePolicy>();
   /** By the ids of its policies. */
-  #accounts = new Map<string, Account>();
+  #accounts = new Map<string, PolicySet>();
   /** The hour that pending sums belong to. */
   #hour = 0;
 
@@ -80,7 +80,7 @@ export class GovernedLedger implements Ledger {
     this.#forces = new Map(
       rules?.book.policies.map((policy) => [
         policy.id,
-        new Force(policy, rules.states.get(policy.id) as PolicyState, nowMs),
+        new ActivePolicy(policy, rules.states.get(policy.id) as PolicyState, nowMs),
       ]),
     );
     for (const [meter, old] of before) {
@@ -107,7 +107,7 @@ export class GovernedLedger implements Ledger {
   }
 
   /** Before a transfer: has time freed the quota of a policy that was over? */
-  refresh({ quotas }: Account): void {
+  refresh({ quotas }: PolicySet): void {
     for (let at = 0; at < quotas.length; at++) {
       const state = quotas[at] as PolicyState;
       if (state.overQuota) state.refresh(this.#nowSeconds());
@@ -115,7 +115,7 @@ export class GovernedLedger implements Ledger {
   }
 
   /** Counts; `bytes` is negative for a piece that never went out. */
-  record(account: Account, direction: Direction, bytes: number): void {
+  record(account: PolicySet, direction: Direction, bytes: number): void {
     const nowSeconds = this.#nowSeconds();
     if (nowSeconds >= this.#hour + HOUR_SECONDS || nowSeconds < this.#hour) this.settle();
     const { pending, quotas } = account;
@@ -134,7 +134,7 @@ export class GovernedLedger implements Ledger {
     return Math.floor(this.clock.wallMs() / 1000);
   }
 
-  #bind(meter: GovernedMeter): Account | null {
+  #bind(meter: GovernedMeter): PolicySet | null {
     const account = this.#accountFor(meter);
     meter.bind(account);
     if (account === null) return null;
@@ -155,21 +155,21 @@ export class GovernedLedger implements Ledger {
     meter.bind(null);
   }
 
-  #accountFor({ metadata, decision }: GovernedMeter): Account | null {
+  #accountFor({ metadata, decision }: GovernedMeter): PolicySet | null {
     if (this.#rules === null) return null;
     const policies = this.#rules.book.select(metadata, decision);
     if (policies.length === 0) return null;
     const key = policies.map(({ id }) => id).join("|");
     let account = this.#accounts.get(key);
     if (account === undefined) {
-      const forces = policies.map(({ id }) => this.#forces.get(id) as Force);
-      account = new Account(forces, this.#rules.reports);
+      const forces = policies.map(({ id }) => this.#forces.get(id) as ActivePolicy);
+      account = new PolicySet(forces, this.#rules.reports);
       this.#accounts.set(key, account);
     }
     return account;
   }
 
-  #countConnection(account: Account, forces: readonly Force[]): void {
+  #countConnection(account: PolicySet, forces: readonly ActivePolicy[]): void {
     account.pending.connections++;
     for (const { state } of forces) state.counters.connections++;
   }

@@ -3,8 +3,8 @@ import type { Policy, PolicyBook, QuotaLimits } from "#core/policy.ts";
 import type { Decision } from "#core/router.ts";
 import type { Rule } from "#core/rule.ts";
 import type { Metadata } from "#core/session.ts";
-import { cidrText, type Cidr } from "#net/cidr.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
+import { cidrText, type Cidr } from "#net/address/cidr.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
 import type {
   DeviceSettings,
   PolicyLists,

@@ -1,6 +1,6 @@
 /** What a policy has counted: one generation of it. Outlives books, and with the store the process. */
 import type { Dimension, Policy, QuotaLimits } from "#core/policy.ts";
-import { RollingWindow, type StoredWindow } from "#core/rolling-window.ts";
+import { RollingWindow, type StoredWindow } from "#lib/rolling-window.ts";
 import { addTo, loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
 import { isOver, leftBytes } from "./quota.ts";
 

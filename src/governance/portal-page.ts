@@ -1,6 +1,6 @@
 /** What the portal shows, in English or Chinese. Names come from the configuration and are escaped all the same. */
 import type { PolicyStatusView, ReportBucketView } from "#core/governance.ts";
-import { bytesText, escapeHtml } from "#core/html.ts";
+import { bytesText, escapeHtml } from "#lib/html.ts";
 import { hourPlot } from "./portal-plot.ts";
 
 const TEXTS = {

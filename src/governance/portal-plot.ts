@@ -1,6 +1,6 @@
 /** A day of a device's traffic as a drawing inside the page: nothing is loaded, nothing runs. */
 import type { ReportBucketView } from "#core/governance.ts";
-import { bytesText } from "#core/html.ts";
+import { bytesText } from "#lib/html.ts";
 import { HOUR_SECONDS, hourStart } from "./calendar.ts";
 
 const PLOT_HOURS = 24;

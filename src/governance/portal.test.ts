@@ -41,7 +41,7 @@ test("the pages escape names, say when the quota frees, and speak two languages"
   };
   const core = governed();
   await core.apply(settings({ global: policy({ name: `<b>"x"`, quota }) }));
-  core.session().charge("download", 2048);
+  core.session().reserve("download", 2048);
   const { policies } = core.governance.status();
   assert.equal(policies[0]?.freeAt, NOW + 3600 + 60);
   const english = overPage(languageOf("de, en;q=0.8, zh;q=0.1"), policies);
@@ -57,10 +57,10 @@ test("a device sees the hours of its own policies as a drawing, in its language;
   const core = governed();
   const devices = [{ ...policy({ id: "tv" }), mac: null, sourceCidrs: [cidr("192.0.2.1")] }];
   await core.apply(settings({ global: policy({ id: "all" }), devices }));
-  core.session().charge("download", 3072);
+  core.session().reserve("download", 3072);
   core.clock.pass(3600);
-  core.session().charge("upload", 1024);
-  core.session({ ip: "192.0.2.2" }).charge("upload", 9999);
+  core.session().reserve("upload", 1024);
+  core.session({ ip: "192.0.2.2" }).reserve("upload", 9999);
   const now = core.clock.wall / 1000;
   const hoursOf = (id: string) =>
     core.governance.report({ key: `device:${id}`, granularity: "hour", from: plotFrom(now), to: now + 1 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { widthOf } from "#core/rolling-window.ts";
+import { widthOf } from "#lib/rolling-window.ts";
 import { governed, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
 
 const HOUR = 3600;
@@ -89,7 +89,7 @@ test("1,000 schedules with clocks that are set: usage, over and free are those o
         } else if (what === "commit") (await core.governance.prepare(book, { tolerant: false })).abandon();
         else if (what === "use") {
           wasOver = model.usage(now) >= cap;
-          session.charge("upload", bytes);
+          session.reserve("upload", bytes);
           model.add(now, bytes);
           if (!wasOver && model.usage(now) >= cap) reached++;
         }
@@ -115,7 +115,7 @@ test("what has left the window stays away after a crash, though the clock was se
   });
   const before = governed(clock);
   await before.apply(book);
-  before.session().charge("upload", 1);
+  before.session().reserve("upload", 1);
   (await before.governance.prepare(book, { tolerant: false })).abandon(); // commits
   clock.pass(3_660);
   assert.equal(before.governance.status().policies[0]?.rolling.upload, 0);

@@ -1,6 +1,6 @@
 /** What a quota's caps make of the usage inside its window. */
 import type { QuotaLimits } from "#core/policy.ts";
-import type { RollingWindow } from "#core/rolling-window.ts";
+import type { RollingWindow } from "#lib/rolling-window.ts";
 
 /** Has a cap been reached? Only caps above 0 count. */
 export function isOver(

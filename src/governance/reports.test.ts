@@ -56,7 +56,7 @@ for (const [timeZone, when] of CHANGES)
             .sort(([a], [b]) => a - b);
           for (const [at, bytes] of ordered) {
             clock.wall = at * 1000;
-            session.charge("upload", bytes);
+            session.reserve("upload", bytes);
             if (bytes % 5 === 0) await core.apply(book); // commits: finished hours are rolled up
             const names = nameOf(Math.floor(at / HOUR) * HOUR);
             for (const granularity of ["day", "month"] as const)

@@ -1,7 +1,7 @@
 /** Traffic control while it is switched on: one configuration, its books, its timers. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { Books, BooksNow, Checkpoint } from "./checkpoint.ts";
+import type { GovernanceState, OpenState, Checkpoint } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { openPolicyBook, type BookEntry } from "./policy-book.ts";
 import type { PolicyState } from "./policy-state.ts";
@@ -10,21 +10,21 @@ import type { GovernanceSettings } from "./settings.ts";
 /** A crash may cost a second: less than that, so that a late timer and the medium have their time. */
 const TICK_MS = 500;
 
-export interface RunningParts {
+export interface ActiveGovernanceParts {
   readonly settings: GovernanceSettings;
   readonly entries: readonly BookEntry[];
-  readonly books: Books;
+  readonly books: GovernanceState;
   readonly checkpoint: Checkpoint;
   /** Where the store lies; the next configuration with the same keeps the file open. */
   readonly storeKey: string;
 }
 
-export class Running {
-  readonly parts: RunningParts;
+export class ActiveGovernance {
+  readonly parts: ActiveGovernanceParts;
   readonly #ledger: GovernedLedger;
   readonly #log: Log;
   readonly #members: ReadonlySet<string>;
-  readonly #booksNow: BooksNow = () => {
+  readonly #booksNow: OpenState = () => {
     this.#ledger.settle();
     return this.parts.books;
   };
@@ -34,7 +34,7 @@ export class Running {
   #failing = false;
   #isTicking = false;
 
-  constructor(parts: RunningParts, ledger: GovernedLedger, log: Log) {
+  constructor(parts: ActiveGovernanceParts, ledger: GovernedLedger, log: Log) {
     this.parts = parts;
     this.#ledger = ledger;
     this.#log = log;

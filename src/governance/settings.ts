@@ -1,5 +1,5 @@
 /** The configuration of traffic control as this folder reads it; the parsed block of the file has this shape. */
-import type { Cidr } from "#net/cidr.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 
 export interface QuotaSettings {
   readonly totalBytes: number;

@@ -1,7 +1,7 @@
 /** A rule's identity for history: what it says, not where it stands. */
 import { createHash } from "node:crypto";
 import { domainToASCII } from "node:url";
-import { cidrText, parseCidr } from "#net/cidr.ts";
+import { cidrText, parseCidr } from "#net/address/cidr.ts";
 
 export interface RuleContent {
   readonly type: string;

@@ -1,5 +1,5 @@
 import type { PolicyStatusView } from "#core/governance.ts";
-import { cidrText } from "#net/cidr.ts";
+import { cidrText } from "#net/address/cidr.ts";
 import type { BookEntry } from "./policy-book.ts";
 import { freeAt } from "./quota.ts";
 import type { PolicyState } from "./policy-state.ts";

@@ -95,11 +95,11 @@ for (const kind of ["journal", "commit"] as const)
     for (const fails of [false, true]) {
       const [core, store] = await start();
       const meter = core.session();
-      meter.charge("upload", 5);
+      meter.reserve("upload", 5);
       if (kind === "commit") core.clock.monotonic += 600_000;
       const ticking = core.governance.tick();
       await store.until(1);
-      meter.charge("upload", 70);
+      meter.reserve("upload", 70);
       store.failure = fails ? new Error("no space") : null;
       await store.letThrough(ticking);
       store.failure = null;
@@ -113,12 +113,12 @@ test("what is counted while a record waits for its turn stands in all of it or i
   for (const kind of ["journal", "commit"] as const) {
     const [core, store] = await start();
     const meter = core.session();
-    meter.charge("upload", 5);
+    meter.reserve("upload", 5);
     const before = core.apply(BOOK);
     await store.until(1);
     if (kind === "commit") core.clock.monotonic += 600_000;
     const ticking = core.governance.tick(); // behind the change
-    meter.charge("upload", 70);
+    meter.reserve("upload", 70);
     store.next();
     await store.until(1);
     store.next();
@@ -130,10 +130,10 @@ test("what is counted while a record waits for its turn stands in all of it or i
 
 test("a tick that comes while the one before waits adds nothing to the queue", async () => {
   const [core, store] = await start();
-  core.session().charge("upload", 5);
+  core.session().reserve("upload", 5);
   const ticking = core.governance.tick();
   await store.until(1);
-  core.session().charge("upload", 6);
+  core.session().reserve("upload", 6);
   await core.governance.tick();
   assert.equal(store.waits, 1);
   await store.letThrough(ticking);
@@ -144,10 +144,10 @@ test("a tick that comes while the one before waits adds nothing to the queue", a
 test("an end that overtakes a journal record leaves the whole, and no older record behind it", async () => {
   const [core, store] = await start();
   const meter = core.session();
-  meter.charge("upload", 5);
+  meter.reserve("upload", 5);
   void core.governance.tick(); // its record is on the way
   await store.until(1);
-  meter.charge("upload", 70);
+  meter.reserve("upload", 70);
   core.governance[Symbol.dispose]();
   assert.equal(store.parts.get("journal")?.size, 0);
   assert.deepEqual(await afterRestart(core, store), [75, 75, 75]);
@@ -155,7 +155,7 @@ test("an end that overtakes a journal record leaves the whole, and no older reco
 
 test("a reset is answered when it is written", async () => {
   const [core, store] = await start();
-  core.session().charge("upload", 5);
+  core.session().reserve("upload", 5);
   let isAnswered = false;
   const reset = core.governance.reset("global").then((status) => {
     isAnswered = true;
@@ -171,12 +171,12 @@ test("a reset is answered when it is written", async () => {
 test("a reset that cannot be written is refused, and nothing that was counted is lost", async () => {
   const [core, store] = await start();
   const meter = core.session();
-  meter.charge("upload", 5);
+  meter.reserve("upload", 5);
   await store.letThrough(core.governance.tick());
   const before = core.governance.status().policies[0];
   const reset = core.governance.reset("global");
   await store.until(1);
-  meter.charge("upload", 70);
+  meter.reserve("upload", 70);
   store.failure = new Error("no space");
   await Promise.all([assert.rejects(reset, /no space/), store.letThrough(reset.catch(() => undefined))]);
   store.failure = null;

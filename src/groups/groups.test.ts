@@ -5,7 +5,7 @@ import type { GroupEnv, GroupSettings, TestPlan } from "#core/group.ts";
 import { SILENT } from "#core/log.ts";
 import { BOTH_NETWORKS, type Outbound } from "#core/outbound.ts";
 import type { Ip, Metadata, Network } from "#core/session.ts";
-import { DelayBook } from "#net/delay-book.ts";
+import { DelayBook } from "#net/dial/delay-book.ts";
 import { fallback } from "./fallback.ts";
 import { jumpHash, loadBalance } from "./load-balance.ts";
 import { select } from "./select.ts";

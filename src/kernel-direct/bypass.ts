@@ -20,7 +20,7 @@ import type { KernelDirect } from "./kernel-direct.ts";
 import { nftPlane } from "./nft-plane.ts";
 
 /** The TUN. */
-export interface BypassPlace {
+export interface BypassContext {
   readonly device: string;
   readonly inbound: Pick<InboundInfo, "ruleList" | "target">;
   readonly capture: Capture;
@@ -37,20 +37,20 @@ const KEY = "kernel-direct-ebpf";
 
 export class Bypass implements AsyncDisposable {
   readonly #settings: BypassSettings;
-  readonly #place: BypassPlace;
+  readonly #place: BypassContext;
   readonly #env: BypassEnv;
   readonly #owned = new AsyncDisposableStack();
   #classifier: Classifier | null = null;
   #consumer: Consumer | null = null;
 
-  private constructor(settings: BypassSettings, place: BypassPlace, env: BypassEnv) {
+  private constructor(settings: BypassSettings, place: BypassContext, env: BypassEnv) {
     this.#settings = settings;
     this.#place = place;
     this.#env = env;
   }
 
   /** The table of the capture exists. Throws `ConfigError` with nothing left behind. */
-  static async open(settings: BypassSettings, place: BypassPlace, env: BypassEnv): Promise<Bypass> {
+  static async open(settings: BypassSettings, place: BypassContext, env: BypassEnv): Promise<Bypass> {
     const set = place.capture.directSet;
     if (set === null) throw new ConfigError("kernel-direct needs auto-redirect with nftables");
     await using undo = new AsyncDisposableStack();

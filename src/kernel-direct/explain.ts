@@ -1,18 +1,18 @@
 /** Why a destination is, or is not, left to the kernel: for people who wonder. */
 import type { KernelDirectExplanation } from "#core/kernel-direct.ts";
 import type { InboundInfo, Ip } from "#core/session.ts";
-import type { Judge } from "./kernel-direct.ts";
+import type { DirectClassifier } from "./kernel-direct.ts";
 
 export function explainDirect(
-  judge: Judge,
+  classifier: DirectClassifier,
   host: string | null,
   addresses: readonly Ip[],
   inbound: Pick<InboundInfo, "ruleList" | "target">,
 ): readonly KernelDirectExplanation[] {
   return addresses.map((ip) => {
-    if (!judge.isLearnable(ip))
+    if (!classifier.isLearnable(ip))
       return { ip, direct: false, reason: "private, reserved and made-up addresses are never learnt" };
-    return { ip, ...judge.prove(host, ip, inbound) };
+    return { ip, ...classifier.classify(host, ip, inbound) };
   });
 }
 

@@ -4,7 +4,7 @@ import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { ip, named } from "../../test/support/routing.ts";
 import type { Decision } from "#core/router.ts";
-import { KernelDirect, type Judge } from "./kernel-direct.ts";
+import { KernelDirect, type DirectClassifier } from "./kernel-direct.ts";
 import type { Changes, Plane } from "./plane.ts";
 
 /** A kernel that remembers; `hold` keeps it from answering. */
@@ -48,19 +48,19 @@ class MemoryPlane implements Plane {
 function world(maxEntries = 100, before: readonly Plane[] = []) {
   const plane = new MemoryPlane();
   const state = { nowMs: 0, signature: "1", proxied: new Set<string>(["p.org"]) };
-  const judge: Judge = {
-    prove: (host) => ({ direct: !state.proxied.has(host ?? ""), reason: "" }),
+  const classifier: DirectClassifier = {
+    classify: (host) => ({ direct: !state.proxied.has(host ?? ""), reason: "" }),
     isLearnable: (address) => !address.startsWith("10."),
     isDirect: ({ outbound }) => outbound.name === "DIRECT",
     signature: () => state.signature,
   };
   const direct = new KernelDirect(SILENT, () => state.nowMs);
-  direct.use(judge);
+  direct.use(classifier);
   const planes = [...before, plane];
   const consumer = direct.attach({ maxEntries, inbound: { ruleList: null, target: null }, planes });
   const answered = async (host: string, ...addresses: string[]) =>
     direct.answered({ host, addresses: addresses.map((text) => ({ ip: ip(text), ttlMs: 60_000 })) });
-  return { direct, plane, consumer, state, judge, answered };
+  return { direct, plane, consumer, state, classifier, answered };
 }
 
 function decisionOf(outbound: string, host: string, address: string | null): Decision {
@@ -140,14 +140,14 @@ test("kernel-direct.md §8.5: a group that changes sides empties the set when it
 });
 
 test("suspended: the sets are empty when it settles, and nothing is learnt until there is a judge again", async () => {
-  const { direct, plane, answered, judge } = world();
+  const { direct, plane, answered, classifier } = world();
   using _ = direct;
   await answered("a.org", "9.9.9.9");
   await direct.suspend();
   assert.equal(plane.direct.size, 0);
   await answered("a.org", "9.9.9.9");
   assert.equal(plane.direct.size, 0);
-  direct.use(judge);
+  direct.use(classifier);
   await answered("a.org", "9.9.9.9");
   assert.equal(plane.direct.size, 1);
 });

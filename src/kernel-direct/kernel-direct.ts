@@ -12,9 +12,9 @@ import { explainDirect } from "./explain.ts";
 import { Consumer, type ConsumerOptions, type Sighting } from "./consumer.ts";
 
 /** What one runtime thinks of destinations. */
-export interface Judge {
+export interface DirectClassifier {
   /** Is everything to it DIRECT? `reason` is for people. */
-  prove(host: string | null, ip: Ip, inbound: Pick<InboundInfo, "ruleList" | "target">): Verdict;
+  classify(host: string | null, ip: Ip, inbound: Pick<InboundInfo, "ruleList" | "target">): Verdict;
   /** False for addresses that are nobody's business: private, made up, reserved. */
   isLearnable(ip: Ip): boolean;
   /** Was this flow sent out by the plain DIRECT, whose path the kernel would take, too? */
@@ -51,7 +51,7 @@ export class KernelDirect implements FlowWatch, Disposable {
   readonly #nowMs: () => number;
   readonly #consumers = new Set<Consumer>();
   readonly #onAnswer = (answer: AnswerSeen): Promise<void> | undefined => this.answered(answer);
-  #judge: Judge | null = null;
+  #classifier: DirectClassifier | null = null;
   #signature = "";
   #sweep: NodeJS.Timeout | undefined;
   #watch: NodeJS.Timeout | undefined;
@@ -88,14 +88,14 @@ export class KernelDirect implements FlowWatch, Disposable {
 
   /** Nothing is learnt until `use`, and the kernel holds nothing when it settles. */
   async suspend(): Promise<void> {
-    this.#judge = null;
+    this.#classifier = null;
     await this.clear();
   }
 
   /** Learning goes on, by this judge; null: it does not. What was learnt by the one before is forgotten. */
-  use(judge: Judge | null): void {
-    this.#judge = judge;
-    this.#signature = judge?.signature() ?? "";
+  use(classifier: DirectClassifier | null): void {
+    this.#classifier = classifier;
+    this.#signature = classifier?.signature() ?? "";
     void this.clear();
   }
 
@@ -116,10 +116,10 @@ export class KernelDirect implements FlowWatch, Disposable {
 
   /** By each TUN that learns. Null: nobody judges now. */
   explain(host: string | null, addresses: readonly Ip[]): readonly LearntExplanation[] | null {
-    const judge = this.#judge;
-    if (judge === null) return null;
+    const classifier = this.#classifier;
+    if (classifier === null) return null;
     return [...this.#consumers].flatMap((consumer) =>
-      explainDirect(judge, host, addresses, consumer.inbound).map((row) => ({
+      explainDirect(classifier, host, addresses, consumer.inbound).map((row) => ({
         ...row,
         learnt: consumer.verdict(row.ip as Ip),
       })),
@@ -133,13 +133,13 @@ export class KernelDirect implements FlowWatch, Disposable {
 
   /** An answer for a client: it is held until this settles. Undefined: nothing to wait for. */
   answered({ host, addresses }: AnswerSeen): Promise<void> | undefined {
-    const judge = this.#current();
-    if (judge === null) return;
+    const classifier = this.#current();
+    if (classifier === null) return;
     const nowMs = this.#nowMs();
-    const known = addresses.filter(({ ip }) => judge.isLearnable(ip));
+    const known = addresses.filter(({ ip }) => classifier.isLearnable(ip));
     if (known.length > 0)
       return this.#learn(
-        judge,
+        classifier,
         known.map(({ ip, ttlMs }) => ({ ip, host, name: host, expiresAtMs: nowMs + ttlMs })),
       );
     return;
@@ -152,10 +152,10 @@ export class KernelDirect implements FlowWatch, Disposable {
 
   /** Where a name was dialled, or a made-up address, only now its address is known. */
   connected(decision: Decision, peer: () => Ip | null): void {
-    const judge = this.#current();
-    if (judge === null || !judge.isDirect(decision)) return;
+    const classifier = this.#current();
+    if (classifier === null || !classifier.isDirect(decision)) return;
     const known = decision.destination.ip;
-    if (known !== null && judge.isLearnable(known)) return;
+    if (known !== null && classifier.isLearnable(known)) return;
     const ip = peer();
     if (ip !== null) this.#flow(decision, ip);
   }
@@ -167,29 +167,29 @@ export class KernelDirect implements FlowWatch, Disposable {
   }
 
   /** Null: nobody is there to learn, or nobody to judge. */
-  #current(): Judge | null {
-    return this.#consumers.size === 0 ? null : this.#judge;
+  #current(): DirectClassifier | null {
+    return this.#consumers.size === 0 ? null : this.#classifier;
   }
 
   #clearIfStale(): void {
-    const signature = this.#judge?.signature() ?? "";
+    const signature = this.#classifier?.signature() ?? "";
     if (signature === this.#signature) return;
     this.#signature = signature;
     void this.clear();
   }
 
   #flow(decision: Decision, ip: Ip): void {
-    const judge = this.#current();
-    if (judge === null || !judge.isDirect(decision) || !judge.isLearnable(ip)) return;
+    const classifier = this.#current();
+    if (classifier === null || !classifier.isDirect(decision) || !classifier.isLearnable(ip)) return;
     const name = decision.destination.host;
     // A sniffed name that was not dialled proves nothing of the address: a client can write any.
     if (decision.sniffedHost !== undefined && name === null) return;
     const expiresAtMs = this.#nowMs() + FLOW_TTL_MS;
-    void this.#learn(judge, [{ ip, host: name ?? ip, name, expiresAtMs }]);
+    void this.#learn(classifier, [{ ip, host: name ?? ip, name, expiresAtMs }]);
   }
 
   #learn(
-    judge: Judge,
+    classifier: DirectClassifier,
     found: readonly (Omit<Sighting, "direct"> & { name: string | null })[],
   ): Promise<void> | undefined {
     const nowMs = this.#nowMs();
@@ -198,7 +198,7 @@ export class KernelDirect implements FlowWatch, Disposable {
         found.map(({ ip, host, name, expiresAtMs }) => ({
           ip,
           host,
-          direct: judge.prove(name, ip, consumer.inbound).direct,
+          direct: classifier.classify(name, ip, consumer.inbound).direct,
           expiresAtMs,
         })),
         nowMs,

@@ -1,8 +1,8 @@
 /** Addresses that are never learnt, whatever the rules say (kernel-direct.md §2.5). */
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp } from "#net/ip.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
-import { isLanIp, parseCidr, type Cidr } from "#net/cidr.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
+import { isLanIp, parseCidr, type Cidr } from "#net/address/cidr.ts";
 
 const BENCHMARKS = parseCidr("198.18.0.0/15") as Cidr;
 

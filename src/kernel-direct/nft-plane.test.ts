@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Ip } from "#core/session.ts";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { nftPlane } from "./nft-plane.ts";
 
 const ips = (...texts: readonly string[]) => texts as readonly Ip[];

@@ -1,7 +1,7 @@
 /** The learnt DIRECT addresses in nftables: the sets that auto-redirect does not capture. */
 import type { DirectSet, Prefix } from "#core/capture.ts";
 import type { Ip } from "#core/session.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import type { Plane } from "./plane.ts";
 
 /**

@@ -1,11 +1,11 @@
 /** `scheme://credential@host:port?query#name`, byte for byte as the subscription of a managed user has it. */
 import { createPrivateKey, createPublicKey } from "node:crypto";
-import type { PublicPlace } from "#core/protocol.ts";
+import type { PublicAddress } from "#core/protocol.ts";
 
 export interface LinkParts {
   readonly scheme: string;
   readonly credential: string;
-  readonly place: PublicPlace;
+  readonly place: PublicAddress;
   readonly query: Readonly<Record<string, string>>;
   readonly name: string;
 }
@@ -47,7 +47,7 @@ export interface SecurityOptions {
 /** What a client must know of the listener's security layer; empty: there is none. */
 export function securityQuery(
   options: SecurityOptions,
-  { host }: PublicPlace,
+  { host }: PublicAddress,
 ): Readonly<Record<string, string>> {
   const reality = options["reality-config"];
   if (reality !== undefined) {

@@ -6,7 +6,7 @@ import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
-import { openUrlStream } from "#net/url-stream.ts";
+import { openUrlStream } from "#net/dial/url-stream.ts";
 
 export interface FetchRequest {
   /** http or https. */

@@ -4,7 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import { TCP_ONLY, type DialContext, type Outbound } from "#core/outbound.ts";
-import { toDestination } from "#net/ip.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { LiveProxyProvider } from "./proxy-provider.ts";
 import type { ResourceEnv } from "./resource.ts";
 import { memoryBook } from "../../test/support/written-book.ts";

@@ -1,6 +1,6 @@
 import type { Facts, FactName, RuleData } from "#core/rule.ts";
 import { Resource, type Prepared, type ResourceEnv, type Source } from "./resource.ts";
-import type { Cidr } from "#net/cidr.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 import { NO_CONTENTS, type Contents, type NetworkData } from "./rule-set/contents.ts";
 import {
   contentsOf,

@@ -1,7 +1,7 @@
 /** A rule list made ready for matching: consecutive rules that can share a table are one step, the others one each. */
 import type { Facts, FactName, Rule } from "#core/rule.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
-import { DomainTable } from "#net/domain-table.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
+import { DomainTable } from "#lib/domain-table.ts";
 import { mergeKeyOf } from "./mergeable.ts";
 import type { CidrSide, MergeKey } from "./mergeable.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { EMPTY_SCOPE, groupOf, ip, named, routing } from "../../test/support/routing.ts";
 import type { RuleScope } from "#core/rule.ts";
-import { toDestination } from "#net/ip.ts";
+import { toDestination } from "#net/address/ip.ts";
 import type { Metadata, Network } from "#core/session.ts";
 import { compileConditions } from "./condition-list.ts";
 import type { DirectQuestion } from "./direct-proof.ts";

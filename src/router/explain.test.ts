@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { routing, session } from "../../test/support/routing.ts";
-import { toDestination } from "#net/ip.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { explain, renderExplanation } from "./explain.ts";
 
 const signal = new AbortController().signal;

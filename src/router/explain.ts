@@ -3,7 +3,7 @@ import type { Decision } from "#core/router.ts";
 import type { FactName, Facts, Rule } from "#core/rule.ts";
 import { destinationText } from "#core/session.ts";
 import type { Destination, InboundInfo, Ip, Metadata, Network } from "#core/session.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import type { RuleList } from "./compile.ts";
 import type { PassReason, RuleRouter, TraceObserver } from "./router.ts";
 

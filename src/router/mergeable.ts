@@ -1,6 +1,6 @@
 /** What lets consecutive rules be compiled into one table: conditions that say how they look in it. */
 import type { Matcher } from "#core/rule.ts";
-import type { Cidr } from "#net/cidr.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 
 /** Which address a network is compared with: the destination, the destination if known already, the source. */
 export type CidrSide = "ip" | "known-ip" | "source";

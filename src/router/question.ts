@@ -1,7 +1,7 @@
 /** What people type where a destination is asked for. */
 import { domainToASCII } from "node:url";
 import type { Destination } from "#core/session.ts";
-import { toDestination } from "#net/ip.ts";
+import { toDestination } from "#net/address/ip.ts";
 
 const DEFAULT_PORT = 443;
 

@@ -292,7 +292,7 @@ test("a decision is good for others where neither their port nor a group's turn 
     const metadata = session(host);
     const decision = router.decide?.(metadata);
     assert.ok(decision);
-    return router.repeats?.(metadata, decision) ?? null;
+    return router.repeatCounter?.(metadata, decision) ?? null;
   };
   const again = repeats("first.org");
   assert.equal(repeats("turns.org"), null);

@@ -147,7 +147,7 @@ class ListRouter implements RuleRouter {
     return decision;
   }
 
-  repeats(metadata: Metadata, { groups }: Decision): (() => void) | null {
+  repeatCounter(metadata: Metadata, { groups }: Decision): (() => void) | null {
     if (groups.some(({ spreads }) => spreads === true)) return null;
     const way = this.#enter(metadata, null, null);
     if (!("walk" in way)) return countNothing;

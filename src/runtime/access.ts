@@ -1,8 +1,8 @@
 import type { Config } from "#config/config.ts";
 import type { Access } from "#core/inbound.ts";
 import type { Ip } from "#core/session.ts";
-import { cidrHolds, cidrText, type Cidr } from "#net/cidr.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { cidrHolds, cidrText, type Cidr } from "#net/address/cidr.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 
 /** The global rules of who may use the inbounds (`authentication`, `skip-auth-prefixes`, `lan-*-ips`). */
 export function openAccess({ accounts, skipAuthPrefixes, lanAllowedIps, lanDisallowedIps }: Config): Access {

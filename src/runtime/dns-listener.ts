@@ -1,16 +1,16 @@
 import type { Config } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import { openDnsServer } from "#dns/server.ts";
-import { ANY_V6, parseIp } from "#net/ip.ts";
+import { ANY_V6, parseIp } from "#net/address/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { LeaseBook } from "./leases.ts";
-import type { Names } from "./names.ts";
+import type { DnsStack } from "./names.ts";
 import type { RuntimeEnv } from "./parts.ts";
 
 /** The server of `dns.listen`; a book without leases where there is none. */
 export async function openDnsListener(
   { dns: { enable, listen, listenRoutingMark: mark } }: Config,
-  { dns }: Names,
+  { dns }: DnsStack,
   claims: Set<string>,
   { host, tolerant }: Pick<RuntimeEnv, "host" | "tolerant">,
 ): Promise<LeaseBook> {

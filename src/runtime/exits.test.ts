@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Router } from "#core/router.ts";
-import { Exits } from "./exits.ts";
+import { CoreDialers } from "./exits.ts";
 
 const router: Router = { route: () => Promise.reject(new Error("nobody asks")) };
 
 test("an exit that is no proxy is an interface, unless no interface can have such a name", () => {
-  const exits = new Exits({});
+  const exits = new CoreDialers({});
   exits.bind({ outbounds: new Map(), router });
   const exit = (name: string) => exits.for({ exit: name, followRules: false });
   assert.throws(() => exit("a proxy that is gone"), {

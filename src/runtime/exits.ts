@@ -7,11 +7,11 @@ import type { Resolver } from "#core/resolver.ts";
 import { dialOf, type Router } from "#core/router.ts";
 import type { Destination, Metadata, Network } from "#core/session.ts";
 import type { Exit } from "#dns/upstream/upstream.ts";
-import { openDirectDialer, type DirectDialerOptions } from "#net/direct-dialer.ts";
-import { ANY_V4 } from "#net/ip.ts";
+import { openDirectDialer, type DirectDialerOptions } from "#net/dial/direct-dialer.ts";
+import { ANY_V4 } from "#net/address/ip.ts";
 import { randomUUID } from "node:crypto";
 
-export interface Ways {
+export interface CoreDialerParts {
   readonly outbounds: ReadonlyMap<string, Outbound>;
   readonly router: Router;
 }
@@ -21,12 +21,12 @@ const LITERAL_ONLY: Resolver = {
   lookup: (host) => Promise.reject(new DialError("resolve", `${host}: only addresses can be dialled here`)),
 };
 
-export class Exits {
+export class CoreDialers {
   readonly #common: Omit<DirectDialerOptions, "resolver">;
   readonly #direct: Exit;
   readonly #byRules: Exit;
   readonly #interfaces = new Map<string, Exit>();
-  #ways: Ways | null = null;
+  #ways: CoreDialerParts | null = null;
 
   /** Throws `ConfigError` where sockets cannot be marked or bound as the configuration asks. */
   constructor(common: Omit<DirectDialerOptions, "resolver">) {
@@ -36,7 +36,7 @@ export class Exits {
   }
 
   /** From now on names of proxies and the rules can be followed. */
-  bind(ways: Ways): void {
+  bind(ways: CoreDialerParts): void {
     this.#ways = ways;
   }
 
@@ -62,7 +62,7 @@ export class Exits {
     };
   }
 
-  #ready(): Ways {
+  #ready(): CoreDialerParts {
     if (this.#ways === null) throw new DialError("failed", "asked for a proxy before the start was complete");
     return this.#ways;
   }

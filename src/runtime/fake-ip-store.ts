@@ -2,7 +2,7 @@
 import type { Dns, DnsState } from "#dns/dns.ts";
 import type { FakeIpBatch, FakeIpState } from "#dns/fake-ip.ts";
 import type { FakePoolState } from "#dns/fake-pool.ts";
-import { parseIp } from "#net/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
 import type { Bucket, ProfileCache } from "#store/profile-cache.ts";
 
 /** Names carry a mark, so that none can be taken for the row of the rest. */

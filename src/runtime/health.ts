@@ -2,7 +2,7 @@ import type { Delays } from "#core/delays.ts";
 import type { Health, TestPlan } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
-import { probe, statusIn } from "#net/http-probe.ts";
+import { probe, statusIn } from "#net/dial/http-probe.ts";
 
 export interface HealthSettings {
   readonly unified: boolean;

@@ -5,8 +5,8 @@ import type { Accept, Access, HostMemory, Inbound, InboundEnv, ManagedInbound, U
 import type { LiveConnections } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
-import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
-import type { SocketPool } from "#net/socket-pool.ts";
+import { applyKeepAlive, type KeepAlive } from "#net/dial/keep-alive.ts";
+import type { SocketPool } from "#net/listen/socket-pool.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { tunnel, type TunnelOptions } from "#protocols/tunnel/index.ts";
 import { accessKey, openAccess } from "./access.ts";
@@ -103,7 +103,7 @@ export class Inbounds {
    * Those of the file whom the listener that is called the same in `next` does not let in any more lose what they have
    * open here. Listeners that are gone leave it alone, as do those whose users are managed: others look after these.
    */
-  endStrangers(next: Inbounds): void {
+  closeRemovedUsers(next: Inbounds): void {
     for (const { inbound, key, isManaged } of this.held.values()) {
       const { written = [], replaceUsers } = inbound as Partial<ManagedInbound>;
       const heir = next.#writtenFor(inbound);
@@ -205,7 +205,7 @@ async function openListener(
     name,
     accept,
     access,
-    newcomers: sockets.newcomers,
+    unauthenticated: sockets.unauthenticated,
     log,
     files,
     portable,

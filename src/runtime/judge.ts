@@ -2,27 +2,32 @@
 import type { Config } from "#config/config.ts";
 import { isGroup, type Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
-import type { Judge } from "#kernel-direct/kernel-direct.ts";
+import type { DirectClassifier } from "#kernel-direct/kernel-direct.ts";
 import { openLearnable } from "#kernel-direct/learnable.ts";
-import { parseCidr } from "#net/cidr.ts";
+import { parseCidr } from "#net/address/cidr.ts";
 import type { RuleRouter } from "#router/router.ts";
 import type { Outbounds } from "./outbounds.ts";
 
 /** Groups within groups; deeper ones prove nothing. */
 const MOST_GROUPS = 16;
 
-export interface JudgeEnv {
+export interface DirectClassifierEnv {
   readonly config: Config;
   readonly router: RuleRouter;
   readonly outbounds: Outbounds;
   readonly mode: () => string;
 }
 
-export function openJudge({ config, router, outbounds, mode }: JudgeEnv): Judge {
+export function openDirectClassifier({
+  config,
+  router,
+  outbounds,
+  mode,
+}: DirectClassifierEnv): DirectClassifier {
   const isDirect = directTest(config, outbounds);
   const groups = [...outbounds.all.values()].filter(isGroup);
   return {
-    prove: (host, ip, inbound) => router.proveDirect({ host, ip, inbound }, isDirect),
+    classify: (host, ip, inbound) => router.proveDirect({ host, ip, inbound }, isDirect),
     isLearnable: openLearnable(fakeRanges(config)),
     isDirect: ({ outbound, groups: picked }: Decision) =>
       isDirect(outbound) && picked.every(({ spreads }) => spreads !== true),

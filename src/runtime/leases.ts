@@ -1,12 +1,12 @@
 import { ConfigError, listenFault } from "#core/errors.ts";
-import type { HeldClient, ShakenClient } from "#core/held.ts";
+import type { WorkerConnection, TlsWorkerConnection } from "#core/held.ts";
 import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
 import type { ListenOptions, TakeSocket } from "#core/inbound.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
-import type { FrontShare } from "#net/front-threads.ts";
-import type { KeepAlive } from "#net/keep-alive.ts";
-import { DEFAULT_KEEP_ALIVE, probesOf } from "#net/keep-alive.ts";
-import type { Lease, ListenAsk, SocketPool } from "#net/socket-pool.ts";
+import type { AcceptOptions } from "#net/listen/accept-offload.ts";
+import type { KeepAlive } from "#net/dial/keep-alive.ts";
+import { DEFAULT_KEEP_ALIVE, probesOf } from "#net/dial/keep-alive.ts";
+import type { Lease, ListenAsk, SocketPool } from "#net/listen/socket-pool.ts";
 import { makeTransparent } from "#platform/transparent.ts";
 
 export interface LeaseAsk {
@@ -112,12 +112,12 @@ export class LeaseBook implements AsyncDisposable {
 
 function shareOf(
   front: NonNullable<ListenOptions["front"]>,
-  probes: FrontShare["probes"],
+  probes: AcceptOptions["probes"],
   endpoint: () => Endpoint,
-): FrontShare {
+): AcceptOptions {
   if (front.handshake === "tls")
-    return { ...front, probes, on: (client: ShakenClient) => front.on(client, endpoint()) };
-  return { ...front, probes, on: (client: HeldClient) => front.on(client, endpoint()) };
+    return { ...front, probes, on: (client: TlsWorkerConnection) => front.on(client, endpoint()) };
+  return { ...front, probes, on: (client: WorkerConnection) => front.on(client, endpoint()) };
 }
 
 function take(claims: Set<string>, claim: string): void {

@@ -5,26 +5,26 @@ import type { Health } from "#core/group.ts";
 import type { Trust } from "#core/trust.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { Geodata } from "#geodata/geodata.ts";
-import type { Host } from "#host.ts";
+import type { Host } from "#host/host.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
 import { openFetch } from "./downloads.ts";
-import type { Exits } from "./exits.ts";
+import type { CoreDialers } from "./exits.ts";
 import { GeoUpdater } from "./geo-update.ts";
 import type { Outbounds } from "./outbounds.ts";
 import { ProxyProviders } from "./proxy-providers.ts";
 import { RuleProviders } from "./rule-providers.ts";
 import { openScope } from "./scope.ts";
 
-export interface ListsEnv {
+export interface RuleDataEnv {
   readonly host: Host;
   readonly health: Health;
-  readonly exits: Exits;
+  readonly exits: CoreDialers;
   readonly trust: Trust;
   /** Hears that a rule provider has other contents; also while lists are loaded. */
   readonly onRuleList: () => void;
 }
 
-export class Lists implements AsyncDisposable {
+export class RuleData implements AsyncDisposable {
   readonly ruleProviders: RuleProviders;
   readonly proxyProviders: ProxyProviders;
   readonly scope: RuleScope;
@@ -33,7 +33,7 @@ export class Lists implements AsyncDisposable {
   readonly geoUpdater: GeoUpdater;
   readonly #geodata: Geodata;
 
-  private constructor(config: Config, previous: Lists | null, given: ListsEnv) {
+  private constructor(config: Config, previous: RuleData | null, given: RuleDataEnv) {
     const { host, health, exits, trust, onRuleList } = given;
     const { log, home } = host;
     const { geodata: options, dns } = config;
@@ -61,14 +61,14 @@ export class Lists implements AsyncDisposable {
   }
 
   /** Reads what lies on the disk and asks nobody. What is missing or broken is logged and matches nothing. */
-  static async open(config: Config, previous: Lists | null, env: ListsEnv): Promise<Lists> {
-    const lists = new Lists(config, previous, env);
+  static async open(config: Config, previous: RuleData | null, env: RuleDataEnv): Promise<RuleData> {
+    const lists = new RuleData(config, previous, env);
     await lists.ruleProviders.load(previous?.ruleProviders ?? null);
     return lists;
   }
 
   /** Nodes need the ways out that exist by now; the groups pick them up. */
-  async loadNodes(previous: Lists | null, { open }: Outbounds): Promise<void> {
+  async loadNodes(previous: RuleData | null, { open }: Outbounds): Promise<void> {
     await this.proxyProviders.load(previous?.proxyProviders ?? null, open);
   }
 

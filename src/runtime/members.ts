@@ -2,7 +2,7 @@ import { DEFAULT_GROUP_SETTINGS, type GroupConfig, type GroupSettings } from "#c
 import type { Range } from "#core/fields.ts";
 import type { GroupSettings as LiveSettings, TestPlan } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
-import { compilePattern } from "#core/pattern.ts";
+import { compilePattern } from "#lib/wildcard-pattern.ts";
 
 /** The ecosystem's test page; answers 204 without a body. */
 export const DEFAULT_TEST_URL = "https://www.gstatic.com/generate_204";

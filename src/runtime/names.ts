@@ -12,11 +12,11 @@ import type { NameSets } from "#dns/policy.ts";
 import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
-import type { Egress } from "#net/egress.ts";
-import type { Exits } from "./exits.ts";
+import type { Egress } from "#net/dial/egress.ts";
+import type { CoreDialers } from "./exits.ts";
 
-export interface NamesEnv {
-  readonly exits: Exits;
+export interface DnsStackEnv {
+  readonly exits: CoreDialers;
   readonly egress: Egress;
   readonly sets: NameSets;
   readonly countryOf: CountryOf | null;
@@ -27,7 +27,7 @@ export interface NamesEnv {
   readonly trust: Trust;
 }
 
-export interface Names extends AsyncDisposable {
+export interface DnsStack extends AsyncDisposable {
   readonly resolver: Resolver;
   readonly proxyResolver: Resolver;
   readonly directResolver: Resolver;
@@ -42,10 +42,10 @@ const RESOLV_CONF = "/etc/resolv.conf";
 const HOSTS_FILE = "/etc/hosts";
 
 /** Throws `ConfigError`; nothing stays open then. */
-export async function openNames(
+export async function openDnsStack(
   config: Config,
-  { exits, egress, sets, countryOf, persist, observer, log, trust }: NamesEnv,
-): Promise<Names> {
+  { exits, egress, sets, countryOf, persist, observer, log, trust }: DnsStackEnv,
+): Promise<DnsStack> {
   const system = {
     hosts: config.hosts,
     ipv6: config.general.ipv6,
@@ -75,7 +75,7 @@ export async function openNames(
   };
 }
 
-function pick(dns: Dns): Omit<Names, "dns" | keyof AsyncDisposable> {
+function pick(dns: Dns): Omit<DnsStack, "dns" | keyof AsyncDisposable> {
   const { resolver, proxyResolver, directResolver } = dns;
   return {
     resolver,

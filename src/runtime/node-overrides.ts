@@ -2,7 +2,7 @@
 import { peek } from "#config/items.ts";
 import { fold } from "#config/shape.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
-import { compilePattern } from "#core/pattern.ts";
+import { compilePattern } from "#lib/wildcard-pattern.ts";
 
 export type RawNode = Readonly<Record<string, unknown>>;
 

@@ -8,7 +8,7 @@ import { Slices } from "#core/slices.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
-import { contentIn } from "./documents/node-list.ts";
+import { contentIn } from "#documents/node-list.ts";
 import { readItems } from "./nodes.ts";
 
 const realEnv = {

@@ -11,7 +11,7 @@ import type { Slices } from "#core/slices.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
-import type { Content } from "./documents/node-list.ts";
+import type { Content } from "#documents/node-list.ts";
 import { filterNodes, overrideNode, textField, type PlacedNode, type RawNode } from "./node-overrides.ts";
 
 const REGISTRIES = { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES };

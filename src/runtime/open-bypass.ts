@@ -2,7 +2,7 @@
 import type { Config } from "#config/config.ts";
 import type { Capture } from "#core/capture.ts";
 import { Bypass, type BypassEnv } from "#kernel-direct/bypass.ts";
-import { ownAddresses } from "#net/own-address.ts";
+import { ownAddresses } from "#net/address/own-address.ts";
 import type { TunSettings } from "#tun/settings.ts";
 
 /** Null: the TUN does without. Throws `ConfigError`. */

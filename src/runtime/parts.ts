@@ -4,17 +4,17 @@ import type { Health } from "#core/group.ts";
 import type { Session } from "#core/session.ts";
 import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
-import type { Host } from "#host.ts";
-import { openDirectDialer } from "#net/direct-dialer.ts";
-import { openTrust } from "#net/trust.ts";
+import type { Host } from "#host/host.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
+import { openTrust } from "#net/dial/trust.ts";
 import { openRouter, type RuleRouter } from "#router/router.ts";
 import { openDnsListener } from "./dns-listener.ts";
-import { Exits } from "./exits.ts";
+import { CoreDialers } from "./exits.ts";
 import { FakeIpStore } from "./fake-ip-store.ts";
 import { Inbounds } from "./inbounds.ts";
 import type { LeaseBook } from "./leases.ts";
-import { Lists } from "./lists.ts";
-import { openNames, type Names } from "./names.ts";
+import { RuleData } from "./lists.ts";
+import { openDnsStack, type DnsStack } from "./names.ts";
 import { openOutbounds, type Outbounds } from "./outbounds.ts";
 import { openRules } from "./rules.ts";
 import { nameSets } from "./scope.ts";
@@ -30,7 +30,7 @@ export interface RuntimeEnv {
   /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
   readonly accept: (session: Session) => void;
   /** Changes the TUNs for this configuration; the last thing that may take time. */
-  readonly changeTuns: (config: Config, lists: Lists) => Promise<TunChange>;
+  readonly changeTuns: (config: Config, lists: RuleData) => Promise<TunChange>;
   /** A rule provider has other contents. */
   readonly onRuleList: () => void;
   /** The last step of opening: the swap is in the turn of the event loop in which it settles; a throw closes everything again. */
@@ -40,25 +40,25 @@ export interface RuntimeEnv {
 }
 
 /** Everything by which a session leaves. */
-interface Ways {
+interface OutboundParts {
   readonly outbounds: Outbounds;
   readonly router: RuleRouter;
-  readonly names: Names;
+  readonly names: DnsStack;
   /** Null: `profile.store-fake-ip` is false. */
   readonly fakeIps: FakeIpStore | null;
-  readonly lists: Lists;
+  readonly lists: RuleData;
   readonly trust: Trust;
   readonly timeKeeper: TimeKeeper;
 }
 
 /** Everything by which it comes in. */
-interface Doors {
+interface InboundParts {
   readonly inbounds: Inbounds;
   readonly dnsLeases: LeaseBook;
   readonly tuns: TunChange;
 }
 
-export interface Parts extends Ways, Doors {
+export interface Parts extends OutboundParts, InboundParts {
   readonly config: Config;
 }
 
@@ -81,13 +81,21 @@ async function openWays(
   previous: Previous | null,
   { host, health, mode, onRuleList }: RuntimeEnv,
   undo: AsyncDisposableStack,
-): Promise<Ways> {
+): Promise<OutboundParts> {
   const { log, files, cache, egress, selfDials } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
-  const exits = new Exits({ interfaceName, routingMark, egress, selfDials, tcpConcurrent, ipv6, keepAlive });
+  const exits = new CoreDialers({
+    interfaceName,
+    routingMark,
+    egress,
+    selfDials,
+    tcpConcurrent,
+    ipv6,
+    keepAlive,
+  });
   const trust = await openTrust(config.tls.customCertifactes, files, "tls.custom-certifactes");
   const lists = undo.use(
-    await Lists.open(config, previous?.lists ?? null, { host, health, exits, trust, onRuleList }),
+    await RuleData.open(config, previous?.lists ?? null, { host, health, exits, trust, onRuleList }),
   );
   const { scope, countryOf } = lists;
   const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
@@ -95,7 +103,7 @@ async function openWays(
   const observer = () => host.kernelDirect.observer;
   const sets = nameSets(scope);
   const names = undo.use(
-    await openNames(config, { exits, egress, sets, countryOf, persist, observer, log, trust }),
+    await openDnsStack(config, { exits, egress, sets, countryOf, persist, observer, log, trust }),
   );
   const choices = config.profile.storeSelected ? cache : host.choices;
   const providers = lists.proxyProviders.all;
@@ -138,8 +146,8 @@ async function openDoors(
   config: Config,
   previous: Previous | null,
   { host, accept, changeTuns, adopt, tolerant }: RuntimeEnv,
-  { names, lists }: Ways,
-): Promise<Doors> {
+  { names, lists }: OutboundParts,
+): Promise<InboundParts> {
   const { log, files, sockets, live, egress, selfDials, clock, memory } = host;
   const { interfaceName, routingMark, ipv6, keepAlive } = config.general;
   const resolver = names.directResolver;

@@ -8,13 +8,13 @@ import type { GroupSettings, Health } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { Slices } from "#core/slices.ts";
 import { HealthCheck } from "#groups/health-check.ts";
-import type { Host } from "#host.ts";
+import type { Host } from "#host/host.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
 import { readUserInfo } from "#providers/user-info.ts";
 import { logSummary } from "#config/summary.ts";
 import { etagBook, type Fetch } from "./downloads.ts";
 import { DEFAULT_TEST_URL, testPlan } from "./members.ts";
-import { contentIn } from "./documents/node-list.ts";
+import { contentIn } from "#documents/node-list.ts";
 import { readItems, readRawNodes } from "./nodes.ts";
 import { resourceEnv, sourceOf } from "./rule-providers.ts";
 

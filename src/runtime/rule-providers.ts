@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
 import type { ProxyProviderConfig, RuleProviderConfig } from "#config/sections/index.ts";
 import type { RuleScope } from "#core/rule.ts";
-import type { Host } from "#host.ts";
+import type { Host } from "#host/host.ts";
 import type { EtagBook, ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
 import { readListParts, type ListKind } from "#providers/rule-set/read.ts";

@@ -2,28 +2,28 @@
 import type { Config } from "#config/config.ts";
 import type { Session, StreamSession } from "#core/session.ts";
 import type { Trust } from "#core/trust.ts";
-import type { Host } from "#host.ts";
-import type { Judge } from "#kernel-direct/kernel-direct.ts";
-import type { Carrier } from "#relay/carrier.ts";
-import { serveDatagrams, type DatagramEnv } from "#relay/datagrams.ts";
-import { ReachGuard } from "#relay/reach.ts";
-import { refuse } from "#relay/refuse.ts";
-import { serveHeld } from "#relay/serve-held.ts";
-import { serve, type ServeEnv } from "#relay/serve.ts";
-import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
+import type { Host } from "#host/host.ts";
+import type { DirectClassifier } from "#kernel-direct/kernel-direct.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
+import { serveDatagrams, type DatagramEnv } from "#dataplane/udp/udp-session.ts";
+import { ReachGuard } from "#dataplane/reach.ts";
+import { refuse } from "#dataplane/refuse.ts";
+import { serveWorkerConnection } from "#dataplane/worker-session.ts";
+import { serveSession, type SessionEnv } from "#dataplane/session.ts";
+import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#dataplane/timeouts.ts";
 import type { RuleRouter } from "#router/router.ts";
 import type { Passed } from "#users/gate.ts";
 import type { Users } from "#users/users.ts";
 import { carryOver, type FakeIpStore } from "./fake-ip-store.ts";
 import type { Inbounds } from "./inbounds.ts";
-import { openJudge } from "./judge.ts";
+import { openDirectClassifier } from "./judge.ts";
 import type { LeaseBook } from "./leases.ts";
-import type { Lists } from "./lists.ts";
-import type { Names } from "./names.ts";
+import type { RuleData } from "./lists.ts";
+import type { DnsStack } from "./names.ts";
 import type { Outbounds } from "./outbounds.ts";
 import { openParts, type Parts, type RuntimeEnv } from "./parts.ts";
 import { openSniffer } from "./sniffing.ts";
-import { Tickets } from "./tickets.ts";
+import { InFlight } from "./tickets.ts";
 import type { TimeKeeper } from "./time-keeper.ts";
 import type { TunChange } from "./tuns.ts";
 
@@ -32,26 +32,26 @@ export class Runtime {
   readonly outbounds: Outbounds;
   readonly router: RuleRouter;
   readonly inbounds: Inbounds;
-  readonly names: Names;
-  readonly lists: Lists;
+  readonly names: DnsStack;
+  readonly lists: RuleData;
   /** What TLS clients believe. */
   readonly trust: Trust;
   /** What kernel-direct may learn while this runtime is in force. */
-  readonly judge: Judge;
+  readonly classifier: DirectClassifier;
   readonly #fakeIps: FakeIpStore | null;
   readonly #dnsLeases: LeaseBook;
   readonly #tuns: TunChange;
   readonly #timeKeeper: TimeKeeper;
   readonly #owned: AsyncDisposableStack;
-  readonly #env: ServeEnv & DatagramEnv;
-  readonly #sessions = new Tickets();
+  readonly #env: SessionEnv & DatagramEnv;
+  readonly #sessions = new InFlight();
   readonly #users: Users;
   readonly #host: Host;
 
   /** `carrier` null: the portable pump moves everything. */
   private constructor(
     parts: Parts,
-    carrier: Carrier | null,
+    backend: RelayBackend | null,
     owned: AsyncDisposableStack,
     { host, mode }: RuntimeEnv,
   ) {
@@ -62,7 +62,7 @@ export class Runtime {
     this.names = parts.names;
     this.lists = parts.lists;
     this.trust = parts.trust;
-    this.judge = openJudge({ ...parts, mode });
+    this.classifier = openDirectClassifier({ ...parts, mode });
     this.#fakeIps = parts.fakeIps;
     this.#dnsLeases = parts.dnsLeases;
     this.#tuns = parts.tuns;
@@ -70,7 +70,7 @@ export class Runtime {
     this.#owned = owned;
     this.#users = host.users;
     this.#host = host;
-    const { metering: ledger, live, log, sweep, datagrams } = host;
+    const { metering: ledger, live, log, timers, datagrams } = host;
     this.#env = {
       router: parts.router,
       sniffer: openSniffer(parts.config.sniffer, { names: parts.names, scope: parts.lists.scope, log }),
@@ -84,8 +84,8 @@ export class Runtime {
       ),
       live,
       log,
-      sweep,
-      carrier,
+      timers,
+      backend,
       budget: datagrams,
       idleMs: TCP_IDLE_MS,
       halfClosedIdleMs: HALF_CLOSED_IDLE_MS,
@@ -112,7 +112,7 @@ export class Runtime {
 
   /** New connections come to this runtime from now on. Synchronous. */
   activate(): void {
-    this.#host.sockets.useThreads(this.#env.carrier?.fronts ?? null);
+    this.#host.sockets.useThreads(this.#env.backend?.accepting ?? null);
     this.inbounds.activate();
     this.#dnsLeases.activate();
     this.lists.activate();
@@ -124,9 +124,9 @@ export class Runtime {
   serve(arrived: Session): void {
     this.#sessions.enter();
     const passed = this.#users.enter(arrived);
-    const held = arrived.network === "tcp" ? (arrived.held ?? null) : null;
+    const held = arrived.network === "tcp" ? (arrived.offloaded ?? null) : null;
     if (held !== null && typeof passed !== "string")
-      return serveHeld(arrived as StreamSession, held, this.#env, () => {
+      return serveWorkerConnection(arrived as StreamSession, held, this.#env, () => {
         passed.leave();
         this.#sessions.leave();
       });
@@ -145,7 +145,7 @@ export class Runtime {
   #servePassed({ session, leave }: Passed): Promise<void> {
     const served =
       session.network === "tcp"
-        ? serve(session, this.#env)
+        ? serveSession(session, this.#env)
         : serveDatagrams(session, { ...this.#env, idleMs: session.idleMs ?? UDP_IDLE_MS });
     return served.finally(leave);
   }

@@ -7,7 +7,7 @@ import type { RuleData } from "#core/rule.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { Prepared } from "#dns/prepare.ts";
 import type { Sniffed } from "#core/sniffer.ts";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { tlsClientHello } from "../../test/support/client-hello.ts";
 import { metadataOf } from "../../test/support/metadata.ts";
 import { EMPTY_SCOPE } from "../../test/support/routing.ts";

@@ -7,16 +7,16 @@ import type { Destination, Ip } from "#core/session.ts";
 import type { Sniffed, Sniffer } from "#core/sniffer.ts";
 import { anyOf } from "#dns/policy.ts";
 import type { Prepared } from "#dns/prepare.ts";
-import { isLanIp } from "#net/cidr.ts";
-import { CidrTable } from "#net/cidr-trie.ts";
+import { isLanIp } from "#net/address/cidr.ts";
+import { CidrTable } from "#net/address/cidr-trie.ts";
 import type { Prepared as Routable } from "#router/session-facts.ts";
 import { SNIFF_PROTOCOLS } from "#router/sniff/index.ts";
 import { SniffStage, type SniffedProtocol } from "#router/sniff/stage.ts";
-import type { Names } from "./names.ts";
+import type { DnsStack } from "./names.ts";
 import { nameSets } from "./scope.ts";
 
 export interface SniffingEnv {
-  readonly names: Pick<Names, "prepare">;
+  readonly names: Pick<DnsStack, "prepare">;
   readonly scope: RuleScope;
   readonly log: Log;
 }

@@ -1,5 +1,5 @@
 /** Counts what still uses a thing, so that an old generation can finish. */
-export class Tickets {
+export class InFlight {
   #out = 0;
   #closing: (() => void) | null = null;
 

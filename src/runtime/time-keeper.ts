@@ -3,9 +3,9 @@ import type { Config } from "#config/config.ts";
 import { ABORTED, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
-import { toDestination } from "#net/ip.ts";
-import type { NetworkClock } from "#net/network-clock.ts";
-import { askOffset } from "#net/ntp.ts";
+import { toDestination } from "#net/address/ip.ts";
+import type { NetworkClock } from "#net/clock/network-clock.ts";
+import { askOffset } from "#net/clock/ntp.ts";
 
 export interface TimeKeeperEnv {
   readonly options: Config["ntp"];

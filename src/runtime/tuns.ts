@@ -9,9 +9,9 @@ import type { CaptureOptions, DefaultInterface } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Metadata, Session } from "#core/session.ts";
-import { demandedOptions, type Egress } from "#net/egress.ts";
+import { demandedOptions, type Egress } from "#net/dial/egress.ts";
 import type { KernelDirect } from "#kernel-direct/kernel-direct.ts";
-import { DEFAULT_KEEP_ALIVE } from "#net/keep-alive.ts";
+import { DEFAULT_KEEP_ALIVE } from "#net/dial/keep-alive.ts";
 import { Nftables } from "#platform/nftables.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { EchoFate } from "#tun/echoes.ts";
@@ -20,7 +20,7 @@ import { planBefore } from "#tun/parts.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
 import { deafLearning, openBypass } from "./open-bypass.ts";
 import { dnsAnswers } from "./outbounds.ts";
-import type { Lists } from "./lists.ts";
+import type { RuleData } from "./lists.ts";
 import type { Runtime } from "./runtime.ts";
 import { tunSettings } from "./tun-settings.ts";
 
@@ -55,7 +55,7 @@ interface Prepared {
   readonly kept: readonly Tun[];
   readonly leaving: readonly Tun[];
   readonly fresh: readonly Tun[];
-  readonly listsBefore: Lists | null;
+  readonly listsBefore: RuleData | null;
 }
 
 export class Tuns implements AsyncDisposable {
@@ -66,7 +66,7 @@ export class Tuns implements AsyncDisposable {
   #marked: Disposable | null = null;
   #running: readonly Tun[] = [];
   /** Of the configuration that the newest TUNs belong to. */
-  #lists: Lists | null = null;
+  #lists: RuleData | null = null;
   /** Could not be opened at the start; a change of something else does not fail for it. */
   #failed: readonly TunSettings[] = [];
 
@@ -88,7 +88,7 @@ export class Tuns implements AsyncDisposable {
   }
 
   /** Throws with the TUNs of before running again. */
-  async change(config: Config, lists: Lists, how: ChangeHow): Promise<TunChange> {
+  async change(config: Config, lists: RuleData, how: ChangeHow): Promise<TunChange> {
     const listsBefore = this.#lists;
     this.#lists = lists;
     try {

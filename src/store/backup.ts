@@ -122,8 +122,8 @@ export class Store implements Disposable {
   }
 
   /** Folds logs of at least so many commits into their files. Throws `StoreError`. */
-  fold(leastCommits: number): void {
-    this.#inBoth({ kind: "fold", leastCommits }, () => this.#backup.fold(leastCommits));
+  checkpointWal(leastCommits: number): void {
+    this.#inBoth({ kind: "fold", leastCommits }, () => this.#backup.checkpointWal(leastCommits));
   }
 
   /** Throws where a file cannot be closed in order; the other and the lock are let go of all the same. */

@@ -4,7 +4,7 @@ import { StoreError } from "#core/errors.ts";
 import type { StoreOptions } from "./backup.ts";
 import { checkFile } from "./file-safety.ts";
 import { KeyValueFile, type SealedChange } from "./kv.ts";
-import { takeLastWordBack } from "./last-word.ts";
+import { clearCleanShutdown } from "./last-word.ts";
 import { DamageError } from "./sealed-blob.ts";
 
 type Found = KeyValueFile | "missing" | DamageError;
@@ -101,7 +101,7 @@ const BESIDE = ["-wal", "-shm", "-journal"] as const;
 
 function putInPlace(made: string, path: string): void {
   for (const suffix of BESIDE) rmSync(path + suffix, { force: true });
-  takeLastWordBack(path);
+  clearCleanShutdown(path);
   renameSync(made, path);
 }
 
@@ -118,6 +118,6 @@ export function setAside(path: string, nowMs: number): string {
   let aside = wanted;
   for (let at = 2; existsSync(aside) || existsSync(`${aside}-wal`); at++) aside = `${wanted}-${at}`;
   for (const suffix of ["", "-wal"]) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
-  takeLastWordBack(path);
+  clearCleanShutdown(path);
   return aside;
 }

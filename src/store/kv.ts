@@ -3,7 +3,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { cutLog } from "./cut-log.ts";
 import { checkFile, createFile, identityOf } from "./file-safety.ts";
-import { agreesWithLastWord, leaveLastWord, takeLastWordBack } from "./last-word.ts";
+import { matchesCleanShutdown, writeCleanShutdown, clearCleanShutdown } from "./last-word.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
 import { connect, createTable, ForeignFileError, orDamaged } from "./sqlite-file.ts";
 
@@ -58,10 +58,10 @@ export class KeyValueFile implements Disposable {
   /** Opens and decodes all of it. Throws `DamageError`, `ForeignFileError`, `StoreError`. */
   static open(path: string, parts: readonly string[]): KeyValueFile {
     checkFile(path);
-    const wasTouched = !agreesWithLastWord(path);
+    const wasTouched = !matchesCleanShutdown(path);
     return KeyValueFile.#begin(path, parts, wasTouched, (file) => {
       orDamaged(path, () => file.#verify());
-      takeLastWordBack(path);
+      clearCleanShutdown(path);
     });
   }
 
@@ -147,7 +147,7 @@ export class KeyValueFile implements Disposable {
   [Symbol.dispose](): void {
     if (!this.#database.isOpen) return;
     this.#database.close(); // folds the log in
-    leaveLastWord(this.path);
+    writeCleanShutdown(this.path);
   }
 
   /** Gives the space of deleted records back; as large as the file is, so long it takes. Throws `StoreError`. */
@@ -156,7 +156,7 @@ export class KeyValueFile implements Disposable {
   }
 
   /** Folds the log into the file, where at least so many commits wait there. Throws `StoreError`. */
-  fold(leastCommits: number): void {
+  checkpointWal(leastCommits: number): void {
     if (this.#commits < leastCommits) return;
     this.#commits = 0;
     orDamaged(this.path, () => this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)"));

@@ -8,19 +8,19 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 const SUFFIX = ".sum";
 
 /** True also where nobody summed up: after a crash the log is still there, and the records speak for themselves. */
-export function agreesWithLastWord(path: string): boolean {
+export function matchesCleanShutdown(path: string): boolean {
   if (existsSync(`${path}-wal`) || !existsSync(path + SUFFIX)) return true;
   const sum = readFileSync(path + SUFFIX, "latin1");
   return sum.length !== 64 || sum === digestOf(path);
 }
 
 /** Of a file that is closed. */
-export function leaveLastWord(path: string): void {
+export function writeCleanShutdown(path: string): void {
   if (existsSync(`${path}-wal`)) return; // the log could not be folded in; then there is nothing final to sum up
   writeFileSync(path + SUFFIX, digestOf(path), { mode: 0o600 });
 }
 
-export function takeLastWordBack(path: string): void {
+export function clearCleanShutdown(path: string): void {
   rmSync(path + SUFFIX, { force: true });
 }
 

@@ -15,7 +15,7 @@ export interface OpenedStore {
 }
 
 /** Where a store may come to its end while its owner goes on. */
-export interface SteadyOptions extends StoreOptions {
+export interface SupervisedOptions extends StoreOptions {
   /**
    * The store was opened anew: what was under way when it ended is in it whole or not at all, and nobody has been told
    * which. Resolves when its owner goes by these records; rejects where it cannot, then the store stays closed. Until it

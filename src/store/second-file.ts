@@ -35,7 +35,7 @@ export function inThisThread(file: KeyValueFile): SecondFile {
 
 function perform(file: KeyValueFile, work: FileWork): void {
   if (work.kind === "commit") file.commit(work.changes, work.generation, work.nowMs);
-  else if (work.kind === "fold") file.fold(work.leastCommits);
+  else if (work.kind === "fold") file.checkpointWal(work.leastCommits);
   else if (work.kind === "compact") file.compact();
   else file[Symbol.dispose]();
 }

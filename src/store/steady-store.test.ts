@@ -9,8 +9,13 @@ import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { WorkerKiller } from "../../test/support/worker-killer.ts";
 import { Store } from "./backup.ts";
-import { type AsyncStore, InterruptedError, type SteadyOptions, UnavailableError } from "./opened-store.ts";
-import { openSteadyStore } from "./steady-store.ts";
+import {
+  type AsyncStore,
+  InterruptedError,
+  type SupervisedOptions,
+  UnavailableError,
+} from "./opened-store.ts";
+import { openSupervisedStore } from "./steady-store.ts";
 
 const PARTS = ["users"];
 const put = (key: string, text: string) => ({ part: "users", key, value: Buffer.from(text) });
@@ -22,7 +27,7 @@ class Bench implements Disposable {
   readonly killer = new WorkerKiller();
   readonly lines: string[] = [];
 
-  options(agree?: SteadyOptions["agree"]): SteadyOptions {
+  options(agree?: SupervisedOptions["agree"]): SupervisedOptions {
     const hear = (text: unknown) => void this.lines.push(String(text));
     const log = { ...SILENT, error: hear, warning: hear };
     return { path: this.path, parts: PARTS, nowMs: Date.now, log, ...(agree === undefined ? {} : { agree }) };
@@ -58,7 +63,7 @@ class Bench implements Disposable {
 test("a thread that ends is started again; what was under way is refused and in the file whole or not at all", async () => {
   using bench = new Bench();
   const agreed: string[][] = [];
-  const { store } = await openSteadyStore(
+  const { store } = await openSupervisedStore(
     bench.options(async (records) => {
       agreed.push((records.get("users") ?? []).map(([key, value]) => `${key}=${String(value)}`));
     }),
@@ -95,7 +100,7 @@ test("what waits for the owner's consent is not written, and an owner who refuse
   using bench = new Bench();
   const asked = Promise.withResolvers<void>();
   const consent = Promise.withResolvers<void>();
-  const { store } = await openSteadyStore(
+  const { store } = await openSupervisedStore(
     bench.options(() => {
       asked.resolve();
       return consent.promise;
@@ -113,7 +118,7 @@ test("what waits for the owner's consent is not written, and an owner who refuse
 
 test("while it cannot be opened it is tried again, later each time, until it can", async () => {
   using bench = new Bench();
-  const { store } = await openSteadyStore(bench.options());
+  const { store } = await openSupervisedStore(bench.options());
   await store.commit([put("a", "1")], BOTH);
   await bench.killer.kill("store");
   const files = ["s.db", "s.db.bak"].map((name) => join(bench.home, name));
@@ -131,7 +136,7 @@ test("while it cannot be opened it is tried again, later each time, until it can
 test("it can be closed while it has no thread, and no other one comes", async () => {
   for (const end of ["close", "closeNow"] as const) {
     using bench = new Bench();
-    const { store } = await openSteadyStore(bench.options());
+    const { store } = await openSupervisedStore(bench.options());
     await bench.killer.kill("store");
     if (end === "close") await assert.rejects(store.close(), UnavailableError);
     else assert.throws(() => store.closeNow(), StoreError);

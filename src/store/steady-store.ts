@@ -5,7 +5,12 @@
 import { messageOf, type StoreError } from "#core/errors.ts";
 import type { CommitOptions } from "./backup.ts";
 import type { Change } from "./kv.ts";
-import { type AsyncStore, type OpenedStore, type SteadyOptions, UnavailableError } from "./opened-store.ts";
+import {
+  type AsyncStore,
+  type OpenedStore,
+  type SupervisedOptions,
+  UnavailableError,
+} from "./opened-store.ts";
 import { type OpenedThread, openStoreThread, type StoreThread } from "./store-thread.ts";
 
 const FIRST_DELAY_MS = 100;
@@ -17,13 +22,13 @@ const MOST_DELAY_MS = 60_000;
 const RECOVERED_MS = 60_000;
 
 /** Rejects with what `Store.open` throws; from then on it is never given up before `close`. */
-export async function openSteadyStore(options: SteadyOptions): Promise<OpenedStore> {
+export async function openSupervisedStore(options: SupervisedOptions): Promise<OpenedStore> {
   const { store, records } = await openStoreThread(options);
-  return { store: new SteadyStore(options, store), records };
+  return { store: new SupervisedStore(options, store), records };
 }
 
-class SteadyStore implements AsyncStore {
-  readonly #options: SteadyOptions;
+class SupervisedStore implements AsyncStore {
+  readonly #options: SupervisedOptions;
   #thread: StoreThread | null;
   /** Why there is no thread. */
   #why = "";
@@ -33,7 +38,7 @@ class SteadyStore implements AsyncStore {
   readonly #kept: Promise<void>;
   #wakeUp: () => void = () => {};
 
-  constructor(options: SteadyOptions, thread: StoreThread) {
+  constructor(options: SupervisedOptions, thread: StoreThread) {
     this.#options = options;
     this.#thread = thread;
     this.#kept = this.#keepOpen(thread);

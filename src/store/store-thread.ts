@@ -164,7 +164,7 @@ export class StoreThread implements AsyncStore {
 function started(name: string, data: StoreThreadData | SecondThreadData): Worker {
   const about = { name, stdin: false, resourceLimits: RESOURCE_LIMITS };
   const options = { ...about, workerData: data, transferList: [data.link.port] };
-  return openThread(import.meta.url, "store-thread.mjs", options);
+  return openThread({ from: import.meta.url, source: "worker.ts", built: "store-thread.mjs" }, options);
 }
 
 function exitOf(worker: Worker): Promise<number> {

@@ -114,7 +114,7 @@ function commitTogether(opened: Store, commits: readonly Commit[]): boolean {
 function fold(opened: Store, leastCommits: number): void {
   if (isOver) return; // nobody is at the other end of the link
   try {
-    opened.fold(leastCommits);
+    opened.checkpointWal(leastCommits);
   } catch (error) {
     log.warning(`${path}: its log stays as long as it is: ${messageOf(error)}`);
   }

@@ -1,5 +1,5 @@
 import { ProtocolError } from "#core/errors.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { decodeHead, encodeHead } from "./http-head.ts";
 
 export interface FakeHttpOptions {

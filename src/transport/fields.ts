@@ -16,7 +16,7 @@ import {
   type Range,
 } from "#core/fields.ts";
 import { unsupported } from "#core/node-fields.ts";
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import { headerMap } from "./tls/fields.ts";
 
 const wsOptions = z.object({

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
-import type { Decoder } from "#net/byte-reader.ts";
-import { ByteReader } from "#net/byte-reader.ts";
+import type { Decoder } from "#net/stream/byte-reader.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
 
 /** A request line or status line with its header fields; names in lower case, the first of equal ones counts. */
 export interface HttpHead {

@@ -2,10 +2,10 @@
 import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { ContextSource, ShakenClient } from "#core/held.ts";
+import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls } from "#platform/tls.ts";
-import type { TlsClientPlace } from "./tls/client.ts";
+import type { TlsClientContext } from "./tls/client.ts";
 import { openTls, readTlsClient } from "./tls/client.ts";
 import type { RealityClientFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
 import type { Bypass } from "./tls/record-pump.ts";
@@ -31,9 +31,9 @@ export interface SecurityClient {
 export interface SecurityServer extends Disposable {
   readonly kind: "none" | "tls";
   /** By what threads may shake hands in its place; null: there is nothing to shake. */
-  readonly contexts: ContextSource | null;
+  readonly contexts: TlsContextSource | null;
   /** Owns the client from here. Throws `ProtocolError` or `AuthError`; the client is destroyed then. */
-  accept(client: Duplex | ShakenClient): Promise<Secured>;
+  accept(client: Duplex | TlsWorkerConnection): Promise<Secured>;
 }
 
 export interface SecurityClientFields extends TlsClientFields {
@@ -41,14 +41,14 @@ export interface SecurityClientFields extends TlsClientFields {
   readonly "reality-opts"?: RealityClientFields | undefined;
 }
 
-export interface SecurityClientPlace extends TlsClientPlace {
+export interface SecurityClientContext extends TlsClientContext {
   /** The protocol inside will leave the layer behind (xtls-rprx-vision). */
   readonly bypassable: boolean;
 }
 
 export async function chooseSecurityClient(
   fields: SecurityClientFields,
-  place: SecurityClientPlace,
+  place: SecurityClientContext,
 ): Promise<SecurityClient> {
   if (fields["reality-opts"] !== undefined)
     throw new ConfigError(
@@ -70,7 +70,7 @@ export interface SecurityServerFields extends TlsServerFields {
   readonly "reality-config"?: object | undefined;
 }
 
-export interface SecurityServerPlace {
+export interface SecurityServerContext {
   /** `listener edge`: named in errors. */
   readonly where: string;
   readonly alpn: readonly string[];
@@ -84,7 +84,7 @@ export interface SecurityServerPlace {
 
 export async function chooseSecurityServer(
   fields: SecurityServerFields,
-  place: SecurityServerPlace,
+  place: SecurityServerContext,
 ): Promise<SecurityServer> {
   if (fields["reality-config"] !== undefined)
     throw new ConfigError(

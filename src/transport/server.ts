@@ -2,9 +2,9 @@
 import { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { ContextSource, ShakenClient } from "#core/held.ts";
+import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
-import { ByteReader } from "#net/byte-reader.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
 import { XHTTP_TUNING, type TransportServerFields } from "./fields.ts";
 import { http1Server } from "./http1/server.ts";
 import { serveHttp2 } from "./http2/server.ts";
@@ -14,7 +14,7 @@ import { chooseSecurityServer } from "./security.ts";
 import { acceptUpgrade } from "./websocket/server.ts";
 import { XhttpServer } from "./xhttp/server.ts";
 
-export interface TransportServerPlace {
+export interface TransportServerContext {
   /** The listener's name. */
   readonly name: string;
   /** Asked for each connection over bare TCP: may the protocol inside leave the security layer behind? */
@@ -28,9 +28,9 @@ export interface TransportServerPlace {
 export interface TransportServer extends Disposable {
   readonly security: "none" | "tls";
   /** By what threads may shake hands in its place; null: they may not. */
-  readonly contexts: ContextSource | null;
+  readonly contexts: TlsContextSource | null;
   /** Takes a connection over; each stream that it carries is given to `on`. Never throws. */
-  serve(wire: Duplex | ShakenClient, on: (carried: Secured) => void): void;
+  serve(wire: Duplex | TlsWorkerConnection, on: (carried: Secured) => void): void;
 }
 
 /** Nothing below the protocol but TCP. */
@@ -47,7 +47,7 @@ const PREFACE_TIMEOUT_MS = 10_000;
 /** Throws `ConfigError`. */
 export async function openTransportServer(
   fields: SecurityServerFields & TransportServerFields,
-  { name, bypassable, portable = false, files, log }: TransportServerPlace,
+  { name, bypassable, portable = false, files, log }: TransportServerContext,
 ): Promise<TransportServer> {
   const carriers = carriersOf(fields);
   for (const key of XHTTP_TUNING)
@@ -61,7 +61,10 @@ export async function openTransportServer(
     files,
     log,
   });
-  const serveOne = async (wire: Duplex | ShakenClient, on: (carried: Secured) => void): Promise<void> => {
+  const serveOne = async (
+    wire: Duplex | TlsWorkerConnection,
+    on: (carried: Secured) => void,
+  ): Promise<void> => {
     const secured = await security.accept(wire);
     secured.stream.on("error", () => secured.stream.destroy());
     if (carriers.bare) return on(secured);

@@ -1,7 +1,7 @@
 /** The device under a TUN inbound: opened under a free name, with its addresses, up. */
 import type { Log } from "#core/log.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import {
   addAddress,
   loosenReversePath,

@@ -2,8 +2,8 @@
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { DnsAnswers } from "#core/outbound.ts";
-import { ipFromBytes } from "#net/ip.ts";
-import { type Bounds, Shares } from "#net/shares.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
+import { type Bounds, PerClientLimiter } from "#lib/in-flight.ts";
 import type { Packet } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 
@@ -19,7 +19,7 @@ export interface DnsQuestionsEnv {
 export class DnsQuestions {
   readonly #env: DnsQuestionsEnv;
   readonly #writer: PacketWriter;
-  readonly #running = new Shares(RUNNING);
+  readonly #running = new PerClientLimiter(RUNNING);
 
   constructor(env: DnsQuestionsEnv, writer: PacketWriter) {
     this.#env = env;

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip, Metadata } from "#core/session.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import { type EchoSocket, openEchoSocket, PACKET_AT } from "#platform/tun.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { Packet } from "./packet.ts";
@@ -21,7 +21,7 @@ export interface EchoEnv {
   readonly log: Log;
 }
 
-interface EchoPlace extends EchoEnv {
+interface EchoContext extends EchoEnv {
   readonly settings: TunSettings;
   readonly writer: PacketWriter;
 }
@@ -50,11 +50,11 @@ interface Waiting extends Pick<Ping, "client" | "destination"> {
 }
 
 export class Echoes {
-  readonly #place: EchoPlace;
+  readonly #place: EchoContext;
   readonly #forwarders: Readonly<Record<4 | 6, Forwarder>>;
   #deciding = 0;
 
-  constructor(place: EchoPlace) {
+  constructor(place: EchoContext) {
     this.#place = place;
     this.#forwarders = { 4: new Forwarder(4, place), 6: new Forwarder(6, place) };
   }
@@ -109,14 +109,14 @@ export class Echoes {
 /** Requests of one family on their way, by the sequence number under which they left. */
 class Forwarder {
   readonly #family: 4 | 6;
-  readonly #place: EchoPlace;
+  readonly #place: EchoContext;
   readonly #waiting = new Map<number, Waiting>();
   #sequence = 0;
   #socket: EchoSocket | null = null;
   #options: SocketOptions | null = null;
   #failedAtMs = -Infinity;
 
-  constructor(family: 4 | 6, place: EchoPlace) {
+  constructor(family: 4 | 6, place: EchoContext) {
     this.#family = family;
     this.#place = place;
   }

@@ -1,7 +1,7 @@
 /** Which destinations are questions to our DNS service, whoever they were meant for. */
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp, parseIp } from "#net/ip.ts";
+import { bytesOfIp, parseIp } from "#net/address/ip.ts";
 import type { TunSettings } from "./settings.ts";
 
 const DNS_PORT = 53;

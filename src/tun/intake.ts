@@ -5,10 +5,10 @@ import type { DnsAnswers } from "#core/outbound.ts";
 import type { DatagramFlow, Destination, Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { abortStream } from "#core/stream.ts";
-import { arrivalOf, describe, descriptorOf, streamSession } from "#net/accept.ts";
-import { familyOf, ipFromBytes, socketIp } from "#net/ip.ts";
-import { applyKeepAlive, type KeepAlive } from "#net/keep-alive.ts";
-import { loopsBack } from "#net/own-address.ts";
+import { connectionEnds, describe, descriptorOf, streamSession } from "#net/listen/accept.ts";
+import { familyOf, ipFromBytes, socketIp } from "#net/address/ip.ts";
+import { applyKeepAlive, type KeepAlive } from "#net/dial/keep-alive.ts";
+import { loopsBack } from "#net/address/own-address.ts";
 import { openOriginalDestinations, type RawEndpoint } from "#platform/transparent.ts";
 import type { Hijack } from "./hijack.ts";
 import type { TunSettings } from "./settings.ts";
@@ -60,7 +60,7 @@ export class Intake {
 
   /** A connection that auto-redirect sent here: the kernel knows where it was going. */
   redirected(socket: StreamSocket): void {
-    const arrival = arrivalOf(socket);
+    const arrival = connectionEnds(socket);
     const original =
       arrival === null
         ? null

@@ -4,8 +4,8 @@ import { createServer, type AddressInfo, type Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Ip } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { guardErrors } from "#net/accept.ts";
-import { ANY_V4, ANY_V6 } from "#net/ip.ts";
+import { guardErrors } from "#net/listen/accept.ts";
+import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
 
 const BACKLOG = 4096;
 /** The address of a new device may not be ready at once. */

@@ -1,6 +1,6 @@
 /** The NAT of the system stack: a port for every TCP flow, which nobody else gets while a socket uses it. */
 import type { Endpoint, Ip } from "#core/session.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 import { FlowTable } from "./flow-table.ts";
 import { RestLine } from "./rest-line.ts";
 

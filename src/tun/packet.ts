@@ -1,5 +1,5 @@
 /** An IP packet as it lies in a buffer (RFC 791, RFC 8200): read in place, nothing is copied, nothing is allocated. */
-import type { Cidr } from "#net/cidr.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 import { PACKET_AT } from "#platform/tun.ts";
 
 export const ICMP = 1;

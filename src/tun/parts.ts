@@ -5,7 +5,7 @@
 import type { Capture, CapturePlan, Prefix, TunAddress } from "#core/capture.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { ANY_V6 } from "#net/ip.ts";
+import { ANY_V6 } from "#net/address/ip.ts";
 import type { TunDevice } from "#platform/tun.ts";
 import { mtuOf, openDevice } from "./device.ts";
 import { DnsQuestions } from "./dns-questions.ts";

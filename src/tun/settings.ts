@@ -3,7 +3,7 @@ import type { CaptureOptions, Prefix, TunAddress } from "#core/capture.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { BypassSettings } from "#core/kernel-direct.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
-import { bytesOfIp, familyOf, ipFromBytes } from "#net/ip.ts";
+import { bytesOfIp, familyOf, ipFromBytes } from "#net/address/ip.ts";
 
 export interface TunSettings {
   /** The inbound's name. */

@@ -1,8 +1,8 @@
 /** The system stack: what is done with every packet that the TUN gives. Nothing here waits and nothing throws. */
 import type { TunAddress } from "#core/capture.ts";
 import type { Ip } from "#core/session.ts";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { CHECKSUM_VALID, NEEDS_CHECKSUM, type PacketDevice, VNET_BYTES } from "#platform/tun.ts";
 import { fold, pseudoSum, sumOf } from "./checksum.ts";
 import type { Hijack } from "./hijack.ts";

@@ -1,7 +1,7 @@
 /** UDP of a TUN: one session per client socket, whatever it writes to; replies are packets from whoever replied. */
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
-import { clientFlow, type ClientFlow } from "#net/udp-clients.ts";
+import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
+import { clientFlow, type ClientFlow } from "#net/udp/udp-clients.ts";
 import { FlowTable } from "./flow-table.ts";
 import { type Packet, UDP_HEADER_BYTES } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";

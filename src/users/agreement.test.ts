@@ -4,7 +4,7 @@ import { copyFileSync, rmSync } from "node:fs";
 import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
 import type { UserDetailView } from "#core/users.ts";
-import type { OpenedStore, SteadyOptions } from "#store/opened-store.ts";
+import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
 import { openStoreHere } from "../../test/support/store-here.ts";
 import { Bench, type FakeInbound, listener } from "../../test/support/users-bench.ts";
 
@@ -13,9 +13,9 @@ const ENDED = new StoreError("the store's thread has ended");
 /** Its store can end before or after it has written something. */
 class MortalBench extends Bench {
   end: "before" | "after" | null = null;
-  #options: SteadyOptions | null = null;
+  #options: SupervisedOptions | null = null;
   #store: OpenedStore["store"] | null = null;
-  override openStore = async (options: SteadyOptions): Promise<OpenedStore> => {
+  override openStore = async (options: SupervisedOptions): Promise<OpenedStore> => {
     const { records, store } = await openStoreHere(options);
     this.#options = options;
     this.#store = store;
@@ -32,9 +32,9 @@ class MortalBench extends Bench {
   async again(between = () => {}): Promise<void> {
     await this.#store?.close();
     between();
-    const { store, records } = await openStoreHere(this.#options as SteadyOptions);
+    const { store, records } = await openStoreHere(this.#options as SupervisedOptions);
     this.#store = store;
-    await (this.#options as SteadyOptions).agree?.(records);
+    await (this.#options as SupervisedOptions).agree?.(records);
     this.end = null;
   }
 }
@@ -76,9 +76,9 @@ for (const [kind, change] of Object.entries(CHANGES))
       const { id } = bench.first();
       if (kind === "limits taken away")
         await bench.admin.update(id, { revision: bench.revision("edge"), limits: { connections: 2 } });
-      bench.meterOf(id).charge("upload", 50);
+      bench.meterOf(id).reserve("upload", 50);
       await bench.users.checkpoint();
-      bench.meterOf(id).charge("upload", 7); // counted, and not written yet
+      bench.meterOf(id).reserve("upload", 7); // counted, and not written yet
       const before = seen(bench, edge);
       bench.end = end;
       await assert.rejects(change(bench, id, bench.revision("edge")), ENDED);

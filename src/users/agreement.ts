@@ -12,17 +12,17 @@ import type { UserBook, UserRecord } from "./user-book.ts";
  * Nothing else may go on meanwhile. Rejects with `StoreError` and nothing changed where the file has not got what was
  * acknowledged, and with what a listener says that does not take its users; then nobody is managed any more.
  */
-export async function agreeWith(
+export async function reconcileWith(
   state: StoredState,
-  { env, roster }: Shared,
+  { env, registry }: Shared,
   changes: Changes,
 ): Promise<void> {
-  for (const known of roster.books.values()) refuseContradiction(known, state.books.get(known.listener));
+  for (const known of registry.books.values()) refuseContradiction(known, state.books.get(known.listener));
   for (const [name, stored] of state.books) {
-    const known = roster.books.get(name);
-    const listener = roster.listeners.get(name);
+    const known = registry.books.get(name);
+    const listener = registry.listeners.get(name);
     if (known === undefined || listener === undefined) {
-      roster.rest(stored, state.traffic);
+      registry.rest(stored, state.traffic);
       continue;
     }
     if (stored.revision === known.revision) continue;
@@ -31,7 +31,7 @@ export async function agreeWith(
     );
     const steps = stepsTo(known, stored, state);
     for (const step of steps) await changes.adopt({ book: known, listener }, stored, step);
-    if (steps.length === 0) roster.books.set(name, { ...known, ...revisionsOf(stored) });
+    if (steps.length === 0) registry.books.set(name, { ...known, ...revisionsOf(stored) });
   }
 }
 

@@ -1,7 +1,7 @@
 /** The limits of one user at work: the buckets that all sessions share, and what was used of the quota. */
 import type { Direction } from "#core/meter.ts";
-import { RollingWindow, type StoredWindow } from "#core/rolling-window.ts";
-import { TokenBucket } from "#core/token-bucket.ts";
+import { RollingWindow, type StoredWindow } from "#lib/rolling-window.ts";
+import { TokenBucket } from "#lib/token-bucket.ts";
 import type { QuotaView, UserLimits, UserQuota } from "#core/users.ts";
 import { CycleUsage } from "./cycle.ts";
 

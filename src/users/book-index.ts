@@ -3,7 +3,7 @@
  * most of a change.
  */
 import { ApiError } from "#core/errors.ts";
-import { PersistentMap } from "#core/persistent-map.ts";
+import { PersistentMap } from "#lib/persistent-map.ts";
 import type { UserSupport } from "#core/protocol.ts";
 import type { UserRecord } from "./user-book.ts";
 

@@ -5,16 +5,16 @@
 import { randomUUID } from "node:crypto";
 import { ApiError, messageOf } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
-import type { Lanes } from "#core/lanes.ts";
+import type { KeyedQueue } from "#lib/keyed-queue.ts";
 import type { UserChange, UserDetailView, UserDraft } from "#core/users.ts";
 import { Allowance } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
-import type { Keeper } from "./keeper.ts";
+import type { UserRepository } from "./keeper.ts";
 import { NO_LIMITS } from "./limits.ts";
 import type { ManagerEnv } from "./manager.ts";
-import { barOf, type Found, type Roster, toggled } from "./roster.ts";
+import { barOf, type Found, type UserRegistry, toggled } from "./roster.ts";
 import type { ManagedListener } from "./settings.ts";
-import type { Showing } from "./showing.ts";
+import type { UserViews } from "./showing.ts";
 import { newToken } from "./tokens.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
@@ -22,11 +22,11 @@ import type { UserBook, UserRecord } from "./user-book.ts";
 /** What the parts of a manager share. */
 export interface Shared {
   readonly env: ManagerEnv;
-  readonly roster: Roster;
-  readonly keeper: Keeper;
-  readonly showing: Showing;
+  readonly registry: UserRegistry;
+  readonly repository: UserRepository;
+  readonly showing: UserViews;
   /** By listener. */
-  readonly lanes: Lanes;
+  readonly queues: KeyedQueue;
   /** The manager has been closed, perhaps while something was written. */
   readonly isOver: () => boolean;
 }
@@ -51,10 +51,10 @@ export class Changes {
   }
 
   create(draft: UserDraft): Promise<UserDetailView> {
-    const { env, lanes, roster, showing } = this.#shared;
-    return lanes.on(draft.inbound, async () => {
-      const listener = roster.listeners.get(draft.inbound);
-      const book = roster.books.get(draft.inbound);
+    const { env, queues, registry, showing } = this.#shared;
+    return queues.on(draft.inbound, async () => {
+      const listener = registry.listeners.get(draft.inbound);
+      const book = registry.books.get(draft.inbound);
       if (listener === undefined || book === undefined)
         throw new ApiError(404, "inbound not found or not managed");
       books.checkRevision(book, draft.revision);
@@ -106,8 +106,8 @@ export class Changes {
 
   /** A user stays at one listener, so its lane is known before the user is looked at. */
   async #changeUser(id: string, revision: number, stepOf: (found: Found) => Step): Promise<Found> {
-    const { lanes } = this.#shared;
-    return lanes.on(this.#demand(id).book.listener, () => {
+    const { queues } = this.#shared;
+    return queues.on(this.#demand(id).book.listener, () => {
       const found = this.#demand(id);
       books.checkRevision(found.book, revision);
       return this.#change(found, stepOf(found));
@@ -115,20 +115,20 @@ export class Changes {
   }
 
   #demand(id: string): Found {
-    const found = this.#shared.roster.find(id);
+    const found = this.#shared.registry.find(id);
     if (found === null) throw new ApiError(404, "user not found");
     return found;
   }
 
   async #change({ book, listener }: Place, step: Step): Promise<Found> {
-    const { env, keeper, isOver } = this.#shared;
+    const { env, repository, isOver } = this.#shared;
     const user = (step.after ?? step.before) as UserRecord;
     const { uploadBytes, downloadBytes, allowance } = this.#countedAfter(book, user, step);
     const checked = books.withUser(book, user.id, step.after, listener.support, env.nowMs());
     const runs = this.#targets(book).length > 0;
     const next = runs ? { ...checked, appliedRevision: checked.revision } : checked;
     const usage = allowance?.store() ?? null;
-    await keeper.keep(next, user.id, step.after, { uploadBytes, downloadBytes, usage });
+    await repository.keep(next, user.id, step.after, { uploadBytes, downloadBytes, usage });
     if (isOver()) throw new Error(`listener ${book.listener}: users are managed no more`);
     await this.#apply(book, next, step);
     return { book: next, user, listener };
@@ -136,33 +136,33 @@ export class Changes {
 
   /** With what was counted while the file was written. All in one turn, unless the listener refuses. */
   async #apply(book: UserBook, next: UserBook, step: Step): Promise<void> {
-    const { env, roster } = this.#shared;
+    const { env, registry } = this.#shared;
     const { before, after } = step;
     const user = (after ?? before) as UserRecord;
     const counted = this.#countedAfter(book, user, step);
-    const isBarred = after !== null && barOf(counted, env.nowMs()) !== null;
-    const barred =
-      isBarred === roster.barred.has(user.id) ? roster.barred : toggled(roster.barred, [user.id]);
-    const knew = before?.enabled === true && !roster.barred.has(user.id) ? before : null;
-    if (books.changesListener(knew, after?.enabled === true && !isBarred ? after : null)) {
+    const isBlocked = after !== null && barOf(counted, env.nowMs()) !== null;
+    const blocked =
+      isBlocked === registry.blocked.has(user.id) ? registry.blocked : toggled(registry.blocked, [user.id]);
+    const knew = before?.enabled === true && !registry.blocked.has(user.id) ? before : null;
+    if (books.changesListener(knew, after?.enabled === true && !isBlocked ? after : null)) {
       const targets = this.#targets(book);
       try {
-        for (const target of targets) books.changeListener(target, next, barred, user.id);
+        for (const target of targets) books.changeListener(target, next, blocked, user.id);
       } catch (error) {
         await this.#takeBack(book, targets, user.id, before);
         // Whatever it is to the listener, it is no mistake of the caller.
         throw new Error(`listener ${book.listener}: users not taken: ${messageOf(error)}`, { cause: error });
       }
     }
-    roster.barred = barred;
+    registry.blocked = blocked;
     this.#publish(next, step, counted);
   }
 
   /** What will have been counted for the user, and by which limits. */
   #countedAfter({ listener }: UserBook, user: UserRecord, { before, traffic }: Step): Counted {
-    const { env, roster } = this.#shared;
-    if (traffic !== undefined) return roster.countedOf(user, traffic);
-    const counter = roster.counters.get(listener, user.id);
+    const { env, registry } = this.#shared;
+    if (traffic !== undefined) return registry.countedOf(user, traffic);
+    const counter = registry.counters.get(listener, user.id);
     if (counter === null || before?.limits === user.limits)
       return counter ?? { ...NO_TRAFFIC, allowance: null };
     const { uploadBytes, downloadBytes, usage, allowance } = counter;
@@ -182,17 +182,17 @@ export class Changes {
     id: string,
     before: UserRecord | null,
   ): Promise<void> {
-    const { env, keeper, roster } = this.#shared;
+    const { env, repository, registry } = this.#shared;
     try {
-      for (const target of targets) target.replaceUsers(books.activeUsers(book, roster.barred));
-      await keeper.keep(book, id, before, roster.counters.get(book.listener, id) ?? NO_TRAFFIC);
+      for (const target of targets) target.replaceUsers(books.activeUsers(book, registry.blocked));
+      await repository.keep(book, id, before, registry.counters.get(book.listener, id) ?? NO_TRAFFIC);
     } catch (error) {
       env.onFailure(error);
     }
   }
 
   #publish(book: UserBook, { before, after, traffic }: Step, counted: Counted): void {
-    const { books: all, counters, presences, tokens } = this.#shared.roster;
+    const { books: all, counters, presences, tokens } = this.#shared.registry;
     const nowMs = this.#shared.env.nowMs();
     all.set(book.listener, book);
     if (before !== null && before.token !== after?.token) tokens.delete(before.token);

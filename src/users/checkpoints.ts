@@ -20,11 +20,11 @@ export class Checkpoints {
   async run(): Promise<void> {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    const { env, roster } = this.#shared;
+    const { env, registry } = this.#shared;
     const nowMs = env.monotonicMs();
     const backup = nowMs - this.#backedUpAtMs >= BACKUP_MS;
     try {
-      const listeners = new Set([...roster.counters.changed].map(({ listener }) => listener));
+      const listeners = new Set([...registry.counters.changed].map(({ listener }) => listener));
       const all = await Promise.all([...listeners].map((name) => this.#save(name, backup)));
       if (backup && all.every(Boolean)) this.#backedUpAtMs = nowMs;
     } finally {
@@ -34,13 +34,13 @@ export class Checkpoints {
 
   /** Batch by batch, so that a change waits for one at most. False: not all could be written. */
   async #save(name: string, backup: boolean): Promise<boolean> {
-    const { keeper, lanes, roster } = this.#shared;
-    let left = roster.counters.changed.size;
+    const { repository, queues, registry } = this.#shared;
+    let left = registry.counters.changed.size;
     for (let saved = true; saved && left > 0; left -= BATCH)
-      saved = await lanes
+      saved = await queues
         .on(name, () => {
-          const own = [...roster.counters.changed].filter(({ listener }) => listener === name);
-          return own.length === 0 || keeper.save(own.slice(0, BATCH), { backup });
+          const own = [...registry.counters.changed].filter(({ listener }) => listener === name);
+          return own.length === 0 || repository.save(own.slice(0, BATCH), { backup });
         })
         .catch(() => false); // too many wait in the lane: the next one tries again
     return left <= 0;

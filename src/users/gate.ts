@@ -1,7 +1,7 @@
 /** Where the sessions of managed users pass: they get their user's name, and those beyond a limit are refused. */
 import type { Session } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
-import type { Found, Roster } from "./roster.ts";
+import type { Found, UserRegistry } from "./roster.ts";
 
 export interface Passed {
   readonly session: Session;
@@ -12,16 +12,16 @@ export interface Passed {
 const NOTHING = (): void => {};
 
 /** A text says why the session may not begin. Who is no managed user passes as they are. */
-export function passGate(roster: Roster | null, session: Session, nowMs: number): Passed | string {
+export function passGate(registry: UserRegistry | null, session: Session, nowMs: number): Passed | string {
   const { inbound, source } = session.metadata;
-  const found = inbound.user === null ? null : (roster?.findAt(inbound.name, inbound.user) ?? null);
-  if (roster === null || found === null) return { session, leave: NOTHING };
-  const standing = roster.standingOf(found);
+  const found = inbound.user === null ? null : (registry?.findAt(inbound.name, inbound.user) ?? null);
+  if (registry === null || found === null) return { session, leave: NOTHING };
+  const standing = registry.standingOf(found);
   if (standing !== "active") return `the user is ${standing}`;
   const { user } = found;
   const who = { listener: inbound.name, id: user.id };
   const from = { ip: source.ip, close: () => endSession(session) };
-  const leave = roster.presences.enter(who, from, user.limits, nowMs);
+  const leave = registry.presences.enter(who, from, user.limits, nowMs);
   return typeof leave === "string" ? leave : { session: named(session, found), leave };
 }
 

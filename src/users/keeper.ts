@@ -5,22 +5,22 @@ import { type Change, ConflictError } from "#store/kv.ts";
 import { type AsyncStore, InterruptedError, UnavailableError } from "#store/opened-store.ts";
 import type { Traffic, UserCounter } from "./counters.ts";
 import { encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
-import type { Roster } from "./roster.ts";
+import type { UserRegistry } from "./roster.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 /**
  * While something is written bytes are counted on. So counters are said to be saved when they are put into words, and
  * to be changed again where the words could not be written. Nobody else may change the users of that listener meanwhile.
  */
-export class Keeper {
+export class UserRepository {
   readonly #store: AsyncStore;
-  readonly #roster: Pick<Roster, "books" | "counters">;
+  readonly #registry: Pick<UserRegistry, "books" | "counters">;
   readonly #log: Log;
 
   /** The store is the keeper's from now on. */
-  constructor(store: AsyncStore, roster: Pick<Roster, "books" | "counters">, log: Log) {
+  constructor(store: AsyncStore, registry: Pick<UserRegistry, "books" | "counters">, log: Log) {
     this.#store = store;
-    this.#roster = roster;
+    this.#registry = registry;
     this.#log = log;
   }
 
@@ -41,7 +41,7 @@ export class Keeper {
 
   /** Some changes, and all counters that have moved. Rejects with `StoreError`. */
   async keepAll(changes: readonly Change[]): Promise<void> {
-    const moved = [...this.#roster.counters.changed];
+    const moved = [...this.#registry.counters.changed];
     await this.#write([...changes, ...this.#taken(moved)], { backup: true }, moved);
   }
 
@@ -93,7 +93,7 @@ export class Keeper {
     try {
       await this.#store.commit(changes, options);
     } catch (error) {
-      this.#roster.counters.changedAgain(counters);
+      this.#registry.counters.changedAgain(counters);
       throw error;
     }
   }
@@ -101,12 +101,12 @@ export class Keeper {
   /** As they are now; from here on they are saved. */
   #taken(counters: readonly UserCounter[]): readonly Change[] {
     const changes = counters.flatMap((counter) => {
-      const book = this.#roster.books.get(counter.listener);
+      const book = this.#registry.books.get(counter.listener);
       const user = book?.users.get(counter.id);
       if (book === undefined || user === undefined) return [];
       return [{ part: USERS, key: user.id, value: encodeUser(book, user, counter) }];
     });
-    this.#roster.counters.saved(counters);
+    this.#registry.counters.saved(counters);
     return changes;
   }
 }

@@ -4,7 +4,7 @@ import { toggled } from "./roster.ts";
 import * as books from "./user-book.ts";
 import type { UserBook } from "./user-book.ts";
 
-export class LimitWatch {
+export class LimitMonitor {
   readonly #shared: Shared;
   #isLooking = false;
 
@@ -16,31 +16,31 @@ export class LimitWatch {
   async look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    const { lanes, roster } = this.#shared;
-    const listeners = [...roster.turned().keys()];
-    await Promise.allSettled(listeners.map((name) => lanes.on(name, () => this.#turn(name))));
+    const { queues, registry } = this.#shared;
+    const listeners = [...registry.turned().keys()];
+    await Promise.allSettled(listeners.map((name) => queues.on(name, () => this.#turn(name))));
     this.#isLooking = false; // where too many waited in a lane the next look comes soon
   }
 
   async #turn(name: string): Promise<void> {
-    const { env, keeper, roster, isOver } = this.#shared;
-    const turned = roster.turned().get(name) ?? [];
+    const { env, repository, registry, isOver } = this.#shared;
+    const turned = registry.turned().get(name) ?? [];
     if (turned.length === 0) return;
     // Written first: who was cut off must not come back with a crash.
     const moved = turned.map(({ counter }) => counter).filter(({ isChanged }) => isChanged);
-    if (moved.length > 0) await keeper.save(moved, { backup: false });
+    if (moved.length > 0) await repository.save(moved, { backup: false });
     if (isOver()) return;
     for (const { user, bar } of turned)
       env.log.info(() => `user ${user.name} of ${name}: ${bar ?? "active again"}`);
-    const barred = toggled(
-      roster.barred,
+    const blocked = toggled(
+      registry.blocked,
       turned.map(({ user }) => user.id),
     );
-    const book = roster.books.get(name) as UserBook;
+    const book = registry.books.get(name) as UserBook;
     const targets = [...env.inbounds()].filter((inbound) => inbound.name === name);
     try {
-      for (const target of targets) target.replaceUsers(books.activeUsers(book, barred));
-      roster.barred = barred;
+      for (const target of targets) target.replaceUsers(books.activeUsers(book, blocked));
+      registry.blocked = blocked;
     } catch (error) {
       env.onFailure(error); // who has nothing left must not go on
     }

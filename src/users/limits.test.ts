@@ -11,9 +11,9 @@ import { changedLimits, NO_LIMITS } from "./limits.ts";
 
 const OPEN: Meter = {
   pieceBytes: 1 << 20,
-  charge: () => 0,
-  pass: () => 0,
-  correct() {},
+  reserve: () => 0,
+  trySend: () => 0,
+  adjust() {},
   admit: () => true,
   [Symbol.dispose]() {},
 };
@@ -78,9 +78,9 @@ test("a quota: the piece that uses it up passes, what follows waits for the cut,
   using house = await House.open();
   await house.limit({ quota: { totalBytes: 1000 } });
   const meter = house.meter();
-  assert.equal(meter.charge("upload", 600), 0);
-  assert.equal(meter.charge("download", 600), 0);
-  assert.ok(meter.charge("upload", 10) >= 1000);
+  assert.equal(meter.reserve("upload", 600), 0);
+  assert.equal(meter.reserve("download", 600), 0);
+  assert.ok(meter.reserve("upload", 10) >= 1000);
   assert.equal(meter.admit("download", 10), false);
   meter[Symbol.dispose](); // as the cut does: what was held never went out
   await house.pass(200);
@@ -103,7 +103,7 @@ test("a cycle ends the quota's usage, the counters go on, and both survive a res
   using house = await House.open();
   house.nowMs = Date.parse("2026-11-29T12:00:00Z");
   await house.limit({ quota: { totalBytes: 1000, reset: "month" } });
-  house.meter().charge("upload", 1500);
+  house.meter().reserve("upload", 1500);
   await house.pass(200);
   assert.equal(house.standing, "limited");
   await house.pass(DAY_MS);
@@ -125,9 +125,9 @@ test("a cycle ends the quota's usage, the counters go on, and both survive a res
 test("a window lets in again what has left it; another period begins anew, more bytes do not", async () => {
   using house = await House.open();
   await house.limit({ quota: { totalBytes: 1000, window: "24h" } });
-  house.meter().charge("upload", 700);
+  house.meter().reserve("upload", 700);
   await house.pass(12 * HOUR_MS);
-  house.meter().charge("upload", 700);
+  house.meter().reserve("upload", 700);
   await house.pass(200);
   assert.equal(house.standing, "limited");
   await house.pass(13 * HOUR_MS);
@@ -153,7 +153,7 @@ test("where a listener cannot be told of a limit nobody is let in anywhere, whoe
 test("a reset that the listener refuses leaves what was counted, in the file too", async () => {
   using house = await House.open();
   await house.limit({ quota: { totalBytes: 1000, reset: "month" } });
-  house.meter().charge("upload", 1500);
+  house.meter().reserve("upload", 1500);
   await house.pass(200);
   house.edge.failures = 1;
   await assert.rejects(() => house.admin.resetTraffic(house.id, house.revision("edge")), /no/);
@@ -198,16 +198,16 @@ test("speed: the sessions of a user share one rate, others keep theirs, and a ne
   using house = await House.open();
   await house.limit({ downloadBitsPerSecond: 8e6 });
   const [one, two] = [house.meter(), house.meter()];
-  assert.equal(one.charge("download", 40_000), 0);
-  const held = two.charge("download", 10_000);
+  assert.equal(one.reserve("download", 40_000), 0);
+  const held = two.reserve("download", 10_000);
   assert.ok(Math.abs(held - 10) < 1, `${held}`);
-  assert.equal(two.charge("upload", 1e6), 0);
+  assert.equal(two.reserve("upload", 1e6), 0);
   assert.equal(two.admit("download", 1000), false);
   assert.ok(one.pieceBytes <= 40_000);
   await house.limit({ downloadBitsPerSecond: 80e6 });
-  assert.equal(one.charge("download", 100_000), 0);
+  assert.equal(one.reserve("download", 100_000), 0);
   await house.limit({ downloadBitsPerSecond: 0 });
-  assert.deepEqual([one.charge("download", 1e9), one.pieceBytes], [0, OPEN.pieceBytes]);
+  assert.deepEqual([one.reserve("download", 1e9), one.pieceBytes], [0, OPEN.pieceBytes]);
 });
 
 test("a piece that the user's limit held back is not counted by anybody else either", async () => {
@@ -218,8 +218,8 @@ test("a piece that the user's limit held back is not counted by anybody else eit
   for (const bytes of [600_000, 300_000]) {
     const meter = house.meterOf(house.id, core.session());
     core.clock.monotonic = house.monotonicMs += 10_000;
-    assert.equal(meter.charge("download", 40_000), 0);
-    assert.ok(meter.charge("download", bytes) > 250); // the policy itself holds the first one only, for 24 ms
+    assert.equal(meter.reserve("download", 40_000), 0);
+    assert.ok(meter.reserve("download", bytes) > 250); // the policy itself holds the first one only, for 24 ms
     core.clock.monotonic = house.monotonicMs += 30;
     meter[Symbol.dispose]();
   }
@@ -232,9 +232,9 @@ test("a correction takes back what went nowhere, and a held piece as before", as
   using house = await House.open();
   await house.limit({ downloadBitsPerSecond: 8e6 });
   const meter = house.meter();
-  assert.equal(meter.charge("download", 40_000), 0);
-  assert.ok(meter.charge("download", 50_000) > 0);
-  meter.correct("download", -1000);
+  assert.equal(meter.reserve("download", 40_000), 0);
+  assert.ok(meter.reserve("download", 50_000) > 0);
+  meter.adjust("download", -1000);
   meter[Symbol.dispose]();
   assert.equal(house.user.downloadBytes, 39_000);
 });

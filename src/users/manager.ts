@@ -3,9 +3,9 @@
  * of this listener: a change, counters that are written, users who turn from active to limited and back. A reload is
  * done alone.
  */
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, tooManyChanges } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
-import { Lanes } from "#core/lanes.ts";
+import { KeyedQueue } from "#lib/keyed-queue.ts";
 import type { Log } from "#core/log.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type {
@@ -20,13 +20,13 @@ import type {
   UserView,
 } from "#core/users.ts";
 import type { Change } from "#store/kv.ts";
-import type { OpenedStore, SteadyOptions } from "#store/opened-store.ts";
-import { agreeWith } from "./agreement.ts";
+import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
+import { reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { type Counted, NO_TRAFFIC } from "./counters.ts";
-import { Keeper } from "./keeper.ts";
-import { LimitWatch } from "./limit-watch.ts";
+import { UserRepository } from "./keeper.ts";
+import { LimitMonitor } from "./limit-watch.ts";
 import { NO_LIMITS } from "./limits.ts";
 import {
   decodeState,
@@ -37,44 +37,49 @@ import {
   type StoredState,
   USERS,
 } from "./records.ts";
-import { barOf, Roster } from "./roster.ts";
+import { barOf, UserRegistry } from "./roster.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
-import { Showing, type ShowingEnv } from "./showing.ts";
+import { UserViews, type ShowingEnv } from "./showing.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 export interface ManagerEnv extends ShowingEnv {
   readonly log: Log;
   readonly protocols: readonly Protocol[];
-  readonly openStore: (options: SteadyOptions) => Promise<OpenedStore>;
+  readonly openStore: (options: SupervisedOptions) => Promise<OpenedStore>;
   /** A listener could be neither changed nor put back: nobody must be let in any more. */
   readonly onFailure: (error: unknown) => void;
 }
 
 export class Manager implements UserAdmin {
-  readonly roster: Roster;
+  readonly registry: UserRegistry;
   readonly #env: ManagerEnv;
-  readonly #keeper: Keeper;
-  readonly #showing: Showing;
-  readonly #lanes = new Lanes();
+  readonly #repository: UserRepository;
+  readonly #showing: UserViews;
+  readonly #queues = new KeyedQueue(tooManyChanges);
   readonly #shared: Shared;
   readonly #changes: Changes;
   readonly #checkpoints: Checkpoints;
-  readonly #limits: LimitWatch;
+  readonly #limits: LimitMonitor;
   #isOver = false;
 
   private constructor(env: ManagerEnv, settings: UsersSettings, { store, records }: OpenedStore) {
     this.#env = env;
-    this.roster = new Roster(env, settings, stateOf(records));
-    this.#keeper = new Keeper(store, this.roster, env.log);
-    this.#showing = new Showing(env, this.roster);
-    const parts = { roster: this.roster, keeper: this.#keeper, showing: this.#showing, lanes: this.#lanes };
+    this.registry = new UserRegistry(env, settings, stateOf(records));
+    this.#repository = new UserRepository(store, this.registry, env.log);
+    this.#showing = new UserViews(env, this.registry);
+    const parts = {
+      registry: this.registry,
+      repository: this.#repository,
+      showing: this.#showing,
+      queues: this.#queues,
+    };
     const shared = { ...parts, env, isOver: () => this.#isOver };
     this.#shared = shared;
     this.#changes = new Changes(shared);
     this.#checkpoints = new Checkpoints(shared);
-    this.#limits = new LimitWatch(shared);
+    this.#limits = new LimitMonitor(shared);
   }
 
   /** Rejects with `StoreError`. Nothing is managed before `configure`. */
@@ -94,23 +99,23 @@ export class Manager implements UserAdmin {
   }
 
   get secret(): string {
-    return this.roster.settings.secret;
+    return this.registry.settings.secret;
   }
 
   get store(): string {
-    return this.roster.settings.store;
+    return this.registry.settings.store;
   }
 
   /** Runs `work` while no change is under way; what is asked for meanwhile waits. */
   alone<T>(work: () => Promise<T>): Promise<T> {
-    return this.#lanes.alone(work);
+    return this.#queues.exclusive(work);
   }
 
   /** The file was opened anew; no commit is taken before this settles. */
   #agree(records: OpenedStore["records"]): Promise<void> {
     const state = stateOf(records);
-    return this.#lanes.alone(async () => {
-      if (!this.#isOver) await agreeWith(state, this.#shared, this.#changes);
+    return this.#queues.exclusive(async () => {
+      if (!this.#isOver) await reconcileWith(state, this.#shared, this.#changes);
     });
   }
 
@@ -121,36 +126,36 @@ export class Manager implements UserAdmin {
    */
   async configure(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
     const nowMs = this.#env.nowMs();
-    const { roster } = this;
+    const { registry } = this;
     const changes: Change[] = [];
     const next = new Map<string, UserBook>();
-    const barred = new Set<string>();
+    const blocked = new Set<string>();
     const present = settings.listeners.map((listener) => this.#bookOf(listener, nowMs)); // before anybody hears of it
     for (const seeded of present) {
       const { listener } = seeded;
       for (const user of seeded.users.values())
         if (user.limits !== NO_LIMITS && barOf(this.#counted(listener, user), nowMs) !== null)
-          barred.add(user.id);
+          blocked.add(user.id);
       const inbound = running.find(({ name }) => name === listener);
-      inbound?.replaceUsers(books.activeUsers(seeded, barred));
+      inbound?.replaceUsers(books.activeUsers(seeded, blocked));
       const book = inbound === undefined ? seeded : { ...seeded, appliedRevision: seeded.revision };
       next.set(listener, book);
       changes.push({ part: LISTENERS, key: listener, value: encodeListener(book) });
-      if (!roster.books.has(listener))
+      if (!registry.books.has(listener))
         for (const user of book.users.values())
           changes.push({ part: USERS, key: user.id, value: encodeUser(book, user, NO_TRAFFIC) });
     }
-    await this.#keeper.keepAll(changes);
-    const leaving = [...roster.counters.changed].filter(({ listener }) => !next.has(listener));
-    void this.#keeper.saveLast(leaving); // counted since keepAll, and by nobody from here on
-    roster.settings = settings;
-    roster.barred = barred;
+    await this.#repository.keepAll(changes);
+    const leaving = [...registry.counters.changed].filter(({ listener }) => !next.has(listener));
+    void this.#repository.saveLast(leaving); // counted since keepAll, and by nobody from here on
+    registry.settings = settings;
+    registry.blocked = blocked;
     this.#take(settings, next);
   }
 
   /** As the file has it, or the first one. */
   #bookOf(listener: ManagedListener, nowMs: number): UserBook {
-    const known = this.roster.books.get(listener.name);
+    const known = this.registry.books.get(listener.name);
     if (known !== undefined && known.protocol !== listener.protocol)
       throw new ConfigError(
         `svc: the state file has listener ${listener.name} as ${known.protocol}, the configuration as ${listener.protocol}`,
@@ -160,33 +165,35 @@ export class Manager implements UserAdmin {
 
   /** Gives listeners the users that they have at present; none where they are not managed. Throws what a listener does. */
   putBack(inbounds: readonly ManagedInbound[]): void {
-    const { listeners, books: all, barred } = this.roster;
+    const { listeners, books: all, blocked } = this.registry;
     for (const inbound of inbounds) {
       const book = listeners.has(inbound.name) ? all.get(inbound.name) : undefined;
-      inbound.replaceUsers(book === undefined ? [] : books.activeUsers(book, barred));
+      inbound.replaceUsers(book === undefined ? [] : books.activeUsers(book, blocked));
     }
   }
 
   #take(settings: UsersSettings, next: ReadonlyMap<string, UserBook>): void {
-    const { roster } = this;
-    for (const name of roster.listeners.keys())
+    const { registry } = this;
+    for (const name of registry.listeners.keys())
       if (!next.has(name))
-        for (const [id, traffic] of roster.counters.drop(name)) roster.resting.set(id, traffic);
+        for (const [id, traffic] of registry.counters.drop(name)) registry.resting.set(id, traffic);
     for (const [name, book] of next) {
-      if (!roster.books.has(name))
-        for (const { id, token } of book.users.values()) roster.tokens.add(book, id, token);
-      roster.books.set(name, book);
-      if (roster.listeners.has(name)) continue;
+      if (!registry.books.has(name))
+        for (const { id, token } of book.users.values()) registry.tokens.add(book, id, token);
+      registry.books.set(name, book);
+      if (registry.listeners.has(name)) continue;
       for (const user of book.users.values())
-        roster.counters.set(name, user.id, this.#counted(name, user), this.#env.nowMs());
+        registry.counters.set(name, user.id, this.#counted(name, user), this.#env.nowMs());
     }
-    roster.listeners = new Map(settings.listeners.map((listener) => [listener.name, listener]));
+    registry.listeners = new Map(settings.listeners.map((listener) => [listener.name, listener]));
   }
 
   /** What is counted of a user, or rested while the listener was not managed. */
   #counted(listener: string, user: UserRecord): Counted {
-    const { counters, resting } = this.roster;
-    return counters.get(listener, user.id) ?? this.roster.countedOf(user, resting.get(user.id) ?? NO_TRAFFIC);
+    const { counters, resting } = this.registry;
+    return (
+      counters.get(listener, user.id) ?? this.registry.countedOf(user, resting.get(user.id) ?? NO_TRAFFIC)
+    );
   }
 
   // --- what the API reads ---
@@ -206,7 +213,7 @@ export class Manager implements UserAdmin {
   }
 
   user(id: string): UserDetailView | null {
-    const found = this.roster.find(id);
+    const found = this.registry.find(id);
     return found === null ? null : this.#showing.detail(found);
   }
 
@@ -258,20 +265,20 @@ export class Manager implements UserAdmin {
 
   /** Writes everything and lets go of the file. Never rejects; from the call on nobody is managed by this one. */
   close(): Promise<void> {
-    const closed = this.#keeper.close();
+    const closed = this.#repository.close();
     this.#end();
     return closed;
   }
 
   /** The same, done when it returns. */
   closeNow(): void {
-    this.#keeper.closeNow();
+    this.#repository.closeNow();
     this.#end();
   }
 
   #end(): void {
     this.#isOver = true;
-    this.roster.listeners = new Map();
+    this.registry.listeners = new Map();
   }
 }
 

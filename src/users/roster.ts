@@ -42,7 +42,7 @@ export function barOf(counted: Counted, wallMs: number): Bar | null {
   return allowance.isOver(counted, wallMs) ? "limited" : null;
 }
 
-export class Roster {
+export class UserRegistry {
   readonly counters = new UserCounters();
   readonly presences = new Presences();
   readonly tokens = new TokenIndex();
@@ -52,7 +52,7 @@ export class Roster {
   readonly resting: Map<string, Traffic>;
   listeners: ReadonlyMap<string, ManagedListener> = new Map();
   /** Ids of the users whom the listeners do not know for their limits' sake. */
-  barred: ReadonlySet<string> = new Set();
+  blocked: ReadonlySet<string> = new Set();
   settings: UsersSettings;
   readonly #env: Clocks;
 
@@ -123,7 +123,7 @@ export class Roster {
     for (const counter of this.counters.limited) {
       counter.look(nowMs);
       const bar = barOf(counter, nowMs);
-      if ((bar !== null) === this.barred.has(counter.id)) continue;
+      if ((bar !== null) === this.blocked.has(counter.id)) continue;
       const user = this.findAt(counter.listener, counter.id)?.user;
       if (user !== undefined) turned.push({ counter, user, bar });
     }

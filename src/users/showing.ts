@@ -12,7 +12,7 @@ import type {
 import { NO_TRAFFIC } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { STEP_SECONDS } from "./recent-usage.ts";
-import type { Clocks, Found, Roster } from "./roster.ts";
+import type { Clocks, Found, UserRegistry } from "./roster.ts";
 import type { ManagedListener } from "./settings.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 import { compareBytes, detailView, inboundView, shareLinkOf, userView } from "./views.ts";
@@ -25,14 +25,14 @@ export interface ShowingEnv extends Clocks {
   readonly nodeOf: (link: string) => Readonly<Record<string, unknown>> | null;
 }
 
-export class Showing {
+export class UserViews {
   readonly #env: ShowingEnv;
-  readonly #roster: Roster;
+  readonly #registry: UserRegistry;
   #noUser: { readonly protocol: string; readonly user: UserRecord } | null = null;
 
-  constructor(env: ShowingEnv, roster: Roster) {
+  constructor(env: ShowingEnv, registry: UserRegistry) {
     this.#env = env;
-    this.#roster = roster;
+    this.#registry = registry;
   }
 
   inboundViews(): readonly ManagedInboundView[] {
@@ -57,14 +57,14 @@ export class Showing {
   }
 
   usage(id: string): UsageView | null {
-    const found = this.#roster.find(id);
+    const found = this.#registry.find(id);
     if (found === null) return null;
-    const counter = this.#roster.counters.get(found.book.listener, id);
+    const counter = this.#registry.counters.get(found.book.listener, id);
     return { stepSeconds: STEP_SECONDS, steps: counter?.recent.shown(this.#env.nowMs()) ?? [] };
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
-    const limits = [...this.#roster.counters.limited].flatMap(({ allowance }) => allowance?.limits ?? []);
+    const limits = [...this.#registry.counters.limited].flatMap(({ allowance }) => allowance?.limits ?? []);
     return {
       quota: limits.some(({ quota }) => quota !== null),
       expiration: limits.some(({ expiresAtMs }) => expiresAtMs !== null),
@@ -73,7 +73,7 @@ export class Showing {
 
   subscriptionUrl(found: Found): string | null {
     if (this.#link(found) === null) return null;
-    return `${this.#roster.settings.publicBaseUrl}/sub/svc/${found.user.token}`;
+    return `${this.#registry.settings.publicBaseUrl}/sub/svc/${found.user.token}`;
   }
 
   /**
@@ -81,25 +81,25 @@ export class Showing {
    * have one the same is done for nobody, so that the time that it takes tells nothing either.
    */
   subscription(token: string): SubscriptionView | null {
-    const owner = this.#roster.tokens.find(token);
-    const found = owner === null ? null : this.#roster.find(owner.userId);
+    const owner = this.#registry.tokens.find(token);
+    const found = owner === null ? null : this.#registry.find(owner.userId);
     const entitled = found?.user.enabled === true ? found : null;
     const shown = entitled ?? this.#nobody();
     const link = shown === null ? null : this.#link(shown);
-    const view = shown === null ? null : this.#subscriptionOf(shown, link ?? LINK_OF_NOBODY);
+    const view = shown === null ? null : this.#subscriptionOf(shown, link ?? DECOY_LINK);
     return entitled === null || link === null ? null : view;
   }
 
   #subscriptionOf(found: Found, link: string): SubscriptionView {
     const { book, user } = found;
-    const counter = this.#roster.counters.get(book.listener, user.id);
+    const counter = this.#registry.counters.get(book.listener, user.id);
     const used = counter?.allowance?.used(counter, this.#env.nowMs()) ?? counter ?? NO_TRAFFIC;
     return {
-      url: `${this.#roster.settings.publicBaseUrl}/sub/svc/${user.token}`,
+      url: `${this.#registry.settings.publicBaseUrl}/sub/svc/${user.token}`,
       link,
       node: this.#env.nodeOf(link),
       title: `${book.listener} - ${user.name}`,
-      standing: this.#roster.standingOf(found),
+      standing: this.#registry.standingOf(found),
       uploadBytes: used.uploadBytes,
       downloadBytes: used.downloadBytes,
       totalBytes: user.limits.quota?.totalBytes ?? 0,
@@ -109,8 +109,8 @@ export class Showing {
 
   /** A user of the first listener whom nobody knows; null where nothing is managed. */
   #nobody(): Found | null {
-    const [listener] = this.#roster.listeners.values();
-    const book = listener === undefined ? undefined : this.#roster.books.get(listener.name);
+    const [listener] = this.#registry.listeners.values();
+    const book = listener === undefined ? undefined : this.#registry.books.get(listener.name);
     if (listener === undefined || book === undefined) return null;
     if (this.#noUser?.protocol !== listener.protocol) {
       const user = userOfNobody(listener.support.makeCredential());
@@ -120,24 +120,24 @@ export class Showing {
   }
 
   #managed(): readonly { readonly book: UserBook; readonly listener: ManagedListener }[] {
-    return [...this.#roster.listeners.values()]
-      .map((listener) => ({ listener, book: this.#roster.books.get(listener.name) as UserBook }))
+    return [...this.#registry.listeners.values()]
+      .map((listener) => ({ listener, book: this.#registry.books.get(listener.name) as UserBook }))
       .sort((a, b) => compareBytes(a.book.listener, b.book.listener));
   }
 
   #view(book: UserBook, user: UserRecord, active: ReadonlyMap<string, number>): UserView {
-    const counter = this.#roster.counters.get(book.listener, user.id);
+    const counter = this.#registry.counters.get(book.listener, user.id);
     return userView(book, user, {
       traffic: counter ?? NO_TRAFFIC,
       quota: counter?.allowance?.used(counter, this.#env.nowMs()) ?? null,
       activeConnections: active.get(`${book.listener}\n${user.id}`) ?? 0,
-      standing: this.#roster.standingOf({ book, user }),
+      standing: this.#registry.standingOf({ book, user }),
     });
   }
 
   #online({ listener }: UserBook, { id }: UserRecord): readonly OnlineIp[] {
     const [wallMs, nowMs] = [this.#env.nowMs(), this.#env.monotonicMs()];
-    const origins = this.#roster.presences.get(listener, id)?.origins ?? [];
+    const origins = this.#registry.presences.get(listener, id)?.origins ?? [];
     return origins.map(({ ip, visits, seenAtMs }) => ({
       ip,
       connections: visits.size,
@@ -147,14 +147,14 @@ export class Showing {
 
   #link({ book, user, listener }: Found): string | null {
     const present = [...this.#env.inbounds()].findLast(({ name }) => name === book.listener);
-    return shareLinkOf(book, user, listener, this.#roster.settings, present?.endpoints ?? []);
+    return shareLinkOf(book, user, listener, this.#registry.settings, present?.endpoints ?? []);
   }
 
   #activeConnections(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { metadata } of this.#env.live) {
       const { name, userId } = metadata.inbound;
-      if (userId === undefined || !this.#roster.listeners.has(name)) continue;
+      if (userId === undefined || !this.#registry.listeners.has(name)) continue;
       const key = `${name}\n${userId}`;
       counts.set(key, (counts.get(key) ?? 0) + 1);
     }
@@ -163,7 +163,7 @@ export class Showing {
 }
 
 /** Stands where somebody's would, which there is not. */
-const LINK_OF_NOBODY =
+const DECOY_LINK =
   "vless://00000000-0000-4000-8000-000000000000@192.0.2.1:443?encryption=none&type=tcp#nobody";
 
 function userOfNobody(credential: string): UserRecord {

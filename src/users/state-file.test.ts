@@ -107,7 +107,7 @@ test("svc-admin-api §15.10 a listener that is taken out and put back has its us
   using bench = new Bench();
   await bench.adopt([listener("edge", "alice"), listener("other")]);
   const alice = bench.first();
-  bench.meterOf(alice.id).charge("upload", 77);
+  bench.meterOf(alice.id).reserve("upload", 77);
   const before = bench.admin.user(alice.id);
   await bench.adopt([listener("other")]);
   assert.equal(bench.admin.user(alice.id), null);

@@ -1,7 +1,7 @@
 /** The users of one listener at one revision. Immutable: a change is a new book, checked whole before anybody sees it. */
 import { ApiError } from "#core/errors.ts";
 import type { ManagedInbound, User } from "#core/inbound.ts";
-import { PersistentMap } from "#core/persistent-map.ts";
+import { PersistentMap } from "#lib/persistent-map.ts";
 import type { UserSupport } from "#core/protocol.ts";
 import type { UserChange, UserDraft, UserLimits } from "#core/users.ts";
 import { changedLimits, NO_LIMITS } from "./limits.ts";
@@ -112,8 +112,8 @@ export function withUser(
 }
 
 /** What the listener is to know: to it, `barred` users are nobody. */
-export function activeUsers({ users }: UserBook, barred: ReadonlySet<string>): readonly User[] {
-  return [...users.values()].filter(({ id, enabled }) => enabled && !barred.has(id)).map(listed);
+export function activeUsers({ users }: UserBook, blocked: ReadonlySet<string>): readonly User[] {
+  return [...users.values()].filter(({ id, enabled }) => enabled && !blocked.has(id)).map(listed);
 }
 
 function listed({ id, credential, flow }: UserRecord): User {
@@ -124,12 +124,12 @@ function listed({ id, credential, flow }: UserRecord): User {
 export function changeListener(
   target: ManagedInbound,
   book: UserBook,
-  barred: ReadonlySet<string>,
+  blocked: ReadonlySet<string>,
   id: string,
 ): void {
-  if (target.changeUsers === undefined) return target.replaceUsers(activeUsers(book, barred));
+  if (target.changeUsers === undefined) return target.replaceUsers(activeUsers(book, blocked));
   const user = book.users.get(id);
-  const isListed = user?.enabled === true && !barred.has(id);
+  const isListed = user?.enabled === true && !blocked.has(id);
   target.changeUsers(isListed ? { gone: [], come: [listed(user)] } : { gone: [id], come: [] });
 }
 

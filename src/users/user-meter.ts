@@ -1,8 +1,8 @@
 /** The meter of a managed user's session: counts for the user, and keeps to the user's limits besides everybody's. */
 import type { Direction, Ledger, Meter } from "#core/meter.ts";
 import type { Metadata } from "#core/session.ts";
-import { holdMsOf } from "#core/rate.ts";
-import { Slot, type TokenBucket } from "#core/token-bucket.ts";
+import { holdMsOf } from "#lib/rate.ts";
+import { Slot, type TokenBucket } from "#lib/token-bucket.ts";
 import type { UserCounter } from "./counters.ts";
 import type { Origin } from "./presence.ts";
 
@@ -70,7 +70,7 @@ class UserMeter implements Meter {
   readonly #listener: string;
   readonly #user: string;
   readonly #origin: Origin | null;
-  readonly #lanes = { upload: new Lane(), download: new Lane() };
+  readonly #queues = { upload: new Lane(), download: new Lane() };
 
   constructor(inner: Meter, env: MeterEnv, metadata: Metadata, user: string) {
     this.#inner = inner;
@@ -93,15 +93,15 @@ class UserMeter implements Meter {
     return Math.min(own, this.#inner.pieceBytes);
   }
 
-  charge(direction: Direction, bytes: number): number {
+  reserve(direction: Direction, bytes: number): number {
     const counter = this.#counter;
-    const innerMs = this.#inner.charge(direction, bytes);
+    const innerMs = this.#inner.reserve(direction, bytes);
     if (counter === null) return innerMs;
     const nowMs = this.#seen();
     let holdMs = innerMs;
     if (counter.isOver) holdMs = Math.max(holdMs, OVER_HOLD_MS);
     counter.count(direction, bytes, this.#env.nowMs());
-    const lane = this.#lanes[direction];
+    const lane = this.#queues[direction];
     const slot = lane.turnTo(counter.allowance?.[direction] ?? null, nowMs);
     if (slot !== null) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
     lane.innerHolds = innerMs > 0;
@@ -109,16 +109,16 @@ class UserMeter implements Meter {
     return holdMs;
   }
 
-  pass(direction: Direction, bytes: number): number {
+  trySend(direction: Direction, bytes: number): number {
     const counter = this.#counter;
-    const lane = this.#lanes[direction];
+    const lane = this.#queues[direction];
     const nowMs = this.#env.monotonicMs();
     let holdMs = lane.heldUntilMs === 0 ? 0 : holdMsOf(lane.heldUntilMs, nowMs);
     if (holdMs > 0) return holdMs; // a timer that came early
     const slot = lane.turnTo(counter?.allowance?.[direction] ?? null, nowMs);
     holdMs = slot?.bucket.closedMs(slot, bytes, nowMs) ?? 0;
     if (holdMs === 0) {
-      holdMs = this.#inner.pass(direction, bytes);
+      holdMs = this.#inner.trySend(direction, bytes);
       lane.innerHolds = holdMs > 0;
     }
     if (holdMs === 0) {
@@ -129,15 +129,15 @@ class UserMeter implements Meter {
     return holdMs;
   }
 
-  wentOut(direction: Direction): void {
-    const lane = this.#lanes[direction];
+  sent(direction: Direction): void {
+    const lane = this.#queues[direction];
     if (lane.slot !== null) lane.wentOut(this.#env.monotonicMs());
-    this.#inner.wentOut?.(direction);
+    this.#inner.sent?.(direction);
   }
 
-  correct(direction: Direction, bytes: number): void {
-    this.#inner.correct(direction, bytes);
-    if (bytes < 0) this.#lanes[direction].slot?.bucket.giveBack(-bytes, this.#env.monotonicMs());
+  adjust(direction: Direction, bytes: number): void {
+    this.#inner.adjust(direction, bytes);
+    if (bytes < 0) this.#queues[direction].slot?.bucket.giveBack(-bytes, this.#env.monotonicMs());
     this.#counter?.count(direction, bytes, this.#env.nowMs());
   }
 
@@ -146,7 +146,7 @@ class UserMeter implements Meter {
     if (counter === null) return this.#inner.admit(direction, bytes);
     const nowMs = this.#seen();
     if (counter.isOver) return false;
-    const slot = this.#lanes[direction].turnTo(counter.allowance?.[direction] ?? null, nowMs);
+    const slot = this.#queues[direction].turnTo(counter.allowance?.[direction] ?? null, nowMs);
     if (slot !== null && !slot.bucket.grants(slot, bytes, nowMs)) return false;
     if (!this.#inner.admit(direction, bytes)) return false;
     slot?.bucket.spend(slot, bytes, nowMs);
@@ -161,12 +161,12 @@ class UserMeter implements Meter {
   }
 
   cancel(direction: Direction): void {
-    const lane = this.#lanes[direction];
+    const lane = this.#queues[direction];
     if (lane.heldUntilMs === 0) return;
     lane.heldUntilMs = 0;
     lane.slot?.bucket.cancel(lane.slot, lane.heldBytes, this.#env.monotonicMs());
     if (lane.innerHolds) this.#inner.cancel?.(direction);
-    else this.#inner.correct(direction, -lane.heldBytes);
+    else this.#inner.adjust(direction, -lane.heldBytes);
     if (lane.heldFor === this.#counter) lane.heldFor?.count(direction, -lane.heldBytes, this.#env.nowMs());
   }
 

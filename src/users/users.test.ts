@@ -109,8 +109,8 @@ test("bytes are counted for the user and come back with the file", async () => {
   const ledger = bench.users.metering({ open: () => METER });
   const meter = ledger.open(metadataOf("edge", alice.id), {} as Decision);
   assert.equal(ledger.open(metadataOf("edge", "nobody"), {} as Decision), METER);
-  assert.equal(meter.charge("upload", 100), 5);
-  meter.charge("download", 7);
+  assert.equal(meter.reserve("upload", 100), 5);
+  meter.reserve("download", 7);
   assert.equal(meter.admit("upload", 1000), false); // dropped, so not counted
   const counted = () => {
     const { uploadBytes, downloadBytes } = bench.admin.user(alice.id) ?? assert.fail();
@@ -124,7 +124,7 @@ test("bytes are counted for the user and come back with the file", async () => {
   const open = bench.meterOf(alice.id);
   await bench.admin.resetTraffic(alice.id, bench.revision("edge"));
   assert.deepEqual(counted(), [0, 0]);
-  open.charge("upload", 3); // a session that goes on counts into the new generation
+  open.reserve("upload", 3); // a session that goes on counts into the new generation
   await bench.adopt([listener("edge")]); // and a reload changes nothing about that
   assert.deepEqual(counted(), [3, 0]);
 });
@@ -133,7 +133,7 @@ test("a listener that is taken out of the list and put back has its users and co
   using bench = new Bench();
   const [edge] = (await bench.adopt([listener("edge", "alice"), listener("other")])) as [FakeInbound];
   const alice = bench.first();
-  bench.meterOf(alice.id).charge("upload", 9);
+  bench.meterOf(alice.id).reserve("upload", 9);
   const link = bench.admin.user(alice.id)?.subscriptionUrl as string;
   const token = link.slice(link.lastIndexOf("/") + 1);
   assert.equal(bench.admin.subscription(token)?.link, "test://secret of alice@p.example:8443#edge - alice");

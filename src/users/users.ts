@@ -10,8 +10,8 @@ import { type Passed, passGate } from "./gate.ts";
 import { Manager } from "./manager.ts";
 import type { UsersSettings } from "./settings.ts";
 import { meterUsers } from "./user-meter.ts";
-import { openSteadyStore } from "#store/steady-store.ts";
-import type { OpenedStore, SteadyOptions } from "#store/opened-store.ts";
+import { openSupervisedStore } from "#store/steady-store.ts";
+import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
 
 export interface UsersEnv {
   readonly log: Log;
@@ -25,7 +25,7 @@ export interface UsersEnv {
   /** A share link as a node of a configuration; null where it stands for none. Absent: no link does. */
   readonly nodeOf?: (link: string) => Readonly<Record<string, unknown>> | null;
   /** Absent: in a thread of its own. */
-  readonly openStore?: (options: SteadyOptions) => Promise<OpenedStore>;
+  readonly openStore?: (options: SupervisedOptions) => Promise<OpenedStore>;
 }
 
 /** What a crash may cost of the counters. */
@@ -55,8 +55,8 @@ export class Users implements UsersControl {
   /** The same ledger, with the sessions of managed users metered for their users, too. */
   metering(inner: Ledger): Ledger {
     return meterUsers(inner, {
-      counterOf: (listener, user) => this.#manager?.roster.counters.get(listener, user) ?? null,
-      originOf: (metadata) => this.#manager?.roster.originOf(metadata) ?? null,
+      counterOf: (listener, user) => this.#manager?.registry.counters.get(listener, user) ?? null,
+      originOf: (metadata) => this.#manager?.registry.originOf(metadata) ?? null,
       nowMs: this.#env.nowMs,
       monotonicMs: this.#monotonicMs,
     });
@@ -64,7 +64,7 @@ export class Users implements UsersControl {
 
   /** Every session passes here before it is served. A text says why it may not begin. */
   enter(session: Session): Passed | string {
-    return passGate(this.#manager?.roster ?? null, session, this.#monotonicMs());
+    return passGate(this.#manager?.registry ?? null, session, this.#monotonicMs());
   }
 
   /**
@@ -122,7 +122,7 @@ export class Users implements UsersControl {
     await this.#left; // it may have been this file
     const fresh = await Manager.open(settings, {
       nodeOf: () => null,
-      openStore: openSteadyStore,
+      openStore: openSupervisedStore,
       ...this.#env,
       monotonicMs: this.#monotonicMs,
       inbounds: () => this.#inbounds(),

@@ -130,8 +130,8 @@ test("a user who is deleted while counters are to be written stays deleted, and 
   using bench = new SlowBench();
   await bench.adopt([listener("edge", "alice", "bob")]);
   const [alice, bob] = bench.admin.users("edge") as [UserView, UserView];
-  bench.meterOf(alice.id).charge("upload", 5);
-  bench.meterOf(bob.id).charge("upload", 6);
+  bench.meterOf(alice.id).reserve("upload", 5);
+  bench.meterOf(bob.id).reserve("upload", 6);
   bench.isHeld = true;
   const removed = bench.admin.remove(alice.id, bench.revision("edge"));
   await bench.holds(1);
@@ -141,7 +141,7 @@ test("a user who is deleted while counters are to be written stays deleted, and 
   bench.isHeld = true;
   const renamed = bench.admin.update(bob.id, { revision: bench.revision("edge"), name: "Robert" });
   await bench.holds(1);
-  bench.meterOf(bob.id).charge("upload", 7);
+  bench.meterOf(bob.id).reserve("upload", 7);
   const again = bench.users.checkpoint();
   await bench.release();
   await Promise.all([renamed, again]);
@@ -156,11 +156,11 @@ test("what is counted while something is written is neither lost nor counted twi
   await bench.adopt([listener("edge", "alice")]);
   const { id } = bench.first();
   const meter = bench.meterOf(id);
-  meter.charge("upload", 1);
+  meter.reserve("upload", 1);
   bench.isHeld = true;
   const saved = bench.users.checkpoint();
   await bench.holds(1);
-  meter.charge("upload", 10);
+  meter.reserve("upload", 10);
   bench.failure = new StoreError("no space");
   await bench.release();
   await saved;
@@ -172,10 +172,10 @@ test("what is counted while something is written is neither lost nor counted twi
     limits: { quota: { totalBytes: 1000, reset: "month" } },
   });
   await bench.holds(1);
-  meter.charge("upload", 100); // by the limits from before
+  meter.reserve("upload", 100); // by the limits from before
   await bench.release();
   await limited;
-  meter.charge("upload", 1000); // by the new ones
+  meter.reserve("upload", 1000); // by the new ones
   assert.deepEqual([bench.first().uploadBytes, bench.first().quota?.uploadBytes], [1111, 1000]);
   await bench.users.checkpoint();
   bench.restart();
@@ -253,7 +253,7 @@ test("a quota that is used up while a change waits bars the user, whichever come
   bench.isHeld = true;
   const renamed = bench.admin.update(id, { revision: bench.revision("edge"), name: "renamed" });
   await bench.holds(1);
-  bench.meterOf(id).charge("upload", 11);
+  bench.meterOf(id).reserve("upload", 11);
   const watched = bench.users.watchLimits();
   await bench.release();
   await Promise.all([renamed, watched]);
@@ -264,7 +264,7 @@ test("the end of the program writes what waits, and the file is free when it ret
   using bench = new SlowBench();
   await bench.adopt([listener("edge", "alice")]);
   const { id } = bench.first();
-  bench.meterOf(id).charge("upload", 9);
+  bench.meterOf(id).reserve("upload", 9);
   bench.restart(); // closes in this turn
   await bench.adopt([listener("edge")]);
   assert.equal(bench.first().uploadBytes, 9);

@@ -1,6 +1,6 @@
 /** The same contract over sockets that were made by descriptor; the runner gives this file a process of its own. */
 import { test } from "node:test";
-import { openDirectDialer } from "#net/direct-dialer.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { literalsOnly } from "../support/resolvers.ts";
 import { outboundContract } from "./outbound.ts";

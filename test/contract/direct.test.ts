@@ -1,4 +1,4 @@
-import { openDirectDialer } from "#net/direct-dialer.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { outboundContract } from "./outbound.ts";
 import { literalsOnly } from "../support/resolvers.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import fc from "fast-check";
 import { DialError, ProtocolError } from "#core/errors.ts";
-import type { Decoded } from "#net/byte-reader.ts";
+import type { Decoded } from "#net/stream/byte-reader.ts";
 import { parseAuthority, parseConnectTarget, parsePlainTarget } from "#protocols/http/authority.ts";
 import { parseBasic } from "#protocols/http/credentials.ts";
 import { decodeConnect, decodeHead, decodeStatus } from "#protocols/http/head.ts";

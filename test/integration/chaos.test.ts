@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Ip } from "#core/session.ts";
-import { parseIp } from "#net/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { echo, openTcpOrigin, openUdpEcho } from "../support/origin.ts";
 import { openRawClient, type RawClient } from "../support/raw-client.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import packets from "dns-packet";
 import { ConfigError } from "#core/errors.ts";
-import { DEFAULT_TRUST, openTrust } from "#net/trust.ts";
+import { DEFAULT_TRUST, openTrust } from "#net/dial/trust.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";

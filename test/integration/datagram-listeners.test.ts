@@ -5,10 +5,10 @@ import { once } from "node:events";
 import { test } from "node:test";
 import type { Endpoint, Ip } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
-import { openDatagrams } from "#net/datagram-listener.ts";
-import { DatagramSockets } from "#net/datagram-socket.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { SocketPool, type Lease } from "#net/socket-pool.ts";
+import { openDatagrams } from "#net/udp/datagram-listener.ts";
+import { DatagramSockets } from "#net/udp/datagram-socket.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { SocketPool, type Lease } from "#net/listen/socket-pool.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 import { datagramReplyAtLast } from "../support/client.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Ip } from "#core/session.ts";
-import { DatagramSockets } from "#net/datagram-socket.ts";
+import { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 import { isChild, runAsChild } from "../support/as-child.ts";
 import { openNetns, skipNetns } from "../support/netns.ts";

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { closeSync, openSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import type { Endpoint, Ip } from "#core/session.ts";
-import { DatagramSockets, type DatagramSocket } from "#net/datagram-socket.ts";
+import { DatagramSockets, type DatagramSocket } from "#net/udp/datagram-socket.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 import { missing } from "../support/peer.ts";
 import { until } from "../support/until.ts";
@@ -92,7 +92,7 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
   test(`${name}: a socket may be closed while it is read, and leaves no descriptor`, async () => {
     const descriptors = (): number => readdirSync("/proc/self/fd").length;
     const sockets = new DatagramSockets(open);
-    const keeper = await boundDatagrams(sockets, "127.0.0.1", () => {}); // what comes with the first socket stays
+    const repository = await boundDatagrams(sockets, "127.0.0.1", () => {}); // what comes with the first socket stays
     const before = descriptors();
     for (let round = 0; round < 20; round++) {
       let heard = 0;
@@ -108,7 +108,7 @@ for (const { name, open } of [BATCHED, ONE_BY_ONE]) {
     }
     await until("the descriptors are closed", () => descriptors() <= before);
     assert.equal(descriptors(), before);
-    keeper.close();
+    repository.close();
   });
 }
 

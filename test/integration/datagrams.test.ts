@@ -5,15 +5,15 @@ import fc from "fast-check";
 import type { Outbound } from "#core/outbound.ts";
 import type { Router } from "#core/router.ts";
 import type { Datagram, DatagramFlow, Destination, Ip } from "#core/session.ts";
-import { openDirectDialer } from "#net/direct-dialer.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
-import { DatagramBudget, KEPT_BYTES } from "#relay/datagram-budget.ts";
-import type { DatagramLimits } from "#relay/datagram-budget.ts";
-import { serveDatagrams } from "#relay/datagrams.ts";
-import { LiveTable } from "#relay/live-table.ts";
-import { Sweep } from "#relay/sweep.ts";
-import { UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#relay/times.ts";
+import { DatagramBudget, KEPT_BYTES } from "#dataplane/udp/limits.ts";
+import type { DatagramLimits } from "#dataplane/udp/limits.ts";
+import { serveDatagrams } from "#dataplane/udp/udp-session.ts";
+import { LiveTable } from "#dataplane/connections.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
+import { UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#dataplane/timeouts.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { decisionOf, metadataOf } from "../support/metadata.ts";
 import { openUdpEcho } from "../support/origin.ts";
@@ -60,7 +60,7 @@ interface Setup {
   /** What the router makes of a destination. */
   readonly becomes?: (destination: Destination) => Destination;
   readonly limits?: Partial<DatagramLimits>;
-  readonly sweep?: Sweep;
+  readonly timers?: IdleTimers;
 }
 
 function start({
@@ -68,7 +68,7 @@ function start({
   outboundFor,
   becomes = (same) => same,
   limits = {},
-  sweep = new Sweep(),
+  timers = new IdleTimers(),
 }: Setup = {}) {
   const flow = new ClientFlow();
   const live = new LiveTable();
@@ -82,7 +82,7 @@ function start({
   };
   const budget = new DatagramBudget(limits);
   const env = {
-    ...plainServeEnv({ router, live, sweep }),
+    ...plainServeEnv({ router, live, timers }),
     budget,
     idleMs: UDP_IDLE_MS,
     sessionIdleMs: UDP_SESSION_IDLE_MS,
@@ -243,9 +243,9 @@ test("bounds: paths of a session, sessions of a source", async () => {
 });
 
 test("silence ends a path, then the session", async () => {
-  const { sweep, advance } = handSweep();
+  const { timers, advance } = handSweep();
   await using origin = await openUdpEcho();
-  const { flow, live, done } = start({ sweep });
+  const { flow, live, done } = start({ timers });
   flow.write("x", origin.destination);
   await flow.until(1);
   advance(59_000);

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { test } from "node:test";
-import { openEngine } from "#engine/engine.ts";
-import type { HeldClient, PlainWay } from "#core/held.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import type { WorkerConnection, DialPlan } from "#core/held.ts";
 import type { Endpoint } from "#core/session.ts";
-import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
-import { SocketPool } from "#net/socket-pool.ts";
-import { DialledNames } from "#relay/dialled-names.ts";
+import { LOOPBACK_V4, socketIp } from "#net/address/ip.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
+import { DialledNames } from "#dataplane/dialled-names.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { until } from "../support/until.ts";
 
@@ -16,7 +16,7 @@ const skip = process.platform === "linux" ? false : "SKIP dialled names: relay t
 
 const COUNT = 200;
 
-const wayTo = (port: number): PlainWay => ({
+const wayTo = (port: number): DialPlan => ({
   ip: LOOPBACK_V4,
   port,
   routingMark: 0,
@@ -27,14 +27,17 @@ const wayTo = (port: number): PlainWay => ({
 });
 
 /** A listener of relay threads, active until the end of the test; `on` gets its clients. */
-async function openFront(on: (client: HeldClient) => void, owned: AsyncDisposableStack): Promise<number> {
+async function openFront(
+  on: (client: WorkerConnection) => void,
+  owned: AsyncDisposableStack,
+): Promise<number> {
   const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
-  const engine = owned.use(await openEngine({ threads: 2, onDeath }));
+  const engine = owned.use(await openWorkerBackend({ threads: 2, onDeath }));
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
   const asSocket = (): never => assert.fail("a client of the event loop");
   const lease = owned.use(await pool.leaseTcp(where, asSocket, { handshake: "none", probes: null, on }));
-  pool.useThreads(engine.fronts);
+  pool.useThreads(engine.accepting);
   lease.activate();
   return lease.endpoint.port;
 }
@@ -60,7 +63,7 @@ test("a dial is known to whoever it comes to, and to nobody once it is closed", 
       assert.equal(client.dialledFrom(), null);
       noted[Symbol.dispose]();
     };
-    client.watch = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
+    client.events = { dialled() {}, failed: (error) => assert.fail(error), ended: onEnded };
     client.dial(to, Buffer.alloc(0), false, null);
   }, owned);
 
@@ -83,14 +86,14 @@ test("a dial is known to whoever it comes to, and to nobody once it is closed", 
 test("a dial that is refused has no name", { skip }, async () => {
   await using owned = new AsyncDisposableStack();
   const to = wayTo((await freePorts(1))[0] as number);
-  const { promise: failed, resolve } = Promise.withResolvers<HeldClient>();
+  const { promise: failed, resolve } = Promise.withResolvers<WorkerConnection>();
   const port = await openFront((client) => {
-    client.watch = { dialled() {}, failed: () => resolve(client), ended() {} };
+    client.events = { dialled() {}, failed: () => resolve(client), ended() {} };
     client.dial(to, Buffer.alloc(0), false, null);
   }, owned);
   const client = connect(port, "127.0.0.1").on("error", () => {});
   const held = await failed;
   assert.equal(held.dialledFrom(), null);
-  held.take().destroy();
+  held.toSocket().destroy();
   client.destroy();
 });

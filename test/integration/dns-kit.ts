@@ -15,9 +15,9 @@ import type { DnsEnv } from "#dns/env.ts";
 import { frameOf, FrameReader } from "#dns/frames.ts";
 import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from "#dns/message.ts";
 import { openDnsServer } from "#dns/server.ts";
-import { openDirectDialer } from "#net/direct-dialer.ts";
-import { bytesOfIp } from "#net/ip.ts";
-import { parseNameserver } from "#net/nameserver.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
+import { parseNameserver } from "#net/dial/nameserver.ts";
 import { listeningDatagrams } from "../support/listening-datagrams.ts";
 
 export const HOST = "127.0.0.1" as Ip;

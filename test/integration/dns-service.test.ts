@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { dnsControl } from "#control/dns.ts";
+import { dnsControl } from "#app/control/dns.ts";
 import type { DomainCondition, HostEntry } from "#core/dns-options.ts";
 import type { Ip } from "#core/session.ts";
 import type { FakeIpBatch } from "#dns/fake-ip.ts";
@@ -12,7 +12,7 @@ import { frameOf, FrameReader } from "#dns/frames.ts";
 import { decodeMessage } from "#dns/message.ts";
 import type { Observation } from "#dns/observe.ts";
 import { encodeQuestion } from "#dns/query.ts";
-import type { Names } from "#runtime/names.ts";
+import type { DnsStack } from "#runtime/names.ts";
 import { apiApp } from "../support/api-app.ts";
 import {
   address,
@@ -269,7 +269,7 @@ test("dns.md §16.14 DoH: GET and POST round trip with the time that they may be
   await using peer = await openScripted(always("192.0.2.1", 77));
   await using dns = await openTestDns({ nameserver: [server(`${HOST}:${peer.port}`)] });
   const { app, control } = await apiApp({ dohPath: "/dns-query" });
-  const { exchange } = dnsControl(() => ({ dns }) as unknown as Names);
+  const { exchange } = dnsControl(() => ({ dns }) as unknown as DnsStack);
   Object.assign(control.dns, { exchange });
   const query = ask("example.org");
   const type = "application/dns-message";

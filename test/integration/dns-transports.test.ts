@@ -284,10 +284,10 @@ for (const [what, refuse, why] of [
 test("https: a question that is given up does not wait for the dial", async () => {
   await using mute = await listening(createTcp(), [], []);
   await using upstream = openUpstream(`https://${HOST}:${mute.port}/q`);
-  const patience = new AbortController();
-  const asked = upstream.ask("a.org", patience.signal);
+  const timeouts = new AbortController();
+  const asked = upstream.ask("a.org", timeouts.signal);
   await until("it is dialled", () => mute.connections.length === 1);
-  patience.abort(new Error("no patience"));
+  timeouts.abort(new Error("no patience"));
   await assert.rejects(asked, /no patience/);
 });
 

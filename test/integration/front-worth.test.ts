@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { mock, test } from "node:test";
-import { openEngine } from "#engine/engine.ts";
-import type { HeldClient, PlainWay } from "#core/held.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { SocketPool } from "#net/socket-pool.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import type { WorkerConnection, DialPlan } from "#core/held.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
 import { readAll } from "../support/client.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP worth of relay threads: needs Linux";
@@ -22,16 +22,16 @@ interface Visited extends AsyncDisposable {
 }
 
 /** `on` gets those that come by threads; whoever comes by the event loop hears of it. */
-async function openListener(on: (client: HeldClient) => void): Promise<Visited> {
+async function openListener(on: (client: WorkerConnection) => void): Promise<Visited> {
   await using opened = new AsyncDisposableStack();
   const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
-  const engine = opened.use(await openEngine({ threads: 2, onDeath }));
+  const engine = opened.use(await openWorkerBackend({ threads: 2, onDeath }));
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
   const lease = opened.use(
     await pool.leaseTcp(where, (socket) => void socket.end("loop"), { handshake: "none", probes: null, on }),
   );
-  pool.useThreads(engine.fronts);
+  pool.useThreads(engine.accepting);
   lease.activate();
   const { port } = lease.endpoint;
   const one = async (): Promise<string> => (await readAll(connect(port, "127.0.0.1"))).toString();
@@ -48,7 +48,7 @@ test(
   async () => {
     mock.timers.enable({ apis: ["setTimeout"] });
     using _ = { [Symbol.dispose]: () => mock.timers.reset() };
-    await using listener = await openListener((client) => void client.take().end("thread"));
+    await using listener = await openListener((client) => void client.toSocket().end("thread"));
     const all: string[] = [];
     while (all.at(-1) !== "loop" && all.length < 2 * SAMPLE) all.push(...(await listener.visit()));
     const byThreads = all.filter((who) => who === "thread").length;
@@ -64,7 +64,7 @@ test("where a quarter is for the threads, these go on", { skip }, async () => {
   const origin = createServer((socket) => socket.on("error", () => {}).end("dialled")).listen(0, "127.0.0.1");
   owned.defer(() => void origin.close());
   await once(origin, "listening");
-  const way: PlainWay = {
+  const way: DialPlan = {
     ip: LOOPBACK_V4,
     port: (origin.address() as AddressInfo).port,
     routingMark: 0,
@@ -77,7 +77,7 @@ test("where a quarter is for the threads, these go on", { skip }, async () => {
   const listener = owned.use(
     await openListener((client) => {
       if (count++ % 4 === 0) client.dial(way, Buffer.alloc(0), false, null);
-      else client.take().end("thread");
+      else client.toSocket().end("thread");
     }),
   );
   const all: string[] = [];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Ip } from "#core/session.ts";
-import { LiveTable } from "#relay/live-table.ts";
+import { LiveTable } from "#dataplane/connections.ts";
 import { metadataOf } from "../support/metadata.ts";
 
 const somewhere = { host: null, ip: "192.0.2.1" as Ip, port: 443 };

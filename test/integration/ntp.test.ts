@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { test } from "node:test";
 import { ss } from "#protocols/shadowsocks/index.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { readAll } from "../support/client.ts";
 import { openTestOutbound } from "../support/inbound-env.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";

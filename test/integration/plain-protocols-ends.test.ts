@@ -5,9 +5,9 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import type { Arrival } from "#net/accept.ts";
-import { guardErrors } from "#net/accept.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import type { ConnectionEnds } from "#net/listen/accept.ts";
+import { guardErrors } from "#net/listen/accept.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { type PlainDeadlines, PlainProxy } from "#protocols/http/plain.ts";
 import { readAll } from "../support/client.ts";
@@ -38,7 +38,7 @@ async function openPlain({ tls }: Layer, deadlines = PATIENT): Promise<Opened> {
   const env = openInboundEnv({ accept: directAccept().accept });
   const plain = new PlainProxy(env, deadlines);
   const at = { ip: LOOPBACK_V4, port: 1 };
-  const arrival: Arrival = { source: at, local: at };
+  const arrival: ConnectionEnds = { source: at, local: at };
   const take = async (socket: Socket): Promise<void> => {
     const stream = tls === null ? socket : (await tls.accept(socket)).stream;
     guardErrors(stream);

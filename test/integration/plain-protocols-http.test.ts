@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { http } from "#protocols/http/index.ts";
 import { mixed } from "#protocols/mixed/index.ts";
 import { PlainProxy } from "#protocols/http/plain.ts";
-import { guardErrors, type Arrival } from "#net/accept.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { guardErrors, type ConnectionEnds } from "#net/listen/accept.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { directAccept } from "../support/direct-accept.ts";
 import { headOrigin, NO_LENGTH } from "../support/head-origin.ts";
 import { openInboundEnv, openTestInbound, type OpenedInbound } from "../support/inbound-env.ts";
@@ -146,7 +146,7 @@ test("a head that takes too long, and disposal", async () => {
   const [endpoint] = await env.listenTcp((socket) => {
     guardErrors(socket);
     const at = { ip: LOOPBACK_V4, port: 1 };
-    const arrival: Arrival = { source: at, local: at };
+    const arrival: ConnectionEnds = { source: at, local: at };
     plain.take({ stream: socket, arrival, accounts: null });
   });
   const { port } = endpoint as { port: number };

@@ -9,7 +9,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { basename } from "node:path";
 import { after, test } from "node:test";
 import type { Endpoint, Network } from "#core/session.ts";
-import { bytesOfIp, LOOPBACK_V4, parseIp, socketIp } from "#net/ip.ts";
+import { bytesOfIp, LOOPBACK_V4, parseIp, socketIp } from "#net/address/ip.ts";
 import { openLinuxProcesses } from "#platform/linux/process.ts";
 import { findByDiag } from "#platform/linux/process-diag.ts";
 import { findInTables } from "#platform/linux/process-socket.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { encodeCidrMrs, encodeDomainMrs } from "#providers/rule-set/mrs.ts";
 import { api, chainOf, get, groupOf, HEAD, startWith } from "../support/provider-core.ts";
 import { until } from "../support/until.ts";

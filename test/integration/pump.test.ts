@@ -7,9 +7,9 @@ import type { Socket } from "node:net";
 import { Duplex, duplexPair } from "node:stream";
 import fc from "fast-check";
 import type { Meter } from "#core/meter.ts";
-import type { Carrier } from "#relay/carrier.ts";
-import { relay } from "#relay/pump.ts";
-import { Sweep } from "#relay/sweep.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
+import { relay } from "#dataplane/event-loop/pump.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin, source, untilHeldUp } from "../support/origin.ts";
@@ -46,7 +46,7 @@ const script = (resets: fc.Arbitrary<boolean>): fc.Arbitrary<Script> =>
 function capriciousMeter(pieceBytes: number, seed: number): Meter {
   let state = seed;
   const next = (): number => (state = (state * 1_103_515_245 + 12_345) & 0x7fffffff);
-  return { ...unlimited, free: false, pieceBytes, charge: () => (next() % 7 === 0 ? next() % 3 : 0) };
+  return { ...unlimited, free: false, pieceBytes, reserve: () => (next() % 7 === 0 ? next() % 3 : 0) };
 }
 
 async function play(socket: Socket, { steps, resets }: Script): Promise<string> {
@@ -69,7 +69,7 @@ async function hashOf(socket: Socket): Promise<string> {
   return hash.digest("hex");
 }
 
-for (const { name: way, carrier } of paths) {
+for (const { name: way, backend } of paths) {
   test(`${way}: whatever both sides write arrives whole, with pauses, cuts, holds and half-closes`, async () => {
     const noLeaks = watchLeaks();
     await fc.assert(
@@ -82,8 +82,8 @@ for (const { name: way, carrier } of paths) {
           const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
           await using origin = await openTcpOrigin(resolve);
           await using relayed = await openRelayed(origin.port, {
-            carrier,
-            meter: carrier === null ? capriciousMeter(pieceBytes, seed) : unlimited,
+            backend,
+            meter: backend === null ? capriciousMeter(pieceBytes, seed) : unlimited,
           });
           const client = await relayed.dial();
           const remote = await accepted;
@@ -108,7 +108,7 @@ for (const { name: way, carrier } of paths) {
       fc.asyncProperty(script(fc.constant(true)), fc.boolean(), async (resetting, byClient) => {
         const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
         await using origin = await openTcpOrigin(resolve);
-        await using relayed = await openRelayed(origin.port, { carrier });
+        await using relayed = await openRelayed(origin.port, { backend });
         const client = await relayed.dial();
         const remote = await accepted;
         const [actor, witness] = byClient ? [client, remote] : [remote, client];
@@ -129,14 +129,14 @@ for (const { name: way, carrier } of paths) {
     const sent = randomBytes(SAID_BYTES);
     const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
     await using origin = await openNarrowOrigin(resolve);
-    await using relayed = await openRelayed(origin.port, { carrier });
+    await using relayed = await openRelayed(origin.port, { backend });
     const client = await relayed.dial();
     const remote = await accepted;
     client.end(sent);
     await once(client, "finish");
-    if (carrier === null) await until("all is read", () => relayed.bytes.upload === SAID_BYTES);
+    if (backend === null) await until("all is read", () => relayed.bytes.upload === SAID_BYTES);
     client.resetAndDestroy();
-    if (carrier === null) {
+    if (backend === null) {
       remote.write("to nobody"); // the runtime hears of the reset when it writes
       await relayed.untilSettled();
     }
@@ -149,7 +149,7 @@ for (const { name: way, carrier } of paths) {
 
   test(`${way}: 200 conversations at a time`, async () => {
     await using origin = await openTcpOrigin(echo);
-    await using relayed = await openRelayed(origin.port, { carrier });
+    await using relayed = await openRelayed(origin.port, { backend });
     const one = async (): Promise<void> => {
       const client = await relayed.dial();
       const sent = randomBytes(20_000);
@@ -164,7 +164,7 @@ for (const { name: way, carrier } of paths) {
     const size = 128 << 20; // the kernel may keep a third of it in its own buffers
     const { on, sent } = source(size);
     await using origin = await openTcpOrigin(on);
-    await using relayed = await openRelayed(origin.port, { carrier });
+    await using relayed = await openRelayed(origin.port, { backend });
     const client = await relayed.dial();
     client.pause();
     await untilHeldUp(sent);
@@ -183,7 +183,7 @@ for (const { name: way, carrier } of paths) {
     const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
     await using origin = await openTcpOrigin(resolve);
     const kill = new AbortController();
-    await using relayed = await openRelayed(origin.port, { carrier, signal: kill.signal });
+    await using relayed = await openRelayed(origin.port, { backend, signal: kill.signal });
     const client = await relayed.dial();
     const remote = await accepted;
     const outcomes = [outcome(client), outcome(remote)];
@@ -199,10 +199,10 @@ for (const { name: way, carrier } of paths) {
     for (const halfClosed of [false, true]) {
       const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
       await using origin = await openTcpOrigin(resolve);
-      const { sweep, advance } = handSweep();
+      const { timers, advance } = handSweep();
       await using relayed = await openRelayed(origin.port, {
-        carrier,
-        sweep,
+        backend,
+        timers,
         idleMs: halfClosed ? Infinity : 100_000,
         halfClosedIdleMs: 10_000,
       });
@@ -233,9 +233,9 @@ for (const { name: way, carrier } of paths) {
   test(`${way}: an end that comes after a long silence leaves the other side its time to answer`, async () => {
     const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
     await using origin = await openTcpOrigin(resolve);
-    const { sweep, advance } = handSweep();
+    const { timers, advance } = handSweep();
     const idles = { idleMs: 100_000, halfClosedIdleMs: 10_000 };
-    await using relayed = await openRelayed(origin.port, { carrier, sweep, ...idles });
+    await using relayed = await openRelayed(origin.port, { backend, timers, ...idles });
     const client = await relayed.dial();
     const remote = await accepted;
     client.write("x");
@@ -260,10 +260,10 @@ test("a stream that is already gone takes the other with it", async () => {
   const options = {
     signal: new AbortController().signal,
     onBytes() {},
-    sweep: new Sweep(),
+    timers: new IdleTimers(),
     idleMs: Infinity,
     halfClosedIdleMs: Infinity,
-    carrier: null,
+    backend: null,
   };
   await relay(client, remote, unlimited, options);
   assert.ok(remote.destroyed);
@@ -306,14 +306,14 @@ test("a held piece is not written after the end of the conversation", async () =
   const done = relay(
     client,
     remote,
-    { ...unlimited, pieceBytes: 2, charge: () => 5 },
+    { ...unlimited, pieceBytes: 2, reserve: () => 5 },
     {
       signal: kill.signal,
       onBytes() {},
-      sweep: new Sweep(),
+      timers: new IdleTimers(),
       idleMs: Infinity,
       halfClosedIdleMs: Infinity,
-      carrier: null,
+      backend: null,
     },
   );
   client.push("abcdef");
@@ -329,20 +329,20 @@ test("a held piece is not written after the end of the conversation", async () =
 test("a carrier may take plain sockets, or leave them to the pump", async () => {
   await using origin = await openTcpOrigin(echo);
   let asked = 0;
-  const refusing: Carrier = { afterBytes: 0, carry: () => (asked++, null) };
-  await using relayed = await openRelayed(origin.port, { carrier: refusing });
+  const refusing: RelayBackend = { afterBytes: 0, relay: () => (asked++, null) };
+  await using relayed = await openRelayed(origin.port, { backend: refusing });
   const client = await relayed.dial();
   client.end("hello");
   assert.equal((await readAll(client)).toString(), "hello");
   assert.equal(asked, 1);
-  const taking: Carrier = {
+  const taking: RelayBackend = {
     afterBytes: 0,
-    async carry({ client: { stream: near }, remote: { stream: remote } }) {
+    async relay({ client: { stream: near }, remote: { stream: remote } }) {
       near.pipe(remote).pipe(near);
       await Promise.all([once(near, "close"), once(remote, "close")]);
     },
   };
-  await using carried = await openRelayed(origin.port, { carrier: taking });
+  await using carried = await openRelayed(origin.port, { backend: taking });
   const other = await carried.dial();
   other.end("carried");
   assert.equal((await readAll(other)).toString(), "carried");

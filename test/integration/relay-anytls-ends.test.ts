@@ -4,11 +4,11 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import type { ManagedInbound } from "#core/inbound.ts";
-import { openEngine } from "#engine/engine.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { anytls } from "#protocols/anytls/index.ts";
 import * as wire from "#protocols/anytls/wire.ts";
-import type { Carrier } from "#relay/carrier.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
 import { BULK_BYTES, openBulk, openFrameClient, openSessions, pingPong } from "../support/anytls-sessions.ts";
 import { openThreads } from "../support/carriers.ts";
 import { makeCertificate } from "../support/certificate.ts";
@@ -32,8 +32,8 @@ test(
       socket.resume();
     });
     const { meter, paid, cancelled } = holdingMeter(50_000, (pieces) => (pieces < 10 ? 0 : 30));
-    const carrier = new Returning(engine as Carrier);
-    await using server = await openSessions(tls, { carrier, meter });
+    const backend = new Returning(engine as RelayBackend);
+    await using server = await openSessions(tls, { backend, meter });
     const client = await openFrameClient(server.port);
     client.open(1, origin.port);
     await client.expect(wire.SYNACK, 1);
@@ -55,13 +55,13 @@ test(
   },
   async () => {
     const certificate = makeCertificate({ names: ["example.com"] });
-    const carrier = new Returning(engine as Carrier);
+    const backend = new Returning(engine as RelayBackend);
     const options = {
       users: { ada: "letmein", bob: "other" },
       certificate: certificate.cert,
       "private-key": certificate.key,
     };
-    await using server = await openServer(anytls, options, undefined, carrier);
+    await using server = await openServer(anytls, options, undefined, backend);
     await using origin = await openTcpOrigin(echo);
     const open = (password: string) =>
       openClient(anytls, {
@@ -77,7 +77,7 @@ test(
     const hers = await ada.connect(origin.destination, context);
     const his = await bob.connect(origin.destination, context);
     await Promise.all([hers, his].map((stream) => echoed(stream, BULK_BYTES)));
-    assert.equal(carrier.taken, 2);
+    assert.equal(backend.taken, 2);
     const gone = outcome(hers);
     (server.inbound as ManagedInbound).replaceUsers([{ id: "bob", credential: "other", flow: null }]);
     await gone;
@@ -93,14 +93,14 @@ test("a thread that dies takes the session along", { skip: native === null }, as
   const workers: Worker[] = [];
   const note = (worker: Worker): void => void workers.push(worker);
   process.on("worker", note);
-  await using own = await openEngine({ threads: 1, onDeath: () => {} });
+  await using own = await openWorkerBackend({ threads: 1, onDeath: () => {} });
   process.off("worker", note);
   await using origin = await openTcpOrigin(echo);
-  const carrier = new Returning(own);
-  await using server = await openSessions(tls, { carrier });
+  const backend = new Returning(own);
+  await using server = await openSessions(tls, { backend });
   const client = await openFrameClient(server.port);
   await openBulk(client, 1, origin.port);
-  assert.equal(carrier.taken, 1);
+  assert.equal(backend.taken, 1);
   const closed = outcome(client.socket);
   void workers[0]?.terminate(); // noticed when it wakes up, within seconds
   await closed;

@@ -19,17 +19,17 @@ import { holdingMeter, Returning } from "../support/returning.ts";
 const native = nativeTls();
 const engine = native === null ? null : await openThreads(1);
 const tls = await openListenerTls(native);
-const ways: { readonly name: string; carrier(): Returning | null }[] = [
-  { name: "pump", carrier: () => null },
-  ...(engine === null ? [] : [{ name: "handed over", carrier: () => new Returning(engine) }]),
+const ways: { readonly name: string; backend(): Returning | null }[] = [
+  { name: "pump", backend: () => null },
+  ...(engine === null ? [] : [{ name: "handed over", backend: () => new Returning(engine) }]),
 ];
 
 /** Stream 1 of a session, with the origin's end of it in the test's own hands. */
-async function openOwn(carrier: Returning | null) {
+async function openOwn(backend: Returning | null) {
   await using undo = new AsyncDisposableStack();
   const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
   const origin = undo.use(await openTcpOrigin(resolve));
-  const server = undo.use(await openSessions(tls, { carrier }));
+  const server = undo.use(await openSessions(tls, { backend }));
   const client = await openFrameClient(server.port);
   undo.defer(() => void client.socket.destroy());
   client.open(1, origin.port);
@@ -39,15 +39,15 @@ async function openOwn(carrier: Returning | null) {
   return { client, remote, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-for (const { name, carrier } of ways) {
+for (const { name, backend } of ways) {
   test(`${name}: a session outlives its streams, whichever side ends them`, async () => {
     let latest: Socket | null = null;
     await using origin = await openTcpOrigin((socket) => {
       latest = socket;
       echo(socket);
     });
-    const way = carrier();
-    await using server = await openSessions(tls, { carrier: way });
+    const way = backend();
+    await using server = await openSessions(tls, { backend: way });
     const client = await openFrameClient(server.port);
     await openBulk(client, 1, origin.port);
     const ended = once(latest as unknown as Socket, "end");
@@ -74,8 +74,8 @@ for (const { name, carrier } of ways) {
 
   test(`${name}: a second stream, a heartbeat, waste and data of nobody between torn data`, async () => {
     await using origin = await openTcpOrigin(echo);
-    const way = carrier();
-    await using server = await openSessions(tls, { carrier: way });
+    const way = backend();
+    await using server = await openSessions(tls, { backend: way });
     const client = await openFrameClient(server.port);
     const first = await openBulk(client, 1, origin.port);
     await pingPong(client);
@@ -129,8 +129,8 @@ for (const { name, carrier } of ways) {
       socket.once("data", () => socket.end(bytes));
       socket.resume();
     });
-    const way = carrier();
-    await using server = await openSessions(tls, { carrier: way });
+    const way = backend();
+    await using server = await openSessions(tls, { backend: way });
     const client = await openFrameClient(server.port);
     client.open(1, origin.port);
     await client.expect(wire.SYNACK, 1);
@@ -149,7 +149,7 @@ for (const { name, carrier } of ways) {
   });
 
   test(`${name}: an origin that does not read gets what was sent before its stream ended`, async () => {
-    await using stream = await openOwn(carrier());
+    await using stream = await openOwn(backend());
     const { client, remote } = stream;
     const bytes = randomBytes(16 << 20);
     const echoed = readAll(remote.pause());
@@ -163,7 +163,7 @@ for (const { name, carrier } of ways) {
   });
 
   test(`${name}: an origin that ends and does not read may still read`, async () => {
-    await using stream = await openOwn(carrier());
+    await using stream = await openOwn(backend());
     const { client, remote } = stream;
     remote.write(randomBytes(BULK_BYTES));
     await client.untilGot(1, BULK_BYTES);
@@ -184,7 +184,7 @@ for (const { name, carrier } of ways) {
       latest = socket;
       echo(socket);
     });
-    await using server = await openSessions(tls, { carrier: carrier() });
+    await using server = await openSessions(tls, { backend: backend() });
     for (const leave of ["end", "destroy"] as const) {
       const client = await openFrameClient(server.port);
       await openBulk(client, 1, origin.port);
@@ -198,8 +198,8 @@ for (const { name, carrier } of ways) {
   test(`${name}: a limit holds, and all is paid for`, async () => {
     const { meter, paid } = holdingMeter(20_000, (pieces) => (pieces % 8 === 0 ? 2 : 0));
     await using origin = await openTcpOrigin(echo);
-    const way = carrier();
-    await using server = await openSessions(tls, { carrier: way, meter });
+    const way = backend();
+    await using server = await openSessions(tls, { backend: way, meter });
     const client = await openFrameClient(server.port);
     for (const id of [1, 2]) await openBulk(client, id, origin.port);
     client.send(wire.encodeFrame(wire.FIN, 1), wire.encodeFrame(wire.FIN, 2));

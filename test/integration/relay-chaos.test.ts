@@ -15,13 +15,13 @@ function descriptors(): readonly string[] {
   return process.platform === "linux" ? readdirSync("/proc/self/fd") : [];
 }
 
-for (const { name, carrier } of paths)
+for (const { name, backend } of paths)
   for (const limited of [false, true])
     test(`${name}, ${limited ? "limited" : "free"}: half-closes, resets, stalls and kills cost nobody else a byte`, async () => {
       const noLeaks = watchLeaks();
       const before = descriptors().length;
       const seed = Math.floor(Math.random() * 2 ** 31);
-      const { faults, whole } = await chaos({ flows: FLOWS, parallel: 50, seed, carrier, limited });
+      const { faults, whole } = await chaos({ flows: FLOWS, parallel: 50, seed, backend, limited });
       assert.deepEqual(faults.slice(0, 5), [], `seed ${seed}`);
       assert.ok(whole > FLOWS / 2);
       await noLeaks();

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { connect } from "node:tls";
 import type { Dialer } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
@@ -45,10 +45,10 @@ const SPOKEN: readonly Spoken[] = [
 
 const native = nativeTls();
 const ways: readonly (Path & { readonly portable: boolean })[] = [
-  { name: "node:tls, pump", carrier: null, portable: true },
+  { name: "node:tls, pump", backend: null, portable: true },
   ...(native === null
     ? []
-    : [{ name: "pump", carrier: null }, ...pathsOver(await openThreads(1))].map((path) => ({
+    : [{ name: "pump", backend: null }, ...pathsOver(await openThreads(1))].map((path) => ({
         ...path,
         name: `native, ${path.name}`,
         portable: false,
@@ -58,13 +58,13 @@ const ways: readonly (Path & { readonly portable: boolean })[] = [
 /** A client's plain connection, relayed by an outbound to a server that dials the origin. */
 function openWay(
   { protocol, server, client }: Spoken,
-  { carrier, portable }: (typeof ways)[number],
+  { backend, portable }: (typeof ways)[number],
 ): OpenWay {
   return async (originPort, options) => {
     const serving = await openServer(protocol, { ...serverTls, ...server });
     const place = { server: "127.0.0.1", port: serving.port, ...clientTls, ...client };
     const relayed = await openRelayed(serving.port, {
-      carrier,
+      backend,
       ...options,
       async back(socket) {
         const dialer: Dialer = {
@@ -87,11 +87,11 @@ function openWay(
   };
 }
 
-const isLate = ({ carrier }: Path): boolean => carrier !== null && carrier.afterBytes > 0;
+const isLate = ({ backend }: Path): boolean => backend !== null && backend.afterBytes > 0;
 
 for (const way of ways)
   test(`vless with vision, ${way.name}: TLS inside leaves the outer one behind`, async () => {
-    const takenBefore = way.carrier?.taken ?? 0;
+    const takenBefore = way.backend?.taken ?? 0;
     await using origin = await openTlsOrigin();
     await using opened = await openWay(SPOKEN[2] as Spoken, way)(origin.port);
     const accepted = origin.accepted();
@@ -101,7 +101,7 @@ for (const way of ways)
     there.pipe(there);
     await echoed(client, 4 << 20);
     await echoed(client, 1 << 20);
-    if (isLate(way)) assert.ok((way.carrier?.taken ?? 0) > takenBefore, "nothing was carried");
+    if (isLate(way)) assert.ok((way.backend?.taken ?? 0) > takenBefore, "nothing was carried");
     client.destroy();
   });
 
@@ -114,11 +114,11 @@ for (const spoken of SPOKEN)
       arrivesWhole(open, { numRuns: 8 }));
 
     test(`${name}: bulk both ways at once, to a client that reads slowly`, async () => {
-      const takenBefore = way.carrier?.taken ?? 0;
+      const takenBefore = way.backend?.taken ?? 0;
       await readsSlowly(open);
       // At once there is still the request to be said; and what vision carries here is no TLS, so it keeps its own.
       if (isLate(way) && !spoken.name.includes("vision"))
-        assert.ok((way.carrier?.taken ?? 0) > takenBefore, "nothing was carried");
+        assert.ok((way.backend?.taken ?? 0) > takenBefore, "nothing was carried");
     });
 
     test(`${name}: a limit holds`, () => keepsToALimit(open));

@@ -6,8 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import type { Socket } from "node:net";
 import type { MeterWatch } from "#core/meter.ts";
-import { openEngine } from "#engine/engine.ts";
-import { RelayPath } from "#engine/relay-path.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import { BackendChoice } from "#dataplane/backend-choice.ts";
 import { outcome, readAll } from "../support/client.ts";
 import { governed, policy, settings } from "../support/governed-ledger.ts";
 import { watchLeaks } from "../support/leaks.ts";
@@ -26,14 +26,14 @@ test(
       const workers: Worker[] = [];
       const onWorker = (worker: Worker): void => void workers.push(worker);
       process.on("worker", onWorker);
-      await using engine = await openEngine({
+      await using engine = await openWorkerBackend({
         threads: 1,
         afterBytes: 0,
         onDeath: (_, left) => void deaths.push(left),
       });
       process.off("worker", onWorker);
       await using origin = await openTcpOrigin(echo);
-      await using relayed = await openRelayed(origin.port, { carrier: engine });
+      await using relayed = await openRelayed(origin.port, { backend: engine });
       const client = await relayed.dial();
       client.write("x");
       await once(client, "data");
@@ -59,24 +59,24 @@ test("the log says once which way is taken, and why", { skip }, async () => {
   const lines: string[] = [];
   const at = (text: string | (() => string)): void =>
     void lines.push(typeof text === "string" ? text : text());
-  await using path = new RelayPath({ debug: at, info: at, warning: at, error: at });
+  await using path = new BackendChoice({ debug: at, info: at, warning: at, error: at });
   assert.equal(await path.choose("portable"), null);
-  const carrier = await path.choose("auto");
-  assert.notEqual(carrier, null);
-  assert.equal(await path.choose("auto"), carrier);
+  const backend = await path.choose("auto");
+  assert.notEqual(backend, null);
+  assert.equal(await path.choose("auto"), backend);
   assert.equal(lines.length, 2);
   assert.match(lines[0] ?? "", /^relay: portable pump \(relay: portable\)$/);
   assert.match(lines[1] ?? "", /^relay: plain TCP by \d+ threads/);
 });
 
 test("what both sides said before the dial was done goes first, in order", { skip }, async () => {
-  await using engine = await openEngine({ threads: 1, afterBytes: 0, onDeath: () => {} });
+  await using engine = await openWorkerBackend({ threads: 1, afterBytes: 0, onDeath: () => {} });
   const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
   await using origin = await openTcpOrigin((socket) => {
     socket.write("banner ");
     resolve(socket);
   });
-  await using relayed = await openRelayed(origin.port, { carrier: engine });
+  await using relayed = await openRelayed(origin.port, { backend: engine });
   const client = await relayed.dial();
   client.write("early ");
   const remote = await accepted;
@@ -93,7 +93,7 @@ test(
   "a meter that turns limited and free again holds back what it was charged for, and is charged for all",
   { skip },
   async () => {
-    await using engine = await openEngine({ threads: 1, afterBytes: 0, onDeath: () => {} });
+    await using engine = await openWorkerBackend({ threads: 1, afterBytes: 0, onDeath: () => {} });
     const charged = { upload: 0, download: 0 };
     let asked = 0;
     const meter = {
@@ -115,7 +115,7 @@ test(
       meter.watch?.onMeterChange();
     };
     await using origin = await openTcpOrigin(echo);
-    await using relayed = await openRelayed(origin.port, { carrier: engine, meter });
+    await using relayed = await openRelayed(origin.port, { backend: engine, meter });
     const client = await relayed.dial();
     const exchange = async (bytes: number): Promise<void> => {
       let missing = bytes;
@@ -144,9 +144,9 @@ test(
     const core = governed();
     await core.apply(settings({ global: policy({ id: "all" }) }));
     const meter = core.session();
-    await using engine = await openEngine({ threads: 1, afterBytes: 0, onDeath: () => {} });
+    await using engine = await openWorkerBackend({ threads: 1, afterBytes: 0, onDeath: () => {} });
     await using origin = await openTcpOrigin(echo);
-    await using relayed = await openRelayed(origin.port, { carrier: engine, meter });
+    await using relayed = await openRelayed(origin.port, { backend: engine, meter });
     const client = await relayed.dial();
     client.write(Buffer.alloc(300_000));
     for (let missing = 300_000; missing > 0;) missing -= ((await once(client, "data")) as [Buffer])[0].length;
@@ -164,7 +164,7 @@ test(
 
 test("many threads are no reason for a warning about listeners", { skip }, async () => {
   const before = process.listenerCount("exit");
-  await using engine = await openEngine({ threads: 4, onDeath: () => {} });
+  await using engine = await openWorkerBackend({ threads: 4, onDeath: () => {} });
   assert.equal(engine.threads, 4);
   assert.ok(process.listenerCount("exit") <= before + 1);
 });

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { openEngine } from "#engine/engine.ts";
-import type { HeldSocket } from "#engine/held-socket.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { SocketPool } from "#net/socket-pool.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import type { WorkerClient } from "#dataplane/workers/main/worker-connection.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { until } from "../support/until.ts";
 
@@ -12,22 +12,22 @@ test("a client that has said all and ended before it was dialled for is half-clo
   const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
   await using opened = new AsyncDisposableStack();
   const origin = opened.use(await openTcpOrigin(resolve)); // it says nothing
-  const engine = opened.use(await openEngine({ threads: 1, onDeath() {} }));
+  const engine = opened.use(await openWorkerBackend({ threads: 1, onDeath() {} }));
   const pool = new SocketPool();
-  const asked = Promise.withResolvers<HeldSocket>();
-  const on = (client: unknown): void => asked.resolve(client as HeldSocket);
+  const asked = Promise.withResolvers<WorkerClient>();
+  const on = (client: unknown): void => asked.resolve(client as WorkerClient);
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
   const lease = opened.use(
     await pool.leaseTcp(where, (socket) => void socket.destroy(), { handshake: "none", probes: null, on }),
   );
-  pool.useThreads(engine.fronts);
+  pool.useThreads(engine.accepting);
   lease.activate();
   const client = connect({ port: lease.endpoint.port, host: "127.0.0.1", allowHalfOpen: true });
   opened.defer(() => void client.destroy());
   client.end("ping");
   await once(client, "finish");
   const held = await asked.promise;
-  held.watch = { dialled() {}, failed() {}, ended() {} };
+  held.events = { dialled() {}, failed() {}, ended() {} };
   const way = {
     ip: LOOPBACK_V4,
     port: origin.port,

@@ -5,10 +5,10 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
-import type { StreamCodec } from "#net/codec-stream.ts";
-import { toDestination } from "#net/ip.ts";
-import { readHandshake } from "#net/read-handshake.ts";
-import { encodeSocksAddress } from "#net/socks-address.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
+import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { findMethod, masterKey, type Method, preSharedKeys } from "#protocols/shadowsocks/methods.ts";
 import { openStream } from "#protocols/shadowsocks/sealed-stream.ts";
@@ -37,8 +37,8 @@ const SILENCE_MS = 20_000;
 const CHANCE = chanceBy(Date.now);
 
 const ways = [
-  { name: "pump", carrier: null },
-  ...pathsOver(await openThreads(1)).filter(({ carrier }) => carrier?.afterBytes === 1),
+  { name: "pump", backend: null },
+  ...pathsOver(await openThreads(1)).filter(({ backend }) => backend?.afterBytes === 1),
 ];
 
 interface Sides {
@@ -84,7 +84,7 @@ interface Chain extends Way {
 }
 
 async function openChain(
-  { carrier }: (typeof ways)[number],
+  { backend }: (typeof ways)[number],
   cipher: string,
   originPort: number,
   options: RelayedOptions = {},
@@ -94,14 +94,14 @@ async function openChain(
   await using undo = new AsyncDisposableStack();
   const far = undo.use(
     await openRelayed(originPort, {
-      carrier,
+      backend,
       ...options,
       front: async (socket) => (stream = await front(socket)),
     }),
   );
   const near = undo.use(
     await openRelayed(far.port, {
-      carrier,
+      backend,
       ...options,
       back: (socket) => openStream(socket, codec(), { openAfterMs: 5 }),
     }),
@@ -117,13 +117,13 @@ async function openChain(
 
 /** Plain clients are the test's: the wire is what it dials. */
 async function openFar(
-  { carrier }: (typeof ways)[number],
+  { backend }: (typeof ways)[number],
   cipher: string,
   originPort: number,
   options: RelayedOptions = {},
 ): Promise<Way> {
   const { codec, front } = sidesOf(cipher);
-  const far = await openRelayed(originPort, { carrier, ...options, front });
+  const far = await openRelayed(originPort, { backend, ...options, front });
   return {
     relays: [far],
     dial: async () => openStream(await far.dial(), codec(), {}),
@@ -143,12 +143,12 @@ async function exchange(client: Socket): Promise<void> {
 for (const way of ways) {
   for (const cipher of CIPHERS)
     test(`${way.name}: ${cipher}: whatever both sides write arrives whole, half-closes too`, async () => {
-      const takenBefore = way.carrier?.taken ?? 0;
+      const takenBefore = way.backend?.taken ?? 0;
       await arrivesWhole((port, options) => openChain(way, cipher, port, options), {
         numRuns: 12,
         pauseMs: 1,
       });
-      if (way.carrier !== null) assert.equal(way.carrier.taken > takenBefore, cipher !== NEVER_LEAVES);
+      if (way.backend !== null) assert.equal(way.backend.taken > takenBefore, cipher !== NEVER_LEAVES);
     });
 
   for (const cipher of ["aes-128-gcm", "chacha20-ietf-poly1305"])
@@ -156,7 +156,7 @@ for (const way of ways) {
       `${way.name}: ${cipher} with shadowsocks-libev`,
       { skip: missing("ss-server", "ss-tunnel") },
       async () => {
-        const takenBefore = way.carrier?.taken ?? 0;
+        const takenBefore = way.backend?.taken ?? 0;
         await using origin = await openTcpOrigin(echo);
         const { codec, front } = sidesOf(cipher, encodeSocksAddress(origin.destination));
         const peerPort = await freePort();
@@ -165,12 +165,12 @@ for (const way of ways) {
           peerPort,
         );
         await using near = await openRelayed(peerPort, {
-          carrier: way.carrier,
+          backend: way.backend,
           back: (socket) => openStream(socket, codec(), {}),
         });
         await exchange(await near.dial());
 
-        await using far = await openRelayed(origin.port, { carrier: way.carrier, front });
+        await using far = await openRelayed(origin.port, { backend: way.backend, front });
         const localPort = await freePort();
         const local = ["-b", "127.0.0.1", "-l", `${localPort}`, "-L", "127.0.0.1:9"];
         await using _tunnel = await startPeer(
@@ -178,7 +178,7 @@ for (const way of ways) {
           localPort,
         );
         await exchange(connect({ port: localPort, host: "127.0.0.1" }));
-        if (way.carrier !== null) assert.ok(way.carrier.taken >= takenBefore + 2);
+        if (way.backend !== null) assert.ok(way.backend.taken >= takenBefore + 2);
       },
     );
 
@@ -217,10 +217,10 @@ for (const way of ways) {
     test(`${way.name}: a chunk that is ${fault} ends it for the origin; its sender is told nothing`, async () => {
       await using origin = await openEchoes();
       const { codec: newCodec, front } = sidesOf("chacha20-ietf-poly1305");
-      await using far = await openRelayed(origin.port, { carrier: way.carrier, front });
+      await using far = await openRelayed(origin.port, { backend: way.backend, front });
       const client = await far.dial();
       const codec = newCodec();
-      const taken = way.carrier?.taken;
+      const taken = way.backend?.taken;
       let backBytes = 0;
       client.on("data", (wire: Buffer) =>
         codec.open(wire, (plain) => void (backBytes += plain?.length ?? 0)),
@@ -229,7 +229,7 @@ for (const way of ways) {
         client.write(codec.seal(randomBytes(10_000)));
         while (backBytes < round * 10_000) await once(client, "data");
       }
-      if (taken !== undefined) assert.equal(way.carrier?.taken, taken + 1);
+      if (taken !== undefined) assert.equal(way.backend?.taken, taken + 1);
       const reset = outcome(origin.latest());
       const chunk = codec.seal(randomBytes(1_000));
       let closed = false;

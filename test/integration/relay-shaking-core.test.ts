@@ -83,8 +83,8 @@ test(
     for (let round = 0; round < 8; round++) {
       const before = served;
       await core.reload(texts[round % texts.length] as string);
-      const goOn = until("others are served", () => served >= before + 2 * ROWS.length);
-      await Promise.race([goOn, Promise.all(clients)]); // a fault of one is heard of at once
+      const resume = until("others are served", () => served >= before + 2 * ROWS.length);
+      await Promise.race([resume, Promise.all(clients)]); // a fault of one is heard of at once
     }
     goesOn = false;
     await Promise.all(clients);

@@ -8,12 +8,12 @@ import { after, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { z } from "zod";
-import { openEngine, type Engine } from "#engine/engine.ts";
+import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
-import type { ShakenClient } from "#core/held.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { SocketPool } from "#net/socket-pool.ts";
+import type { TlsWorkerConnection } from "#core/held.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
@@ -34,10 +34,10 @@ const skip = native === null ? "SKIP handshakes in relay threads: needs Linux an
 
 const engines = new AsyncDisposableStack();
 after(() => engines.disposeAsync());
-const openThreads = async (threads: number): Promise<Engine> =>
-  engines.use(await openEngine({ threads, onDeath() {} }));
+const openThreads = async (threads: number): Promise<WorkerBackend> =>
+  engines.use(await openWorkerBackend({ threads, onDeath() {} }));
 const engine = native === null ? null : await openThreads(2);
-const fronts = engine?.fronts ?? null;
+const fronts = engine?.accepting ?? null;
 
 async function secured(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const client = connectTls({
@@ -72,7 +72,7 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const)
         ALPNProtocols: ["other", "http/1.1", "h2"],
         maxVersion: version,
       });
-      const [shaken] = listener.shaken as [ShakenClient];
+      const [shaken] = listener.shaken as [TlsWorkerConnection];
       assert.ok(shaken.isDone);
       assert.deepEqual(shaken.source, { ip: LOOPBACK_V4, port: client.localPort });
       assert.deepEqual(shaken.local, { ip: LOOPBACK_V4, port: listener.port });
@@ -159,7 +159,7 @@ test("a ticket of one thread is good for the others, and for the event loop", { 
   for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
     const tls = await openListenerTls(native, ALPN);
     await using first = await openTlsListener(tls, fronts);
-    await using second = await openTlsListener(tls, other.fronts);
+    await using second = await openTlsListener(tls, other.accepting);
     await using loop = await openTlsListener(tls, null);
     const listeners = [first, second, loop];
     for (const from of listeners) {
@@ -284,7 +284,7 @@ async function closed(socket: Socket): Promise<void> {
 }
 
 /** A client of node:tls that has sent so much of its hello, and goes on when it is told to. */
-async function held(port: number, bytes: number): Promise<{ client: TLSSocket; goOn(): void }> {
+async function held(port: number, bytes: number): Promise<{ client: TLSSocket; resume(): void }> {
   const socket = connect({ port, host: LOOPBACK_V4 }).on("error", () => {});
   await once(socket, "connect");
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -307,7 +307,7 @@ async function held(port: number, bytes: number): Promise<{ client: TLSSocket; g
   await promise;
   return {
     client,
-    goOn() {
+    resume() {
       isHeld = false;
       write(Buffer.concat(rest));
     },
@@ -327,7 +327,7 @@ test("who is in the middle of a handshake goes on when threads stop listening", 
     listener.shaken.some(({ isDone }) => !isDone),
     "some had begun",
   );
-  for (const { goOn } of clients) goOn();
+  for (const { resume } of clients) resume();
   await Promise.all(
     clients.map(async ({ client }) => {
       await once(client, "secureConnect");
@@ -373,11 +373,11 @@ test(
     const before = descriptors();
     const pool = new SocketPool();
     const onDeath = (_: string, left: number): void => void (left === 0 && pool.useThreads(null));
-    await using mortal = await openEngine({ threads: 2, onDeath });
+    await using mortal = await openWorkerBackend({ threads: 2, onDeath });
     const tls = await openListenerTls(native, ALPN);
     const contexts = new CountedContexts(tls.contexts);
     {
-      await using listener = await openTlsListener(tls, mortal.fronts, { contexts, pool });
+      await using listener = await openTlsListener(tls, mortal.accepting, { contexts, pool });
       const hello = await clientHello();
       const clients = await Promise.all(
         Array.from({ length: 40 }, (_, at) => halfway(listener.port, hello, at % 2 === 0 ? 0 : 100)),

@@ -7,12 +7,16 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { descriptorOf } from "#core/handover.ts";
-import type { HeldClient } from "#core/held.ts";
-import { Fronts } from "#engine/fronts.ts";
-import { freeOrphan } from "#engine/orphans.ts";
-import { PLAIN, SEALED, type PortPlan } from "#engine/port.ts";
-import { type Carried, RelayThread, type RelayThreadOptions } from "#engine/relay-thread.ts";
-import { RESET } from "#engine/shared-table.ts";
+import type { WorkerConnection } from "#core/held.ts";
+import { AcceptDispatcher } from "#dataplane/workers/main/accept-dispatcher.ts";
+import { freeOrphan } from "#dataplane/workers/main/orphans.ts";
+import { PLAIN, SEALED, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
+import {
+  type WorkerTaskOwner,
+  WorkerHandle,
+  type WorkerHandleOptions,
+} from "#dataplane/workers/main/worker-handle.ts";
+import { RESET } from "#dataplane/workers/shared/relay-memory.ts";
 import { keepAead } from "#platform/aead.ts";
 import { openRelayCalls, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
@@ -20,11 +24,11 @@ import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 const calls = openRelayCalls() as RelayCalls;
 const skip = calls === null ? "SKIP relay thread: needs Linux and node:ffi" : false;
 
-const options = (rest: Partial<RelayThreadOptions> = {}): RelayThreadOptions => ({
+const options = (rest: Partial<WorkerHandleOptions> = {}): WorkerHandleOptions => ({
   calls,
   poller: openPoller() as Poller,
   pipes: 0,
-  newcomers: { count: 1024, bytes: 1 << 24 },
+  unauthenticated: { count: 1024, bytes: 1 << 24 },
   free: () => {},
   onArrived: () => {},
   onUnlistened: () => {},
@@ -33,9 +37,9 @@ const options = (rest: Partial<RelayThreadOptions> = {}): RelayThreadOptions => 
 });
 
 /** The thread's worker, too. */
-async function openThread(rest: Partial<RelayThreadOptions> = {}): Promise<[RelayThread, Worker]> {
+async function openThread(rest: Partial<WorkerHandleOptions> = {}): Promise<[WorkerHandle, Worker]> {
   const made = once(process, "worker") as Promise<[Worker]>;
-  const thread = await RelayThread.open(options(rest));
+  const thread = await WorkerHandle.open(options(rest));
   return [thread, (await made)[0]];
 }
 
@@ -58,10 +62,10 @@ async function openPair(): Promise<Pair> {
   return { far, fd };
 }
 
-const plain = (fd: number): PortPlan => ({ kind: PLAIN, fd, words: [], letter: null });
+const plain = (fd: number): WireSpec => ({ kind: PLAIN, fd, numbers: [], unread: null });
 
 /** With contexts of its own. */
-function sealed(fd: number): PortPlan {
+function sealed(fd: number): WireSpec {
   const context = (direction: "sealing" | "opening"): number => {
     const aead = keepAead("aes-128-gcm", Buffer.alloc(16));
     assert.ok(aead?.giveAway !== undefined);
@@ -73,17 +77,17 @@ function sealed(fd: number): PortPlan {
   return {
     kind: SEALED,
     fd,
-    words: [context("opening"), context("sealing"), 0, 0, 0x3fff, -1, 0],
-    letter: null,
+    numbers: [context("opening"), context("sealing"), 0, 0, 0x3fff, -1, 0],
+    unread: null,
   };
 }
 
-const heardBy = (onEnded: () => void): Carried => ({ onAsked() {}, onEnded });
+const heardBy = (onEnded: () => void): WorkerTaskOwner => ({ onGrantRequest() {}, onEnded });
 
 test("what ports hold is freed once, by their thread or by whoever outlives it", { skip }, async () => {
   const freed: { kind: number; words: Float64Array }[] = [];
   const { promise: died, resolve: die } = Promise.withResolvers<void>();
-  const free: RelayThreadOptions["free"] = (kind, words) => {
+  const free: WorkerHandleOptions["free"] = (kind, words) => {
     freed.push({ kind, words: words.slice(0, 2) });
     freeOrphan(kind, words);
   };
@@ -110,7 +114,7 @@ test("what ports hold is freed once, by their thread or by whoever outlives it",
   otherBack.far.write("more");
   await died;
   assert.equal(isOver, true);
-  assert.deepEqual(freed, [{ kind: SEALED, words: Float64Array.from(left.words.slice(0, 2)) }]);
+  assert.deepEqual(freed, [{ kind: SEALED, words: Float64Array.from(left.numbers.slice(0, 2)) }]);
   for (const { far } of pairs) far.destroy();
 });
 
@@ -155,7 +159,7 @@ test("a thread that does not start leaves nothing open", { skip }, async () => {
   const signals = (): number => open(/^anon_inode:\[eventfd\]$/).length;
   const before = signals();
   process.once("worker", (worker: Worker) => void worker.terminate());
-  await assert.rejects(RelayThread.open(options()), /does not start/);
+  await assert.rejects(WorkerHandle.open(options()), /does not start/);
   assert.equal(signals(), before);
 });
 
@@ -223,14 +227,14 @@ test("a slot is nobody else's before its end has been dealt with", { skip }, asy
 
 /** The thread of one listener whose clients need not say anything; `on` gets them. */
 async function openFront(
-  on: (client: HeldClient) => void,
-): Promise<AsyncDisposable & { port: number; thread: RelayThread }> {
+  on: (client: WorkerConnection) => void,
+): Promise<AsyncDisposable & { port: number; thread: WorkerHandle }> {
   await using undo = new AsyncDisposableStack();
-  let threads: readonly RelayThread[] = [];
-  const fronts = Fronts.open(() => threads) as Fronts;
+  let threads: readonly WorkerHandle[] = [];
+  const fronts = AcceptDispatcher.open(() => threads) as AcceptDispatcher;
   const [thread] = await openThread({
-    onArrived: (from, slot, kind) => fronts.arrived(from, slot, kind),
-    onUnlistened: (from, listener) => fronts.closed(from, listener),
+    onArrived: (from, slot, kind) => fronts.onEvent(from, slot, kind),
+    onUnlistened: (from, listener) => fronts.onListenerClosed(from, listener),
   });
   undo.use(thread);
   threads = [thread];
@@ -256,14 +260,14 @@ test(
     const taken: Socket[] = [];
     await using front = await openFront((client) => {
       client.reset();
-      taken.push(client.take());
+      taken.push(client.toSocket());
     });
     for (let count = 0; count < 20; count++) {
       const client = connect(front.port, "127.0.0.1");
       await once(client, "error");
     }
     assert.equal(taken.filter(({ destroyed }) => destroyed).length, 20);
-    assert.ok(front.thread.table.fronted < 20, `${front.thread.table.fronted} slots`);
+    assert.ok(front.thread.table.acceptedSlots < 20, `${front.thread.table.acceptedSlots} slots`);
   },
 );
 

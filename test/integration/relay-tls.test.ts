@@ -29,13 +29,13 @@ const byNode = await openListenerTls();
 const byLibrary = native === null ? null : await openListenerTls(native);
 
 const ways = [
-  { name: "node:tls, pump", server: byNode, carrier: null },
+  { name: "node:tls, pump", server: byNode, backend: null },
   ...(byLibrary === null
     ? []
-    : [{ name: "pump", carrier: null }, ...pathsOver(await openThreads(1))].map(({ name, carrier }) => ({
+    : [{ name: "pump", backend: null }, ...pathsOver(await openThreads(1))].map(({ name, backend }) => ({
         name: `native, ${name}`,
         server: byLibrary,
-        carrier,
+        backend,
       }))),
 ];
 
@@ -46,14 +46,14 @@ interface TlsWay extends Way {
 }
 
 async function openTlsWay(
-  { server, carrier }: (typeof ways)[number],
+  { server, backend }: (typeof ways)[number],
   originPort: number,
   options: RelayedOptions = {},
   tls: ConnectionOptions = {},
 ): Promise<TlsWay> {
   let stream: Duplex | null = null;
   const relayed = await openRelayed(originPort, {
-    carrier,
+    backend,
     ...options,
     front: async (socket) => ({ stream } = await server.accept(socket)).stream,
   });
@@ -92,9 +92,9 @@ for (const way of ways) {
       ));
 
   test(`${way.name}: bulk both ways at once, to a client that reads slowly`, async () => {
-    const takenBefore = way.carrier?.taken ?? 0;
+    const takenBefore = way.backend?.taken ?? 0;
     await readsSlowly(open);
-    if (way.carrier !== null) assert.ok(way.carrier.taken > takenBefore, "nothing was carried");
+    if (way.backend !== null) assert.ok(way.backend.taken > takenBefore, "nothing was carried");
   });
 
   test(`${way.name}: many uploads at once, to an origin that reads one after the other`, async () => {

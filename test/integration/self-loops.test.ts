@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { MOST_HOPS } from "#net/self-dials.ts";
+import { MOST_HOPS } from "#net/dial/self-dials.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 import { until } from "../support/until.ts";

@@ -9,11 +9,11 @@ import type { Log } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Router } from "#core/router.ts";
 import type { Destination } from "#core/session.ts";
-import { openDirectDialer } from "#net/direct-dialer.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
-import { LiveTable } from "#relay/live-table.ts";
-import { serve } from "#relay/serve.ts";
+import { LiveTable } from "#dataplane/connections.ts";
+import { serveSession } from "#dataplane/session.ts";
 import { readAll } from "../support/client.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { decisionOf, matchAll, metadataOf } from "../support/metadata.ts";
@@ -44,11 +44,11 @@ function start(outbound: Outbound, destination: Destination) {
   };
   const env = {
     ...plainServeEnv({ router, live, log }),
-    carrier: null,
+    backend: null,
     idleMs: Infinity,
     halfClosedIdleMs: 60_000,
   };
-  const done = serve({ network: "tcp", metadata, stream, reply }, env);
+  const done = serveSession({ network: "tcp", metadata, stream, reply }, env);
   return { client: client as Duplex, stream: stream as Duplex, live, log, replies, done, metadata };
 }
 

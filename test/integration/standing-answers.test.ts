@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import type { Engine } from "#engine/engine.ts";
-import { openEngine } from "#engine/engine.ts";
-import type { HeldClient, HeldWatch, PlainWay, StandingAnswer } from "#core/held.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { SocketPool } from "#net/socket-pool.ts";
+import type { WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import type { WorkerConnection, DialEvents, DialPlan, CachedRoute } from "#core/held.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
 import { readAll } from "../support/client.ts";
 import { echo, openTcpOrigin, type Origin } from "../support/origin.ts";
 import { startCore, type Core } from "../support/start-core.ts";
@@ -24,9 +24,9 @@ interface Passed {
 
 /** A listener whose clients are led to the origin, and what is heard of them. */
 class Door implements AsyncDisposable {
-  readonly asked: HeldClient[] = [];
+  readonly asked: WorkerConnection[] = [];
   readonly passed: Passed[] = [];
-  readonly joined: HeldClient[] = [];
+  readonly joined: WorkerConnection[] = [];
   /** Of joined ones. */
   ended = 0;
   over = 0;
@@ -37,10 +37,10 @@ class Door implements AsyncDisposable {
   /** Every piece is asked for, and others have to ask. */
   limited = false;
   readonly #owned: AsyncDisposableStack;
-  readonly #engine: Engine;
+  readonly #engine: WorkerBackend;
   readonly port: number;
 
-  constructor(engine: Engine, port: number, owned: AsyncDisposableStack) {
+  constructor(engine: WorkerBackend, port: number, owned: AsyncDisposableStack) {
     this.#engine = engine;
     this.port = port;
     this.#owned = owned;
@@ -49,33 +49,33 @@ class Door implements AsyncDisposable {
   static async open(origin: Origin): Promise<Door> {
     await using opened = new AsyncDisposableStack();
     let door: Door | null = null;
-    const on = (client: HeldClient): void => door?.answer(client);
+    const on = (client: WorkerConnection): void => door?.answer(client);
     const onDeath = (): void => void (door as Door).deaths++;
-    const engine = opened.use(await openEngine({ threads: 1, onDeath }));
+    const engine = opened.use(await openWorkerBackend({ threads: 1, onDeath }));
     const pool = new SocketPool();
     const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
     const lease = opened.use(
       await pool.leaseTcp(where, (socket) => void socket.destroy(), { handshake: "none", probes: null, on }),
     );
-    pool.useThreads(engine.fronts);
+    pool.useThreads(engine.accepting);
     lease.activate();
     door = new Door(engine, lease.endpoint.port, opened.move());
     door.originPort = origin.port;
     return door;
   }
 
-  answer(client: HeldClient): void {
+  answer(client: WorkerConnection): void {
     this.asked.push(client);
-    client.watch = this.#watch(() => {});
-    const standing: StandingAnswer = {
-      passed: (source, up, down) => void this.passed.push({ port: source.port, bytes: [up, down] }),
+    client.events = this.#watch(() => {});
+    const standing: CachedRoute = {
+      served: (source, up, down) => void this.passed.push({ port: source.port, bytes: [up, down] }),
       joined: (found) => {
         this.joined.push(found);
-        found.watch = this.#watch(() => this.ended++);
+        found.events = this.#watch(() => this.ended++);
       },
-      over: () => void this.over++,
+      released: () => void this.over++,
     };
-    const way: PlainWay = {
+    const way: DialPlan = {
       ip: LOOPBACK_V4,
       port: this.originPort,
       routingMark: 0,
@@ -87,7 +87,7 @@ class Door implements AsyncDisposable {
     client.dial(way, NO_WORDS, this.limited, this.limited ? null : standing);
   }
 
-  #watch(onEnded: () => void): HeldWatch {
+  #watch(onEnded: () => void): DialEvents {
     return {
       dialled() {},
       failed: () => void this.failed++,
@@ -96,11 +96,11 @@ class Door implements AsyncDisposable {
   }
 
   hear(): void {
-    this.#engine.hear();
+    this.#engine.syncRouteCache();
   }
 
   withdraw(): void {
-    this.#engine.withdraw();
+    this.#engine.invalidateRoutes();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -161,7 +161,7 @@ test("one that stays is found, and is like any other from then on", { skip }, as
   await using door = await Door.open(origin);
   const socket = await stay(door);
   door.hear();
-  const found = door.joined.find(({ source }) => source.port === socket.localPort) as HeldClient;
+  const found = door.joined.find(({ source }) => source.port === socket.localPort) as WorkerConnection;
   assert.equal(found.local.port, door.port);
   assert.equal(found.dialledFrom()?.ip, "127.0.0.1");
   const before = door.joined.length;
@@ -183,7 +183,7 @@ test("nobody who goes by one is limited because somebody else was", { skip }, as
   for (let count = left; count > 0; count--) connect(door.port, "127.0.0.1").on("error", () => {}); // each by a slot of its own
   await until("all of them", () => door.asked.length === 8);
   for (const client of door.asked) {
-    client.watch = { dialled() {}, failed() {}, ended: () => left-- };
+    client.events = { dialled() {}, failed() {}, ended: () => left-- };
     client.reset();
   }
   await until("their ends", () => left === 0);

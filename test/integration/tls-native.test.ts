@@ -7,10 +7,10 @@ import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect, type TLSSocket } from "node:tls";
-import { offerOf, type Offer, type Remains } from "#core/handover.ts";
-import { AnyTlsPort } from "#engine/anytls-port.ts";
-import type { Io } from "#engine/conversation.ts";
-import { TlsPort } from "#engine/tls-port.ts";
+import { detachable, type Detachable, type WireRemainder } from "#core/handover.ts";
+import { AnyTlsWire } from "#dataplane/workers/wire/anytls.ts";
+import type { TaskIo } from "#dataplane/workers/worker/task.ts";
+import { TlsWire } from "#dataplane/workers/wire/tls.ts";
 import { BROKEN, Ssl } from "#platform/linux/ssl.ts";
 import { FULL, nativeTls, type NativeTls } from "#platform/tls.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
@@ -60,8 +60,8 @@ test(
   async () => {
     const [stream, client] = await openBoth();
     stream.on("error", () => {});
-    const offer = offerOf(stream) as Offer;
-    const [object] = offer.leave().words as [number];
+    const offer = detachable(stream) as Detachable;
+    const [object] = offer.detach().numbers as [number];
     let heard = "";
     client.on("data", (chunk: Buffer) => (heard += String(chunk)));
     stream.write("too late");
@@ -77,8 +77,8 @@ test(
 
 test("one read opens so many records and no more, however little is in them", { skip }, async () => {
   const [stream, client] = await openBoth();
-  const offer = offerOf(stream) as Offer;
-  const [object] = offer.leave().words as [number];
+  const offer = detachable(stream) as Detachable;
+  const [object] = offer.detach().numbers as [number];
   for (let count = 0; count < 200; count++) await new Promise((resolve) => void client.write("x", resolve)); // else some of them would share a record
   const recordBytes = 5 + 1 + 1 + 16; // RFC 8446 §5.2: its header, the byte, its type, the tag
   while (native.calls.available(offer.socket as number) < 200 * recordBytes) await nextTurn();
@@ -116,18 +116,18 @@ for (const [what, fail] of [
   test(`what was sealed before a piece that ${what} never goes to another's peer`, { skip }, async () => {
     const ssl = new Failing(fail);
     const { calls } = native;
-    const io = { calls, strandedBytes: 0 } as unknown as Io;
+    const io = { calls, bufferedBytes: 0 } as unknown as TaskIo;
     const [one, oneClient] = await openBoth();
     const [other, otherClient] = await openBoth();
     const ends = [one, other].map((stream) => {
-      const offer = offerOf(stream) as Offer;
-      const object = offer.leave().words[0] as number;
+      const offer = detachable(stream) as Detachable;
+      const object = offer.detach().numbers[0] as number;
       assert.ok(ssl.batch(BigInt(object)));
       return { object, fd: offer.socket as number };
     });
     const [first, second] = ends as [(typeof ends)[number], (typeof ends)[number]];
-    const left: Remains[] = [];
-    const port = new AnyTlsPort(ssl, first.fd, {
+    const left: WireRemainder[] = [];
+    const port = new AnyTlsWire(ssl, first.fd, {
       word: (at) => [first.object, 1, 0][at] as number,
       letter: null,
       spare: (remains) => void left.push(remains),
@@ -139,7 +139,7 @@ for (const [what, fail] of [
     }
     port.drop(io);
     assert.equal(left[0]?.failed, true);
-    const next = new TlsPort(ssl, BigInt(second.object), second.fd);
+    const next = new TlsWire(ssl, BigInt(second.object), second.fd);
     calls.buffer.set(Buffer.from("for the other one"));
     assert.equal(next.write(io, 17), 17);
     const closed = once(otherClient, "close").then(() => ["nothing: it was cut off"]);

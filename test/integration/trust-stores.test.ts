@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { openTrust } from "#net/trust.ts";
+import { openTrust } from "#net/dial/trust.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { clientContext, type Identity } from "#transport/tls/native-contexts.ts";
 import { makeCertificate } from "../support/certificate.ts";

@@ -62,8 +62,8 @@ const KINDS: readonly Kind[] = [
 
 const threads = await openThreads(1);
 const PATHS: readonly Path[] = [
-  { name: "pump", carrier: null },
-  ...(threads === null ? [] : [{ name: "relay threads", carrier: new CountingCarrier(threads, 1) }]),
+  { name: "pump", backend: null },
+  ...(threads === null ? [] : [{ name: "relay threads", backend: new CountingCarrier(threads, 1) }]),
 ];
 
 type Dial = (credential: string, to: Destination) => Promise<Duplex>;
@@ -82,12 +82,12 @@ function dialer({ protocol, key }: Kind, { client, server }: Layer, port: number
   };
 }
 
-async function cutsOnlyOne(kind: Kind, layer: Layer, { carrier }: Path): Promise<void> {
+async function cutsOnlyOne(kind: Kind, layer: Layer, { backend }: Path): Promise<void> {
   const { protocol, key, credentials } = kind;
-  const takenBefore = carrier?.taken ?? 0;
+  const takenBefore = backend?.taken ?? 0;
   await using origin = await openTcpOrigin(echo);
   const users = Object.entries(credentials).map(([username, secret]) => ({ username, [key]: secret }));
-  await using server = await openServer(protocol, { ...layer.server, users }, undefined, carrier);
+  await using server = await openServer(protocol, { ...layer.server, users }, undefined, backend);
   const dial = dialer(kind, layer, server.port);
   const converse = async (credential: string): Promise<Duplex> => {
     const stream = await dial(credential, origin.destination);
@@ -97,7 +97,7 @@ async function cutsOnlyOne(kind: Kind, layer: Layer, { carrier }: Path): Promise
     return stream;
   };
   const [ada, bob] = [await converse(credentials.ada), await converse(credentials.bob)];
-  if (carrier !== null && layer.isCarried) assert.equal(carrier.taken, takenBefore + 2, "not carried");
+  if (backend !== null && layer.isCarried) assert.equal(backend.taken, takenBefore + 2, "not carried");
   const cut = Promise.race([once(ada, "end"), outcome(ada)]);
   const { inbound } = server;
   (inbound as ManagedInbound).replaceUsers([{ id: "bob", credential: credentials.bob, flow: null }]);

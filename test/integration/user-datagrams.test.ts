@@ -130,13 +130,13 @@ class Stream implements AsyncDisposable {
 
 let made = 0;
 
-async function clientOf(carrier: Carrier, limits: object): Promise<readonly [AnyJson, Outbound]> {
-  const user = await core.create(carrier.tag, `user ${made++}`, limits);
-  return [user, await open(carrier, user)];
+async function clientOf(backend: Carrier, limits: object): Promise<readonly [AnyJson, Outbound]> {
+  const user = await core.create(backend.tag, `user ${made++}`, limits);
+  return [user, await open(backend, user)];
 }
 
-const open = async (carrier: Carrier, user: AnyJson, dialer?: Dialer): Promise<Outbound> =>
-  carrier.open(await core.core.port(carrier.tag), user, dialer);
+const open = async (backend: Carrier, user: AnyJson, dialer?: Dialer): Promise<Outbound> =>
+  backend.open(await core.core.port(backend.tag), user, dialer);
 
 const LIMIT_BPS = 1_000_000;
 const LIMIT_BYTES = LIMIT_BPS / 8;
@@ -154,22 +154,22 @@ interface Lane {
 
 test("speed: datagrams beyond a user's rate are dropped, within 5 %, and none is kept for later", async (context) => {
   await using stack = new AsyncDisposableStack();
-  const lanes: Lane[] = [];
+  const queues: Lane[] = [];
   const others: Stream[] = [];
-  for (const carrier of CARRIERS) {
+  for (const backend of CARRIERS) {
     const start = async (limits: object, bytesPerSecond: number) => {
-      const [, outbound] = await clientOf(carrier, limits);
+      const [, outbound] = await clientOf(backend, limits);
       stack.use(outbound);
       return stack.use(await Stream.open(outbound, bytesPerSecond));
     };
     const up = await start({ upload_bps: LIMIT_BPS }, LIMIT_BYTES * 2);
-    lanes.push({ name: `${carrier.tag} upload`, stream: up, through: () => up.thereBytes });
+    queues.push({ name: `${backend.tag} upload`, stream: up, through: () => up.thereBytes });
     const down = await start({ download_bps: LIMIT_BPS }, LIMIT_BYTES * 2);
-    lanes.push({ name: `${carrier.tag} download`, stream: down, through: () => down.backBytes });
+    queues.push({ name: `${backend.tag} download`, stream: down, through: () => down.backBytes });
     others.push(await start({}, 20_000));
   }
   await sleep(500); // the first burst has passed
-  let missing = lanes;
+  let missing = queues;
   const forgiven = new Set<Lane>();
   for (let round = 0; round < ROUNDS && missing.length > 0; round++) {
     const { pid } = core.core;
@@ -196,7 +196,7 @@ test("speed: datagrams beyond a user's rate are dropped, within 5 %, and none is
     missing.filter((lane) => !forgiven.has(lane)).map(({ name }) => name),
     [],
   );
-  for (const { name, stream, through } of lanes) {
+  for (const { name, stream, through } of queues) {
     const most = (LIMIT_BYTES * (performance.now() - stream.beganMs)) / 1000;
     assert.ok(through() <= most * 1.05 + BURST_BYTES, `${name}: above the limit since it began`);
     assert.ok(stream.sentBytes - through() > LIMIT_BYTES, `${name}: what was too much is gone`);
@@ -214,14 +214,14 @@ test("speed: datagrams beyond a user's rate are dropped, within 5 %, and none is
   );
 });
 
-for (const carrier of CARRIERS)
-  test(`${carrier.tag}: datagrams from another address are refused, and end when the limit shrinks, within a second`, async () => {
+for (const backend of CARRIERS)
+  test(`${backend.tag}: datagrams from another address are refused, and end when the limit shrinks, within a second`, async () => {
     await using stack = new AsyncDisposableStack();
-    const [user, outbound] = await clientOf(carrier, { ip_limit: 1 });
-    const [, other] = await clientOf(carrier, {});
+    const [user, outbound] = await clientOf(backend, { ip_limit: 1 });
+    const [, other] = await clientOf(backend, {});
     stack.use(outbound);
     stack.use(other);
-    const elsewhere = stack.use(await open(carrier, user, dialerFrom("127.0.0.2")));
+    const elsewhere = stack.use(await open(backend, user, dialerFrom("127.0.0.2")));
     const here = stack.use(await Stream.open(outbound, 10_000, 100));
     const theirs = stack.use(await Stream.open(other, 10_000, 100));
     await moved(here);
@@ -231,11 +231,11 @@ for (const carrier of CARRIERS)
     assert.ok(performance.now() - refusedMs <= LIMIT_MS, "refused within a second");
     assert.equal(refused.thereBytes, 0);
 
-    await core.change(carrier.tag, "PUT", `/${user.id}`, { ip_limit: 2 });
+    await core.change(backend.tag, "PUT", `/${user.id}`, { ip_limit: 2 });
     const second = stack.use(await Stream.open(elsewhere, 10_000, 100));
     await moved(second);
     const shrunkMs = performance.now();
-    await core.change(carrier.tag, "PUT", `/${user.id}`, { ip_limit: 1 });
+    await core.change(backend.tag, "PUT", `/${user.id}`, { ip_limit: 1 });
     await second.flow.closed;
     assert.ok(performance.now() - shrunkMs <= LIMIT_MS, "ended within a second");
     await moved(here);

@@ -74,10 +74,10 @@ async function flowOf({ outbound }: Client): Promise<DatagramFlow> {
 
 const isLimited = async (client: Client) => !(await isServed(client.outbound, origin.destination));
 
-for (const carrier of ALL)
-  test(`${carrier.tag}: who is over quota is cut off with every stream and datagram path, others are not`, async (context) => {
-    await using other = await clientOf(carrier);
-    await using alice = await clientOf(carrier, { quota: { total_bytes: 2_000_000 } });
+for (const backend of ALL)
+  test(`${backend.tag}: who is over quota is cut off with every stream and datagram path, others are not`, async (context) => {
+    await using other = await clientOf(backend);
+    await using alice = await clientOf(backend, { quota: { total_bytes: 2_000_000 } });
     const steady = await start(other);
     const quiet = await start(alice, { chunkBytes: 64, pauseMs: 50 });
     const flow = await flowOf(alice);
@@ -86,14 +86,14 @@ for (const carrier of ALL)
     busy.stream.on("data", () => (lastMs = performance.now()));
     const ends = await Promise.all([busy.closed, quiet.closed, flow.closed.then(() => performance.now())]);
     const cutMs = Math.max(...ends) - lastMs;
-    context.diagnostic(`${carrier.tag}: all was cut ${Math.round(cutMs)} ms after the last byte`);
+    context.diagnostic(`${backend.tag}: all was cut ${Math.round(cutMs)} ms after the last byte`);
     assert.ok(cutMs <= CUT_MS, `${cutMs} ms`);
     const { quota, status } = (await core.user(alice.user.id)) as AnyJson & Limited;
     assert.equal(status, "limited");
     const over = quota.used_bytes - quota.total_bytes;
     assert.ok(over >= 0 && over <= 300_000, `${over} bytes over`);
     assert.equal(await isLimited(alice), true);
-    await core.change(carrier.tag, "PUT", `/${alice.user.id}`, { quota: { total_bytes: 9_000_000 } });
+    await core.change(backend.tag, "PUT", `/${alice.user.id}`, { quota: { total_bytes: 9_000_000 } });
     assert.equal(await isLimited(alice), false, "more quota lets in at once");
     assert.equal(await steady.finish(), true, "another user's transfer is whole");
   });
@@ -110,29 +110,29 @@ interface Limited {
 
 test("whose time is over is cut off within a second, on every carrier, others are not", async (context) => {
   await using stack = new AsyncDisposableStack();
-  const others = await Promise.all(ALL.map(async (carrier) => start(stack.use(await clientOf(carrier)))));
-  const late: { readonly carrier: Carrier; readonly client: Client; readonly transfer: Transfer }[] = [];
-  for (const carrier of ALL) {
-    const client = stack.use(await clientOf(carrier));
-    late.push({ carrier, client, transfer: await start(client) });
+  const others = await Promise.all(ALL.map(async (backend) => start(stack.use(await clientOf(backend)))));
+  const late: { readonly backend: Carrier; readonly client: Client; readonly transfer: Transfer }[] = [];
+  for (const backend of ALL) {
+    const client = stack.use(await clientOf(backend));
+    late.push({ backend, client, transfer: await start(client) });
   }
   const expires_at = Date.now() + 1000;
-  for (const { carrier, client } of late)
-    await core.change(carrier.tag, "PUT", `/${client.user.id}`, { expires_at });
+  for (const { backend, client } of late)
+    await core.change(backend.tag, "PUT", `/${client.user.id}`, { expires_at });
   const wallAtOrigin = Date.now() - performance.now();
-  for (const { carrier, client, transfer } of late) {
+  for (const { backend, client, transfer } of late) {
     const cutMs = (await transfer.closed) + wallAtOrigin - expires_at;
-    context.diagnostic(`${carrier.tag}: cut ${Math.round(cutMs)} ms after the end`);
-    assert.ok(cutMs >= -5 && cutMs <= CUT_MS, `${carrier.tag}: ${cutMs} ms`);
+    context.diagnostic(`${backend.tag}: cut ${Math.round(cutMs)} ms after the end`);
+    assert.ok(cutMs >= -5 && cutMs <= CUT_MS, `${backend.tag}: ${cutMs} ms`);
     assert.equal(((await core.user(client.user.id)) as AnyJson & Limited).status, "expired");
     assert.equal(await isLimited(client), true);
   }
   for (const other of others) assert.equal(await other.finish(), true);
 });
 
-for (const carrier of ALL)
-  test(`${carrier.tag}: connections beyond the limit are refused, those that are open go on`, async () => {
-    await using alice = await clientOf(carrier, { connection_limit: 3 });
+for (const backend of ALL)
+  test(`${backend.tag}: connections beyond the limit are refused, those that are open go on`, async () => {
+    await using alice = await clientOf(backend, { connection_limit: 3 });
     const transfers = [await start(alice), await start(alice)];
     const flow = await flowOf(alice);
     const refusedMs = performance.now();
@@ -140,17 +140,17 @@ for (const carrier of ALL)
     assert.ok(performance.now() - refusedMs <= CUT_MS, "refused within a second");
     await flow[Symbol.asyncDispose]();
     await until("the place of the closed one is free", async () => !(await isLimited(alice)));
-    await core.change(carrier.tag, "PUT", `/${alice.user.id}`, { connection_limit: 1 });
+    await core.change(backend.tag, "PUT", `/${alice.user.id}`, { connection_limit: 1 });
     const [first, second] = transfers as [Transfer, Transfer];
     await second.closed; // the latest goes
     assert.equal(await first.finish(), true);
   });
 
-for (const carrier of ALL)
-  test(`${carrier.tag}: another address is refused while those online fill the limit`, async () => {
-    await using alice = await clientOf(carrier, { ip_limit: 1 });
-    const port = await core.core.port(carrier.tag);
-    await using elsewhere = await carrier.open(port, alice.user, dialerFrom("127.0.0.2"));
+for (const backend of ALL)
+  test(`${backend.tag}: another address is refused while those online fill the limit`, async () => {
+    await using alice = await clientOf(backend, { ip_limit: 1 });
+    const port = await core.core.port(backend.tag);
+    await using elsewhere = await backend.open(port, alice.user, dialerFrom("127.0.0.2"));
     const here = await start(alice);
     const second = await start(alice);
     const { online_ips } = (await core.user(alice.user.id)) as AnyJson & Limited;
@@ -175,8 +175,8 @@ test("speed: every carrier keeps to its user's rates within 5 %, all sessions to
   await using drain = await openTcpOrigin((socket) => void socket.resume());
   await using flood = await openTcpOrigin(pour);
   const meters: RateMeter[] = [];
-  for (const carrier of CARRIERS) {
-    const client = stack.use(await clientOf(carrier, { download_bps: DOWN_BPS, upload_bps: UP_BPS }));
+  for (const backend of CARRIERS) {
+    const client = stack.use(await clientOf(backend, { download_bps: DOWN_BPS, upload_bps: UP_BPS }));
     const open = async (to: Destination): Promise<Duplex> => {
       const stream = await client.outbound.connect(to, { signal: FOREVER, metadata: null });
       stack.defer(() => void stream.destroy());
@@ -185,7 +185,7 @@ test("speed: every carrier keeps to its user's rates within 5 %, all sessions to
     const [one, two] = [await open(flood.destination), await open(flood.destination)];
     const up = await open(drain.destination);
     pour(up);
-    meters.push(new RateMeter(carrier.tag, client.user.id, [one, two]));
+    meters.push(new RateMeter(backend.tag, client.user.id, [one, two]));
   }
   await sleep(1000); // buffers on the way fill
   // Never above in all. A program that waits for a CPU longer than a burst moves less, which is no fault of the limit:
@@ -309,8 +309,8 @@ test("limits come and go with revisions, and nothing of them shows before", asyn
 });
 
 test("a subscription as a profile leads through the listener; past a limit it stays and says so", async () => {
-  const [carrier] = CARRIERS as [Carrier];
-  await using alice = await clientOf(carrier, { quota: { total_bytes: 2_000_000 } });
+  const [backend] = CARRIERS as [Carrier];
+  await using alice = await clientOf(backend, { quota: { total_bytes: 2_000_000 } });
   const at = new URL(alice.user.subscription_url).pathname;
   const ask = (query: string) => core.ask("GET", at + query, { secret: null });
   const { proxies } = parse((await ask("?format=mihomo")).text) as { readonly proxies: readonly [Options] };
@@ -329,7 +329,7 @@ test("a subscription as a profile leads through the listener; past a limit it st
     ) ?? [];
   assert.equal(Number(upload) + Number(download), quota.used_bytes);
   assert.match((await ask("?format=html")).text, /quota used up/);
-  await core.change(carrier.tag, "PUT", `/${alice.user.id}`, { enabled: false });
+  await core.change(backend.tag, "PUT", `/${alice.user.id}`, { enabled: false });
   const refused = await Promise.all(["", "?format=html"].map(ask));
   const unknown = await core.ask("GET", `/sub/svc/${"x".repeat(43)}`, { secret: null });
   for (const each of refused) assert.deepEqual([each.status, each.text], [unknown.status, unknown.text]);
@@ -339,16 +339,16 @@ type Options = Readonly<Record<string, unknown>>;
 
 test("a quota that is used up stays so after kill -9, and rules know users by name", async (context: TestContext) => {
   using state = stateFolder();
-  const [carrier] = CARRIERS as [Carrier];
-  const options = { ...carrierListeners([carrier]), store: state.store, folder: state.path };
+  const [backend] = CARRIERS as [Carrier];
+  const options = { ...carrierListeners([backend]), store: state.store, folder: state.path };
   let alice: AnyJson;
   {
     await using first = await ManagedCore.start(options);
-    alice = await first.create(carrier.tag, "alice", { quota: { total_bytes: 1_000_000, reset: "month" } });
-    const bob = await first.create(carrier.tag, "bob");
-    const port = await first.core.port(carrier.tag);
-    await using outbound = await carrier.open(port, alice);
-    await using another = await carrier.open(port, bob);
+    alice = await first.create(backend.tag, "alice", { quota: { total_bytes: 1_000_000, reset: "month" } });
+    const bob = await first.create(backend.tag, "bob");
+    const port = await first.core.port(backend.tag);
+    await using outbound = await backend.open(port, alice);
+    await using another = await backend.open(port, bob);
     const payload = first.configText.replace("  - MATCH", "  - IN-USER,bob,REJECT\n  - MATCH");
     const loaded = await first.ask("PUT", "/configs?force=true", {
       secret: "controller secret",
@@ -364,6 +364,6 @@ test("a quota that is used up stays so after kill -9, and rules know users by na
   const { status, quota } = (await again.user(alice.id)) as AnyJson & Limited;
   context.diagnostic(`${quota.used_bytes} of ${quota.total_bytes} bytes after the kill`);
   assert.equal(status, "limited");
-  await using outbound = await carrier.open(await again.core.port(carrier.tag), alice);
+  await using outbound = await backend.open(await again.core.port(backend.tag), alice);
   assert.equal(await isServed(outbound, origin.destination), false);
 });

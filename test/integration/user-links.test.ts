@@ -29,20 +29,20 @@ function v2rayOutbound(node: Readonly<Record<string, unknown>>): object {
   };
 }
 
-for (const carrier of CARRIERS.filter(({ tag }) => tag === "tls" || tag === "ws"))
+for (const backend of CARRIERS.filter(({ tag }) => tag === "tls" || tag === "ws"))
   test(
-    `${carrier.tag}: v2ray gets through with the link of a subscription`,
+    `${backend.tag}: v2ray gets through with the link of a subscription`,
     { skip: missing("v2ray"), timeout: 60_000 },
     async () => {
       await using core = await ManagedCore.start({
-        ...carrierListeners([carrier]),
+        ...carrierListeners([backend]),
         baseUrl: "https://localhost",
       });
       await using origin = await openTcpOrigin(echo);
-      const user = await core.create(carrier.tag, HOSTILE);
+      const user = await core.create(backend.tag, HOSTILE);
       const served = await core.ask("GET", new URL(user.subscription_url).pathname, { secret: null });
       const node = parseLink(Buffer.from(served.text, "base64").toString());
-      assert.equal(node["name"], `${carrier.tag} - ${HOSTILE}`);
+      assert.equal(node["name"], `${backend.tag} - ${HOSTILE}`);
       const port = await freePort();
       const config = {
         log: { loglevel: "warning" },

@@ -12,20 +12,20 @@ const random = randomFrom(20_261_120);
 /** Ends a test that waits for what does not come; no measure of anything. */
 const LONG = { timeout: 300_000 };
 
-for (const carrier of CARRIERS) {
+for (const backend of CARRIERS) {
   test(
-    `${carrier.tag}: of 20 users one is created, changed, disabled and deleted, and nobody else notices`,
+    `${backend.tag}: of 20 users one is created, changed, disabled and deleted, and nobody else notices`,
     LONG,
     async (context) => {
-      const found = await proveRevocation(carrier, { users: 20, rounds: 1 });
+      const found = await proveRevocation(backend, { users: 20, rounds: 1 });
       context.diagnostic(shownRevocation(found));
       assert.deepEqual([found.broken, found.dropped], [0, 0]);
       assert.ok(found.handshakes > 0);
     },
   );
 
-  test(`${carrier.tag}: users have moved what the origins saw, to the byte`, LONG, async (context) => {
-    const found = await proveCounts(carrier, 60, random);
+  test(`${backend.tag}: users have moved what the origins saw, to the byte`, LONG, async (context) => {
+    const found = await proveCounts(backend, 60, random);
     context.diagnostic(shownCounts(found));
     assert.equal(found.difference, 0);
   });

@@ -38,13 +38,13 @@ test("secrets of the Controller, the manager, users, subscriptions and nodes: no
     ["admin secret", ADMIN_SECRET],
     ["node password", NODE_PASSWORD],
   ]);
-  for (const carrier of [tls, ANYTLS]) {
-    const made = await core.create(carrier.tag, "ann", carrier.another());
-    planted.set(`credential of ${carrier.tag}`, made.uuid ?? made.password);
-    planted.set(`token of ${carrier.tag}`, made.subscription_url.split("/").at(-1) as string);
-    await using outbound = await carrier.open(await core.core.port(carrier.tag), made);
+  for (const backend of [tls, ANYTLS]) {
+    const made = await core.create(backend.tag, "ann", backend.another());
+    planted.set(`credential of ${backend.tag}`, made.uuid ?? made.password);
+    planted.set(`token of ${backend.tag}`, made.subscription_url.split("/").at(-1) as string);
+    await using outbound = await backend.open(await core.core.port(backend.tag), made);
     assert.equal(await isServed(outbound, origin.destination), true);
-    await using stranger = await carrier.open(await core.core.port(carrier.tag), {
+    await using stranger = await backend.open(await core.core.port(backend.tag), {
       uuid: randomUUID(),
       password: "guess",
     });

@@ -10,7 +10,7 @@ import type { TLSSocket } from "node:tls";
 import { connect as tlsConnect, createServer as createTlsServer } from "node:tls";
 import { createHash, randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
-import type { Carrier } from "#relay/carrier.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
 import type { Dialer } from "#core/outbound.ts";
 import { vless } from "#protocols/vless/index.ts";
 import type { VisionStream } from "#protocols/vless/vision-stream.ts";
@@ -62,14 +62,14 @@ async function openTap(port: number, cut: number | null) {
   };
 }
 
-async function openVision(carrier: Carrier | null, cut: number | null = null) {
+async function openVision(backend: RelayBackend | null, cut: number | null = null) {
   await using undo = new AsyncDisposableStack();
   const options = {
     certificate: certificate.cert,
     "private-key": certificate.key,
     users: [{ username: "ann", uuid, flow }],
   };
-  const server = undo.use(await openServer(vless, options, undefined, carrier));
+  const server = undo.use(await openServer(vless, options, undefined, backend));
   const tap = undo.use(await openTap(server.port, cut));
   const client = {
     server: "127.0.0.1",
@@ -162,7 +162,7 @@ async function overHttp1(inner: TLSSocket): Promise<Buffer> {
 // The engine's own way takes what is bare from its first byte.
 const ways = (await relayPaths()).filter(({ name }) => name !== "engine");
 
-for (const { name, carrier } of ways)
+for (const { name, backend } of ways)
   describe(`vision, relayed by the ${name} way`, () => {
     for (const cut of [null, 7, 900]) {
       const how = cut === null ? "as it comes" : `cut into ${cut} bytes`;
@@ -170,7 +170,7 @@ for (const { name, carrier } of ways)
         `inner TLS 1.3, the wire ${how}: both directions leave the outer TLS`,
         { timeout: 60_000 },
         async () => {
-          await using vision = await openVision(carrier, cut);
+          await using vision = await openVision(backend, cut);
           const stream = await converse(vision.outbound, "TLSv1.3", cut === 7 ? 100_000 : 4 << 20);
           assert.deepEqual(stream.raw, { read: true, write: true });
           // To an onlooker it is one TLS conversation from its first byte to its last.
@@ -181,7 +181,7 @@ for (const { name, carrier } of ways)
     }
 
     test("after the switch the wire holds the inner records, byte by byte", { timeout: 30_000 }, async () => {
-      await using vision = await openVision(carrier);
+      await using vision = await openVision(backend);
       const inner: Buffer[] = [];
       const written: Buffer[] = [];
       const tapped: Pick<Dialer, "connect"> = {
@@ -209,7 +209,7 @@ for (const { name, carrier } of ways)
     });
 
     test("inner HTTP/1.1 and HTTP/2 over TLS 1.3", { timeout: 30_000 }, async () => {
-      await using vision = await openVision(carrier);
+      await using vision = await openVision(backend);
       const body = randomBytes(300_000);
       const web = createSecureServer({ cert: certificate.cert, key: certificate.key, allowHTTP1: true });
       web.on("request", (request, answer) => {
@@ -241,7 +241,7 @@ for (const { name, carrier } of ways)
     });
 
     test("inner TLS 1.2 and no TLS at all stay inside", { timeout: 60_000 }, async () => {
-      await using vision = await openVision(carrier);
+      await using vision = await openVision(backend);
       const stream = await converse(vision.outbound, "TLSv1.2");
       assert.deepEqual(stream.raw, { read: false, write: false });
       const plain = (await exchange(vision.outbound, 4 << 20)) as VisionStream;
@@ -249,7 +249,7 @@ for (const { name, carrier } of ways)
     });
 
     test("half-close, empty streams, and a server that speaks first", { timeout: 30_000 }, async () => {
-      await using vision = await openVision(carrier);
+      await using vision = await openVision(backend);
       await using origin = await openTcpOrigin(countThenAnswer);
       const signal = AbortSignal.timeout(20_000);
       for (const size of [0, 1, 100_000]) {
@@ -265,7 +265,7 @@ for (const { name, carrier } of ways)
     });
 
     test("half-close after the switch, both ends", { timeout: 30_000 }, async () => {
-      await using vision = await openVision(carrier);
+      await using vision = await openVision(backend);
       await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
         let bytes = 0;
         socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
@@ -285,7 +285,7 @@ for (const { name, carrier } of ways)
     });
 
     test("a slow reader holds the sender back", { timeout: 30_000 }, async () => {
-      await using vision = await openVision(carrier);
+      await using vision = await openVision(backend);
       let sent = 0;
       await using origin = await openTlsOrigin("TLSv1.3", (socket) => {
         const block = Buffer.alloc(65_536);
@@ -309,7 +309,7 @@ for (const { name, carrier } of ways)
     });
 
     test("datagrams (XUDP in padded blocks)", { timeout: 30_000 }, async () => {
-      await using vision = await openVision(carrier);
+      await using vision = await openVision(backend);
       await using echo = await openUdpEcho();
       const signal = AbortSignal.timeout(20_000);
       const opened = await vision.outbound.associate(echo.destination, { signal, metadata: null });
@@ -352,19 +352,19 @@ for (const { name, carrier } of ways)
       }
     });
 
-    if (carrier !== null)
+    if (backend !== null)
       test("a conversation that has left TLS both ways goes to the relay threads", async () => {
-        await using vision = await openVision(carrier);
+        await using vision = await openVision(backend);
         await using origin = await openTlsOrigin("TLSv1.3", (socket) => void socket.pipe(socket));
         const signal = AbortSignal.timeout(20_000);
         const stream = await vision.outbound.connect(origin.destination, { signal, metadata: null });
         const inner = tlsConnect({ socket: stream, servername: "server.test", rejectUnauthorized: false });
         inner.on("error", () => {});
         await once(inner, "secureConnect");
-        const takenBefore = carrier.taken;
+        const takenBefore = backend.taken;
         for (let round = 0; round < 20; round++) await echoed(inner, 50_000);
         assert.deepEqual((stream as VisionStream).raw, { read: true, write: true });
-        assert.equal(carrier.taken, takenBefore + 1);
+        assert.equal(backend.taken, takenBefore + 1);
         inner.destroy();
         stream.destroy();
       });

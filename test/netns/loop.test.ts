@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
-import { MOST_HOPS } from "#net/self-dials.ts";
+import { MOST_HOPS } from "#net/dial/self-dials.ts";
 import { capture, CAPTURES, RELAYS, type Capture } from "../support/netns-captured.ts";
 import { skipNetns } from "../support/netns.ts";
 import { FAMILIES, openRow } from "../support/netns-row.ts";

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { SEAMS } from "#engine/seams.ts";
+import { SEAMS } from "#dataplane/workers/shared/seams.ts";
 import { ExactLoad, openExactOrigin, type ExactSums, type Random } from "../support/exact-load.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore, type Core } from "../support/start-core.ts";

@@ -17,7 +17,7 @@ interface Seen {
 }
 
 export interface CountFindings {
-  readonly carrier: string;
+  readonly backend: string;
   readonly flows: number;
   readonly bytes: number;
   /** Bytes by which a user's counters and the origins' differ, summed over users and directions. */
@@ -31,18 +31,18 @@ const MOST_BYTES = 60_000;
 const HEAD_BYTES = 12;
 
 /** Flows of random sizes for ten users, a tenth of them datagrams. */
-export async function proveCounts(carrier: Carrier, flows: number, random: Random): Promise<CountFindings> {
-  await using core = await ManagedCore.start(carrierListeners([carrier]));
+export async function proveCounts(backend: Carrier, flows: number, random: Random): Promise<CountFindings> {
+  await using core = await ManagedCore.start(carrierListeners([backend]));
   const seen: Seen[] = Array.from({ length: USERS }, () => ({ upload: 0, download: 0 }));
   await using origin = await openTcpOrigin((socket) => serve(socket, seen));
   await using datagrams = await openUdpEcho();
   await using stack = new AsyncDisposableStack();
-  const port = await core.core.port(carrier.tag);
+  const port = await core.core.port(backend.tag);
   const users: AnyJson[] = [];
   const outbounds: Outbound[] = [];
   for (let at = 0; at < USERS; at++) {
-    users.push(await core.create(carrier.tag, `user ${at}`));
-    outbounds.push(stack.use(await carrier.open(port, users[at] as AnyJson)));
+    users.push(await core.create(backend.tag, `user ${at}`));
+    outbounds.push(stack.use(await backend.open(port, users[at] as AnyJson)));
   }
   for (let begun = 0; begun < flows; begun += AT_ONCE)
     await Promise.all(
@@ -60,11 +60,11 @@ export async function proveCounts(carrier: Carrier, flows: number, random: Rando
     found = await difference();
   }
   const bytes = seen.reduce((sum, { upload, download }) => sum + upload + download, 0);
-  return { carrier: carrier.tag, flows, bytes, difference: found };
+  return { backend: backend.tag, flows, bytes, difference: found };
 }
 
-export function shownCounts({ carrier, flows, bytes, difference }: CountFindings): string {
-  return `${carrier}: ${flows} flows of ${USERS} users, ${(bytes / 1e6).toFixed(1)} MB at the origins, difference ${difference}`;
+export function shownCounts({ backend, flows, bytes, difference }: CountFindings): string {
+  return `${backend}: ${flows} flows of ${USERS} users, ${(bytes / 1e6).toFixed(1)} MB at the origins, difference ${difference}`;
 }
 
 function serve(socket: Socket, seen: readonly Seen[]): void {
@@ -137,24 +137,24 @@ const TRANSFERS = 4;
 const SAMPLE_MS = 10;
 
 /** A user with steady traffic; what the counters are after a kill is dated by what had been moved when. */
-export async function proveCrashes(carrier: Carrier, kills: number, random: Random): Promise<CrashFindings> {
+export async function proveCrashes(backend: Carrier, kills: number, random: Random): Promise<CrashFindings> {
   using state = stateFolder();
   await using origin = await openTcpOrigin((socket) => void socket.pipe(socket));
-  const options = { ...carrierListeners([carrier]), store: state.store, folder: state.path };
+  const options = { ...carrierListeners([backend]), store: state.store, folder: state.path };
   const lostMs: number[] = [];
   let doubled = 0;
   let user: AnyJson | null = null;
   let before: Round | null = null;
   for (let round = 0; round <= kills; round++) {
     await using core = await ManagedCore.start(options);
-    user ??= await core.create(carrier.tag, "alice");
+    user ??= await core.create(backend.tag, "alice");
     const counted = (await core.user(user.id)).upload_bytes;
     if (before !== null) {
       lostMs.push(Math.max(0, before.killedMs - timeOf(counted, before.history)));
       if (counted > (before.history.at(-1) as Moment).bytes + TRANSFERS * PACE.chunkBytes) doubled++;
     }
     if (round === kills) break;
-    await using outbound = await carrier.open(await core.core.port(carrier.tag), user);
+    await using outbound = await backend.open(await core.core.port(backend.tag), user);
     before = await killUnderLoad(core, outbound, origin, { counted, afterMs: 1200 + random(1500) });
   }
   return { kills, lostMs: lostMs.toSorted((a, b) => a - b), doubled };

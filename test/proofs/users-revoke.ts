@@ -19,7 +19,7 @@ export interface RevokeBudget {
 }
 
 export interface RevokeFindings {
-  readonly carrier: string;
+  readonly backend: string;
   readonly users: number;
   /** Transfers of the others that were cut, or came back changed. */
   readonly broken: number;
@@ -41,37 +41,37 @@ const HELD_BPS = 32_000;
 const BATCH = 25;
 
 export async function proveRevocation(
-  carrier: Carrier,
+  backend: Carrier,
   { users, rounds }: RevokeBudget,
 ): Promise<RevokeFindings> {
   using state = stateFolder();
   const limits = { upload_bps: HELD_BPS, download_bps: HELD_BPS };
-  const made = makeState(state.store, { [carrier.tag]: carrier.protocol }, users + 1, limits);
+  const made = makeState(state.store, { [backend.tag]: backend.protocol }, users + 1, limits);
   await using core = await ManagedCore.start({
-    ...carrierListeners([carrier]),
+    ...carrierListeners([backend]),
     store: state.store,
     folder: state.path,
   });
   await using origin = await openTcpOrigin(echo);
   await using outbounds = new AsyncDisposableStack();
-  const port = await core.core.port(carrier.tag);
+  const port = await core.core.port(backend.tag);
   const [shaker, ...others] = made as [MadeUser, ...MadeUser[]];
   const transfers: Transfer[] = [];
   for (let at = 0; at < others.length; at += BATCH) {
     const batch = others.slice(at, at + BATCH).map(async (user) => {
-      const outbound = outbounds.use(await carrier.open(port, credentialOf(user)));
+      const outbound = outbounds.use(await backend.open(port, credentialOf(user)));
       return await (await Transfer.open(outbound, origin.destination, HELD)).running();
     });
     transfers.push(...(await Promise.all(batch)));
   }
-  const shaking = new Shaking(carrier, port, credentialOf(shaker), origin.destination);
+  const shaking = new Shaking(backend, port, credentialOf(shaker), origin.destination);
   const revokedMs: number[] = [];
-  const victim = new Victim(core, carrier, port, origin.destination);
+  const victim = new Victim(core, backend, port, origin.destination);
   for (let round = 0; round < rounds; round++) revokedMs.push(...(await victim.round(`victim ${round}`)));
   const { count, dropped } = await shaking.stop();
   const intact = await Promise.all(transfers.map((transfer) => transfer.finish()));
   return {
-    carrier: carrier.tag,
+    backend: backend.tag,
     users,
     broken: intact.filter((one) => !one).length,
     handshakes: count,
@@ -88,7 +88,7 @@ export function shownRevocation(found: RevokeFindings): string {
     return `p50 ${p50}, p99 ${p99}, worst ${worst} ms`;
   };
   return (
-    `${found.carrier}: ${found.users} others, ${found.broken} interrupted; ` +
+    `${found.backend}: ${found.users} others, ${found.broken} interrupted; ` +
     `${found.handshakes} handshakes of another, ${found.dropped} dropped; ` +
     `${found.revokedMs.length} revocations ${spread(found.revokedMs)}, ` +
     `the program meanwhile without a CPU ${spread(found.starvedMs)}; ` +
@@ -107,11 +107,11 @@ class Shaking {
   #running = true;
   readonly #done: Promise<void>;
 
-  constructor(carrier: Carrier, port: number, user: Pick<UserJson, "uuid" | "password">, to: Destination) {
-    this.#done = this.#shake(() => carrier.open(port, user), to);
+  constructor(backend: Carrier, port: number, user: Pick<UserJson, "uuid" | "password">, to: Destination) {
+    this.#done = this.#advance(() => backend.open(port, user), to);
   }
 
-  async #shake(open: () => Promise<Outbound>, to: Destination): Promise<void> {
+  async #advance(open: () => Promise<Outbound>, to: Destination): Promise<void> {
     while (this.#running) {
       await using outbound = await open();
       if (!(await isServed(outbound, to))) this.dropped++;
@@ -130,20 +130,20 @@ class Victim {
   readonly idleMs: number[] = [];
   readonly starvedMs: number[] = [];
   readonly #core: ManagedCore;
-  readonly #carrier: Carrier;
+  readonly #backend: Carrier;
   readonly #port: number;
   readonly #to: Destination;
 
-  constructor(core: ManagedCore, carrier: Carrier, port: number, to: Destination) {
+  constructor(core: ManagedCore, backend: Carrier, port: number, to: Destination) {
     this.#core = core;
-    this.#carrier = carrier;
+    this.#backend = backend;
     this.#port = port;
     this.#to = to;
   }
 
   /** From creation to deletion; answers with how long each connection outlived what ended its right. */
   async round(name: string): Promise<readonly number[]> {
-    const { tag, protocol, another } = this.#carrier;
+    const { tag, protocol, another } = this.#backend;
     let user = await this.#core.create(tag, name);
     const path = `/${user.id}`;
     await using first = await this.#connect(user);
@@ -168,7 +168,7 @@ class Victim {
   }
 
   async #connect(user: AnyJson): Promise<AsyncDisposable & { readonly transfer: Transfer }> {
-    const outbound = await this.#carrier.open(this.#port, user);
+    const outbound = await this.#backend.open(this.#port, user);
     const transfer = await Transfer.open(outbound, this.#to, CALM);
     await transfer.running();
     return { transfer, [Symbol.asyncDispose]: () => outbound[Symbol.asyncDispose]() };
@@ -176,7 +176,7 @@ class Victim {
 
   async #revoke(transfer: Transfer, method: string, path: string, fields: object = {}): Promise<number> {
     const askedMs = performance.now();
-    const revision = await this.#core.revision(this.#carrier.tag);
+    const revision = await this.#core.revision(this.#backend.tag);
     this.idleMs.push(performance.now() - askedMs);
     const [query, body] =
       method === "DELETE" ? [`?revision=${revision}`, {}] : ["", { body: { ...fields, revision } }];

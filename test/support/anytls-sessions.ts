@@ -7,21 +7,21 @@ import { createServer } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import type { Direction, Meter } from "#core/meter.ts";
 import type { Destination } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { dialTcp } from "#net/dial.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { encodeSocksAddress } from "#net/socks-address.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { dialTcp } from "#net/dial/dial.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { DEFAULT_SCHEME } from "#protocols/anytls/padding.ts";
 import { ServerSession, type ServerStream } from "#protocols/anytls/server-session.ts";
 import * as wire from "#protocols/anytls/wire.ts";
-import type { Carrier } from "#relay/carrier.ts";
-import { relay } from "#relay/pump.ts";
-import { Sweep } from "#relay/sweep.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
+import { relay } from "#dataplane/event-loop/pump.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
 import type { TlsServer } from "#transport/tls/server.ts";
 import { unlimited } from "./relayed.ts";
 
 export interface SessionsOptions {
-  readonly carrier: Carrier | null;
+  readonly backend: RelayBackend | null;
   readonly meter?: Meter;
 }
 
@@ -37,11 +37,11 @@ export interface Sessions extends AsyncDisposable {
 
 export async function openSessions(
   tls: TlsServer,
-  { carrier, meter = unlimited }: SessionsOptions,
+  { backend, meter = unlimited }: SessionsOptions,
 ): Promise<Sessions> {
   const bytes = { upload: 0, download: 0 };
   const ends = new EventEmitter();
-  const sweep = new Sweep();
+  const timers = new IdleTimers();
   const open = new Set<ServerSession>();
   let settled = 0;
   let stop = new AbortController();
@@ -52,10 +52,10 @@ export async function openSessions(
     await relay(stream, remote, meter, {
       signal,
       onBytes: (direction, count) => void (bytes[direction] += count),
-      sweep,
+      timers,
       idleMs: Infinity,
       halfClosedIdleMs: Infinity,
-      carrier,
+      backend,
     });
     settled++;
     ends.emit("end");

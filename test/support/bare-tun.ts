@@ -2,7 +2,7 @@
 import type { CaptureOptions } from "#core/capture.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
-import { DEFAULT_KEEP_ALIVE } from "#net/keep-alive.ts";
+import { DEFAULT_KEEP_ALIVE } from "#net/dial/keep-alive.ts";
 import type { TunSettings } from "#tun/settings.ts";
 import type { TunEnv } from "#tun/tun.ts";
 

@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import type { DatagramSocket, DatagramSockets, OnDatagram } from "#net/datagram-socket.ts";
+import type { DatagramSocket, DatagramSockets, OnDatagram } from "#net/udp/datagram-socket.ts";
 
 /** A socket of its own for the test, on port 0 of the address; `recvBufferSize`: room for a burst. */
 export async function boundDatagrams(

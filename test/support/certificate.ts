@@ -1,7 +1,7 @@
 /** Throw-away certificates for tests, made in memory: no tool, no files, nothing that expires in the repository. */
 import type { KeyObject } from "node:crypto";
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
-import { bytesOfIp, parseIp } from "#net/ip.ts";
+import { bytesOfIp, parseIp } from "#net/address/ip.ts";
 
 export interface TestCertificate {
   readonly cert: string;

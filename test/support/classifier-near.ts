@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import type { Ip } from "#core/session.ts";
 import { Classifier, type ClassifierOptions } from "#kernel-direct/ebpf/classifier.ts";
-import { parseIp } from "#net/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
 import { Bpf } from "#platform/linux/bpf.ts";
 import { openLibc, SystemError, type Libc } from "#platform/linux/libc.ts";
 import { NETLINK_ROUTE, NetlinkSocket } from "#platform/linux/netlink/socket.ts";

@@ -13,10 +13,10 @@ import type {
   Metadata,
   StreamSession,
 } from "#core/session.ts";
-import { socketIp } from "#net/ip.ts";
-import type { Carrier } from "#relay/carrier.ts";
-import { relay } from "#relay/pump.ts";
-import { Sweep } from "#relay/sweep.ts";
+import { socketIp } from "#net/address/ip.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
+import { relay } from "#dataplane/event-loop/pump.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { unlimited } from "./relayed.ts";
 import { fixReceiveBuffer } from "./small-buffers.ts";
 
@@ -86,21 +86,21 @@ export interface Seen {
 export function directAccept(
   dialer: Dialer = directDialer,
   fail: (metadata: Metadata) => Error | undefined = () => undefined,
-  carrier: Carrier | null = null,
+  backend: RelayBackend | null = null,
 ): Seen {
   const sessions: Metadata[] = [];
-  const sweep = new Sweep();
+  const timers = new IdleTimers();
   const accept: Accept = (session) => {
     sessions.push(session.metadata);
     if (session.network === "udp") void serveDatagrams(session, dialer);
-    else void serveStream(session, { dialer, sweep, carrier }, fail(session.metadata));
+    else void serveStream(session, { dialer, timers, backend }, fail(session.metadata));
   };
   return { accept, sessions };
 }
 
 async function serveStream(
   session: StreamSession,
-  { dialer, sweep, carrier }: { dialer: Dialer; sweep: Sweep; carrier: Carrier | null },
+  { dialer, timers, backend }: { dialer: Dialer; timers: IdleTimers; backend: RelayBackend | null },
   failure: Error | undefined,
 ): Promise<void> {
   const { stream, metadata } = session;
@@ -113,10 +113,10 @@ async function serveStream(
     await relay(stream, remote, unlimited, {
       signal: new AbortController().signal,
       onBytes: () => {},
-      sweep,
+      timers,
       idleMs: Infinity,
       halfClosedIdleMs: Infinity,
-      carrier,
+      backend,
     });
   } catch (error) {
     session.reply(error as Error);

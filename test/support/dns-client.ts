@@ -3,7 +3,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { Ip } from "#core/session.ts";
 import { decodeMessage, encodeMessage, type Message } from "#dns/message.ts";
-import { ipFromBytes } from "#net/ip.ts";
+import { ipFromBytes } from "#net/address/ip.ts";
 
 export const TYPE_A = 1;
 export const TYPE_AAAA = 28;

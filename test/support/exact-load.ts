@@ -112,12 +112,12 @@ export class ExactLoad {
     strangers: number;
   }): Promise<void> {
     const hello = await clientHello();
-    const lanes = [
+    const queues = [
       ...Array.from({ length: plain }, (_, at) => this.#lane(at % 2 === 0 ? "tunnel" : "plain")),
       ...Array.from({ length: secure }, () => this.#lane("secure")),
       ...Array.from({ length: strangers }, () => this.#strange(hello)),
     ];
-    await Promise.all(lanes);
+    await Promise.all(queues);
   }
 
   stop(): void {

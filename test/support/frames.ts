@@ -1,5 +1,5 @@
 /** Ethernet frames written out, for classifiers. */
-import { bytesOfIp } from "#net/ip.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { ip } from "./routing.ts";
 
 export interface FrameSpec {

@@ -9,7 +9,7 @@ import { Governance } from "#governance/governance.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
 import type { GovernanceSettings, PolicySettings } from "#governance/settings.ts";
 import { MemoryStore } from "#governance/store.ts";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { decisionOf, metadataOf } from "./metadata.ts";
 
 export class TurnedClock implements GovernanceClock {

@@ -1,10 +1,10 @@
-import { Sweep } from "#relay/sweep.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
 
 /** A sweep whose time the test moves. */
-export function handSweep(): { readonly sweep: Sweep; readonly advance: (ms: number) => void } {
+export function handSweep(): { readonly timers: IdleTimers; readonly advance: (ms: number) => void } {
   let nowMs = 0;
   const ticks = new Set<() => void>();
-  const sweep = new Sweep({
+  const timers = new IdleTimers({
     now: () => nowMs,
     every: (_, on) => {
       ticks.add(on);
@@ -12,7 +12,7 @@ export function handSweep(): { readonly sweep: Sweep; readonly advance: (ms: num
     },
   });
   return {
-    sweep,
+    timers,
     advance(ms) {
       nowMs += ms;
       for (const tick of ticks) tick();

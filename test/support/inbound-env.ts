@@ -7,7 +7,7 @@ import { SILENT } from "#core/log.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Endpoint, Ip } from "#core/session.ts";
-import { LOOPBACK_V4, socketIp } from "#net/ip.ts";
+import { LOOPBACK_V4, socketIp } from "#net/address/ip.ts";
 import { listeningDatagrams } from "./listening-datagrams.ts";
 import { literalsOnly } from "./resolvers.ts";
 import { textFiles } from "./text-files.ts";

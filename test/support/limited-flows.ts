@@ -1,5 +1,5 @@
 /** Streams at token buckets, on a clock of their own: what the relay does with a meter, with timers as late as you like. */
-import { Slot, type TokenBucket } from "#core/token-bucket.ts";
+import { Slot, type TokenBucket } from "#lib/token-bucket.ts";
 
 export interface Flow {
   readonly slots: readonly Slot[];

@@ -3,7 +3,7 @@ import type { Decision } from "#core/router.ts";
 import type { Destination, Metadata, Network } from "#core/session.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Rule } from "#core/rule.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 
 /** What a plain listener on loopback would know. */
 export function metadataOf(destination: Destination, network: Network = "tcp"): Metadata {

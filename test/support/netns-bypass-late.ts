@@ -7,7 +7,7 @@ import type { Capture } from "#core/capture.ts";
 import { SILENT } from "#core/log.ts";
 import { Bypass } from "#kernel-direct/bypass.ts";
 import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
-import { ownAddresses } from "#net/own-address.ts";
+import { ownAddresses } from "#net/address/own-address.ts";
 
 const [device = ""] = process.argv.slice(2);
 const before = ownAddresses().length;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import type { Destination, Ip } from "#core/session.ts";
 
 export interface Origin extends AsyncDisposable {

@@ -4,8 +4,8 @@ import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Metadata } from "#core/session.ts";
-import type { Carrier } from "#relay/carrier.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { directAccept, directDialer } from "./direct-accept.ts";
 import { openInboundEnv } from "./inbound-env.ts";
 import { listeningDatagrams } from "./listening-datagrams.ts";
@@ -30,9 +30,9 @@ export async function openServer(
   protocol: Protocol,
   options: Options,
   fail?: (metadata: Metadata) => Error | undefined,
-  carrier: Carrier | null = null,
+  backend: RelayBackend | null = null,
 ): Promise<Serving> {
-  const { accept, sessions } = directAccept(directDialer, fail, carrier);
+  const { accept, sessions } = directAccept(directDialer, fail, backend);
   const plain = openInboundEnv({ accept });
   const udp = new AsyncDisposableStack();
   let tcpPort = 0;

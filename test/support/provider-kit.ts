@@ -7,15 +7,15 @@ import type { ProxyConfig } from "#config/config.ts";
 import { openSafeFiles } from "#config/safe-path.ts";
 import { SILENT } from "#core/log.ts";
 import { Slices } from "#core/slices.ts";
-import { openDirectDialer } from "#net/direct-dialer.ts";
-import { DEFAULT_TRUST as trust } from "#net/trust.ts";
+import { openDirectDialer } from "#net/dial/direct-dialer.ts";
+import { DEFAULT_TRUST as trust } from "#net/dial/trust.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { fetchResource } from "#providers/fetch.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
 import type { ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
 import { readListParts } from "#providers/rule-set/read.ts";
-import { contentIn } from "#runtime/documents/node-list.ts";
+import { contentIn } from "#documents/node-list.ts";
 import { readItems } from "#runtime/nodes.ts";
 import { memoryBook } from "./written-book.ts";
 

@@ -3,7 +3,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
 import { destinationText } from "#core/session.ts";
-import { decodeSocksAddress } from "#net/socks-address.ts";
+import { decodeSocksAddress } from "#net/address/socks-address.ts";
 import { openTcpOrigin } from "./origin.ts";
 
 export interface RecordingSocks extends AsyncDisposable {

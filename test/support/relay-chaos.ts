@@ -4,17 +4,17 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Direction, Meter } from "#core/meter.ts";
-import { dialTcp } from "#net/dial.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import type { Carrier } from "#relay/carrier.ts";
-import { relay } from "#relay/pump.ts";
-import { Sweep } from "#relay/sweep.ts";
+import { dialTcp } from "#net/dial/dial.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
+import { relay } from "#dataplane/event-loop/pump.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
 
 export interface ChaosOptions {
   readonly flows: number;
   readonly parallel: number;
   readonly seed: number;
-  readonly carrier: Carrier | null;
+  readonly backend: RelayBackend | null;
   /** Limited meters cut and hold at random. */
   readonly limited: boolean;
 }
@@ -149,18 +149,18 @@ function meterOf(books: Books, { client, origin }: Script, limited: boolean, ran
   return {
     free: !limited,
     pieceBytes: limited ? Math.max(1 + Math.floor(random() * 60_000), leastBytes) : Number.MAX_SAFE_INTEGER,
-    charge(direction, bytes) {
+    reserve(direction, bytes) {
       books.charged[direction] += bytes;
       return limited && random() < 0.2 ? random() * 3 : 0;
     },
-    pass: () => (limited && random() < 0.1 ? random() * 3 : 0),
-    correct: (direction, bytes) => void (books.charged[direction] += bytes),
+    trySend: () => (limited && random() < 0.1 ? random() * 3 : 0),
+    adjust: (direction, bytes) => void (books.charged[direction] += bytes),
     admit: () => true,
     [Symbol.dispose]() {},
   };
 }
 
-export async function chaos({ flows, parallel, seed, carrier, limited }: ChaosOptions): Promise<ChaosResult> {
+export async function chaos({ flows, parallel, seed, backend, limited }: ChaosOptions): Promise<ChaosResult> {
   const random = randomOf(seed);
   const scripts = Array.from({ length: flows }, () => scriptOf(random));
   const books = scripts.map((): Books => ({
@@ -173,7 +173,7 @@ export async function chaos({ flows, parallel, seed, carrier, limited }: ChaosOp
     up: new Arrival(id, onFault),
     down: new Arrival(id, onFault),
   }));
-  const sweep = new Sweep();
+  const timers = new IdleTimers();
   const origin = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     socket.on("error", () => {}); // it may be reset before it has said who it is
     const onReadable = (): void => {
@@ -211,10 +211,10 @@ export async function chaos({ flows, parallel, seed, carrier, limited }: ChaosOp
     const relayed = relay(near, far, meterOf(own, script, limited, random), {
       signal: kill.signal,
       onBytes: (direction, bytes) => void (own.moved[direction] += bytes),
-      sweep,
+      timers,
       idleMs: 60_000,
       halfClosedIdleMs: 60_000,
-      carrier,
+      backend,
     });
     const header = Buffer.alloc(HEADER_BYTES);
     header.writeUInt32BE(id);

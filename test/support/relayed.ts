@@ -4,11 +4,11 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { dialTcp } from "#net/dial.ts";
-import { relay } from "#relay/pump.ts";
-import type { RelayOptions } from "#relay/pump.ts";
-import { Sweep } from "#relay/sweep.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { dialTcp } from "#net/dial/dial.ts";
+import { relay } from "#dataplane/event-loop/pump.ts";
+import type { RelayOptions } from "#dataplane/event-loop/pump.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
 
 export interface Relayed extends AsyncDisposable {
   readonly port: number;
@@ -25,17 +25,19 @@ export interface Relayed extends AsyncDisposable {
 export const unlimited: Meter = {
   free: true,
   pieceBytes: Number.MAX_SAFE_INTEGER,
-  charge: () => 0,
-  pass: () => 0,
-  correct() {},
+  reserve: () => 0,
+  trySend: () => 0,
+  adjust() {},
   admit: () => true,
   [Symbol.dispose]() {},
 };
 
-export interface RelayedOptions extends Partial<Pick<RelayOptions, "idleMs" | "halfClosedIdleMs" | "sweep">> {
+export interface RelayedOptions extends Partial<
+  Pick<RelayOptions, "idleMs" | "halfClosedIdleMs" | "timers">
+> {
   readonly signal?: AbortSignal;
   readonly meter?: Meter;
-  readonly carrier?: RelayOptions["carrier"];
+  readonly backend?: RelayOptions["backend"];
   /** What a client's socket becomes before it is relayed. */
   readonly front?: (socket: Socket) => Promise<Duplex>;
   /** What the socket to the origin becomes. */
@@ -55,10 +57,10 @@ export async function openRelayed(originPort: number, options: RelayedOptions = 
   const relayOptions: RelayOptions = {
     signal,
     onBytes: (direction, count) => void (bytes[direction] += count),
-    sweep: options.sweep ?? new Sweep(),
+    timers: options.timers ?? new IdleTimers(),
     idleMs: options.idleMs ?? Infinity,
     halfClosedIdleMs: options.halfClosedIdleMs ?? Infinity,
-    carrier: options.carrier ?? null,
+    backend: options.backend ?? null,
   };
   const serveOne = async (socket: Socket): Promise<void> => {
     socket.on("error", () => {});

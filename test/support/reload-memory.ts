@@ -8,13 +8,13 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { queryObjects } from "node:v8";
-import { App } from "#app.ts";
+import { App } from "#app/app.ts";
 import { parseFlags } from "#cli/flags.ts";
 import { overrideWith, setUp } from "#cli/load.ts";
 import { RUN_FLAGS } from "#cli/run-flags.ts";
-import { openHost } from "#host.ts";
-import { LogHub } from "#log.ts";
-import { Lists } from "#runtime/lists.ts";
+import { openHost } from "#host/host.ts";
+import { LogHub } from "#host/log.ts";
+import { RuleData } from "#runtime/lists.ts";
 import { Runtime } from "#runtime/runtime.ts";
 
 export interface ReloadMemory {
@@ -60,14 +60,14 @@ async function reloadAgain(
       if (done % Math.max(1, Math.floor(reloads / 10)) === 0)
         residentMiB.push(Math.round(process.memoryUsage.rss() / 2 ** 20));
     }
-    return { reloads, runtimes: await left(Runtime), lists: await left(Lists), residentMiB, errors };
+    return { reloads, runtimes: await left(Runtime), lists: await left(RuleData), residentMiB, errors };
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
 }
 
 /** The last old one ends in its own time: asked until the number has come down, or long enough. */
-async function left(kind: typeof Runtime | typeof Lists): Promise<number> {
+async function left(kind: typeof Runtime | typeof RuleData): Promise<number> {
   let count = Number.POSITIVE_INFINITY;
   for (let at = 0; at < 20 && count > 1; at++) {
     await wait(100);

@@ -1,7 +1,7 @@
 import { DialError } from "#core/errors.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Ip } from "#core/session.ts";
-import { familyOf } from "#net/ip.ts";
+import { familyOf } from "#net/address/ip.ts";
 
 /** Knows no name. */
 export const literalsOnly: Resolver = {

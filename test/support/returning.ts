@@ -2,23 +2,26 @@
 import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
 import type { Meter } from "#core/meter.ts";
-import type { Carrier } from "#relay/carrier.ts";
+import type { RelayBackend } from "#dataplane/backend.ts";
 import { unlimited } from "./relayed.ts";
 
 /** Counts what threads take and give back. */
-export class Returning implements Carrier {
+export class Returning implements RelayBackend {
   taken = 0;
   returned = 0;
   readonly afterBytes = 1;
-  readonly #carrier: Carrier;
+  readonly #backend: RelayBackend;
 
-  constructor(carrier: Carrier) {
-    this.#carrier = carrier;
+  constructor(backend: RelayBackend) {
+    this.#backend = backend;
   }
 
-  carry({ goOn, ...pair }: Parameters<Carrier["carry"]>[0], ...rest: [never, never]): Promise<void> | null {
-    const counted = { ...pair, goOn: (remote: Duplex) => (this.returned++, goOn?.(remote)) };
-    const carried = this.#carrier.carry(counted as never, ...rest);
+  relay(
+    { resume, ...pair }: Parameters<RelayBackend["relay"]>[0],
+    ...rest: [never, never]
+  ): Promise<void> | null {
+    const counted = { ...pair, resume: (remote: Duplex) => (this.returned++, resume?.(remote)) };
+    const carried = this.#backend.relay(counted as never, ...rest);
     if (carried !== null) this.taken++;
     return carried;
   }
@@ -34,20 +37,20 @@ export function holdingMeter(pieceBytes: number, holdMs: (pieces: number) => num
     ...unlimited,
     free: false,
     pieceBytes,
-    charge(direction, bytes) {
+    reserve(direction, bytes) {
       assert.equal(held[direction], 0, "a piece is charged while another one is held");
       paid[direction] += bytes;
       const ms = holdMs(pieces++);
       if (ms > 0) held[direction] = bytes;
       return ms;
     },
-    pass: (direction) => (held[direction] = 0),
+    trySend: (direction) => (held[direction] = 0),
     cancel(direction) {
       if (held[direction] > 0) cancelled++;
       paid[direction] -= held[direction];
       held[direction] = 0;
     },
-    correct: (direction, bytes) => void (paid[direction] += bytes),
+    adjust: (direction, bytes) => void (paid[direction] += bytes),
   };
   return { meter, paid, cancelled: () => cancelled };
 }

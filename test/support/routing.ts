@@ -3,7 +3,7 @@ import type { Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Rule, RuleScope } from "#core/rule.ts";
 import type { InboundInfo, Ip, Metadata, Network } from "#core/session.ts";
-import { LOOPBACK_V4, parseIp, toDestination } from "#net/ip.ts";
+import { LOOPBACK_V4, parseIp, toDestination } from "#net/address/ip.ts";
 import { openRouter } from "#router/router.ts";
 import type { RouterEnv, RuleRouter } from "#router/router.ts";
 import { ruleTypeOf } from "#router/rules/index.ts";

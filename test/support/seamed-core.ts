@@ -2,7 +2,7 @@
 import { parseFlags } from "#cli/flags.ts";
 import { run } from "#cli/run.ts";
 import { RUN_FLAGS } from "#cli/run-flags.ts";
-import { newSeamMemory, SEAMS } from "#engine/seams.ts";
+import { newSeamMemory, SEAMS } from "#dataplane/workers/shared/seams.ts";
 
 const memory = newSeamMemory();
 const lastsMs = new Int32Array(memory);

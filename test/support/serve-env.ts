@@ -2,9 +2,9 @@
 import type { FlowWatch } from "#core/flow-watch.ts";
 import { type Log, SILENT } from "#core/log.ts";
 import type { Router } from "#core/router.ts";
-import type { LiveTable } from "#relay/live-table.ts";
-import { LoopGuard } from "#relay/loop-guard.ts";
-import { Sweep } from "#relay/sweep.ts";
+import type { LiveTable } from "#dataplane/connections.ts";
+import { LoopDetector } from "#dataplane/loop-detector.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { countingLedger } from "./counting-ledger.ts";
 
 const UNWATCHED: FlowWatch = { decided() {}, connected() {} };
@@ -13,17 +13,17 @@ export interface PlainServe {
   readonly router: Router;
   readonly live: LiveTable;
   readonly log?: Log;
-  readonly sweep?: Sweep;
+  readonly timers?: IdleTimers;
 }
 
-export function plainServeEnv({ router, live, log = SILENT, sweep = new Sweep() }: PlainServe) {
-  const loops = new LoopGuard(() => false);
+export function plainServeEnv({ router, live, log = SILENT, timers = new IdleTimers() }: PlainServe) {
+  const loops = new LoopDetector(() => false);
   const [enter, leave] = [() => {}, () => {}];
   return {
     router,
     live,
     log,
-    sweep,
+    timers,
     flows: UNWATCHED,
     loops,
     reach: { of: () => null },

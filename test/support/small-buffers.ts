@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { descriptorOf } from "#net/accept.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
+import { descriptorOf } from "#net/listen/accept.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { openLibc } from "#platform/linux/libc.ts";
 
 const SOL_SOCKET = 1;

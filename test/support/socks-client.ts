@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { destinationText } from "#core/session.ts";
-import { toDestination } from "#net/ip.ts";
-import { decodeSocksAddress, encodeSocksAddress } from "#net/socks-address.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { decodeSocksAddress, encodeSocksAddress } from "#net/address/socks-address.ts";
 import { openRawClient, type RawClient } from "./raw-client.ts";
 
 const CONNECT = 1;

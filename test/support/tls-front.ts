@@ -1,21 +1,21 @@
 /** A TLS listener whose clients shake hands with relay threads, and the same by the event loop. */
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ContextSource, ShakenClient } from "#core/held.ts";
-import type { FrontThreads } from "#net/front-threads.ts";
-import { LOOPBACK_V4 } from "#net/ip.ts";
-import { SocketPool } from "#net/socket-pool.ts";
+import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptOffload } from "#net/listen/accept-offload.ts";
+import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
 import type { TlsAccepted, TlsServer } from "#transport/tls/server.ts";
 
 export interface TlsListener extends AsyncDisposable {
   readonly port: number;
   /** In the order in which they came: of clients whose handshake a thread has at least begun, and of others. */
-  readonly shaken: readonly ShakenClient[];
+  readonly shaken: readonly TlsWorkerConnection[];
   readonly sockets: readonly Socket[];
   readonly accepted: readonly TlsAccepted[];
   readonly failures: readonly Error[];
   /** From now on by these threads; null: by the event loop. */
-  useThreads(threads: FrontThreads | null): void;
+  useThreads(threads: AcceptOffload | null): void;
   /** Gives the port up; who has it at the same moment goes on. */
   release(): Promise<void>;
 }
@@ -25,20 +25,20 @@ export interface TlsListenerOptions {
   readonly port?: number;
   readonly pool?: SocketPool;
   /** What threads are told of contexts; those of the server by default. */
-  readonly contexts?: ContextSource;
+  readonly contexts?: TlsContextSource;
 }
 
 /** Echoes what a client says. `threads` null: it accepts by itself, without a pool. */
 export async function openTlsListener(
   tls: TlsServer,
-  threads: FrontThreads | null,
+  threads: AcceptOffload | null,
   { bypassable = false, port = 0, pool = new SocketPool(), contexts = tls.contexts }: TlsListenerOptions = {},
 ): Promise<TlsListener> {
-  const shaken: ShakenClient[] = [];
+  const shaken: TlsWorkerConnection[] = [];
   const sockets: Socket[] = [];
   const accepted: TlsAccepted[] = [];
   const failures: Error[] = [];
-  const serve = (client: Duplex | ShakenClient): void =>
+  const serve = (client: Duplex | TlsWorkerConnection): void =>
     void tls.accept(client, { bypassable }).then(
       (one) => {
         accepted.push(one);
@@ -51,7 +51,7 @@ export async function openTlsListener(
     sockets.push(socket.on("error", () => {}));
     serve(socket);
   };
-  const on = (client: ShakenClient): void => {
+  const on = (client: TlsWorkerConnection): void => {
     shaken.push(client);
     serve(client);
   };
@@ -76,16 +76,16 @@ export async function openTlsListener(
 }
 
 /** What is shared of contexts, and what of it has been released. */
-export class CountedContexts implements ContextSource {
+export class CountedContexts implements TlsContextSource {
   shared = 0;
   released = 0;
-  readonly #source: ContextSource;
+  readonly #source: TlsContextSource;
 
-  constructor(source: ContextSource) {
+  constructor(source: TlsContextSource) {
     this.#source = source;
   }
 
-  share(onAlpn: bigint): ReturnType<ContextSource["share"]> {
+  share(onAlpn: bigint): ReturnType<TlsContextSource["share"]> {
     const context = this.#source.share(onAlpn);
     if (context === null) return null;
     this.shared++;

@@ -4,7 +4,7 @@ import { connect, type AddressInfo, type Socket } from "node:net";
 import { createServer, type TlsOptions, type TLSSocket } from "node:tls";
 import { z } from "zod";
 import { SILENT } from "#core/log.ts";
-import { openTrust } from "#net/trust.ts";
+import { openTrust } from "#net/dial/trust.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { openTls, readTlsClient, type TlsOpened } from "#transport/tls/client.ts";
 import { tlsClientFields } from "#transport/tls/fields.ts";

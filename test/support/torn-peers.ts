@@ -6,7 +6,7 @@ import type { DialContext, Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { DatagramFlow, Destination, Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { LOOPBACK_V4, toDestination } from "#net/ip.ts";
+import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import { inbox } from "./client.ts";
 import { openInboundEnv } from "./inbound-env.ts";
 import { openListenerTls } from "./listener-tls.ts";

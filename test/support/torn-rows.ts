@@ -1,6 +1,6 @@
 /** Every pair of a client and a listener of ours, in every form that changes the bytes between them. */
 import type { Protocol } from "#core/protocol.ts";
-import { toDestination } from "#net/ip.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { anytls } from "#protocols/anytls/index.ts";
 import { http } from "#protocols/http/index.ts";
 import { mixed } from "#protocols/mixed/index.ts";

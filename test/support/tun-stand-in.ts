@@ -9,8 +9,8 @@ import type { CapturePlan, CaptureOptions, Prefix, TunAddress } from "#core/capt
 import type { Log } from "#core/log.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
 import { Guard, openCapture, watchDefaultInterface } from "#capture/index.ts";
-import { parseCidr } from "#net/cidr.ts";
-import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
+import { parseCidr } from "#net/address/cidr.ts";
+import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import { addAddress, findLink, openNetlink, setLink } from "#platform/netlink.ts";
 import { openSockets } from "#platform/portable.ts";
 import { openOriginalDestinations } from "#platform/transparent.ts";

@@ -124,9 +124,9 @@ export class Bench implements Disposable {
 
 export const METER: Meter = {
   pieceBytes: 1,
-  charge: () => 5,
-  pass: () => 0,
-  correct() {},
+  reserve: () => 5,
+  trySend: () => 0,
+  adjust() {},
   admit: () => false,
   [Symbol.dispose]() {},
 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Prefix } from "#core/capture.ts";
-import { parseCidr } from "#net/cidr.ts";
+import { parseCidr } from "#net/address/cidr.ts";
 import { captureOptions, capturePlan } from "../../../test/support/capture-options.ts";
 import { guardText } from "./guard-text.ts";
 

@@ -1,7 +1,7 @@
 /** The whole table as text: pure, from the plan and the networks around us. */
 import type { CapturePlan, Prefix, SteeringMarks } from "#core/capture.ts";
 import type { Ip } from "#core/session.ts";
-import { familyOf } from "#net/ip.ts";
+import { familyOf } from "#net/address/ip.ts";
 import { braced, prefixElements } from "./elements.ts";
 import { exclusions, quoted, type ChainKind } from "./exclusions.ts";
 import { CARRIED, redirect, toTun } from "./captured.ts";

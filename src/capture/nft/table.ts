@@ -3,7 +3,7 @@ import type { CapturePlan, DirectSet, Prefix, SteeringMarks } from "#core/captur
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
-import { familyOf } from "#net/ip.ts";
+import { familyOf } from "#net/address/ip.ts";
 import { NftError, type NftSession } from "#platform/nftables.ts";
 import { braced, prefixElements, refill } from "./elements.ts";
 import { setNames, TABLE } from "./names.ts";

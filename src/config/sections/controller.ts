@@ -1,6 +1,6 @@
 /** The Controller: where it listens, who may call it, the dashboard that it serves. */
 import { block, Fault, filePath, flag, httpUrl, list, scalar, secret, show, text } from "#core/fields.ts";
-import { parseHostPort } from "#net/address-fields.ts";
+import { parseHostPort } from "#net/address/address-fields.ts";
 import { mark } from "./general.ts";
 
 /** `host:port` as written, or empty for off. */

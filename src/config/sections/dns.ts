@@ -1,6 +1,6 @@
 /** `dns`: the keys as they are written. What they mean together is read in dns-build.ts. */
 import { block, choice, flag, int, list, mapOf, text } from "#core/fields.ts";
-import { cidr } from "#net/address-fields.ts";
+import { cidr } from "#net/address/address-fields.ts";
 import { mark } from "./general.ts";
 
 const servers = () => list(text());

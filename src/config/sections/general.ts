@@ -14,9 +14,9 @@ import {
 } from "#core/fields.ts";
 import { LOG_LEVELS } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
-import { cidr } from "#net/address-fields.ts";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
-import { ANY_V6, LOOPBACK_V4, parseIp } from "#net/ip.ts";
+import { cidr } from "#net/address/address-fields.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { ANY_V6, LOOPBACK_V4, parseIp } from "#net/address/ip.ts";
 
 /** `*` or one address, canonical. */
 const bindAddress = () =>

@@ -2,8 +2,8 @@
 import type { HostEntry, HostValue } from "#core/dns-options.ts";
 import { Fault, list, mapOf, show, text } from "#core/fields.ts";
 import type { Ip } from "#core/session.ts";
-import { normalizeDomain, parseDomainPattern } from "#net/domain-pattern.ts";
-import { parseIp } from "#net/ip.ts";
+import { normalizeDomain, parseDomainPattern } from "#lib/domain-pattern.ts";
+import { parseIp } from "#net/address/ip.ts";
 import { findCircles } from "#config/circles.ts";
 import type { Context } from "#config/context.ts";
 

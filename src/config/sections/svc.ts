@@ -1,6 +1,6 @@
 /** The manager of users. The block's presence turns it on. */
 import { block, Fault, filePath, list, name, scalar } from "#core/fields.ts";
-import { trimEndOf } from "#core/trim-end.ts";
+import { trimEndOf } from "#lib/trim-end.ts";
 
 const SHORTEST_SECRET_BYTES = 32;
 

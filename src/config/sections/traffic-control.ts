@@ -16,9 +16,9 @@ import {
   show,
   text,
 } from "#core/fields.ts";
-import { trimEndOf } from "#core/trim-end.ts";
-import { hostPort, network } from "#net/address-fields.ts";
-import { ANY_V4, ANY_V6 } from "#net/ip.ts";
+import { trimEndOf } from "#lib/trim-end.ts";
+import { hostPort, network } from "#net/address/address-fields.ts";
+import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
 import { strict } from "#config/strict.ts";
 
 const MIB = 1024 * 1024;

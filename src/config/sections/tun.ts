@@ -1,7 +1,7 @@
 /** The TUN device, with the keys of kernel-direct. The same shape serves a `tun` entry of `listeners`. */
 import { block, choice, Fault, flag, int, list, name, scalar, show, text } from "#core/fields.ts";
-import { cidr, ip, parseHostPort, prefix } from "#net/address-fields.ts";
-import { ANY_V4 } from "#net/ip.ts";
+import { cidr, ip, parseHostPort, prefix } from "#net/address/address-fields.ts";
+import { ANY_V4 } from "#net/address/ip.ts";
 import { mark } from "./general.ts";
 
 /** The inbound name of the block `tun`. */

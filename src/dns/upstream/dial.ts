@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { checkServerIdentity, connect as connectTls, type TLSSocket } from "node:tls";
 import { DialError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import { familyOf } from "#net/ip.ts";
+import { familyOf } from "#net/address/ip.ts";
 import type { NameserverOptions } from "#core/dns-options.ts";
 import { withDeadline } from "#dns/deadline.ts";
 import type { UpstreamEnv } from "./upstream.ts";

@@ -1,6 +1,6 @@
 /** rcode://name: a fixed answer without asking anybody. */
 import type { NameserverOptions } from "#core/dns-options.ts";
-import { RCODE_NAMES } from "#net/nameserver.ts";
+import { RCODE_NAMES } from "#net/dial/nameserver.ts";
 import { questionEndOf } from "#dns/packet.ts";
 import { FLAG } from "#dns/types.ts";
 import type { Upstream } from "./upstream.ts";

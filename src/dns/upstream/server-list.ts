@@ -1,7 +1,7 @@
 /** An upstream whose servers come from the system and may change: plain UDP to each, all at once. */
 import type { NameserverOptions } from "#core/dns-options.ts";
 import type { Ip } from "#core/session.ts";
-import { parseNameserver } from "#net/nameserver.ts";
+import { parseNameserver } from "#net/dial/nameserver.ts";
 import { raceUpstreams } from "#dns/race.ts";
 import type { Upstream } from "./upstream.ts";
 

@@ -2,7 +2,7 @@
 import { Resolver as SystemServers } from "node:dns";
 import { readFile, stat } from "node:fs/promises";
 import type { Ip } from "#core/session.ts";
-import { parseIp } from "#net/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
 import { openServerList, type ServerListEnv } from "./server-list.ts";
 import type { Upstream } from "./upstream.ts";
 

@@ -1,7 +1,7 @@
 /** What the maps hold beside learnt addresses, and who wins where both name the same prefix (kernel-direct.md §4.2). */
 import type { Ip } from "#core/session.ts";
-import { cidrText, parseCidr, type Cidr } from "#net/cidr.ts";
-import { bytesOfIp } from "#net/ip.ts";
+import { cidrText, parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
 import { DECISION } from "./program.ts";
 
 export type Decision = (typeof DECISION)[keyof typeof DECISION];

@@ -1,6 +1,6 @@
 /** What the accepting side of TLS is configured by: SSL_CTX of the libssl inside the Node binary. For the main thread. */
 import type * as Ffi from "node:ffi";
-import type { SharedContext } from "#core/held.ts";
+import type { SharedTlsContext } from "#core/held.ts";
 import { alpnList, openAlpnChoice } from "./ssl-alpn.ts";
 import { SslMaterial, type CommonSettings, type KeyPair, type SslContext } from "./ssl-material.ts";
 
@@ -88,7 +88,7 @@ export class SslContexts {
   }
 
   /** The same once more, for whoever makes conversations of it in a thread whose choice of a protocol has the address `onAlpn`. */
-  share(of: SslContext, options: ServerContextOptions, onAlpn: bigint): SharedContext {
+  share(of: SslContext, options: ServerContextOptions, onAlpn: bigint): SharedTlsContext {
     const { address } = of;
     if (options.alpn.length === 0) {
       this.#functions.SSL_CTX_up_ref(address);

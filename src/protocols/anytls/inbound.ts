@@ -2,10 +2,10 @@ import type { Duplex } from "node:stream";
 import { AuthError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
-import { readHandshake } from "#net/read-handshake.ts";
-import type { Entrance } from "#protocols/managed/entrance.ts";
-import { ManagedShell } from "#protocols/managed/shell.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
+import { UserInbound } from "#protocols/managed/shell.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { chooseFallback, serveFallback } from "#protocols/vless/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
@@ -23,7 +23,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const nobody = AnyTlsTable.empty(); // all tables of the listener share its key, so that who stays is known as the same
   const tableOf = (users: readonly User[]) => nobody.changed({ gone: [], come: users }, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
-  const shell = new ManagedShell(env, {
+  const shell = new UserInbound(env, {
     type: "AnyTLS",
     users: tableOf(users),
     written: users,
@@ -77,20 +77,24 @@ function takePreamble(arrived: ByteQueue, users: UserTable, mayFallBack: boolean
   return arrived.take(size) === null ? null : user;
 }
 
-function serve(wire: Duplex, scheme: PaddingScheme, entrance: Entrance): void {
+function serve(wire: Duplex, scheme: PaddingScheme, connection: AuthenticatedConnection): void {
   const session = new ServerSession(wire, {
     scheme,
-    onStream: (stream, destination) => acceptStream(stream, destination, entrance),
+    onStream: (stream, destination) => acceptStream(stream, destination, connection),
     onClosed: () => held[Symbol.dispose](),
   });
-  const held = entrance.hold(() => session.close(new AuthError("the user was taken away")));
+  const held = connection.hold(() => session.close(new AuthError("the user was taken away")));
 }
 
-function acceptStream(stream: ServerStream, destination: Destination, entrance: Entrance): void {
+function acceptStream(
+  stream: ServerStream,
+  destination: Destination,
+  connection: AuthenticatedConnection,
+): void {
   const version = versionOf(destination);
-  if (version === null) return entrance.onStream(stream, destination, (failure) => stream.answer(failure));
+  if (version === null) return connection.onStream(stream, destination, (failure) => stream.answer(failure));
   stream.answer(null);
-  entrance.serveUdpOverTcp(stream, version);
+  connection.serveUdpOverTcp(stream, version);
 }
 
 /** Somebody without a password of ours, and what was seen of what it sent. */

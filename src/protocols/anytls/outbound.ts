@@ -8,8 +8,8 @@ import {
   type OutboundEnv,
 } from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { toDestination } from "#net/ip.ts";
-import { encodeSocksAddress } from "#net/socks-address.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { clientFlow, magicDestination } from "#protocols/udp-over-tcp/index.ts";
 import { chooseSecurityClient, type SecurityClient } from "#transport/security.ts";
 import { ClientSession } from "./client-session.ts";

@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
-import { OFFER, type Offer } from "#core/handover.ts";
+import { DETACHABLE, type Detachable } from "#core/handover.ts";
 import { COPIES } from "#core/stream.ts";
 import type { Destination } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { decodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { decodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/address/socks-address.ts";
 import type { PaddingScheme } from "./padding.ts";
 import { Session } from "./session.ts";
 import { SessionStream } from "./stream.ts";
@@ -141,7 +141,7 @@ export class ServerStream extends SessionStream {
     super._write(data, encoding, done);
   }
 
-  [OFFER](): Offer | null {
+  [DETACHABLE](): Detachable | null {
     const holds = this.readableLength + this.writableLength > 0 || this.#pending !== null;
     const isOver = this.destroyed || this.writableEnded || this.session === null;
     return isOver || holds || this.#movedBytes < WORTH_BYTES ? null : (this.session?.offerFor(this) ?? null);

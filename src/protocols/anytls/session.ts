@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
-import { type Departure, type Offer, offerOf, type Remains } from "#core/handover.ts";
-import { PassingMap } from "#core/passing-map.ts";
+import { type DetachedState, type Detachable, detachable, type WireRemainder } from "#core/handover.ts";
+import { PassingMap } from "#lib/passing-map.ts";
 import { abortStream } from "#core/stream.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { onEnd } from "#net/late-end.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { onEnd } from "#net/stream/late-end.ts";
 import type { SessionStream } from "./stream.ts";
 import {
   encodeData,
@@ -223,31 +223,31 @@ export abstract class Session {
    * Of a stream that is the only one: somebody may go on with its data on the wire, and gives the wire back as soon as
    * there is something else on it. Null: not now, and perhaps never.
    */
-  offerFor(stream: SessionStream): Offer | null {
+  offerFor(stream: SessionStream): Detachable | null {
     const isAlone = this.streams.size === 1 && this.streams.get(stream.id) === stream;
     if (!isAlone || this.#closed || this.#away || (this.#dataLeft > 0 && this.#dataFor !== stream))
       return null;
     this.#flush();
     if (this.#waiting.length + this.#small.length + this.#blocked.size > 0) return null;
-    const wire = offerOf(this.#wire);
-    if (wire === null || wire.kind !== "tls" || wire.takeBack === undefined) return null;
+    const wire = detachable(this.#wire);
+    if (wire === null || wire.kind !== "tls" || wire.reattach === undefined) return null;
     return {
       kind: "anytls",
       socket: wire.socket,
-      leave: () => this.#leave(stream, wire),
-      takeBack: (fd, remains) => this.#takeBack(stream, remains, () => wire.takeBack?.(fd, remains)),
+      detach: () => this.#leave(stream, wire),
+      reattach: (fd, remains) => this.#takeBack(stream, remains, () => wire.reattach?.(fd, remains)),
     };
   }
 
-  #leave(stream: SessionStream, wire: Offer): Departure {
+  #leave(stream: SessionStream, wire: Detachable): DetachedState {
     this.#away = true;
     const letter = this.#arrived.length === 0 ? null : this.#arrived.takeAll();
-    const words = [...wire.leave().words, stream.id, this.#dataLeft];
+    const words = [...wire.detach().numbers, stream.id, this.#dataLeft];
     this.#dataLeft = 0;
-    return { words, letter };
+    return { numbers: words, unread: letter };
   }
 
-  #takeBack(stream: SessionStream, remains: Remains | null, takeWire: () => void): void {
+  #takeBack(stream: SessionStream, remains: WireRemainder | null, takeWire: () => void): void {
     this.#away = false;
     takeWire();
     if (remains === null) return this.close(new Error("the thread that had the session is gone"));

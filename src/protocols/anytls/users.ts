@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
 import type { User, UsersChange } from "#core/inbound.ts";
-import { PersistentMap } from "#core/persistent-map.ts";
+import { PersistentMap } from "#lib/persistent-map.ts";
 import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
 import { passwordHash } from "./wire.ts";
 

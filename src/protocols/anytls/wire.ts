@@ -1,6 +1,6 @@
 /** AnyTLS bytes: the preamble, frames, settings. All integers big endian. */
 import { createHash } from "node:crypto";
-import type { ByteQueue } from "#net/byte-queue.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
 
 export const WASTE = 0;
 export const SYN = 1;

@@ -1,5 +1,5 @@
 import type { Destination } from "#core/session.ts";
-import { parseIp, toDestination } from "#net/ip.ts";
+import { parseIp, toDestination } from "#net/address/ip.ts";
 
 /** No delimiters of URLs, no blanks, no control characters: what a name may never hold, whatever the resolver thinks. */
 const AUTHORITY = /^(?:\[([0-9a-f:.%]+)\]|([!$-.0-9;=A-Z_a-z~]{1,255}))(?::(\d{1,5}))?$/i;

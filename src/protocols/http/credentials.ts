@@ -1,4 +1,4 @@
-import type { Doorkeeper } from "#protocols/mixed/accounts.ts";
+import type { Authenticator } from "#protocols/mixed/accounts.ts";
 
 const BASIC = /^basic +([a-z0-9+/]+={0,2})$/i;
 
@@ -17,7 +17,7 @@ export function encodeBasic(username: string, password: string): string {
 
 /** The user's name; null where nobody has to say it; undefined: not proven. */
 export function identify(
-  accounts: Doorkeeper | null,
+  accounts: Authenticator | null,
   authorization: string | undefined,
 ): string | null | undefined {
   if (accounts === null) return null;

@@ -7,7 +7,7 @@ import {
 } from "node:http";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
-import { guardErrors } from "#net/accept.ts";
+import { guardErrors } from "#net/listen/accept.ts";
 import { type Answer, answerTo } from "./answers.ts";
 import type { PlainTarget } from "./authority.ts";
 import { endToEnd, withoutProxyFields } from "./forward-fields.ts";

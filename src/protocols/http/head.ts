@@ -1,6 +1,6 @@
 /** Heads of HTTP/1 messages for CONNECT, on both sides: strict, bounded by their reader, no library in the way. */
 import { ProtocolError } from "#core/errors.ts";
-import type { Decoded } from "#net/byte-reader.ts";
+import type { Decoded } from "#net/stream/byte-reader.ts";
 
 export interface Head {
   readonly startLine: string;

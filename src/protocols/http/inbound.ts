@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { inboundSide } from "#core/protocol.ts";
-import { frontFields, openFront } from "#protocols/mixed/front.ts";
+import { frontFields, openHandshakes } from "#protocols/mixed/front.ts";
 import { PlainProxy } from "./plain.ts";
 import { serveHttp } from "./serve.ts";
 
 export const httpInbound = inboundSide(z.object(frontFields), async (options, env) => {
   const plain = new PlainProxy(env);
-  return openFront("http", options, env, (client, reader) => serveHttp(client, reader, plain, env), [plain]);
+  return openHandshakes("http", options, env, (client, reader) => serveHttp(client, reader, plain, env), [
+    plain,
+  ]);
 });

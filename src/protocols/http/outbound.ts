@@ -8,7 +8,7 @@ import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { TCP_ONLY } from "#core/outbound.ts";
 import { outboundSide } from "#core/protocol.ts";
 import { destinationText, type Destination } from "#core/session.ts";
-import { ByteReader } from "#net/byte-reader.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
 import { openProxyLink, type ProxyLink } from "#protocols/mixed/proxy-link.ts";
 import { headerMap, tlsClientFields } from "#transport/tls/fields.ts";
 import { encodeBasic } from "./credentials.ts";

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
-import { farewell, guardErrors } from "#net/accept.ts";
+import { endWithReply, guardErrors } from "#net/listen/accept.ts";
 import type { Client } from "#protocols/mixed/front.ts";
 import { type Answer, answerFields, AUTHENTICATION_REQUIRED, BAD_REQUEST, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget, parsePlainTarget } from "./authority.ts";
@@ -146,10 +146,11 @@ export class PlainProxy implements Disposable {
       const version = versionOf(request);
       const destination = parseConnectTarget(request.url ?? "");
       if (destination === null || hasBody(request))
-        return farewell(stream, encodeAnswer(BAD_REQUEST, version, false));
+        return endWithReply(stream, encodeAnswer(BAD_REQUEST, version, false));
       const { client } = conversation;
       const user = identify(client.accounts, request.headers["proxy-authorization"]);
-      if (user === undefined) return farewell(stream, encodeAnswer(AUTHENTICATION_REQUIRED, version, false));
+      if (user === undefined)
+        return endWithReply(stream, encodeAnswer(AUTHENTICATION_REQUIRED, version, false));
       if (head.length > 0) stream.unshift(head);
       conversation.silence.leave();
       openTunnel(client, version, user, destination, this.#env);
@@ -161,7 +162,7 @@ export class PlainProxy implements Disposable {
     const { response = null } = this.#conversations.get(stream) ?? {};
     const isAnswering = response !== null && response.headersSent && !response.writableFinished;
     if (stream.destroyed || isAnswering || error.code === "ECONNRESET") stream.destroy();
-    else farewell(stream, encodeAnswer(faultOf(error), "1.1", false));
+    else endWithReply(stream, encodeAnswer(faultOf(error), "1.1", false));
   }
 
   #understand(request: IncomingMessage, { client, upstream }: Conversation): Forwarded | Answer {

@@ -1,7 +1,7 @@
 /** The accepting side of HTTP: CONNECT is answered here, anything else goes to the plain proxy. */
 import { ProtocolError } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
-import type { ByteReader } from "#net/byte-reader.ts";
+import type { ByteReader } from "#net/stream/byte-reader.ts";
 import { Refusal, type Client } from "#protocols/mixed/front.ts";
 import { AUTHENTICATION_REQUIRED, BAD_REQUEST, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";

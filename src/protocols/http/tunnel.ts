@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
-import type { HeldClient } from "#core/held.ts";
+import type { WorkerConnection } from "#core/held.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination, StreamSession } from "#core/session.ts";
-import { describe, farewell, streamSession, type InboundPlace } from "#net/accept.ts";
-import type { Decoded } from "#net/byte-reader.ts";
-import { HeldSession } from "#net/held-session.ts";
+import { describe, endWithReply, streamSession, type ListenerContext } from "#net/listen/accept.ts";
+import type { Decoded } from "#net/stream/byte-reader.ts";
+import { OffloadedSession } from "#net/listen/worker-session.ts";
 import type { Client } from "#protocols/mixed/front.ts";
 import { answerTo, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";
@@ -25,12 +25,12 @@ export function openTunnel(
 }
 
 /** The same for a client that a relay thread holds. */
-export function connectSession(client: HeldClient, place: InboundPlace): StreamSession {
+export function connectSession(client: WorkerConnection, place: ListenerContext): StreamSession {
   const { value } = decodeConnect(client.request, 0) as Decoded<ConnectRequest>;
   const { target, version } = value;
   const destination = parseConnectTarget(target) as Destination;
   const metadata = describe(place, client, { network: "tcp", type: "HTTPS", user: null, destination });
-  return new HeldSession(metadata, client, established(version), (stream) => teller(stream, version));
+  return new OffloadedSession(metadata, client, established(version), (stream) => teller(stream, version));
 }
 
 function established(version: Version): Buffer {
@@ -45,6 +45,6 @@ function teller(stream: Duplex, version: Version) {
     }
     const answer = answerTo(failure);
     if (answer === null) stream.destroy();
-    else farewell(stream, encodeAnswer(answer, version, false));
+    else endWithReply(stream, encodeAnswer(answer, version, false));
   };
 }

@@ -2,7 +2,7 @@ import { Agent, type ClientRequestArgs } from "node:http";
 import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
-import { describe, guardErrors, streamSession } from "#net/accept.ts";
+import { describe, guardErrors, streamSession } from "#net/listen/accept.ts";
 import type { Client } from "#protocols/mixed/front.ts";
 import { memoryPair } from "./memory-pair.ts";
 

@@ -2,30 +2,30 @@ import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { DatagramFlow, Destination, Metadata, Network, Session } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
-import { type Arrival, describe, guardErrors, streamSession } from "#net/accept.ts";
+import { type ConnectionEnds, describe, guardErrors, streamSession } from "#net/listen/accept.ts";
 import type { LiveUsers } from "#protocols/live-users.ts";
 import { acceptMux } from "#protocols/mux/inbound.ts";
 import { MuxServer } from "#protocols/vless/mux-server.ts";
 import { acceptUdpOverTcp } from "#protocols/udp-over-tcp/index.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 
-export interface EntrancePlace {
+export interface AuthenticationContext {
   readonly env: InboundEnv;
   readonly live: LiveUsers;
   /** API spelling. */
   readonly type: string;
   readonly user: string | null;
-  readonly arrival: Arrival;
+  readonly arrival: ConnectionEnds;
 }
 
 /** `tell` answers the client; the first call counts. */
-type Tell = (failure: Error | null) => void;
+type Reply = (failure: Error | null) => void;
 
 /** One connection of a user who was let in: every session of managed users is made here. The methods may be handed on. */
-export class Entrance {
-  readonly #place: EntrancePlace;
+export class AuthenticatedConnection {
+  readonly #place: AuthenticationContext;
 
-  constructor(place: EntrancePlace) {
+  constructor(place: AuthenticationContext) {
     this.#place = place;
   }
 
@@ -44,7 +44,7 @@ export class Entrance {
     stream.once("close", () => held[Symbol.dispose]());
   }
 
-  readonly onStream = (stream: Duplex, to: Destination, tell: Tell): void => {
+  readonly onStream = (stream: Duplex, to: Destination, tell: Reply): void => {
     guardErrors(stream);
     this.#accept(streamSession(this.#about("tcp", to), stream, tell));
   };
@@ -59,7 +59,11 @@ export class Entrance {
   };
 
   /** For a stream whose destination was the name of `mux`. */
-  serveMux(stream: Duplex, options: MuxServerOptions | undefined, onStream: Entrance["onStream"]): void {
+  serveMux(
+    stream: Duplex,
+    options: MuxServerOptions | undefined,
+    onStream: AuthenticatedConnection["onStream"],
+  ): void {
     acceptMux(stream, { options, onStream, onFlow: this.onFlow, log: this.#place.env.log });
   }
 

@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { AuthError, ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
 import type { Session } from "#core/session.ts";
-import { LOOPBACK_V4, toDestination } from "#net/ip.ts";
+import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import type { TransportServer } from "#transport/server.ts";
 import { openInboundEnv } from "../../../test/support/inbound-env.ts";
-import { ManagedShell, type UserTable } from "./shell.ts";
+import { UserInbound, type UserTable } from "./shell.ts";
 
 const ARRIVAL = { source: { ip: LOOPBACK_V4, port: 1 }, local: { ip: LOOPBACK_V4, port: 2 } };
 
@@ -32,7 +32,7 @@ function layer(security: "none" | "tls"): TransportServer & { disposed: number }
 
 async function openShell(users: readonly User[], accept: (session: Session) => void = () => {}) {
   const env = openInboundEnv({ accept });
-  const shell = new ManagedShell(env, { type: "Made", users: tableOf(users), written: users, tableOf });
+  const shell = new UserInbound(env, { type: "Made", users: tableOf(users), written: users, tableOf });
   const listenOptions = { mayBeBare: false, silenceMs: null, greet: async () => {} };
   const cover = layer("tls");
   const inbound = await shell.listen(cover, listenOptions);
@@ -95,11 +95,11 @@ test("a session carries its user, and a failed dial ends a stream that has no an
     (session) => void sessions.push(session),
   );
   await using _ = env;
-  const entrance = shell.admit("ada", shell.users, ARRIVAL);
+  const connection = shell.admit("ada", shell.users, ARRIVAL);
   const [first, second] = [new PassThrough(), new PassThrough()];
-  entrance.holdStream(first, first);
-  entrance.onSilentStream(first, toDestination("one.test", 1));
-  entrance.onSilentStream(second, toDestination("two.test", 2));
+  connection.holdStream(first, first);
+  connection.onSilentStream(first, toDestination("one.test", 1));
+  connection.onSilentStream(second, toDestination("two.test", 2));
   assert.deepEqual(
     sessions.map(({ metadata }) => [metadata.inbound.user, metadata.inbound.type, metadata.destination.host]),
     [

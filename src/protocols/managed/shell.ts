@@ -1,14 +1,14 @@
 /** What listeners with users have in common: the table in force, who is let in by it, who loses what when it changes. */
 import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
-import type { ShakenClient, TlsFront } from "#core/held.ts";
+import type { TlsWorkerConnection, TlsOffload } from "#core/held.ts";
 import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { type Arrival, guardErrors, welcome } from "#net/accept.ts";
-import { discardInput } from "#net/read-handshake.ts";
+import { type ConnectionEnds, guardErrors, acceptedConnection } from "#net/listen/accept.ts";
+import { discardInput } from "#net/listen/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
 import type { Secured } from "#transport/security.ts";
 import type { TransportServer } from "#transport/server.ts";
-import { Entrance } from "./entrance.ts";
+import { AuthenticatedConnection } from "./entrance.ts";
 import { UserList } from "./user-list.ts";
 
 /** Users as a protocol looks them up. Immutable: other users are another table. */
@@ -35,10 +35,10 @@ export interface ListenOptions {
   /** How long one that did not shake hands is read on in silence; null: it is cut off at once. */
   readonly silenceMs: number | null;
   /** Owns the stream, which has an 'error' handler; what it throws ends the connection. */
-  readonly greet: (carried: Secured, arrival: Arrival) => Promise<void>;
+  readonly greet: (carried: Secured, arrival: ConnectionEnds) => Promise<void>;
 }
 
-export class ManagedShell<Table extends UserTable> {
+export class UserInbound<Table extends UserTable> {
   readonly #env: InboundEnv;
   readonly #options: ShellOptions<Table>;
   readonly #live = new LiveUsers();
@@ -67,9 +67,9 @@ export class ManagedShell<Table extends UserTable> {
       throw new ConfigError(
         `listener ${name}: ${type.toLowerCase()} hides nothing by itself: set certificate and private-key, or allow-insecure: true`,
       );
-    const serve = (client: StreamSocket | ShakenClient): void => this.#serve(client, layer, options);
+    const serve = (client: StreamSocket | TlsWorkerConnection): void => this.#serve(client, layer, options);
     const { contexts } = layer;
-    const front: TlsFront | null = contexts && { handshake: "tls", contexts, on: serve };
+    const front: TlsOffload | null = contexts && { handshake: "tls", contexts, on: serve };
     const endpoints = await this.#env.listenTcp(serve, front === null ? {} : { front });
     const life = undo.move();
     return {
@@ -87,10 +87,16 @@ export class ManagedShell<Table extends UserTable> {
    * What one who is known may open. `user` null: the listener's one key, which has no users. Throws `AuthError` for
    * one who was taken away, or is another now, since `greetedBy` was in force.
    */
-  admit(user: string | null, greetedBy: Table, arrival: Arrival): Entrance {
+  admit(user: string | null, greetedBy: Table, arrival: ConnectionEnds): AuthenticatedConnection {
     if (user !== null && !isSame(user, greetedBy, this.#users))
       throw new AuthError("taken away while it shook hands");
-    return new Entrance({ env: this.#env, live: this.#live, type: this.#options.type, user, arrival });
+    return new AuthenticatedConnection({
+      env: this.#env,
+      live: this.#live,
+      type: this.#options.type,
+      user,
+      arrival,
+    });
   }
 
   /** The table was made without a throw; from here on it holds. */
@@ -119,13 +125,13 @@ export class ManagedShell<Table extends UserTable> {
   }
 
   #serve(
-    client: StreamSocket | ShakenClient,
+    client: StreamSocket | TlsWorkerConnection,
     layer: TransportServer,
     { greet, silenceMs }: ListenOptions,
   ): void {
-    const arrival = welcome(client);
+    const arrival = acceptedConnection(client);
     if (arrival === null) return void client.destroy();
-    const isKnown = this.#env.newcomers?.enter(client, arrival.source.ip, layer.security === "tls");
+    const isKnown = this.#env.unauthenticated?.enter(client, arrival.source.ip, layer.security === "tls");
     layer.serve(client, (carried) => {
       const startedAtMs = performance.now();
       guardErrors(carried.stream);

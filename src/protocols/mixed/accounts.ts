@@ -5,12 +5,12 @@ import { abortStream } from "#core/stream.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
 
 /** Asks a client for user name and password. */
-export interface Doorkeeper {
+export interface Authenticator {
   verify(username: string, password: string): boolean;
 }
 
 /** Who may use an inbound by user name and password. */
-export class AccountBook implements Doorkeeper {
+export class AccountBook implements Authenticator {
   /** What the book began with. */
   readonly written: readonly User[];
   readonly #live = new LiveUsers();
@@ -31,7 +31,7 @@ export class AccountBook implements Doorkeeper {
   }
 
   /** For one client: whoever it has proved to be, its connection ends with that user, as a fault. */
-  doorkeeper(stream: Duplex): Doorkeeper {
+  doorkeeper(stream: Duplex): Authenticator {
     const proved = new Set<string>();
     return {
       verify: (username, password) => {

@@ -3,17 +3,17 @@ import type { Duplex } from "node:stream";
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
-import type { PlainFront, ShakenClient, TlsFront } from "#core/held.ts";
+import type { PlainOffload, TlsWorkerConnection, TlsOffload } from "#core/held.ts";
 import type { Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { endpointText, type Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { farewell, guardErrors, welcome, type Arrival } from "#net/accept.ts";
-import { ByteReader } from "#net/byte-reader.ts";
+import { endWithReply, guardErrors, acceptedConnection, type ConnectionEnds } from "#net/listen/accept.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
-import { AccountBook, type Doorkeeper } from "./accounts.ts";
-import { plainSession } from "./plain-session.ts";
+import { AccountBook, type Authenticator } from "./accounts.ts";
+import { offloadedSession } from "./plain-session.ts";
 
 /** `users` absent: the global accounts; an empty list: nobody has to say who they are. */
 export const frontFields = {
@@ -21,15 +21,15 @@ export const frontFields = {
   ...tlsServerFields,
 };
 const frontSchema = z.object(frontFields);
-export type FrontOptions = z.output<typeof frontSchema>;
+export type HandshakeOptions = z.output<typeof frontSchema>;
 
 /** Somebody who was let in. */
 export interface Client {
   /** TLS, if any, is already taken off. Has an 'error' listener. */
   readonly stream: Duplex;
-  readonly arrival: Arrival;
+  readonly arrival: ConnectionEnds;
   /** Null: this client need not say who it is. */
-  readonly accounts: Doorkeeper | null;
+  readonly accounts: Authenticator | null;
   /** By SOCKS5, the client has been told so already. */
   readonly isGreeted?: boolean;
 }
@@ -54,9 +54,9 @@ export class Refusal extends Error {
  * Listens and lets clients in. `owned` is disposed of with the inbound, and where it cannot be opened. Throws
  * `ConfigError` where certificate and key cannot be used.
  */
-export async function openFront(
+export async function openHandshakes(
   type: "mixed" | "socks" | "http",
-  options: FrontOptions,
+  options: HandshakeOptions,
   env: InboundEnv,
   serve: Serve,
   owned: readonly Disposable[] = [],
@@ -66,14 +66,14 @@ export async function openFront(
   const tls = undo.use(await openTls(options, env));
   const book = bookOf(options, env);
   const letIn = doorOf(options, env, book);
-  const on = (client: StreamSocket | ShakenClient, _: Endpoint, isGreeted?: boolean): void => {
-    const arrival = welcome(client);
+  const on = (client: StreamSocket | TlsWorkerConnection, _: Endpoint, isGreeted?: boolean): void => {
+    const arrival = acceptedConnection(client);
     const door = arrival === null ? null : letIn(arrival);
     if (arrival === null || door === null) {
       client.destroy();
       return;
     }
-    const isKnown = env.newcomers?.enter(client, arrival.source.ip, tls !== null);
+    const isKnown = env.unauthenticated?.enter(client, arrival.source.ip, tls !== null);
     attend(client, tls, isKnown, (stream, reader) =>
       serve(
         {
@@ -88,11 +88,11 @@ export async function openFront(
       env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
     });
   };
-  const frontOf = (): PlainFront | TlsFront | null => {
+  const frontOf = (): PlainOffload | TlsOffload | null => {
     if (!admitsAll(options, env)) return null; // who may not come in hears nothing
     if (tls !== null) return { handshake: "tls", contexts: tls.contexts, on };
     if (book !== null) return null;
-    return { handshake: type, on: (client) => env.accept(plainSession(client, env)) };
+    return { handshake: type, on: (client) => env.accept(offloadedSession(client, env)) };
   };
   const front = frontOf();
   const endpoints = await env.listenTcp(on, front === null ? {} : { front });
@@ -106,7 +106,7 @@ export async function openFront(
   };
 }
 
-async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServer | null> {
+async function openTls(options: HandshakeOptions, env: InboundEnv): Promise<TlsServer | null> {
   const read = readTlsServer(options, `listener ${env.name}`);
   return read === null
     ? null
@@ -115,7 +115,7 @@ async function openTls(options: FrontOptions, env: InboundEnv): Promise<TlsServe
 
 /** Takes TLS off and serves; a failure ends the connection and is thrown on to be logged. */
 async function attend(
-  client: StreamSocket | ShakenClient,
+  client: StreamSocket | TlsWorkerConnection,
   tls: TlsServer | null,
   isKnown: (() => void) | undefined,
   serve: (stream: Duplex, reader: ByteReader) => Promise<void>,
@@ -126,14 +126,14 @@ async function attend(
     using reader = new ByteReader(stream, isKnown === undefined ? {} : { onDone: isKnown });
     await serve(stream, reader);
   } catch (error) {
-    if (error instanceof Refusal) farewell(stream, error.words);
+    if (error instanceof Refusal) endWithReply(stream, error.words);
     else stream.destroy();
     throw error;
   }
 }
 
 /** Null: nobody has to say who they are. */
-function bookOf({ users }: FrontOptions, { access }: InboundEnv): AccountBook | null {
+function bookOf({ users }: HandshakeOptions, { access }: InboundEnv): AccountBook | null {
   const accounts = users ?? access.accounts;
   return accounts.length === 0 ? null : new AccountBook(accounts);
 }
@@ -148,9 +148,9 @@ function usersOf(book: AccountBook, { endSessions }: InboundEnv): Omit<ManagedIn
 }
 
 /** The source filter and the exempted prefixes belong to the global accounts; own users stand for themselves. */
-function doorOf({ users }: FrontOptions, { access }: InboundEnv, accounts: AccountBook | null) {
+function doorOf({ users }: HandshakeOptions, { access }: InboundEnv, accounts: AccountBook | null) {
   const isOwn = users !== undefined;
-  return ({ source }: Arrival): { readonly accounts: AccountBook | null } | null => {
+  return ({ source }: ConnectionEnds): { readonly accounts: AccountBook | null } | null => {
     if (isOwn) return { accounts };
     if (!access.admits(source.ip)) return null;
     return { accounts: access.skipsAuthentication(source.ip) ? null : accounts };
@@ -158,6 +158,6 @@ function doorOf({ users }: FrontOptions, { access }: InboundEnv, accounts: Accou
 }
 
 /** Whatever address it comes from. */
-function admitsAll({ users }: FrontOptions, { access }: InboundEnv): boolean {
+function admitsAll({ users }: HandshakeOptions, { access }: InboundEnv): boolean {
   return users !== undefined || access.admitsAll === true;
 }

@@ -3,9 +3,9 @@ import { flag } from "#core/fields.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import { PlainProxy } from "#protocols/http/plain.ts";
 import { serveHttp } from "#protocols/http/serve.ts";
-import { DatagramSockets } from "#net/datagram-socket.ts";
+import { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import { serveSocks } from "#protocols/socks/serve.ts";
-import { frontFields, openFront, type Serve } from "./front.ts";
+import { frontFields, openHandshakes, type Serve } from "./front.ts";
 import { firstByteOf } from "./peek.ts";
 
 const schema = z.object({ ...frontFields, udp: flag().default(true) });
@@ -21,6 +21,6 @@ export const mixed: Protocol = {
       if (byte === 4 || byte === 5) await serveSocks(client, reader, byte, socks, env);
       else await serveHttp(client, reader, plain, env);
     };
-    return openFront("mixed", options, env, serve, [plain]);
+    return openHandshakes("mixed", options, env, serve, [plain]);
   }),
 };

@@ -1,4 +1,4 @@
-import type { ByteReader } from "#net/byte-reader.ts";
+import type { ByteReader } from "#net/stream/byte-reader.ts";
 
 /** The first byte, which stays in the stream. */
 export function firstByteOf(reader: ByteReader): Promise<number> {

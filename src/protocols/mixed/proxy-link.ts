@@ -2,9 +2,9 @@
 import type { Duplex } from "node:stream";
 import { ABORTED, asDialError, DialError } from "#core/errors.ts";
 import type { DialContext, OutboundEnv } from "#core/outbound.ts";
-import { guardErrors } from "#net/accept.ts";
-import { HANDSHAKE_TIMEOUT_MS } from "#net/byte-reader.ts";
-import { toDestination } from "#net/ip.ts";
+import { guardErrors } from "#net/listen/accept.ts";
+import { HANDSHAKE_TIMEOUT_MS } from "#net/stream/byte-reader.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { openTls, readTlsClient } from "#transport/tls/client.ts";
 import type { TlsClientFields } from "#transport/tls/fields.ts";
 

@@ -2,8 +2,8 @@ import type { Duplex } from "node:stream";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Destination } from "#core/session.ts";
-import { farewell } from "#net/accept.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
+import { endWithReply } from "#net/listen/accept.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 import {
   encodeFrame,
   MAX_CHUNK_BYTES,
@@ -118,7 +118,7 @@ export class CoolClient implements MuxSession, StreamOwner {
     this.#closed = true;
     if (error !== null) this.#events.log.debug(() => `mux.cool: ${messageOf(error)}`);
     clearTimeout(this.#idleTimer);
-    farewell(this.#wire, Buffer.alloc(0));
+    endWithReply(this.#wire, Buffer.alloc(0));
     for (const stream of this.#streams.values())
       stream.destroy(error ?? new Error("the mux connection has ended"));
     for (const { onEnd } of this.#packets.values()) onEnd();

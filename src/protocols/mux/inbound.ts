@@ -2,8 +2,8 @@ import type { Duplex } from "node:stream";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { type DatagramFlow, type Destination, destinationText } from "#core/session.ts";
-import { farewell } from "#net/accept.ts";
-import { readHandshake } from "#net/read-handshake.ts";
+import { endWithReply } from "#net/listen/accept.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 import { serveMux } from "#transport/mux/open.ts";
@@ -15,7 +15,7 @@ const REQUEST_TIMEOUT_MS = 60_000;
 /** Asked for by clients with `brutal-opts`. */
 const BRUTAL_HOST = "_brutalbwexchange";
 
-export interface MuxPlace {
+export interface MuxContext {
   readonly options: MuxServerOptions | undefined;
   /** `tell` answers the client; the first call counts. A failure ends the stream. */
   readonly onStream: (
@@ -36,7 +36,7 @@ export function isMuxCool({ host }: Destination): boolean {
 }
 
 /** Serves a connection whose client asked for the mux name. Owns it; never throws. */
-export function acceptMux(wire: Duplex, place: MuxPlace): void {
+export function acceptMux(wire: Duplex, place: MuxContext): void {
   const { options, log } = place;
   serveMux(wire, {
     needsPadding: options?.padding === true,
@@ -49,7 +49,7 @@ export function acceptMux(wire: Duplex, place: MuxPlace): void {
   });
 }
 
-async function acceptOne(stream: Duplex, { onStream, onFlow, log }: MuxPlace): Promise<void> {
+async function acceptOne(stream: Duplex, { onStream, onFlow, log }: MuxContext): Promise<void> {
   try {
     const { kind, destination } = await readHandshake(stream, takeStreamRequest, REQUEST_TIMEOUT_MS);
     log.debug(() => `mux: ${kind} for ${destinationText(destination)}`);
@@ -71,5 +71,5 @@ function answer(stream: Duplex, failure: Error | null): void {
 
 /** A short word: it must not tell how things look behind this server. */
 function refuse(stream: Duplex, why: string): void {
-  farewell(stream, encodeAnswer(why));
+  endWithReply(stream, encodeAnswer(why));
 }

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import type { DialContext, Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Metadata } from "#core/session.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { MuxClientOptions } from "#transport/mux/fields.ts";
 import { openMuxClient } from "#transport/mux/open.ts";

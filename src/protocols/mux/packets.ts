@@ -1,6 +1,6 @@
 import { DialError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
+import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/address/socks-address.ts";
 import type { DatagramFraming } from "#protocols/udp-over-tcp/flow.ts";
 
 const MAX_PAYLOAD = 0xffff;

@@ -3,10 +3,10 @@ import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Endpoint, Metadata } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
-import { type Arrival, describe, descriptorOf } from "#net/accept.ts";
-import { familyOf, ipFromBytes } from "#net/ip.ts";
-import { loopsBack } from "#net/own-address.ts";
-import { listenSilently, type SilentClient } from "#net/silent-clients.ts";
+import { type ConnectionEnds, describe, descriptorOf } from "#net/listen/accept.ts";
+import { familyOf, ipFromBytes } from "#net/address/ip.ts";
+import { loopsBack } from "#net/address/own-address.ts";
+import { listenSilently, type SilentClient } from "#net/listen/silent-sources.ts";
 import { openOriginalDestinations } from "#platform/transparent.ts";
 
 /** TCP that an nftables or iptables `redirect` rule sends here goes where it was going. */
@@ -15,7 +15,7 @@ export const redir: Protocol = { type: "redir", inbound: inboundSide(z.object({}
 /** Throws `ConfigError` where this system does not tell where a connection was going. */
 async function open(_: object, env: InboundEnv): Promise<Inbound> {
   const ask = openOriginalDestinations();
-  const originalOf = (socket: StreamSocket, { source }: Arrival): Endpoint | null => {
+  const originalOf = (socket: StreamSocket, { source }: ConnectionEnds): Endpoint | null => {
     const raw = ask(descriptorOf(socket), familyOf(source.ip));
     return raw === null ? null : { ip: ipFromBytes(raw.address), port: raw.port };
   };

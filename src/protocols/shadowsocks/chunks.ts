@@ -3,8 +3,8 @@
  * both, starting at 0 and growing after every seal and open.
  */
 import { ProtocolError } from "#core/errors.ts";
-import type { Departure } from "#core/handover.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
+import type { DetachedState } from "#core/handover.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
 import type { KeptAead } from "#platform/aead.ts";
 import { incrementNonce, TAG_BYTES } from "#protocols/crypto/aead.ts";
 
@@ -182,12 +182,12 @@ export function departureOf(
   sealer: ChunkSealer | null,
   opener: ChunkOpener | null,
   arrived: ByteQueue,
-): (() => Departure) | null {
+): (() => DetachedState) | null {
   if (sealer === null || opener === null) return null;
   const [opened, sealed] = [opener.departingCount, sealer.departingCount];
   if (opened === 0 || sealed === 0) return null;
   return () => ({
-    words: [opener.giveAway(), sealer.giveAway(), opened, sealed, sealer.maxBytes, opener.payloadBytes],
-    letter: arrived.length === 0 ? null : Uint8Array.from(arrived.takeAll()),
+    numbers: [opener.giveAway(), sealer.giveAway(), opened, sealed, sealer.maxBytes, opener.payloadBytes],
+    unread: arrived.length === 0 ? null : Uint8Array.from(arrived.takeAll()),
   });
 }

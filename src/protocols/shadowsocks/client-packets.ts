@@ -2,7 +2,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { Datagram } from "#core/session.ts";
-import { decodeSocksAddress, encodeSocksAddress } from "#net/socks-address.ts";
+import { decodeSocksAddress, encodeSocksAddress } from "#net/address/socks-address.ts";
 import type { Aead } from "#protocols/crypto/aead.ts";
 import { PacketWindow } from "#protocols/crypto/packet-window.ts";
 import type { Method } from "./methods.ts";

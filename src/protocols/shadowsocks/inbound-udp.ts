@@ -2,8 +2,8 @@
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Datagram, Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
-import { type ClientFlow, clientFlow } from "#net/udp-clients.ts";
-import type { ManagedShell } from "#protocols/managed/shell.ts";
+import { type ClientFlow, clientFlow } from "#net/udp/udp-clients.ts";
+import type { UserInbound } from "#protocols/managed/shell.ts";
 import type { ShadowsocksMemory } from "./memory.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
 import type { ServerUsers } from "./server-keys.ts";
@@ -21,7 +21,7 @@ interface Entry {
 /** Serves the socket until it closes. Idle sessions are disposed of by whoever took them. */
 export function serveDatagrams(
   socket: DatagramListener,
-  shell: ManagedShell<ServerUsers>,
+  shell: UserInbound<ServerUsers>,
   env: Pick<InboundEnv, "name" | "log" | "nowMs">,
   memory: ShadowsocksMemory,
 ): void {
@@ -50,12 +50,12 @@ export function serveDatagrams(
     };
     const flow = clientFlow((item) => reply(entry, item), forget);
     const entry: Entry = { session, flow, source };
-    const entrance = shell.admit(session.user, shell.users, { source, local: socket.local });
+    const connection = shell.admit(session.user, shell.users, { source, local: socket.local });
     const remembered = session.remember?.();
-    const held = entrance.hold(() => flow.close());
+    const held = connection.hold(() => flow.close());
     entries.set(session.key, entry);
     flow.arrived(first);
-    entrance.onFlow(flow.flow, first.destination);
+    connection.onFlow(flow.flow, first.destination);
   }
 
   function reply({ session, source }: Entry, item: Datagram): void {

@@ -2,9 +2,9 @@ import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
-import { readHandshake } from "#net/read-handshake.ts";
-import type { Entrance } from "#protocols/managed/entrance.ts";
-import { ManagedShell } from "#protocols/managed/shell.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
+import { UserInbound } from "#protocols/managed/shell.ts";
 import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { BARE_SERVER } from "#transport/server.ts";
@@ -28,7 +28,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     env.log.warning(
       `listener ${env.name}: cipher ${cipher} protects nothing against change, and shows by its answers that it is there`,
     );
-  const shell = new ManagedShell(env, {
+  const shell = new UserInbound(env, {
     type: "ShadowSocks",
     users: serverUsers(method, password, users ?? null),
     written: users ?? [],
@@ -60,20 +60,20 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 function serve(
   wire: Duplex,
   { destination, codec, payload }: Request,
-  entrance: Entrance,
+  connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): void {
   const stream = openStream(wire, codec, { discardOnFaultMs: SILENCE_MS });
   if (payload.length > 0) stream.unshift(payload);
-  entrance.holdStream(stream, wire);
+  connection.holdStream(stream, wire);
   const onStream = (sub: Duplex, to: Destination, tell: (failure: Error | null) => void): void => {
     const version = versionOf(to);
-    if (version === null) return entrance.onStream(sub, to, tell);
+    if (version === null) return connection.onStream(sub, to, tell);
     tell(null);
-    entrance.serveUdpOverTcp(sub, version);
+    connection.serveUdpOverTcp(sub, version);
   };
-  if (isMux(destination)) entrance.serveMux(stream, mux, onStream);
-  else if (isMuxCool(destination)) entrance.serveMuxCool(stream);
+  if (isMux(destination)) connection.serveMux(stream, mux, onStream);
+  else if (isMuxCool(destination)) connection.serveMuxCool(stream);
   // The protocol has no answer to a dial: success is the first byte, failure the end.
   else onStream(stream, destination, (failure) => void (failure !== null && stream.destroy()));
 }

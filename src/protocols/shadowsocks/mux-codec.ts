@@ -1,7 +1,7 @@
 import { ProtocolError } from "#core/errors.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
-import { toDestination } from "#net/ip.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import { toDestination } from "#net/address/ip.ts";
 import {
   encodeFrame,
   MAX_CHUNK_BYTES,

@@ -1,8 +1,8 @@
 /** simple-obfs, mode http: a WebSocket upgrade that never was, once in each direction, then the bytes as they are. */
 import { randomBytes, randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
 /** More head than any of these servers sends. */
 const MAX_HEAD_BYTES = 16 * 1024;

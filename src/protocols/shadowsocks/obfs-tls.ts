@@ -1,8 +1,8 @@
 /** simple-obfs, mode tls: a ClientHello whose session ticket is the first payload, a fake answer, then data records. */
 import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
 /** Longest payload of a record, as simple-obfs cuts it. */
 const MAX_RECORD = 16 * 1024;

@@ -3,7 +3,7 @@ import { ConfigError } from "#core/errors.ts";
 import { flag, int, mapOf, name, noneOf, scalar, secret, text, Unsupported } from "#core/fields.ts";
 import { serverFields, unsupported } from "#core/node-fields.ts";
 import type { User } from "#core/inbound.ts";
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import { headerMap, tlsClientFields } from "#transport/tls/fields.ts";
 import { findMethod, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";

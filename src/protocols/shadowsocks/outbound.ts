@@ -8,9 +8,9 @@ import {
   TCP_ONLY,
 } from "#core/outbound.ts";
 import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
-import { toDestination } from "#net/ip.ts";
-import { encodeSocksAddress } from "#net/socks-address.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import { toDestination } from "#net/address/ip.ts";
+import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { clientFlow, magicDestination, type Version } from "#protocols/udp-over-tcp/index.ts";

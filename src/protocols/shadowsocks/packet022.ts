@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { Datagram, Destination } from "#core/session.ts";
-import { decodeSocksAddress, encodeSocksAddress } from "#net/socks-address.ts";
+import { decodeSocksAddress, encodeSocksAddress } from "#net/address/socks-address.ts";
 import { type Aead, createAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import {
   decryptBlock,

@@ -1,4 +1,4 @@
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
 const EMPTY = Buffer.alloc(0);
 

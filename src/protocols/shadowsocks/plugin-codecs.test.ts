@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { MuxCodec } from "./mux-codec.ts";
 import { obfsHttpClient } from "./obfs-http.ts";
 import { obfsTlsClient } from "./obfs-tls.ts";

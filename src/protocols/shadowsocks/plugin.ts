@@ -1,7 +1,7 @@
 /** SIP003 plugins that we are ourselves: what stands between the socket and the cipher. Datagrams go past them. */
 import type { Duplex } from "node:stream";
 import type { OutboundEnv } from "#core/outbound.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { EARLY_DATA_HEADER } from "#transport/websocket/early-data.ts";
 import { openHttpUpgradeClient, openWebSocketClient } from "#transport/websocket/client.ts";
 import { parseConfiguredPath } from "#transport/http-head.ts";

@@ -1,13 +1,20 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { type Departure, isPlainSocket, OFFER, type Offer, offerOf, PASSED_ON } from "#core/handover.ts";
-import { CodecStream, type CodecStreamOptions, type StreamCodec } from "#net/codec-stream.ts";
-import { discardInput } from "#net/read-handshake.ts";
+import {
+  type DetachedState,
+  isPlainSocket,
+  DETACHABLE,
+  type Detachable,
+  detachable,
+  LOWER_DETACHED,
+} from "#core/handover.ts";
+import { CodecStream, type CodecStreamOptions, type StreamCodec } from "#net/stream/codec-stream.ts";
+import { discardInput } from "#net/listen/read-handshake.ts";
 
 /** A codec whose ciphers somebody else may go on with, once all that opens the conversation is through. */
 export interface DepartingCodec extends StreamCodec {
   /** How it leaves: from then on it seals and opens nothing. Null: not now, and perhaps never. */
-  departure(): (() => Departure) | null;
+  departure(): (() => DetachedState) | null;
 }
 
 /** Over a plain socket the relay threads may go on with it; over a plugin they may not. */
@@ -21,22 +28,22 @@ class SealedStream extends CodecStream {
     this.#discardOnFaultMs = options.discardOnFaultMs;
   }
 
-  [OFFER](): Offer | null {
+  [DETACHABLE](): Detachable | null {
     const { wire } = this;
     const isBusy = this.destroyed || this.writableEnded || this.writableLength > 0 || wire.readableLength > 0;
-    const below = isBusy || !isPlainSocket(wire) ? null : offerOf(wire);
+    const below = isBusy || !isPlainSocket(wire) ? null : detachable(wire);
     const depart = below === null ? null : this.#codec.departure();
     if (below === null || depart === null) return null;
     const limitMs = this.#discardOnFaultMs;
-    const leave = (): Departure => {
-      this[PASSED_ON]();
-      const { words, letter } = depart();
-      return { words: [...words, limitMs === undefined ? 0 : 1], letter };
+    const leave = (): DetachedState => {
+      this[LOWER_DETACHED]();
+      const { numbers: words, unread: letter } = depart();
+      return { numbers: [...words, limitMs === undefined ? 0 : 1], unread: letter };
     };
-    const offer: Offer = { kind: "sealed", socket: below.socket, leave };
+    const offer: Detachable = { kind: "sealed", socket: below.socket, detach: leave };
     return limitMs === undefined
       ? offer
-      : { ...offer, takeBack: (fd) => void (fd >= 0 && discard(fd, limitMs)) };
+      : { ...offer, reattach: (fd) => void (fd >= 0 && discard(fd, limitMs)) };
   }
 }
 

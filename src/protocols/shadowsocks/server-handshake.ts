@@ -1,10 +1,10 @@
 /** Reads what opens a client's stream, in any split, and tells user and destination. */
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
-import type { HandshakeStep } from "#net/read-handshake.ts";
-import { decodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import type { HandshakeStep } from "#net/listen/read-handshake.ts";
+import { decodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/address/socks-address.ts";
 import { createAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import {
   ivBytesOf,

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { type Datagram, type Endpoint, endpointText } from "#core/session.ts";
-import { encodeSocksAddress } from "#net/socks-address.ts";
+import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import type { Aead } from "#protocols/crypto/aead.ts";
 import type { PacketWindow } from "#protocols/crypto/packet-window.ts";
 import type { PacketWindows } from "#protocols/crypto/packet-windows.ts";

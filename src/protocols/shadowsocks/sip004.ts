@@ -1,8 +1,8 @@
 /** TCP of the AEAD ciphers: SALT(key size) then chunks; a client's first chunk starts with the SOCKS address (SIP004). */
 import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import type { Departure } from "#core/handover.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
+import type { DetachedState } from "#core/handover.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { ChunkOpener, ChunkSealer, departureOf, MAX_CHUNK } from "./chunks.ts";
@@ -75,7 +75,7 @@ export class Sip004Codec implements DepartingCodec {
       throw new ProtocolError("the stream ended within a chunk");
   }
 
-  departure(): (() => Departure) | null {
+  departure(): (() => DetachedState) | null {
     return departureOf(this.#sealer, this.#opener, this.#arrived);
   }
 

@@ -1,8 +1,8 @@
 /** TCP of the 2022 edition (SIP022 §3.1): headers with time and type, a response bound to its request by the salt. */
 import { randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import type { Departure } from "#core/handover.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
+import type { DetachedState } from "#core/handover.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { ChunkOpener, ChunkSealer, departureOf, MAX_CHUNK } from "./chunks.ts";
@@ -82,7 +82,7 @@ abstract class Sip022Codec implements DepartingCodec {
       throw new ProtocolError("the stream ended within a chunk");
   }
 
-  departure(): (() => Departure) | null {
+  departure(): (() => DetachedState) | null {
     return departureOf(this.sealer, this.opener, this.arrived);
   }
 
@@ -173,7 +173,7 @@ export class Sip022ClientCodec extends Sip022Codec {
     return fixed.readUInt16BE(end);
   }
 
-  override departure(): (() => Departure) | null {
+  override departure(): (() => DetachedState) | null {
     return this.#headerDone ? super.departure() : null;
   }
 

@@ -1,8 +1,8 @@
 /** The stream ciphers: IV, then everything under it: a client's ADDRESS and data, a server's data. A datagram likewise. */
 import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import {
   ivBytesOf,
   openStreamCipher,

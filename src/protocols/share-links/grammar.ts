@@ -1,6 +1,6 @@
 /** `scheme://userinfo@host:port/?key=value#name` as clients emit and accept it (share-link sheet §1). */
 import { ConfigError } from "#core/errors.ts";
-import { trimEndOf } from "#core/trim-end.ts";
+import { trimEndOf } from "#lib/trim-end.ts";
 
 /** A link taken apart; what it means is the protocol's business. */
 export interface Link {

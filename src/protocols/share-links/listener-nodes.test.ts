@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { renderLink } from "./index.ts";
-import { listenerNodes, type ListenerPlace } from "./listener-nodes.ts";
+import { listenerNodes, type ListenerContext } from "./listener-nodes.ts";
 
-const place: ListenerPlace = {
+const place: ListenerContext = {
   name: "in",
   server: "h.example",
   port: 443,
   serverName: "cert.example",
   accounts: [],
 };
-const links = (type: string, options: object, changes: Partial<ListenerPlace> = {}) =>
+const links = (type: string, options: object, changes: Partial<ListenerContext> = {}) =>
   listenerNodes(type, options, { ...place, ...changes }).map(renderLink);
 
 test("every user of a listener gets a link", () => {

@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey } from "node:crypto";
 import type { LinkNode } from "./grammar.ts";
 import { mapOf, textOf } from "./stream.ts";
 
-export interface ListenerPlace {
+export interface ListenerContext {
   readonly name: string;
   readonly server: string;
   readonly port: number;
@@ -14,7 +14,7 @@ export interface ListenerPlace {
 }
 
 /** `options` as the listener's schema gives them. Empty for types that have no links. */
-export function listenerNodes(type: string, options: object, place: ListenerPlace): readonly LinkNode[] {
+export function listenerNodes(type: string, options: object, place: ListenerContext): readonly LinkNode[] {
   const fields = options as LinkNode;
   const { server, port } = place;
   return credentialsOf(type, fields, place).map(({ user, ...own }) => ({
@@ -29,7 +29,11 @@ export function listenerNodes(type: string, options: object, place: ListenerPlac
 
 type Credentials = LinkNode & { readonly user: string | null };
 
-function credentialsOf(type: string, fields: LinkNode, { accounts }: ListenerPlace): readonly Credentials[] {
+function credentialsOf(
+  type: string,
+  fields: LinkNode,
+  { accounts }: ListenerContext,
+): readonly Credentials[] {
   if (type === "shadowsocks") return shadowsocksCredentials(fields);
   const users = usersOf(fields["users"]);
   if (type === "vless") return users.map(({ user, uuid, flow }) => ({ user, type, uuid, flow }));
@@ -76,7 +80,7 @@ function shadowsocksCredentials({ cipher, password, users }: LinkNode): readonly
 /** Called `servername` by those that took the name from V2Ray, `sni` by the others. */
 const SERVERNAME_TYPES: ReadonlySet<string> = new Set(["vless", "vmess"]);
 
-function security(type: string, fields: LinkNode, { serverName }: ListenerPlace): LinkNode {
+function security(type: string, fields: LinkNode, { serverName }: ListenerContext): LinkNode {
   const key = SERVERNAME_TYPES.has(type) ? "servername" : "sni";
   const reality = mapOf(fields["reality-config"]);
   if (reality !== null) {

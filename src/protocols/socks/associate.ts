@@ -4,10 +4,10 @@ import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
-import { describe, type Arrival } from "#net/accept.ts";
-import { BUFFERS, type DatagramSocket, type DatagramSockets } from "#net/datagram-socket.ts";
-import { familyOf } from "#net/ip.ts";
-import { UdpClients } from "#net/udp-clients.ts";
+import { describe, type ConnectionEnds } from "#net/listen/accept.ts";
+import { BUFFERS, type DatagramSocket, type DatagramSockets } from "#net/udp/datagram-socket.ts";
+import { familyOf } from "#net/address/ip.ts";
+import { UdpClients } from "#net/udp/udp-clients.ts";
 import { Refusal } from "#protocols/mixed/front.ts";
 import { DatagramHeaders } from "./datagram-headers.ts";
 import * as replies from "./replies.ts";
@@ -22,7 +22,7 @@ const MAX_SOURCES = 256;
  */
 export async function openAssociation(
   stream: Duplex,
-  arrival: Arrival,
+  arrival: ConnectionEnds,
   user: string | null,
   { env, datagrams }: { readonly env: InboundEnv; readonly datagrams: DatagramSockets },
 ): Promise<void> {

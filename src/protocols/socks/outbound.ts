@@ -7,8 +7,8 @@ import type { DialContext, Dialer, Outbound, OutboundEnv } from "#core/outbound.
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
 import { outboundSide } from "#core/protocol.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { ByteReader } from "#net/byte-reader.ts";
-import { ANY_V4, ANY_V6, toDestination } from "#net/ip.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
+import { ANY_V4, ANY_V6, toDestination } from "#net/address/ip.ts";
 import { tlsClientFields } from "#transport/tls/fields.ts";
 import { openProxyLink, type ProxyLink } from "#protocols/mixed/proxy-link.ts";
 import { relayedFlow } from "./relayed-flow.ts";

@@ -1,8 +1,8 @@
 /** The accepting side of SOCKS 4, 4a and 5, up to the session. */
 import type { InboundEnv } from "#core/inbound.ts";
-import { describe, streamSession } from "#net/accept.ts";
-import type { DatagramSockets } from "#net/datagram-socket.ts";
-import type { ByteReader } from "#net/byte-reader.ts";
+import { describe, streamSession } from "#net/listen/accept.ts";
+import type { DatagramSockets } from "#net/udp/datagram-socket.ts";
+import type { ByteReader } from "#net/stream/byte-reader.ts";
 import { Refusal, type Client } from "#protocols/mixed/front.ts";
 import { openAssociation } from "./associate.ts";
 import * as replies from "./replies.ts";

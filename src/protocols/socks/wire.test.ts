@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import type { Decoded } from "#net/byte-reader.ts";
+import type { Decoded } from "#net/stream/byte-reader.ts";
 import * as wire from "./wire.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");

@@ -1,9 +1,9 @@
 /** SOCKS messages as bytes (RFC 1928, RFC 1929; SOCKS4 and 4a as their authors' notes have them). */
 import { ProtocolError } from "#core/errors.ts";
 import type { Datagram, Destination, Ip } from "#core/session.ts";
-import type { Decoded } from "#net/byte-reader.ts";
-import { ANY_V4, ipFromBytes, toDestination } from "#net/ip.ts";
-import { decodeName, decodeSocksAddress, encodeSocksAddress } from "#net/socks-address.ts";
+import type { Decoded } from "#net/stream/byte-reader.ts";
+import { ANY_V4, ipFromBytes, toDestination } from "#net/address/ip.ts";
+import { decodeName, decodeSocksAddress, encodeSocksAddress } from "#net/address/socks-address.ts";
 
 export const CONNECT = 1;
 export const UDP_ASSOCIATE = 3;

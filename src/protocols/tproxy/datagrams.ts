@@ -2,9 +2,9 @@ import { messageOf } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import { endpointText, type Datagram, type Destination, type Endpoint } from "#core/session.ts";
 import type { CapturedDatagram, TransparentSocket } from "#core/sockets.ts";
-import { describe } from "#net/accept.ts";
-import { loopsBack } from "#net/own-address.ts";
-import { UdpClients } from "#net/udp-clients.ts";
+import { describe } from "#net/listen/accept.ts";
+import { loopsBack } from "#net/address/own-address.ts";
+import { UdpClients } from "#net/udp/udp-clients.ts";
 import { ReplySockets } from "./reply-sockets.ts";
 
 /** Clients of one listener; a datagram of one more is dropped. */

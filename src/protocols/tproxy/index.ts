@@ -3,9 +3,9 @@ import { flag } from "#core/fields.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Endpoint, Metadata } from "#core/session.ts";
-import { type Arrival, describe } from "#net/accept.ts";
-import { loopsBack } from "#net/own-address.ts";
-import { listenSilently } from "#net/silent-clients.ts";
+import { type ConnectionEnds, describe } from "#net/listen/accept.ts";
+import { loopsBack } from "#net/address/own-address.ts";
+import { listenSilently } from "#net/listen/silent-sources.ts";
 import { serveCaptured } from "./datagrams.ts";
 
 const schema = z.object({ udp: flag().default(true) });
@@ -25,7 +25,11 @@ async function open({ udp }: z.output<typeof schema>, env: InboundEnv): Promise<
   return { name: env.name, type: "tproxy", endpoints, async [Symbol.asyncDispose]() {} };
 }
 
-function describeClient({ source, local }: Arrival, listener: Endpoint, env: InboundEnv): Metadata | null {
+function describeClient(
+  { source, local }: ConnectionEnds,
+  listener: Endpoint,
+  env: InboundEnv,
+): Metadata | null {
   const destination = { host: null, ...local }; // the kernel keeps the address that the client dialled
   if (loopsBack(destination, listener)) {
     env.log.debug(() => `${env.name}: a connection to the listener itself is reset`);

@@ -1,4 +1,4 @@
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
 /** The request in front of the first bytes, in one write: servers look at their first read only. Nothing else changes. */
 export class RequestCodec implements StreamCodec {

@@ -3,11 +3,11 @@ import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { isPlainSocket } from "#core/handover.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
-import { ByteReader } from "#net/byte-reader.ts";
-import { CodecStream } from "#net/codec-stream.ts";
-import { decodeSocksAddress } from "#net/socks-address.ts";
-import type { Entrance } from "#protocols/managed/entrance.ts";
-import { ManagedShell, type UserTable } from "#protocols/managed/shell.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
+import { decodeSocksAddress } from "#net/address/socks-address.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
+import { UserInbound, type UserTable } from "#protocols/managed/shell.ts";
 import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { chooseFallback, serveFallback } from "#protocols/vless/fallback.ts";
@@ -27,7 +27,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: password,
     flow: null,
   }));
-  const shell = new ManagedShell(env, { type: "Trojan", users: tableOf(users), written: users, tableOf });
+  const shell = new UserInbound(env, { type: "Trojan", users: tableOf(users), written: users, tableOf });
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
@@ -35,8 +35,8 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const table = shell.users;
       const greeting = await readGreeting(stream, table, options.fallbacks.length > 0);
       if ("user" in greeting) {
-        const entrance = shell.admit(greeting.user, table, arrival);
-        return await serve(stream, greeting.request, entrance, options["mux-option"]);
+        const connection = shell.admit(greeting.user, table, arrival);
+        return await serve(stream, greeting.request, connection, options["mux-option"]);
       }
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
       if (fallback === null) throw new ProtocolError(greeting.refused);
@@ -71,19 +71,19 @@ type Greeting =
 async function serve(
   carried: Duplex,
   { command, destination }: TrojanRequest,
-  entrance: Entrance,
+  connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): Promise<void> {
   // Relay threads take a bare socket and close it here; only what lies over it can still be ended by us.
   const stream = isPlainSocket(carried) ? new CodecStream(carried, new RequestCodec(null)) : carried;
-  entrance.holdStream(stream, carried);
+  connection.holdStream(stream, carried);
   if (command === COMMAND_UDP) {
     // Some peers put no real address into the request itself: the first packet tells.
     const first = await readFirstAddress(stream);
-    entrance.onFlow(new StreamFlow(stream, packetFraming("server")), first);
-  } else if (isMux(destination)) entrance.serveMux(stream, mux, entrance.onStream);
-  else if (isMuxCool(destination)) entrance.serveMuxCool(stream);
-  else entrance.onSilentStream(stream, destination);
+    connection.onFlow(new StreamFlow(stream, packetFraming("server")), first);
+  } else if (isMux(destination)) connection.serveMux(stream, mux, connection.onStream);
+  else if (isMuxCool(destination)) connection.serveMuxCool(stream);
+  else connection.onSilentStream(stream, destination);
 }
 
 /** Reads nothing beyond the request; what is refused stays in the stream, for the fallback. */

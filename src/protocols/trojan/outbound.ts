@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { openTransportClient } from "#transport/index.ts";

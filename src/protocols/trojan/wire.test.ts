@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 import { decodeRequest, encodeRequest, keyOf, packetFraming } from "./wire.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");

@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
-import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/address/socks-address.ts";
 import type { DatagramFraming } from "#protocols/udp-over-tcp/flow.ts";
 
 export const KEY_BYTES = 56;

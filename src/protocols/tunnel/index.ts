@@ -3,10 +3,10 @@ import { choice, Fault, list, scalar } from "#core/fields.ts";
 import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import type { Destination, Endpoint } from "#core/session.ts";
-import { describe } from "#net/accept.ts";
-import { parseIp, toDestination } from "#net/ip.ts";
-import { listenSilently } from "#net/silent-clients.ts";
-import { UdpClients } from "#net/udp-clients.ts";
+import { describe } from "#net/listen/accept.ts";
+import { parseIp, toDestination } from "#net/address/ip.ts";
+import { listenSilently } from "#net/listen/silent-sources.ts";
+import { UdpClients } from "#net/udp/udp-clients.ts";
 
 const TARGET = /^(?:\[([^\]]+)\]|([^\s:[\]/]{1,255})):(\d{1,5})$/;
 

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Datagram, DatagramFlow } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { onEnd } from "#net/late-end.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { onEnd } from "#net/stream/late-end.ts";
 
 /** Bytes that the stream has not passed on yet; beyond, datagrams are dropped, as a full network queue would. */
 const MAX_QUEUED_BYTES = 512 * 1024;

@@ -5,8 +5,8 @@
 import type { Duplex } from "node:stream";
 import type { Accept } from "#core/inbound.ts";
 import type { DatagramFlow, Destination, Metadata } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
-import { readHandshake } from "#net/read-handshake.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
 import { type DatagramFraming, StreamFlow } from "./flow.ts";
 import {
   encodePacket,

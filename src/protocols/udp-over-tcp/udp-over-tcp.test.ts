@@ -4,8 +4,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import type { Datagram, DatagramSession, Metadata, Session } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { toDestination } from "#net/ip.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { acceptUdpOverTcp, clientFlow, magicDestination, versionOf } from "./index.ts";
 import { encodePacket, encodeRequest, takePacket, takeRequest } from "./wire.ts";
 

@@ -1,9 +1,14 @@
 /** Datagrams in a stream, as sing-box and its kin have it: versions 1 and 2 ("UoT"). All integers big endian. */
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Datagram, Destination } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
-import { bytesOfIp, ipFromBytes, toDestination } from "#net/ip.ts";
-import { decodeName, decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
+import {
+  decodeName,
+  decodeSocksAddress,
+  encodeSocksAddress,
+  MAX_SOCKS_ADDRESS,
+} from "#net/address/socks-address.ts";
 
 export type Version = 1 | 2;
 

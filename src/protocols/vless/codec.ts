@@ -1,4 +1,4 @@
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { ANSWER, AnswerStripper } from "./wire.ts";
 
 /** The client's side without a flow: the request in front of the first bytes, the answer's header taken off. */

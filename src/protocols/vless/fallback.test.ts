@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { LOOPBACK_V4, parseIp } from "#net/ip.ts";
+import { LOOPBACK_V4, parseIp } from "#net/address/ip.ts";
 import type { Ip } from "#core/session.ts";
 import { chooseFallback, fallbackFields, proxyHeader } from "./fallback.ts";
 

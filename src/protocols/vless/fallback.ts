@@ -5,9 +5,9 @@ import { Fault, int, list, scalar, show, text } from "#core/fields.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
-import { describe, type Arrival } from "#net/accept.ts";
-import { parseHostPort } from "#net/address-fields.ts";
-import { bytesOfIp, familyOf, toDestination } from "#net/ip.ts";
+import { describe, type ConnectionEnds } from "#net/listen/accept.ts";
+import { parseHostPort } from "#net/address/address-fields.ts";
+import { bytesOfIp, familyOf, toDestination } from "#net/address/ip.ts";
 
 /** `80`, `127.0.0.1:80`, `web.example:80`. */
 const destination = () =>
@@ -79,7 +79,7 @@ const DIAL_TIMEOUT_MS = 10_000;
 export async function serveFallback(
   stream: Duplex,
   { dest, xver }: Fallback,
-  { source, local }: Arrival,
+  { source, local }: ConnectionEnds,
   dialer: Dialer,
 ): Promise<void> {
   try {
@@ -107,7 +107,11 @@ function join(from: Duplex, to: Duplex): void {
 }
 
 /** PROXY protocol, version 1 (text) or 2 (binary). */
-export function proxyHeader(version: number, source: Arrival["source"], local: Arrival["local"]): Buffer {
+export function proxyHeader(
+  version: number,
+  source: ConnectionEnds["source"],
+  local: ConnectionEnds["local"],
+): Buffer {
   const v4 = familyOf(source.ip) === 4 && familyOf(local.ip) === 4;
   if (version === 1) {
     const family = v4 ? "TCP4" : "TCP6";

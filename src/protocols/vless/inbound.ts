@@ -2,11 +2,11 @@ import type { Duplex } from "node:stream";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { guardErrors } from "#net/accept.ts";
-import { ByteReader } from "#net/byte-reader.ts";
-import { CodecStream } from "#net/codec-stream.ts";
-import type { Entrance } from "#protocols/managed/entrance.ts";
-import { ManagedShell } from "#protocols/managed/shell.ts";
+import { guardErrors } from "#net/listen/accept.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
+import { UserInbound } from "#protocols/managed/shell.ts";
 import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { Secured } from "#transport/security.ts";
@@ -46,7 +46,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     flow,
   }));
   const encryption = openEncryption(options, name);
-  const shell = new ManagedShell(env, {
+  const shell = new UserInbound(env, {
     type: "Vless",
     users: tableOf(users),
     written: users,
@@ -63,10 +63,10 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const greeting = await readGreeting(carried.stream, table, options.fallbacks.length > 0);
       if ("user" in greeting) {
         checkFlow(greeting.user, greeting.request, carried);
-        const entrance = shell.admit(greeting.user.name, table, arrival);
+        const connection = shell.admit(greeting.user.name, table, arrival);
         const stream = openStream(carried, greeting.user, greeting.request);
-        entrance.holdStream(stream, carried.stream);
-        return await serve(stream, greeting, entrance, options["mux-option"]);
+        connection.holdStream(stream, carried.stream);
+        return await serve(stream, greeting, connection, options["mux-option"]);
       }
       const { stream, serverName, alpn } = carried;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
@@ -106,13 +106,14 @@ type Greeting = Known | { readonly refused: string; readonly first: Buffer };
 async function serve(
   stream: Duplex,
   { user, request }: Known,
-  entrance: Entrance,
+  connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): Promise<void> {
-  const { onFlow, onSilentStream: onStream } = entrance;
+  const { onFlow, onSilentStream: onStream } = connection;
   const { command, destination } = request;
-  if (command === COMMAND_MUX || destination === null) entrance.serveMuxCool(stream, user.flow === VISION);
-  else if (command === COMMAND_TCP && isMux(destination)) entrance.serveMux(stream, mux, entrance.onStream);
+  if (command === COMMAND_MUX || destination === null) connection.serveMuxCool(stream, user.flow === VISION);
+  else if (command === COMMAND_TCP && isMux(destination))
+    connection.serveMux(stream, mux, connection.onStream);
   else if (command === COMMAND_TCP) onStream(stream, destination);
   else await serveDatagrams(stream, destination, onFlow);
 }

@@ -4,7 +4,7 @@
  */
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
 import { decodeAddress, encodeAddress } from "./wire.ts";
 
 export const STATUS_NEW = 1;

@@ -2,8 +2,8 @@ import { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { onEnd } from "#net/late-end.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { onEnd } from "#net/stream/late-end.ts";
 import {
   encodeFrame,
   MAX_CHUNK_BYTES,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { choice, Fault, Unsupported, flag, list, scalar, show, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import { transportClientFields } from "#transport/fields.ts";
 import { muxClientFields } from "#transport/mux/fields.ts";
 import { realityClientFields, tlsClientFields } from "#transport/tls/fields.ts";

@@ -3,7 +3,7 @@ import { ConfigError, DialError } from "#core/errors.ts";
 import type { DialContext, Outbound, OutboundEnv } from "#core/outbound.ts";
 import { BOTH_NETWORKS, TCP_ONLY } from "#core/outbound.ts";
 import type { Destination } from "#core/session.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { type DatagramFraming, StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { MUX_COOL } from "#transport/mux/preface.ts";

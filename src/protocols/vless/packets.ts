@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Datagram, Destination } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
-import { bytesOfIp, ipFromBytes } from "#net/ip.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import type { DatagramFraming } from "#protocols/udp-over-tcp/flow.ts";
 import { encodeFrame, NETWORK_UDP, STATUS_END, STATUS_KEEP, STATUS_NEW, takeFrame } from "./mux-frame.ts";
 

@@ -1,7 +1,7 @@
 import { ConfigError } from "#core/errors.ts";
 import type { User, UsersChange } from "#core/inbound.ts";
-import { suggestion } from "#core/nearest.ts";
-import { PersistentMap } from "#core/persistent-map.ts";
+import { suggestion } from "#lib/nearest-word.ts";
+import { PersistentMap } from "#lib/persistent-map.ts";
 import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
 import { parseUserId } from "./user-id.ts";
 import { ID_BYTES, VISION } from "./wire.ts";

@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
-import { onEnd } from "#net/late-end.ts";
-import { BELOW, PASSED_ON } from "#core/handover.ts";
+import { onEnd } from "#net/stream/late-end.ts";
+import { LOWER_STREAM, LOWER_DETACHED } from "#core/handover.ts";
 import type { Secured } from "#transport/security.ts";
 import type { Bypass } from "#transport/tls/record-pump.ts";
 import {
@@ -79,12 +79,12 @@ export class VisionStream extends Duplex {
     return { read: this.#rawRead, write: this.#writeState === "raw" };
   }
 
-  [BELOW](): Duplex | null {
+  [LOWER_STREAM](): Duplex | null {
     const busy = this.destroyed || this.#readEnded || this.writableEnded || this.#afterDrain !== null;
     return busy || !this.#rawRead || this.#writeState !== "raw" ? null : this.#bypass.below;
   }
 
-  [PASSED_ON](): void {
+  [LOWER_DETACHED](): void {
     this.#passedOn = true;
   }
 

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 import { encodeFrame, STATUS_END, STATUS_KEEP, STATUS_NEW, takeFrame } from "./mux-frame.ts";
 import { packetAddrFraming, peekPacketAddr, plainFraming, xudpFraming } from "./packets.ts";
 import { parseUserId } from "./user-id.ts";

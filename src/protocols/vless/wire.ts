@@ -4,8 +4,8 @@
  */
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes, toDestination } from "#net/ip.ts";
-import { decodeName } from "#net/socks-address.ts";
+import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
+import { decodeName } from "#net/address/socks-address.ts";
 
 export const VERSION = 0;
 export const COMMAND_TCP = 1;

@@ -1,7 +1,7 @@
 /** The chunks behind the headers: SIZE DATA PADDING, in the forms that the request's options name. */
 import { shake128 } from "@noble/hashes/sha3.js";
 import { ProtocolError } from "#core/errors.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
 import type { KeptAead } from "#platform/aead.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import {

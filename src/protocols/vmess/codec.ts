@@ -1,6 +1,6 @@
 import { ProtocolError } from "#core/errors.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { BodyOpener, BodySealer } from "./body.ts";
 import {
   checkResponse,

@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, randomBytes, randomInt, timingSafeEqu
 import { crc32 } from "node:zlib";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import { bytesOfIp, ipFromBytes, toDestination } from "#net/ip.ts";
-import { decodeName } from "#net/socks-address.ts";
+import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
+import { decodeName } from "#net/address/socks-address.ts";
 import { createAead, seal, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import { answerKey, kdf12, kdf16 } from "./kdf.ts";
 

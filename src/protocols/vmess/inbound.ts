@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { CodecStream } from "#net/codec-stream.ts";
-import { readHandshake } from "#net/read-handshake.ts";
-import type { Entrance } from "#protocols/managed/entrance.ts";
-import { ManagedShell } from "#protocols/managed/shell.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
+import { UserInbound } from "#protocols/managed/shell.ts";
 import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { decodePacketAddr, PACKET_ADDR_HOST } from "#protocols/vless/packets.ts";
@@ -29,7 +29,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     credential: plainUserId(uuid),
     flow: null,
   }));
-  const shell = new ManagedShell(env, { type: "Vmess", users: tableOf(users), written: users, tableOf });
+  const shell = new UserInbound(env, { type: "Vmess", users: tableOf(users), written: users, tableOf });
   const guard = new RequestGuard(env.nowMs, env.memory?.of(RequestMemory) ?? new RequestMemory());
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: true,
@@ -37,10 +37,10 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
     async greet({ stream: wire }, arrival) {
       const table = shell.users;
       const { user, request } = await readHandshake(wire, serverHandshake(table.all, guard), SILENCE_MS);
-      const entrance = shell.admit(user.name, table, arrival);
+      const connection = shell.admit(user.name, table, arrival);
       const stream = new CodecStream(wire, new VmessCodec(request, null), { discardOnFaultMs: SILENCE_MS });
-      entrance.holdStream(stream, wire);
-      serve(stream, request, entrance, options["mux-option"]);
+      connection.holdStream(stream, wire);
+      serve(stream, request, connection, options["mux-option"]);
     },
   });
 }
@@ -48,12 +48,13 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 function serve(
   stream: Duplex,
   { command, destination }: RequestHeader,
-  entrance: Entrance,
+  connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): void {
-  const { onFlow, onSilentStream: onStream } = entrance;
-  if (destination === null) entrance.serveMuxCool(stream);
-  else if (command === COMMAND_TCP && isMux(destination)) entrance.serveMux(stream, mux, entrance.onStream);
+  const { onFlow, onSilentStream: onStream } = connection;
+  if (destination === null) connection.serveMuxCool(stream);
+  else if (command === COMMAND_TCP && isMux(destination))
+    connection.serveMux(stream, mux, connection.onStream);
   else if (command === COMMAND_TCP) onStream(stream, destination);
   else if (destination.host === PACKET_ADDR_HOST) acceptPacketAddr(stream, onFlow);
   else onFlow(new StreamFlow(stream, plainFraming(destination, "server")), destination);

@@ -8,7 +8,7 @@ import {
   TCP_ONLY,
 } from "#core/outbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { PACKET_ADDR_HOST, xudpFraming } from "#protocols/vless/packets.ts";

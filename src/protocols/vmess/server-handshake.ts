@@ -1,5 +1,5 @@
 import { ProtocolError } from "#core/errors.ts";
-import type { HandshakeStep } from "#net/read-handshake.ts";
+import type { HandshakeStep } from "#net/listen/read-handshake.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import {
   AUTH_ID_BYTES,

@@ -1,6 +1,6 @@
 /** Networks as ranges of 16-byte addresses and back. IPv4 stands in its mapped form; families never mix. */
-import { unmap } from "#net/ip.ts";
-import type { Cidr } from "#net/cidr.ts";
+import { unmap } from "#net/address/ip.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 
 /** Appends the fewest networks that are exactly the range; false where it is none. */
 export function networksOf(first: Uint8Array, last: Uint8Array, into: Cidr[]): boolean {

@@ -1,10 +1,10 @@
 /** What a rule list holds once it is read: something that matches. */
 import type { Facts, RuleData } from "#core/rule.ts";
-import { CidrTable, type CidrTableParts } from "#net/cidr-trie.ts";
-import { parseCidr, type Cidr } from "#net/cidr.ts";
-import { parseDomainPattern, type DomainPattern } from "#net/domain-pattern.ts";
-import { DomainTable, type DomainTableParts } from "#net/domain-table.ts";
-import { DomainTrie } from "#net/domain-trie.ts";
+import { CidrTable, type CidrTableParts } from "#net/address/cidr-trie.ts";
+import { parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { parseDomainPattern, type DomainPattern } from "#lib/domain-pattern.ts";
+import { DomainTable, type DomainTableParts } from "#lib/domain-table.ts";
+import { DomainTrie } from "#lib/domain-trie.ts";
 
 export interface Contents {
   readonly data: RuleData;

@@ -1,7 +1,7 @@
 /** Rule lists from one form into another (`weir convert-ruleset`). */
 import { ConfigError } from "#core/errors.ts";
-import { cidrText, parseCidr, type Cidr } from "#net/cidr.ts";
-import { normalizeDomain, parseDomainPattern } from "#net/domain-pattern.ts";
+import { cidrText, parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { normalizeDomain, parseDomainPattern } from "#lib/domain-pattern.ts";
 import { itemsOf, type Behavior, type Format } from "./read.ts";
 import { decodeMrs, encodeCidrMrs, encodeDomainMrs } from "./mrs.ts";
 

@@ -2,7 +2,7 @@
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { promisify } from "node:util";
 import { messageOf, ProtocolError } from "#core/errors.ts";
-import type { Cidr } from "#net/cidr.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 import { networksOf, rangeOf } from "./address-ranges.ts";
 import { decodeTree, encodeTree } from "./succinct.ts";
 

@@ -10,7 +10,7 @@ import type {
   RuleOptions,
   RuleType,
 } from "#core/rule.ts";
-import { isLanIp } from "#net/cidr.ts";
+import { isLanIp } from "#net/address/cidr.ts";
 import { addressMatcher, OF_SOURCE } from "#router/address-rule.ts";
 
 /** RULE-SET,name: the list of that rule provider. */

@@ -1,8 +1,8 @@
 import { UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
-import { normalizeDomain } from "#net/domain-pattern.ts";
-import { EXACT, SUFFIX } from "#net/domain-table.ts";
+import { normalizeDomain } from "#lib/domain-pattern.ts";
+import { EXACT, SUFFIX } from "#lib/domain-table.ts";
 import type { MergeableMatcher } from "#router/mergeable.ts";
 
 const READS = ["host"] as const;

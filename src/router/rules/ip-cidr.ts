@@ -1,9 +1,9 @@
 import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
-import { cidrHolds, cidrText, parseCidr } from "#net/cidr.ts";
-import type { Cidr } from "#net/cidr.ts";
-import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/ip.ts";
+import { cidrHolds, cidrText, parseCidr } from "#net/address/cidr.ts";
+import type { Cidr } from "#net/address/cidr.ts";
+import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/address/ip.ts";
 import type { CidrSide, MergeableMatcher } from "#router/mergeable.ts";
 
 const OF_SOURCE = ["sourceIp"] as const;

@@ -1,7 +1,7 @@
 import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { RuleType } from "#core/rule.ts";
-import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/ip.ts";
+import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/address/ip.ts";
 import { addressMatcher, OF_SOURCE } from "#router/address-rule.ts";
 
 /** IP-SUFFIX,0.0.0.1/8 compares the low bits: every address that ends in .1. */

@@ -1,6 +1,6 @@
 import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import type { RuleType } from "#core/rule.ts";
 
 const NETWORKS: readonly string[] = ["tcp", "udp"];

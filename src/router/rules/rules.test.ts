@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError } from "#core/errors.ts";
 import type { Facts, RuleOptions, RuleScope } from "#core/rule.ts";
-import { parseIp } from "#net/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
 import { RULE_TYPES, ruleTypeOf } from "./index.ts";
 
 const PLAIN: RuleOptions = { noResolve: false, source: false };

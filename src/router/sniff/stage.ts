@@ -5,7 +5,7 @@ import type { DnsMode } from "#core/router.ts";
 import { destinationText } from "#core/session.ts";
 import type { Destination, Ip, Metadata, StreamSession } from "#core/session.ts";
 import type { DatagramWatch, Sniffed, Sniffer } from "#core/sniffer.ts";
-import { peekStream } from "#net/peek.ts";
+import { peekStream } from "#net/listen/peek.ts";
 import { SniffFailures } from "./failures.ts";
 import type { Probe, SniffProtocol } from "./probe.ts";
 

@@ -1,5 +1,5 @@
 import { ProtocolError } from "#core/errors.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
 /** Peers accept 4 MiB; smaller messages keep memory flat on both sides. */
 const MAX_MESSAGE_DATA = 256 * 1024;

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
 import type { DialContext } from "#core/outbound.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { PlainCodec } from "./plain-codec.ts";

@@ -1,4 +1,4 @@
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
 /** Bytes as they are. An HTTP/2 stream behind a `CodecStream` ends as other streams do. */
 export class PlainCodec implements StreamCodec {

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import { performServerHandshake } from "node:http2";
 import type { Duplex } from "node:stream";
-import { CodecStream } from "#net/codec-stream.ts";
-import { onEnd } from "#net/late-end.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
+import { onEnd } from "#net/stream/late-end.ts";
 import { GunCodec } from "#transport/grpc/codec.ts";
 import { gunPaths } from "#transport/grpc/path.ts";
 import { hostMatches, pathOf } from "#transport/http-head.ts";

@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
-import { farewell } from "#net/accept.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { onEnd } from "#net/late-end.ts";
+import { endWithReply } from "#net/listen/accept.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { onEnd } from "#net/stream/late-end.ts";
 import {
   CLIENT_IDLE_MS,
   MAX_STREAMS,
@@ -147,7 +147,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
     if (error !== null) this.#events.log.debug(() => `mux session: ${messageOf(error)}`);
     this.#closed = true;
     clearInterval(this.#timer);
-    farewell(this.#wire, this.lastWords(error));
+    endWithReply(this.#wire, this.lastWords(error));
     for (const stream of this.table.values()) stream.destroy(error ?? new Error("the mux session has ended"));
     this.#blocked.length = 0; // their streams are gone
     this.#events.onClosed();

@@ -9,8 +9,8 @@ import {
 } from "node:http2";
 import type { Duplex } from "node:stream";
 import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
-import { CodecStream } from "#net/codec-stream.ts";
-import { onEnd } from "#net/late-end.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
+import { onEnd } from "#net/stream/late-end.ts";
 import { isGone } from "#transport/http2/gone.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "#transport/http2/windows.ts";

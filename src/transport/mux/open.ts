@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
-import { CodecStream } from "#net/codec-stream.ts";
-import { readHandshake } from "#net/read-handshake.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
+import { readHandshake } from "#net/listen/read-handshake.ts";
 import { H2Client, serveH2 } from "./h2mux.ts";
 import { PaddingCodec } from "./padding.ts";
 import { encodePreface, type Preface, takePreface } from "./preface.ts";

@@ -1,4 +1,4 @@
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { paddingSize } from "./preface.ts";
 
 /** So many writes of each direction are padded; what follows is bare. */

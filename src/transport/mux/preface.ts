@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import type { ByteQueue } from "#net/byte-queue.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
 
 /** What a protocol is asked for in place of a real target; its server catches the name. The port is part of the habit. */
 export const MUX_DESTINATION: Destination = { host: "sp.mux.sing-box.arpa", ip: null, port: 444 };

@@ -1,9 +1,9 @@
 /** How each conversation of a multiplexed connection says where it leads, and what it is told. */
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
-import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/socks-address.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import { decodeSocksAddress, encodeSocksAddress, MAX_SOCKS_ADDRESS } from "#net/address/socks-address.ts";
 
 const FLAG_UDP = 1;
 const FLAG_ADDRESSES = 2;

@@ -1,5 +1,5 @@
 import type { SecureContext } from "node:tls";
-import { parseIp } from "#net/ip.ts";
+import { parseIp } from "#net/address/ip.ts";
 import type { NativeClient } from "./native-client.ts";
 import type { MinVersion } from "./tuning.ts";
 

@@ -5,7 +5,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { Trust } from "#core/trust.ts";
-import { DEFAULT_TRUST } from "#net/trust.ts";
+import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { nativeTls } from "#platform/tls.ts";
 import type { TlsClientFields } from "./fields.ts";
 import { canGoNative } from "./native-server.ts";
@@ -16,7 +16,7 @@ import { openTlsClient } from "./node-client.ts";
 import { openRecordPump, type Bypass } from "./record-pump.ts";
 import { tuned, type MinVersion } from "./tuning.ts";
 
-export interface TlsClientPlace {
+export interface TlsClientContext {
   /** Named in errors and warnings. */
   readonly node: string;
   /** The server's host: the name to ask for where the node has none of its own. */
@@ -36,7 +36,7 @@ export interface TlsClientPlace {
 /** From the node's keys to options; reads the client certificate. Throws `ConfigError`. */
 export async function readTlsClient(
   fields: TlsClientFields,
-  place: TlsClientPlace,
+  place: TlsClientContext,
 ): Promise<TlsClientOptions> {
   const { node, log } = place;
   if (fields["ech-opts"]?.enable === true)
@@ -62,7 +62,7 @@ export async function readTlsClient(
 
 async function readKeyPair(
   { certificate, "private-key": key }: TlsClientFields,
-  { node, files }: TlsClientPlace,
+  { node, files }: TlsClientContext,
 ): Promise<KeyPair | null> {
   if ((certificate ?? "") === "" && (key ?? "") === "") return null;
   if (!certificate || !key)

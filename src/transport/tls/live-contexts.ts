@@ -2,7 +2,7 @@
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
-import type { ContextSource } from "#core/held.ts";
+import type { TlsContextSource } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import type { NativeTls, ServerContextOptions, SslContext } from "#platform/tls.ts";
 import type { TlsServerOptions } from "./server.ts";
@@ -15,7 +15,7 @@ export interface Contexts {
   readonly settings: ServerContextOptions | null;
 }
 
-export interface LiveContexts extends Disposable, ContextSource {
+export interface LiveContexts extends Disposable, TlsContextSource {
   current(): Contexts;
 }
 

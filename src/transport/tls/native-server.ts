@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { descriptorOf, isPlainSocket } from "#core/handover.ts";
-import type { ShakenClient } from "#core/held.ts";
+import type { TlsWorkerConnection } from "#core/held.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { NativeTls, SslContext } from "#platform/tls.ts";
 import { type NativeStreamOptions, NativeTlsStream } from "./native-stream.ts";
@@ -36,7 +36,7 @@ export function shakeNatively(socket: Socket, { native, context, exact }: Native
 }
 
 /** Goes on with what another thread has begun, or done. Throws `ProtocolError` where that failed, or the system has no room. */
-export function goOnShaking(client: ShakenClient, { native, context, exact }: NativeAccept): Shaking {
+export function goOnShaking(client: TlsWorkerConnection, { native, context, exact }: NativeAccept): Shaking {
   if (client.failure !== null) throw new ProtocolError(client.failure);
   const { isDone } = client;
   const { address } = context;

@@ -1,7 +1,7 @@
 /** TLS on a descriptor, spoken by the runtime's own libssl without streams below. */
 import { Duplex } from "node:stream";
 import { getSystemErrorName } from "node:util";
-import { OFFER, type Departure, type Offer, type Remains } from "#core/handover.ts";
+import { DETACHABLE, type DetachedState, type Detachable, type WireRemainder } from "#core/handover.ts";
 import {
   BLOCKED_BY_WRITE,
   BROKEN,
@@ -91,26 +91,31 @@ export class NativeTlsStream extends Duplex implements Bypass {
     return this.#ssl;
   }
 
-  [OFFER](): Offer | null {
+  [DETACHABLE](): Detachable | null {
     const writes = this.#written !== null || this.#unsent !== null;
     const busy = this.#shaking || writes || this.readableLength + this.writableLength > 0;
     if (busy || this.#ended || this.writableEnded || this.destroyed || this.#left) return null;
     const raw = this.#sink !== null && this.#rawWrite;
     if (!raw && (this.#sink !== null || this.#rawWrite)) return null;
-    const leave = (): Departure => this.#leave(raw);
-    const takeBack = (fd: number, remains: Remains | null): void => this.#takeBack(fd, remains);
-    return { kind: raw ? "plain" : "tls", socket: this.#fd, leave, ...(raw ? {} : { takeBack }) };
+    const leave = (): DetachedState => this.#leave(raw);
+    const takeBack = (fd: number, remains: WireRemainder | null): void => this.#takeBack(fd, remains);
+    return {
+      kind: raw ? "plain" : "tls",
+      socket: this.#fd,
+      detach: leave,
+      ...(raw ? {} : { reattach: takeBack }),
+    };
   }
 
-  #leave(raw: boolean): Departure {
+  #leave(raw: boolean): DetachedState {
     this.#left = true;
     this.#watch.close();
     if (raw) this.#native.ssl.free(this.#ssl);
-    return { words: raw ? [] : [Number(this.#ssl)], letter: null };
+    return { numbers: raw ? [] : [Number(this.#ssl)], unread: null };
   }
 
   /** Of a port that leaves the object of the library as it is; others free it and have nothing left. */
-  #takeBack(fd: number, remains: Remains | null): void {
+  #takeBack(fd: number, remains: WireRemainder | null): void {
     if (fd < 0 || remains === null) return;
     this.#left = false;
     this.#unsent = remains.unsent;

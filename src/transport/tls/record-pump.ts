@@ -5,7 +5,7 @@
  * the bytes behind that record are still untouched here.
  */
 import { Duplex } from "node:stream";
-import { ByteQueue } from "#net/byte-queue.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
 
 export interface RawSink {
   data(bytes: Buffer): void;

@@ -1,7 +1,7 @@
 import { Duplex } from "node:stream";
 import { AuthError, ConfigError, ProtocolError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { ContextSource, ShakenClient } from "#core/held.ts";
+import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls, type NativeTls } from "#platform/tls.ts";
 import type { ClientAuthType, TlsServerFields } from "./fields.ts";
@@ -42,12 +42,12 @@ export interface AcceptOptions {
 /** Accepting side of TLS. Disposing it ends the watching of its files; accepted streams go on. */
 export interface TlsServer extends Disposable {
   /** By what threads may shake hands in its place. */
-  readonly contexts: ContextSource;
+  readonly contexts: TlsContextSource;
   /**
    * Speaks TLS through a stream, or goes on with what a thread has begun, and owns it from here. Throws `ProtocolError` or `AuthError`, and destroys the stream,
    * where the handshake fails, takes over 30 s, or the client does not show the certificate that is asked for.
    */
-  accept(client: Duplex | ShakenClient, options?: AcceptOptions): Promise<TlsAccepted>;
+  accept(client: Duplex | TlsWorkerConnection, options?: AcceptOptions): Promise<TlsAccepted>;
 }
 
 /**
@@ -98,7 +98,7 @@ export async function openTlsServer(
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
   const live = await openLiveContexts(options, { files, log, native });
   const byNode = nodeAcceptor(options);
-  const begin = (client: Duplex | ShakenClient, exact: boolean): Shaking => {
+  const begin = (client: Duplex | TlsWorkerConnection, exact: boolean): Shaking => {
     const { node, ssl } = live.current();
     if (!(client instanceof Duplex)) {
       if (native === null || ssl === null) throw new Error("a client of another library");

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
-import { CodecStream, type StreamCodec } from "#net/codec-stream.ts";
+import { CodecStream, type StreamCodec } from "#net/stream/codec-stream.ts";
 import { DeferredStream } from "#transport/deferred-stream.ts";
 import { decodeHead, encodeHead, type HttpHead, readHead } from "#transport/http-head.ts";
 import { WebSocketCodec } from "./codec.ts";

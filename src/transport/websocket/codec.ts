@@ -1,6 +1,6 @@
 import { randomFillSync } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { mask } from "./mask.ts";
 
 const CONTINUATION = 0;

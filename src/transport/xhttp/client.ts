@@ -4,7 +4,7 @@ import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { ABORTED } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import type { HttpClient, HttpRequest } from "#transport/http-client.ts";
 import { MessagePair } from "#transport/message-pair.ts";

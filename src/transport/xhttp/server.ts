@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { CodecStream } from "#net/codec-stream.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { hostMatches } from "#transport/http-head.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
 import type { Exchange } from "./exchange.ts";

@@ -1,8 +1,8 @@
 /** The few shapes that decoders have, each driven to where it wants more or has refused. */
 import { Duplex } from "node:stream";
-import type { Decoder } from "#net/byte-reader.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import type { Decoder } from "#net/stream/byte-reader.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
 export interface Target {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** What is encrypted: altered on the wire, and (worse) altered before a peer that knows the key has sealed it. */
-import { encodeSocksAddress } from "#net/socks-address.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import { LOOPBACK_V4, toDestination } from "#net/ip.ts";
+import { encodeSocksAddress } from "#net/address/socks-address.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import type { ChunkSealer } from "#protocols/shadowsocks/chunks.ts";

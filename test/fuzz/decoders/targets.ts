@@ -1,8 +1,8 @@
 /** Every decoder that meets bytes of strangers, with good messages for it. */
 import type { Duplex } from "node:stream";
 import { SILENT } from "#core/log.ts";
-import { decodeSocksAddress, encodeSocksAddress } from "#net/socks-address.ts";
-import { toDestination } from "#net/ip.ts";
+import { decodeSocksAddress, encodeSocksAddress } from "#net/address/socks-address.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { DEFAULT_SCHEME, parseScheme } from "#protocols/anytls/padding.ts";
 import { ServerSession } from "#protocols/anytls/server-session.ts";
 import * as anytls from "#protocols/anytls/wire.ts";

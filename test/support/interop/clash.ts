@@ -105,7 +105,7 @@ function proxy(cell: Cell, port: number): object {
     ...(tls ? { tls: true, servername: NAME, sni: NAME, "skip-cert-verify": true } : {}),
     ...(protocol === "vless" || protocol === "vmess" ? { "packet-encoding": packets } : {}),
     ...(protocol === "ss" && udp === "uot" ? { "udp-over-tcp": true, "udp-over-tcp-version": 2 } : {}),
-    ...carrier(cell, network),
+    ...backend(cell, network),
     ...(cell.alpn === null ? {} : { alpn: cell.alpn }),
     ...(mux === "none"
       ? {}
@@ -114,7 +114,7 @@ function proxy(cell: Cell, port: number): object {
   };
 }
 
-function carrier(cell: Cell, network: Cell["network"]): object {
+function backend(cell: Cell, network: Cell["network"]): object {
   const ws = { path: PATH, headers: { Host: NAME } };
   const blocks = {
     tcp: {},

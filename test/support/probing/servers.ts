@@ -14,7 +14,7 @@ import { trojan } from "#protocols/trojan/index.ts";
 import { encodeRequest } from "#protocols/vless/wire.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { vmess } from "#protocols/vmess/index.ts";
-import { toDestination } from "#net/ip.ts";
+import { toDestination } from "#net/address/ip.ts";
 import { makeCertificate } from "../certificate.ts";
 import { openClient, openServer, type Serving } from "../protocol-pair.ts";
 import { recordFlight } from "./recording.ts";

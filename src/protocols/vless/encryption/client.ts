@@ -2,8 +2,8 @@
 import { decapsulate, generateKeyPairSync, randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { DialError, messageOf } from "#core/errors.ts";
-import { ByteReader } from "#net/byte-reader.ts";
-import { CodecStream } from "#net/codec-stream.ts";
+import { ByteReader } from "#net/stream/byte-reader.ts";
+import { CodecStream } from "#net/stream/codec-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import {
   type CipherName,

@@ -1,8 +1,8 @@
 /** What follows a handshake: records that look like application data of TLS 1.3, or like random bytes. */
 import type { Cipheriv } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
-import { ByteQueue } from "#net/byte-queue.ts";
-import type { StreamCodec } from "#net/codec-stream.ts";
+import { ByteQueue } from "#lib/byte-queue.ts";
+import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { TAG_BYTES } from "#protocols/crypto/aead.ts";
 import type { CountedAead } from "./cipher.ts";
 

@@ -3,7 +3,7 @@
  * `mlkem768x25519plus.APPEARANCE.TIME[.PADDING …].KEY[.KEY …]`. No message shows a key.
  */
 import { Fault, show } from "#core/fields.ts";
-import { suggestion } from "#core/nearest.ts";
+import { suggestion } from "#lib/nearest-word.ts";
 import { type HopPrivateKey, type HopPublicKey, readHopPrivateKey, readHopPublicKey } from "./keys.ts";
 import { DEFAULT_PADDING, type PaddingPlan, readPadding } from "./padding.ts";
 

@@ -1,0 +1,323 @@
+import { formatDiagnostic } from "#config/report.ts";
+import { logSummary } from "#config/summary.ts";
+import type { ParseResult } from "#config/parse.ts";
+import type { Config } from "#config/config.ts";
+import type { ConfigsControl, ConfigsPatch, ConfigSource, Control } from "#core/control.ts";
+import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
+import type { Health } from "#core/group.ts";
+import type { Inbound } from "#core/inbound.ts";
+import type { Session } from "#core/session.ts";
+import { configsView, type LiveSettings } from "#app/control/configs.ts";
+import { openControl } from "#app/control/index.ts";
+import { ExternalUi } from "#app/control/external-ui.ts";
+import { keepPorts } from "#app/control/change.ts";
+import { prepareTrafficControl } from "#governance/traffic-control.ts";
+import type { Host } from "#host/host.ts";
+import { DelayBook } from "#net/dial/delay-book.ts";
+import { DEFAULT_TRUST } from "#net/dial/trust.ts";
+import { openHealth } from "#runtime/health.ts";
+import type { Inbounds } from "#runtime/inbounds.ts";
+import { Runtime } from "#runtime/runtime.ts";
+import { TUN_NAME } from "#config/sections/tun.ts";
+import { Tuns } from "#runtime/tuns.ts";
+import { userSettings } from "#runtime/user-settings.ts";
+import type { ControllerEndpoint } from "#api/open-controller.ts";
+import { ControllerSlot } from "./controller-slot.ts";
+
+/** Where configurations come from. `file` is what messages call it. */
+export interface Loader {
+  /** The source that the program was started with, read anew. */
+  current(): Loaded;
+  path(path: string): Loaded;
+  text(text: string): Loaded;
+  /** The configuration with the settings of a fragment. Throws `ConfigError`. */
+  patched(config: Config, fragment: ConfigsPatch): Config;
+  /**
+   * Writes the text of the source anew, if the result is a good configuration. Throws `ApiError` 400 where the source is
+   * no file, `ConfigError` with the file as it was.
+   */
+  rewrite(edit: (text: string) => string): void;
+  /** Throws `ConfigError` where this is no path for a store of policies, because of what is there or is kept there. */
+  refusePolicyStore(config: Config, store: string): void;
+}
+
+export interface Loaded {
+  readonly file: string;
+  readonly result: ParseResult;
+}
+
+export interface AppEnv {
+  readonly host: Host;
+  readonly loader: Loader;
+  /** What the command line puts over the file's Controller keys. */
+  readonly override: (config: Config) => Config;
+  restart(): void;
+}
+
+interface SwapOptions {
+  /** The change is about something else, and the policies may have come by the API. */
+  readonly keepPolicies?: boolean;
+  /** False: the change is about something else, and a TUN that could not be opened is not tried again. */
+  readonly asksTuns?: boolean;
+}
+
+/** The running program: the host, the runtime in force, the Controller. */
+export class App implements AsyncDisposable {
+  readonly #env: AppEnv;
+  readonly #health: Health;
+  readonly #delays = new DelayBook();
+  readonly #controller: ControllerSlot;
+  readonly #externalUi: ExternalUi;
+  readonly control: Control;
+  readonly #tuns: Tuns;
+  readonly #retiring = new Set<Promise<void>>();
+  #runtime!: Runtime;
+  /** The present one last, before it those that still have sessions. */
+  readonly #alive = new Set<Runtime>();
+  #mode: Config["mode"] = "rule";
+  #unifiedDelay = false;
+  /** Changes run one after the other. */
+  #queue: Promise<unknown> = Promise.resolve();
+  /** Nothing changes any more: a reload behind the end would listen again. */
+  #closing = false;
+
+  private constructor(env: AppEnv) {
+    this.#env = env;
+    this.#health = openHealth(this.#delays, () => ({
+      unified: this.#unifiedDelay,
+      trust: (this.#runtime as Runtime | undefined)?.trust ?? DEFAULT_TRUST, // groups test while the first one opens
+    }));
+    this.control = openControl({
+      host: env.host,
+      loader: env.loader,
+      exclusively: (work) => this.#exclusively(work),
+      health: this.#health,
+      configs: this.#configs(),
+      runtime: () => this.#runtime,
+      upgradeUi: () => this.#externalUi.update(),
+      restart: () => env.restart(),
+    });
+    this.#externalUi = new ExternalUi({
+      host: env.host,
+      config: () => this.#runtime.config,
+      dialer: () => this.#runtime.outbounds.direct,
+      trust: () => this.#runtime.trust,
+    });
+    this.#controller = new ControllerSlot(this.control, env.host);
+    this.#tuns = new Tuns({
+      runtime: () => this.#runtime ?? null,
+      accept: this.#accept,
+      egress: env.host.egress,
+      learning: env.host.kernelDirect,
+      log: env.host.log,
+    });
+  }
+
+  /** Starts with a configuration that was found good. Ports that cannot be bound are logged; the rest runs. */
+  static async start(config: Config, env: AppEnv): Promise<App> {
+    const app = new App(env);
+    const first = env.override(config);
+    app.#tuns.prepare(first);
+    await app.#swap(first, true);
+    await app.#controller.apply(app.#runtime.config);
+    void app.#externalUi.fetchIfMissing();
+    return app;
+  }
+
+  get config(): Config {
+    return this.#runtime.config;
+  }
+
+  get inbounds(): readonly Inbound[] {
+    return this.#runtime.inbounds.all;
+  }
+
+  get controllerEndpoints(): readonly ControllerEndpoint[] {
+    return this.#controller.endpoints;
+  }
+
+  /** Reads the source again, as SIGHUP asks. Throws with nothing changed. */
+  reload(): Promise<void> {
+    return this.#exclusively(async () => {
+      await this.#swap(this.#load({ kind: "current" }), false);
+      await this.#controller.apply(this.#runtime.config);
+      void this.#externalUi.fetchIfMissing();
+    });
+  }
+
+  /** Stops listening, gives sessions `drainMs` to end by themselves, closes the rest, and leaves nothing behind. */
+  async close(drainMs: number, { restarting = false } = {}): Promise<void> {
+    const closed = this.#exclusively(async () => {
+      const { live, sockets } = this.#env.host;
+      using last = new DisposableStack();
+      last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
+      await this.#tuns.close({ restarting }); // traffic goes its own way again, or none, before nobody takes it
+      const retired = Promise.all([this.#runtime.retire(null), ...this.#retiring]);
+      const cutOff = (): void => {
+        live.closeAll();
+        sockets.cutOff(); // clients in a handshake and UDP associations are no sessions that anybody waits for
+      };
+      const timer = setTimeout(cutOff, live.size === 0 ? 0 : drainMs);
+      await this.#externalUi[Symbol.asyncDispose]();
+      await this.#controller[Symbol.asyncDispose]();
+      await retired;
+      clearTimeout(timer);
+      cutOff();
+      await this.#env.host.relayPath[Symbol.asyncDispose]();
+    });
+    this.#closing = true;
+    await closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close(0);
+  }
+
+  readonly #accept = (session: Session): void => this.#runtime.serve(session);
+
+  /** Builds beside, then swaps in one turn of the event loop. Throws with nothing changed. */
+  async #swap(
+    config: Config,
+    tolerant: boolean,
+    { keepPolicies = false, asksTuns = true }: SwapOptions = {},
+  ): Promise<void> {
+    const { host } = this.#env;
+    using undo = new DisposableStack();
+    const policies = keepPolicies
+      ? null
+      : await prepareTrafficControl(host, config.trafficControl, { tolerant });
+    undo.defer(() => policies?.abandon());
+    await host.kernelDirect.suspend(); // the kernel must not act on rules that are about to change
+    undo.defer(() => host.kernelDirect.use(this.#runtime?.classifier ?? null));
+    const fresh = await Runtime.open(config, this.#runtime ?? null, {
+      host,
+      health: this.#health,
+      mode: () => this.#mode,
+      accept: this.#accept,
+      changeTuns: (next, lists) => this.#tuns.change(next, lists, { tolerant, retries: asksTuns }),
+      onRuleList: () => void this.#tuns.updateSets(),
+      adopt: (next, inbounds) => this.#adoptUsers(next, inbounds, tolerant),
+      tolerant,
+    });
+    const old: Runtime | undefined = this.#runtime;
+    this.#runtime = fresh;
+    this.#alive.add(fresh);
+    this.#takeChoices(config);
+    undo.move();
+    policies?.activate();
+    fresh.activate();
+    for (const each of this.#alive) if (each !== fresh) this.#endStrangers(each, fresh);
+    host.kernelDirect.use(fresh.classifier);
+    if (old !== undefined) this.#retire(old, fresh);
+  }
+
+  /** At the start, users that cannot be loaded leave their listeners closed to everybody, and the rest runs. */
+  async #adoptUsers(config: Config, inbounds: Inbounds, tolerant: boolean): Promise<void> {
+    const { files, log, users } = this.#env.host;
+    const everywhere = () => [...this.#alive].flatMap((runtime) => runtime.inbounds.managed);
+    try {
+      await users.adopt(userSettings(config, files), inbounds.managed, everywhere);
+    } catch (error) {
+      if (!tolerant) throw error;
+      log.error(`svc: nobody can use the managed listeners: ${messageOf(error)}`);
+    }
+  }
+
+  #takeChoices(config: Config): void {
+    this.#mode = config.mode;
+    this.#unifiedDelay = config.general.unifiedDelay;
+    this.#env.host.log.level = config.logLevel;
+    this.#env.host.changed();
+    const { outbounds, lists } = this.#runtime;
+    this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
+  }
+
+  #endStrangers(old: Runtime, next: Runtime): void {
+    try {
+      old.inbounds.closeRemovedUsers(next.inbounds);
+    } catch (error) {
+      this.#env.host.log.error(`users that are gone keep what they have open: ${messageOf(error)}`);
+    }
+  }
+
+  #retire(old: Runtime, next: Runtime): void {
+    const retired = old.retire(next).catch((error: unknown) => {
+      this.#env.host.log.error(`closing the old configuration: ${messageOf(error)}`);
+    });
+    this.#retiring.add(retired);
+    void retired.finally(() => {
+      this.#retiring.delete(retired);
+      this.#alive.delete(old);
+    });
+  }
+
+  #exclusively<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing) return Promise.reject(new ApiError(503, "weir is shutting down"));
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => undefined); // the caller has it
+    return done;
+  }
+
+  /** Throws `ConfigError` with every error of the text. */
+  #load(source: ConfigSource): Config {
+    const { loader, override, host } = this.#env;
+    const { file, result } =
+      source.kind === "current"
+        ? loader.current()
+        : source.kind === "path"
+          ? loader.path(source.path)
+          : loader.text(source.text);
+    if (result.errors !== undefined)
+      throw new ConfigError(result.errors.map((error) => formatDiagnostic(file, error)).join("\n"));
+    logSummary(host.log, file, result.warnings);
+    return override(result.config);
+  }
+
+  #configs(): ConfigsControl {
+    return {
+      view: () => configsView(this.#runtime.config, this.#live(), this.#runtime.inbounds.all),
+      patch: (fragment) => this.#exclusively(() => this.#patch(fragment)),
+      replace: (source, { force }) =>
+        this.#exclusively(async () => {
+          const config = this.#load(source);
+          await this.#apply(force ? config : keepPorts(config, this.#runtime.config));
+        }),
+    };
+  }
+
+  #live(): LiveSettings {
+    return {
+      mode: this.#mode,
+      logLevel: this.#env.host.log.level,
+      unifiedDelay: this.#unifiedDelay,
+      tunDevice: this.#tuns.get(TUN_NAME)?.device ?? null,
+    };
+  }
+
+  /** Switches take effect at once; everything else is a configuration like the present one, built and swapped. */
+  async #patch(fragment: ConfigsPatch): Promise<void> {
+    const {
+      mode = this.#mode,
+      logLevel = this.#env.host.log.level,
+      unifiedDelay = this.#unifiedDelay,
+      ...rest
+    } = fragment;
+    const base: Config = { ...this.#runtime.config, mode, logLevel };
+    const config = { ...base, general: { ...base.general, unifiedDelay } };
+    if (Object.keys(rest).length > 0)
+      await this.#apply(this.#env.loader.patched(config, rest), {
+        keepPolicies: true,
+        asksTuns: rest.tun !== undefined,
+      });
+    else this.#takeChoices(config);
+  }
+
+  /** Throws `ApiError` 500 where the configuration is good but could not be put in force. */
+  async #apply(config: Config, how: SwapOptions = {}): Promise<void> {
+    try {
+      await this.#swap(config, false, how);
+    } catch (error) {
+      throw new ApiError(500, messageOf(error), { cause: error });
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/** Joins the parts into the one object that the Controller API reads and commands. */
+import type { Control, ConfigsControl } from "#core/control.ts";
+import type { Health } from "#core/group.ts";
+import type { Loader } from "#app/app.ts";
+import type { Host } from "#host/host.ts";
+import type { Runtime } from "#runtime/runtime.ts";
+import { VERSION } from "#version.ts";
+import { connectionsControl } from "./connections.ts";
+import { cachesControl, dnsControl } from "./dns.ts";
+import { governanceControl } from "./governance.ts";
+import { kernelDirectControl } from "./kernel-direct.ts";
+import { proxiesControl, serverOf } from "./proxies.ts";
+import { proxyProvidersControl } from "./proxy-providers.ts";
+import { ruleProvidersControl } from "./rule-providers.ts";
+import { rulesControl } from "./rules.ts";
+import { storageControl } from "./storage.ts";
+import { upkeepControl } from "./upkeep.ts";
+
+export interface ControlEnv {
+  readonly host: Host;
+  readonly loader: Pick<Loader, "rewrite" | "refusePolicyStore">;
+  /** Runs a change when the one before has ended. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
+  readonly health: Health;
+  readonly configs: ConfigsControl;
+  /** The one in force. */
+  runtime(): Runtime;
+  /** Downloads the dashboard of `external-ui`. */
+  upgradeUi(): Promise<void>;
+  /** Replaces the process by a fresh one with the same arguments. */
+  restart(): void;
+}
+
+export function openControl(env: ControlEnv): Control {
+  const { host, health, configs, runtime, restart } = env;
+  const names = () => runtime().names;
+  const proxies = {
+    health,
+    outbounds: () => runtime().outbounds,
+    providers: () => runtime().lists.proxyProviders,
+    chosen: () => host.changed(),
+  };
+  return {
+    build: { version: VERSION },
+    configs,
+    proxies: proxiesControl(proxies),
+    proxyProviders: proxyProvidersControl(proxies),
+    rules: rulesControl(
+      () => runtime().router,
+      names,
+      () => host.changed(),
+    ),
+    ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
+    connections: connectionsControl(host.live, {
+      providerOf: (outbound) => runtime().lists.proxyProviders.originOf(outbound)?.provider ?? "",
+      serverOf: (outbound) => serverOf(outbound, proxies),
+    }),
+    logs: {
+      watch: (level, on) => host.log.subscribe(level, on),
+      recent: (level, count) => host.log.recent(level, count),
+    },
+    dns: dnsControl(names),
+    caches: cachesControl(names),
+    storage: storageControl(host.cache),
+    upkeep: upkeepControl(restart, {
+      updateGeo: () => runtime().lists.geoUpdater.update(),
+      upgradeUi: () => env.upgradeUi(),
+    }),
+    governance: governanceControl(env),
+    kernelDirect: kernelDirectControl(host, () => names().resolver),
+    memoryBytes: () => process.memoryUsage.rss(),
+  };
+}

@@ -1,0 +1,90 @@
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { RelayBackend } from "./backend.ts";
+import {
+  openWorkerBackend,
+  type WorkerBackend,
+  type WorkerBackendOptions,
+} from "./workers/main/worker-backend.ts";
+
+/** The configuration's `relay`. */
+export type RelayMode = "auto" | "portable";
+
+export interface RelayPathOptions extends Pick<WorkerBackendOptions, "seams"> {
+  /** The last thread of the engine has died. */
+  readonly onAllDead?: () => void;
+}
+
+/** Which way plain conversations take, for the life of the program. The engine is opened when first asked for. */
+export class BackendChoice implements AsyncDisposable {
+  readonly #log: Log;
+  #engine: Promise<WorkerBackend | null> | null = null;
+  #opened: WorkerBackend | null = null;
+  #said = "";
+
+  readonly #options: RelayPathOptions;
+
+  constructor(log: Log, options: RelayPathOptions = {}) {
+    this.#log = log;
+    this.#options = options;
+  }
+
+  /** Null: everything goes through the portable pump. Says in one line of the log what is so, and why. Never rejects. */
+  async choose(mode: RelayMode): Promise<RelayBackend | null> {
+    if (mode === "portable") {
+      this.#say("relay: portable pump (relay: portable)");
+      return null;
+    }
+    const engine = await (this.#engine ??= this.#open());
+    if (engine === null) return null;
+    const { threads } = engine;
+    if (threads > 0)
+      this.#say(
+        `relay: plain TCP by ${threads} threads (accept, dial, splice), the rest by the portable pump`,
+      );
+    return threads > 0 ? engine : null;
+  }
+
+  /** Has the engine report what it has moved; see `Engine.look`. */
+  look(maxAgeMs?: number): void {
+    this.#opened?.look(maxAgeMs);
+  }
+
+  /** Has the engine make everybody known. */
+  sync(): void {
+    this.#opened?.syncRouteCache();
+  }
+
+  /** Rules, lists, choices or policies have changed: the engine asks about whoever comes from now on. */
+  changed(): void {
+    this.#opened?.invalidateRoutes();
+  }
+
+  async #open(): Promise<WorkerBackend | null> {
+    try {
+      const { seams } = this.#options;
+      this.#opened = await openWorkerBackend({ seams, onDeath: (why, left) => this.#died(why, left) });
+      return this.#opened;
+    } catch (error) {
+      this.#say(`relay: portable pump: the relay engine ${messageOf(error)}`);
+      return null;
+    }
+  }
+
+  #died(why: string, threadsLeft: number): void {
+    const then = threadsLeft > 0 ? `${threadsLeft} go on` : "the portable pump takes over";
+    this.#log.error(`relay: a thread has ended, its connections with it; ${then}: ${why}`);
+    if (threadsLeft === 0) this.#options.onAllDead?.();
+  }
+
+  #say(text: string): void {
+    if (this.#said !== text) this.#log.info(text);
+    this.#said = text;
+  }
+
+  /** Resets what the engine still carries. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const engine = await this.#engine;
+    await engine?.[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,69 @@
+/** What is known of one client's conversation serves others that ask for the same, without a look at the rules. */
+import { randomUUID } from "node:crypto";
+import type { WorkerConnection, CachedRoute } from "#core/held.ts";
+import { reportDial, type Decision } from "#core/router.ts";
+import type { Endpoint, Ip, Metadata } from "#core/session.ts";
+import type { SessionEnv } from "./session.ts";
+import { matched } from "./connection-log.ts";
+
+/** What was found out for one client. */
+export interface RoutedAnswer {
+  readonly decision: Decision;
+  readonly ip: Ip;
+}
+
+/** Goes on with a client that is connected. */
+type Join = (client: WorkerConnection, metadata: Metadata, by: RoutedAnswer, env: SessionEnv) => void;
+
+/** Null: each is decided by itself. `metadata` is that of the one for whom it was found out. */
+export function cachedRoute(
+  metadata: Metadata,
+  answered: RoutedAnswer,
+  env: SessionEnv,
+  join: Join,
+): CachedRoute | null {
+  const { decision } = answered;
+  // What the loop guard notes it notes of each.
+  const again = env.loops.notes ? null : (env.router.repeatCounter?.(metadata, decision) ?? null);
+  return again === null ? null : new CachedRouteEntry(metadata, answered, again, env, join);
+}
+
+class CachedRouteEntry implements CachedRoute {
+  readonly #metadata: Metadata;
+  /** Of all who come by it: without what only one of them has. */
+  readonly #answered: RoutedAnswer;
+  readonly #again: () => void;
+  readonly #env: SessionEnv;
+  readonly #join: Join;
+
+  constructor(metadata: Metadata, answered: RoutedAnswer, again: () => void, env: SessionEnv, join: Join) {
+    this.#metadata = metadata;
+    const { sourcePort: _, ...facts } = answered.decision.facts;
+    this.#answered = { ...answered, decision: { ...answered.decision, facts } };
+    this.#again = again;
+    this.#env = env;
+    this.#join = join;
+    env.enter(); // its listener's generation stays until nobody comes by it
+  }
+
+  served(source: Endpoint, uploadBytes: number, downloadBytes: number): void {
+    const { live, log } = this.#env;
+    const { decision } = this.#answered;
+    this.#again();
+    reportDial(decision, null);
+    log.info(() => matched({ ...this.#metadata, source }, decision));
+    live.count("upload", uploadBytes);
+    live.count("download", downloadBytes);
+  }
+
+  joined(client: WorkerConnection, startedAtMs: number): void {
+    this.#again();
+    const { source } = client;
+    const metadata = { ...this.#metadata, id: randomUUID(), source, acceptedAtMs: startedAtMs };
+    this.#join(client, metadata, this.#answered, this.#env);
+  }
+
+  released(): void {
+    this.#env.leave();
+  }
+}

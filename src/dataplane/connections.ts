@@ -1,0 +1,127 @@
+/** What is going on now, and how much has gone through since the start. */
+import type { Duplex } from "node:stream";
+import { ABORTED } from "#core/errors.ts";
+import type { LiveConnection, LiveConnections } from "#core/live.ts";
+import type { Direction } from "#core/meter.ts";
+import { PassingMap } from "#lib/passing-map.ts";
+import type { Decision } from "#core/router.ts";
+import type { Metadata } from "#core/session.ts";
+import type { Resettable } from "./backend.ts";
+
+/** One row, visible until it is disposed of. */
+export class LiveEntry implements LiveConnection, Disposable {
+  readonly metadata: Metadata;
+  decision: Decision | null = null;
+  uploadBytes = 0;
+  downloadBytes = 0;
+  /** Of the outbound's stream. An engine may take the stream away, so it is asked for once, at the beginning. */
+  remoteAddress = "";
+  /** By the monotonic clock, whole ms. Null: a datagram path, or the dial goes on. */
+  dialledAtMs: number | null = null;
+  readonly #table: LiveTable;
+  #abort: AbortController | null = null;
+  #closed = false;
+  /** Reset by `close`: for whoever has no use for a signal. */
+  resets: Resettable | null = null;
+
+  constructor(table: LiveTable, metadata: Metadata) {
+    this.#table = table;
+    this.metadata = metadata;
+  }
+
+  get startedAtMs(): number {
+    return this.metadata.acceptedAtMs;
+  }
+
+  /** Null: there is no stream to tell the peer's address by. */
+  dialled(remote: Duplex | null): void {
+    this.dialledAtMs = Math.trunc(performance.now());
+    // Sockets of the kernel know it, and streams that go on with one.
+    const { remoteAddress } = (remote ?? {}) as { readonly remoteAddress?: string };
+    if (remoteAddress !== undefined) this.remoteAddress = remoteAddress;
+  }
+
+  /** Aborted by `close`: whoever works for this conversation stops. */
+  get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      if (this.#closed) this.#abort.abort(ABORTED);
+    }
+    return this.#abort.signal;
+  }
+
+  count(direction: Direction, bytes: number): void {
+    if (direction === "upload") this.uploadBytes += bytes;
+    else this.downloadBytes += bytes;
+    this.#table.count(direction, bytes);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#abort?.abort(ABORTED);
+    this.resets?.reset();
+  }
+
+  [Symbol.dispose](): void {
+    this.#table.remove(this);
+  }
+}
+
+export class LiveTable implements LiveConnections {
+  /** Called before totals are read: an engine reports what it has moved. It must be cheap. */
+  look: () => void = () => {};
+  /** Called before rows are: an engine makes those known of whom it has not told yet. */
+  beforeRead: () => void = () => {};
+  readonly #entries = new PassingMap<string, LiveEntry>();
+  #uploadTotalBytes = 0;
+  #downloadTotalBytes = 0;
+
+  open(metadata: Metadata): LiveEntry {
+    const entry = new LiveEntry(this, metadata);
+    this.#entries.set(metadata.id, entry);
+    return entry;
+  }
+
+  get size(): number {
+    this.beforeRead();
+    return this.#entries.size;
+  }
+
+  get uploadTotalBytes(): number {
+    this.look();
+    return this.#uploadTotalBytes;
+  }
+
+  get downloadTotalBytes(): number {
+    this.look();
+    return this.#downloadTotalBytes;
+  }
+
+  [Symbol.iterator](): Iterator<LiveEntry> {
+    this.beforeRead();
+    this.look();
+    return this.#entries.values();
+  }
+
+  count(direction: Direction, bytes: number): void {
+    if (direction === "upload") this.#uploadTotalBytes += bytes;
+    else this.#downloadTotalBytes += bytes;
+  }
+
+  close(id: string): boolean {
+    const entry = this.#entries.get(id);
+    entry?.close();
+    return entry !== undefined;
+  }
+
+  closeAll(which: (connection: LiveConnection) => boolean = () => true): number {
+    this.beforeRead();
+    const doomed = [...this.#entries.values()].filter(which); // closing removes rows: not while walking them
+    for (const entry of doomed) entry.close();
+    return doomed.length;
+  }
+
+  remove(entry: LiveEntry): void {
+    if (this.#entries.get(entry.metadata.id) === entry) this.#entries.delete(entry.metadata.id);
+  }
+}

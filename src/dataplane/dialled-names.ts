@@ -1,0 +1,61 @@
+import type { WorkerConnection } from "#core/held.ts";
+import { endpointText, type Endpoint } from "#core/session.ts";
+
+/** Both ends of a connection that this machine has opened. */
+export function connectionName(near: Endpoint, far: Endpoint): string {
+  return nameOf(near, endpointText(far));
+}
+
+const nameOf = ({ ip, port }: Endpoint, far: string): string => `${ip} ${port} ${far}`;
+
+interface Dial {
+  readonly client: WorkerConnection;
+  readonly far: string;
+  /** Null: nobody has looked yet. */
+  name: string | null;
+}
+
+/**
+ * What relay threads have dialled, by name. The near end is asked of the kernel when somebody looks for a dial to the
+ * same far end for the first time, of each once. It is never too late for that: a thread shows its socket before it
+ * connects, and only then can anything come back.
+ */
+export class DialledNames {
+  /** By the far end. */
+  readonly #unnamed = new Map<string, Set<Dial>>();
+  readonly #named = new Map<string, Dial>();
+
+  /** To be called before it dials; and what it answers with to be disposed of when the dial has come to an end. */
+  add(client: WorkerConnection, to: Endpoint): Disposable {
+    const dial: Dial = { client, far: endpointText(to), name: null };
+    const others = this.#unnamed.get(dial.far);
+    if (others === undefined) this.#unnamed.set(dial.far, new Set([dial]));
+    else others.add(dial);
+    return { [Symbol.dispose]: () => this.#delete(dial) };
+  }
+
+  #delete(dial: Dial): void {
+    const { far, name } = dial;
+    if (name !== null && this.#named.get(name) === dial) this.#named.delete(name);
+    const others = this.#unnamed.get(far);
+    if (others?.delete(dial) === true && others.size === 0) this.#unnamed.delete(far);
+  }
+
+  /** The descriptor of the connection between these two that is open now; -1: there is none. */
+  find(near: Endpoint, to: Endpoint): number {
+    const far = endpointText(to);
+    for (const dial of this.#unnamed.get(far) ?? []) this.#name(dial);
+    const client = this.#named.get(nameOf(near, far))?.client;
+    // A thread may have closed it without our knowing yet, and its ends may be another program's by now.
+    const present = client?.dialledFrom() ?? null;
+    return present?.port === near.port && present.ip === near.ip ? present.descriptor : -1;
+  }
+
+  #name(dial: Dial): void {
+    const near = dial.client.dialledFrom();
+    if (near === null) return; // the thread is not so far
+    this.#delete(dial);
+    dial.name = nameOf(near, dial.far);
+    this.#named.set(dial.name, dial);
+  }
+}

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { IdleTimers } from "./idle-timers.ts";
+import type { IdleEntry, IdleTimersClock } from "./idle-timers.ts";
+
+class FakeClock implements IdleTimersClock {
+  nowMs = 1_000;
+  tick: (() => void) | null = null;
+  now = (): number => this.nowMs;
+  every(_: number, on: () => void): Disposable {
+    this.tick = on;
+    return { [Symbol.dispose]: () => void (this.tick = null) };
+  }
+  advance(ms: number): void {
+    this.nowMs += ms;
+    this.tick?.();
+  }
+}
+
+function idle(idleMs: number): IdleEntry & { expired: number } {
+  const made = { activeAtMs: 0, idleMs, expired: 0, expire: () => void made.expired++ };
+  return made;
+}
+
+test("what is silent for too long expires, once, and with the last one the timer stops", () => {
+  const clock = new FakeClock();
+  const timers = new IdleTimers(clock);
+  const [short, long, never] = [idle(2_000), idle(5_000), idle(Infinity)];
+  for (const each of [short, long, never]) timers.add(each);
+  clock.advance(1_999);
+  assert.equal(short.expired, 0);
+  clock.advance(1);
+  assert.equal(short.expired, 1);
+  long.activeAtMs = timers.nowMs;
+  clock.advance(4_000);
+  assert.equal(long.expired, 0, "activity counts");
+  clock.advance(1_000);
+  assert.deepEqual([short.expired, long.expired, never.expired], [1, 1, 0]);
+  assert.notEqual(clock.tick, null);
+  timers.remove(never);
+  assert.equal(clock.tick, null);
+});
+
+test("whoever is looked at seldom has a timer of its own", () => {
+  const clock = new FakeClock();
+  const asked: number[] = [];
+  const every = (ms: number, on: () => void): Disposable => (asked.push(ms), clock.every(ms, on));
+  const { slow: seldom } = new IdleTimers({ now: clock.now, every });
+  const one = idle(60_000);
+  seldom.add(one);
+  assert.deepEqual(asked, [5_000]);
+  clock.nowMs += 4_000;
+  one.activeAtMs = seldom.exactMs;
+  clock.advance(59_000);
+  assert.equal(one.expired, 0, "not sooner after what it has done");
+  clock.advance(1_000);
+  assert.equal(one.expired, 1);
+  assert.equal(clock.tick, null);
+});
+
+test("a sweep that rested does not expire what comes next", () => {
+  const clock = new FakeClock();
+  const timers = new IdleTimers(clock);
+  clock.nowMs += 1_000_000;
+  const one = idle(2_000);
+  timers.add(one);
+  clock.advance(1_000);
+  assert.equal(one.expired, 0);
+  timers.remove(one);
+});
+
+test("who comes between two walks has all of its time", () => {
+  const clock = new FakeClock();
+  const { slow: seldom } = new IdleTimers(clock);
+  seldom.add(idle(Infinity));
+  clock.nowMs += 4_900;
+  const late = idle(8_000);
+  seldom.add(late);
+  clock.advance(100);
+  clock.advance(5_000);
+  assert.equal(late.expired, 0, "5.1 s are no 8 s");
+  clock.advance(5_000);
+  assert.equal(late.expired, 1);
+});

@@ -1,0 +1,114 @@
+/**
+ * Finds connections that we made ourselves and that came back to us: a captured one that is a live one of DIRECT would go
+ * round for ever (transparent-proxy.md §8.4, kernel-direct.md §5). The source alone does not tell: connections to
+ * different servers share local ports, and a program of this machine is not to be refused for a port of ours. Nor do both
+ * ends, where ours is bound to a device: the kernel gives them to a socket that is bound to none once more.
+ */
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { DialError } from "#core/errors.ts";
+import { descriptorOf } from "#core/handover.ts";
+import type { WorkerConnection } from "#core/held.ts";
+import type { Decision } from "#core/router.ts";
+import type { DatagramFlow, Endpoint, Metadata } from "#core/session.ts";
+import { parseIp } from "#net/address/ip.ts";
+import { RecentOwnAddresses } from "#net/address/own-address.ts";
+import { inodeOf, type OtherSocket } from "#platform/process.ts";
+import { connectionName, DialledNames } from "./dialled-names.ts";
+
+/** Inbounds that connections come to without having asked for them. */
+export const TRANSPARENT: ReadonlySet<string> = new Set(["Redir", "TProxy", "Tun"]);
+
+export class LoopDetector {
+  readonly #isAnother: OtherSocket;
+  /** The inodes, by name: a thread may take the descriptor over. */
+  readonly #streams = new Map<string, number>();
+  readonly #flows = new Set<DatagramFlow>();
+  readonly #dials = new DialledNames();
+  readonly #own = new RecentOwnAddresses();
+  /** Called when, from now on, everything that is dialled has to be noted. */
+  onArmed: () => void = () => {};
+  /** Until something was captured nothing can come back, and nothing is noted. */
+  #armed = false;
+
+  constructor(isAnother: OtherSocket) {
+    this.#isAnother = isAnother;
+  }
+
+  get notes(): boolean {
+    return this.#armed;
+  }
+
+  #arm(): void {
+    if (this.#armed) return;
+    this.#armed = true;
+    this.onArmed();
+  }
+
+  /**
+   * To be awaited before `check`. The kernel accepts what comes back while the dial does not know yet that it is done, so
+   * a captured connection of this machine waits for the end of the turn.
+   */
+  beforeCheck({ source, network, inbound }: Metadata): Promise<void> | null {
+    if (network !== "tcp" || !TRANSPARENT.has(inbound.type) || !this.#own.has(source.ip)) return null;
+    this.#arm();
+    return new Promise<void>((resolve) => void setImmediate(resolve));
+  }
+
+  /** Throws `DialError` where the session is one of our own. */
+  check({ source, network, inbound, destination }: Metadata, { outbound }: Decision): void {
+    if (!TRANSPARENT.has(inbound.type)) return;
+    this.#arm();
+    if (outbound.type !== "Direct") return;
+    const { ip, port } = destination;
+    const own =
+      network === "tcp" ? ip !== null && this.#isOwnStream(source, { ip, port }) : this.#isOwnPort(source);
+    if (own) throw new DialError("aborted", `a loop: ${source.ip} port ${source.port} is a socket of DIRECT`);
+  }
+
+  /** Notes what DIRECT has opened, until it is disposed of. */
+  watch({ outbound }: Decision, opened: Duplex | DatagramFlow): Disposable | null {
+    if (!this.#armed || outbound.type !== "Direct") return null;
+    if (opened instanceof Socket) {
+      const name = nameOf(opened);
+      if (name === null) return null; // it has ended already
+      const inode = inodeOf(descriptorOf(opened));
+      this.#streams.set(name, inode);
+      // Once its socket is gone the kernel may give the same ends to another one of ours.
+      const end = (): boolean => this.#streams.get(name) === inode && this.#streams.delete(name);
+      return { [Symbol.dispose]: () => void end() };
+    }
+    if (!("localPorts" in opened)) return null;
+    this.#flows.add(opened);
+    return { [Symbol.dispose]: () => void this.#flows.delete(opened) };
+  }
+
+  /** Notes a client for whom a relay thread is about to dial `to`, until it is disposed of. */
+  dials({ outbound }: Decision, client: WorkerConnection, to: Endpoint): Disposable | null {
+    return this.#armed && outbound.type === "Direct" ? this.#dials.add(client, to) : null;
+  }
+
+  #isOwnStream(source: Endpoint, to: Endpoint): boolean {
+    const inode = this.#streams.get(connectionName(source, to));
+    if (inode !== undefined && !this.#isAnother(source, to, inode)) return true;
+    if (!this.#own.has(source.ip)) return false;
+    const dialled = this.#dials.find(source, to);
+    return dialled >= 0 && !this.#isAnother(source, to, inodeOf(dialled));
+  }
+
+  /**
+   * Ports of the machine's own addresses only: a client of the LAN may use the same number. So the flows, of which there
+   * may be thousands, are not looked through for such a client.
+   */
+  #isOwnPort({ ip, port }: Endpoint): boolean {
+    if (!this.#own.has(ip)) return false;
+    for (const { localPorts } of this.#flows) if (localPorts?.includes(port) === true) return true;
+    return false;
+  }
+}
+
+function nameOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): string | null {
+  const [near, far] = [parseIp(localAddress ?? ""), parseIp(remoteAddress ?? "")];
+  if (near === null || far === null || localPort === undefined || remotePort === undefined) return null;
+  return connectionName({ ip: near, port: localPort }, { ip: far, port: remotePort });
+}

@@ -1,0 +1,232 @@
+/** One client socket, many destinations: each destination is decided once, destinations share paths. */
+import { randomUUID } from "node:crypto";
+import { ABORTED } from "#core/errors.ts";
+import type { DialError } from "#core/errors.ts";
+import type { FlowWatch } from "#core/flow-watch.ts";
+import type { Log } from "#core/log.ts";
+import type { Ledger } from "#core/meter.ts";
+import { dialOf, type Decision, type Router } from "#core/router.ts";
+import type { Datagram, DatagramSession, Destination, Metadata } from "#core/session.ts";
+import type { DatagramWatch, Sniffer } from "#core/sniffer.ts";
+import { Branch, closeFlow } from "./udp-flow.ts";
+import type { BranchOwner } from "./udp-flow.ts";
+import { DatagramQueue } from "./limits.ts";
+import type { DatagramBudget } from "./limits.ts";
+import type { LiveTable } from "#dataplane/connections.ts";
+import type { LoopDetector } from "#dataplane/loop-detector.ts";
+import type { ReachGuard } from "#dataplane/reach.ts";
+import { same } from "./reply-names.ts";
+import { dialFailed } from "#dataplane/connection-log.ts";
+import type { IdleEntry, IdleTimers } from "#dataplane/idle-timers.ts";
+
+export interface DatagramEnv {
+  readonly router: Router;
+  /** Null: nobody looks at what clients send. */
+  readonly sniffer: Sniffer | null;
+  readonly ledger: Ledger;
+  readonly flows: FlowWatch;
+  readonly loops: LoopDetector;
+  readonly reach: Pick<ReachGuard, "of">;
+  readonly live: LiveTable;
+  readonly log: Log;
+  readonly timers: IdleTimers;
+  readonly budget: DatagramBudget;
+  /** Of one path. */
+  readonly idleMs: number;
+  /** Of a session without any path: it ends, and its inbound may open another for the same source. */
+  readonly sessionIdleMs: number;
+}
+
+/** How long datagrams are dropped unseen after a refusal or a failed dial, so that a flood costs one decision. */
+const REFUSED_MS = 5_000;
+
+interface Route {
+  readonly client: Destination;
+  sentTo: Destination;
+  branch: Branch | null;
+  /** Null once decided. */
+  waiting: DatagramQueue | null;
+  /** Non-null while its datagrams are looked at, before it is decided. */
+  watch: DatagramWatch | null;
+  refusedUntilMs: number;
+  /** By a rule: the client is told. */
+  rejected: boolean;
+}
+
+/** Settles when the session is over: its client's path has closed, or nothing has happened for long. Never rejects. */
+export async function serveDatagrams(session: DatagramSession, env: DatagramEnv): Promise<void> {
+  const { ip } = session.metadata.source;
+  if (!env.budget.enter(ip)) {
+    env.log.debug(() => `[UDP] ${ip}: too many sessions, one more is refused`);
+    return closeFlow(session.flow, env.log);
+  }
+  await new Promise<void>((done) => new Demultiplexer(session, env, done).start());
+  env.budget.leave(ip);
+  await closeFlow(session.flow, env.log);
+}
+
+class Demultiplexer implements BranchOwner, IdleEntry {
+  activeAtMs = 0;
+  idleMs: number;
+  readonly #session: DatagramSession;
+  readonly #env: DatagramEnv;
+  readonly #done: () => void;
+  readonly #routes = new Map<string, Route>();
+  readonly #branches = new Set<Branch>();
+  readonly #abort = new AbortController();
+  #last: Route | null = null;
+  #first = true;
+
+  constructor(session: DatagramSession, env: DatagramEnv, done: () => void) {
+    this.#session = session;
+    this.#env = env;
+    this.#done = done;
+    this.idleMs = env.sessionIdleMs;
+  }
+
+  start(): void {
+    const { flow } = this.#session;
+    this.#env.timers.add(this);
+    flow.closed.then(
+      () => this.expire(),
+      () => this.expire(),
+    );
+    flow.receive((item) => this.#onClient(item));
+  }
+
+  /** The end of the session, whatever the reason. */
+  expire(): void {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort(ABORTED);
+    this.#env.timers.remove(this);
+    for (const branch of this.#branches) branch.close(null);
+    for (const route of this.#routes.values()) route.waiting?.take();
+    this.#routes.clear();
+    this.#done();
+  }
+
+  send(item: Datagram): void {
+    this.#session.flow.send(item);
+  }
+
+  branchClosed(branch: Branch, failure: DialError | null): void {
+    this.#branches.delete(branch);
+    this.#env.budget.releaseBranch();
+    this.#last = null;
+    for (const [key, route] of this.#routes) {
+      if (route.branch !== branch) continue;
+      if (failure === null) this.#routes.delete(key);
+      else {
+        refuse(route);
+        if (branch.decision.outbound.rejects === true) this.#reject(route);
+      }
+    }
+    if (this.#branches.size === 0) {
+      this.activeAtMs = this.#env.timers.nowMs;
+      this.idleMs = this.#env.sessionIdleMs;
+    }
+  }
+
+  #onClient(item: Datagram): void {
+    const { payload, destination } = item;
+    if (this.#abort.signal.aborted) return;
+    this.activeAtMs = this.#env.timers.nowMs;
+    const last = this.#last;
+    const route = last !== null && same(last.client, destination) ? last : this.#routeTo(destination);
+    this.#last = route;
+    if (route.branch !== null) route.branch.send(payload, route.sentTo);
+    else if (route.waiting !== null) {
+      route.waiting.push(item);
+      route.watch?.feed(payload);
+    } else if (route.refusedUntilMs <= performance.now()) {
+      route.waiting = new DatagramQueue(this.#env.budget);
+      route.waiting.push(item);
+      route.rejected = false;
+      void this.#decide(route, payload);
+    } else if (route.rejected) this.#reject(route);
+  }
+
+  #reject(route: Route): void {
+    route.rejected = true;
+    this.#session.flow.refuse?.(route.client);
+  }
+
+  #routeTo(client: Destination): Route {
+    const key = `${client.host}|${client.ip}|${client.port}`;
+    const known = this.#routes.get(key);
+    if (known !== undefined) return known;
+    if (this.#routes.size >= this.#env.budget.limits.destinationsPerSession) this.#forgetOldest();
+    const route: Route = {
+      client,
+      sentTo: client,
+      branch: null,
+      waiting: null,
+      watch: null,
+      refusedUntilMs: 0,
+      rejected: false,
+    };
+    this.#routes.set(key, route);
+    return route;
+  }
+
+  #forgetOldest(): void {
+    const [key, route] = this.#routes.entries().next().value as [string, Route];
+    route.waiting?.take();
+    this.#routes.delete(key);
+  }
+
+  async #decide(route: Route, first: Uint8Array): Promise<void> {
+    const { router, sniffer } = this.#env;
+    const { signal } = this.#abort;
+    const metadata = this.#metadataOf(route.client);
+    try {
+      const watch = (route.watch = sniffer === null ? null : sniffer.watchDatagrams(metadata, signal));
+      watch?.feed(first);
+      const sniffed = watch === null ? null : await watch.result;
+      route.watch = null;
+      const decision = await router.route(metadata, signal, sniffed);
+      if (this.#abort.signal.aborted) return;
+      this.#env.loops.check(metadata, decision);
+      route.sentTo = dialOf(decision);
+      route.branch = this.#branchFor(route, decision, metadata);
+    } catch (error) {
+      if (!this.#abort.signal.aborted) dialFailed(this.#env.log, metadata, null, error);
+    }
+    const waiting = route.waiting?.take() ?? [];
+    route.waiting = null;
+    if (route.branch === null) return refuse(route);
+    for (const { payload } of waiting) route.branch.send(payload, route.sentTo);
+  }
+
+  /** Every path is a row of its own in the live table, and so needs an id of its own. */
+  #metadataOf(destination: Destination): Metadata {
+    const { metadata } = this.#session;
+    if (!this.#first) return { ...metadata, id: randomUUID(), destination, acceptedAtMs: Date.now() };
+    this.#first = false;
+    return { ...metadata, destination };
+  }
+
+  /** Null at a bound: datagrams to this destination are dropped for a while. */
+  #branchFor({ client, sentTo }: Route, decision: Decision, metadata: Metadata): Branch | null {
+    const { budget } = this.#env;
+    const { outbound, rule, entered } = decision;
+    for (const branch of this.#branches) {
+      if (branch.decision.outbound !== outbound || branch.decision.rule !== rule) continue;
+      if (branch.decision.entered !== entered) continue;
+      if (!branch.names.accepts(client, sentTo)) continue;
+      branch.names.add(client, sentTo);
+      return branch;
+    }
+    if (this.#branches.size >= budget.limits.branchesPerSession || !budget.takeBranch()) return null;
+    const branch = new Branch(metadata, decision, this.#env, this);
+    branch.names.add(client, sentTo);
+    this.#branches.add(branch);
+    this.idleMs = Infinity; // the paths have time-outs of their own
+    return branch;
+  }
+}
+
+function refuse(route: Route): void {
+  route.branch = null;
+  route.refusedUntilMs = performance.now() + REFUSED_MS;
+}

@@ -1,0 +1,178 @@
+import type { Endpoint } from "#core/session.ts";
+import type { AcceptRequest, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
+import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { isWildcard } from "#platform/linux/sockaddr.ts";
+import { WorkerTlsContexts } from "./tls-contexts.ts";
+import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
+import {
+  CLOSED,
+  DRAINS,
+  isGreeted,
+  LISTENERS,
+  listenerOf,
+  OPEN,
+} from "#dataplane/workers/shared/accept-memory.ts";
+import { type WorkerClientEnv, WorkerClient, socketOfSlot, wholeSeconds } from "./worker-connection.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
+import { Sockaddrs } from "./sockaddrs.ts";
+import { TlsAcceptedSocket, takeHandshake } from "./tls-accepted.ts";
+import { LISTEN, REQUESTED, TLS_ACCEPTED, UNLISTEN } from "#dataplane/workers/shared/relay-memory.ts";
+import { socketOf } from "./socket-of.ts";
+
+interface Listener {
+  readonly ask: AcceptRequest;
+  /** Threads from which somebody may still come. */
+  readonly open: Set<WorkerHandle>;
+  /** What its clients' handshakes are done by; null: they begin without TLS. */
+  readonly contexts: WorkerTlsContexts | null;
+  /** Its own address. */
+  readonly local: Endpoint;
+  /** That is where all its clients come to, too. */
+  readonly isBound: boolean;
+  readonly done: PromiseWithResolvers<void>;
+}
+
+/** Listeners whose clients are accepted by relay threads, each by all of them. */
+export class AcceptDispatcher implements AcceptOffload {
+  readonly #calls: AcceptCalls;
+  readonly #threads: () => readonly WorkerHandle[];
+  readonly #connectionEnv: WorkerClientEnv;
+  readonly #listeners: (Listener | null)[] = [];
+
+  private constructor(calls: AcceptCalls, threads: () => readonly WorkerHandle[]) {
+    this.#calls = calls;
+    this.#connectionEnv = { calls, sockaddrs: new Sockaddrs() };
+    this.#threads = threads;
+  }
+
+  /** Null where the system cannot. */
+  static open(threads: () => readonly WorkerHandle[]): AcceptDispatcher | null {
+    const calls = openAcceptCalls();
+    return calls === null ? null : new AcceptDispatcher(calls, threads);
+  }
+
+  duplicate(fd: number): number {
+    return this.#calls.duplicate(fd);
+  }
+
+  close(fd: number): void {
+    this.#calls.close(fd);
+  }
+
+  listen(fd: number, ask: AcceptRequest): OffloadedListener | null {
+    const threads = this.#threads().filter(({ alive }) => alive);
+    const number = this.#freeNumber();
+    if (threads.length === 0 || number === null) return null;
+    const open = new Set(threads);
+    const contexts = ask.handshake === "tls" ? WorkerTlsContexts.open(ask.contexts, number, open) : null;
+    if (ask.handshake === "tls" && contexts === null) return null;
+    const own = this.#calls.duplicate(fd);
+    if (own < 0) {
+      contexts?.close();
+      return null;
+    }
+    this.#prepare(own, ask);
+    const done = Promise.withResolvers<void>();
+    const listener: Listener = { ask, open, contexts, ...this.#nameOf(own), done };
+    this.#listeners[number] = listener;
+    void done.promise.then(() => {
+      this.#listeners[number] = null;
+      contexts?.close();
+      this.#calls.close(own);
+    });
+    for (const thread of threads) {
+      thread.accepts.listeners[number] = own;
+      thread.accepts.handshakes[number] = HANDSHAKES.indexOf(ask.handshake);
+      Atomics.store(thread.accepts.states, number, OPEN);
+      thread.holdProcess(1);
+      thread.command(number, LISTEN);
+    }
+    return {
+      stop: (drains) => {
+        for (const thread of listener.open) {
+          Atomics.store(thread.accepts.states, number, drains ? DRAINS : CLOSED);
+          thread.command(number, UNLISTEN);
+        }
+        return listener.done.promise;
+      },
+    };
+  }
+
+  #nameOf(fd: number): { local: Endpoint; isBound: boolean } {
+    const isKnown = this.#calls.localName(fd) >= 0;
+    const { address } = this.#calls;
+    return { local: this.#connectionEnv.sockaddrs.local(address), isBound: isKnown && !isWildcard(address) };
+  }
+
+  #freeNumber(): number | null {
+    for (let number = 0; number < LISTENERS; number++) if (!this.#listeners[number]) return number;
+    return null;
+  }
+
+  /** What is set of a listening socket its connections are born with. */
+  #prepare(fd: number, { probes }: AcceptRequest): void {
+    this.#calls.noDelay(fd);
+    this.#calls.delayAcknowledgements(fd);
+    if (probes === null) this.#calls.noKeepAlive(fd);
+    else this.#calls.keepAlive(fd, wholeSeconds(probes.idleMs), wholeSeconds(probes.intervalMs));
+  }
+
+  // For the threads.
+
+  onEvent(thread: WorkerHandle, slot: number, kind: number): void {
+    const word = thread.accepts.tags[slot] as number;
+    const listener = this.#listeners[listenerOf(word)] ?? null;
+    if (kind === TLS_ACCEPTED) return this.#onTlsAccepted(thread, slot, listener);
+    const ask = listener?.ask ?? null;
+    if (ask !== null && ask.handshake !== "tls" && kind === REQUESTED) {
+      const client = WorkerClient.asking(thread, slot, ask, this.#connectionEnv);
+      thread.track(slot, client);
+      try {
+        ask.on(client);
+      } catch (error) {
+        client.reset(); // it costs this client and nobody else
+        throw error;
+      }
+      return;
+    }
+    thread.track(slot, null);
+    const socket = socketOfSlot(thread, slot, 0, this.#calls);
+    if (ask === null) socket.destroy();
+    else ask.onSocket(socket, isGreeted(word));
+  }
+
+  #onTlsAccepted(thread: WorkerHandle, slot: number, listener: Listener | null): void {
+    const source = this.#connectionEnv.sockaddrs.source(thread.accepts.source(slot));
+    const shaken = takeHandshake(thread, slot);
+    const { fd, ssl } = shaken;
+    const ask = listener?.ask;
+    if (fd >= 0 && ssl === 0n) {
+      const socket = socketOf(fd, this.#calls);
+      if (ask === undefined) socket?.destroy();
+      else if (socket !== null) ask.onSocket(socket, false);
+      return;
+    }
+    const local = listener === null || listener.isBound || fd < 0 ? listener?.local : this.#nameOf(fd).local;
+    const client = new TlsAcceptedSocket(shaken, source, local ?? source, this.#calls);
+    if (ask?.handshake !== "tls") return client.destroy();
+    try {
+      ask.on(client);
+    } catch (error) {
+      client.destroy(); // it costs this client and nobody else
+      throw error;
+    }
+  }
+
+  /** The thread has said so, or it is dead. */
+  onListenerClosed(thread: WorkerHandle, number: number): void {
+    const listener = this.#listeners[number] ?? null;
+    if (listener === null || !listener.open.delete(thread)) return;
+    listener.contexts?.left(thread);
+    thread.holdProcess(-1);
+    if (listener.open.size === 0) listener.done.resolve();
+  }
+
+  died(thread: WorkerHandle): void {
+    for (const number of this.#listeners.keys()) this.onListenerClosed(thread, number);
+  }
+}

@@ -1,0 +1,83 @@
+/** What one relay thread was told that is good for others, too; see standing.ts for the thread's side. */
+import type { CachedRoute } from "#core/held.ts";
+import type { Endpoint } from "#core/session.ts";
+import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { type AcceptMemory, JOINED } from "#dataplane/workers/shared/accept-memory.ts";
+import type { WorkerClient } from "./worker-connection.ts";
+
+/** At one time; to one more nobody's answer is good for others. */
+const MOST = 4096;
+
+interface Given {
+  readonly answer: CachedRoute;
+  /** For whom it was found out. */
+  readonly client: WorkerClient;
+}
+
+export class RouteCache {
+  readonly #table: RelayMemory;
+  readonly #front: AcceptMemory;
+  /** By number; nobody has 0. */
+  readonly #given: (Given | null)[] = [null];
+  readonly #free: number[] = [];
+  #size = 0;
+
+  constructor(table: RelayMemory, front: AcceptMemory) {
+    this.#table = table;
+    this.#front = front;
+  }
+
+  get isEmpty(): boolean {
+    return this.#size === 0;
+  }
+
+  /** The number by which the thread speaks of it; 0: it is not to keep it. */
+  add(answer: CachedRoute, client: WorkerClient): number {
+    if (this.#size === MOST) {
+      answer.released();
+      return 0;
+    }
+    const number = this.#free.pop() ?? this.#given.length;
+    this.#given[number] = { answer, client };
+    this.#size++;
+    return number;
+  }
+
+  /** The news of it: the slot is about to be the thread's again. */
+  onServed(slot: number): void {
+    const { routeIds: standings } = this.#front;
+    const { answer, client } = this.#given[-(standings[slot] as number)] as Given;
+    standings[slot] = 0;
+    const { counts } = this.#table;
+    const source: Endpoint = { ip: client.source.ip, port: this.#front.sourcePort(slot) };
+    answer.served(source, counts[slot * 2] as number, counts[slot * 2 + 1] as number);
+  }
+
+  onDropped(number: number): void {
+    const { answer } = this.#given[number] as Given;
+    this.#given[number] = null;
+    this.#free.push(number);
+    this.#size--;
+    answer.released();
+  }
+
+  /** From now on the main thread knows of everybody who goes by one; `hold` makes a slot known to the thread's keeper. */
+  collect(hold: (slot: number, client: WorkerClient) => void): void {
+    if (this.#size === 0) return;
+    const { routeIds: standings, startedAtMs } = this.#front;
+    for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + this.#table.acceptedSlots; slot++) {
+      const number = standings[slot] as number;
+      if (number <= 0 || number === JOINED) continue;
+      if (Atomics.compareExchange(standings, slot, number, JOINED) !== number) continue; // it has just ended
+      const { answer, client: first } = this.#given[number] as Given;
+      const client = first.another(slot, this.#front.sourcePort(slot));
+      hold(slot, client);
+      answer.joined(client, startedAtMs[slot] as number);
+    }
+  }
+
+  /** The thread has died. */
+  close(): void {
+    for (const [number, given] of this.#given.entries()) if (given !== null) this.onDropped(number);
+  }
+}

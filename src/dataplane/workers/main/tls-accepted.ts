@@ -1,0 +1,90 @@
+import type { Duplex } from "node:stream";
+import type { TlsWorkerConnection } from "#core/held.ts";
+import type { Endpoint } from "#core/session.ts";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { nativeTls } from "#platform/tls.ts";
+import { freeOrphan } from "./orphans.ts";
+import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
+import {
+  HANDSHAKE_DONE,
+  HANDSHAKE_FAILED,
+  FAULT_NUMBER,
+  HANDSHAKE_LATE,
+  STAGE_NUMBER,
+} from "#dataplane/workers/shared/tls-stage.ts";
+
+/** What a relay thread has left of a client of a TLS listener. */
+export interface HandshakeResult {
+  /** -1: nothing. */
+  readonly fd: number;
+  /** 0: there is none. */
+  readonly ssl: bigint;
+  readonly isDone: boolean;
+  readonly failure: string | null;
+}
+
+/** From here on all of it is the caller's, and the slot is the thread's again. */
+export function takeHandshake(thread: WorkerHandle, slot: number): HandshakeResult {
+  const { descriptors, owned, wireNumbers } = thread.table;
+  const place = slot * 2;
+  const word = (at: number): number => wireNumbers[place * WIRE_NUMBERS + at] as number;
+  const fd = descriptors[place] as number;
+  const stage = word(STAGE_NUMBER);
+  const shaken = {
+    fd,
+    ssl: fd < 0 ? 0n : BigInt(word(0)),
+    isDone: stage === HANDSHAKE_DONE,
+    failure: failureOf(stage, word(FAULT_NUMBER)),
+  };
+  descriptors[place] = -1;
+  owned[place] = PLAIN;
+  thread.release(slot);
+  return shaken;
+}
+
+function failureOf(stage: number, fault: number): string | null {
+  if (stage === HANDSHAKE_LATE) return "no TLS handshake within 30 s";
+  if (stage !== HANDSHAKE_FAILED) return null;
+  return `TLS handshake: ${nativeTls()?.ssl.reasonOf(fault) ?? `fault ${fault}`}`;
+}
+
+/** A client whose handshake a relay thread has done, begun, or given up. */
+export class TlsAcceptedSocket implements TlsWorkerConnection {
+  readonly source: Endpoint;
+  readonly local: Endpoint;
+  readonly failure: string | null;
+  readonly isDone: boolean;
+  onStream: ((stream: Duplex) => void) | null = null;
+  readonly #calls: AcceptCalls;
+  /** Null: somebody has it, or there was nothing. */
+  #left: { readonly fd: number; readonly ssl: bigint } | null;
+
+  constructor(
+    { fd, ssl, isDone, failure }: HandshakeResult,
+    source: Endpoint,
+    local: Endpoint,
+    calls: AcceptCalls,
+  ) {
+    this.source = source;
+    this.local = local;
+    this.failure = failure;
+    this.isDone = isDone;
+    this.#calls = calls;
+    this.#left = fd < 0 ? null : { fd, ssl };
+  }
+
+  take(): { readonly fd: number; readonly ssl: bigint } {
+    const left = this.#left;
+    if (left === null) throw new Error("nothing is left of this client");
+    this.#left = null;
+    return left;
+  }
+
+  destroy(): void {
+    if (this.#left === null) return;
+    const { fd, ssl } = this.take();
+    freeOrphan(TLS, Float64Array.of(Number(ssl)));
+    this.#calls.discard(fd, false);
+  }
+}

@@ -1,0 +1,283 @@
+/** Relay threads as a `Carrier`: conversations between two kernel sockets leave the event loop for good. */
+import { availableParallelism } from "node:os";
+import type { Duplex } from "node:stream";
+import { descriptorOf, type Detachable, detachable, type WireKind } from "#core/handover.ts";
+import type { WorkerConnection } from "#core/held.ts";
+import type { Direction, Meter } from "#core/meter.ts";
+import { openRelayCalls } from "#platform/linux/relay-calls.ts";
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
+import type {
+  RelayBackend,
+  RelayBackendOptions,
+  RelayEnd,
+  RelayOwner,
+  RelayPair,
+  RelayTimeouts,
+  Resettable,
+} from "#dataplane/backend.ts";
+import { OffloadedFlow } from "./offloaded-flow.ts";
+import type { Side } from "#dataplane/workers/shared/sides.ts";
+import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
+import { AcceptDispatcher } from "./accept-dispatcher.ts";
+import { freeOrphan } from "./orphans.ts";
+import { WorkerClient } from "./worker-connection.ts";
+import {
+  ANYTLS,
+  PLAIN,
+  SEALED,
+  TLS,
+  type WireCode,
+  type WireSpec,
+} from "#dataplane/workers/shared/wire-spec.ts";
+import { WorkerHandle, type WorkerHandleOptions } from "./worker-handle.ts";
+import { socketOf } from "./socket-of.ts";
+
+export interface WorkerBackendOptions {
+  /** Default: one a core. */
+  readonly threads?: number;
+  /** Bytes that a conversation moves before it is worth to be carried; default: those of one large read. */
+  readonly afterBytes?: number;
+  /** A thread has died. Its conversations are over; without threads every `carry` says no. */
+  readonly onDeath: (why: string, threadsLeft: number) => void;
+  /** For tests: how long the seams of its threads last, see seams.ts. */
+  readonly seams?: SharedArrayBuffer | undefined;
+}
+
+/**
+ * Of all threads together. An unprivileged user gets 64 pipes of this size from the system (pipe(7),
+ * pipe-user-pages-soft); some are left to others.
+ */
+const PIPES = 56;
+
+const AFTER_BYTES = 64 * 1024;
+
+/** Whoever reads rows and totals one after the other shall not cause a walk each time. */
+const FRESH_MS = 100;
+
+const KINDS: Readonly<Record<WireKind, WireCode>> = {
+  plain: PLAIN,
+  tls: TLS,
+  sealed: SEALED,
+  anytls: ANYTLS,
+};
+
+/** Throws where this system cannot: the message says why. */
+export async function openWorkerBackend(options: WorkerBackendOptions): Promise<WorkerBackend> {
+  const calls = openRelayCalls();
+  const poller = openPoller();
+  if (calls === null || poller === null) {
+    const what = process.platform === "linux" ? `${process.version} has no node:ffi` : process.platform;
+    throw new Error(`needs Linux and a runtime with node:ffi, this is ${what}`);
+  }
+  const engine = new WorkerBackend(calls, poller, options);
+  await using undo = new AsyncDisposableStack();
+  undo.use(engine);
+  await engine.start(options.threads ?? availableParallelism());
+  undo.move();
+  return engine;
+}
+
+export class WorkerBackend implements RelayBackend, AsyncDisposable {
+  readonly afterBytes: number;
+  readonly accepting: AcceptDispatcher | null = AcceptDispatcher.open(() => this.#threads);
+  readonly #calls: RelayCalls;
+  readonly #poller: Poller;
+  readonly #options: WorkerBackendOptions;
+  #threads: readonly WorkerHandle[] = [];
+  #lookedAtMs = 0;
+  /** Of all threads together. */
+  #lookedAtTurns = -1;
+  /** The process cannot end while a thread sits in a system call. */
+  readonly #onExit = (): void => {
+    for (const thread of this.#threads) thread.stop();
+  };
+
+  constructor(calls: RelayCalls, poller: Poller, options: WorkerBackendOptions) {
+    this.#calls = calls;
+    this.#poller = poller;
+    this.#options = options;
+    this.afterBytes = options.afterBytes ?? AFTER_BYTES;
+  }
+
+  /** Once, before anything else. */
+  async start(count: number): Promise<void> {
+    const options: WorkerHandleOptions = {
+      calls: this.#calls,
+      poller: this.#poller,
+      pipes: Math.floor(PIPES / count),
+      unauthenticated: { count: PENDING_BOUNDS.count / count, bytes: PENDING_BOUNDS.bytes / count },
+      free: freeOrphan,
+      seams: this.#options.seams,
+      onArrived: (thread, slot, kind) => this.accepting?.onEvent(thread, slot, kind),
+      onUnlistened: (thread, listener) => this.accepting?.onListenerClosed(thread, listener),
+      onDeath: (why, thread) => {
+        this.#options.onDeath(why, this.threads);
+        this.accepting?.died(thread);
+      },
+    };
+    const opening = Array.from({ length: count }, () => WorkerHandle.open(options));
+    const opened = await Promise.allSettled(opening);
+    this.#threads = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    process.once("exit", this.#onExit);
+    for (const one of opened) if (one.status === "rejected") throw one.reason;
+  }
+
+  /** Those that are alive. */
+  get threads(): number {
+    return this.#threads.filter(({ alive }) => alive).length;
+  }
+
+  relay(pair: RelayPair, meter: Meter, options: RelayBackendOptions): Promise<void> | null {
+    const { client, remote } = pair;
+    const thread = this.#leastBusy();
+    if (thread === null || options.signal.aborted || mustWait(pair, meter) || cannotReturn(pair)) return null;
+    const near = this.#descriptorOf(client);
+    const far = near < 0 ? -1 : this.#descriptorOf(remote);
+    if (far < 0) return this.#giveUp(client, near);
+    deliver(client, remote, (bytes) => count(meter, options, "upload", bytes));
+    deliver(remote, client, (bytes) => count(meter, options, "download", bytes));
+    // What the kernel did not take at once stays with the streams, and so does the conversation.
+    if (!canLeave(client) || !canLeave(remote)) {
+      this.#giveUp(remote, far);
+      return this.#giveUp(client, near);
+    }
+    return this.#start(thread, pair, [near, far], meter, options);
+  }
+
+  #start(
+    thread: WorkerHandle,
+    pair: RelayPair,
+    [near, far]: readonly [number, number],
+    meter: Meter,
+    options: RelayBackendOptions,
+  ): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { client, remote } = pair;
+    const { onBytes, signal } = options;
+    // Whoever waits for the end of thousands keeps no more of each than that needs.
+    const resume = client.detachable.kind === "anytls" ? pair.resume : undefined;
+    const backs = [client.detachable.reattach, remote.detachable.reattach];
+    const left = [huskOf(client), huskOf(remote)];
+    const onGone = (): void => flow.reset();
+    const onEnded = (): void => {
+      signal.removeEventListener("abort", onGone);
+      for (const stream of left) stream?.off("close", onGone);
+      const socket = resume === undefined ? null : socketOf(flow.takeOpenDescriptor(1), this.#calls);
+      if (socket === null) left[0]?.destroy();
+      left[1]?.destroy();
+      for (const [side, takeBack] of backs.entries())
+        if (takeBack !== undefined) giveBack(flow, side as Side, takeBack);
+      if (socket === null) resolve();
+      else resume?.(socket);
+    };
+    const flow = new OffloadedFlow(thread, meter, options, { onBytes, onEnded });
+    for (const stream of left) stream?.once("close", onGone);
+    flow.start(depart(client, near), depart(remote, far));
+    signal.addEventListener("abort", onGone);
+    return promise;
+  }
+
+  resume(held: WorkerConnection, meter: Meter, timeouts: RelayTimeouts, owner: RelayOwner): Resettable {
+    if (!(held instanceof WorkerClient)) throw new TypeError("a client of another engine");
+    const flow = new OffloadedFlow(held.thread, meter, timeouts, owner);
+    held.handOverTo(flow);
+    flow.join(held.slot);
+    return flow;
+  }
+
+  /** Whoever threads serve by standing answers is known from now on. */
+  syncRouteCache(): void {
+    for (const thread of this.#threads) thread.syncRouteCache();
+  }
+
+  /** What standing answers rest on has changed: nobody comes by those that were given up to now. */
+  invalidateRoutes(): void {
+    for (const thread of this.#threads) thread.invalidateRoutes();
+  }
+
+  /** Has every conversation report what was counted up to now, or up to `maxAgeMs` ago. */
+  look(maxAgeMs = FRESH_MS): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedAtMs < maxAgeMs) return;
+    this.#lookedAtMs = nowMs;
+    const turns = this.#threads.reduce((sum, { table }) => sum + table.turns, 0);
+    if (turns === this.#lookedAtTurns) return; // no thread has done anything, nor taken anybody
+    this.#lookedAtTurns = turns;
+    this.syncRouteCache();
+    for (const thread of this.#threads) thread.look();
+  }
+
+  #leastBusy(): WorkerHandle | null {
+    let best: WorkerHandle | null = null;
+    for (const thread of this.#threads)
+      if (thread.hasRoom && (best === null || thread.size < best.size)) best = thread;
+    return best;
+  }
+
+  /** The thread's own; -1 where none is left. */
+  #descriptorOf({ detachable: { socket } }: RelayEnd): number {
+    return typeof socket === "number" ? socket : this.#calls.duplicate(descriptorOf(socket));
+  }
+
+  #giveUp({ detachable: { socket } }: RelayEnd, fd: number): null {
+    if (fd >= 0 && typeof socket !== "number") this.#calls.close(fd);
+    return null;
+  }
+
+  /** Resets the conversations that are left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    process.off("exit", this.#onExit);
+    await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
+  }
+}
+
+/** Bytes that were read already and perhaps must be held back are the pump's business. */
+function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
+  return meter.free !== true && client.stream.readableLength + remote.stream.readableLength > 0;
+}
+
+/** It may have to, as two sockets. */
+function cannotReturn({ client, remote, resume }: RelayPair): boolean {
+  return client.detachable.kind === "anytls" && (remote.detachable.kind !== "plain" || resume === undefined);
+}
+
+/** What was read already goes first. An end that was read shows again in the kernel's socket. */
+function deliver(from: RelayEnd, to: RelayEnd, counted: (bytes: number) => void): void {
+  from.stream.pause();
+  for (let chunk = read(from.stream); chunk !== null; chunk = read(from.stream)) {
+    counted(chunk.length);
+    to.stream.write(chunk);
+  }
+}
+
+function read(from: Duplex): Buffer | null {
+  return from.readableLength > 0 ? (from.read() as Buffer | null) : null;
+}
+
+function canLeave({ stream }: RelayEnd): boolean {
+  return stream.readableLength === 0 && stream.writableLength === 0 && detachable(stream) !== null;
+}
+
+/** A stream over the socket stays until the end, for those who want to end it: destroyed, it takes all with it. */
+function huskOf({ stream, detachable: offer }: RelayEnd): Duplex | null {
+  return stream === offer.socket ? null : stream;
+}
+
+/** From the next turn of the event loop on nothing of the runtime reads the socket. */
+function depart({ detachable: offer }: RelayEnd, fd: number): WireSpec {
+  const { numbers: words, unread: letter } = offer.detach();
+  if (typeof offer.socket !== "number") offer.socket.destroy();
+  return { kind: KINDS[offer.kind], fd, numbers: words, unread: letter };
+}
+
+function giveBack(flow: OffloadedFlow, side: Side, takeBack: NonNullable<Detachable["reattach"]>): void {
+  const fd = flow.takeOpenDescriptor(side);
+  const remains = flow.takeRemainder(side);
+  takeBack(fd, fd < 0 ? null : remains);
+}
+
+function count(meter: Meter, { onBytes }: RelayBackendOptions, direction: Direction, bytes: number): void {
+  onBytes(direction, bytes);
+  meter.adjust(direction, bytes);
+}

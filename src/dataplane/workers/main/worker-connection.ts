@@ -1,0 +1,171 @@
+import { Socket } from "node:net";
+import type { LocalEnd, WorkerConnection, DialEvents, DialPlan, CachedRoute } from "#core/held.ts";
+import type { Endpoint } from "#core/session.ts";
+import type { StreamSocket } from "#core/sockets.ts";
+import { connectError, lateError } from "#net/dial/dial.ts";
+import type { AcceptRequest } from "#net/listen/accept-offload.ts";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import type { OffloadedFlow } from "./offloaded-flow.ts";
+import { DIAL_TIMED_OUT, requestSlotOf } from "#dataplane/workers/shared/accept-memory.ts";
+import type { Sockaddrs } from "./sockaddrs.ts";
+import type { WorkerTaskOwner, WorkerHandle } from "./worker-handle.ts";
+import { DIAL, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
+import { socketOf } from "./socket-of.ts";
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** Of the main thread, for all of them. */
+export interface WorkerClientEnv {
+  readonly calls: AcceptCalls;
+  readonly sockaddrs: Sockaddrs;
+}
+
+/** What a thread has seen of its client. */
+interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original" | "request"> {
+  readonly handshakeBytes: number;
+}
+
+/** A client whose request a relay thread has read, as the main thread sees it. */
+export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
+  readonly source: Endpoint;
+  readonly local: Endpoint;
+  readonly original: Endpoint | null;
+  request: Buffer;
+  events: DialEvents | null = null;
+  readonly thread: WorkerHandle;
+  readonly slot: number;
+  readonly #env: WorkerClientEnv;
+  readonly #handshakeBytes: number;
+  readonly #ask: AcceptRequest;
+  #way: DialPlan | null = null;
+  /** Nothing more can be asked of the thread. */
+  #isOver = false;
+
+  private constructor(
+    thread: WorkerHandle,
+    slot: number,
+    ask: AcceptRequest,
+    env: WorkerClientEnv,
+    seen: SeenRequest,
+  ) {
+    this.thread = thread;
+    this.slot = slot;
+    this.#env = env;
+    this.#ask = ask;
+    this.source = seen.source;
+    this.local = seen.local;
+    this.original = seen.original;
+    this.request = seen.request;
+    this.#handshakeBytes = seen.handshakeBytes;
+  }
+
+  /** As the place of the slot has it. */
+  static asking(thread: WorkerHandle, slot: number, ask: AcceptRequest, env: WorkerClientEnv): WorkerClient {
+    const { accepts: front } = thread;
+    const { sockaddrs } = env;
+    const place = requestSlotOf(front.tags[slot] as number);
+    const handshakeBytes = front.sizes[place] as number;
+    return new WorkerClient(thread, slot, ask, env, {
+      source: sockaddrs.source(front.source(slot)),
+      local: sockaddrs.local(front.local(place)),
+      original: ask.handshake === "redirected" ? sockaddrs.original(front.original(place)) : null,
+      request: handshakeBytes === 0 ? NO_BYTES : front.request(place),
+      handshakeBytes,
+    });
+  }
+
+  /** Another one that has asked for the same and is connected. */
+  another(slot: number, sourcePort: number): WorkerClient {
+    const { local, original, thread } = this;
+    const source = { ip: this.source.ip, port: sourcePort };
+    const seen = { source, local, original, request: NO_BYTES, handshakeBytes: 0 };
+    return new WorkerClient(thread, slot, this.#ask, this.#env, seen);
+  }
+
+  dial(way: DialPlan, words: Uint8Array, limited: boolean, standing: CachedRoute | null): void {
+    if (this.#isOver) return standing?.released();
+    this.#way = way;
+    const { accepts: front, table, routeCache: book } = this.thread;
+    const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
+    front.writeDial(requestSlotOf(front.tags[this.slot] as number), {
+      address: this.#env.sockaddrs.encode(way),
+      mark,
+      timeoutMs,
+      idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
+      intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
+      device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
+      words,
+      standing: standing === null ? 0 : book.add(standing, this),
+      epoch: front.epoch,
+    });
+    table.limited[this.slot] = limited ? 1 : 0;
+    this.thread.command(this.slot, DIAL);
+  }
+
+  dialledFrom(): LocalEnd | null {
+    if (this.#isOver) return null;
+    const { calls, sockaddrs } = this.#env;
+    const { atSeam, table } = this.thread;
+    const place = this.slot * 2 + 1;
+    const fd = Atomics.load(table.descriptors, place);
+    atSeam?.("named");
+    if (fd < 0 || calls.localName(fd) < 0) return null;
+    // The thread strikes a number off before it closes it: else the name may be of another's socket.
+    if (Atomics.load(table.descriptors, place) !== fd) return null;
+    const { ip, port } = sockaddrs.local(calls.address);
+    return port === 0 ? null : { ip, port, descriptor: fd };
+  }
+
+  /** From here on the thread's news are the flow's. */
+  handOverTo(flow: OffloadedFlow): void {
+    this.events = this.#way = null;
+    this.request = NO_BYTES; // it may be known to a standing answer for long
+    this.thread.handOver(this.slot, flow);
+  }
+
+  reset(): void {
+    if (this.#isOver) return;
+    this.#isOver = true; // from now on its slot, its place and its descriptor may be another's at any moment
+    this.thread.command(this.slot, RESET);
+  }
+
+  toSocket(): StreamSocket {
+    if (this.#isOver) return new Socket().destroy();
+    this.#isOver = true;
+    this.#ask.onTaken?.();
+    return socketOfSlot(this.thread, this.slot, this.#handshakeBytes, this.#env.calls);
+  }
+
+  onGrantRequest(): void {} // of bytes whose conversation has not begun for us; `carriedBy` looks
+
+  onDialled(errno: number | null): void {
+    if (errno === null) return this.events?.dialled();
+    const { ip, port, timeoutMs } = this.#way as DialPlan;
+    const to = { ip, port };
+    this.events?.failed(errno === DIAL_TIMED_OUT ? lateError(to, timeoutMs) : connectError(to, errno));
+  }
+
+  onEnded(): void {
+    this.#isOver = true;
+    this.events?.ended();
+  }
+}
+
+/** As a socket of the runtime, with what follows the handshake still unread. The slot is the thread's again. */
+export function socketOfSlot(
+  thread: WorkerHandle,
+  slot: number,
+  handshakeBytes: number,
+  calls: AcceptCalls,
+): StreamSocket {
+  const fd = calls.duplicate(thread.table.descriptors[slot * 2] as number);
+  if (fd >= 0 && handshakeBytes > 0) calls.consume(fd, handshakeBytes);
+  thread.untrack(slot);
+  thread.command(slot, TAKE);
+  return socketOf(fd, calls) ?? new Socket().destroy();
+}
+
+/** As options of sockets have them. */
+export function wholeSeconds(ms: number): number {
+  return Math.max(1, Math.floor(ms / 1_000));
+}

@@ -1,0 +1,404 @@
+/** The main thread's end of one relay thread. */
+import { once } from "node:events";
+import { MessageChannel, receiveMessageOnPort, type MessagePort, type Worker } from "node:worker_threads";
+import type { WireRemainder } from "#core/handover.ts";
+import type { Direction } from "#core/meter.ts";
+import { messageOf } from "#core/errors.ts";
+import type { PendingBounds } from "#net/listen/pending-limiter.ts";
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
+import { openThread } from "#platform/thread.ts";
+import { Commands, type CommandObserver } from "./commands.ts";
+import { AcceptMemory, newAcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { closeOrphans, type Free, freeOrphans, orphanedFronts } from "./orphans.ts";
+import { closeOrphanPipes, newPipeMemory } from "#dataplane/workers/shared/pipe-memory.ts";
+import { WIRE_NUMBERS, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
+import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
+import { type AtSeam, atSeams } from "#dataplane/workers/shared/seams.ts";
+import * as codes from "#dataplane/workers/shared/relay-memory.ts";
+import {
+  ADD,
+  GRANT_WANTED,
+  CAPACITY,
+  ENDED,
+  FIRST_ACCEPTED_SLOT,
+  newRelayMemory,
+  RETURNED,
+  RelayMemory,
+} from "#dataplane/workers/shared/relay-memory.ts";
+import { Slots } from "#dataplane/workers/shared/slots.ts";
+import { RouteCache } from "./route-cache.ts";
+import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
+
+/** Who is told of a conversation. */
+export interface WorkerTaskOwner {
+  /** A direction has bytes that may not move without leave. */
+  onGrantRequest(direction: Direction): void;
+  /** Says what has moved up to now. */
+  look?(): void;
+  /** Of a client that the thread has accepted: connected (null), or why not. */
+  onDialled?(errno: number | null): void;
+  /** Nothing is read or written any more, and the counts are final. */
+  onEnded(): void;
+}
+
+export interface WorkerHandleOptions {
+  readonly calls: RelayCalls;
+  /** Of the main thread. */
+  readonly poller: Poller;
+  /** So many at most. */
+  readonly pipes: number;
+  /** Of its clients that may still turn out to be nobody. */
+  readonly unauthenticated: PendingBounds;
+  /** A client that the thread has accepted wants something. */
+  readonly onArrived: (thread: WorkerHandle, slot: number, kind: number) => void;
+  /** Nothing comes of that listener any more. */
+  readonly onUnlistened: (thread: WorkerHandle, listener: number) => void;
+  /** For what ports hold besides their sockets, where no thread frees it. */
+  readonly free: Free;
+  /** It died; its conversations have been reset, and it takes no more. */
+  readonly onDeath: (why: string, thread: WorkerHandle) => void;
+  /** For tests: how long its seams last, see seams.ts. */
+  readonly seams?: SharedArrayBuffer | undefined;
+}
+
+/** It keeps some hundred bytes a conversation, and makes next to no garbage. */
+const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 256 };
+
+export class WorkerHandle implements AsyncDisposable {
+  readonly table: RelayMemory;
+  /** By place: how much of its count the conversation's owner has been told of. Numbers in objects would weigh three times as much. */
+  readonly reported = new Float64Array(CAPACITY * 2);
+  readonly accepts: AcceptMemory;
+  readonly routeCache: RouteCache;
+  /** Of the main thread. */
+  readonly atSeam: AtSeam | undefined;
+  readonly #options: WorkerHandleOptions;
+  readonly #worker: Worker;
+  readonly #eventWatch: ReadinessWatch;
+  readonly #messages: MessagePort;
+  readonly #pipes: SharedArrayBuffer;
+  readonly #tasks = new Slots<WorkerTaskOwner>();
+  #next = 0;
+  readonly #free: number[] = [];
+  readonly #exited = Promise.withResolvers<void>();
+  readonly #commands: Commands;
+  #alive = false;
+  #wasAlive = false;
+  #why = "it ended by itself";
+  #size = 0;
+  /** Of those, clients that it has accepted. */
+  #accepted = 0;
+  #withdraws = false;
+  /** Reasons besides conversations to keep the process alive. */
+  #holds = 0;
+
+  private constructor(options: WorkerHandleOptions) {
+    this.#options = options;
+    const { unauthenticated, seams } = options;
+    this.atSeam = seams === undefined ? undefined : atSeams(seams);
+    const memory = newRelayMemory();
+    this.table = new RelayMemory(memory);
+    this.#commands = new Commands(this.table, options.calls);
+    const accepts = newAcceptMemory(CAPACITY);
+    this.accepts = new AcceptMemory(accepts);
+    this.routeCache = new RouteCache(this.table, this.accepts);
+    this.table.epoll = -1;
+    this.table.signal = options.calls.openSignal();
+    this.table.eventSignal = this.table.signal < 0 ? -1 : options.calls.openSignal();
+    if (this.table.eventSignal < 0) {
+      options.calls.close(this.table.signal);
+      throw new Error("no descriptor is left for a relay thread");
+    }
+    const { port1, port2: letters } = new MessageChannel();
+    this.#messages = port1;
+    this.#pipes = newPipeMemory(options.pipes);
+    const workerData: ThreadData = {
+      table: memory,
+      accepts: accepts,
+      pipes: this.#pipes,
+      letters,
+      unauthenticated,
+      seams,
+    };
+    this.#worker = openThread(
+      { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker.mjs" },
+      {
+        workerData,
+        transferList: [letters],
+        resourceLimits: RESOURCE_LIMITS,
+        name: "relay",
+      },
+    );
+    this.#worker.unref();
+    this.#eventWatch = options.poller.watchReadiness(this.table.eventSignal, () => {
+      options.calls.clearSignal(this.table.eventSignal);
+      this.takeEvents();
+    });
+    this.#eventWatch.want(UV_READABLE);
+    this.#eventWatch.hold(false);
+    this.#worker.once("message", () => (this.#alive = this.#wasAlive = true));
+    this.#worker.on("message", ({ fault }: ThreadMessage) => {
+      if (fault !== undefined) throw fault; // it is heard of where faults of this thread are
+    });
+    this.#worker.on("error", (error) => {
+      this.#alive = false; // it takes no more; what it has is touched when nothing of it runs any more
+      this.#why = messageOf(error);
+    });
+    this.#worker.once("exit", () => {
+      this.#onExit();
+      this.#exited.resolve();
+    });
+  }
+
+  /** Throws where the thread cannot be started. */
+  static async open(options: WorkerHandleOptions): Promise<WorkerHandle> {
+    const thread = new WorkerHandle(options);
+    const ready = once(thread.#worker, "message").catch(() => {}); // `#why` has it
+    thread.#worker.ref();
+    await Promise.race([ready, thread.#exited.promise]);
+    thread.#worker.unref();
+    if (thread.#alive) return thread;
+    await thread[Symbol.asyncDispose]();
+    throw new Error(`it does not start: ${thread.#why}`);
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  /** Conversations that it has now. */
+  get size(): number {
+    return this.#size;
+  }
+
+  get hasRoom(): boolean {
+    return this.#alive && this.#size - this.#accepted < FIRST_ACCEPTED_SLOT;
+  }
+
+  /** Both ports are the thread's from now on. Only where it has room; answers with the slot. */
+  add(client: WireSpec, remote: WireSpec, isLimited: boolean, carried: WorkerTaskOwner): number {
+    const slot = this.#free.pop() ?? this.#next++;
+    const { halfClosed, limited, counts } = this.table;
+    this.#describe(slot * 2, client);
+    this.#describe(slot * 2 + 1, remote);
+    halfClosed[slot] = 0;
+    limited[slot] = isLimited ? 1 : 0;
+    counts[slot * 2] = counts[slot * 2 + 1] = 0;
+    this.#tasks.set(slot, carried);
+    this.#size++;
+    this.holdProcess(1);
+    this.command(slot, ADD);
+    return slot;
+  }
+
+  /** Conversations and listeners keep the process alive, as sockets do. */
+  holdProcess(change: 1 | -1): void {
+    this.#holds += change;
+    if (this.#holds === 1 && change === 1) this.#worker.ref();
+    else if (this.#holds === 0) this.#worker.unref();
+  }
+
+  /** A client that the thread has accepted. Null: nobody is told of it. */
+  track(slot: number, carried: WorkerTaskOwner | null): void {
+    this.#tasks.set(slot, carried);
+    this.#size++;
+    this.#accepted++;
+    this.holdProcess(1);
+  }
+
+  /** The same client's news go to somebody else. */
+  handOver(slot: number, carried: WorkerTaskOwner): void {
+    this.#tasks.set(slot, carried);
+  }
+
+  /** A client that is nobody's of the thread any more. */
+  untrack(slot: number): void {
+    this.#clearSlot(slot);
+    this.#size--;
+    this.#accepted--;
+    this.holdProcess(-1);
+  }
+
+  /**
+   * Of a slot that the thread gave out, once nobody on this side looks at anything of it any more: as soon as the thread
+   * hears of it, the slot may be somebody else's.
+   */
+  release(slot: number): void {
+    this.#commands.postLazily(slot, codes.RELEASE);
+    this.atSeam?.("released");
+  }
+
+  /** Of a place whose slot has just ended, in the order of the ends: a letter that nobody asked for is lost. Null: there are none. */
+  takeRemainder(place: number): WireRemainder | null {
+    if (this.table.messageStates[place] !== RETURNED) return null;
+    for (;;) {
+      const letter = receiveMessageOnPort(this.#messages)?.message as ReturnedRemainder | undefined;
+      if (letter === undefined || letter.place === place) return letter?.remains ?? null;
+    }
+  }
+
+  #describe(place: number, { fd, kind, numbers: words, unread: letter }: WireSpec): void {
+    const { descriptors, kinds, messageStates: letters, owned, wireNumbers } = this.table;
+    descriptors[place] = fd;
+    kinds[place] = owned[place] = kind;
+    for (const [at, word] of words.entries()) wireNumbers[place * WIRE_NUMBERS + at] = word;
+    letters[place] = letter === null ? 0 : 1;
+    if (letter !== null) this.#messages.postMessage(letter);
+  }
+
+  /** Nothing is told to one that has ended. Answers with the command's number, of which `teller` hears unless the thread ends before. */
+  command(slot: number, command: number, teller: CommandObserver | null = null): number {
+    if (!this.#alive) return 0;
+    const reported = this.#commands.post(slot, command, teller);
+    this.atSeam?.("told");
+    return reported;
+  }
+
+  /** All that the thread has said up to now. A fault of ours in one conversation is heard of, and costs no other its news. */
+  takeEvents(): void {
+    this.#commands.look();
+    this.table.takeEvents((slot, kind) => {
+      try {
+        this.#take(slot, kind);
+      } catch (error) {
+        setImmediate(() => {
+          throw error;
+        });
+      }
+    });
+  }
+
+  #take(slot: number, kind: number): void {
+    this.atSeam?.("heard");
+    if (kind === ENDED) this.#ended(slot);
+    else if (kind < codes.REQUESTED)
+      this.#tasks.get(slot)?.onGrantRequest(kind === GRANT_WANTED ? "upload" : "download");
+    else this.#onEvent(slot, kind);
+  }
+
+  #onEvent(slot: number, kind: number): void {
+    if (kind === codes.UNLISTENED) this.#options.onUnlistened(this, slot);
+    else if (kind === codes.ROUTE_DROPPED) this.routeCache.onDropped(slot);
+    else if (kind === codes.SERVED) this.#onServed(slot);
+    else if (kind === codes.STALE_ROUTE) this.syncRouteCache();
+    else if (kind === codes.DIALLED) this.#tasks.get(slot)?.onDialled?.(null);
+    else if (kind === codes.NOT_DIALLED)
+      this.#tasks.get(slot)?.onDialled?.(this.table.asked[slot * 2] as number);
+    else this.#options.onArrived(this, slot, kind);
+  }
+
+  #onServed(slot: number): void {
+    try {
+      this.routeCache.onServed(slot);
+    } finally {
+      this.release(slot);
+    }
+  }
+
+  /** Has every conversation say what has moved up to now. */
+  look(): void {
+    this.#tasks.forEach((one) => one.look?.());
+  }
+
+  /** Whoever goes by a standing answer is known from now on. */
+  syncRouteCache(): void {
+    this.routeCache.collect((slot, client) => {
+      this.track(slot, client);
+      this.command(slot, codes.JOIN);
+    });
+  }
+
+  /** Nobody comes by a standing answer any more. */
+  invalidateRoutes(): void {
+    if (this.routeCache.isEmpty) return;
+    this.accepts.nextEpoch();
+    this.#postInvalidation();
+    this.syncRouteCache();
+  }
+
+  /** So that it forgets them soon; once at a time, however often something changes. */
+  #postInvalidation(): void {
+    if (this.#withdraws) return;
+    this.#withdraws = true;
+    const { epoch } = this.accepts;
+    const onObeyed = (): void => {
+      this.#withdraws = false;
+      if (epoch !== this.accepts.epoch) this.#postInvalidation();
+    };
+    this.command(0, codes.INVALIDATE, { onExecuted: onObeyed });
+  }
+
+  /** Whoever comes next to the slot goes unlimited where nobody says anything else, as by a standing answer. */
+  #clearSlot(slot: number): void {
+    this.#tasks.set(slot, null);
+    this.table.limited[slot] = 0;
+  }
+
+  /** The slot is given back last, whatever happens here: until then its counts, descriptors and objects are those of the one that has ended. */
+  #ended(slot: number): void {
+    const carried = this.#tasks.get(slot);
+    try {
+      if (carried !== null) this.#settle(slot, carried); // else of a client of which nobody had heard
+    } finally {
+      if (slot < FIRST_ACCEPTED_SLOT) this.#free.push(slot);
+      else this.release(slot);
+    }
+  }
+
+  #settle(slot: number, carried: WorkerTaskOwner): void {
+    this.#clearSlot(slot);
+    freeOrphans(this.table, slot, this.#options.free);
+    this.#size--;
+    if (slot >= FIRST_ACCEPTED_SLOT) this.#accepted--;
+    this.holdProcess(-1);
+    carried.onEnded();
+  }
+
+  /** Nothing of the thread runs any more. What it had is reset: nobody else knows what is in its pipes. */
+  #onExit(): void {
+    const { calls } = this.#options;
+    this.#alive = false;
+    this.takeEvents();
+    this.syncRouteCache();
+    this.#commands.forget();
+    for (const slot of this.#tasks.taken()) {
+      closeOrphans(this.table, slot, (fd) => calls.reset(fd));
+      this.#take(slot, ENDED);
+    }
+    // In a handshake, or taken: then the socket goes on by another descriptor, and must not be reset.
+    for (const slot of orphanedFronts(this.table)) {
+      freeOrphans(this.table, slot, this.#options.free);
+      closeOrphans(this.table, slot, (fd) => calls.close(fd));
+    }
+    closeOrphanPipes(this.#pipes, (fd) => calls.close(fd));
+    if (this.table.epoll >= 0) calls.close(this.table.epoll);
+    this.routeCache.close();
+    if (this.#wasAlive) this.#options.onDeath(this.#why, this);
+  }
+
+  /** It ends as soon as it hears of it; nothing is called any more. For the end of the process, which waits for it. */
+  stop(): void {
+    this.#eventWatch.want(0);
+    this.#postStop();
+  }
+
+  #postStop(): void {
+    this.table.stop();
+    this.#options.calls.raiseSignal(this.table.signal);
+  }
+
+  /** Resets what it still has. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.table.signal < 0) return;
+    this.#alive = this.#wasAlive = false;
+    this.#postStop();
+    this.#worker.ref();
+    await this.#exited.promise;
+    this.#messages.close();
+    this.#eventWatch.close();
+    this.#options.calls.close(this.table.eventSignal);
+    this.#options.calls.close(this.table.signal);
+    this.table.signal = -1;
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * What threads that accept share with the main thread beside the table of conversations: listeners, and places where
+ * requests and answers to them are written. A place is the thread's until it asks, the main thread's until it answers.
+ */
+import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
+import { WordLayout } from "./word-layout.ts";
+
+/** At one time; one more is served by the event loop. */
+export const LISTENERS = 256;
+/** Requests that wait for an answer; one more waits for a place. */
+export const REQUEST_SLOTS = 1024;
+const PLACE_BYTES = 1024;
+
+/** In `standings`: the main thread has found it, and knows it from then on. */
+export const JOINED = 0x7fff_ffff;
+
+/** In place of an errno of a dial: the connection was not made in time. */
+export const DIAL_TIMED_OUT = 0;
+
+/** States of a listener. */
+export const CLOSED = 0;
+export const OPEN = 1;
+/** What the kernel has queued is still taken. */
+export const DRAINS = 2;
+
+// Request:  LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
+//           of redirected clients the socket address that they were going to
+// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) STANDING(4) EPOCH(4) WORDS(n)
+const LOCAL = 0;
+const REQUEST_LENGTH = 32;
+const REQUEST = 36;
+/** A longer request is left to the event loop. */
+export const REQUEST_BYTES = PLACE_BYTES - REQUEST;
+
+const ADDRESS_LENGTH = 28;
+const MARK = 32;
+const TIMEOUT = 36;
+const IDLE = 40;
+const INTERVAL = 44;
+const DEVICE = 48;
+const DEVICE_BYTES = 16;
+const WORDS_LENGTH = 64;
+const STANDING = 68;
+const EPOCH = 72;
+const WORDS = 76;
+
+const LISTENER_WORDS = 3;
+const HEADER_WORDS = 2;
+const MEMORY_BYTES =
+  (HEADER_WORDS + LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * PLACE_BYTES;
+const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
+const SLOT_BYTES = 8 + 2 * 4 + SOCKADDR_BYTES;
+
+export function newAcceptMemory(slots: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(SLOTS_AT + slots * SLOT_BYTES);
+}
+
+/** What a thread dials. */
+export interface Dial {
+  readonly address: Uint8Array;
+  readonly mark: number;
+  readonly timeoutMs: number;
+  /** 0: no probes. */
+  readonly idleSeconds: number;
+  readonly intervalSeconds: number;
+  readonly device: Uint8Array;
+  readonly words: Uint8Array;
+  /** What is to be done for others as well: a number for it, from 1 on, and when it was given; 0: nothing. */
+  readonly standing: number;
+  readonly epoch: number;
+}
+
+export class AcceptMemory {
+  /** Descriptors of listeners. */
+  readonly listeners: Int32Array;
+  readonly states: Int32Array;
+  /** Place in `HANDSHAKES` of what is read of a listener's clients. */
+  readonly handshakes: Int32Array;
+  /** One: the address of the thread's choice of a protocol; see platform/linux/ssl-alpn.ts. */
+  readonly onAlpn: BigUint64Array;
+  /** Of listeners with TLS: the address of what new conversations are made of; 0: there is nothing. */
+  readonly contexts: BigUint64Array;
+  /** Of each slot: its listener, whether it was greeted, its place; see `tag`. */
+  readonly tags: Int32Array;
+  /** How many bytes of handshake stand before the tunnel's, of each place. */
+  readonly sizes: Int32Array;
+  /**
+   * Of each slot: the number of the standing answer by which it goes, connected and unknown to the main thread; negative:
+   * it has ended. The thread writes the number; who changes it next, the thread at its end or the main thread to `JOINED`,
+   * has it. 0: none.
+   */
+  readonly routeIds: Int32Array;
+  /** Of those: since when they are connected, in ms of Unix time. */
+  readonly startedAtMs: Float64Array;
+  /** Of each slot: the socket address of its client. */
+  readonly sources: Uint8Array;
+  readonly #header: Int32Array;
+  readonly #bytes: Buffer;
+  readonly #words: Int32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    const words = new WordLayout(memory);
+    this.#header = words.take(HEADER_WORDS);
+    this.listeners = words.take(LISTENERS);
+    this.states = words.take(LISTENERS);
+    this.handshakes = words.take(LISTENERS);
+    this.sizes = words.take(REQUEST_SLOTS);
+    this.#bytes = Buffer.from(memory, words.bytes, REQUEST_SLOTS * PLACE_BYTES) as Buffer;
+    this.#words = new Int32Array(memory, words.bytes, (REQUEST_SLOTS * PLACE_BYTES) / 4);
+    this.contexts = new BigUint64Array(memory, MEMORY_BYTES, LISTENERS);
+    this.onAlpn = new BigUint64Array(memory, MEMORY_BYTES + LISTENERS * 8, 1);
+    const slots = (memory.byteLength - SLOTS_AT) / SLOT_BYTES;
+    this.startedAtMs = new Float64Array(memory, SLOTS_AT, slots);
+    const ofSlots = (nth: number) => new Int32Array(memory, SLOTS_AT + slots * (8 + nth * 4), slots);
+    this.tags = ofSlots(0);
+    this.routeIds = ofSlots(1);
+    this.sources = new Uint8Array(memory, SLOTS_AT + slots * 16, slots * SOCKADDR_BYTES);
+  }
+
+  /** Standing answers of another epoch are good for nothing. */
+  get epoch(): number {
+    return Atomics.load(this.#header, 0);
+  }
+
+  nextEpoch(): void {
+    Atomics.add(this.#header, 0, 1);
+  }
+
+  #number(place: number, at: number): number {
+    return this.#words[(place * PLACE_BYTES + at) >>> 2] as number;
+  }
+
+  #setNumber(place: number, at: number, value: number): void {
+    this.#words[(place * PLACE_BYTES + at) >>> 2] = value;
+  }
+
+  #part(place: number, at: number, length: number): Buffer {
+    const start = place * PLACE_BYTES + at;
+    return this.#bytes.subarray(start, start + length);
+  }
+
+  source(slot: number): Uint8Array {
+    return this.sources.subarray(slot * SOCKADDR_BYTES, (slot + 1) * SOCKADDR_BYTES);
+  }
+
+  sourcePort(slot: number): number {
+    return portOf(this.sources, slot * SOCKADDR_BYTES);
+  }
+
+  writeRequest(place: number, local: Uint8Array, request: Uint8Array): void {
+    this.#part(place, LOCAL, SOCKADDR_BYTES).set(local);
+    this.#setNumber(place, REQUEST_LENGTH, request.length);
+    this.#part(place, REQUEST, request.length).set(request);
+  }
+
+  local(place: number): Uint8Array {
+    return this.#part(place, LOCAL, SOCKADDR_BYTES);
+  }
+
+  /** A copy. */
+  request(place: number): Buffer {
+    return Buffer.from(this.#requestAt(place));
+  }
+
+  /** Of a redirected client. */
+  original(place: number): Uint8Array {
+    return this.#requestAt(place);
+  }
+
+  #requestAt(place: number): Buffer {
+    return this.#part(place, REQUEST, this.#number(place, REQUEST_LENGTH));
+  }
+
+  writeDial(place: number, dial: Dial): void {
+    this.#part(place, 0, dial.address.length).set(dial.address);
+    this.#setNumber(place, ADDRESS_LENGTH, dial.address.length);
+    this.#setNumber(place, MARK, dial.mark | 0);
+    this.#setNumber(place, TIMEOUT, dial.timeoutMs);
+    this.#setNumber(place, IDLE, dial.idleSeconds);
+    this.#setNumber(place, INTERVAL, dial.intervalSeconds);
+    this.#part(place, DEVICE, DEVICE_BYTES).fill(0).set(dial.device);
+    this.#setNumber(place, WORDS_LENGTH, dial.words.length);
+    this.#setNumber(place, STANDING, dial.standing);
+    this.#setNumber(place, EPOCH, dial.epoch);
+    this.#part(place, WORDS, dial.words.length).set(dial.words);
+  }
+
+  /** What of it is longer than a number lies in the place. */
+  dial(place: number): Dial {
+    const device = this.#part(place, DEVICE, DEVICE_BYTES);
+    return {
+      address: this.#part(place, 0, this.#number(place, ADDRESS_LENGTH)),
+      mark: this.#number(place, MARK),
+      timeoutMs: this.#number(place, TIMEOUT),
+      idleSeconds: this.#number(place, IDLE),
+      intervalSeconds: this.#number(place, INTERVAL),
+      device: device.subarray(0, device.indexOf(0)),
+      words: this.#part(place, WORDS, this.#number(place, WORDS_LENGTH)),
+      standing: this.#number(place, STANDING),
+      epoch: this.#number(place, EPOCH),
+    };
+  }
+}
+
+// Tag: LISTENER(8 bits) GREETED(1) PLACE(the rest)
+export const tag = (listener: number, greeted: boolean, place: number): number =>
+  listener | (greeted ? 256 : 0) | (place << 9);
+export const listenerOf = (word: number): number => word & 255;
+export const isGreeted = (word: number): boolean => (word & 256) !== 0;
+export const requestSlotOf = (word: number): number => word >>> 9;

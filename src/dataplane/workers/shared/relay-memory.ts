@@ -1,0 +1,269 @@
+/**
+ * What a relay thread and the main thread share: the conversations by slot, and a queue in each direction. The main
+ * thread owns a slot until it has queued `ADD`, and again from when it reads in the news that the slot has ended.
+ */
+
+import { WIRE_NUMBERS } from "./wire-spec.ts";
+import { WordLayout } from "./word-layout.ts";
+
+/** Command words are `slot * COMMANDS + command`. */
+export const COMMANDS = 16;
+export const ADD = 0;
+/** As a fault would end it. */
+export const RESET = 1;
+export const CLOSE = 2;
+/** From now on every piece is asked for. */
+export const LIMIT = 3;
+/** From now on nothing is asked for. */
+export const FREE = 4;
+/** What was asked for may move: of the upload, and of the download next to it. */
+export const GRANT = 5;
+// Of slots that the thread gave out, from `FRONT` on; see front.ts.
+/** Connects, as the place of the slot says. */
+export const DIAL = 8;
+/** The main thread has a descriptor of its own; the slot is free. */
+export const TAKE = 9;
+/** The main thread has read that it ended; the slot is free. Nobody is woken for it. */
+export const RELEASE = 10;
+/** The slot is that of a listener. */
+export const LISTEN = 11;
+export const UNLISTEN = 12;
+/** Of whatever slot: no standing answer is good any more. */
+export const INVALIDATE = 13;
+/** The main thread has found it, see standing.ts; the slot stays the thread's until it is told of its end. */
+export const JOIN = 14;
+/** The slot is that of a listener: what its contexts were before is used no more when this is obeyed. */
+export const RENEWED = 15;
+
+/** Words of the news are `slot * NEWS + kind`: it has ended, or a direction asks (upload, and download next to it). */
+export const EVENTS = 16;
+export const ENDED = 0;
+export const GRANT_WANTED = 1;
+/** A client has said where to; its slot's place has the request. */
+export const REQUESTED = 3;
+/** A client that the thread can do nothing with. */
+export const HANDED_OVER = 4;
+export const DIALLED = 5;
+/** Why stands where a direction asks. */
+export const NOT_DIALLED = 6;
+/** Nothing comes of that listener any more. */
+export const UNLISTENED = 7;
+/** One that was served by a standing answer has ended; see standing.ts. */
+export const SERVED = 8;
+/** The slot is the number of a standing answer: nobody comes by it any more. */
+export const ROUTE_DROPPED = 9;
+/** One has been connected by a standing answer that is good no more: it is to be heard of. */
+export const STALE_ROUTE = 10;
+/** A client of a TLS listener is the main thread's, with what its words name; see shaking.ts. The slot is free when it says so. */
+export const TLS_ACCEPTED = 11;
+
+/** Of a letter: the relay thread has written it. */
+export const RETURNED = 2;
+
+/** Slots of one thread. */
+export const CAPACITY = 1 << 16;
+/** From this slot on they are the thread's to give out, to clients that it accepts. One more waits in the kernel. */
+export const FIRST_ACCEPTED_SLOT = CAPACITY >>> 1;
+/**
+ * Never full, however long the thread stands still, so nobody looks. Of a slot below `FRONT` seven commands wait at most:
+ * of a conversation that the thread has ended a grant of each direction, a change of its mode (the next one is told when
+ * it was obeyed) and an end (told once); of the next one its addition, a change of its mode and its end, but no grant,
+ * for it has not asked. Of a slot from `FRONT` on there are two grants, a change, an end, its release and that it joined:
+ * the thread itself gives those out. That is seven at most; what is left is for 256 listeners, one change of each one's contexts and one withdrawal.
+ */
+const COMMAND_RING = CAPACITY * 8;
+/**
+ * Neither is this one: of a slot wait one of those that begin it (what is asked then comes when it was answered), a
+ * question of each direction and its end. A direction that no longer has to ask is told to ask again behind its question.
+ */
+const EVENT_RING = CAPACITY * 4;
+
+const STOP = 0;
+const ASLEEP = 1;
+const SIGNALLED = 2;
+const COMMANDS_WRITTEN = 3;
+const COMMANDS_READ = 4;
+const EVENTS_WRITTEN = 5;
+const EVENTS_READ = 6;
+const SIGNAL = 7;
+const ACCEPTED_SLOTS = 8;
+const EVENT_SIGNAL = 9;
+const EPOLL = 10;
+const TURNS = 11;
+const HEADER_WORDS = 16;
+
+const WORDS = HEADER_WORDS + COMMAND_RING + EVENT_RING + CAPACITY * 10;
+const COUNTS_AT = WORDS * 4;
+const TABLE_BYTES = COUNTS_AT + CAPACITY * (4 + 2 * WIRE_NUMBERS) * 8;
+
+/** Only the pages of slots in use are ever touched. */
+export function newRelayMemory(): SharedArrayBuffer {
+  return new SharedArrayBuffer(TABLE_BYTES);
+}
+
+export class RelayMemory {
+  /** Descriptors, two a slot: client, remote. -1: closed. */
+  readonly descriptors: Int32Array;
+  /** 1 once a direction of the slot has ended. */
+  readonly halfClosed: Int32Array;
+  /** Bytes handed on, two a slot: upload, download. One writer, the relay thread. */
+  readonly counts: Float64Array;
+  /** Two a slot: what a direction asks for, and then what it is granted, in bytes. */
+  readonly asked: Float64Array;
+  /** 1: the slot begins with asking. */
+  readonly limited: Int32Array;
+  /** Two a slot: what kind of port each descriptor has. */
+  readonly kinds: Int32Array;
+  /**
+   * Two a slot: the kind of port that is to be freed with its words, or `PLAIN`. The relay thread takes that upon itself
+   * before it frees anything: whatever is left at the end of the slot, or of the thread, is the main thread's to free.
+   */
+  readonly owned: Int32Array;
+  /** Two a slot: 1 where a letter goes with the port; `RETURNED`: one has come back. */
+  readonly messageStates: Int32Array;
+  /** `PORT_WORDS` a descriptor: what its port is made of. */
+  readonly wireNumbers: Float64Array;
+  readonly #header: Int32Array;
+  readonly #commands: Int32Array;
+  readonly #events: Int32Array;
+  /** Of the relay thread: where its next command stands. */
+  #nextRead = 0;
+
+  constructor(memory: SharedArrayBuffer) {
+    const words = new WordLayout(memory);
+    this.#header = words.take(HEADER_WORDS);
+    this.#commands = words.take(COMMAND_RING);
+    this.#events = words.take(EVENT_RING);
+    this.descriptors = words.take(CAPACITY * 2);
+    this.halfClosed = words.take(CAPACITY);
+    this.limited = words.take(CAPACITY);
+    this.kinds = words.take(CAPACITY * 2);
+    this.owned = words.take(CAPACITY * 2);
+    this.messageStates = words.take(CAPACITY * 2);
+    this.counts = new Float64Array(memory, COUNTS_AT, CAPACITY * 2);
+    this.asked = new Float64Array(memory, COUNTS_AT + CAPACITY * 2 * 8, CAPACITY * 2);
+    this.wireNumbers = new Float64Array(memory, COUNTS_AT + CAPACITY * 4 * 8, CAPACITY * 2 * WIRE_NUMBERS);
+  }
+
+  /** The eventfd that wakes the relay thread. */
+  get signal(): number {
+    return this.#header[SIGNAL] as number;
+  }
+
+  set signal(fd: number) {
+    this.#header[SIGNAL] = fd;
+  }
+
+  /** The eventfd that wakes the main thread. */
+  get eventSignal(): number {
+    return this.#header[EVENT_SIGNAL] as number;
+  }
+
+  set eventSignal(fd: number) {
+    this.#header[EVENT_SIGNAL] = fd;
+  }
+
+  /** The relay thread's, for whoever outlives it; -1: none. */
+  get epoll(): number {
+    return this.#header[EPOLL] as number;
+  }
+
+  set epoll(fd: number) {
+    this.#header[EPOLL] = fd;
+  }
+
+  /** Slots from `FRONT` on that were ever given out. */
+  get acceptedSlots(): number {
+    return this.#header[ACCEPTED_SLOTS] as number;
+  }
+
+  set acceptedSlots(count: number) {
+    this.#header[ACCEPTED_SLOTS] = count;
+  }
+
+  /** Changes after whatever the relay thread does: as long as it stays the same, so do all counts. */
+  get turns(): number {
+    return Atomics.load(this.#header, TURNS);
+  }
+
+  // For the main thread.
+
+  /** True: the relay thread sleeps and must be woken by its signal. */
+  command(slot: number, command: number): boolean {
+    this.commandLazily(slot, command);
+    return Atomics.exchange(this.#header, ASLEEP, 0) === 1;
+  }
+
+  /** For a command that can wait until the thread has something else to do. */
+  commandLazily(slot: number, command: number): void {
+    const written = this.#header[COMMANDS_WRITTEN] as number;
+    this.#commands[written % COMMAND_RING] = slot * COMMANDS + command;
+    Atomics.store(this.#header, COMMANDS_WRITTEN, (written + 1) % (COMMAND_RING * 2));
+  }
+
+  /** Commands that the relay thread has not obeyed yet. */
+  get commandsLeft(): number {
+    const read = Atomics.load(this.#header, COMMANDS_READ);
+    return ((this.#header[COMMANDS_WRITTEN] as number) - read + COMMAND_RING * 2) % (COMMAND_RING * 2);
+  }
+
+  stop(): void {
+    Atomics.store(this.#header, STOP, 1);
+  }
+
+  /** Gives the news since the last time, in order, also where `on` comes back here. A slot that has ended is free. */
+  takeEvents(on: (slot: number, kind: number) => void): void {
+    Atomics.store(this.#header, SIGNALLED, 0);
+    for (;;) {
+      const read = this.#header[EVENTS_READ] as number;
+      if (read === Atomics.load(this.#header, EVENTS_WRITTEN)) return;
+      const word = this.#events[read % EVENT_RING] as number;
+      this.#header[EVENTS_READ] = (read + 1) % (EVENT_RING * 2);
+      on(Math.floor(word / EVENTS), word % EVENTS);
+    }
+  }
+
+  // For the relay thread.
+
+  get stopped(): boolean {
+    return Atomics.load(this.#header, STOP) === 1;
+  }
+
+  /** What was done has been counted. */
+  endTurn(): void {
+    Atomics.add(this.#header, TURNS, 1);
+  }
+
+  /** False: there is something to do. Else whoever queues a command raises the signal. */
+  fallAsleep(): boolean {
+    Atomics.store(this.#header, ASLEEP, 1);
+    const idle =
+      Atomics.load(this.#header, COMMANDS_WRITTEN) === this.#header[COMMANDS_READ] && !this.stopped;
+    if (!idle) this.wakeUp();
+    return idle;
+  }
+
+  wakeUp(): void {
+    Atomics.store(this.#header, ASLEEP, 0);
+  }
+
+  /** -1: none waits. The one before has been obeyed. */
+  nextCommand(): number {
+    Atomics.store(this.#header, COMMANDS_READ, this.#nextRead);
+    if (this.#nextRead === Atomics.load(this.#header, COMMANDS_WRITTEN)) return -1;
+    const word = this.#commands[this.#nextRead % COMMAND_RING] as number;
+    this.#nextRead = (this.#nextRead + 1) % (COMMAND_RING * 2);
+    return word;
+  }
+
+  report(slot: number, kind: number): void {
+    const written = this.#header[EVENTS_WRITTEN] as number;
+    this.#events[written % EVENT_RING] = slot * EVENTS + kind;
+    Atomics.store(this.#header, EVENTS_WRITTEN, (written + 1) % (EVENT_RING * 2));
+  }
+
+  /** True: the main thread does not know yet that there is news. */
+  mustSignal(): boolean {
+    return Atomics.exchange(this.#header, SIGNALLED, 1) === 0;
+  }
+}

@@ -1,0 +1,7 @@
+/** The two sockets of a relayed connection, and the two directions between them: the index of each in shared memory. */
+
+export type Side = 0 | 1;
+export const CLIENT = 0;
+
+export type FlowDirection = 0 | 1;
+export const UPLOAD = 0;

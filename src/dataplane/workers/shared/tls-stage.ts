@@ -1,0 +1,10 @@
+/** Words of the client's place, as for a port of TLS: SSL STAGE FAULT */
+export const STAGE_NUMBER = 1;
+export const FAULT_NUMBER = 2;
+/** The handshake is done. */
+export const HANDSHAKE_DONE = 0;
+/** It is not, perhaps not even begun (then there is no SSL object): whoever takes it goes on with it. */
+export const HANDSHAKE_BEGUN = 1;
+/** Why, is in the fault. Nothing is left of it, nor of the next ones. */
+export const HANDSHAKE_FAILED = 2;
+export const HANDSHAKE_LATE = 3;

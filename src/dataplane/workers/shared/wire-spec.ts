@@ -1,0 +1,24 @@
+/** What main thread and workers call the kinds of wire, and how one is described to a worker. */
+
+/** Of what a conversation is made, per side: kept in the shared table as a number. */
+export const PLAIN = 0;
+export const TLS = 1;
+export const SEALED = 2;
+export const ANYTLS = 4;
+/** Written in its place by a port whose socket is not to be closed at the end: the main thread has further use for it. */
+export const LEFT_OPEN = 3;
+export type WireCode = typeof PLAIN | typeof TLS | typeof SEALED | typeof ANYTLS;
+
+/** Numbers that a kind of port is told at its start; addresses of this process fit into a double. */
+export const WIRE_NUMBERS = 8;
+
+/** How the main thread describes a port to the relay thread. */
+export interface WireSpec {
+  readonly kind: WireCode;
+  /** The relay thread's own from the moment that it is added. */
+  readonly fd: number;
+  /** At most `PORT_WORDS`; their meaning is the kind's. */
+  readonly numbers: readonly number[];
+  /** Bytes for the port, whatever they are to it (read from the socket and not opened yet); null: none. */
+  readonly unread: Uint8Array | null;
+}

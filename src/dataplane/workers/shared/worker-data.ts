@@ -1,0 +1,34 @@
+/** What the main thread hands to a worker at its start, and the messages between them beside the rings. */
+import type { PendingBounds } from "#net/listen/pending-limiter.ts";
+import type { MessagePort } from "node:worker_threads";
+import type { WireRemainder } from "#core/handover.ts";
+
+/**
+ * Clients of all threads together that have not said what they want or not shaken hands: beyond that the oldest ones are
+ * closed, those of a source that has half of it first.
+ */
+export const PENDING_BOUNDS: PendingBounds = { count: 8192, bytes: 128 * 1024 * 1024 };
+
+export interface ThreadData {
+  readonly table: SharedArrayBuffer;
+  readonly accepts: SharedArrayBuffer;
+  readonly pipes: SharedArrayBuffer;
+  /** Bytes that go with ports, in the order in which these are added. */
+  readonly letters: MessagePort;
+  /** Of clients that may still turn out to be nobody. */
+  readonly unauthenticated: PendingBounds;
+  /** Of tests only; see seams.ts. */
+  readonly seams: SharedArrayBuffer | undefined;
+}
+
+/** The first one says that it is ready. */
+export interface ThreadMessage {
+  /** Of ours, in one conversation. */
+  readonly fault?: unknown;
+}
+
+/** What the thread sends back of a place. */
+export interface ReturnedRemainder {
+  readonly place: number;
+  readonly remains: WireRemainder;
+}

@@ -1,0 +1,141 @@
+import { EINTR, HEADROOM_BYTES } from "#platform/linux/relay-calls.ts";
+import { BROKEN, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
+import type { WireRemainder } from "#core/handover.ts";
+import { encodeFrame, HEADER_BYTES, PSH } from "#protocols/anytls/wire.ts";
+import type { WireIo } from "./wire.ts";
+import { HANDS_BACK } from "./wire.ts";
+import { TlsWire } from "./tls.ts";
+
+/** With its header a frame fills TLS records to the last byte. */
+const FRAME_BYTES = 4 * RECORD_BYTES - HEADER_BYTES;
+
+/** What one `read` opens at most: a peer decides how little is in each. */
+const MOST_FRAMES = 64;
+
+const NOTHING = new Uint8Array(0);
+
+export interface AnyTlsStart {
+  /** 0: the object of the library. 1: the stream. 2: what is still to come of the data frame that is under way. */
+  word(at: number): number;
+  /** Bytes of the session that were read already and not understood. */
+  readonly letter: Uint8Array | null;
+  /** The socket stays open, with what is left. */
+  spare(remains: WireRemainder): void;
+}
+
+/**
+ * One stream of an AnyTLS session in TLS, the only one that is open there. It knows data of that stream and nothing else:
+ * whatever else comes, and the end of its own side, is for those who have the session, so both sockets go back.
+ */
+export class AnyTlsWire extends TlsWire {
+  readonly #stream: number;
+  /** How its frames begin. */
+  readonly #prefix: Uint8Array;
+  readonly #spare: (remains: WireRemainder) => void;
+  readonly #header = Buffer.alloc(HEADER_BYTES);
+  #headerBytes = 0;
+  /** Of a data frame. */
+  #dataLeft: number;
+  #letter: Uint8Array;
+  #undelivered: Uint8Array | null = null;
+
+  /** The object is its own from here on, and `batched`, until it comes to `spare`. */
+  constructor(ssl: Ssl, fd: number, { word, letter, spare }: AnyTlsStart) {
+    super(ssl, BigInt(word(0)), fd);
+    this.#stream = word(1);
+    this.#prefix = encodeFrame(PSH, this.#stream).subarray(0, HEADER_BYTES - 2);
+    this.#dataLeft = word(2);
+    this.#letter = letter ?? NOTHING;
+    this.#spare = spare;
+  }
+
+  override read(io: WireIo, size: number): number {
+    let total = 0;
+    for (let frames = 0; total < size && frames < MOST_FRAMES; frames++) {
+      let bytes = this.#openFrame(io);
+      if (bytes > 0) bytes = this.#take(io, Math.min(size - total, this.#dataLeft), total);
+      if (bytes <= 0) return total > 0 ? total : bytes; // said once, it is said again
+      this.#dataLeft -= bytes;
+      total += bytes;
+    }
+    return total;
+  }
+
+  override available(io: WireIo): number {
+    const opened = this.#openFrame(io);
+    if (opened <= 0) return opened;
+    const bytes = this.#letter.length > 0 ? this.#letter.length : super.available(io);
+    return bytes === 0 ? BROKEN : Math.min(bytes, this.#dataLeft);
+  }
+
+  /** 1: data comes next, of this stream. */
+  #openFrame(io: WireIo): number {
+    if (this.#dataLeft > 0) return 1;
+    const missing = HEADER_BYTES - this.#headerBytes;
+    if (missing > 0) {
+      const bytes = this.#take(io, missing, -HEADER_BYTES);
+      if (bytes <= 0) return bytes;
+      const { roomy } = io.calls;
+      const start = HEADROOM_BYTES - HEADER_BYTES;
+      this.#header.set(roomy.subarray(start, start + bytes), this.#headerBytes);
+      this.#headerBytes += bytes;
+      if (bytes < missing) return EINTR;
+    }
+    if (this.#header[0] !== PSH || this.#header.readUInt32BE(1) !== this.#stream) return HANDS_BACK;
+    this.#headerBytes = 0;
+    this.#dataLeft = this.#header.readUInt16BE(5);
+    return this.#dataLeft > 0 ? 1 : EINTR;
+  }
+
+  /** Bytes of the session, as far behind the start of the buffer. */
+  #take(io: WireIo, size: number, at: number): number {
+    if (this.#letter.length === 0) {
+      const bytes = this.readAt(io, size, at);
+      return bytes === 0 ? BROKEN : bytes; // the session ended within the stream
+    }
+    const piece = this.#letter.subarray(0, size);
+    io.calls.roomy.set(piece, HEADROOM_BYTES + at);
+    this.#letter = this.#letter.subarray(piece.length);
+    return piece.length;
+  }
+
+  /** All of it: a header goes where something was that is sealed already, the first one in front of the buffer. */
+  override write(io: WireIo, size: number): number {
+    const { roomy } = io.calls;
+    for (let from = 0; from < size; from += FRAME_BYTES) {
+      const bytes = Math.min(FRAME_BYTES, size - from);
+      const at = HEADROOM_BYTES + from - HEADER_BYTES;
+      roomy.set(this.#prefix, at);
+      roomy[at + 5] = bytes >>> 8;
+      roomy[at + 6] = bytes;
+      const sealed = this.seal(HEADER_BYTES + bytes, from - HEADER_BYTES);
+      if (sealed < HEADER_BYTES + bytes) {
+        this.send(io); // what is sealed already lies where all conversations of the thread seal
+        return this.fail(BROKEN);
+      }
+    }
+    const sent = this.send(io);
+    return sent < 0 ? sent : size;
+  }
+
+  /** The end of a stream is a frame like others. */
+  override endWriting(): number {
+    return HANDS_BACK;
+  }
+
+  /** Bytes that were read here and found no room on the other side, for a conversation that goes back. */
+  unread(bytes: Uint8Array): void {
+    this.#undelivered = bytes;
+  }
+
+  override drop(io: WireIo): void {
+    const unsent = this.release(io);
+    this.#spare({
+      failed: this.failed,
+      unsent,
+      undelivered: this.#undelivered,
+      dataLeft: this.#dataLeft,
+      unread: Buffer.concat([this.#header.subarray(0, this.#headerBytes), this.#letter]),
+    });
+  }
+}

@@ -1,0 +1,88 @@
+import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
+import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
+import type { WireRemainder } from "#core/handover.ts";
+import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
+import { AnyTlsWire } from "./anytls.ts";
+import { PlainWire } from "./plain.ts";
+import { PLAIN, WIRE_NUMBERS, SEALED, LEFT_OPEN, TLS } from "#dataplane/workers/shared/wire-spec.ts";
+import { type Wire } from "./wire.ts";
+import { ShadowsocksMemory } from "./shadowsocks-memory.ts";
+import { ShadowsocksWire } from "./shadowsocks.ts";
+import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { TlsWire } from "./tls.ts";
+
+/** Makes the ports of one relay thread from what the main thread wrote of them. */
+export class Wires {
+  readonly #table: RelayMemory;
+  readonly #messages: MessagePort;
+  readonly #buffer: Uint8Array;
+  /** Opened with the first port that needs it; null where it cannot be had. */
+  #ssl: Ssl | null | undefined;
+  #sealed: ShadowsocksMemory | null | undefined;
+
+  /** `buffer` is the thread's. */
+  constructor(table: RelayMemory, letters: MessagePort, buffer: Uint8Array) {
+    this.#table = table;
+    this.#messages = letters;
+    this.#buffer = buffer;
+  }
+
+  /**
+   * `place` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had, and what
+   * its words name is left to the main thread.
+   */
+  open(place: number): Wire | null {
+    const { descriptors, kinds } = this.#table;
+    const fd = descriptors[place] as number;
+    const kind = kinds[place] as number;
+    const letter = this.#unreadOf(place);
+    if (kind === PLAIN) return new PlainWire(fd);
+    if (kind === SEALED) return this.#openSealed(place, fd, letter);
+    const address = BigInt(this.#number(place, 0));
+    const ssl = this.#sslFor(address);
+    if (ssl === null) return null;
+    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openAnyTls(place, fd, { ssl, letter });
+  }
+
+  #openSealed(place: number, fd: number, letter: Uint8Array | null): Wire | null {
+    if (this.#sealed === undefined) this.#sealed = ShadowsocksMemory.open(this.#buffer);
+    if (this.#sealed === null) return null;
+    const spare = (): void => void (this.#table.kinds[place] = LEFT_OPEN);
+    return new ShadowsocksWire(this.#sealed, fd, { word: (at) => this.#number(place, at), letter, spare });
+  }
+
+  #openAnyTls(place: number, fd: number, { ssl, letter }: { ssl: Ssl; letter: Uint8Array | null }): Wire {
+    const spare = (remains: WireRemainder): void => {
+      this.#messages.postMessage({ place, remains } satisfies ReturnedRemainder);
+      this.#table.messageStates[place] = RETURNED;
+      this.#table.kinds[place] = LEFT_OPEN;
+    };
+    return new AnyTlsWire(ssl, fd, { word: (at) => this.#number(place, at), letter, spare });
+  }
+
+  /** Where that object writes from now on. */
+  #sslFor(address: bigint): Ssl | null {
+    const ssl = this.ssl();
+    return ssl?.batch(address) === true ? ssl : null;
+  }
+
+  /** The thread's. */
+  ssl(): Ssl | null {
+    if (this.#ssl === undefined) this.#ssl = openSsl(this.#buffer);
+    return this.#ssl;
+  }
+
+  /** To be called before a port is dropped: should this thread die meanwhile, nobody frees the same a second time. */
+  disown(place: number): void {
+    this.#table.owned[place] = PLAIN;
+  }
+
+  #number(place: number, at: number): number {
+    return this.#table.wireNumbers[place * WIRE_NUMBERS + at] as number;
+  }
+
+  #unreadOf(place: number): Uint8Array | null {
+    if (this.#table.messageStates[place] !== 1) return null;
+    return (receiveMessageOnPort(this.#messages)?.message ?? null) as Uint8Array | null;
+  }
+}

@@ -1,0 +1,61 @@
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import type { WireIo } from "./wire.ts";
+import type { Wire } from "./wire.ts";
+import { Readiness } from "./readiness.ts";
+
+/** A kernel socket whose bytes are the conversation's. */
+export class PlainWire extends Readiness implements Wire {
+  override readable = false;
+  readonly pending = false;
+  readonly fd: number;
+  readonly bareSocket: number;
+  #hasWritten = false;
+  #isPrompt = false;
+
+  constructor(fd: number) {
+    super();
+    this.fd = this.bareSocket = fd;
+  }
+
+  read({ calls }: WireIo, size: number): number {
+    const bytes = calls.receive(this.bareSocket, size);
+    // Behind an end or a fault a short read does not mean that the socket is empty.
+    if (bytes < size && !this.hungUp) this.readable = false;
+    return bytes;
+  }
+
+  available({ calls }: WireIo): number {
+    const bytes = calls.available(this.bareSocket);
+    if (bytes > 0) return bytes;
+    const next = calls.peek(this.bareSocket);
+    if (next > 0) return EINTR; // it came this very moment
+    if (next === EAGAIN) this.readable = false;
+    return next;
+  }
+
+  write(io: WireIo, size: number): number {
+    if (this.#hasWritten) this.onBulk(io);
+    this.#hasWritten = true;
+    const sent = io.calls.send(this.bareSocket, size);
+    // A short write says the same as EAGAIN.
+    if (sent === EAGAIN || (sent >= 0 && sent < size)) this.writable = false;
+    return sent;
+  }
+
+  /** The first piece waits for nothing anyway, and most short conversations have no second: they are spared the call. */
+  onBulk({ calls }: WireIo): void {
+    if (this.#isPrompt) return;
+    this.#isPrompt = true;
+    calls.noDelay(this.bareSocket);
+  }
+
+  flush(): number {
+    return EAGAIN;
+  }
+
+  endWriting({ calls }: WireIo): number {
+    return calls.endWriting(this.bareSocket);
+  }
+
+  drop(): void {}
+}

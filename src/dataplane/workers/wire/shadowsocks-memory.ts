@@ -1,0 +1,38 @@
+import { Evp } from "#platform/linux/evp.ts";
+import { BUFFER_BYTES } from "#platform/linux/relay-calls.ts";
+
+// A chunk, in both editions (SIP004, SIP022 §3.1): LENGTH(2, big endian) TAG(16) PAYLOAD TAG(16), each half a message of
+// the cipher. The nonce counts the messages of its direction, little endian.
+export const LENGTH_BYTES = 2;
+export { TAG_BYTES } from "#platform/linux/evp.ts";
+
+/** More than what is left of one chunk, the longest next one, and what the buffer becomes when it is sealed. */
+const WIRE_BYTES = BUFFER_BYTES + 3 * 66 * 1024;
+
+/** What the sealed ports of one thread share: the ciphers, and memory for what is on its way from or to a socket. */
+export class ShadowsocksMemory {
+  readonly evp: Evp;
+  /** The thread's buffer, of plain bytes. */
+  readonly plain: Uint8Array;
+  readonly plainAt: bigint;
+  /** Of sealed bytes; nothing in it outlasts a call of a port. */
+  readonly wire = new Uint8Array(new ArrayBuffer(WIRE_BYTES));
+  readonly wireAt: bigint;
+  /** Of one chunk. */
+  readonly length = new Uint8Array(new ArrayBuffer(LENGTH_BYTES));
+  readonly lengthAt: bigint;
+
+  private constructor(evp: Evp, plain: Uint8Array) {
+    this.evp = evp;
+    this.plain = plain;
+    this.plainAt = evp.pin(plain);
+    this.wireAt = evp.pin(this.wire);
+    this.lengthAt = evp.pin(this.length);
+  }
+
+  /** Of the thread that calls. Null: its libcrypto cannot be had. */
+  static open(plain: Uint8Array): ShadowsocksMemory | null {
+    const evp = Evp.open();
+    return evp === null ? null : new ShadowsocksMemory(evp, plain);
+  }
+}

@@ -1,0 +1,151 @@
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import { BROKEN, ENDED, type Ssl } from "#platform/linux/ssl.ts";
+import type { WireIo } from "./wire.ts";
+import type { Wire } from "./wire.ts";
+import { Readiness } from "./readiness.ts";
+
+/** A read of so much makes a conversation bulk. */
+const BULK_BYTES = 64 * 1024;
+/** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
+const MOST_WIRE_BYTES = 320 * 1024;
+
+/** A socket that speaks TLS; its handshake is done. */
+export class TlsWire extends Readiness implements Wire {
+  readonly bareSocket = -1;
+  readonly #ssl: Ssl;
+  readonly #address: bigint;
+  readonly fd: number;
+  /** In bulk, and something may wait in its buffer. */
+  #wide = false;
+  /** What reading comes to from now on: 0 or an errno; null while it goes on. */
+  #last: number | null = null;
+  /** Sealed, and not taken by the socket yet. */
+  #wire: Uint8Array | null = null;
+  #said = false;
+  /** Neither direction can go on. */
+  #failed = false;
+
+  /** The object is the port's own from here on, and `batched`. */
+  constructor(ssl: Ssl, address: bigint, fd: number) {
+    super();
+    this.#ssl = ssl;
+    this.#address = address;
+    this.fd = fd;
+    ssl.readAhead(address);
+  }
+
+  get pending(): boolean {
+    return this.#wire !== null;
+  }
+
+  read(io: WireIo, size: number): number {
+    const bytes = this.readAt(io, size, 0);
+    if (bytes >= BULK_BYTES && this.readable && !this.#wide)
+      this.#wide = this.#ssl.incoming.widen(this.#address);
+    return bytes;
+  }
+
+  /** The same to as far behind the start of the buffer, or before it. */
+  protected readAt(io: WireIo, size: number, at: number): number {
+    if (this.#last !== null) return this.#last;
+    const bytes = this.#ssl.read(this.#address, size, at);
+    const why = this.#see(io, this.#ssl.outcome);
+    return bytes > 0 ? bytes : why;
+  }
+
+  available(io: WireIo): number {
+    return this.#last ?? this.#see(io, this.#ssl.available(this.#address));
+  }
+
+  /** What an attempt to read came to. */
+  #see(io: WireIo, outcome: number): number {
+    const sent = this.send(io); // it may have answered a key update
+    if (sent < 0) return (this.#last = sent);
+    if (outcome > 0 || outcome === EINTR) return outcome;
+    if (outcome === ENDED) return (this.#last = 0);
+    if (outcome !== EAGAIN) return (this.#last = this.fail(outcome));
+    this.readable = false;
+    this.#narrow(true);
+    return EAGAIN;
+  }
+
+  #narrow(isEmpty: boolean): void {
+    if (this.#wide) this.#ssl.incoming.narrow(this.#address, isEmpty);
+    this.#wide = false;
+  }
+
+  write(io: WireIo, size: number): number {
+    const bytes = this.seal(size, 0);
+    const sent = this.send(io);
+    return sent < 0 ? sent : bytes;
+  }
+
+  /** Takes bytes that lie as far behind the start of the buffer, or before it; `send` is to follow. */
+  protected seal(size: number, from: number): number {
+    return this.#ssl.write(this.#address, size, from);
+  }
+
+  /** What the library has sealed goes out, behind what waits already. 0, or an errno. */
+  protected send(io: WireIo): number {
+    const rest = this.#wire === null ? this.#ssl.sendSealed(this.fd) : this.#ssl.takeSealed();
+    if (rest === null) return 0;
+    if (typeof rest === "number") return this.fail(rest);
+    this.writable = false;
+    io.bufferedBytes += rest.length;
+    this.#wire = this.#wire === null ? rest : Buffer.concat([this.#wire, rest]);
+    return this.#wire.length > MOST_WIRE_BYTES ? this.fail(BROKEN) : 0;
+  }
+
+  protected fail(errno: number): number {
+    this.#failed = true;
+    return errno;
+  }
+
+  flush(io: WireIo): number {
+    if (this.#wire === null) return EAGAIN;
+    const piece = this.#wire.subarray(0, io.calls.buffer.length);
+    io.calls.buffer.set(piece);
+    const sent = io.calls.send(this.fd, piece.length);
+    if (sent > 0) {
+      io.bufferedBytes -= sent;
+      this.#wire = sent < this.#wire.length ? this.#wire.subarray(sent) : null;
+    }
+    if (sent === EAGAIN || (sent >= 0 && sent < piece.length)) this.writable = false;
+    else if (sent < 0 && sent !== EINTR) this.fail(sent);
+    return sent;
+  }
+
+  /** First in TLS, then in TCP. */
+  endWriting(io: WireIo): number {
+    const said = this.#said ? 0 : this.#ssl.shutdown(this.#address);
+    this.#said = true;
+    const sent = this.send(io);
+    if (said < 0 || sent < 0) return said < 0 ? said : sent;
+    return this.#wire === null ? io.calls.endWriting(this.fd) : EAGAIN;
+  }
+
+  /** In place of `drop`: the object is the caller's again. What the socket has not taken, which has to go out before all else. */
+  protected release(io: WireIo): Uint8Array | null {
+    const wire = this.#wire;
+    if (this.#ssl.discardSealed()) this.#failed = true; // its peer would miss it
+    if (!this.#ssl.unbatch(this.#address, this.fd)) this.#failed = true;
+    this.#forget(io);
+    return wire;
+  }
+
+  protected get failed(): boolean {
+    return this.#failed;
+  }
+
+  drop(io: WireIo): void {
+    this.#ssl.discardSealed(); // a fault of ours may have left something
+    this.#narrow(false);
+    this.#ssl.free(this.#address);
+    this.#forget(io);
+  }
+
+  #forget(io: WireIo): void {
+    if (this.#wire !== null) io.bufferedBytes -= this.#wire.length;
+    this.#wire = null;
+  }
+}

@@ -1,0 +1,52 @@
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
+
+/** What the wires of one worker share. */
+export interface WireIo {
+  readonly calls: RelayCalls;
+  /** Bytes that were read or sealed and found no room in a socket, of all connections of the worker. */
+  bufferedBytes: number;
+}
+
+/**
+ * One side of a conversation as a relay thread sees it: plain bytes on this side, and on the other a socket with what
+ * travels there: the same bytes, TLS records, sealed chunks. Counts are of plain bytes; errors are errnos as negative
+ * numbers, EAGAIN where nothing can be done until `notice`, EINTR where the next try may get further. Nothing throws.
+ */
+export interface Wire {
+  /** Reading may give something. The port itself clears it when it finds nothing, and sets it by `notice`. */
+  readable: boolean;
+  /** Writing may get rid of something; likewise. */
+  writable: boolean;
+  /** The socket has ended or failed. */
+  readonly hungUp: boolean;
+  /** It took plain bytes and still holds what the socket has not taken of them: `flush` goes before `write` and `endWriting`. */
+  readonly pending: boolean;
+  /** The socket. */
+  readonly fd: number;
+  /** The same, where its bytes are the plain ones and may go past this program; else -1. */
+  readonly bareSocket: number;
+  /** Puts up to `size` bytes at the start of the thread's buffer; 0 at the end. At most `BUFFER_BYTES` may be asked for. */
+  read(io: WireIo, size: number): number;
+  /** How many bytes `read` may find, more or less, with nothing read; 0 at the end. */
+  available(io: WireIo): number;
+  /**
+   * Takes bytes from the start of the thread's buffer, which it may use up doing so, and answers with how many: they are
+   * its own from then on. Those not taken must lie in the buffer as they were. Fewer than `size`: `writable` is false.
+   */
+  write(io: WireIo, size: number): number;
+  /** Before bytes go to `bareSocket` in another way: none is to wait for the acknowledgement of others. */
+  onBulk?(io: WireIo): void;
+  /** Passes on what is pending: wire bytes taken, more than 0, or an errno. */
+  flush(io: WireIo): number;
+  /** Says that no more follows. 0, EAGAIN (to be called again once writable), or another errno. */
+  endWriting(io: WireIo): number;
+  /** The kernel's news of its socket, epoll(7) bits. */
+  onEvents(events: number): void;
+  /** Takes what it has read and the other side has not taken, where the conversation goes back by its `RETURNS`. */
+  unread?(bytes: Uint8Array): void;
+  /** Frees what it holds, the descriptor apart, which is the loop's. */
+  drop(io: WireIo): void;
+}
+
+/** An answer of a port that cannot go on: the main thread can, with both sockets. No errno. */
+export const HANDS_BACK = -10_020;

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { FAULT, WRITABLE } from "#platform/linux/relay-calls.ts";
+import type { PendingConnection } from "./pending-connection.ts";
+import { type Task, type TaskIo, WAITS } from "./task.ts";
+import { Acceptor } from "./acceptor.ts";
+import { type AcceptorHost } from "./pending-task.ts";
+import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
+import {
+  CLOSED,
+  AcceptMemory,
+  newAcceptMemory,
+  OPEN,
+  requestSlotOf,
+} from "#dataplane/workers/shared/accept-memory.ts";
+import {
+  CAPACITY,
+  HANDED_OVER,
+  newRelayMemory,
+  REQUESTED,
+  RelayMemory,
+  UNLISTENED,
+} from "#dataplane/workers/shared/relay-memory.ts";
+
+const EINPROGRESS = -115;
+const ECONNREFUSED = -111;
+const REMOTE = 1;
+
+/** The front of a thread of which a test is the kernel and the main thread. */
+function openFront() {
+  let descriptors = 0;
+  const arrived: PendingConnection[] = [];
+  const news: number[] = [];
+  const calls = {
+    address: new Uint8Array(28),
+    bytes: Buffer.alloc(4096),
+    watchListener: () => 0,
+    unwatch() {},
+    accept: () => ++descriptors,
+    localName: () => -1,
+    open: () => ++descriptors,
+    connect: () => EINPROGRESS,
+    takeError: () => ECONNREFUSED,
+    close() {},
+    discard() {},
+  } as unknown as AcceptCalls;
+  const pair = { queued: false, halfClosed: false, onEvents: () => true, run: () => WAITS, drop() {} };
+  const shared = new AcceptMemory(newAcceptMemory(CAPACITY));
+  const host: AcceptorHost = {
+    epoll: 0,
+    watch: () => true,
+    put: (_, one) =>
+      void (one !== null && one !== (pair as unknown) && arrived.push(one as PendingConnection)),
+    end() {},
+    report: (_, kind) => void news.push(kind),
+    reportLazily() {},
+    ssl: () => null,
+    pair: () => pair as unknown as Task,
+  };
+  shared.handshakes[0] = HANDSHAKES.indexOf("none");
+  shared.states[0] = OPEN;
+  const front = new Acceptor(calls, new RelayMemory(newRelayMemory()), shared, host);
+  front.listen(0);
+  return { front, arrived, news, shared };
+}
+
+test("nobody comes of a listener behind the news that nobody does any more", () => {
+  const { front, arrived, news, shared } = openFront();
+  front.accept(0);
+  const [first] = arrived as [PendingConnection];
+  shared.writeDial(requestSlotOf(shared.tags[first.slot] as number), {
+    address: new Uint8Array(16),
+    mark: 0,
+    timeoutMs: 5_000,
+    idleSeconds: 0,
+    intervalSeconds: 0,
+    device: new Uint8Array(),
+    words: new Uint8Array(),
+    standing: 1, // it is good for others
+    epoch: shared.epoch,
+  });
+  first.dial();
+  first.onEvents(REMOTE, WRITABLE);
+  first.run({} as TaskIo);
+  arrived.length = 0;
+  front.accept(0); // these four dial by it
+  assert.equal(news.filter((kind) => kind === REQUESTED).length, 4, "they have not asked");
+  shared.states[0] = CLOSED;
+  front.unlisten(0);
+  // The main thread may have given the number to another listener by now.
+  for (const one of arrived) {
+    one.onEvents(REMOTE, FAULT);
+    one.run({} as TaskIo);
+  }
+  const late = news.slice(news.indexOf(UNLISTENED) + 1);
+  assert.deepEqual(
+    late.filter((kind) => kind === REQUESTED || kind === HANDED_OVER),
+    [],
+  );
+});

@@ -1,0 +1,91 @@
+/** The front of a thread without sockets: memory in place of the kernel. */
+import assert from "node:assert/strict";
+import { performance } from "node:perf_hooks";
+import { test } from "node:test";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { Acceptor } from "./acceptor.ts";
+import { type AcceptorHost } from "./pending-task.ts";
+import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
+import { AcceptMemory, newAcceptMemory, OPEN } from "#dataplane/workers/shared/accept-memory.ts";
+import { WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
+import {
+  CAPACITY,
+  FIRST_ACCEPTED_SLOT,
+  newRelayMemory,
+  TLS_ACCEPTED,
+  RelayMemory,
+} from "#dataplane/workers/shared/relay-memory.ts";
+import { HANDSHAKE_LATE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
+
+/** What is accepted has numbers from 1 on; nobody says anything. */
+function openFront(handshake: (typeof HANDSHAKES)[number] = "mixed") {
+  let descriptors = 0;
+  const slots: number[] = [];
+  const closed: number[] = [];
+  const reports: [slot: number, kind: number][] = [];
+  const calls = {
+    address: new Uint8Array(28),
+    watchListener: () => 0,
+    accept: () => ++descriptors,
+    localName: () => -1,
+    discard: (fd: number) => void closed.push(fd),
+    unwatch() {},
+    receive: () => 0,
+    close: (fd: number) => void closed.push(fd),
+  } as unknown as AcceptCalls;
+  const host: AcceptorHost = {
+    epoll: 0,
+    watch: () => true,
+    put: (slot, conversation) => void (conversation !== null && slots.push(slot)),
+    end() {},
+    report: (slot, kind) => void reports.push([slot, kind]),
+    reportLazily() {},
+    pair: () => null,
+    ssl: () => null,
+  };
+  const shared = new AcceptMemory(newAcceptMemory(CAPACITY));
+  shared.handshakes[0] = HANDSHAKES.indexOf(handshake);
+  shared.states[0] = OPEN;
+  const table = new RelayMemory(newRelayMemory());
+  const front = new Acceptor(calls, table, shared, host);
+  front.listen(0);
+  return { front, table, slots, closed, reports };
+}
+
+test("a slot is nobody else's as long as this batch may have news of its old socket", () => {
+  const { front, slots } = openFront();
+  while (slots.length < 4096) front.accept(0);
+  front.tick(1);
+  slots.length = 0;
+  front.accept(0); // the oldest are closed for them
+  assert.equal(slots.length, 4);
+  const before = FIRST_ACCEPTED_SLOT + 4096;
+  assert.ok(Math.min(...slots) >= before, "those of the oldest are not used again");
+  front.tick(1);
+  slots.length = 0;
+  front.accept(0);
+  assert.ok(Math.max(...slots) < before, "now they are");
+});
+
+test("a client of a TLS listener that says too little is closed after thirty seconds, and the main thread hears of it", (context) => {
+  const { front, table, slots, closed, reports } = openFront("tls");
+  let nowMs = 1_000;
+  context.mock.method(performance, "now", () => nowMs);
+  front.accept(0);
+  const [first] = slots as [number];
+  nowMs += 29_999;
+  front.tick(1);
+  assert.deepEqual(reports, []);
+  nowMs += 51; // deadlines are looked at so often
+  front.tick(1);
+  assert.deepEqual(reports[0], [first, TLS_ACCEPTED]);
+  assert.deepEqual([reports.length, closed], [4, [1, 2, 3, 4]]);
+  assert.equal(table.descriptors[first * 2], -1);
+  assert.equal(table.wireNumbers[first * 2 * WIRE_NUMBERS + STAGE_NUMBER], HANDSHAKE_LATE);
+});
+
+test("of more clients in their TLS handshakes than there may be the oldest are closed", () => {
+  const { front, slots, closed, reports } = openFront("tls");
+  while (slots.length < 4100) front.accept(0);
+  assert.deepEqual([closed, reports], [[1, 2, 3, 4], []]);
+});

@@ -1,0 +1,301 @@
+/**
+ * The part of a relay thread that takes connections: accepts them, looks at the plain handshake, asks the main thread
+ * where to, and dials. The conversation then goes on in the same slot.
+ */
+import { performance } from "node:perf_hooks";
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import { PendingLimiter, type PendingBounds } from "#net/listen/pending-limiter.ts";
+import { openTrim } from "#platform/linux/heap.ts";
+import { isWildcard, SOCKADDR_BYTES, sourceOf } from "#platform/linux/sockaddr.ts";
+import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
+import { CLIENT } from "#dataplane/workers/shared/sides.ts";
+import { PendingConnection } from "./pending-connection.ts";
+import { DRAINS, OPEN, REQUEST_SLOTS, type AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { DeadlineList } from "#lib/deadline-list.ts";
+import { type AcceptorHost, type PendingTask } from "./pending-task.ts";
+import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
+import {
+  CAPACITY,
+  FIRST_ACCEPTED_SLOT,
+  UNLISTENED,
+  type RelayMemory,
+} from "#dataplane/workers/shared/relay-memory.ts";
+import { TlsHandshake } from "./tls-handshake.ts";
+import { CachedRoutes } from "./cached-routes.ts";
+import { RequestKey } from "./request-key.ts";
+import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
+
+/** In epoll data, with the listener's number: no slot is as large. */
+export const LISTENER_DATA = 0x4000_0000;
+
+/** Of one listener in one turn, before others have theirs. */
+const ACCEPTS = 4;
+const HANDSHAKE_MS = 30_000;
+/** What one that has only connected weighs, in the program and in the kernel; what TLS adds says shaking.ts. */
+const CONNECTED_BYTES = 2 * 1024;
+/** The system gets its memory back no more often: meanwhile the thread stands still. */
+const TRIM_MS = 10_000;
+/** How precise deadlines are. */
+const TICK_MS = 50;
+/** Without descriptors nothing is accepted for so long. */
+const PAUSE_MS = 100;
+
+const ECONNABORTED = -103;
+
+export class Acceptor {
+  readonly calls: AcceptCalls;
+  readonly table: RelayMemory;
+  readonly shared: AcceptMemory;
+  readonly host: AcceptorHost;
+  readonly routes: CachedRoutes;
+  readonly #free: number[] = [];
+  /** Of these the kernel's present batch of events may still have some. */
+  readonly #freed: number[] = [];
+  readonly #requestSlots: number[] = Array.from({ length: REQUEST_SLOTS }, (_, at) => REQUEST_SLOTS - 1 - at);
+  /** Those that have a request and no place for it, in order. */
+  readonly #waitingForSlot = new Set<PendingConnection>();
+  readonly #pending = new DeadlineList<PendingTask>();
+  readonly #dialling = new DeadlineList<PendingTask>();
+  readonly #listening = new Set<number>();
+  /** Of listeners that are bound to one address: that of all their clients' connections on this side, too. */
+  readonly #locals: (Uint8Array | null)[] = [];
+  /** The how-manieth each listener is: its number may have been another's a moment ago. */
+  readonly #serials: number[] = [];
+  readonly #key = new RequestKey();
+  #listened = 0;
+  readonly #paused = new Set<number>();
+  readonly #limiter: PendingLimiter;
+  readonly #trim = openTrim();
+  #trimmedAtMs = -Infinity;
+  /** A storm is over, and what it took is still the allocator's. */
+  #isSwollen = false;
+  #resumesAtMs = 0;
+  #tickAtMs = 0;
+
+  constructor(
+    calls: AcceptCalls,
+    table: RelayMemory,
+    shared: AcceptMemory,
+    host: AcceptorHost,
+    bounds: PendingBounds = PENDING_BOUNDS,
+  ) {
+    this.calls = calls;
+    this.#limiter = new PendingLimiter(bounds);
+    this.table = table;
+    this.shared = shared;
+    this.host = host;
+    this.routes = new CachedRoutes(shared, host);
+  }
+
+  listen(listener: number): void {
+    this.#listening.add(listener);
+    this.#serials[listener] = ++this.#listened;
+    const { address } = this.calls;
+    const isKnown = this.calls.localName(this.shared.listeners[listener] as number) >= 0;
+    this.#locals[listener] = isKnown && !isWildcard(address) ? address.slice() : null;
+    this.#watchListener(listener);
+  }
+
+  #watchListener(listener: number): void {
+    const fd = this.shared.listeners[listener] as number;
+    if (this.calls.watchListener(this.host.epoll, fd, LISTENER_DATA + listener) < 0)
+      this.#pauseAccept(listener);
+  }
+
+  /** Whoever is in a handshake is handed over; after the news of it nobody comes any more. */
+  unlisten(listener: number): void {
+    if (!this.#listening.delete(listener)) return;
+    this.#paused.delete(listener);
+    this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
+    if (Atomics.load(this.shared.states, listener) === DRAINS) while (this.#acceptOne(listener));
+    this.#pending.forEach((one) => {
+      if (one.listener === listener) one.handOver();
+    });
+    // Behind that news nobody can ask any more.
+    this.#dialling.forEach((one) => {
+      const asks = one instanceof PendingConnection && this.routes.has(one.slot);
+      if (asks && one.listener === listener) one.handBack();
+    });
+    for (const one of this.#waitingForSlot) if (one.listener === listener) one.handOver();
+    this.host.report(listener, UNLISTENED);
+  }
+
+  /** The kernel has connections for it. */
+  accept(listener: number): void {
+    for (let count = 0; count < ACCEPTS; count++) if (!this.#acceptOne(listener)) return;
+  }
+
+  #acceptOne(listener: number): boolean {
+    const state = Atomics.load(this.shared.states, listener);
+    if (state !== OPEN && state !== DRAINS) return false; // the queue is somebody else's already
+    if (this.#free.length === 0 && FIRST_ACCEPTED_SLOT + this.table.acceptedSlots === CAPACITY)
+      return this.#pauseAccept(listener);
+    const fd = this.calls.accept(this.shared.listeners[listener] as number);
+    if (fd < 0) return fd === ECONNABORTED || fd === EINTR || (fd !== EAGAIN && this.#pauseAccept(listener));
+    this.#admit(fd, listener);
+    return true;
+  }
+
+  #admit(fd: number, listener: number): void {
+    const slot = this.#free.pop() ?? FIRST_ACCEPTED_SLOT + this.table.acceptedSlots++;
+    const { descriptors, halfClosed, counts, kinds, messageStates: letters } = this.table;
+    descriptors[slot * 2] = fd;
+    descriptors[slot * 2 + 1] = -1;
+    halfClosed[slot] = 0;
+    counts[slot * 2] = counts[slot * 2 + 1] = 0;
+    kinds[slot * 2] = kinds[slot * 2 + 1] = 0;
+    letters[slot * 2] = letters[slot * 2 + 1] = 0;
+    this.shared.sources.set(this.calls.address, slot * SOCKADDR_BYTES);
+    const one = this.#newTask(fd, slot, listener);
+    one.deadlineMs = this.#roughNowMs() + HANDSHAKE_MS;
+    this.#pending.join(one);
+    this.host.put(slot, one);
+    this.host.atSeam?.("admitted");
+    if (!this.host.watch(slot, fd, CLIENT)) return one.end(true);
+    if (one.begin()) return;
+    const source = sourceOf(this.shared.sources, slot * SOCKADDR_BYTES);
+    one.member = this.#limiter.enter(source, CONNECTED_BYTES, () => one.end(false));
+  }
+
+  /** It holds so much more. */
+  grew({ member }: PendingTask, bytes: number): void {
+    if (member !== null) this.#limiter.grow(member, bytes);
+  }
+
+  #newTask(fd: number, slot: number, listener: number): PendingTask {
+    const handshake = HANDSHAKES[this.shared.handshakes[listener] as number] ?? "mixed";
+    if (handshake === "tls") return new TlsHandshake(this, slot, listener, fd);
+    return new PendingConnection(this, slot, listener, { fd, handshake });
+  }
+
+  /** Nothing is accepted of it for a moment. */
+  #pauseAccept(listener: number): false {
+    if (!this.#listening.has(listener)) return false; // it is drained for the last time
+    this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
+    this.#paused.add(listener);
+    this.#resumesAtMs = performance.now() + PAUSE_MS;
+    return false;
+  }
+
+  /** Good enough for deadlines. */
+  #roughNowMs(): number {
+    return this.#tickAtMs === 0 ? (this.#tickAtMs = performance.now()) : this.#tickAtMs;
+  }
+
+  // For those that arrive.
+
+  /** The listening side's own address for a client; to be used at once. */
+  localOf(listener: number, fd: number): Uint8Array {
+    const known = this.#locals[listener] ?? null;
+    if (known === null) this.calls.localName(fd);
+    return known ?? this.calls.address;
+  }
+
+  /** The main thread knows it from now on, and it may stay for long. */
+  onJoined(slot: number): void {
+    const fd = this.table.descriptors[slot * 2 + 1] as number;
+    const dial = this.routes.dialOf(slot);
+    if (dial !== null && fd >= 0 && dial.idleSeconds > 0)
+      this.calls.keepAlive(fd, dial.idleSeconds, dial.intervalSeconds);
+  }
+
+  /** Of a client whose request is what `calls.bytes` has there; until the next one's. */
+  keyOf({ fd, greeted, listener, slot }: PendingConnection, from: number, end: number): RequestKey {
+    const key = this.#key;
+    key.begin((this.#serials[listener] as number) * 2 + (greeted ? 1 : 0));
+    key.addHost(this.shared.sources, slot * SOCKADDR_BYTES);
+    if (this.#locals[listener] === null) key.addHost(this.localOf(listener, fd), 0);
+    else key.addNoHost();
+    key.add(this.calls.bytes, from, end);
+    return key;
+  }
+
+  /** -1: there is none now; it will be told to ask again. */
+  takeRequestSlot(one: PendingConnection): number {
+    const place = this.#requestSlots.pop() ?? -1;
+    if (place < 0) this.#waitingForSlot.add(one);
+    return place;
+  }
+
+  freeRequestSlot(place: number): void {
+    this.#requestSlots.push(place);
+    for (const next of this.#waitingForSlot) {
+      if (this.#requestSlots.length === 0) return;
+      this.#waitingForSlot.delete(next);
+      next.askAgain(); // it may have no use for it any more
+    }
+  }
+
+  /** Its fate is up to the main thread now. */
+  onAsked(one: PendingConnection): void {
+    this.#pending.leave(one);
+    this.#left(one);
+    this.#waitingForSlot.delete(one);
+  }
+
+  onDialling(one: PendingConnection, timeoutMs: number): void {
+    one.deadlineMs = performance.now() + timeoutMs;
+    this.#dialling.join(one);
+  }
+
+  onDialled(one: PendingConnection): void {
+    this.#dialling.leave(one);
+  }
+
+  /** Of a client that the main thread has not heard of, or has taken. */
+  freeSlot(slot: number): void {
+    this.#freed.push(slot);
+  }
+
+  #left({ member }: PendingTask): void {
+    if (member !== null) this.#limiter.leave(member);
+  }
+
+  onGone(one: PendingTask): void {
+    one.line?.leave(one);
+    this.#left(one);
+    if (one instanceof PendingConnection) this.#waitingForSlot.delete(one);
+  }
+
+  /** Once a turn, behind all events: looks after deadlines. How long the thread may sleep, in ms. */
+  tick(longestMs: number): number {
+    while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
+    if (this.#limiter.takeSettled()) this.#isSwollen = true;
+    if (this.#isSwollen) this.#giveBackMemory();
+    if (this.#pending.size + this.#dialling.size + this.#paused.size === 0 && this.routes.isEmpty) {
+      this.#tickAtMs = 0;
+      return longestMs;
+    }
+    const nowMs = performance.now();
+    if (nowMs - this.#tickAtMs >= TICK_MS) {
+      this.#tickAtMs = nowMs;
+      this.#expire(nowMs);
+    }
+    return this.#dialling.size + this.#paused.size > 0 ? TICK_MS : Math.min(longestMs, 1_000);
+  }
+
+  #giveBackMemory(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#trimmedAtMs < TRIM_MS) return;
+    this.#isSwollen = false;
+    this.#trimmedAtMs = nowMs;
+    this.#trim?.();
+  }
+
+  #expire(nowMs: number): void {
+    this.routes.expire(nowMs);
+    this.#dialling.forEach((one) => {
+      if (one.deadlineMs <= nowMs) one.timedOut();
+    });
+    for (
+      let { first } = this.#pending;
+      first !== null && first.deadlineMs <= nowMs;
+      { first } = this.#pending
+    )
+      first.timedOut();
+    if (this.#paused.size === 0 || nowMs < this.#resumesAtMs) return;
+    const resting = [...this.#paused];
+    this.#paused.clear();
+    for (const listener of resting) this.#watchListener(listener);
+  }
+}

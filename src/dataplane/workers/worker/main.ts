@@ -1,0 +1,31 @@
+/** The program of a relay thread. It never returns to its event loop before it is told to stop. */
+import { parentPort, workerData } from "node:worker_threads";
+import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
+import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
+import { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { Loop } from "./loop.ts";
+import { Wires } from "#dataplane/workers/wire/open-wire.ts";
+import { atSeams } from "#dataplane/workers/shared/seams.ts";
+import { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+
+const {
+  table: memory,
+  accepts: frontMemory,
+  pipes,
+  letters,
+  unauthenticated,
+  seams,
+} = workerData as ThreadData;
+const calls = openAcceptCalls();
+if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
+const port = parentPort;
+const table = new RelayMemory(memory);
+const ports = new Wires(table, letters, calls.buffer);
+const front = new AcceptMemory(frontMemory);
+front.onAlpn[0] = ports.ssl()?.onAlpn() ?? 0n;
+const tell = (): void => calls.raiseSignal(table.eventSignal);
+const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies ThreadMessage);
+const atSeam = seams === undefined ? undefined : atSeams(seams);
+const loop = new Loop({ calls, table, front, pipes, ports, tell, onFault, unauthenticated, atSeam });
+port.postMessage({} satisfies ThreadMessage);
+loop.run();

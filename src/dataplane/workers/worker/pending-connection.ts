@@ -1,0 +1,364 @@
+import type { PlainHandshake } from "#core/held.ts";
+import type { PendingEntry } from "#net/listen/pending-limiter.ts";
+import { SOCKADDR_BYTES, SOCKADDR_IN_BYTES, v4At } from "#platform/linux/sockaddr.ts";
+import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
+import {
+  beginsWithGreeting,
+  greetingBytes,
+  readPlain,
+  type PlainRequest,
+} from "#protocols/mixed/plain-handshake.ts";
+import { FAILED, WAITS } from "./task.ts";
+import { CLIENT } from "#dataplane/workers/shared/sides.ts";
+import type { TaskIo, Outcome } from "./task.ts";
+import type { Side } from "#dataplane/workers/shared/sides.ts";
+import type { Acceptor } from "./acceptor.ts";
+import type { PendingTask } from "./pending-task.ts";
+import { DIAL_TIMED_OUT, REQUEST_BYTES, tag, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import type { DeadlineList } from "#lib/deadline-list.ts";
+import {
+  DIALLED,
+  HANDED_OVER,
+  NOT_DIALLED,
+  REQUESTED,
+  STALE_ROUTE,
+} from "#dataplane/workers/shared/relay-memory.ts";
+import type { CachedDial } from "./cached-routes.ts";
+import type { StoredRequestKey } from "./request-key.ts";
+
+const READS = 0;
+/** Everything is there; the main thread has been asked, or there is no place for the question yet. */
+const ASKS = 1;
+const DIALS = 2;
+const GONE = 3;
+
+/** RFC 1928 §3: VER METHOD, no authentication required. */
+const NO_AUTHENTICATION = Uint8Array.of(5, 0);
+const NOTHING: PlainRequest = { from: 0, size: 0 };
+const EINPROGRESS = -115;
+
+/**
+ * A client from accept to the first byte of the tunnel. Its handshake is looked at and stays in the socket until the
+ * dial has worked out, so whoever takes the client before that finds it as it came. From the question to the answer the
+ * descriptor stays open whatever the client does: the main thread may duplicate it.
+ */
+export class PendingConnection implements PendingTask {
+  queued = false;
+  readonly halfClosed = false;
+  line: DeadlineList<PendingTask> | null = null;
+  before: PendingTask | null = null;
+  behind: PendingTask | null = null;
+  deadlineMs = 0;
+  member: PendingEntry | null = null;
+  readonly slot: number;
+  readonly listener: number;
+  readonly fd: number;
+  /** By SOCKS5. */
+  greeted = false;
+  readonly #acceptor: Acceptor;
+  readonly #handshake: PlainHandshake;
+  #stage = READS;
+  #request = NOTHING;
+  #requestSlot = -1;
+  /** What the kernel has said of the client since its request was seen. */
+  #clientEvents = 0;
+  #remote = -1;
+  #remoteEvents = 0;
+  /** As the main thread has said, or has said of somebody like this one. */
+  #dial: Dial | null = null;
+  /** What it asks for, as others may; null: it goes by what somebody else has asked for. */
+  #key: StoredRequestKey | null = null;
+
+  constructor(
+    front: Acceptor,
+    slot: number,
+    listener: number,
+    { fd, handshake }: { fd: number; handshake: PlainHandshake },
+  ) {
+    this.#acceptor = front;
+    this.slot = slot;
+    this.fd = fd;
+    this.listener = listener;
+    this.#handshake = handshake;
+  }
+
+  begin(): boolean {
+    const isSilent = this.#handshake === "none" || this.#handshake === "redirected";
+    if (isSilent) this.#ask();
+    return isSilent;
+  }
+
+  onEvents(side: Side, events: number): boolean {
+    if (side === CLIENT) this.#clientEvents |= events;
+    else this.#remoteEvents |= events;
+    return true;
+  }
+
+  limit(): void {} // what it becomes looks at the table
+
+  grant(): void {} // it has asked for nothing
+
+  run(io: TaskIo): Outcome {
+    if (this.#stage === READS) this.#read();
+    else if (this.#stage === DIALS) return this.#awaitDial(io);
+    return WAITS;
+  }
+
+  drop(): void {
+    this.#stage = GONE;
+    this.#dropDial();
+    this.#freeRequestSlot();
+    this.#acceptor.onGone(this);
+  }
+
+  #freeRequestSlot(): void {
+    if (this.#requestSlot < 0) return;
+    const place = this.#requestSlot;
+    this.#requestSlot = -1;
+    this.#acceptor.freeRequestSlot(place);
+  }
+
+  #read(): void {
+    const { calls } = this.#acceptor;
+    const size = calls.look(this.fd);
+    if (size === EAGAIN || size === EINTR) return;
+    if (size <= 0) return this.end(size < 0);
+    if (this.#isKnown(size)) return;
+    const step = readPlain(this.#handshake, calls.bytes.subarray(0, size));
+    if (step === "other") return this.handOver();
+    if (step !== "wait") {
+      if (step.greets && !this.greeted) {
+        if (calls.say(this.fd, NO_AUTHENTICATION) < 0) return this.end(true);
+        this.greeted = true;
+      }
+      if (step.request !== null) return this.#found(step.request, size);
+    }
+    const ended = (this.#clientEvents & (PEER_ENDED | HANGUP | FAULT)) !== 0;
+    if (ended || size === calls.bytes.length) this.handOver();
+  }
+
+  /** True: it says what somebody else has said, byte by byte, and goes the same way. */
+  #isKnown(size: number): boolean {
+    const { calls, routes: standing } = this.#acceptor;
+    if (standing.isEmpty || (!this.greeted && beginsWithGreeting(calls.bytes))) return false;
+    const from = this.greeted ? greetingBytes(calls.bytes) : 0;
+    if (size <= from || size - from > REQUEST_BYTES) return false;
+    const answer = standing.find(this.#acceptor.keyOf(this, from, size));
+    if (answer === null) return false;
+    this.#saw({ from, size }, size);
+    this.#dialCached(answer);
+    return true;
+  }
+
+  #saw(request: PlainRequest, seen: number): void {
+    this.#request = request;
+    // What is there behind the handshake is no news to come.
+    this.#clientEvents = (this.#clientEvents & ~READABLE) | (seen > request.size ? READABLE : 0);
+  }
+
+  #found(request: PlainRequest, seen: number): void {
+    this.#saw(request, seen);
+    if (request.size - request.from > REQUEST_BYTES) this.handOver();
+    else this.#ask();
+  }
+
+  /** Its bytes are those that were peeked at last. Without a place it is asked again when there is one. */
+  #ask(): void {
+    const { calls, host, shared } = this.#acceptor;
+    this.#stage = ASKS;
+    const { from, size } = this.#request;
+    const end = this.#handshake === "redirected" ? calls.originalName(this.fd, this.#family) : size;
+    if (end < 0) return this.handOver(); // it came by itself
+    if (this.#useCachedRoute(from, end)) return;
+    this.#requestSlot = this.#acceptor.takeRequestSlot(this);
+    if (this.#requestSlot < 0) return;
+    const local = this.#acceptor.localOf(this.listener, this.fd);
+    shared.writeRequest(this.#requestSlot, local, calls.bytes.subarray(from, end));
+    shared.sizes[this.#requestSlot] = size;
+    shared.tags[this.slot] = tag(this.listener, this.greeted, this.#requestSlot);
+    this.#acceptor.onAsked(this);
+    host.report(this.slot, REQUESTED);
+  }
+
+  get #family(): 4 | 6 {
+    return v4At(this.#acceptor.shared.sources, this.slot * SOCKADDR_BYTES) > 0 ? 4 : 6;
+  }
+
+  /** True: others have asked for the same, and what they were told is good for this one. */
+  #useCachedRoute(from: number, end: number): boolean {
+    const key = this.#acceptor.keyOf(this, from, end);
+    const answer = this.#acceptor.routes.find(key);
+    if (answer === null) {
+      this.#key = key.kept();
+      return false;
+    }
+    this.#dialCached(answer);
+    return true;
+  }
+
+  #dialCached(answer: CachedDial): void {
+    this.#acceptor.routes.use(this.slot, answer);
+    this.#acceptor.onAsked(this);
+    this.#dialBy(answer.dial);
+  }
+
+  askAgain(): void {
+    if (this.#stage !== ASKS) return;
+    const { size } = this.#request;
+    if (size > 0 && this.#acceptor.calls.look(this.fd) < size) this.end(true);
+    else this.#ask();
+  }
+
+  handOver(): void {
+    const { host, shared } = this.#acceptor;
+    this.#stage = ASKS;
+    shared.tags[this.slot] = tag(this.listener, this.greeted, 0);
+    this.#acceptor.onAsked(this);
+    host.report(this.slot, HANDED_OVER);
+  }
+
+  end(isFault: boolean): void {
+    const { calls, table } = this.#acceptor;
+    table.descriptors[this.slot * 2] = -1;
+    calls.discard(this.fd, isFault);
+    this.#leave();
+  }
+
+  /** The main thread has a descriptor of its own. */
+  taken(): void {
+    const { calls, host, table } = this.#acceptor;
+    calls.unwatch(host.epoll, this.fd);
+    table.descriptors[this.slot * 2] = -1;
+    calls.close(this.fd);
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#acceptor.host.put(this.slot, null);
+    this.drop();
+    this.#acceptor.freeSlot(this.slot);
+  }
+
+  /** As its place says. */
+  dial(): void {
+    const { address, device, words, ...rest } = this.#acceptor.shared.dial(this.#requestSlot);
+    const [to, by, told] = [address, device, words].map((bytes) => new Uint8Array(bytes));
+    this.#freeRequestSlot();
+    this.#dialBy({ ...rest, address: to, device: by, words: told } as Dial);
+  }
+
+  #dialBy(dial: Dial): void {
+    const { host } = this.#acceptor;
+    this.#dial = dial;
+    const error = this.#open(dial);
+    const { timeoutMs } = dial;
+    if (error < 0 && error !== EINPROGRESS) return this.refused(error);
+    this.#stage = DIALS;
+    this.#acceptor.onDialling(this, timeoutMs);
+    if (!host.watch(this.slot, this.#remote, 1)) host.end(this.slot, true);
+  }
+
+  #open({ address, mark, idleSeconds, intervalSeconds, device }: Dial): number {
+    const { calls, table } = this.#acceptor;
+    const family = address.length === SOCKADDR_IN_BYTES ? 4 : 6;
+    const fd = calls.open(family);
+    if (fd < 0) return fd;
+    this.#remote = fd;
+    // Before anything leaves by it: what comes back to this machine is told by the name of this socket.
+    Atomics.store(table.descriptors, this.slot * 2 + 1, fd);
+    // Most who come by a standing answer are gone before a probe would be due: `joined` sees to the others.
+    const isProbed = idleSeconds > 0 && !this.#acceptor.routes.has(this.slot);
+    if (isProbed) calls.keepAlive(fd, idleSeconds, intervalSeconds);
+    const marked = mark === 0 ? 0 : calls.mark(fd, mark);
+    const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
+    if (marked < 0 || bound < 0) return Math.min(marked, bound);
+    calls.address.set(address);
+    return calls.connect(fd, address.length);
+  }
+
+  timedOut(): void {
+    if (this.#stage === DIALS) this.refused(DIAL_TIMED_OUT);
+    else this.end(false);
+  }
+
+  /** Of one that dials by what somebody else was told: it could not ask any more. */
+  handBack(): void {
+    this.#dropCachedRoute();
+    this.handOver();
+  }
+
+  #dropCachedRoute(): void {
+    this.#hangUp();
+    this.#acceptor.routes.giveUp(this.slot);
+    this.#dial = null;
+  }
+
+  #hangUp(): void {
+    const { calls, table } = this.#acceptor;
+    Atomics.store(table.descriptors, this.slot * 2 + 1, -1); // first: nobody asks for the name of another's number
+    this.#acceptor.host.atSeam?.("closing");
+    if (this.#remote >= 0) calls.close(this.#remote);
+    this.#remote = -1;
+    this.#remoteEvents = 0;
+    this.#stage = ASKS;
+    this.#acceptor.onDialled(this);
+  }
+
+  refused(errno: number): void {
+    const { host, routes: standing, table } = this.#acceptor;
+    if (standing.has(this.slot)) {
+      this.#dropCachedRoute();
+      return this.askAgain();
+    }
+    this.#hangUp();
+    this.#dropDial();
+    table.asked[this.slot * 2] = errno;
+    host.report(this.slot, NOT_DIALLED);
+  }
+
+  #awaitDial(io: TaskIo): Outcome {
+    if ((this.#clientEvents & (HANGUP | FAULT)) !== 0) return FAILED; // the client has gone
+    if (this.#remoteEvents === 0) return WAITS;
+    const { calls } = this.#acceptor;
+    const error = (this.#remoteEvents & (FAULT | HANGUP)) === 0 ? 0 : calls.takeError(this.#remote);
+    if (error !== 0) {
+      this.refused(error);
+      return WAITS;
+    }
+    return this.#begin(io);
+  }
+
+  #begin(io: TaskIo): Outcome {
+    const { calls, host } = this.#acceptor;
+    const { size } = this.#request;
+    if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
+    const dial = this.#dial as Dial;
+    if (dial.words.length > 0 && calls.say(this.fd, dial.words) !== dial.words.length) return FAILED;
+    const pair = host.pair(this.slot);
+    if (pair === null) return FAILED;
+    this.#acceptor.onDialled(this);
+    this.#stage = GONE;
+    host.put(this.slot, pair);
+    this.#reportDialled(dial);
+    if (this.#clientEvents !== 0) pair.onEvents(CLIENT, this.#clientEvents);
+    pair.onEvents(1, this.#remoteEvents);
+    return pair.run(io);
+  }
+
+  #reportDialled(dial: Dial): void {
+    const { host, routes: standing } = this.#acceptor;
+    this.#dial = null;
+    if (standing.has(this.slot)) {
+      if (standing.begin(this.slot)) host.report(this.slot, STALE_ROUTE);
+      return;
+    }
+    standing.keep(dial, this.#key as StoredRequestKey);
+    host.report(this.slot, DIALLED);
+  }
+
+  /** What came of it is good for nobody else. */
+  #dropDial(): void {
+    if (this.#dial !== null && !this.#acceptor.routes.has(this.slot)) this.#acceptor.routes.drop(this.#dial);
+    this.#dial = null;
+  }
+}

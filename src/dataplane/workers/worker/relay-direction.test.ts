@@ -1,0 +1,46 @@
+/** The turns of one direction, between ports of memory. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MORE, type TaskIo } from "./task.ts";
+import { RelayDirection } from "./relay-direction.ts";
+import type { Wire } from "#dataplane/workers/wire/wire.ts";
+import { Readiness } from "#dataplane/workers/wire/readiness.ts";
+
+/** It always has a byte more, and takes whatever it is given. */
+class Trickle extends Readiness implements Wire {
+  readonly pending = false;
+  readonly fd = -1;
+  readonly bareSocket = -1;
+  reads = 0;
+
+  read(): number {
+    this.reads++;
+    return 1;
+  }
+
+  available(): number {
+    return 1;
+  }
+
+  write(_io: TaskIo, size: number): number {
+    return size;
+  }
+
+  flush(): number {
+    return 0;
+  }
+
+  endWriting(): number {
+    return 0;
+  }
+
+  drop(): void {}
+}
+
+test("a peer that sends one byte in each piece has no longer turns than others", () => {
+  const from = new Trickle();
+  const io = { counts: new Float64Array(1), bufferedBytes: 0 } as unknown as TaskIo;
+  assert.equal(new RelayDirection(from, new Trickle(), 0).run(io, false), MORE);
+  assert.ok(from.reads <= 64, `${from.reads} reads in one turn`);
+  assert.equal(io.counts[0], from.reads);
+});

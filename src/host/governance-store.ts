@@ -1,0 +1,42 @@
+/** The sealed store as traffic control uses it. */
+import { mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { messageOf } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import { PARTS, type StoreFile } from "#governance/store.ts";
+import type { StoreOptions } from "#store/backup.ts";
+import { setAside } from "#store/healing.ts";
+import type { OpenedStore } from "#store/opened-store.ts";
+import { DamageError } from "#store/sealed-blob.ts";
+import { openSupervisedStore } from "#store/steady-store.ts";
+
+/** `path` is absolute; its folder is made where it is missing. */
+export function governanceStore(
+  path: string,
+  log: Log,
+  open: (options: StoreOptions) => Promise<OpenedStore> = openSupervisedStore,
+): { readonly key: string; readonly file: StoreFile } {
+  const file: StoreFile = {
+    async open() {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      const options = { path, parts: PARTS, nowMs: Date.now, log };
+      try {
+        return await open(options);
+      } catch (error) {
+        if (!(error instanceof DamageError)) throw error;
+        // Losing statistics is milder than losing the limits: begin anew, and keep what is left for whoever can read it.
+        log.error(
+          `${messageOf(error)}; traffic control begins anew, the files are kept as ${path}.corrupt-…`,
+        );
+        for (const damaged of [path, `${path}.bak`]) setAside(damaged, Date.now());
+        return await open(options);
+      }
+    },
+    sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),
+  };
+  return { key: path, file };
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

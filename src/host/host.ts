@@ -1,0 +1,157 @@
+import { join } from "node:path";
+import type { SafeFiles } from "#core/files.ts";
+import type { Choices } from "#core/group.ts";
+import type { HostMemory } from "#core/inbound.ts";
+import type { Ledger } from "#core/meter.ts";
+import { BackendChoice } from "#dataplane/backend-choice.ts";
+import { SYSTEM_CLOCK } from "#governance/clock.ts";
+import { Governance } from "#governance/governance.ts";
+import { PortalSlot } from "#governance/portal-slot.ts";
+import { GovernedLedger } from "#governance/ledger.ts";
+import { Egress } from "#net/dial/egress.ts";
+import { KernelDirect } from "#kernel-direct/kernel-direct.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
+import { NetworkClock } from "#net/clock/network-clock.ts";
+import { SelfDials } from "#net/dial/self-dials.ts";
+import { SocketPool } from "#net/listen/socket-pool.ts";
+import { openOtherSockets, openProcessLookup, type ProcessLookup } from "#platform/process.ts";
+import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
+import { parseLink } from "#protocols/share-links/index.ts";
+import { DatagramBudget } from "#dataplane/udp/limits.ts";
+import { LiveTable } from "#dataplane/connections.ts";
+import { LoopDetector } from "#dataplane/loop-detector.ts";
+import { RateMeter } from "#dataplane/rates.ts";
+import { startReaper } from "#dataplane/reaper.ts";
+import { IdleTimers } from "#dataplane/idle-timers.ts";
+import { foreignSelections } from "#store/foreign-choices.ts";
+import { MemoryChoices } from "#store/memory-choices.ts";
+import { ProfileCache } from "#store/profile-cache.ts";
+import { DocumentReader } from "#documents/reader.ts";
+import { Users } from "#users/users.ts";
+import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";
+import { governanceStore } from "./governance-store.ts";
+import type { LogHub } from "./log.ts";
+
+/** What outlives a reload: listening sockets, the table of connections, the ledger, choices, the log. */
+export interface Host extends Disposable {
+  /** Absolute path of the home directory; it need not exist. */
+  readonly home: string;
+  readonly log: LogHub;
+  readonly files: SafeFiles;
+  readonly sockets: SocketPool;
+  /** What a running TUN demands of every socket that leaves. */
+  readonly egress: Egress;
+  readonly live: LiveTable;
+  /** For protocols that compare clocks with their peer. */
+  readonly clock: NetworkClock;
+  /** What listeners remember of their clients, against replays. */
+  readonly memory: HostMemory;
+  /** Every session has a meter of it, so that policies can be switched on at any time. */
+  readonly ledger: GovernedLedger;
+  readonly governance: Governance;
+  readonly portals: PortalSlot;
+  /** What sessions are metered by: the ledger, with every byte of a managed user counted, too. */
+  readonly metering: Ledger;
+  readonly users: Users;
+  readonly cache: ProfileCache;
+  /** Takes the place of the cache's where `profile.store-selected` is false. */
+  readonly choices: Choices;
+  readonly timers: IdleTimers;
+  /** Threads that move plain conversations, if the configuration and the system want it so. */
+  readonly relayPath: BackendChoice;
+  readonly datagrams: DatagramBudget;
+  readonly kernelDirect: KernelDirect;
+  readonly loops: LoopDetector;
+  /** Reads large lists in a thread of its own. */
+  readonly documents: DocumentReader;
+  /** Opened once: functions of the C library are never given back. */
+  readonly processes: ProcessLookup;
+  /** What leads to our own listeners. */
+  readonly selfDials: SelfDials;
+  readonly rates: RateMeter;
+  /** The mode or what a group picks has changed: what was decided before is good for nobody else. */
+  changed(): void;
+  /** To be awaited right before rules, lists, databases or nodes change, which must happen in the same turn. */
+  changing(): Promise<void>;
+}
+
+/** `seams`: for tests, see dataplane/workers/shared/seams.ts. */
+export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: SharedArrayBuffer): Host {
+  const cache = new ProfileCache(join(home, CACHE_FILE), log);
+  cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
+  const ledger = new GovernedLedger(SYSTEM_CLOCK);
+  const storeFile = (store: string) => governanceStore(files.resolve(store), log);
+  const governance = new Governance({ ledger, log, storeFile });
+  const live = new LiveTable();
+  const kernelDirect = new KernelDirect(log);
+  const sockets = new SocketPool();
+  const relayPath = new BackendChoice(log, { onAllDead: () => sockets.useThreads(null), seams });
+  live.look = () => relayPath.look();
+  ledger.look = (maxAgeMs) => relayPath.look(maxAgeMs);
+  live.beforeRead = () => relayPath.sync();
+  const loops = new LoopDetector(openOtherSockets(bytesOfIp));
+  const selfDials = new SelfDials(sockets.listening);
+  ledger.onInstall = () => relayPath.changed();
+  loops.onArmed = () => {
+    selfDials.noteAll();
+    relayPath.changed();
+  };
+  const rates = new RateMeter(live);
+  const reaper = startReaper(live, () => kernelDirect.observer !== null);
+  const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
+  const portals = new PortalSlot(
+    {
+      log,
+      nowSeconds: () => Math.floor(Date.now() / 1000),
+      policies: () => governance.status().policies,
+      policiesOf: (address) => governance.statusOf(address),
+      report: (query) => governance.report(query),
+    },
+    (link) => {
+      ledger.portalLink = link ?? (() => null);
+    },
+  );
+  return {
+    home,
+    log,
+    files,
+    sockets,
+    egress: new Egress(),
+    live,
+    clock: new NetworkClock(),
+    memory: new KeptByHost(),
+    ledger,
+    metering: users.metering(ledger),
+    users,
+    governance,
+    portals,
+    cache,
+    choices: new MemoryChoices(),
+    timers: new IdleTimers(),
+    relayPath,
+    datagrams: new DatagramBudget(),
+    kernelDirect,
+    loops,
+    documents: new DocumentReader(),
+    processes: openProcessLookup(bytesOfIp),
+    selfDials,
+    rates,
+    changed() {
+      relayPath.changed();
+      kernelDirect.check();
+    },
+    async changing() {
+      await kernelDirect.changing();
+      relayPath.changed();
+    },
+    [Symbol.dispose]() {
+      reaper[Symbol.dispose]();
+      rates[Symbol.dispose]();
+      kernelDirect[Symbol.dispose]();
+      portals[Symbol.dispose]();
+      governance[Symbol.dispose]();
+      cache[Symbol.dispose]();
+    },
+  };
+}

@@ -1,0 +1,43 @@
+export interface Bounds {
+  readonly all: number;
+  /** Of one address. */
+  readonly ofOne: number;
+}
+
+/** What is under way, by the addresses of clients: one with thousands of slow questions leaves room for others. */
+export class PerClientLimiter {
+  readonly #bounds: Bounds;
+  readonly #taken = new Map<string, number>();
+  #all = 0;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+  }
+
+  /**
+   * Rejects where the client, or all together, have too many under way. From half of the bound on a client has no more than
+   * an even share of it, but one at least, and those without any go a quarter beyond it: thousands of clients that ask for
+   * much leave room for one that asks little.
+   */
+  async use<T>(client: string, work: () => Promise<T>): Promise<T> {
+    const own = this.#taken.get(client) ?? 0;
+    if (own >= this.#mostOfOne() || this.#all >= this.#bounds.all * (own === 0 ? 1.25 : 1))
+      throw new Error(`${client} asks too much at once`);
+    this.#all++;
+    this.#taken.set(client, own + 1);
+    try {
+      return await work();
+    } finally {
+      this.#all--;
+      const left = (this.#taken.get(client) ?? 1) - 1;
+      if (left > 0) this.#taken.set(client, left);
+      else this.#taken.delete(client);
+    }
+  }
+
+  #mostOfOne(): number {
+    const { all, ofOne } = this.#bounds;
+    if (this.#all * 2 < all) return ofOne;
+    return Math.min(ofOne, Math.max(1, Math.floor(all / (this.#taken.size + 1))));
+  }
+}

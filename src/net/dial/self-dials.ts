@@ -1,0 +1,113 @@
+/**
+ * Connections and datagrams that this process sends to its own listeners, by their near end. What comes in from such an
+ * end has made one hop more, and after a few it goes no further: a node that is our own listener, a tunnel to itself and
+ * chains of them would else go round until there are no descriptors left.
+ */
+import type { DialContext } from "#core/outbound.ts";
+import { DialError } from "#core/errors.ts";
+import type { Endpoint, Ip, Metadata, Network } from "#core/session.ts";
+import type { OwnListeners } from "#net/listen/own-listeners.ts";
+
+/** Listeners that lead to each other in good faith are two or three. */
+export const MOST_HOPS = 4;
+
+interface Note {
+  /** By how many of our own connections it has come. */
+  hops: number;
+  /** Of the first of them, as it came in from outside; null: nobody's, the core's own. */
+  origin: Metadata | null;
+  /** The outbound whose dial it is, which may put others into it (multiplexing); "": DIRECT. */
+  readonly owner: string;
+}
+
+export class SelfDials {
+  readonly #listeners: OwnListeners;
+  readonly #notes = new Map<string, Note>();
+  /** Outbounds that dial through another, whose name the notes have. */
+  readonly #chained = new Set<string>();
+  /** What is captured may come back by any address. */
+  #notesAll = false;
+
+  constructor(listeners: OwnListeners) {
+    this.#listeners = listeners;
+  }
+
+  /** `outbound` has a `dialer-proxy`. */
+  chains(outbound: string): void {
+    this.#chained.add(outbound);
+  }
+
+  /** From now on every dial is noted, for the kernel redirects connections to us. */
+  noteAll(): void {
+    this.#notesAll = true;
+  }
+
+  /** Would a socket that leads there come to a listener of ours? Then it is not for a worker to dial. */
+  leadsHere(network: Network, ip: Ip, port: number): boolean {
+    return this.#listeners.has(network, ip, port);
+  }
+
+  /** The hop that a dial is; 0: it need not be noted. Throws `DialError` where it would be one too many. */
+  hop(network: Network, ip: Ip, port: number, metadata: Metadata | null): number {
+    const isHere = this.#listeners.has(network, ip, port);
+    if (!isHere && !this.#notesAll) return 0;
+    const hops = 1 + (metadata === null ? 0 : this.#hopsOf(metadata));
+    if (hops > MOST_HOPS) throw loop(`${ip} port ${port}`);
+    return hops;
+  }
+
+  /** `near` is the local end of a socket whose dial is a hop. Until it is disposed of. */
+  add(network: Network, near: Endpoint, hops: number, { metadata }: DialContext, owner: string): Disposable {
+    const key = keyOf(network, near);
+    const note: Note = { hops, origin: metadata === null ? null : this.originOf(metadata), owner };
+    this.#notes.set(key, note);
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#notes.get(key) === note) this.#notes.delete(key);
+      },
+    };
+  }
+
+  /**
+   * A session is about to leave by `outbound`, perhaps inside a connection that another one has opened: that connection
+   * then carries what has made this session's hops, and for this session's client. Throws `DialError` behind the last hop.
+   */
+  joins(metadata: Metadata, outbound: { readonly name: string; readonly type: string }): void {
+    if (this.#notes.size === 0 || outbound.type === "Direct") return;
+    const hops = 1 + this.#hopsOf(metadata);
+    const origin = this.originOf(metadata);
+    for (const note of this.#notes.values()) {
+      if (note.owner !== outbound.name && !this.#chained.has(outbound.name)) continue;
+      if (hops > MOST_HOPS) throw loop(outbound.name);
+      note.hops = Math.max(note.hops, hops);
+      if (note.origin === null || !this.#listeners.isOwnAddress(origin.source.ip)) note.origin = origin;
+    }
+  }
+
+  /** As it came in from outside, where it has come by connections of ours since. */
+  originOf(metadata: Metadata): Metadata {
+    return this.#noteOf(metadata)?.origin ?? metadata;
+  }
+
+  #hopsOf(metadata: Metadata): number {
+    return this.#noteOf(metadata)?.hops ?? 0;
+  }
+
+  #noteOf({ network, source }: Metadata): Note | null {
+    if (this.#notes.size === 0 || network === "icmp") return null;
+    const note = this.#notes.get(keyOf(network, source));
+    return note !== undefined && this.#listeners.isOwnAddress(source.ip) ? note : null;
+  }
+}
+
+/** A socket for datagrams is bound to no address. */
+function keyOf(network: Network, { ip, port }: Endpoint): string {
+  return network === "udp" ? `udp ${port}` : `tcp ${port} ${ip}`;
+}
+
+function loop(to: string): DialError {
+  return new DialError(
+    "forbidden",
+    `a loop: more than ${MOST_HOPS} hops through weir's own listeners, to ${to}`,
+  );
+}

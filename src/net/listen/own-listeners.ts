@@ -1,0 +1,58 @@
+import type { Endpoint, Ip, Network } from "#core/session.ts";
+import { ANY_V4, ANY_V6, LOOPBACK_V4 } from "#net/address/ip.ts";
+import { RecentOwnAddresses } from "#net/address/own-address.ts";
+
+const LOOPBACK_V6 = "::1" as Ip;
+
+interface Listening {
+  readonly ip: Ip;
+  readonly servesDns: boolean;
+}
+
+/** The endpoints at which this process listens, by network and port. The pool of sockets keeps it up to date. */
+export class OwnListeners {
+  readonly #own = new RecentOwnAddresses();
+  readonly #ports: Readonly<Record<Network, Map<number, Listening[]>>> = { tcp: new Map(), udp: new Map() };
+  #controller: readonly Endpoint[] = [];
+
+  add(network: Network, { ip, port }: Endpoint, servesDns: boolean): void {
+    const all = this.#ports[network];
+    all.set(port, [...(all.get(port) ?? []), { ip, servesDns }]);
+  }
+
+  remove(network: Network, { ip, port }: Endpoint): void {
+    const all = this.#ports[network];
+    const others = (all.get(port) ?? []).filter((listening) => listening.ip !== ip);
+    if (others.length > 0) all.set(port, others);
+    else all.delete(port);
+  }
+
+  /** In the place of those that were told before. */
+  setController(endpoints: readonly Endpoint[]): void {
+    this.#controller = endpoints;
+  }
+
+  /** Would a connection or datagram to it come to a listener of `listeners`, `tunnels`, a port key or `dns.listen`? */
+  has(network: Network, ip: Ip, port: number): boolean {
+    const all = this.#ports[network].get(port);
+    return all !== undefined && all.some((one) => this.#isAt(one.ip, ip));
+  }
+
+  /** The same of what is for local clients: the Controller, and listeners other than the DNS server. */
+  isGuarded(network: Network, ip: Ip, port: number): boolean {
+    const all = this.#ports[network].get(port);
+    if (all !== undefined && all.some((one) => !one.servesDns && this.#isAt(one.ip, ip))) return true;
+    return network === "tcp" && this.#controller.some((at) => at.port === port && this.#isAt(at.ip, ip));
+  }
+
+  /** Is it an address of this machine? */
+  isOwnAddress(ip: Ip): boolean {
+    return this.#own.has(ip);
+  }
+
+  #isAt(listening: Ip, asked: Ip): boolean {
+    const dialled = asked === ANY_V4 ? LOOPBACK_V4 : asked === ANY_V6 ? LOOPBACK_V6 : asked; // as the kernel does
+    if (listening === dialled) return true;
+    return (listening === ANY_V4 || listening === ANY_V6) && this.#own.has(dialled);
+  }
+}

@@ -1,0 +1,97 @@
+import { Duplex } from "node:stream";
+import type { TlsWorkerConnection } from "#core/held.ts";
+import type { UnauthenticatedClients } from "#core/inbound.ts";
+import type { Ip } from "#core/session.ts";
+import { REPLACED, type StreamSocket } from "#core/sockets.ts";
+import { openTrim } from "#platform/linux/heap.ts";
+import { PendingLimiter, type PendingBounds, type PendingEntry } from "./pending-limiter.ts";
+import { bytesOfIp } from "#net/address/ip.ts";
+
+/** What one weighs here: its socket, streams and timers, with TLS the library's object. Measured, rounded up. */
+const CLIENT_BYTES = 8 * 1024;
+const TLS_BYTES = 64 * 1024;
+/** Beyond it the oldest are destroyed: each has had the time in which so many others came. */
+const BOUNDS: PendingBounds = { count: 4096, bytes: 64 * 1024 * 1024 };
+/** Behind a storm, for the collector to find what it has left; and no more often. */
+const TRIM_MS = 5_000;
+
+/** The clients of all listeners that the event loop serves and that have not shown who they are. */
+export class UnauthenticatedPool implements UnauthenticatedClients {
+  readonly #crowd: PendingLimiter;
+  readonly #trim = openTrim();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(bounds = BOUNDS) {
+    this.#crowd = new PendingLimiter(bounds);
+  }
+
+  get size(): number {
+    return this.#crowd.size;
+  }
+
+  enter(client: StreamSocket | TlsWorkerConnection, source: Ip, speaksTls: boolean): () => void {
+    const bytes = speaksTls ? TLS_BYTES : CLIENT_BYTES;
+    const visit = new Visit(this.#crowd, { source: sourceOf(source), bytes }, () => {
+      if (this.#crowd.takeSettled()) this.#trimSoon();
+    });
+    if (client instanceof Duplex) {
+      visit.follow(client);
+      client.once(REPLACED, (next: Duplex) => visit.follow(next));
+    } else {
+      const { onStream } = client;
+      client.onStream = (stream) => {
+        onStream?.(stream);
+        visit.follow(stream);
+      };
+    }
+    return () => visit.end();
+  }
+
+  #trimSoon(): void {
+    if (this.#trim === null || this.#timer !== null) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#trim?.();
+    }, TRIM_MS).unref();
+  }
+}
+
+/** One client, by one stream after the other. */
+class Visit {
+  readonly #crowd: PendingLimiter;
+  readonly #what: { readonly source: string; readonly bytes: number };
+  readonly #onEnd: () => void;
+  #present: Duplex | null = null;
+  #member: PendingEntry | null = null;
+  #isOver = false;
+
+  constructor(crowd: PendingLimiter, what: { source: string; bytes: number }, onEnd: () => void) {
+    this.#crowd = crowd;
+    this.#what = what;
+    this.#onEnd = onEnd;
+  }
+
+  follow(stream: Duplex): void {
+    if (this.#isOver) return;
+    this.#present = stream;
+    if (stream.closed) return this.end();
+    stream.once("close", () => {
+      if (this.#present === stream) this.end();
+    });
+    const { source, bytes } = this.#what;
+    this.#member ??= this.#crowd.enter(source, bytes, () => void this.#present?.destroy());
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    if (this.#member !== null) this.#crowd.leave(this.#member);
+    this.#onEnd();
+  }
+}
+
+/** What stands for one source: an IPv4 address, or the 64 bits of IPv6 that one customer has. */
+function sourceOf(ip: Ip): string {
+  const bytes = bytesOfIp(ip);
+  return bytes.length === 4 ? ip : Buffer.from(bytes.subarray(0, 8)).toString("latin1");
+}

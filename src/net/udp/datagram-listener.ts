@@ -1,0 +1,57 @@
+/** UDP sockets that listen, in batches where the system can. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import type { Endpoint } from "#core/session.ts";
+import type { DatagramListener } from "#core/sockets.ts";
+import { datagramDescriptorOf } from "./datagram-descriptor.ts";
+import { BUFFERS, type DatagramSocket, type DatagramSockets, type OnDatagram } from "./datagram-socket.ts";
+import { familyOf, socketIp } from "#net/address/ip.ts";
+
+export interface OpenedDatagrams {
+  readonly socket: DatagramListener;
+  readonly fd: number;
+  close(): void;
+}
+
+export interface DatagramsAsk {
+  readonly at: Endpoint;
+  readonly reusePort: boolean;
+  /** Before anything is read; what it throws is thrown, and the socket closed. */
+  configure(fd: number): void;
+}
+
+/** Throws what the system says where the socket cannot be bound. Until somebody receives, what comes is dropped. */
+export async function openDatagrams(
+  { at, reusePort, configure }: DatagramsAsk,
+  sockets: DatagramSockets,
+): Promise<OpenedDatagrams> {
+  const socket = createSocket({ type: familyOf(at.ip) === 6 ? "udp6" : "udp4", reusePort, ...BUFFERS });
+  try {
+    socket.bind({ address: at.ip, port: at.port, exclusive: true });
+    await once(socket, "listening");
+    configure(datagramDescriptorOf(socket));
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+  socket.on("error", () => {
+    // An ICMP error for one peer; the socket goes on for the others.
+  });
+  const { address, port } = socket.address();
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  let receiver: OnDatagram | null = null;
+  const door: DatagramSocket = sockets.take(socket, (payload, from) => receiver?.(payload, from));
+  return {
+    socket: {
+      local: { ip: socketIp(address), port },
+      receive: (on) => void (receiver = on),
+      send: (payload, { ip, port: to }) => door.send(null, payload, ip, to),
+      closed,
+    },
+    fd: door.fd,
+    close() {
+      door.close();
+      resolve();
+    },
+  };
+}

@@ -1,0 +1,156 @@
+/** A bound UDP socket: by the runtime one datagram at a time, or in batches where the system can. */
+import type { Socket } from "node:dgram";
+import type { Endpoint, Ip } from "#core/session.ts";
+import {
+  openBatchedDatagrams,
+  type DatagramBatches,
+  type Outgoing,
+  type Watch,
+} from "#platform/datagrams.ts";
+import { datagramDescriptorOf } from "./datagram-descriptor.ts";
+import { familyOf, socketIp } from "#net/address/ip.ts";
+import { PeerNames } from "#net/address/peer-names.ts";
+
+/** To be asked for with every socket: a burst must find room while the event loop is busy. The system may give less. */
+export const BUFFERS = { recvBufferSize: 1024 * 1024, sendBufferSize: 1024 * 1024 };
+
+/** `payload` is lent until it returns. `from` is the same object for the same peer, in most cases. */
+export type OnDatagram = (payload: Buffer, from: Endpoint) => void;
+
+export interface DatagramSocket {
+  readonly port: number;
+  /** Its descriptor as long as it is open; negative: the system has none. */
+  readonly fd: number;
+  /**
+   * One datagram: `head`, where there is one, and behind it `payload`; both are the caller's again when it returns.
+   * Never waits and may drop.
+   */
+  send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void;
+  close(): void;
+}
+
+/** What the sockets of one owner share: the memory of the batches, made when the first socket comes. */
+export class DatagramSockets {
+  readonly #open: () => DatagramBatches | null;
+  #batches: DatagramBatches | null | undefined;
+
+  /** `open` answers null where datagrams are to come and go one at a time. */
+  constructor(open: () => DatagramBatches | null = () => openBatchedDatagrams()) {
+    this.#open = open;
+  }
+
+  /** Takes a bound socket over, which has an 'error' listener. One at a time, too, where no descriptor is left. */
+  take(socket: Socket, on: OnDatagram): DatagramSocket {
+    if (this.#batches === undefined) this.#batches = this.#open();
+    return openBatched(socket, this.#batches, on) ?? new PlainSocket(socket, on);
+  }
+}
+
+/** Null: the socket is as it was. */
+function openBatched(socket: Socket, batches: DatagramBatches | null, on: OnDatagram): DatagramSocket | null {
+  const fd = batches === null ? -1 : datagramDescriptorOf(socket);
+  const own = batches === null || fd < 0 ? -1 : batches.adopt(fd);
+  if (batches === null || own < 0) return null;
+  try {
+    return new BatchedSocket(socket, own, batches, on);
+  } catch {
+    batches.close(own); // the event loop cannot watch it
+    return null;
+  }
+}
+
+/** Bytes that wait in the process for a full socket; beyond it datagrams are dropped. */
+const MAX_QUEUED_BYTES = 1024 * 1024;
+
+/** Peers whose links are remembered; with one more all are forgotten. */
+const MOST_LINKS = 4096;
+
+class PlainSocket implements DatagramSocket {
+  readonly port: number;
+  readonly fd: number;
+  readonly #socket: Socket;
+  readonly #isV6: boolean;
+  /** Link-local peers as the runtime writes them, with their links: an answer goes there. */
+  readonly #links = new Map<Ip, string>();
+  #open = true;
+
+  constructor(socket: Socket, on: OnDatagram) {
+    const { port, family } = socket.address();
+    this.#socket = socket;
+    this.port = port;
+    this.fd = datagramDescriptorOf(socket);
+    this.#isV6 = family === "IPv6";
+    socket.on("message", (payload, { address, port: fromPort }) => {
+      const ip = socketIp(address);
+      if (address.includes("%")) this.#keepLink(ip, address);
+      on(payload, { ip, port: fromPort });
+    });
+  }
+
+  #keepLink(ip: Ip, address: string): void {
+    if (this.#links.size >= MOST_LINKS) this.#links.clear();
+    this.#links.set(ip, address);
+  }
+
+  send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void {
+    if (!this.#open || port === 0 || this.#socket.getSendQueueSize() > MAX_QUEUED_BYTES) return;
+    const bytes = head === null ? Buffer.from(payload) : Buffer.concat([head, payload]); // the runtime may keep it
+    const address = this.#isV6 && familyOf(ip) === 4 ? `::ffff:${ip}` : (this.#links.get(ip) ?? ip);
+    this.#socket.send(bytes, port, address, ignore);
+  }
+
+  close(): void {
+    if (this.#open) this.#socket.close();
+    this.#open = false;
+  }
+}
+
+/** With a callback an error of one datagram (too long, unreachable) does not become an event. */
+function ignore(): void {}
+
+class BatchedSocket implements DatagramSocket {
+  readonly port: number;
+  readonly fd: number;
+  readonly #batches: DatagramBatches;
+  readonly #outgoing: Outgoing;
+  readonly #names: PeerNames;
+  readonly #on: OnDatagram;
+  readonly #watch: Watch;
+  #open = true;
+
+  /** `fd` is its own from here on, another one of the same socket. Throws where that cannot be watched. */
+  constructor(socket: Socket, fd: number, batches: DatagramBatches, on: OnDatagram) {
+    const { port, family } = socket.address();
+    this.port = port;
+    this.#names = new PeerNames(family === "IPv6");
+    this.#on = on;
+    this.#batches = batches;
+    this.fd = fd;
+    this.#outgoing = batches.send.open(fd);
+    this.#watch = batches.poller.watch(fd, () => this.#read());
+    socket.close(); // from here on the runtime reads nothing of it
+  }
+
+  /** One batch a turn: others have theirs, and what it made goes out before the next one. */
+  #read(): void {
+    if (this.#open) this.#batches.receive.read(this.fd, this.#give);
+  }
+
+  readonly #give = (payload: Buffer, name: Uint8Array): void => {
+    const from = this.#open ? this.#names.endpointOf(name) : null;
+    if (from !== null) this.#on(payload, from);
+  };
+
+  send(head: Uint8Array | null, payload: Uint8Array, ip: Ip, port: number): void {
+    if (!this.#open || port === 0) return; // the kernel would refuse port 0
+    this.#batches.send.put(this.#outgoing, head, payload, this.#names.nameOf(ip, port));
+  }
+
+  close(): void {
+    if (!this.#open) return;
+    this.#batches.send.flush(); // what was said before goes out
+    this.#open = false;
+    this.#watch.close();
+    this.#batches.close(this.fd);
+  }
+}
