@@ -4,52 +4,14 @@
  */
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { ApiError, messageOf } from "#core/errors.ts";
-import type { Control } from "#core/control.ts";
-import type { Log } from "#core/log.ts";
 import { Secret } from "./auth.ts";
 import { controllerRoutes } from "./controller/index.ts";
-import { Cors, type CorsOptions } from "./cors.ts";
+import { Cors } from "./cors.ts";
 import { answerTo, errorBody, forbidden, unauthorized, type ErrorAnswer } from "./errors.ts";
 import { hostAllowList, hostOfOrigin, withPort } from "./hosts.ts";
-import type { Metrics } from "./metrics.ts";
 import { mountRoutes } from "./mount.ts";
-import type { Route } from "./route.ts";
-import type { Subscribers } from "./subscriber.ts";
 import type { Upgrades } from "./upgrade.ts";
-
-/** Which way a request came in. */
-export interface Transport {
-  readonly kind: "http" | "https" | "unix" | "pipe";
-  /** Only programs on this machine reach it. */
-  readonly isLocal: boolean;
-}
-
-export interface AppOptions {
-  /** "" leaves the Controller open; see `openController`. */
-  readonly secret: string;
-  readonly cors: CorsOptions;
-  /** Hosts that are ours besides addresses and loopback names; counts only where the secret is empty. */
-  readonly hosts: readonly string[];
-  /** Absolute path of the static dashboard. */
-  readonly uiFolder: string | null;
-  /** That folder holds the built-in one: it is served with a strict policy. */
-  readonly uiIsOurs?: boolean;
-  /** Path of the DNS-over-HTTPS endpoint; null: none. */
-  readonly dohPath: string | null;
-  /** Routes of other parts of the program, for each transport anew. */
-  readonly mounts?: (transport: Transport) => readonly Route[];
-}
-
-export interface AppEnv {
-  readonly options: AppOptions;
-  readonly transport: Transport;
-  readonly control: Control;
-  readonly log: Log;
-  readonly upgrades: Upgrades;
-  readonly subscribers: Subscribers;
-  /** Shared by all transports. */
-  readonly metrics: Metrics;
-}
+import type { Transport, AppOptions, AppEnv } from "./app-env.ts";
 
 /** Names as long as a header line may be; the router's own default of 100 characters is shorter than real node names. */
 const MAX_NAME_CHARACTERS = 16_384;

@@ -6,7 +6,8 @@ import { setImmediate } from "node:timers/promises";
 import type { Control } from "#core/control.ts";
 import { ConfigError, listenFault, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import { buildApp, type AppOptions, type Transport } from "./app.ts";
+import { buildApp } from "./app.ts";
+import type { AppOptions, Transport } from "./app-env.ts";
 import { isLoopbackHost } from "./hosts.ts";
 import {
   giveUpWhenStuck,

@@ -11,11 +11,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { fileFaults } from "#config/file-uses.ts";
-import { formatDiagnostic } from "#config/report.ts";
+import { formatDiagnostic, type Diagnostic } from "#config/report.ts";
 import { patchConfig } from "#config/patch.ts";
 import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
 import { openSafeFiles, safePathEnvironment } from "#config/safe-path.ts";
-import type { Config, Diagnostic } from "#config/config.ts";
+import type { Config } from "#config/config.ts";
 import { ApiError, ConfigError } from "#core/errors.ts";
 import type { FileGuard, SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";

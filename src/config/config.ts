@@ -3,36 +3,18 @@ import type { Cidr } from "#net/address/cidr.ts";
 import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { RuleOptions, RuleType } from "#core/rule.ts";
-import type { Ip, Network } from "#core/session.ts";
+import type { Ip } from "#core/session.ts";
 import type { Range } from "#core/fields.ts";
 import type { Account } from "#core/inbound.ts";
 import type { LogLevel } from "#core/log.ts";
-import type { FileUse } from "./file-uses.ts";
+import type { FileUse } from "./shape.ts";
 import type { Sections } from "./sections/index.ts";
 import type { TunListenerConfig } from "./tun-listeners.ts";
+import type { Diagnostic } from "./report.ts";
+import type { IpVersion } from "./proxy-fields.ts";
+import type { TunnelConfig } from "./tunnels.ts";
 
 export type Mode = "rule" | "global" | "direct";
-export type IpVersion = "dual" | "ipv4" | "ipv6" | "ipv4-prefer" | "ipv6-prefer";
-
-/** Something to tell the user about the file. `line` and `column` count from 1. */
-export interface Diagnostic {
-  readonly severity: "error" | "warning";
-  readonly line: number;
-  readonly column: number;
-  /** `proxies[3].port`; empty for the document itself. */
-  readonly path: string;
-  /** What is wrong and what would be right. */
-  readonly message: string;
-  /** Set where the same is likely to be said of many items: logs say it once, with a count. */
-  readonly about?: About;
-}
-
-/** One item of many of which the same is said. */
-export interface About {
-  readonly name: string;
-  /** The sentence without the item: `type tuic is not in this build; the node stays and cannot be dialled`. */
-  readonly what: string;
-}
 
 /** A listener of `listeners`, or one that a top-level port stands for (`DEFAULT-MIXED` and the like). */
 export interface ListenerConfig {
@@ -124,13 +106,6 @@ export interface RuleConfig {
   readonly payload: string;
   readonly target: string;
   readonly options: RuleOptions;
-}
-
-export interface TunnelConfig {
-  readonly networks: readonly Network[];
-  readonly listen: { readonly ip: Ip; readonly port: number };
-  readonly target: { readonly host: string; readonly port: number };
-  readonly proxy: string | null;
 }
 
 export interface Config extends Sections {

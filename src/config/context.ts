@@ -6,9 +6,8 @@ import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { RuleType } from "#core/rule.ts";
 import type { z } from "zod";
-import type { FileUse } from "./file-uses.ts";
 import type { Path, Report } from "./report.ts";
-import { isMapValue, Shapes, type KeyMatch } from "./shape.ts";
+import { isMapValue, Shapes, type KeyMatch, type FileUse } from "./shape.ts";
 
 /** What this build can do; the configuration is given it and never imports it. */
 export interface Registries {

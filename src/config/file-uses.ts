@@ -4,13 +4,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from "node:pat
 import type { FileGuard, SafeFiles, WrittenKind } from "#core/files.ts";
 import type { Config } from "./config.ts";
 import { pathText, type Path } from "./report.ts";
-
-/** A file that a key names. */
-export interface FileUse {
-  readonly path: Path;
-  /** Absolute. */
-  readonly file: string;
-}
+import type { FileUse } from "./shape.ts";
 
 interface Written extends FileUse {
   readonly title: string;

@@ -1,7 +1,7 @@
 /** The whole file: text to a frozen value, or every error of it at once. */
 import type { FileGuard, SafeFiles } from "#core/files.ts";
 import type { z } from "zod";
-import type { Config, Diagnostic, RuleConfig } from "./config.ts";
+import type { Config, RuleConfig } from "./config.ts";
 import { Context, parseSafely, type Registries } from "./context.ts";
 import {
   checkController,
@@ -21,7 +21,7 @@ import { BUILT_INS, GLOBAL } from "./known-types.ts";
 import { portListeners, readListeners } from "./listeners.ts";
 import { readProxyProviders, readRuleProviders } from "./providers.ts";
 import { checkDialerProxies, ProxyReader } from "./proxies.ts";
-import { Report, type Path } from "./report.ts";
+import { Report, type Path, type Diagnostic } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
 import { reportSubRuleCircles, RuleReader } from "./rules.ts";
 import { readHosts } from "./sections/hosts.ts";

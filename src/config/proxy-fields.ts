@@ -1,8 +1,9 @@
 /** Fields that every node has, whatever it speaks. */
 import { flag, interfaceName, maybe, name, text } from "#core/fields.ts";
 import { z } from "zod";
-import type { IpVersion } from "./config.ts";
 import { mark } from "./sections/general.ts";
+
+export type IpVersion = "dual" | "ipv4" | "ipv6" | "ipv4-prefer" | "ipv6-prefer";
 
 export const IP_VERSIONS = [
   "dual",

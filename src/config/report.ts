@@ -1,5 +1,24 @@
 import { suggestion } from "#lib/nearest-word.ts";
-import type { About, Diagnostic } from "./config.ts";
+
+/** Something to tell the user about the file. `line` and `column` count from 1. */
+export interface Diagnostic {
+  readonly severity: "error" | "warning";
+  readonly line: number;
+  readonly column: number;
+  /** `proxies[3].port`; empty for the document itself. */
+  readonly path: string;
+  /** What is wrong and what would be right. */
+  readonly message: string;
+  /** Set where the same is likely to be said of many items: logs say it once, with a count. */
+  readonly about?: About;
+}
+
+/** One item of many of which the same is said. */
+export interface About {
+  readonly name: string;
+  /** The sentence without the item: `type tuic is not in this build; the node stays and cannot be dialled`. */
+  readonly what: string;
+}
 
 export type Path = readonly (string | number)[];
 

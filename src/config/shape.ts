@@ -6,9 +6,15 @@ import { isPemText, type SafeFiles } from "#core/files.ts";
 import { messageOf } from "#core/errors.ts";
 import { Plain } from "#core/fields.ts";
 import type { z } from "zod";
-import type { FileUse } from "./file-uses.ts";
 import type { Path, Report } from "./report.ts";
 import { isStrict } from "./strict.ts";
+
+/** A file that a key names. */
+export interface FileUse {
+  readonly path: Path;
+  /** Absolute. */
+  readonly file: string;
+}
 
 /** How keys are matched: as written, without regard to case, or also with `_` for `-`. */
 export type KeyMatch = "exact" | "case" | "hyphen";

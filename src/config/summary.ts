@@ -1,7 +1,6 @@
 /** Diagnostics as lines of a log: what is said of many items is said once. */
 import type { Log } from "#core/log.ts";
-import type { Diagnostic } from "./config.ts";
-import { formatDiagnostic } from "./report.ts";
+import { formatDiagnostic, type Diagnostic } from "./report.ts";
 
 /** Names in a line that stands for many. */
 const NAMES_SHOWN = 3;

@@ -1,8 +1,7 @@
 import { flag } from "#core/fields.ts";
 import { z } from "zod";
 import { Context, parseSafely, type Registries } from "./context.ts";
-import type { Diagnostic } from "./config.ts";
-import { Report } from "./report.ts";
+import { Report, type Diagnostic } from "./report.ts";
 import { isMapValue } from "./shape.ts";
 import type { TrafficControlConfig } from "./sections/index.ts";
 import { trafficControl } from "./sections/traffic-control.ts";

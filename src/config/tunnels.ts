@@ -1,14 +1,20 @@
 /** `tunnels`: fixed forwards, as text `network,address,target[,proxy]` or as a map. */
 import { Fault, list, maybe, name, noneOf, Plain, scalar, show, text } from "#core/fields.ts";
-import type { Network } from "#core/session.ts";
+import type { Network, Ip } from "#core/session.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { ANY_V4, parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
-import type { TunnelConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import { reportIssues } from "./items.ts";
 import type { Path } from "./report.ts";
 import { isMapValue } from "./shape.ts";
+
+export interface TunnelConfig {
+  readonly networks: readonly Network[];
+  readonly listen: { readonly ip: Ip; readonly port: number };
+  readonly target: { readonly host: string; readonly port: number };
+  readonly proxy: string | null;
+}
 
 const NETWORKS: readonly Network[] = ["tcp", "udp"];
 

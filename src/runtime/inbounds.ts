@@ -1,4 +1,5 @@
-import type { Config, ListenerConfig, TunnelConfig } from "#config/config.ts";
+import type { Config, ListenerConfig } from "#config/config.ts";
+import type { TunnelConfig } from "#config/tunnels.ts";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Accept, Access, HostMemory, Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";

@@ -1,8 +1,8 @@
 /** From the content of a proxy provider to nodes: found, filtered, changed as the configuration asks, then read like any other. */
 import { Context } from "#config/context.ts";
-import type { Diagnostic, ProxyConfig } from "#config/config.ts";
+import type { ProxyConfig } from "#config/config.ts";
 import { ProxyReader } from "#config/proxies.ts";
-import { Report, type Locate } from "#config/report.ts";
+import { Report, type Locate, type Diagnostic } from "#config/report.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
 import { isMapValue } from "#config/shape.ts";
 import { ConfigError } from "#core/errors.ts";

@@ -1,6 +1,7 @@
 /** The Controller's application without a socket, for `inject`. */
 import type { FastifyInstance } from "fastify";
-import { buildApp, type AppOptions, type Transport } from "#api/app.ts";
+import { buildApp } from "#api/app.ts";
+import type { AppOptions, Transport } from "#api/app-env.ts";
 import { Metrics } from "#api/metrics.ts";
 import { Subscribers } from "#api/subscriber.ts";
 import { SILENT, type Log } from "#core/log.ts";

@@ -1,6 +1,6 @@
 /** The API's own description as tests and tools read it, with every route that the program can serve. */
 import { adminRoutes } from "#api/admin/index.ts";
-import type { AppOptions } from "#api/app.ts";
+import type { AppOptions } from "#api/app-env.ts";
 import { subscriptionRoutes } from "#api/subscription.ts";
 import { SILENT } from "#core/log.ts";
 import type { UsersControl } from "#core/users.ts";

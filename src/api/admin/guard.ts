@@ -1,7 +1,7 @@
 /** Who may call the admin API: checks in the order of its manual, before anything of the request is used. */
 import { isIPv4 } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Transport } from "#api/app.ts";
+import type { Transport } from "#api/app-env.ts";
 import { Secret } from "#api/auth.ts";
 import { forbidden, unauthorized } from "#api/errors.ts";
 import { withPort } from "#api/hosts.ts";

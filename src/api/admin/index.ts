@@ -1,6 +1,6 @@
 /** The API that manages users: `/api/admin/…`, with a secret of its own. */
 import type { z } from "zod";
-import type { Transport } from "#api/app.ts";
+import type { Transport } from "#api/app-env.ts";
 import { notFound } from "#api/errors.ts";
 import { DONE, route, type Answer, type Route } from "#api/route.ts";
 import type { Control } from "#core/control.ts";

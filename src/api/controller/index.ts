@@ -1,5 +1,5 @@
 /** THE list of resources of the Controller API. */
-import type { AppEnv } from "#api/app.ts";
+import type { AppEnv } from "#api/app-env.ts";
 import { dohRoutes } from "#api/doh.ts";
 import { openApiRoutes } from "#api/openapi.ts";
 import type { Route } from "#api/route.ts";
