@@ -1,6 +1,5 @@
 import { formatDiagnostic } from "#config/report.ts";
 import { logSummary } from "#config/summary.ts";
-import type { ParseResult } from "#config/parse.ts";
 import type { Config } from "#config/config.ts";
 import type { ConfigsControl, ConfigsPatch, ConfigSource, Control } from "#core/control.ts";
 import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
@@ -23,28 +22,7 @@ import { Tuns } from "#runtime/tuns.ts";
 import { userSettings } from "#runtime/user-settings.ts";
 import type { ControllerEndpoint } from "#api/open-controller.ts";
 import { ControllerSlot } from "./controller-slot.ts";
-
-/** Where configurations come from. `file` is what messages call it. */
-export interface Loader {
-  /** The source that the program was started with, read anew. */
-  current(): Loaded;
-  path(path: string): Loaded;
-  text(text: string): Loaded;
-  /** The configuration with the settings of a fragment. Throws `ConfigError`. */
-  patched(config: Config, fragment: ConfigsPatch): Config;
-  /**
-   * Writes the text of the source anew, if the result is a good configuration. Throws `ApiError` 400 where the source is
-   * no file, `ConfigError` with the file as it was.
-   */
-  rewrite(edit: (text: string) => string): void;
-  /** Throws `ConfigError` where this is no path for a store of policies, because of what is there or is kept there. */
-  refusePolicyStore(config: Config, store: string): void;
-}
-
-export interface Loaded {
-  readonly file: string;
-  readonly result: ParseResult;
-}
+import type { Loader } from "./loader.ts";
 
 export interface AppEnv {
   readonly host: Host;

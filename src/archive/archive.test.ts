@@ -6,7 +6,8 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { tarGz, zip, type Member } from "../../test/support/archives.ts";
-import { readArchive, type ArchiveEntry } from "./archive.ts";
+import { readArchive } from "./archive.ts";
+import type { ArchiveEntry } from "./entry-path.ts";
 import { installPages } from "./install.ts";
 
 const LIMITS = { maxBytes: 4 * 1024 * 1024, maxEntries: 50, maxRatio: 100 };

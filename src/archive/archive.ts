@@ -2,21 +2,8 @@
 import { ProtocolError } from "#core/errors.ts";
 import { readTarGz } from "./tar.ts";
 import { readZip } from "./zip.ts";
-
-export interface ArchiveLimits {
-  /** Of all contents together. */
-  readonly maxBytes: number;
-  readonly maxEntries: number;
-  /** Contents may be this many times as large as the archive; small ones get `FREE_BYTES` on top. */
-  readonly maxRatio: number;
-}
-
-/** A file or a folder. `path` holds at least one segment; none is empty, `.`, `..`, or means something to a file system. */
-export interface ArchiveEntry {
-  readonly path: readonly string[];
-  /** Null: a folder. */
-  readonly bytes: Uint8Array | null;
-}
+import type { ArchiveLimits } from "./budget.ts";
+import type { ArchiveEntry } from "./entry-path.ts";
 
 /**
  * The entries of a zip or tar.gz archive one after the other; each is unpacked when it is asked for. Links, devices,

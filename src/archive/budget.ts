@@ -1,5 +1,12 @@
 import { ProtocolError } from "#core/errors.ts";
-import type { ArchiveLimits } from "./archive.ts";
+
+export interface ArchiveLimits {
+  /** Of all contents together. */
+  readonly maxBytes: number;
+  readonly maxEntries: number;
+  /** Contents may be this many times as large as the archive; small ones get `FREE_BYTES` on top. */
+  readonly maxRatio: number;
+}
 
 /** Even the smallest archive may hold this much: headers and a short text compress by any factor. */
 const FREE_BYTES = 1024 * 1024;

@@ -1,5 +1,12 @@
 import { ProtocolError } from "#core/errors.ts";
 
+/** A file or a folder. `path` holds at least one segment; none is empty, `.`, `..`, or means something to a file system. */
+export interface ArchiveEntry {
+  readonly path: readonly string[];
+  /** Null: a folder. */
+  readonly bytes: Uint8Array | null;
+}
+
 /** Longest name of a file on the usual file systems, in bytes. */
 const MAX_SEGMENT_BYTES = 255;
 const MAX_SEGMENTS = 32;

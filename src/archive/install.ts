@@ -1,7 +1,8 @@
 import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
-import { readArchive, type ArchiveLimits } from "./archive.ts";
+import { readArchive } from "./archive.ts";
+import type { ArchiveLimits } from "./budget.ts";
 
 const FIRST_PAGE = "index.html";
 /** Lies in a folder that was installed here: only such a one is ever replaced. */

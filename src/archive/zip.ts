@@ -2,9 +2,8 @@
 import { promisify } from "node:util";
 import { crc32, inflateRaw } from "node:zlib";
 import { messageOf, ProtocolError } from "#core/errors.ts";
-import type { ArchiveEntry, ArchiveLimits } from "./archive.ts";
-import { Budget, tooLarge } from "./budget.ts";
-import { decodeName, entryPath } from "./entry-path.ts";
+import { Budget, tooLarge, type ArchiveLimits } from "./budget.ts";
+import { decodeName, entryPath, type ArchiveEntry } from "./entry-path.ts";
 
 const inflate = promisify(inflateRaw);
 

@@ -12,7 +12,7 @@ import { explain, renderExplanation } from "#router/explain.ts";
 import { parseQuestion } from "#router/question.ts";
 import { openHealth } from "#runtime/health.ts";
 import { Runtime } from "#runtime/runtime.ts";
-import { NO_CHANGE } from "#runtime/tuns.ts";
+import { NO_CHANGE } from "#runtime/tun-change.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
 import { linesOf, setUp } from "./load.ts";
 import { SOURCE_FLAGS } from "./run-flags.ts";

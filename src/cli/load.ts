@@ -23,7 +23,7 @@ import { GROUP_KINDS } from "#groups/index.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 import { VERSION } from "#version.ts";
-import type { Loader } from "#app/app.ts";
+import type { Loader } from "#app/loader.ts";
 import { openFileGuard } from "#host/file-guard.ts";
 import type { ParsedFlags } from "./flags.ts";
 import { homeOf, readConfigFile, sourceOf, type Source } from "./source.ts";

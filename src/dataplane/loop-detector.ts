@@ -13,7 +13,8 @@ import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Endpoint, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { RecentOwnAddresses } from "#net/address/own-address.ts";
-import { inodeOf, type OtherSocket } from "#platform/process.ts";
+import { inodeOf } from "#platform/process.ts";
+import type { OtherSocket } from "#platform/linux/other-socket.ts";
 import { connectionName, DialledNames } from "./dialled-names.ts";
 
 /** Inbounds that connections come to without having asked for them. */

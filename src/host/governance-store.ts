@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { PARTS, type StoreFile } from "#governance/store.ts";
-import type { StoreOptions } from "#store/backup.ts";
+import type { StoreOptions } from "#store/store-options.ts";
 import { setAside } from "#store/healing.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import { DamageError } from "#store/sealed-blob.ts";

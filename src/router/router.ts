@@ -7,7 +7,7 @@ import type { Decision, Router } from "#core/router.ts";
 import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
-import type { ProcessLookup } from "#platform/process.ts";
+import type { ProcessLookup } from "#platform/process-lookup.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileList } from "./compile.ts";
 import type { RuleList } from "./compile.ts";

@@ -2,7 +2,7 @@
 import type { DnsMode } from "#core/router.ts";
 import type { Facts } from "#core/rule.ts";
 import type { Destination, Ip, Metadata } from "#core/session.ts";
-import type { SocketQuery } from "#platform/process.ts";
+import type { SocketQuery } from "#platform/process-lookup.ts";
 
 /** `always`: for every session, shown or not; `strict`: where a rule needs it; `off`: never. */
 export type FindProcessMode = "always" | "strict" | "off";

@@ -5,7 +5,7 @@ import { ANY_V6, parseIp } from "#net/address/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { LeaseBook } from "./leases.ts";
 import type { DnsStack } from "./names.ts";
-import type { RuntimeEnv } from "./parts.ts";
+import type { RuntimeEnv } from "./runtime-env.ts";
 
 /** The server of `dns.listen`; a book without leases where there is none. */
 export async function openDnsListener(

@@ -1,10 +1,7 @@
 /** What a runtime is made of, opened in the order in which one needs the other. */
-import type { Config, Mode } from "#config/config.ts";
-import type { Health } from "#core/group.ts";
-import type { Session } from "#core/session.ts";
+import type { Config } from "#config/config.ts";
 import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
-import type { Host } from "#host/host.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import { openRouter, type RuleRouter } from "#router/router.ts";
@@ -20,24 +17,8 @@ import { openRules } from "./rules.ts";
 import { nameSets } from "./scope.ts";
 import { routable } from "./sniffing.ts";
 import { TimeKeeper } from "./time-keeper.ts";
-import type { TunChange } from "./tuns.ts";
-
-export interface RuntimeEnv {
-  readonly host: Host;
-  readonly health: Health;
-  /** Asked at every decision: a person may switch it while the runtime runs. */
-  readonly mode: () => Mode;
-  /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
-  readonly accept: (session: Session) => void;
-  /** Changes the TUNs for this configuration; the last thing that may take time. */
-  readonly changeTuns: (config: Config, lists: RuleData) => Promise<TunChange>;
-  /** A rule provider has other contents. */
-  readonly onRuleList: () => void;
-  /** The last step of opening: the swap is in the turn of the event loop in which it settles; a throw closes everything again. */
-  readonly adopt: (config: Config, inbounds: Inbounds) => Promise<void>;
-  /** True at the start: a port that cannot be bound is logged and the rest runs. */
-  readonly tolerant: boolean;
-}
+import type { TunChange } from "./tun-change.ts";
+import type { RuntimeEnv } from "./runtime-env.ts";
 
 /** Everything by which a session leaves. */
 interface OutboundParts {

@@ -5,7 +5,8 @@ import type { Trust } from "#core/trust.ts";
 import type { Host } from "#host/host.ts";
 import type { DirectClassifier } from "#kernel-direct/kernel-direct.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
-import { serveDatagrams, type DatagramEnv } from "#dataplane/udp/udp-session.ts";
+import { serveDatagrams } from "#dataplane/udp/udp-session.ts";
+import type { DatagramEnv } from "#dataplane/udp/datagram-env.ts";
 import { ReachGuard } from "#dataplane/reach.ts";
 import { refuse } from "#dataplane/refuse.ts";
 import { serveWorkerConnection } from "#dataplane/worker-session.ts";
@@ -21,11 +22,12 @@ import type { LeaseBook } from "./leases.ts";
 import type { RuleData } from "./lists.ts";
 import type { DnsStack } from "./names.ts";
 import type { Outbounds } from "./outbounds.ts";
-import { openParts, type Parts, type RuntimeEnv } from "./parts.ts";
+import { openParts, type Parts } from "./parts.ts";
+import type { RuntimeEnv } from "./runtime-env.ts";
 import { openSniffer } from "./sniffing.ts";
 import { InFlight } from "./tickets.ts";
 import type { TimeKeeper } from "./time-keeper.ts";
-import type { TunChange } from "./tuns.ts";
+import type { TunChange } from "./tun-change.ts";
 
 export class Runtime {
   readonly config: Config;

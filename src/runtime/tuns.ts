@@ -23,6 +23,7 @@ import { dnsAnswers } from "./outbounds.ts";
 import type { RuleData } from "./lists.ts";
 import type { Runtime } from "./runtime.ts";
 import { tunSettings } from "./tun-settings.ts";
+import { type TunChange, NO_CHANGE } from "./tun-change.ts";
 
 export interface TunsEnv {
   /** The one in force. */
@@ -35,14 +36,6 @@ export interface TunsEnv {
 
 /** Of a ping. */
 const DECISION_MS = 5_000;
-
-/** TUNs made ready for the next configuration. Disposing before `activate` puts back what was there before. */
-export interface TunChange extends AsyncDisposable {
-  /** Synchronous, with the swap of runtimes. */
-  activate(): void;
-}
-
-export const NO_CHANGE: TunChange = { activate() {}, async [Symbol.asyncDispose]() {} };
 
 export interface ChangeHow {
   /** What cannot be opened is logged, and the rest runs. */

@@ -1,29 +1,14 @@
 /** A store that survives damage: a primary file and a backup of the same form, each able to give the other back. */
 import { messageOf } from "#core/errors.ts";
-import type { Log } from "#core/log.ts";
 import { UndecidedError } from "./cut-log.ts";
 import { checkFolder, lockStore } from "./file-safety.ts";
 import { openBoth } from "./healing.ts";
 import type { Change, KeyValueFile, SealedChange } from "./kv.ts";
-import {
-  type Begun,
-  type FileWork,
-  inThisThread,
-  inThreadOf,
-  type Link,
-  type SecondFile,
-} from "./second-file.ts";
+import { type Begun, type FileWork, inThisThread, inThreadOf, type SecondFile } from "./second-file.ts";
+import type { Link } from "./thread-messages.ts";
 import { refuseForeignFiles } from "./own-file.ts";
 import { seal, unseal } from "./sealed-blob.ts";
-
-export interface StoreOptions {
-  /** Absolute. The backup is `<path>.bak`, the lock `<path>.lock`, damaged files are kept as `<path>.corrupt-<unix>`. */
-  readonly path: string;
-  /** Names of the tables; letters and digits. */
-  readonly parts: readonly string[];
-  readonly nowMs: () => number;
-  readonly log: Log;
-}
+import type { StoreOptions } from "./store-options.ts";
 
 export interface CommitOptions {
   /** Bring the backup up to date, too: then nothing that was acknowledged can be lost to one damaged file. */

@@ -1,7 +1,7 @@
 /** The opening of a store: both files are decoded, and what is damaged, older or missing is made anew from the other. */
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { StoreError } from "#core/errors.ts";
-import type { StoreOptions } from "./backup.ts";
+import type { StoreOptions } from "./store-options.ts";
 import { checkFile } from "./file-safety.ts";
 import { KeyValueFile, type SealedChange } from "./kv.ts";
 import { clearCleanShutdown } from "./last-word.ts";

@@ -1,6 +1,7 @@
 /** A store whose owner does not wait for the medium. */
 import { StoreError } from "#core/errors.ts";
-import type { CommitOptions, StoreOptions } from "./backup.ts";
+import type { CommitOptions } from "./backup.ts";
+import type { StoreOptions } from "./store-options.ts";
 import type { Change } from "./kv.ts";
 
 /** The store has come to its end under a commit: it is in the file whole or not at all, and nobody knows which. */

@@ -2,7 +2,7 @@
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { UndecidedError } from "./cut-log.ts";
 import { KeyValueFile, type SealedChange } from "./kv.ts";
-import { errorOf, failureOf, type StoreFailure } from "./thread-messages.ts";
+import { errorOf, failureOf, type StoreFailure, type Link } from "./thread-messages.ts";
 
 export type FileWork =
   | {
@@ -38,13 +38,6 @@ function perform(file: KeyValueFile, work: FileWork): void {
   else if (work.kind === "fold") file.checkpointWal(work.leastCommits);
   else if (work.kind === "compact") file.compact();
   else file[Symbol.dispose]();
-}
-
-/** What the threads of one store have in common; each has its end of the port. */
-export interface Link {
-  readonly port: MessagePort;
-  /** Two words: how many pieces of work were asked for, and how many answered. */
-  readonly words: SharedArrayBuffer;
 }
 
 export const LINK_BYTES = 8;

@@ -2,7 +2,8 @@
 import { MessageChannel, type Worker } from "node:worker_threads";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { openThread } from "#platform/thread.ts";
-import type { CommitOptions, StoreOptions } from "./backup.ts";
+import type { CommitOptions } from "./backup.ts";
+import type { StoreOptions } from "./store-options.ts";
 import type { Change } from "./kv.ts";
 import { type AsyncStore, InterruptedError, type OpenedStore, UnavailableError } from "./opened-store.ts";
 import { LINK_BYTES } from "./second-file.ts";

@@ -4,8 +4,15 @@ import type { LogEventLevel } from "#core/log.ts";
 import { UndecidedError } from "./cut-log.ts";
 import { type Change, ConflictError } from "./kv.ts";
 import { DamageError } from "./sealed-blob.ts";
-import type { Link } from "./second-file.ts";
 import { ForeignFileError } from "./sqlite-file.ts";
+import type { MessagePort } from "node:worker_threads";
+
+/** What the threads of one store have in common; each has its end of the port. */
+export interface Link {
+  readonly port: MessagePort;
+  /** Two words: how many pieces of work were asked for, and how many answered. */
+  readonly words: SharedArrayBuffer;
+}
 
 /** Of the thread that has the primary file, and obeys the other one. */
 export interface SecondThreadData {

@@ -11,7 +11,7 @@ import { Allowance } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
 import type { UserRepository } from "./keeper.ts";
 import { NO_LIMITS } from "./limits.ts";
-import type { ManagerEnv } from "./manager.ts";
+import type { ManagerEnv } from "./manager-env.ts";
 import { barOf, type Found, type UserRegistry, toggled } from "./roster.ts";
 import type { ManagedListener } from "./settings.ts";
 import type { UserViews } from "./showing.ts";

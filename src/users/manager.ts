@@ -6,8 +6,6 @@
 import { ConfigError, tooManyChanges } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
 import { KeyedQueue } from "#lib/keyed-queue.ts";
-import type { Log } from "#core/log.ts";
-import type { Protocol } from "#core/protocol.ts";
 import type {
   ManagedInboundView,
   ManagedProtocolView,
@@ -20,7 +18,7 @@ import type {
   UserView,
 } from "#core/users.ts";
 import type { Change } from "#store/kv.ts";
-import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
+import type { OpenedStore } from "#store/opened-store.ts";
 import { reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -40,17 +38,10 @@ import {
 import { barOf, UserRegistry } from "./roster.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
-import { UserViews, type ShowingEnv } from "./showing.ts";
+import { UserViews } from "./showing.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
-
-export interface ManagerEnv extends ShowingEnv {
-  readonly log: Log;
-  readonly protocols: readonly Protocol[];
-  readonly openStore: (options: SupervisedOptions) => Promise<OpenedStore>;
-  /** A listener could be neither changed nor put back: nobody must be let in any more. */
-  readonly onFailure: (error: unknown) => void;
-}
+import type { ManagerEnv } from "./manager-env.ts";
 
 export class Manager implements UserAdmin {
   readonly registry: UserRegistry;

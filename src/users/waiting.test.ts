@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { test } from "node:test";
 import { ApiError, StoreError } from "#core/errors.ts";
 import type { UserView } from "#core/users.ts";
-import type { StoreOptions } from "#store/backup.ts";
+import type { StoreOptions } from "#store/store-options.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import { openStoreHere } from "../../test/support/store-here.ts";
 import { Bench, type FakeInbound, listener } from "../../test/support/users-bench.ts";

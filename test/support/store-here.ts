@@ -1,5 +1,6 @@
 /** A store without a thread, for tests that open hundreds of them. It answers as late as a thread would. */
-import { Store, type StoreOptions } from "#store/backup.ts";
+import { Store } from "#store/backup.ts";
+import type { StoreOptions } from "#store/store-options.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 
 interface Waiting {

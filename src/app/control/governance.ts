@@ -9,7 +9,7 @@ import type { Prepared } from "#governance/governance.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
 import { prepareTrafficControl } from "#governance/traffic-control.ts";
 import { ruleSignature } from "#governance/signature.ts";
-import type { ControlEnv } from "./index.ts";
+import type { ControlEnv } from "./control-env.ts";
 
 const BLOCK = "traffic-control";
 

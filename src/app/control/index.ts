@@ -1,9 +1,5 @@
 /** Joins the parts into the one object that the Controller API reads and commands. */
-import type { Control, ConfigsControl } from "#core/control.ts";
-import type { Health } from "#core/group.ts";
-import type { Loader } from "#app/app.ts";
-import type { Host } from "#host/host.ts";
-import type { Runtime } from "#runtime/runtime.ts";
+import type { Control } from "#core/control.ts";
 import { VERSION } from "#version.ts";
 import { connectionsControl } from "./connections.ts";
 import { cachesControl, dnsControl } from "./dns.ts";
@@ -15,21 +11,7 @@ import { ruleProvidersControl } from "./rule-providers.ts";
 import { rulesControl } from "./rules.ts";
 import { storageControl } from "./storage.ts";
 import { upkeepControl } from "./upkeep.ts";
-
-export interface ControlEnv {
-  readonly host: Host;
-  readonly loader: Pick<Loader, "rewrite" | "refusePolicyStore">;
-  /** Runs a change when the one before has ended. */
-  exclusively<T>(work: () => Promise<T>): Promise<T>;
-  readonly health: Health;
-  readonly configs: ConfigsControl;
-  /** The one in force. */
-  runtime(): Runtime;
-  /** Downloads the dashboard of `external-ui`. */
-  upgradeUi(): Promise<void>;
-  /** Replaces the process by a fresh one with the same arguments. */
-  restart(): void;
-}
+import type { ControlEnv } from "./control-env.ts";
 
 export function openControl(env: ControlEnv): Control {
   const { host, health, configs, runtime, restart } = env;

@@ -6,7 +6,7 @@ import type { Meter } from "#core/meter.ts";
 import { dialOf, reportDial, type Decision } from "#core/router.ts";
 import type { Datagram, DatagramFlow, Destination, Metadata } from "#core/session.ts";
 import { DatagramQueue } from "./limits.ts";
-import type { DatagramEnv } from "./udp-session.ts";
+import type { DatagramEnv } from "./datagram-env.ts";
 import type { LiveEntry } from "#dataplane/connections.ts";
 import { ReplyNames } from "./reply-names.ts";
 import { dialFailed, matched } from "#dataplane/connection-log.ts";

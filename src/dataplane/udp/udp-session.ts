@@ -2,40 +2,16 @@
 import { randomUUID } from "node:crypto";
 import { ABORTED } from "#core/errors.ts";
 import type { DialError } from "#core/errors.ts";
-import type { FlowWatch } from "#core/flow-watch.ts";
-import type { Log } from "#core/log.ts";
-import type { Ledger } from "#core/meter.ts";
-import { dialOf, type Decision, type Router } from "#core/router.ts";
+import { dialOf, type Decision } from "#core/router.ts";
 import type { Datagram, DatagramSession, Destination, Metadata } from "#core/session.ts";
-import type { DatagramWatch, Sniffer } from "#core/sniffer.ts";
+import type { DatagramWatch } from "#core/sniffer.ts";
 import { Branch, closeFlow } from "./udp-flow.ts";
 import type { BranchOwner } from "./udp-flow.ts";
 import { DatagramQueue } from "./limits.ts";
-import type { DatagramBudget } from "./limits.ts";
-import type { LiveTable } from "#dataplane/connections.ts";
-import type { LoopDetector } from "#dataplane/loop-detector.ts";
-import type { ReachGuard } from "#dataplane/reach.ts";
 import { same } from "./reply-names.ts";
 import { dialFailed } from "#dataplane/connection-log.ts";
-import type { IdleEntry, IdleTimers } from "#dataplane/idle-timers.ts";
-
-export interface DatagramEnv {
-  readonly router: Router;
-  /** Null: nobody looks at what clients send. */
-  readonly sniffer: Sniffer | null;
-  readonly ledger: Ledger;
-  readonly flows: FlowWatch;
-  readonly loops: LoopDetector;
-  readonly reach: Pick<ReachGuard, "of">;
-  readonly live: LiveTable;
-  readonly log: Log;
-  readonly timers: IdleTimers;
-  readonly budget: DatagramBudget;
-  /** Of one path. */
-  readonly idleMs: number;
-  /** Of a session without any path: it ends, and its inbound may open another for the same source. */
-  readonly sessionIdleMs: number;
-}
+import type { IdleEntry } from "#dataplane/idle-timers.ts";
+import type { DatagramEnv } from "./datagram-env.ts";
 
 /** How long datagrams are dropped unseen after a refusal or a failed dial, so that a flood costs one decision. */
 const REFUSED_MS = 5_000;

@@ -1,6 +1,12 @@
-import type { OtherSocket } from "#platform/process.ts";
 import { openDiag } from "./process-diag.ts";
 import type { AddressBytes } from "./process-socket.ts";
+import type { Endpoint } from "#core/session.ts";
+
+/**
+ * Has another TCP connection of this machine the same two ends as the socket of this inode? It can where one of them is
+ * bound to a device (SO_BINDTODEVICE); only one that is bound to none is seen. False where nobody can tell.
+ */
+export type OtherSocket = (local: Endpoint, peer: Endpoint, inode: number) => boolean;
 
 /** What a lookup may find that is no connection (include/net/tcp_states.h). */
 const TIME_WAIT = 6;

@@ -2,7 +2,7 @@
 import { readdir, readlink, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import type { ProcessInfo } from "#core/rule.ts";
-import type { ProcessLookup, SocketQuery } from "#platform/process.ts";
+import type { ProcessLookup, SocketQuery } from "#platform/process-lookup.ts";
 import { findByDiag } from "./process-diag.ts";
 import { findInTables } from "./process-socket.ts";
 import type { AddressBytes, FindOwner, SocketOwner } from "./process-socket.ts";

@@ -1,0 +1,11 @@
+/** What a store is opened with. */
+import type { Log } from "#core/log.ts";
+
+export interface StoreOptions {
+  /** Absolute. The backup is `<path>.bak`, the lock `<path>.lock`, damaged files are kept as `<path>.corrupt-<unix>`. */
+  readonly path: string;
+  /** Names of the tables; letters and digits. */
+  readonly parts: readonly string[];
+  readonly nowMs: () => number;
+  readonly log: Log;
+}

@@ -1,0 +1,13 @@
+/** What the users' manager is given. */
+import type { Log } from "#core/log.ts";
+import type { Protocol } from "#core/protocol.ts";
+import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
+import type { ShowingEnv } from "./showing.ts";
+
+export interface ManagerEnv extends ShowingEnv {
+  readonly log: Log;
+  readonly protocols: readonly Protocol[];
+  readonly openStore: (options: SupervisedOptions) => Promise<OpenedStore>;
+  /** A listener could be neither changed nor put back: nobody must be let in any more. */
+  readonly onFailure: (error: unknown) => void;
+}
