@@ -6,9 +6,9 @@ import type { ArchiveLimits } from "./budget.ts";
 import type { ArchiveEntry } from "./entry-path.ts";
 
 /**
- * The entries of a zip or tar.gz archive one after the other; each is unpacked when it is asked for. Links, devices,
+ * The entries of a zip or tar.gz archive one after the other; each is unpacked when it is iterated. Links, devices,
  * encrypted or split archives, names that lead out and contents beyond the limits are a `ProtocolError`, and so is
- * every kind of damage. A name may come twice: whoever writes must refuse to overwrite.
+ * every kind of damage. A name may come twice: the writer must refuse to overwrite.
  */
 export function readArchive(archive: Uint8Array, limits: ArchiveLimits): AsyncIterable<ArchiveEntry> {
   const bytes = Buffer.from(archive.buffer, archive.byteOffset, archive.byteLength);

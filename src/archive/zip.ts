@@ -61,7 +61,7 @@ export async function* readZip(archive: Buffer, limits: ArchiveLimits): AsyncIte
   }
 }
 
-/** The record stands last, before a comment whose length it tells. */
+/** The record is the last one, before a comment whose length it contains. */
 function findEnd(archive: Buffer): number {
   const lowest = Math.max(0, archive.length - END_BYTES - MAX_COMMENT_BYTES);
   for (let at = archive.length - END_BYTES; at >= lowest; at--) {
@@ -104,7 +104,7 @@ async function contents(archive: Buffer, listed: Listed, budget: Budget): Promis
   return bytes;
 }
 
-/** The local header repeats the name; where it tells another story, somebody wants to be read in two ways. */
+/** The local header repeats the name; a difference means an archive that is meant to be read in two ways. */
 function packedOf(archive: Buffer, { name, localOffset: at, packedBytes }: Listed): Buffer {
   if (at + LOCAL_BYTES > archive.length || archive.readUInt32LE(at) !== LOCAL_SIGNATURE)
     throw new ProtocolError("an entry of the zip archive is damaged");

@@ -49,7 +49,7 @@ export class AnswerCache {
     const entry = this.#store.get(key);
     if (entry === undefined) return null;
     const leftMs = entry.expiresAtMs - this.#nowMs();
-    const wasSetBack = leftMs > entry.lifetimeSeconds * 1000; // the clock was; nobody knows how old the answer is
+    const wasSetBack = leftMs > entry.lifetimeSeconds * 1000; // the clock was set back: the age of the answer is unknown
     if (leftMs > 0 && !wasSetBack) {
       const left = Math.max(1, Math.ceil(leftMs / 1000));
       return { packet: entry.packet, takeSeconds: Math.max(0, entry.lifetimeSeconds - left), stale: false };
@@ -80,6 +80,6 @@ function lifetimeOf({ name, type }: Query, { bytes, rcode, minTtl }: Packet): nu
   // A certificate authority looks for the newest text; an old one fails the order.
   if (type === TYPE.TXT && name.startsWith("_acme-challenge.")) return 0;
   if (rcode === RCODE.SERVFAIL) return SERVFAIL_SECONDS;
-  // A part of an answer is for whoever asked, not for all who come later (RFC 2181 §9).
+  // A truncated answer is only for the client that asked, and is not cached (RFC 2181 §9).
   return isTruncated(bytes) ? 0 : minTtl;
 }

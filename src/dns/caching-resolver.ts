@@ -23,8 +23,8 @@ export interface CachingResolverEnv {
 
 const SET_TIMEOUT_MS = 5000;
 /**
- * At the bound the one that has waited the longest gives way: of those whom somebody's thousands of slow questions keep
- * company it is hardly ever one of the others, which are answered in no time.
+ * At the bound the lookup that has waited longest is given up. Beside a flood of slow questions that is hardly ever an
+ * honest one, because those are answered quickly.
  */
 const MAX_RUNNING = 4096;
 /** Pauses before a failed question is asked again for the cache alone. */
@@ -147,7 +147,7 @@ export class CachingResolver implements Disposable {
     });
   }
 
-  /** Somebody asked and went away empty-handed: perhaps the answer is there when they come again. */
+  /** The client got no answer and will probably ask again: try to have one in the cache by then. */
   #retryLater(query: Query, failed: Running, round: number): void {
     const pauseMs = RETRY_PAUSES_MS[round];
     if (pauseMs === undefined || failed.shared || this.#closed || this.#retries.size >= MAX_RETRIES) return;

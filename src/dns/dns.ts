@@ -1,4 +1,4 @@
-/** The DNS engine as the rest of the program sees it. */
+/** The DNS engine as the other parts of the program see it. */
 import type { DnsAnswerView } from "#core/control.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import { DialError } from "#core/errors.ts";
@@ -52,8 +52,8 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   /** Replaces pools of the same range and adds to the mapping. */
   importState(state: DnsState): void;
   /**
-   * Conversations that outlive this engine are answered by `next` from now on, so that no client gets addresses from
-   * pools that nobody asks any more; null: they are refused. Settles when no question is under way here.
+   * TCP connections that outlive this engine are answered by `next` from now on, so that no client gets addresses from
+   * a pool that is no longer in use; null: they are refused. Settles when no question is being answered here.
    */
   handOver(next: Pick<Dns, "handle"> | null): Promise<void>;
 }

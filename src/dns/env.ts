@@ -19,7 +19,7 @@ export interface SystemEnv {
   readonly exitFor: (server: Pick<NameserverOptions, "exit" | "followRules">) => Exit;
   /** Addresses that lead back to this service (TUN DNS): never asked as system servers. */
   readonly ownAddresses: () => ReadonlySet<Ip>;
-  /** The global `ipv6`; false: the core looks no IPv6 address up. What clients are told is up to `dns.ipv6`. */
+  /** The global `ipv6`; false: the core looks up no IPv6 addresses. Answers to clients depend on `dns.ipv6`. */
   readonly ipv6: boolean;
   readonly log: Log;
   /** Wall clock in milliseconds; it may jump either way. */

@@ -20,7 +20,7 @@ export interface FakePoolState {
   readonly pairs: readonly (readonly [host: string, ip: Ip])[];
 }
 
-/** Told of every change, in order. `ip` null: forgotten. */
+/** Called for every change, in order. `ip` null: the pair was dropped. */
 export type OnPair = (host: string, ip: Ip | null) => void;
 
 export class FakePool {
@@ -98,7 +98,7 @@ export class FakePool {
     return host;
   }
 
-  /** Inside the range and neither the gateway nor the broadcast address: nobody else has it. */
+  /** Inside the range and neither the gateway nor the broadcast address. */
   isFake(ip: Ip): boolean {
     const offset = this.#offsetOf(ip);
     return offset !== null && offset !== 1 && offset < this.#last;
@@ -139,7 +139,7 @@ export class FakePool {
     }
     this.#offset = offset;
     this.#cycle = cycle;
-    // The flush told of these names as forgotten; the others come from the store and are in it.
+    // The flush reported these names as dropped; the others come from the store and are in it.
     for (const [host, at] of this.#offsets) if (before.has(host)) this.#onPair(host, this.#ipOf(at));
   }
 

@@ -11,7 +11,7 @@ import { eachAddress } from "./packet.ts";
 import { encodeQuestion, QueryReader } from "./query.ts";
 import { CLASS_IN, TYPE } from "./types.ts";
 
-/** What rules saw must be what is asked for: an escape (`\097`) would stand for a byte that they did not see. */
+/** Rules must see the name that is looked up: an escape (`\097`) would be a byte that they did not see. */
 const PLAIN_NAME = /^[\x21-\x5b\x5d-\x7e]+$/;
 
 export interface LookupEnv {
@@ -76,7 +76,7 @@ class Lookup {
   /** Both at once. Once A is there AAAA has little time left; where A failed AAAA may take all of it. */
   async #dual(host: string, signal: AbortSignal): Promise<readonly Answer[]> {
     const v6 = this.#one(host, 6, signal);
-    v6.catch(() => {}); // heard below, unless its time runs out
+    v6.catch(() => {}); // awaited below, unless its time runs out
     let v4: readonly Answer[];
     try {
       v4 = await this.#one(host, 4, signal);
@@ -99,7 +99,7 @@ function addressesIn(aged: Aged, type: number): readonly Answer[] {
   return answers;
 }
 
-/** In random order: whoever takes the first one spreads its load. */
+/** In random order: clients that take the first address spread their load. */
 function fromHosts(addresses: readonly Ip[]): readonly Answer[] {
   const start = Math.floor(Math.random() * addresses.length);
   const turned = [...addresses.slice(start), ...addresses.slice(0, start)];

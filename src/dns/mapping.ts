@@ -9,7 +9,10 @@ import { eachAddress, type Packet } from "./packet.ts";
  * using addresses after their TTL.
  */
 const MAX_ENTRIES = 4096;
-/** Of one answer; nobody goes through more, and whoever owns a name could push out everybody else's with two answers. */
+/**
+ * Addresses that are learnt from one answer. Clients do not try more, and without a bound the owner of one name could
+ * displace all other names with two answers.
+ */
 const MAX_ADDRESSES = 64;
 
 export class Mapping {

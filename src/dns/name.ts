@@ -113,7 +113,9 @@ export function nameBytes(name: string): Uint8Array {
   return bytes;
 }
 
-/** Lower case, no final dot: how names are compared and kept. Only ASCII letters have a case in the DNS. */
+/**
+ * Lower case, no final dot: the form in which names are compared and stored. Only ASCII letters have a case in the DNS.
+ */
 export function canonicalName(name: string): string {
   const trimmed = name.endsWith(".") && !name.endsWith("\\.") ? name.slice(0, -1) : name;
   return trimmed.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());

@@ -35,7 +35,7 @@ export interface Packet {
 
 /** RFC 2181 §8: a TTL with the top bit set counts as zero. */
 const LARGEST_TTL = 0x7fffffff;
-/** A week, whatever a server claims (RFC 8767 §4): nobody shall keep an answer for years. */
+/** A week, whatever the server claims (RFC 8767 §4): no answer is kept for years. */
 const MAX_TTL_SECONDS = 7 * 86_400;
 
 const u16 = (bytes: Uint8Array, at: number): number =>

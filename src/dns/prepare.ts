@@ -14,8 +14,8 @@ export interface Prepared {
   readonly dial: Destination;
   readonly dnsMode: DnsMode;
   /**
-   * A fake address that nobody knows any more: `destination` still holds it. Refuse the dial with this text, unless
-   * sniffing finds a name. Null: all is well.
+   * The destination is a fake address that is no longer in the pool, and `destination` still holds it. Refuse the dial
+   * with this text, unless sniffing finds a name. Null: the destination is valid.
    */
   readonly refusal: string | null;
 }
@@ -53,7 +53,7 @@ export function prepareDestination(destination: Destination, env: PrepareEnv): P
   return { ...pin({ ...destination, host: mapped }, mapped, env), dnsMode: "redir-host", refusal: null };
 }
 
-/** A name that hosts knows gets its address there, or the name that it stands for; any other stays as it is. */
+/** A name in `hosts` gets its address, or the name that it is an alias of; any other name stays. */
 function pin(
   destination: Destination,
   host: string,

@@ -98,7 +98,7 @@ function readEdns(bytes: Uint8Array, questionEnd: number): Edns | null {
 }
 
 // OPT data (RFC 6891 §6.1.2): options of CODE(2) LENGTH(2) DATA
-/** The first client subnet. Stops at an option that does not fit: what follows cannot be told apart. */
+/** The first client subnet. Stops at an option whose length does not fit: the options behind it cannot be delimited. */
 function subnetIn(options: Uint8Array): Uint8Array | null {
   const view = new DataView(options.buffer, options.byteOffset, options.length);
   for (let at = 0; at + 4 <= options.length;) {

@@ -1,4 +1,4 @@
-/** The resolvers of dns.md §1: who asks whom, and what the core sees of them. */
+/** The resolvers of dns.md §1: which nameservers each of them asks, and which of them the core uses for what. */
 import type { DnsOptions, NameserverOptions, PolicyOptions } from "#core/dns-options.ts";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Resolver } from "#core/resolver.ts";

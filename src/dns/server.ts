@@ -14,9 +14,12 @@ export type DnsServerEnv = Pick<InboundEnv, "listenTcp" | "listenUdp" | "log"> &
   readonly handle: HandleDns;
 };
 
-/** Questions under way, shared evenly under load. At the bound a UDP question is dropped, and a TCP conversation ends. */
+/**
+ * Questions being answered, shared evenly among sources under load. At the bound a UDP question is dropped, and a TCP
+ * connection is closed.
+ */
 const RUNNING: Bounds = { all: 4096, ofOne: 1024 };
-/** TCP conversations. At the bound a new one is closed. */
+/** TCP connections. At the bound a new one is closed. */
 const STREAMS: Bounds = { all: 1024, ofOne: 256 };
 /** At the bound the socket is not read until an answer has gone out. */
 const MAX_STREAM_RUNNING = 64;
@@ -24,7 +27,7 @@ const IDLE_MS = 10_000;
 /** A client that does not take its answers is cut off. */
 const MAX_UNSENT_BYTES = 1 << 20;
 
-/** Answers whoever comes to the sockets that it is given; where they listen. Conversations end with their clients. */
+/** Answers questions on the given sockets and returns their addresses. TCP connections end with their clients. */
 export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoint[]> {
   const { listenTcp, listenUdp, log, handle } = env;
   const questions = new PerClientLimiter(RUNNING);
@@ -49,7 +52,7 @@ function serveDatagrams(
   log: Log,
 ): void {
   socket.receive((message, from) => {
-    if (from.port === 0) return; // nobody can be answered there
+    if (from.port === 0) return; // no reply can be sent to port 0
     const kept = Buffer.from(message);
     questions
       .use(from.ip, () => handle(kept, { network: "udp" }))

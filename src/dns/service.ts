@@ -24,7 +24,7 @@ export interface ServiceEnv {
   readonly mapping: Mapping | null;
   readonly ipv6: boolean;
   readonly resolver: CachingResolver;
-  /** Asked per answer; null: nobody learns. */
+  /** Read for each answer; null: answers are not reported. */
   readonly observer: () => Observer | null;
   readonly log: Log;
 }
@@ -45,7 +45,7 @@ const MAX_UDP_PAYLOAD = 65_507;
 const PLAIN_UDP_BYTES = 512;
 
 interface Step extends Aged {
-  /** Fake addresses teach nobody anything. */
+  /** Fake addresses are not reported to the observer. */
   readonly fake: boolean;
 }
 

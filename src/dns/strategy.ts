@@ -16,10 +16,13 @@ import type { Upstream } from "./upstream/upstream.ts";
 /** Country code of an address in upper case; null: the database does not know it. */
 export type CountryOf = (ip: Ip) => string | null;
 
-/** Asks whom it must. Rejects with `DialError` where all failed. */
+/** Asks the nameservers that the configuration prescribes. Rejects with `DialError` when all of them failed. */
 export interface Strategy {
   ask(query: Query, signal: AbortSignal): Promise<Won>;
-  /** Who would be asked for an address of that name: a policy's condition, `fallback-filter`, or `nameserver`. */
+  /**
+   * Which nameservers would be asked for an address of that name, and why: a policy's condition, `fallback-filter`, or
+   * `nameserver`.
+   */
   choose(host: string): { readonly by: string; readonly upstreams: readonly Upstream[] };
 }
 
@@ -73,7 +76,7 @@ async function askBoth(
   const both = AbortSignal.any([signal, stop.signal]);
   const askFallback = () => raceUpstreams(fallback.upstreams, message, both);
   const second = fallback.lazy ? null : askFallback();
-  second?.catch(() => {}); // heard below, unless the main answer is good and nobody asks any more
+  second?.catch(() => {}); // awaited below, unless the main answer suffices
   try {
     const first = await raceUpstreams(main, message, signal).catch(() => null);
     if (first !== null && isGood(first, query, fallback)) return first;

@@ -1,6 +1,7 @@
 /**
  * GeoIP.dat and GeoSite.dat of v2ray: a protocol buffer that lists categories. The file is indexed once by reading the
- * few bytes before each category; a category is read when somebody wants it, so that a large file costs what is used.
+ * few bytes before each category; a category is read at its first use, so the cost of a large file is that of its used
+ * categories.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { ProtocolError } from "#core/errors.ts";

@@ -92,7 +92,7 @@ export class Geodata {
     );
   }
 
-  /** Tells `code` from everything else; null where there is no database. */
+  /** A matcher for `code`; null when there is no database. */
   countryOf(code: string): ((ip: Ip) => string | null) | null {
     const data = this.geoip(code);
     if (this.#file(this.#env.geodataMode ? "geoip" : "country") === null) return null;

@@ -56,7 +56,7 @@ class Decoder {
     return this.#payload(type, this.#size(control & 31), depth);
   }
 
-  // Sizes from 29 on stand in the one, two or three bytes behind the control byte.
+  // Sizes from 29 on are in the one, two or three bytes behind the control byte.
   #size(low: number): number {
     if (low < 29) return low;
     if (low === 29) return 29 + this.#uint(1);

@@ -44,7 +44,7 @@ export class Mmdb {
     return offset < 0 ? null : this.valueAt(offset);
   }
 
-  /** Where the record of an address stands; -1: there is none. Equal records stand in one place. */
+  /** The offset of the record for an address; -1: there is none. Equal records share one offset. */
   find(address: Uint8Array): number {
     const short = address.length === 4;
     if (!short && this.metadata.ipVersion === 4) return -1;

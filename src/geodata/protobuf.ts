@@ -1,11 +1,11 @@
 /** The wire format of protocol buffers (protobuf.dev/programming-guides/encoding), read field by field; nothing is copied. */
 import { ProtocolError } from "#core/errors.ts";
 
-/** Field number times eight plus wire type, as it stands in the file. */
+/** Field number times eight plus wire type, as encoded. */
 export const VARINT = 0;
 export const LENGTH = 2;
 
-/** Walks the fields of one message. `next` moves on; `bytes` and `number` read the field that it stands at. */
+/** Walks the fields of one message. `next` moves on; `bytes` and `number` read the present field. */
 export class Fields {
   field = 0;
   wire = 0;

@@ -1,4 +1,4 @@
-/** The door to the ciphers of the runtime's own libcrypto, which cost a fraction of what `node:crypto` asks for a call. */
+/** The ciphers of the runtime's own libcrypto through FFI; a call costs a fraction of one through `node:crypto`. */
 import { Evp } from "./linux/evp.ts";
 
 export const KEPT_AEAD_NAMES = ["aes-128-gcm", "aes-192-gcm", "aes-256-gcm", "chacha20-poly1305"] as const;
@@ -26,7 +26,7 @@ export interface KeptAead extends Disposable {
 interface Door {
   evp?: Evp | null;
 }
-/** Of this thread: one library, one scratch memory. It is a constant that is worked out when somebody asks first. */
+/** One library and one scratch memory for each thread, loaded at the first use and kept. */
 const door: Door = {};
 
 /** For a context that was given away, and whose new owner is gone. */
@@ -34,7 +34,10 @@ export function freeGiven(context: bigint): void {
   door.evp?.free({ sealing: context, opening: 0n });
 }
 
-/** Null where this system or runtime has no such door: `node:crypto` does the work. `key` has the cipher's length. */
+/**
+ * Null when this system or runtime has no FFI or libcrypto: the caller uses `node:crypto`. `key` has the cipher's
+ * length.
+ */
 export function keepAead(name: KeptAeadName, key: Uint8Array): KeptAead | null {
   if (door.evp === undefined) door.evp = Evp.open();
   return door.evp?.keep(name, key) ?? null;

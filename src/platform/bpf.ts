@@ -1,4 +1,4 @@
-/** The door to bpf(2). Where a system cannot, the error names the configuration key. */
+/** bpf(2). On a system without it the error names the configuration key. */
 import { readFileSync } from "node:fs";
 import { ConfigError } from "#core/errors.ts";
 import { Bpf } from "./linux/bpf.ts";

@@ -1,4 +1,4 @@
-/** The door to datagrams in batches. */
+/** Sending and receiving datagrams in batches. */
 import { openDatagramBatches, type DatagramBatches } from "./linux/datagram-batches.ts";
 
 export type { DatagramBatches } from "./linux/datagram-batches.ts";

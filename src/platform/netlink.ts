@@ -1,4 +1,4 @@
-/** The door to devices, addresses, routes and rules. Where a system cannot, the error names the configuration key. */
+/** Devices, addresses, routes and rules. On a system without them the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { openLibc } from "./linux/libc.ts";
@@ -57,7 +57,7 @@ export function deleteTable(key: string, name: string): void {
 
 export interface NetworkWatch {
   readonly parts: readonly (keyof typeof ROUTE_GROUPS)[];
-  /** Beside default routes, which routes are news. */
+  /** Routing tables whose routes are reported beside default routes. */
   readonly tables: readonly number[];
   readonly log: Log;
 }
@@ -70,7 +70,7 @@ export function watchNetwork(key: string, { parts, tables, log }: NetworkWatch, 
   return watch(key, NETLINK_ROUTE, { groups, isNews, log }, on);
 }
 
-/** The same for tables, chains and rules of nftables, whoever changes them. Throws `ConfigError`. */
+/** Reports changes of nftables' tables, chains and rules by any program. Throws `ConfigError`. */
 export function watchNftables(key: string, log: Log, on: () => void): Disposable {
   return watch(key, NETLINK_NETFILTER, { groups: [NFTABLES_GROUP], isNews: isTableNews, log }, on);
 }

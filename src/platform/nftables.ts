@@ -1,4 +1,4 @@
-/** The door to nftables. Where a system cannot, the error names the configuration key. */
+/** nftables. On a system without it the error names the configuration key. */
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { NftThread, type NftSession } from "./linux/nft/session.ts";
 
@@ -33,7 +33,7 @@ export class Nftables {
   async #openThread(): Promise<NftThread> {
     const opened = this.#thread;
     if (opened !== null && !(await opened).hasEnded) return opened;
-    if (this.#thread !== opened && this.#thread !== null) return this.#thread; // somebody else was first
+    if (this.#thread !== opened && this.#thread !== null) return this.#thread; // another caller was first
     const thread = NftThread.open();
     this.#thread = thread;
     thread.catch(() => {

@@ -1,4 +1,4 @@
-/** The doors to what only some systems can do. Where a system cannot, the error names the configuration key. */
+/** What only some systems can do. Elsewhere the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
 import { openLibc } from "./linux/libc.ts";
 import { openSocketMaker, setMark, setReusePort } from "./linux/sockopt.ts";

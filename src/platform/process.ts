@@ -1,4 +1,4 @@
-/** The door to "which local program opened this connection": systems that cannot tell answer null. */
+/** Which local program opened a connection; null on systems that cannot say. */
 import { fstatSync } from "node:fs";
 import type { Ip } from "#core/session.ts";
 import { openOtherSocket, type OtherSocket } from "./linux/other-socket.ts";

@@ -1,10 +1,13 @@
-/** Tells the program that started us how we are: systemd's protocol (sd_notify(3)), which others speak, too. */
+/**
+ * Reports the state of the program to the service manager: systemd's protocol (sd_notify(3)), which other managers
+ * implement, too.
+ */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { openLibc, SystemError } from "./linux/libc.ts";
 import { openNotifySocket, type NotifySocket } from "./linux/notify-socket.ts";
 
-/** Each does nothing where nobody wants to know, and never throws. */
+/** Every method does nothing without a service manager, and never throws. */
 export interface ServiceManager extends Disposable {
   /** The program serves; the first time the start is over, later a reload. `status` is shown to people. */
   ready(status: string): void;
@@ -14,7 +17,7 @@ export interface ServiceManager extends Disposable {
 
 const NOBODY: ServiceManager = { ready() {}, reloading() {}, stopping() {}, [Symbol.dispose]() {} };
 
-/** Who started us says where to tell in `env`: NOTIFY_SOCKET, and WATCHDOG_USEC with WATCHDOG_PID where it wants signs of life. */
+/** The service manager passes in `env`: NOTIFY_SOCKET, and for a watchdog WATCHDOG_USEC and WATCHDOG_PID. */
 export function openServiceManager(env: NodeJS.ProcessEnv, log: Log): ServiceManager {
   const path = env["NOTIFY_SOCKET"] ?? "";
   if (path === "" || process.platform !== "linux") return NOBODY;
@@ -39,7 +42,7 @@ export function watchdogMs(env: NodeJS.ProcessEnv, pid: number): number | null {
   return Math.max(1, Math.floor(usec / 1000));
 }
 
-/** How soon it is tried again where the manager has not taken what others told it. */
+/** Delay before the next attempt while the manager's queue is full. */
 const AGAIN_MS = 100;
 const SIGN_OF_LIFE = "WATCHDOG=1";
 
@@ -91,7 +94,7 @@ class Notifier implements ServiceManager {
     if (this.#unsaid.length > 0) this.#again = setTimeout(() => this.#sayAll(), AGAIN_MS).unref();
   }
 
-  /** False: its queue is full, which is ten datagrams on many systems, of all that tell it something. */
+  /** False: the manager's queue is full, which on many systems holds ten datagrams of all services together. */
   #isTold(text: string): boolean {
     try {
       this.#socket.send(text);

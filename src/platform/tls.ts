@@ -1,4 +1,4 @@
-/** The door to the runtime's own libssl on raw descriptors, which costs less than `node:tls` over streams. */
+/** The runtime's own libssl on raw descriptors, which costs less than `node:tls` over streams. */
 import { openRelayCalls, type RelayCalls } from "./linux/relay-calls.ts";
 import { openSsl, type Ssl } from "./linux/ssl.ts";
 import { SslClients } from "./linux/ssl-client.ts";
@@ -24,7 +24,7 @@ export interface NativeTls {
 interface Door {
   native?: NativeTls | null;
 }
-/** Of this thread. It is a constant that is worked out when somebody asks first. */
+/** One for each thread, loaded at the first use and kept. */
 const door: Door = {};
 
 /** Null where this system or runtime cannot: `node:tls` is there. */

@@ -1,4 +1,4 @@
-/** The doors to redirected and transparent sockets. Where a system cannot, the error names the configuration keys. */
+/** Redirected and transparent sockets. On a system without them the error names the configuration keys. */
 import { ConfigError } from "#core/errors.ts";
 import { openLibc } from "./linux/libc.ts";
 import type { RawEndpoint } from "./linux/sockaddr.ts";
@@ -14,8 +14,9 @@ const REDIR = "redir-port and listeners of type redir";
 const TPROXY = "tproxy-port and listeners of type tproxy";
 
 /**
- * Asks the kernel where an accepted connection was going before it was redirected; null where it was not. `family` is
- * that of the client's address, 4 for an IPv4-mapped one. Throws `ConfigError` where this system cannot tell.
+ * Asks the kernel for the destination of an accepted connection before it was redirected; null when it was not.
+ * `family` is that of the client's address, 4 for an IPv4-mapped one. Throws `ConfigError` where this system cannot
+ * tell.
  */
 export function openOriginalDestinations(
   system: string = process.platform,

@@ -1,4 +1,4 @@
-/** The doors to TUN devices and what they need. Where a system cannot, the error names the configuration key. */
+/** TUN devices and what they need. On a system without them the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
 import { EchoSocket, type OnEchoReply } from "./linux/icmp.ts";
 import { openLibc } from "./linux/libc.ts";

@@ -1,4 +1,4 @@
-/** Downloads over any way out: HTTP/1.1 on a stream that somebody else dials, bounded in time, size and redirects. */
+/** Downloads over any outbound: HTTP/1.1 on a stream that is already dialled, bounded in time, size and redirects. */
 import { request, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { promisify } from "node:util";
@@ -33,7 +33,7 @@ export interface Fetched {
 
 const MOST_REDIRECTS = 5;
 
-/** Throws `DialError`. Messages name the host only: the rest of a subscription's address is a secret. */
+/** Throws `DialError`. Messages name the host only: the path and query of a subscription's address are a secret. */
 export async function fetchResource(asked: FetchRequest, signal: AbortSignal): Promise<Fetched> {
   const timer = AbortSignal.timeout(asked.timeoutMs);
   const both = AbortSignal.any([signal, timer]);
@@ -56,7 +56,7 @@ export async function fetchResource(asked: FetchRequest, signal: AbortSignal): P
   }
 }
 
-/** `own`: the first server, to which alone what the user wrote into the headers is told. */
+/** `own`: the first server, the only one that gets the headers which the user configured. */
 async function fetchOnce(
   url: URL,
   own: boolean,
@@ -110,7 +110,7 @@ function ask(
     signal,
   });
   sent.on("response", (response) => {
-    response.on("error", () => {}); // an answer that nobody reads to its end, such as a redirect's
+    response.on("error", () => {}); // a response that is not read to its end, such as a redirect's
     resolve(response);
   });
   sent.on("error", reject);

@@ -3,8 +3,9 @@ import { mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 /**
- * Gives the file new contents so that nobody, not even after a crash, sees half of them: written beside it, flushed,
- * renamed. `check` looks at the new file before it counts. Throws with the old file as it was and nothing left beside it.
+ * Replaces the contents so that no reader ever sees half of them, even after a crash: written beside the file, flushed,
+ * renamed. `check` looks at the new file before the rename. Throws with the old file as it was and no file left beside
+ * it.
  */
 export async function replaceFile(
   path: string,

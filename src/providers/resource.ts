@@ -88,7 +88,7 @@ export class Resource implements AsyncDisposable {
     this.#updatedAtMs = from.#updatedAtMs;
   }
 
-  /** Uses what lies on the disk or in the configuration. Never throws: what is wrong is logged. Asks nobody. */
+  /** Uses the contents on disk or in the configuration, without a download. Never throws: faults are logged. */
   async load(): Promise<void> {
     const { type, title } = this.#source;
     if (type !== "inline" && (await this.#loadFile())) return;
@@ -122,7 +122,7 @@ export class Resource implements AsyncDisposable {
     clearTimeout(this.#timer);
     this.#watcher?.[Symbol.dispose]();
     this.#stop.abort(ABORTED);
-    await this.#running?.catch(() => {}); // whoever asked for it hears
+    await this.#running?.catch(() => {}); // the caller that started it gets the error
   }
 
   async #loadFile(): Promise<boolean> {

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { DialContext, Outbound } from "#core/outbound.ts";
 import type { DatagramFlow, Destination, Network } from "#core/session.ts";
 
-/** A node that knows how many of its conversations still run, so that it can go when the last one has ended. */
+/** A node that counts its open connections, so that it can be disposed of after the last one. */
 export class TrackedOutbound implements Outbound {
   readonly name: string;
   readonly type: string;
@@ -57,7 +57,7 @@ export class TrackedOutbound implements Outbound {
     }
   }
 
-  /** Settles when its last conversation has ended and it is disposed of. Nobody dials through it any more. */
+  /** Settles when its last connection has ended and it is disposed of. It must not be dialled any more. */
   async retire(): Promise<void> {
     if (this.#running > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
     await this[Symbol.asyncDispose]();

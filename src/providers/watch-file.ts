@@ -3,7 +3,7 @@ import { basename, dirname } from "node:path";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 
-/** Editors and tools write in several steps; what counts is what is there when they have come to rest. */
+/** Editors and tools write in several steps; the file is read after this time without a change. */
 const SETTLE_MS = 200;
 
 /** Watches the folder, because an atomic replace gives the name a new file. Where that cannot be done it says so. */

@@ -2,7 +2,7 @@
 import type { Matcher, RuleOptions } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
 
-/** `no-resolve` answers "no" where nobody knows the address, so that nobody looks; the source is always known. */
+/** `no-resolve` answers "no" while the address is unknown, so that it is not looked up; the source is always known. */
 export function addressMatcher({ noResolve, source }: RuleOptions, test: (address: Ip) => boolean): Matcher {
   if (source)
     return {

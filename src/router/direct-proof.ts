@@ -1,6 +1,6 @@
 /**
- * What a destination alone proves (kernel-direct.md §2.4). A rule that also needs the source, the port, the process or
- * the network cannot tell and is passed over; where it leads elsewhere, nothing after it proves DIRECT any more.
+ * What a destination alone proves (kernel-direct.md §2.4). A rule that also depends on source, port, process or network
+ * is undecided and skipped; when its target is not DIRECT, no later rule proves DIRECT.
  */
 import type { Outbound } from "#core/outbound.ts";
 import { unwrap } from "#core/outbound.ts";

@@ -3,7 +3,7 @@ import type { Facts, FactName, Matcher, Rule } from "#core/rule.ts";
 import { CANNOT_TELL } from "./compile.ts";
 import type { RuleList, Step } from "./compile.ts";
 
-/** What a walk tells of rules that did not match. Only `explain` listens. */
+/** Reports the rules that did not match. Used by `explain` only. */
 export interface Observer {
   /** The rules `first` to `last` of the list were tried and said no. */
   missed(list: RuleList, first: number, last: number, facts: Facts): void;
@@ -21,16 +21,16 @@ interface Frame {
   readonly parent: Frame | null;
 }
 
-/** `match`: see `rule`. `wants`: see `wanted`; set `facts` and go on. `end`: nothing more can match. */
+/** `match`: see `rule`. `wants`: see `wanted`; set `facts` and continue. `end`: no further rule can match. */
 export type Stop = "match" | "wants" | "end";
 
 const NO_FACTS: readonly FactName[] = [];
 
-/** One session's way through the rules. `next` goes on behind the rule that matched last. */
+/** One session's walk through the rules. `next` continues behind the rule that matched last. */
 export class Walk {
   facts: Facts;
   rule: Rule | null = null;
-  /** Where in `list` the rule stands. */
+  /** The position of the rule in `list`. */
   listPosition = 0;
   /** Where in the root list it is: at `rule`, or at the SUB-RULE that led to it. */
   position = 0;
@@ -82,7 +82,7 @@ export class Walk {
     }
   }
 
-  /** After `wants`: the rules that cannot tell. More than one where they share a table. */
+  /** After `wants`: the undecided rules. More than one when they share a table. */
   get pending(): readonly Rule[] {
     const { list, step, after } = this.#frame;
     const { first, last } = list.steps[step] as Step;
@@ -91,13 +91,13 @@ export class Walk {
       .filter((_, at) => list.disabled?.[first + after + 1 + at] !== 1);
   }
 
-  /** After `wants`: goes on as if those rules had said no. */
+  /** After `wants`: continues as if those rules had not matched. */
   passOver(): void {
     this.#frame.step++;
     this.#frame.after = -1;
   }
 
-  /** Goes on behind the rule of the root list that led to where it is. */
+  /** Continues behind the rule of the root list that led into the present sub-rule. */
   leaveAll(): void {
     while (this.#leave());
   }
@@ -176,7 +176,7 @@ export class Walk {
   /** Asks for the first missing fact only: it may decide, and then the others need not be looked for. */
   #wants(reads: readonly FactName[]): boolean {
     const missing = reads.find((name) => this.facts[name] === undefined);
-    if (missing === undefined) return false; // a matcher that cannot tell although it has all it reads says no
+    if (missing === undefined) return false; // a matcher that is undecided although it has everything it reads does not match
     this.wanted = [missing];
     return true;
   }

@@ -53,11 +53,11 @@ export interface RuleRouter extends Router {
   readonly revision: number;
   /** Position → switched off? Positions that do not exist are ignored. Lasts until the router is replaced. */
   disable(changes: ReadonlyMap<number, boolean>): void;
-  /** Routes as `route` does, tells the observer why rules did not match, and counts nothing. */
+  /** Routes as `route` does, reports to the observer why rules did not match, and counts nothing. */
   trace(metadata: Metadata, signal: AbortSignal, observer: TraceObserver): Promise<Decision>;
   /**
-   * Does everything to this name and address leave by DIRECT, whoever asks and by whatever protocol? Looks nothing up.
-   * `isDirect` is asked of targets as the rules name them.
+   * Does all traffic to this name and address leave by DIRECT, from any source and by any protocol? Looks nothing up.
+   * `isDirect` is called with the targets as the rules name them.
    */
   proveDirect(question: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof;
 }
@@ -175,7 +175,7 @@ class ListRouter implements RuleRouter {
     return "walk" in way ? this.#follow(way, signal) : way;
   }
 
-  /** Decides where no rules are needed, else stands before the first of them. */
+  /** Decides where no rules are needed; otherwise prepares the walk at the first rule. */
   #enter(metadata: Metadata, sniffed: Sniffed | null, observer: TraceObserver | null): Decision | Way {
     const env = this.#env;
     const prepared = env.prepare?.(metadata, sniffed) ?? metadata;
@@ -248,7 +248,7 @@ class ListRouter implements RuleRouter {
     return proof.walk(new Walk(this.#rootFor(inbound), this.#lists, { host, ip }));
   }
 
-  /** The wanted fact as a value or null: then nobody looks again. */
+  /** The wanted fact as a value, or null, which counts as known: it is not looked up again. */
   async #discover(name: FactName, facts: Facts, metadata: Metadata, signal: AbortSignal): Promise<Facts> {
     const found = await this.#lookUp(name, facts, metadata, signal);
     if (signal.aborted) throw new DialError("aborted", "the session ended while its way was looked for");
@@ -301,12 +301,12 @@ const countNothing = (): void => {};
 /** Why a rule that matched does not decide; null: it does. */
 function passReason({ outbound, groups }: Decision, network: Metadata["network"]): PassReason | null {
   if (outbound.passes !== undefined) return outbound.passes;
-  // A ping that a way out cannot carry is answered by us: its rule has decided all the same.
+  // When the outbound cannot carry a ping it is answered by us: the rule has decided all the same.
   if (network === "icmp") return null;
   return outbound.networks.has(network) && !(network === "udp" && groups.some(disablesUdp)) ? null : "udp";
 }
 
-/** Where no rule is left to go on with, a group that lets no datagrams through refuses them. */
+/** When no rule is left, a group that carries no datagrams refuses them. */
 function unruled(decision: Decision, network: Metadata["network"]): Decision {
   const closed = network === "udp" ? decision.groups.find(disablesUdp) : undefined;
   if (closed !== undefined) throw new DialError("failed", `${closed.name}: disable-udp is set`);

@@ -9,10 +9,10 @@ export interface RuleCount {
 }
 
 /**
- * A match costs a few array writes, whatever the length of the list: what is written down is where a run through the
- * list began and where it ended, and the rules between are charged with their miss when somebody reads. Rules that a
- * run went on behind (PASS, no UDP) end it; the next run begins behind them, and its end may then show as the time of
- * the last miss of that one rule: the count is exact, the time there is at most that of a hit.
+ * A match costs a few array writes, whatever the length of the list: only the begin and the end of each run through the
+ * list are recorded, and the rules between are charged with their miss when the counters are read. A rule that a run
+ * continues behind (PASS, no UDP) ends the run; the next run begins behind it, and its end may then show as the time of
+ * the last miss of that one rule: the count is exact, the time is at most that of a hit.
  */
 export class RuleCounters {
   readonly #size: number;
@@ -45,7 +45,7 @@ export class RuleCounters {
     if (end < this.#size) this.#hitAtMs[end] = atMs;
   }
 
-  /** Charges what was written down. `disabled` are the rules that were switched off all the while: nobody tried them. */
+  /** Charges the recorded runs. `disabled` are the rules that were switched off all the while: they are not counted. */
   settle(disabled: Uint8Array | null): void {
     let passing = 0;
     for (let at = 0; at < this.#size; at++) {

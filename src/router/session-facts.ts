@@ -18,11 +18,11 @@ export interface Prepared {
   readonly host?: string | null;
   /** The name that sniffing found; absent: none. */
   readonly sniffedHost?: string;
-  /** What IP rules see: null, nobody shall look; absent: the destination's, or nobody has looked yet. */
+  /** The address for IP rules: null, it must not be looked up; absent: the destination's, or not looked up yet. */
   readonly ip?: Ip | null;
 }
 
-/** What is known before anybody looks. */
+/** The facts that are known before any lookup. */
 export function factsOf(
   { network, source, inbound, dscp }: Metadata,
   { destination, host = destination.host, ip }: Prepared,
@@ -52,6 +52,6 @@ export function socketOf({
   inbound,
   destination: { ip, port },
 }: Metadata): SocketQuery | null {
-  if (network === "icmp") return null; // nobody can be told by a ping
+  if (network === "icmp") return null; // a ping has no port by which its process could be found
   return { network, source, peers: ip === null ? [inbound.local] : [inbound.local, { ip, port }] };
 }

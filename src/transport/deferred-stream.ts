@@ -1,7 +1,10 @@
 import { Duplex } from "node:stream";
 import { abortStream } from "#core/stream.ts";
 
-/** What opening yields: the stream to go on with, and what of the first bytes is still to be written to it. */
+/**
+ * The result of opening: the stream for everything further, and the part of the first bytes that still has to be
+ * written to it.
+ */
 export interface Opened {
   readonly stream: Duplex;
   readonly rest: Buffer;

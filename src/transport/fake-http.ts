@@ -11,7 +11,10 @@ export interface FakeHttpOptions {
 
 const pick = <T>(items: readonly T[]): T | undefined => items[Math.floor(Math.random() * items.length)];
 
-/** `network: http`: a made-up HTTP/1.1 request in front of the stream, a made-up answer in front of the way back. */
+/**
+ * `network: http`: an HTTP/1.1 request is sent in front of the upload and an HTTP/1.1 response in front of the
+ * download; both are decoys.
+ */
 export class FakeHttpCodec implements StreamCodec {
   #head: Buffer | null;
   #answer: Buffer | null = Buffer.alloc(0);

@@ -70,7 +70,7 @@ const xhttpForms = Object.fromEntries(
   ].map((key) => [key, unsupported("this form of XHTTP is not in this build")]),
 );
 
-/** What Xray pads with unless told otherwise is what we do; a server that wants another length refuses ours. */
+/** Padding lengths are those of Xray's defaults; a server that is configured for other lengths refuses them. */
 const paddingBytes = () =>
   scalar({ type: "string", const: "100-1000" }, (source) =>
     ["", "0", "100-1000"].includes(source.trim())
@@ -134,7 +134,10 @@ export interface TransportClientFields {
 
 const h2ServerOptions = z.object({ host: list(name()).default([]), path: text().default("/") });
 
-/** Tuning of XHTTP servers that this one does not do and that no share link can tell a client; warned of when it is opened. */
+/**
+ * Settings of XHTTP servers that this server does not implement and that a share link cannot carry. Opening a listener
+ * with one of them logs a warning.
+ */
 export const XHTTP_TUNING = [
   "no-sse-header",
   "sc-max-buffered-posts",
@@ -145,11 +148,11 @@ export const XHTTP_TUNING = [
 const xhttpServerOptions = z.object({
   ...xhttpForms,
   "x-padding-bytes": paddingBytes().optional(),
-  /** As written; empty stands for `/`. */
+  /** As written in the configuration; empty means `/`. */
   path: text().default(""),
   /** Requests for another host are refused; empty: any. */
   host: text().default(""),
-  /** Every mode is served; it only tells clients, by their links, which to take. */
+  /** Every mode is served whatever this says; the key only sets the mode in share links. */
   mode: choice(["", "auto", "packet-up", "stream-one", "stream-up"]).default(""),
   "no-sse-header": text().optional(),
   "sc-max-buffered-posts": text().optional(),

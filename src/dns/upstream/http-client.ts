@@ -1,4 +1,4 @@
-/** The few things DNS needs of HTTP: GET one path, take a small body, over a stream that somebody else dialled. */
+/** The part of HTTP that DNS needs: GET one path and take a small body, over a stream that is already dialled. */
 import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
@@ -11,7 +11,7 @@ const IDLE_MS = 5 * 60_000;
 /** After that much silence an HTTP/2 server is asked whether it is there. */
 const PING_MS = 30_000;
 const PING_TIMEOUT_MS = 5000;
-/** A request given up after that long, with nothing heard since, says that the connection is dead. */
+/** When a request is given up after this time without any byte since, the connection is taken for dead. */
 const SILENCE_MS = 2000;
 const HTTP1_CONNECTIONS = 2;
 
@@ -48,7 +48,7 @@ class Http2Client implements HttpClient {
       createConnection: () => stream,
       settings: { enablePush: false },
     });
-    this.#session.on("error", () => stream.destroy()); // requests under way hear of it themselves
+    this.#session.on("error", () => stream.destroy()); // requests in progress get the error themselves
     this.#session.on("goaway", () => this.#session.close());
     closeAtEnd(stream);
     stream.on("close", () => this.#session.destroy());
@@ -173,7 +173,8 @@ class Http1Client implements HttpClient {
     asked.on("response", head.resolve);
     asked.on("error", head.reject);
     asked.end();
-    // Not by the library, which goes on listening to the signal when the answer is there, and would close what it keeps.
+    // Not passed to the library: it would keep listening to the signal after the response, and close the connection
+    // that is kept.
     const waiting = abortion(signal);
     try {
       const response = await Promise.race([head.promise, waiting.aborted]);
@@ -197,8 +198,8 @@ class Http1Client implements HttpClient {
 }
 
 /**
- * Streams are opened half-open, and HTTP would go on writing into one whose reader is gone. Between requests nobody
- * else listens for errors; who keeps the stream sees its 'close'.
+ * Streams are opened half-open, and the HTTP client would go on writing into one whose peer has closed. Between
+ * requests no other listener handles errors; the owner of the stream sees 'close'.
  */
 function closeAtEnd(stream: Duplex): void {
   stream.on("error", () => {});

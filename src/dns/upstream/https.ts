@@ -43,7 +43,7 @@ class HttpsUpstream implements Upstream {
           // What a server says of one question, or a question that is given up, says nothing about the client.
           if (signal.aborted || error instanceof ProtocolError) throw error;
           this.#drop(opening);
-          // A kept connection may have died unnoticed. A fresh one tells the truth.
+          // A kept connection may have died unnoticed; a new one gives the real result.
           if (kept === null || rebuilds >= MAX_REBUILDS) throw error;
         }
       }

@@ -1,4 +1,4 @@
-/** rcode://name: a fixed answer without asking anybody. */
+/** rcode://name: a fixed answer, without a query. */
 import type { NameserverOptions } from "#core/dns-options.ts";
 import { RCODE_NAMES } from "#net/dial/nameserver.ts";
 import { questionEndOf } from "#dns/packet.ts";

@@ -1,6 +1,6 @@
 /**
- * DNS over a stream (TCP, RFC 7766; TLS, RFC 7858): connections are reused and carry several queries at once, told
- * apart by id. Answers may come in any order.
+ * DNS over a stream (TCP, RFC 7766; TLS, RFC 7858): connections are reused and carry several queries at once, matched
+ * by id. Answers may come in any order.
  */
 import type { Duplex } from "node:stream";
 import { DialError, ProtocolError } from "#core/errors.ts";
@@ -17,7 +17,7 @@ const SHARED_QUERIES = 32;
 /** At the bound a query is refused: 8 connections × 1024 in flight means that the server is dead. */
 const MAX_QUERIES = 1024;
 const IDLE_MS = 10_000;
-/** A query given up after that long, with nothing heard since, says that the connection is dead. */
+/** When a query is given up after this time without any byte since, the connection is taken for dead. */
 const SILENCE_MS = 2000;
 
 export function openTcpUpstream(server: NameserverOptions, env: UpstreamEnv): Upstream {
@@ -51,7 +51,7 @@ class StreamUpstream implements Upstream {
       try {
         return await connection.ask(query, signal);
       } catch (error) {
-        // A kept connection may have died unnoticed: the next one is tried. A fresh one tells the truth.
+        // A kept connection may have died unnoticed: the next one is tried; a new one gives the real result.
         if (!reused || signal.aborted || !connection.closed) throw error;
       } finally {
         if (!this.#reuse) connection.close();
@@ -97,7 +97,7 @@ class Connection {
   readonly #abort = new AbortController();
   readonly #stream: Promise<Duplex>;
   #idle: NodeJS.Timeout | null = null;
-  /** While it is dialled nothing can be heard. */
+  /** Infinity while it is being dialled, when no byte can arrive. */
   #openedAtMs = Infinity;
   #heardAtMs = 0;
 
@@ -138,7 +138,7 @@ class Connection {
     this.#fail(new DialError("aborted", `connection to ${this.#text} closed`));
   }
 
-  /** A question that was given up waited, and heard nothing of anybody's: those that still wait would not either. */
+  /** The query that was given up got nothing, nor did any other since: those that still wait would not either. */
   #silentSince(askedAtMs: number): boolean {
     const sinceMs = Math.max(askedAtMs, this.#openedAtMs);
     return this.#heardAtMs < sinceMs && performance.now() - sinceMs > SILENCE_MS;
@@ -148,7 +148,7 @@ class Connection {
     return new DialError("timeout", `${this.#text} has not answered for ${SILENCE_MS} ms`);
   }
 
-  /** Nobody waits any more: kept for a while, unless it was never of use. */
+  /** No query waits any more: the connection is kept for a while, unless it never worked. */
   #rest(useless: boolean): void {
     if (this.#pending.size > 0 || this.closed) return;
     if (useless) return this.close();
@@ -174,7 +174,7 @@ class Connection {
     this.#heardAtMs = performance.now();
     const pending = frame.length < 12 ? undefined : this.#pending.get(idOf(frame));
     if (frame.length < 12) return this.#fail(new ProtocolError(`${this.#text} sent less than a DNS header`));
-    if (pending === undefined) return; // too late: whoever asked is gone
+    if (pending === undefined) return; // too late: the query was given up
     try {
       checkAnswers(pending.query, frame);
     } catch (error) {

@@ -34,7 +34,7 @@ class SystemServerSource {
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #stamp = "";
   #servers: readonly Ip[] = [];
-  /** Whoever comes while the file is read waits for it: without servers they would ask strangers. */
+  /** Queries that come while the file is read wait for it: without its servers they would go to the wrong ones. */
   #reading: Promise<readonly Ip[]> = Promise.resolve([]);
 
   constructor(env: SystemEnv) {

@@ -7,7 +7,7 @@ import { resolveServer } from "./dial.ts";
 import type { Upstream, UpstreamEnv } from "./upstream.ts";
 import { abortion, checkAnswers, idOf, randomId, withId } from "./wire.ts";
 
-/** A server that sends that many wrong packets is answered no more: somebody is guessing. */
+/** A server that sends this many packets that match no query is not used any more: answers are being guessed. */
 const MAX_FOREIGN_PACKETS = 64;
 /** Asked again when a packet was lost; the whole query ends with its signal. */
 const RESEND_MS = 1500;
@@ -64,7 +64,7 @@ async function askByUdp(
   }
 }
 
-/** Anything else is ignored, not an error: whoever gets a packet in here must not be able to end the query with it. */
+/** A packet that is no answer is ignored instead of failing the query: a forged packet must not be able to end it. */
 function isAnswer(query: Uint8Array, payload: Uint8Array): boolean {
   if (payload.length < 12 || idOf(payload) !== idOf(query)) return false;
   try {

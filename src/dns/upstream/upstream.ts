@@ -9,8 +9,8 @@ export interface Upstream extends AsyncDisposable {
   /** True for rcode://: answers for its whole list, and the answer is not kept. */
   readonly fixed: boolean;
   /**
-   * Sends a query (any id; the upstream puts its own) and answers with the message of the server: its question was
-   * compared, its id is arbitrary, the rest is unchecked. Rejects with what went wrong, soon after `signal` aborts too.
+   * Sends a query (any id; the upstream sets its own) and resolves to the server's message: its question was compared,
+   * its id is arbitrary, all else is unchecked. Rejects with the reason, also soon after `signal` aborts.
    */
   exchange(query: Uint8Array, signal: AbortSignal): Promise<Uint8Array>;
   /** Gives up its connections: they belong to a network that is gone. Questions on kept ones are asked anew. */
@@ -21,8 +21,8 @@ export interface Upstream extends AsyncDisposable {
 export interface Exit {
   readonly dialer: Dialer;
   /**
-   * direct: our own socket, so answers must come from the very address that was asked. proxy: somebody else's socket,
-   * which may also be given a name. rules: whatever the router picks for the address.
+   * direct: our own socket, so answers must come from the address that was asked. proxy: a socket of the proxy server,
+   * which may also be given a name. rules: the outbound that the router chooses for the address.
    */
   readonly kind: "direct" | "proxy" | "rules";
 }

@@ -18,7 +18,7 @@ export function withId(message: Uint8Array, id: number): Buffer {
   return copy;
 }
 
-/** Throws `ProtocolError` unless this is a response to the very question that was asked; letters may differ in case. */
+/** Throws `ProtocolError` unless this is a response to exactly this question; letters may differ in case. */
 export function checkAnswers(query: Uint8Array, answer: Uint8Array): void {
   const end = questionEndOf(answer);
   const flags = ((answer[2] as number) << 8) | (answer[3] as number);
@@ -43,7 +43,7 @@ function lower(byte: number): number {
 export function abortion(signal: AbortSignal): { readonly aborted: Promise<never>; release(): void } {
   const { promise, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason instanceof Error ? signal.reason : new Error("aborted"));
-  promise.catch(() => {}); // whoever races it hears; nobody else must
+  promise.catch(() => {}); // the race reports it; a lost race must not be an unhandled rejection
   if (signal.aborted) abort();
   else signal.addEventListener("abort", abort, { once: true });
   return { aborted: promise, release: () => signal.removeEventListener("abort", abort) };

@@ -10,7 +10,7 @@ import { O_CLOEXEC, O_NONBLOCK, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MAR
 
 /** What is looked at of a handshake at most. */
 export const PEEK_BYTES = 4096;
-/** What a client is told at once. */
+/** Bound of the reply bytes of one handshake. */
 const MOST_WORDS = 1024;
 
 const EPOLLIN = 1;

@@ -1,4 +1,4 @@
-/** What recvmsg tells beside the payload of a datagram (cmsg(3), ip(7), ipv6(7)); 64-bit layouts. */
+/** The control messages beside the payload of a datagram (cmsg(3), ip(7), ipv6(7)); 64-bit layouts. */
 import { SOL_UDP, UDP_GRO } from "./message-layout.ts";
 import { decodeSockaddr, nativeUint16, type RawEndpoint } from "./sockaddr.ts";
 

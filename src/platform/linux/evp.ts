@@ -65,7 +65,7 @@ export class Evp {
   readonly #nonce: bigint;
   readonly #length: bigint;
   readonly #end: bigint;
-  /** For conversations that end before anybody owns them. */
+  /** Frees contexts whose owner was collected without closing them. */
   readonly #forgotten = new FinalizationRegistry<Contexts>((contexts) => this.free(contexts));
 
   /** Null where this runtime has no FFI, or its libcrypto hides what is needed. */
@@ -142,7 +142,7 @@ export class Evp {
     const isAuthentic = this.openAt(context, to, this.#lend(1, sealed), size);
     this.#lent[0] = this.#lent[1] = NOTHING;
     if (isAuthentic) return at + size;
-    out.fill(0, at, at + size); // nobody may see what was not authentic
+    out.fill(0, at, at + size); // plaintext that failed authentication must not stay readable
     return -1;
   }
 

@@ -33,7 +33,7 @@ export class EchoSocket {
   readonly #family: 4 | 6;
   readonly #fd: number;
   readonly #raw: boolean;
-  /** All requests have the same; a raw socket sees the replies to everybody's. */
+  /** The identifier of all our requests; a raw socket also receives replies to other programs. */
   readonly #identifier = randomInt(1, 0x1_0000);
   readonly #buffer = Buffer.from(new ArrayBuffer(BUFFER_BYTES));
   readonly #address = new Uint8Array(new ArrayBuffer(SOCKADDR_BYTES));
@@ -43,7 +43,7 @@ export class EchoSocket {
   readonly #lengthPointer: bigint;
   readonly #watch: Watch;
   readonly #on: OnEchoReply;
-  /** Once it is not, the number of the descriptor may be somebody else's. */
+  /** False after close: the number of the descriptor may belong to another file by then. */
   #open = true;
 
   /** Throws `SystemError` where the process may do neither. */

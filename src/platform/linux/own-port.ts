@@ -1,4 +1,4 @@
-/** Local ports that are nobody else's, for sockets that are about to be bound to a device. */
+/** Local ports that no other program uses, for sockets that are about to be bound to a device. */
 import { readFileSync } from "node:fs";
 import type { Libc } from "./libc.ts";
 import { SOL_IP } from "./control-message.ts";
@@ -12,7 +12,10 @@ const WINDOW = 64;
 
 export type PortRange = readonly [first: number, last: number];
 
-/** The upper half of what the system gives by itself: the rest stays everybody's. Null where it does not say. */
+/**
+ * The upper half of the system's ephemeral ports; the lower half is left to other programs. Null when the range cannot
+ * be read.
+ */
 function upperHalf(): PortRange | null {
   try {
     const [first, last] = readFileSync(RANGE_FILE, "latin1").split(/\s+/).map(Number) as [number, number];

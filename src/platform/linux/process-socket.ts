@@ -1,4 +1,6 @@
-/** Who owns a local socket: sock_diag where FFI is there, the text tables of /proc/net elsewhere. */
+/**
+ * The process that owns a local socket: by sock_diag where FFI is available, by the text tables of /proc/net elsewhere.
+ */
 import { readFile } from "node:fs/promises";
 import type { Endpoint, Ip, Network } from "#core/session.ts";
 

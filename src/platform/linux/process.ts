@@ -47,7 +47,7 @@ export function openLinuxProcesses(
       if (waiting >= QUEUE_LIMIT) return { path: null, name: null, uid: owner.uid };
       waiting++;
       const found = queue.then(() => search(owner)).finally(() => waiting--);
-      queue = found.catch(() => {}); // who asked hears of it; the next search starts either way
+      queue = found.catch(() => {}); // the caller sees the failure; the next search starts in either case
       return found;
     },
   };

@@ -99,7 +99,7 @@ export class ReceiveBatch {
     const isCut = ((headers[header + FLAGS_WORD] as number) & MSG_CTRUNC) !== 0;
     const control = this.#controlOf(at, lowWord(headers, header + CONTROL_LENGTH_WORD));
     this.#makeReady(header);
-    if (isCut) return; // nobody knows where to, or where one ends
+    if (isCut) return; // without the whole control data neither the destination nor the size of the segments is known
     const name = this.#names[at] as Uint8Array;
     const segment = control.segmentBytes === 0 ? length : control.segmentBytes;
     const start = at * SLOT_BYTES;

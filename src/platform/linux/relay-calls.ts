@@ -30,7 +30,7 @@ const EDGE_TRIGGERED = 0x8000_0000;
 
 /** One system call carries no more. */
 export const BUFFER_BYTES = 256 * 1024;
-/** Memory in front of the buffer, for the header of what lies in it. */
+/** Memory in front of the buffer, for a protocol header. */
 export const HEADROOM_BYTES = 16;
 export const PIPE_BYTES = 1024 * 1024;
 const BATCH = 256;
@@ -84,7 +84,7 @@ export interface Pipe {
 export class RelayCalls {
   /** What `receive` fills and `send` empties, from its start. */
   readonly buffer: Uint8Array;
-  /** The same with `HEADROOM_BYTES` in front of it. */
+  /** The same buffer with `HEADROOM_BYTES` in front of it. */
   readonly roomy: Uint8Array;
   readonly #library;
   readonly #errno: Int32Array;

@@ -20,7 +20,7 @@ const EAGAIN = 11;
 const EINVAL = 22;
 const EMSGSIZE = 90;
 const EOPNOTSUPP = 95;
-/** What is said where a way out has shorter packets, or cannot cut at all. */
+/** Errors of devices whose packets are shorter, or which cannot split a batch at all. */
 const REFUSALS: ReadonlySet<number> = new Set([EIO, EINVAL, EMSGSIZE, EOPNOTSUPP]);
 
 const NONE = -1;
@@ -72,8 +72,8 @@ export class SendBatch {
   }
 
   /**
-   * Takes a copy of `head` and `payload`, one behind the other. `name` is a sockaddr that nobody changes any more; the
-   * same object is the same peer.
+   * Copies `head` and `payload`, one behind the other. `name` is a sockaddr that must not change afterwards; equal
+   * objects mean equal peers.
    */
   put(socket: Outgoing, head: Uint8Array | null, payload: Uint8Array, name: Uint8Array): void {
     const headBytes = head === null ? 0 : head.length;

@@ -44,7 +44,7 @@ export function portOf(bytes: Uint8Array, start = 0): number {
   return ((bytes[start + 2] as number) << 8) | (bytes[start + 3] as number);
 }
 
-/** What stands for one source in bounds: an IPv4 address, or the 64 bits of IPv6 that one customer has. */
+/** The key of a source in limits: an IPv4 address, or the first 64 bits of an IPv6 address, which one customer has. */
 export function sourceOf(bytes: Uint8Array, start: number): number | string {
   const at = v4At(bytes, start);
   const view = new DataView(bytes.buffer, bytes.byteOffset + start, SOCKADDR_BYTES);

@@ -52,7 +52,7 @@ export function openSocketMaker(libc: Libc, { routingMark, interfaceName }: Sock
     try {
       if (routingMark !== 0) setMark(libc, fd, routingMark);
       if (interfaceName !== "") {
-        if (type === SOCK_STREAM) ports.take(fd, family); // a port of UDP is nobody else's anyway
+        if (type === SOCK_STREAM) ports.take(fd, family); // UDP ports are not shared with other programs anyway
         bindToDevice(libc, fd, interfaceName);
       }
       if (family === 6 && type === SOCK_DGRAM)

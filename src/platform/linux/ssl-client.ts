@@ -1,4 +1,4 @@
-/** The dialling side of TLS by the libssl inside the Node binary: whom it believes, what it says of itself, how it went. For the main thread. */
+/** Outbound TLS by the libssl inside the Node binary: verification, ClientHello, result. For the main thread. */
 import type * as Ffi from "node:ffi";
 import { SslMaterial, type CommonSettings, type KeyPair } from "./ssl-material.ts";
 
@@ -49,7 +49,7 @@ export interface ClientContextOptions extends CommonSettings {
   readonly keyPair: KeyPair | null;
   /** Null: chains end nowhere. */
   readonly authorities: SslHandle | null;
-  /** A server whose chain does not end at an authority is told so and left. */
+  /** Aborts the handshake with an alert when the server's chain does not end at a trusted authority. */
   readonly verifies: boolean;
 }
 
@@ -57,13 +57,16 @@ export interface ClientConversation {
   readonly fd: number;
   /** For SNI; empty: none is sent. */
   readonly serverName: string;
-  /** Each protocol with its length in front (RFC 7301 §3.1); empty: none is offered. */
+  /** Each protocol with its length in front (RFC 7301 §3.1); empty: no ALPN extension. */
   readonly alpn: Uint8Array;
   /** The library may read more than one record. */
   readonly readAhead: boolean;
 }
 
-/** Something of the library's that is given back once nobody has this object any more. Conversations hold what they use. */
+/**
+ * An object of the library that is freed when this handle is collected. Connections keep a reference to the handles
+ * that they use.
+ */
 export class SslHandle {
   readonly address: bigint;
 
@@ -203,7 +206,7 @@ export class SslClients {
     return bytes;
   }
 
-  /** Why the library does not believe the server's certificate; null: it does, or saw none. */
+  /** Why the library rejects the server's certificate; null: it accepts it, or saw none. */
   refusalOf(ssl: bigint): string | null {
     const result = this.#functions.SSL_get_verify_result(ssl);
     if (result === X509_V_OK) return null;

@@ -36,7 +36,10 @@ const SSL_VERIFY_PEER = 1;
 const X509_V_OK = 0n;
 const NULL = 0n;
 
-/** Behind the handshake of TLS 1.3: the one that a client gets goes with the first that it is told; see `Ssl.write`. */
+/**
+ * No tickets directly behind the handshake of TLS 1.3: a client gets its ticket together with the first data, see
+ * `Ssl.write`.
+ */
 const TICKETS = 0n;
 
 export interface ServerContextOptions extends CommonSettings, KeyPair {
@@ -44,7 +47,7 @@ export interface ServerContextOptions extends CommonSettings, KeyPair {
   readonly alpn: readonly string[];
   /** Is the client asked for a certificate? Checked after the handshake by `clientCertificate`. */
   readonly asksClient: boolean;
-  /** PEM: whom a client's certificate may come from; null: nobody. */
+  /** PEM of the authorities for client certificates; null: clients are not asked for one. */
   readonly authorities: string | null;
 }
 
@@ -83,11 +86,11 @@ export class SslContexts {
     this.#answerAt = ffi.getRawPointer(this.#answer);
     // Any name is welcome, and remembered: SSL_is_dtls(3) says 0 of TLS, which is SSL_TLSEXT_ERR_OK.
     this.#onServerName = lib.getSymbol("SSL_is_dtls");
-    // The handshake goes on, and the result is asked for behind it: OPENSSL_version_major(3) is never 0.
+    // The handshake continues and the result is read after it: OPENSSL_version_major(3) never returns 0.
     this.#onVerify = lib.getSymbol("OPENSSL_version_major");
   }
 
-  /** The same once more, for whoever makes conversations of it in a thread whose choice of a protocol has the address `onAlpn`. */
+  /** A second context with equal settings, for a thread whose own callback for ALPN is at the address `onAlpn`. */
   share(of: SslContext, options: ServerContextOptions, onAlpn: bigint): SharedTlsContext {
     const { address } = of;
     if (options.alpn.length === 0) {
@@ -131,7 +134,7 @@ export class SslContexts {
     SSL_CTX_callback_ctrl(context, SSL_CTRL_SET_TLSEXT_SERVERNAME_CB, this.#onServerName);
     if (alpn.length > 0) SSL_CTX_set_alpn_select_cb(context, onAlpn || this.#ownOnAlpn(), this.#listOf(alpn));
     SSL_CTX_set_verify(context, asksClient ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, this.#onVerify);
-    // A ticket would stand for a certificate that is not shown again.
+    // A ticket would replace a client certificate that is not shown again.
     if (asksClient) SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
     if (asksClient && options.authorities !== null) this.#trust(context, options.authorities);
   }

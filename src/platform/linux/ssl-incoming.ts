@@ -23,13 +23,13 @@ const INCOMING_BYTES = 512 * 1024;
 const MOST_WIDE = 32;
 
 /**
- * Conversations of libssl in bulk: their sockets are read in large pieces that wait in a buffer between the socket and the library
- * (BIO_f_buffer(3)). Where the library reads ahead by itself it moves all that waits once for each record, so that the
- * record's bytes lie at an even address. Of one thread.
+ * Connections of libssl in bulk: their sockets are read in large pieces into a buffer between socket and library
+ * (BIO_f_buffer(3)). The library's own read-ahead would move the whole buffer once for each record, to align the
+ * record. For one thread.
  */
 export class SslIncoming {
   readonly #functions;
-  /** A buffer that nobody uses now; 0: there is none. */
+  /** A buffer that is free for reuse; 0: there is none. */
   #spare = 0n;
   #wide = 0;
 
@@ -46,19 +46,19 @@ export class SslIncoming {
     this.#spare = 0n;
     this.#wide++;
     const socket = SSL_get_rbio(ssl);
-    BIO_up_ref(socket); // the chain's, in place of the conversation's
+    BIO_up_ref(socket); // a reference for the chain, in place of the connection's
     BIO_push(incoming, socket);
     SSL_set0_rbio(ssl, incoming);
     SSL_set_read_ahead(ssl, 0);
     return true;
   }
 
-  /** The opposite, of one that is `widen`ed. `isEmpty`: nothing waits, since reading came to EAGAIN. What waits is lost. */
+  /** Undoes `widen`. `isEmpty`: the buffer is empty, since reading came to EAGAIN. Buffered bytes are lost. */
   narrow(ssl: bigint, isEmpty: boolean): void {
     const { SSL_get_rbio, SSL_set0_rbio, SSL_set_read_ahead, BIO_up_ref, BIO_pop, BIO_free } =
       this.#functions;
     const incoming = SSL_get_rbio(ssl);
-    BIO_up_ref(incoming); // ours, in place of the conversation's
+    BIO_up_ref(incoming); // our reference, in place of the connection's
     SSL_set0_rbio(ssl, BIO_pop(incoming));
     SSL_set_read_ahead(ssl, 1);
     this.#wide--;

@@ -91,7 +91,7 @@ export class SslMaterial {
     }
   }
 
-  /** For conversations on descriptors that do not block, which pass from thread to thread. */
+  /** For connections on non-blocking descriptors, which pass from thread to thread. */
   setCommon(context: bigint, { minVersion, ciphers }: CommonSettings): void {
     const { SSL_CTX_ctrl, SSL_CTX_set_options, SSL_CTX_set_default_read_buffer_len } = this.#functions;
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, VERSIONS[minVersion], NULL);
@@ -102,7 +102,7 @@ export class SslMaterial {
     const modes =
       SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS;
     SSL_CTX_ctrl(context, SSL_CTRL_MODE, modes, NULL);
-    // What is no data counts as a step, so that nobody is kept busy with key updates alone.
+    // A record without data ends the call, so that key updates alone cannot keep the thread busy.
     SSL_CTX_ctrl(context, SSL_CTRL_CLEAR_MODE, SSL_MODE_AUTO_RETRY, NULL);
     SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL); // tickets need none
     SSL_CTX_set_default_read_buffer_len(context, BigInt(READ_AHEAD_BYTES));
@@ -148,7 +148,7 @@ export class SslMaterial {
     if (!fits) throw this.failure("the private key");
   }
 
-  /** All certificates of a PEM text; whoever gets them frees them. */
+  /** All certificates of a PEM text; the caller frees them. */
   readCertificates(pem: string): bigint[] {
     return this.#withPem(pem, (bio) => {
       const found: bigint[] = [];
@@ -188,7 +188,7 @@ export class SslMaterial {
   }
 }
 
-/** Conversations that were made of it keep it alive on their own. */
+/** Connections that were made from it keep it alive on their own. */
 export class SslContext implements Disposable {
   /** 0: disposed of. */
   #address: bigint;

@@ -1,9 +1,9 @@
 /**
- * Conversations of the libssl inside the Node binary (OpenSSL 3, SSL_read(3), SSL_write(3)) on descriptors that do not
- * block. An SSL object belongs to nobody's thread, but to one at a time: it may pass from the main thread to a relay
- * thread with its descriptor. Answers are counts, or errnos as negative numbers as in relay-calls.ts. The library's queue
- * of errors is left empty by every call that failed: node:crypto reads the same one. It is emptied before a call, too: what
- * others left there would be taken for a fault of this conversation (SSL_get_error(3)).
+ * Connections of the libssl inside the Node binary (OpenSSL 3, SSL_read(3), SSL_write(3)) on non-blocking descriptors.
+ * An SSL object is used by one thread at a time; it may pass from the main thread to a worker together with its
+ * descriptor. Results are counts, or errnos as negative numbers as in relay-calls.ts. The library's error queue is left
+ * empty after every call that failed, because node:crypto reads the same queue; it is also emptied before a call,
+ * because old entries would be taken for a fault of this connection (SSL_get_error(3)).
  */
 import type * as Ffi from "node:ffi";
 import { WORDS } from "./machine-words.ts";
@@ -55,7 +55,7 @@ export const FULL = 1;
 export const ENDED = -10_000;
 /** Reading must wait until the socket takes bytes: an answer to a key update is on its way. No errno. */
 export const BLOCKED_BY_WRITE = -10_011;
-/** The conversation cannot go on: a fault of the peer, or of the connection. The errno EPROTO. */
+/** The connection cannot continue: a fault of the peer, or of the transport. The errno EPROTO. */
 export const BROKEN = -71;
 
 /** The most that one record carries (RFC 8446 §5.1). */
@@ -76,7 +76,7 @@ export function openSsl(buffer: Uint8Array): Ssl | null {
 }
 
 export class Ssl {
-  /** For conversations in bulk. */
+  /** For connections in bulk. */
   readonly incoming: SslIncoming;
   /** What `read` fills and `write` empties, from its start. */
   readonly buffer: Uint8Array;
@@ -93,7 +93,9 @@ export class Ssl {
   /** For an address that the library answers with. */
   readonly #answer = new BigUint64Array(new ArrayBuffer(16));
   readonly #answerAt: bigint;
-  /** Where conversations write that are `batched`, and where it comes out; empty between any two calls. Made when wanted. */
+  /**
+   * The pair of memory BIOs into which `batched` connections write; empty between any two calls. Made at the first use.
+   */
   #outgoing: { readonly into: bigint; readonly from: bigint } | null = null;
 
   /** Keeps the buffer, which must never be detached. */
@@ -138,15 +140,15 @@ export class Ssl {
     this.#functions.SSL_set_read_ahead(ssl, 1);
   }
 
-  /** The object is nobody's any more; the descriptor stays open. */
+  /** Frees the object; the descriptor stays open. */
   free(ssl: bigint): void {
     this.#functions.SSL_free(ssl);
     this.#functions.ERR_clear_error();
   }
 
   /**
-   * From now on what the conversation seals is kept here until `sendSealed`, which is to follow every call: one system
-   * call for many records. False: the library has no memory.
+   * From now on the ciphertext of this connection is collected until `sendSealed`, which must follow every call: one
+   * system call for many records. False: out of memory.
    */
   batch(ssl: bigint): boolean {
     this.#outgoing ??= this.#openOutgoing();
@@ -168,7 +170,10 @@ export class Ssl {
     return { into: this.#answer[0] as bigint, from: this.#answer[1] as bigint };
   }
 
-  /** Of the conversation that was spoken to last. What the socket does not take now is answered with; an errno, or null. */
+  /**
+   * Sends the ciphertext of the connection that was written last. Returns the part that the socket did not take, an
+   * errno, or null.
+   */
   sendSealed(fd: number): Uint8Array | number | null {
     const size = this.#sealedBytes();
     if (size <= 0) return null;
@@ -186,8 +191,8 @@ export class Ssl {
   }
 
   /**
-   * To be called when a conversation that is `batched` comes to its end, in whatever way: nothing of it may go out with
-   * what the next one seals. True: there was something.
+   * To be called when a `batched` connection ends, in whatever way, so that none of its ciphertext goes out with that
+   * of the next one. True: there was some.
    */
   discardSealed(): boolean {
     const size = this.#sealedBytes();

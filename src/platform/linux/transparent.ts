@@ -33,8 +33,8 @@ const SIGNATURES = {
 /** An unconnected socket at an address that is not this machine's. */
 export interface RawReplySocket {
   /**
-   * Goes at the end of the turn of the event loop; a datagram that the kernel does not take then is lost. `payload` is the
-   * caller's again when it returns; `name` is a sockaddr that nobody changes, the same object for the same peer.
+   * Sent at the end of the turn of the event loop; a datagram that the kernel refuses then is lost. `payload` is
+   * copied; `name` is a sockaddr that must not change, the same object for the same peer.
    */
   send(payload: Uint8Array, name: Uint8Array): void;
   close(): void;
@@ -177,8 +177,8 @@ export class TransparentSockets {
     let on: OnReceived | null = null;
     let watch: Watch | null = null;
     let open = true;
-    // One batch a turn of the event loop: the promises of new sessions go on in between, so that what waits for their
-    // decision is never more than a batch.
+    // One batch for each turn of the event loop: promises of new sessions settle in between, so at most one batch waits
+    // for decisions.
     const read = (): void => {
       if (on !== null) this.#receiving.read(fd, on);
     };

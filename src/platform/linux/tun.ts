@@ -1,6 +1,6 @@
 /**
  * A TUN device (Documentation/networking/tuntap): IP packets through a descriptor, in Node's event loop. Every packet
- * stands behind a virtio_net_hdr, so that segments and checksums can be left to the kernel.
+ * has a virtio_net_hdr in front, so that segmentation and checksums can be left to the kernel.
  */
 import type * as Ffi from "node:ffi";
 import { SystemError } from "./libc.ts";
@@ -38,10 +38,13 @@ const F_SETFL = 4;
 // struct ifreq: NAME(16) FLAGS(2) …, 40 bytes on 64-bit systems
 const IFREQ_BYTES = 40;
 const NAME_BYTES = 16;
-/** "File descriptor in bad state": somebody has deleted the device. */
+/** "File descriptor in bad state": the device was deleted. */
 const EBADFD = 77;
 
-/** One turn of the event loop reads no more, so that sockets and timers have theirs; the rest waits in the device. */
+/**
+ * Packets read in one turn of the event loop, so that sockets and timers have theirs; further packets wait in the
+ * device.
+ */
 const TURN_PACKETS = 128;
 const TURN_BYTES = 1 << 20;
 
@@ -61,7 +64,7 @@ export interface TunAsk {
   readonly name: string;
   /** TCP segments and checksums are left to the kernel (TSO). */
   readonly offload: boolean;
-  /** A descriptor that somebody else has opened and set up; the device takes it over. 0: none. */
+  /** A descriptor that another program has opened and set up; the device takes ownership. 0: none. */
   readonly fileDescriptor: number;
 }
 
@@ -95,11 +98,11 @@ export type PacketDevice = Pick<TunDevice, "hasHeader" | "cutsDatagrams" | "inco
 export class TunDevice implements Disposable {
   readonly name: string;
   readonly index: number;
-  /** Does a virtio_net_hdr stand before each packet? */
+  /** Is there a virtio_net_hdr in front of each packet? */
   readonly hasHeader: boolean;
   /** Does the kernel cut what is written as a run of datagrams (`GSO_UDP`)? */
   readonly cutsDatagrams: boolean;
-  /** Holds the packet that `receive` tells of, until the callback returns. It may be changed and written back. */
+  /** Holds the packet that `receive` reports, until the callback returns. It may be changed and written back. */
   readonly incoming: PacketBuffer;
   /** For packets that are made here. The header before the packet is the writer's, too. */
   readonly outgoing: PacketBuffer;
@@ -131,12 +134,12 @@ export class TunDevice implements Disposable {
       this.#library.functions.close(this.#fd);
       throw error;
     }
-    if (given > 0) this.#library.functions.close(given); // not before it is known for a TUN: it may be anybody's
+    if (given > 0) this.#library.functions.close(given); // closed only once it is known to be a TUN: the number may belong to any file
   }
 
   /**
-   * Begins to read: `on` is called with the length of the packet in `incoming`. `onGone` is called once if somebody else
-   * deletes the device. Neither may throw.
+   * Begins to read: `on` is called with the length of the packet in `incoming`. `onGone` is called once if another
+   * program deletes the device. Neither may throw.
    */
   receive(on: (length: number) => void, onGone: () => void): void {
     if (!this.#open || this.#watch !== null) return;
@@ -155,7 +158,7 @@ export class TunDevice implements Disposable {
     else write(BigInt(this.#fd), buffer.packetPointer, BigInt(length));
   }
 
-  /** The device disappears with its addresses and routes, unless somebody else holds its descriptor, too. */
+  /** The device disappears with its addresses and routes, unless another program holds its descriptor, too. */
   close(): void {
     if (!this.#open) return;
     this.#open = false;
@@ -249,7 +252,7 @@ function zeroEnded(text: string): Buffer {
   return Buffer.from(`${text}\0`);
 }
 
-/** Somebody else has the name, or has a device that is no TUN. */
+/** Another device has the name, or it is not a TUN. */
 export function isNameTaken(error: unknown): boolean {
   return error instanceof SystemError && (error.code === "EBUSY" || error.code === "EINVAL");
 }

@@ -17,7 +17,7 @@ const SIGNATURES = {
 } as const;
 
 export interface Watch {
-  /** Does it keep the process alive? As long as nobody says no. */
+  /** Does it keep the process alive? Initially yes. */
   hold(holds: boolean): void;
   /** Nothing is called any more; the descriptor may be closed right afterwards. */
   close(): void;

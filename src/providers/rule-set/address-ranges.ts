@@ -1,4 +1,4 @@
-/** Networks as ranges of 16-byte addresses and back. IPv4 stands in its mapped form; families never mix. */
+/** Networks as ranges of 16-byte addresses and back. IPv4 is in its mapped form; families never mix. */
 import { unmap } from "#net/address/ip.ts";
 import type { Cidr } from "#net/address/cidr.ts";
 

@@ -100,7 +100,7 @@ function domainData({ parts, starred, size }: BuiltDomains): RuleData {
   return { reads: ["host"], match, size };
 }
 
-/** A list of networks can be told to the kernel, too. */
+/** A list of networks can also be published to the kernel. */
 export interface NetworkData extends RuleData {
   networks(): readonly Cidr[];
 }

@@ -12,8 +12,8 @@ function linesOf(text: string): string[] {
 }
 
 /**
- * YAML that is more than a plain list goes to the general parser, which holds up everything else meanwhile, some two seconds
- * a mebibyte where somebody means it: no more than this.
+ * YAML that is more than a plain list goes to the general parser, which takes up to two seconds for a hostile mebibyte
+ * and blocks the thread meanwhile: no more than this.
  */
 const MOST_GENERAL_CHARACTERS = 512 * 1024;
 

@@ -32,7 +32,7 @@ async function unpack(file: Uint8Array): Promise<Buffer> {
   }
 }
 
-/** What stands inside the zstd stream. */
+/** Decodes the contents of the zstd stream. */
 export function decodeMrsBody(bytes: Buffer): MrsList {
   const at = new Cursor(bytes);
   if (!at.take(4).equals(MAGIC)) throw new ProtocolError("no MRS file: it does not begin with MRS 01");

@@ -15,7 +15,7 @@ import { decodeMrs } from "./mrs.ts";
 export type Behavior = "domain" | "ipcidr" | "classical";
 export type Format = "yaml" | "text" | "mrs";
 
-/** Makes one condition of each line `TYPE,payload[,params]`; given by who knows the rule types. */
+/** Makes one condition of each line `TYPE,payload[,params]`; handed in by a caller that knows the rule types. */
 export type ReadClassical = (items: readonly string[]) => Contents;
 
 export interface ListKind {

@@ -1,7 +1,10 @@
 /** The tree of names in MRS files: a LOUDS-like trie over the reversed characters of the patterns (configuration sheet §14). */
 import { ProtocolError } from "#core/errors.ts";
 
-/** What a tree is stored as. A node's children are zeros in `bitmap`, closed by a one; nodes stand breadth first. */
+/**
+ * The stored form of a tree. A node's children are zeros in `bitmap`, closed by a one; nodes are in breadth-first
+ * order.
+ */
 export interface SuccinctTree {
   /** Bit per node: a pattern ends here. */
   readonly leaves: Uint8Array;
@@ -16,7 +19,7 @@ const LONGEST_KEY = 255;
 const MOST_CHARACTERS = 64 * 1024 * 1024;
 
 /**
- * The patterns, in the order of the tree. Readers look for `+` only behind a dot, so `+.a.com` stands in a tree twice, as
+ * The patterns, in the order of the tree. Readers look for `+` only behind a dot, so `+.a.com` is in a tree twice, as
  * itself and as `a.com`: the second is left out. Throws `ProtocolError`.
  */
 export function decodeTree({ leaves, bitmap, labels }: SuccinctTree): string[] {
@@ -60,7 +63,7 @@ function coveredLeaves(leaves: Uint8Array, labels: Uint8Array, parents: Uint32Ar
   return covered;
 }
 
-/** Characters were reversed as a whole, so the bytes of each stand in order within the reversed text. */
+/** Characters were reversed as a whole, so the bytes of each are in order within the reversed text. */
 function fromReversedRunes(bytes: Uint8Array): string {
   return Array.from(Buffer.from(bytes.toReversed()).toString("utf8")).toReversed().join("");
 }

@@ -129,7 +129,10 @@ function or(parts: readonly Matcher[]): Matcher {
   return joined(parts, true);
 }
 
-/** Kleene: one part that answers `decisive` decides; else one that cannot tell leaves it open. */
+/**
+ * Kleene's logic: one part with the `decisive` answer decides; otherwise one undecided part leaves the result
+ * undecided.
+ */
 function joined(parts: readonly Matcher[], decisive: boolean): Matcher {
   const match = (facts: Facts) => {
     let open = false;

@@ -3,7 +3,7 @@ import type { Verdict } from "./probe.ts";
 
 /** Pieces with gaps between them; clients that cut a hello on purpose make about thirty. One more is not kept. */
 const MAX_ISLANDS = 64;
-/** Of one conversation, repeated ones included: each costs time, and a datagram has room for thousands of a byte. */
+/** Pieces of one stream, repeated ones included: each costs time, and a datagram has room for thousands of a byte. */
 const MAX_PIECES = 512;
 
 interface Island {

@@ -10,7 +10,9 @@ interface Entry {
   atMs: number;
 }
 
-/** Destinations to which a client names no host, by a key of both: each attempt may cost a conversation a second. */
+/**
+ * Destinations to which a client sends no host name, by a key of both: each attempt may delay a connection by a second.
+ */
 export class SniffFailures {
   /** In order of the last failure. */
   readonly #entries = new Map<string, Entry>();

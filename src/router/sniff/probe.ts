@@ -1,10 +1,10 @@
 import type { Network } from "#core/session.ts";
 
-/** `more`: not enough bytes to tell; `other`: not this protocol, or it names no host. */
+/** `more`: not enough bytes to decide; `other`: not this protocol, or it names no host. */
 export type Verdict = "more" | "other" | { readonly host: string };
 
 /**
- * One look at one conversation. `feed` gets the pieces (of a stream) or the datagrams in order, keeps what it needs of
+ * One attempt on one connection. `feed` gets the pieces (of a stream) or the datagrams in order, keeps what it needs of
  * them within a bound of its own, and never throws. After a verdict other than `more` it is not called again.
  */
 export interface Probe {

@@ -1,4 +1,4 @@
-/** The protection of Initial packets, which anybody can take off: its keys come from what is in the packet. */
+/** The protection of Initial packets, whose keys derive from the packet itself and protect nothing from an observer. */
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 
 export interface QuicVersion {
@@ -80,6 +80,6 @@ export function openPayload(
     decipher.final();
     return payload;
   } catch {
-    return null; // the tag does not fit: somebody else's bytes
+    return null; // the tag does not fit: not an Initial packet of a client
   }
 }

@@ -145,7 +145,7 @@ class FrameReader {
 
 const FRAME = { padding: 0x00, ping: 0x01, ack: 0x02, ackEcn: 0x03, crypto: 0x06 } as const;
 
-/** The frames that a client's Initial may hold (RFC 9000 §17.2.2); at any other the rest is left alone. */
+/** The frames that a client's Initial may hold (RFC 9000 §17.2.2); reading stops at any other. */
 function readFrames(payload: Uint8Array, stream: CryptoStream): void {
   const reader = new FrameReader(payload);
   while (reader.left > 0 && !reader.isCut) {

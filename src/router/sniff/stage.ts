@@ -1,4 +1,4 @@
-/** Which conversations are sniffed, for how long, and what becomes of the name (configuration.md §7). */
+/** Which connections are sniffed, for how long, and how the name is used (configuration.md §7). */
 import type { Range } from "#core/fields.ts";
 import type { Log } from "#core/log.ts";
 import type { DnsMode } from "#core/router.ts";
@@ -11,9 +11,9 @@ import type { Probe, SniffProtocol } from "./probe.ts";
 
 export interface SniffPolicy {
   readonly protocols: readonly SniffedProtocol[];
-  /** Look at conversations whose name came from the mapping of redir-host. */
+  /** Sniff connections whose name came from the mapping of redir-host. */
   readonly forceDnsMapping: boolean;
-  /** Look at conversations without a name. */
+  /** Sniff connections without a name. */
   readonly parsePureIp: boolean;
   /** Names that are looked at in any case. */
   isForced(host: string): boolean;
@@ -30,7 +30,7 @@ export interface SniffedProtocol {
 }
 
 export interface SniffEnv {
-  /** What is known of a destination before anybody looks at bytes. */
+  /** The facts about a destination before any byte is inspected. */
   prepare(destination: Destination): { readonly destination: Destination; readonly dnsMode: DnsMode };
   readonly log: Log;
   nowMs(): number;

@@ -13,8 +13,8 @@ const IDLE_MS = 30_000;
 const MAX_IDLE = 8;
 
 /**
- * A request that streams is the last of its connection anyway. Servers written in Go must hear of it: before they
- * answer they read a request's body to its end, or 256 KiB of it, unless the connection closes after it.
+ * A streaming request is the last one of its connection, and the request header says so: servers written in Go read a
+ * request's body to its end, or 256 KiB of it, before they answer, unless the connection closes after it.
  */
 const LAST = { connection: "close" };
 
@@ -108,7 +108,8 @@ class DialAgent extends Agent {
     try {
       const { stream } = await this.#dial(context);
       stream.on("error", () => stream.destroy()).on("close", () => this.#stop(stream));
-      // Half open below: whoever ends its side of an HTTP/1.1 connection does not come back.
+      // The stream below allows half-close, but a peer that ended its side of an HTTP/1.1 connection sends no further
+      // request.
       stream.on("end", () => stream.destroy());
       done(null, stream);
     } catch (error) {

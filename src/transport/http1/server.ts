@@ -6,7 +6,7 @@ import type { XhttpServer } from "#transport/xhttp/server.ts";
 
 /** A connection without a whole request is closed after so long. */
 const IDLE_MS = 30_000;
-/** Requests are told to be short here; what is longer is answered with 431. */
+/** Requests to a tunnel are short; a longer head is answered with 431. */
 const MAX_HEAD_BYTES = 16_384;
 const MAX_FIELDS = 100;
 

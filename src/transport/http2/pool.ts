@@ -123,7 +123,7 @@ export class Http2Pool implements AsyncDisposable {
   }
 }
 
-/** The shared dial goes on for others when one of its waiters gives up. */
+/** The shared dial continues for the other waiters when one of them gives up. */
 async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () =>

@@ -12,7 +12,10 @@ import {
 } from "./session.ts";
 import type { Done, MuxStream, StreamOwner } from "./stream.ts";
 
-/** Bytes of all conversations that wait for slow readers; beyond, the connection is not read, so the peer waits. */
+/**
+ * Bytes of all streams of a session that wait for slow readers. Beyond this the connection is not read, so the peer is
+ * slowed down.
+ */
 const MAX_HELD_BYTES = 8 << 20;
 /** What the connection has not passed on. Answers to a peer that asks without reading end it there. */
 const MAX_QUEUED_BYTES = 8 << 20;
@@ -74,16 +77,16 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   abstract sendData(stream: MuxStream, data: Buffer, done: Done): void;
   abstract sendEnd(stream: MuxStream, done: Done): void;
   abstract taken(stream: MuxStream, bytes: number): void;
-  /** The conversation is out of the table; the peer is to be told what it does not know yet. */
+  /** Called when a stream has left the table: send the peer the frames (end, reset) that it has not had yet. */
   protected abstract left(stream: MuxStream, whole: boolean): void;
   /** A header. Throws `ProtocolError`. */
   protected abstract onHead(head: Buffer): void;
-  /** Shows the peer, and those who watch for silence in between, that we are here. Throws when the peer seems gone. */
+  /** Sends a keep-alive frame, for the peer and for routers between. Throws when the peer has stopped answering. */
   protected abstract keepAlive(): void;
   /** Empty where the protocol has none. */
   protected abstract lastWords(error: Error | null): Buffer;
 
-  /** `length` bytes follow the header: for the stream, or for nobody. */
+  /** `length` bytes follow the header: payload of the stream, or to be skipped when it is null. */
   protected expectBody(stream: MuxStream | null, length: number, endsStream = false): void {
     if (length > 0) this.#body = { stream, left: length, endsStream };
     else if (endsStream) stream?.farEnd();
@@ -103,10 +106,10 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
     return stream;
   }
 
-  /** For a stream that the peer has opened; false: it must be told that there are too many. */
+  /** Accepts a stream that the peer has opened. False: there are too many, and the caller sends the refusal. */
   protected welcome(stream: MuxStream): boolean {
     if (this.table.size >= MAX_STREAMS) return false;
-    this.enter(stream).on("error", () => {}); // its user listens later, and hears the 'close'
+    this.enter(stream).on("error", () => {}); // the stream's user attaches its listener later; 'close' follows this event
     this.#events.onStream?.(stream);
     return true;
   }

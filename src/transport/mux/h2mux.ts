@@ -1,4 +1,7 @@
-/** h2mux: every conversation is a CONNECT request of an HTTP/2 connection; its bodies are the two directions. */
+/**
+ * h2mux: every stream is a CONNECT request of an HTTP/2 connection; the request and response bodies are the two
+ * directions.
+ */
 import {
   type ClientHttp2Session,
   connect,
@@ -124,7 +127,7 @@ export function serveH2(wire: Duplex, { onStream, onClosed, log }: MuxEvents): v
     settings: { initialWindowSize: STREAM_WINDOW_BYTES, maxConcurrentStreams: MAX_STREAMS },
   });
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
-  session.setTimeout(SERVER_IDLE_MS, () => session.close()); // waits for conversations that are open
+  session.setTimeout(SERVER_IDLE_MS, () => session.close()); // waits for open streams
   session.on("error", (error) => log.debug(() => `mux session: ${messageOf(error)}`)); // 'close' follows
   followEnd(session, wire, onClosed);
   session.on("stream", (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
@@ -133,7 +136,7 @@ export function serveH2(wire: Duplex, { onStream, onClosed, log }: MuxEvents): v
     if (headers[":method"] !== "CONNECT") return stream.respond({ ":status": 405 }, { endStream: true });
     stream.respond({ ":status": 200 }); // at once: clients give up after five seconds
     const carried = new CodecStream(stream, new PlainCodec());
-    carried.on("error", () => {}); // its user listens later, and hears the 'close'
+    carried.on("error", () => {}); // the stream's user attaches its listener later; 'close' follows this event
     onStream?.(carried);
   });
 }

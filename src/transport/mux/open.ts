@@ -28,8 +28,8 @@ export interface MuxServerEvents extends MuxEvents {
 }
 
 /**
- * Serves a connection that asked for `MUX_DESTINATION`; owns it, and ends every conversation with it. Rejects with
- * `ProtocolError` where it is none; the connection is still there then.
+ * Serves a connection whose request named `MUX_DESTINATION`. Owns the connection and ends all its streams with it.
+ * Rejects with `ProtocolError` when the preface is not sing-mux; the connection is still usable then.
  */
 export async function serveMux(wire: Duplex, events: MuxServerEvents): Promise<void> {
   const { protocol, padding } = await readHandshake(wire, takePreface, PREFACE_TIMEOUT_MS);

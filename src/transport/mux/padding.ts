@@ -58,7 +58,7 @@ export class PaddingCodec implements StreamCodec {
   }
 
   openEnd(): void {
-    // Peers close where they stand; a torn frame shows in the session inside.
+    // Peers close in the middle of padding; a torn frame is reported by the session inside.
   }
 
   #takeHead(byte: number): void {

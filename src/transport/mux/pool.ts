@@ -13,7 +13,7 @@ export interface MuxPoolOptions<S extends MuxSession> {
   readonly maxStreams: number;
   /** Opens one connection to the mux name. */
   readonly dial: (signal: AbortSignal, metadata: Metadata | null) => Promise<Duplex>;
-  /** The client's session over a fresh connection. `onClosed` is called once, when its last conversation is gone. */
+  /** Starts the client's session over a new connection. `onClosed` is called once, after its last stream has closed. */
   readonly start: (wire: Duplex, onClosed: () => void) => S;
 }
 
@@ -34,7 +34,7 @@ export class MuxPool<S extends MuxSession> implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** What `use` makes of a session that takes a further conversation. Throws `DialError`. */
+  /** Returns the result of `use` for a session that has room for one more stream. Throws `DialError`. */
   async open<T>({ signal, metadata }: DialContext, use: (session: S) => T): Promise<T> {
     for (let dials = 0; ; dials++) {
       if (signal.aborted) throw new DialError("aborted", "aborted before a mux stream was opened");
@@ -80,7 +80,7 @@ export class MuxPool<S extends MuxSession> implements AsyncDisposable {
   }
 }
 
-/** The shared dial goes on for others when one of its waiters gives up. */
+/** The shared dial continues for the other waiters when one of them gives up. */
 async function abortable(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(new DialError("aborted", "aborted while a mux connection was opened"));

@@ -22,7 +22,7 @@ export interface Preface {
 
 const MAX_VERSION = 1;
 
-/** A length that tells nothing: 256 to 767 bytes. */
+/** A random length that reveals nothing about the payload: 256 to 767 bytes. */
 export function paddingSize(): number {
   return randomInt(256, 768);
 }

@@ -1,4 +1,4 @@
-/** How each conversation of a multiplexed connection says where it leads, and what it is told. */
+/** The request at the start of each stream of a multiplexed connection: destination, and the server's status reply. */
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";

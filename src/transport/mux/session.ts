@@ -1,35 +1,38 @@
 import type { Duplex } from "node:stream";
 import type { Log } from "#core/log.ts";
 
-/** Many conversations in one connection. It owns the connection. */
+/** Many streams in one connection. The session owns the connection. */
 export interface MuxSession {
-  /** How many conversations are open. */
+  /** Number of open streams. */
   readonly streams: number;
   /** False: ended, about to end, or out of numbers for streams. */
   readonly usable: boolean;
-  /** No further conversations; ends with the last. */
+  /** Opens no further streams; the session ends with its last one. */
   retire(): void;
-  /** Ends it with all conversations. */
+  /** Ends the session and all its streams. */
   close(error: Error | null): void;
 }
 
-/** A session whose conversations say inside themselves where they go. */
+/** A session whose streams carry their destination inside. */
 export interface OpenMuxSession extends MuxSession {
-  /** Opens a conversation; nothing is awaited. Client only, and only while `usable`. */
+  /** Opens a stream synchronously. Client only, and only while `usable`. */
   open(): Duplex;
 }
 
 export interface MuxEvents {
-  /** A conversation that the peer opened; its first bytes are still unread. Servers only. */
+  /** A stream that the peer opened, with its first bytes still unread. Servers only. */
   readonly onStream: ((stream: Duplex) => void) | null;
-  /** Once, after the last conversation is gone. */
+  /** Called once, after the last stream has closed. */
   readonly onClosed: () => void;
   readonly log: Log;
 }
 
-/** One peer may hold so many conversations in one connection; one more is refused, the connection stays. */
+/** Streams that one peer may have open in one connection; a further one is refused, the connection stays. */
 export const MAX_STREAMS = 1024;
-/** A client's session without conversations is closed after so long: shorter than what peers' servers wait. */
+/**
+ * A client's session without streams is closed after this time, which is shorter than the idle timeout of the known
+ * servers.
+ */
 export const CLIENT_IDLE_MS = 25_000;
-/** A server's: long, because it is the client who knows whether it will come again. */
+/** Idle timeout of a server's session: long, because the client decides whether it will use the session again. */
 export const SERVER_IDLE_MS = 300_000;

@@ -77,7 +77,7 @@ export class SmuxSession extends FramedSession {
   }
 
   protected keepAlive(): void {
-    if (this.table.size > 0) this.send(encodeHead(NOP, 0, 0)); // nobody answers it: it only keeps routers awake
+    if (this.table.size > 0) this.send(encodeHead(NOP, 0, 0)); // peers do not answer it: it only keeps NAT entries alive
   }
 
   protected lastWords(): Buffer {

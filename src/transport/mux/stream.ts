@@ -2,11 +2,11 @@ import { Duplex } from "node:stream";
 
 export type Done = (error?: Error | null) => void;
 
-/** What a conversation asks of its session. */
+/** The services of its session that a stream uses. */
 export interface StreamOwner {
   /** `done` when more may be written. */
   sendData(stream: MuxStream, data: Buffer, done: Done): void;
-  /** Our side has written its last; `done` when the peer was told, or will be in time. */
+  /** Our side has ended. `done` is called when the end was sent, or is certain to be. */
   sendEnd(stream: MuxStream, done: Done): void;
   /** The reader has taken so many bytes. */
   taken(stream: MuxStream, bytes: number): void;
@@ -20,7 +20,10 @@ export interface StreamOwner {
 const SILENCE_MS = 1_000;
 const HIGH_WATER_MARK = 64 * 1024;
 
-/** One conversation of a session. What its reader is too slow for waits here; the session bounds the sum. */
+/**
+ * One stream of a session. Bytes that its reader is too slow for wait here; the session bounds the sum over all
+ * streams.
+ */
 export class MuxStream extends Duplex {
   readonly id: number;
   readonly #owner: StreamOwner;
@@ -95,8 +98,8 @@ export class MuxStream extends Duplex {
 }
 
 /**
- * Of protocols whose peers take an end as the end of both directions: a client's end is told when the server has been
- * silent for a second.
+ * A stream for protocols whose peers take an end for the end of both directions: the client's end is sent only after
+ * the server has been silent for a second.
  */
 export class PatientStream extends MuxStream {
   endSent = false;

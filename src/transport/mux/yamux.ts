@@ -28,7 +28,7 @@ const MAX_UNANSWERED = 3;
 
 /**
  * yamux (hashicorp, spec.md). Frame: VER(1)=0 TYPE(1) FLAGS(2) STREAM(4) LENGTH(4), big endian; only Data has LENGTH
- * bytes behind it. Every stream has a window of its own, so a slow reader holds up nobody else.
+ * bytes behind it. Every stream has a window of its own, so a slow reader delays no other stream.
  */
 export class YamuxSession extends FramedSession {
   #unanswered = 0;
@@ -48,7 +48,7 @@ export class YamuxSession extends FramedSession {
     this.#flush(stream as YamuxStream);
   }
 
-  /** Sends what the peer's window lets through; the rest waits for its update. */
+  /** Sends as much as the peer's window allows; the remainder waits for a window update. */
   #flush(stream: YamuxStream): void {
     const { pending } = stream;
     if (pending === null) return;

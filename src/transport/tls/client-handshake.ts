@@ -37,7 +37,7 @@ export function finishOpening(opening: Opening, serverName: string, signal: Abor
       try {
         settle(refusal());
       } catch (error) {
-        settle(error); // a certificate that cannot be read, of whoever is there
+        settle(error); // the peer's certificate cannot be parsed
       }
     };
     signal.addEventListener("abort", onAbort, { once: true });

@@ -1,4 +1,4 @@
-/** What one TLS client is configured by, and the choice of who speaks: the runtime's libssl itself, or `node:tls`. */
+/** The configuration of one TLS client, and the choice of its implementation: the runtime's libssl, or `node:tls`. */
 import type { Duplex } from "node:stream";
 import type { SecureContext } from "node:tls";
 import { ConfigError } from "#core/errors.ts";

@@ -120,7 +120,10 @@ export class NativeClient {
     return this.#options.fingerprint === undefined && this.#options.skipCertVerify !== true;
   }
 
-  /** Of one that succeeded: the library has looked at the chain, but at no name, and at no pin. */
+  /**
+   * The reason to refuse a handshake that the library has completed: it has verified the chain, but neither the name
+   * nor a pin.
+   */
   #refusal(object: bigint): Error | null {
     const { clients } = this.#native;
     const { fingerprint } = this.#options;

@@ -1,4 +1,7 @@
-/** What the library is told of the dialling side: one store a Trust, one context for all nodes that are alike. */
+/**
+ * The library's objects for outbound TLS: one certificate store for each `Trust`, one context shared by all nodes with
+ * equal settings.
+ */
 import { createHash } from "node:crypto";
 import type { Trust } from "#core/trust.ts";
 import type { SslClients, SslHandle } from "#platform/tls.ts";
@@ -16,7 +19,10 @@ export interface Identity {
   readonly keyPair: KeyPair | null;
 }
 
-/** Who is believed: whom an authority vouches for; whoever has a pin, which is looked for in a chain up to an authority; all. */
+/**
+ * Which certificates are accepted: those with a chain to a trusted authority; those whose chain contains the pinned
+ * certificate; all of them.
+ */
 export type Belief = "authorities" | "pin" | "anybody";
 
 /** Different settings of different nodes; one more is not kept. */

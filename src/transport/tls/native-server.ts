@@ -35,7 +35,10 @@ export function shakeNatively(socket: Socket, { native, context, exact }: Native
   return shakingOf(native, stream, false);
 }
 
-/** Goes on with what another thread has begun, or done. Throws `ProtocolError` where that failed, or the system has no room. */
+/**
+ * Continues a handshake that a worker has begun or finished. Throws `ProtocolError` when it failed there, or when the
+ * system is out of descriptors or memory.
+ */
 export function goOnShaking(client: TlsWorkerConnection, { native, context, exact }: NativeAccept): Shaking {
   if (client.failure !== null) throw new ProtocolError(client.failure);
   const { isDone } = client;

@@ -30,9 +30,12 @@ export interface NativeStreamOptions {
   readonly isDone?: boolean;
   /** One record at a time: TLS may be left behind, see `Bypass`. */
   readonly exact: boolean;
-  /** The peer's address, where somebody may want to know. */
+  /** The peer's address, for error texts and logs. */
   readonly remoteAddress?: string | undefined;
-  /** What a handshake that failed is told as; asked while there is the object. Absent: with the library's reason. */
+  /**
+   * Makes the error for a failed handshake; called while the library's object still exists. Absent: the library's
+   * reason is the error.
+   */
   readonly explain?: (reason: string) => Error;
 }
 
@@ -48,7 +51,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #watch: ReadinessWatch;
   #shaking: boolean;
   #wanted = false;
-  /** The library has nothing that it was not asked for: the socket tells when there is more. */
+  /** The library holds no unread plaintext: the next data will be reported by the socket. */
   #drained = false;
   #soon = false;
   #readsAfterWrite = false;
@@ -60,9 +63,15 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #sink: RawSink | null = null;
   #held = false;
   #rawWrite = false;
-  /** The descriptor and the object are somebody else's, perhaps of another thread, or nobody's. */
+  /**
+   * The descriptor and the library's object have been handed over (perhaps to a worker) or freed; this stream must not
+   * touch them.
+   */
   #left = false;
-  /** Of those who had it: sealed, and to go out before anything else is written or read. */
+  /**
+   * Ciphertext that the previous owner of the object sealed but did not send; it is sent before anything else is
+   * written or read.
+   */
   #unsent: Uint8Array | null = null;
 
   /** Throws where the descriptor cannot be watched; then both are still the caller's. */
@@ -177,7 +186,10 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.#native.calls.close(this.#fd);
   }
 
-  /** `mayKeep`: to be told of something to read that is not wanted now costs less than to say so, if it is wanted soon. */
+  /**
+   * `mayKeep`: keep watching for readability although nothing is read now. When reading resumes soon, a spurious event
+   * costs less than two changes of the watch.
+   */
   #watchOn(mayKeep = false): void {
     if (this.#left) return;
     const waits = this.#readsAfterWrite || this.#unsent !== null;
@@ -228,11 +240,11 @@ export class NativeTlsStream extends Duplex implements Bypass {
   #readSealed(): boolean {
     const { ssl } = this.#native;
     this.#drained = false;
-    // The event loop tells of what is left in the socket, which costs less than to find that nothing is.
+    // The event loop reports data left in the socket, which costs less than one more read that finds nothing.
     const bytes = this.exact ? ssl.readRecord(this.#ssl) : ssl.readOnce(this.#ssl, READ_BYTES);
-    const { outcome } = ssl; // who reads the plain bytes may use the library
+    const { outcome } = ssl; // read now: a consumer of the plaintext may use the library's object, which overwrites it
     if (bytes > 0) this.#wanted = this.push(this.#copy(bytes)) || this.#sink !== null;
-    if (this.#left) return false; // whoever was given the bytes has passed the descriptor on
+    if (this.#left) return false; // the consumer of these bytes has handed the descriptor over
     if (outcome === FULL || outcome === EINTR) return true;
     if (outcome === BLOCKED_BY_WRITE) this.#readsAfterWrite = true;
     else if (outcome === ENDED) this.#endRead(() => this.push(null));
@@ -263,7 +275,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     if (this.#unsent !== null) this.#sendUnsent(this.#unsent);
     if (this.#unsent !== null || this.destroyed) return;
     if (this.#written !== null) this.#writeOn();
-    if (this.#finished !== null && !this.#left) this.#finish(); // whoever was told of the write may have ended it all
+    if (this.#finished !== null && !this.#left) this.#finish(); // the write's callback may have ended the stream
   }
 
   #sendUnsent(unsent: Uint8Array): void {

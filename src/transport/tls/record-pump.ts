@@ -1,8 +1,8 @@
 /**
- * A way round TLS, one direction at a time, for protocols that stop encrypting what is encrypted already
+ * Leaves TLS one direction at a time, for protocols that stop encrypting payload that is encrypted already
  * (xtls-rprx-vision). TLS is built over `wire`, which hands it exactly one record at a time. The library decrypts a
- * record and emits its plaintext before the push returns, so whoever reads the plaintext can say "no further" while
- * the bytes behind that record are still untouched here.
+ * record and emits its plaintext before the push returns, so the consumer of the plaintext can stop the pump while the
+ * bytes behind that record are still untouched here.
  */
 import { Duplex } from "node:stream";
 import { ByteQueue } from "#lib/byte-queue.ts";
@@ -14,8 +14,9 @@ export interface RawSink {
 
 export interface Bypass {
   /**
-   * To be called from within a `data` event of the secured stream: what follows the present record comes to `sink`,
-   * raw. Until then nobody may pause the secured stream: it would keep decrypted bytes back. `hold` is the brake.
+   * To be called from within a `data` event of the secured stream: bytes behind the present record go to `sink`, raw.
+   * Until then the secured stream must not be paused, because it would keep decrypted bytes back; `hold` pauses
+   * instead.
    */
   leaveRead(sink: RawSink): void;
   /** Once the last secured write has been acknowledged: the stream to write raw bytes to. TLS writes nothing any more. */
@@ -113,7 +114,7 @@ class Pump implements RecordPump {
 
   /** Hands on one record, or all that is there once TLS is left behind. False: there is nothing to hand on. */
   #step(): boolean {
-    // A record that TLS has not taken yet: whoever reads the plaintext would come too late to stop the next one.
+    // TLS has not taken the previous record yet: the consumer of its plaintext could not stop the next record in time.
     if (this.#sink === null && this.wire.readableLength > 0) return false;
     const bytes = this.#sink === null ? this.#nextRecord() : this.#queue.takeSome(Infinity);
     if (bytes === null || bytes.length === 0) return false;
@@ -165,7 +166,7 @@ class Wire extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    // Raw traffic may go on below after TLS is gone.
+    // Raw traffic may continue below after TLS has ended.
     if (!this.left || error !== null) this.#below.destroy(error ?? undefined);
     done(error);
   }

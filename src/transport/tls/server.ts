@@ -39,13 +39,14 @@ export interface AcceptOptions {
   readonly bypassable?: boolean;
 }
 
-/** Accepting side of TLS. Disposing it ends the watching of its files; accepted streams go on. */
+/** Accepting side of TLS. Disposing it stops watching the certificate files; accepted streams stay open. */
 export interface TlsServer extends Disposable {
   /** By what threads may shake hands in its place. */
   readonly contexts: TlsContextSource;
   /**
-   * Speaks TLS through a stream, or goes on with what a thread has begun, and owns it from here. Throws `ProtocolError` or `AuthError`, and destroys the stream,
-   * where the handshake fails, takes over 30 s, or the client does not show the certificate that is asked for.
+   * Does the handshake over a stream, or continues one that a worker has begun, and owns it from here. Throws
+   * `ProtocolError` or `AuthError`, and destroys the stream, when the handshake fails, takes longer than 30 s, or the
+   * client does not show the required certificate.
    */
   accept(client: Duplex | TlsWorkerConnection, options?: AcceptOptions): Promise<TlsAccepted>;
 }

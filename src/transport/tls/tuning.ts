@@ -1,6 +1,6 @@
 /**
- * What the runtime's TLS library lets us choose of the ClientHello: the orders that Chrome uses. Extension order, GREASE
- * and the missing extensions still tell the difference; no option imitates a browser.
+ * The choices of the ClientHello that the runtime's TLS library offers, set to Chrome's orders. Extension order, GREASE
+ * and missing extensions still differ from a browser.
  */
 export const clientTuning = {
   ciphers: [

@@ -135,7 +135,7 @@ export async function openHttpUpgradeClient(
   }
 }
 
-/** Passes everything through but the answer's head, which it takes from the front. */
+/** Passes everything through except the response head, which it removes from the front. */
 class LateAnswer implements StreamCodec {
   #waiting: Buffer | null = Buffer.alloc(0);
 

@@ -23,7 +23,7 @@ export interface XhttpClientOptions {
   readonly minPostsIntervalMs: number;
 }
 
-/** Nobody listens after the dial: posts go on as long as the stream does. */
+/** The dial's signal no longer applies after the dial; posts have this timeout instead. */
 const POST_TIMEOUT_MS = 60_000;
 /** For the end of an answer behind the refusal of a post. */
 const LAST_ANSWER_MS = 1000;

@@ -9,9 +9,14 @@ import { XhttpSession } from "./session.ts";
 
 /** Sessions at one time; further ones are refused with 503. */
 const MAX_SESSIONS = 1024;
-/** Bodies that wait for an earlier one, over all sessions: anybody can send them. Past it the post is refused with 503. */
+/**
+ * Bodies that wait for an earlier one, over all sessions; clients need no credentials to send them. Beyond this a post
+ * is refused with 503.
+ */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
-/** How often something goes down the answer to a streamed upload, so that nobody between takes it for dead. */
+/**
+ * How often filler is sent in the response to a streamed upload, so that proxies in between do not close it as idle.
+ */
 const MIN_FILLER_MS = 20_000;
 const MAX_FILLER_MS = 80_000;
 

@@ -27,7 +27,7 @@ export class XhttpSession extends Duplex {
   #down: Duplex | null = null;
   #afterDrain: (() => void) | null = null;
 
-  /** `count` hears how many more (negative: fewer) bytes wait for an earlier post. */
+  /** `count` is called with the change (negative: fewer) of the bytes that wait for an earlier post. */
   constructor(count: (bytes: number) => void) {
     super({ allowHalfOpen: true });
     this.#count = count;

@@ -15,7 +15,7 @@ export const NLMSG_DONE = 3;
 export const LITTLE_ENDIAN: boolean = endianness() === "LE";
 const HEADER_BYTES = 16;
 const ATTRIBUTE_HEADER_BYTES = 4;
-/** The rest of the type says that it is nested, or in network order. */
+/** The remaining bits of the type are flags: nested, network byte order. */
 const ATTRIBUTE_TYPE = 0x3fff;
 
 export interface NetlinkMessage {
@@ -91,7 +91,7 @@ export function attributeNested(type: number, parts: readonly Uint8Array[]): Uin
   return attribute(type, Buffer.concat(parts));
 }
 
-/** By type; of one that comes twice the last counts. Throws `ProtocolError` where a length does not fit. */
+/** Attributes by type; of a repeated type the last one counts. Throws `ProtocolError` when a length does not fit. */
 export function readAttributes(bytes: Uint8Array): ReadonlyMap<number, Uint8Array> {
   const view = viewOf(bytes);
   const found = new Map<number, Uint8Array>();

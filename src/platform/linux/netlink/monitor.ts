@@ -1,4 +1,4 @@
-/** Tells that something in the kernel has changed: the multicast groups of netlink(7), coalesced. */
+/** Reports changes in the kernel from the multicast groups of netlink(7), coalesced. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Poller, Watch } from "#platform/linux/uv-poll.ts";
@@ -6,7 +6,7 @@ import { SystemError } from "#platform/linux/libc.ts";
 import type { NetlinkMessage } from "./message.ts";
 import type { NetlinkSocket } from "./socket.ts";
 
-/** Datagrams read in one turn; the rest wakes the next one. */
+/** Datagrams read in one turn; further ones are read in the next. */
 const MOST_A_TURN = 64;
 /** What belongs together comes together: a first look waits this long, */
 const SETTLE_MS = 20;

@@ -1,4 +1,4 @@
-/** Which messages of the multicast groups somebody wants to hear of (rtnetlink(7), linux/netfilter/nf_tables.h). */
+/** Which messages of the multicast groups are of interest (rtnetlink(7), linux/netfilter/nf_tables.h). */
 import type { NetlinkMessage } from "./message.ts";
 import { decodeRoute, RTM_DELROUTE, RTM_NEWROUTE } from "./routes.ts";
 
@@ -17,8 +17,8 @@ const NFNL_SUBSYS_NFTABLES = 10;
 const TABLE_CHANGES: ReadonlySet<number> = new Set([0, 2, 3, 5, 6, 8]);
 
 /**
- * Devices, addresses, rules, default routes and routes of `tables`; a full Internet table never rests. Throws
- * `ProtocolError`.
+ * Devices, addresses, rules, default routes and the routes of `tables`; all other routes are ignored, because a full
+ * Internet table changes all the time. Throws `ProtocolError`.
  */
 export function isRouteNews(message: NetlinkMessage, tables: ReadonlySet<number>): boolean {
   if (message.type !== RTM_NEWROUTE && message.type !== RTM_DELROUTE) return true;

@@ -27,7 +27,7 @@ const RTN_UNREACHABLE = 7;
 const RTPROT_STATIC = 4;
 const RT_SCOPE_UNIVERSE = 0;
 const RT_SCOPE_LINK = 253;
-/** Cached per-destination entries of IPv6, which belong to nobody. */
+/** Cached entries of IPv6 for single destinations, made by the kernel itself. */
 const RTM_F_CLONED = 0x200;
 
 export const MAIN_TABLE = 254;

@@ -32,7 +32,10 @@ const FRA_UID_RANGE = 20;
 const FRA_PROTOCOL = 21;
 const FRA_DPORT_RANGE = 24;
 const FIB_RULE_INVERT = 2;
-/** Who made a rule (Linux 4.17): a number that nobody else in rt_protos has, by which ours are found again. */
+/**
+ * The protocol number in our rules (Linux 4.17), which rt_protos assigns to no other program; ours are found again by
+ * it.
+ */
 export const OUR_PROTOCOL = 119;
 const ACTIONS = { table: 1, goto: 2, nop: 3, unreachable: 7 } as const;
 
@@ -40,9 +43,9 @@ export interface RuleAction {
   /** Look into a table, `suppress` passing over routes that are no longer than so many bits; */
   readonly table?: number;
   readonly suppress?: number;
-  /** go on at a priority; */
+  /** continue at a priority; */
   readonly goto?: number;
-  /** go on with the next rule, or end here with an error. */
+  /** continue with the next rule, or end with an error. */
   readonly end?: "nop" | "unreachable";
 }
 
@@ -75,7 +78,7 @@ export interface ShownRule {
   readonly table: number;
   readonly mark: number | null;
   readonly inDevice: string;
-  /** 0: nobody said. */
+  /** 0: not given. */
   readonly protocol: number;
 }
 

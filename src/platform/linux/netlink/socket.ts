@@ -119,7 +119,7 @@ export class NetlinkSocket implements Disposable {
     this.#libc.close(this.fd);
   }
 
-  /** Without an address a socket is passed over when the kernel tells its news. */
+  /** A socket without an address receives no multicast messages. */
   #bind(): void {
     const address = new Uint8Array(SOCKADDR_NL_BYTES);
     new DataView(address.buffer).setUint16(0, AF_NETLINK, LITTLE_ENDIAN);
@@ -139,7 +139,7 @@ export class NetlinkSocket implements Disposable {
     return sequence;
   }
 
-  /** An answer that nobody waits for any more, because reading it failed half way. */
+  /** Discards the remainder of a reply whose reading failed half way. */
   #drain(): void {
     for (let count = 0; count < 1024 && this.#recv() >= 0; count++);
   }
@@ -148,13 +148,13 @@ export class NetlinkSocket implements Disposable {
     return this.#library.functions.recv(this.fd, this.#buffer, BUFFER_BYTES, 0);
   }
 
-  /** EBADF: never somebody else's descriptor. */
+  /** Throws EBADF after close, before the number can reach another file. */
   #check(what: string): void {
     if (!this.#open) throw new SystemError(what, EBADF);
   }
 
   #receive(what: string): readonly NetlinkMessage[] {
-    this.#check(what); // whoever was told of an entry of a dump may have closed it
+    this.#check(what); // the callback for an entry of a dump may have closed the socket
     const length = this.#recv();
     if (length < 0) throw new SystemError(what, this.#errno[0] as number);
     if (length === 0) throw new SystemError(what, EBADMSG);

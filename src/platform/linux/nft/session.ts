@@ -1,4 +1,4 @@
-/** Conversations with nftables. The tables that one makes with the flag `owner` end with it, or with the process. */
+/** Sessions with nftables. Tables made with the flag `owner` end with the session, or with the process. */
 import { openThread } from "#platform/thread.ts";
 import type { NftReply, NftRequest } from "./worker.ts";
 
@@ -22,7 +22,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** Callers wait for their answer, so there are few; beyond this somebody does not, and is refused. */
+/** Callers wait for their answers, so few are queued; beyond this a caller is refused. */
 const MOST_WAITING = 1024;
 const SHOWN_BYTES = 400;
 
@@ -39,7 +39,7 @@ export class NftThread {
 
   private constructor() {
     const worker = this.#worker;
-    worker.unref(); // nobody waits for a thread that has nothing to do
+    worker.unref(); // an idle thread must not keep the process alive
     worker.on("message", (reply: NftReply) => this.#answered(reply));
     worker.on("error", (error) => this.#end(new NftError("nftables: the session failed", { cause: error })));
     worker.on("exit", () => this.#end(new NftError("nftables: the session has ended")));

@@ -1,4 +1,4 @@
-/** The thread that holds libnftables: a large set takes it a second, during which the event loop goes on. */
+/** The thread that holds libnftables: a large set takes it a second, during which the event loop continues. */
 import { parentPort } from "node:worker_threads";
 import { openNftLibrary, type NftContext, type NftLibrary, type NftOutcome } from "./library.ts";
 
@@ -44,7 +44,7 @@ class Sessions {
   }
 }
 
-/** A thread that ended by an exception would leave the table behind, and nobody who could change it. */
+/** An exception would end the thread and leave its table in the kernel with no session that could change it. */
 function attempt(work: () => NftOutcome): NftOutcome {
   try {
     return work();
