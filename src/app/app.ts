@@ -91,7 +91,7 @@ export class App implements AsyncDisposable {
     });
   }
 
-  /** Starts with a configuration that was found good. Ports that cannot be bound are logged; the rest runs. */
+  /** Starts with a configuration that has passed all checks. Ports that cannot be bound are logged; the others run. */
   static async start(config: Config, env: AppEnv): Promise<App> {
     const app = new App(env);
     const first = env.override(config);
@@ -123,17 +123,17 @@ export class App implements AsyncDisposable {
     });
   }
 
-  /** Stops listening, gives sessions `drainMs` to end by themselves, closes the rest, and leaves nothing behind. */
+  /** Stops listening, gives sessions `drainMs` to end by themselves, closes the others, and leaves nothing behind. */
   async close(drainMs: number, { restarting = false } = {}): Promise<void> {
     const closed = this.#exclusively(async () => {
       const { live, sockets } = this.#env.host;
       using last = new DisposableStack();
       last.defer(() => this.#env.host.users.close()); // the last byte has been counted by then, whatever else fails
-      await this.#tuns.close({ restarting }); // traffic goes its own way again, or none, before nobody takes it
+      await this.#tuns.close({ restarting }); // before the listeners close: captured traffic goes past weir again, or nowhere
       const retired = Promise.all([this.#runtime.retire(null), ...this.#retiring]);
       const cutOff = (): void => {
         live.closeAll();
-        sockets.cutOff(); // clients in a handshake and UDP associations are no sessions that anybody waits for
+        sockets.cutOff(); // clients in a handshake and UDP associations are no sessions to wait for
       };
       const timer = setTimeout(cutOff, live.size === 0 ? 0 : drainMs);
       await this.#externalUi[Symbol.asyncDispose]();
@@ -189,7 +189,7 @@ export class App implements AsyncDisposable {
     if (old !== undefined) this.#retire(old, fresh);
   }
 
-  /** At the start, users that cannot be loaded leave their listeners closed to everybody, and the rest runs. */
+  /** At the start, listeners whose users cannot be loaded admit no client, and everything else runs. */
   async #adoptUsers(config: Config, inbounds: Inbounds, tolerant: boolean): Promise<void> {
     const { files, log, users } = this.#env.host;
     const everywhere = () => [...this.#alive].flatMap((runtime) => runtime.inbounds.managed);

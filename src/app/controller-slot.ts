@@ -41,8 +41,8 @@ export class ControllerSlot implements AsyncDisposable {
   }
 
   /**
-   * A server that cannot be opened is logged; the rest of the program does not depend on it. Where one ran before, that
-   * one goes on: whoever reloaded from afar must not be locked out.
+   * A server that cannot be opened is logged; the other parts of the program do not depend on it. A server that runs
+   * already is kept in that case, so that an operator who reloads remotely is not locked out.
    */
   async apply(config: Config): Promise<void> {
     const settings = JSON.stringify([config.controller, config.tls]);

@@ -12,7 +12,7 @@ import { checkAccess } from "#store/file-safety.ts";
 import { linesOf, setUp } from "./load.ts";
 import { newFileText } from "./source.ts";
 
-/** `-t`: reads everything, binds nothing, asks nobody. The closing lines are a contract with other tools. */
+/** `-t`: reads everything, binds nothing, sends nothing. The closing lines are a contract with other tools. */
 export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise<number> {
   const say = (level: "error" | "warning" | "info", text: string) =>
     process.stdout.write(formatLine({ level, text, atMs: Date.now() }));
@@ -56,7 +56,7 @@ function storeFaults({ svc, trafficControl }: Config, files: SafeFiles): readonl
   });
 }
 
-/** Policies without an id are told apart by what they are about; only governance knows how. */
+/** Policies without an id are identified by their subject, which only governance/ can compare. */
 function repeatedPolicy(settings: GovernanceSettings | null): string | null {
   const id = settings?.enabled === true ? repeatedId(entriesOf(settings)) : null;
   return id === null ? null : `traffic-control: policy id ${id} is used twice`;

@@ -32,7 +32,7 @@ export async function convertRuleset(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** An mrs file may be made anew; of a text nothing tells that it came from here. Throws `UsageError`. */
+/** An mrs file may be overwritten; a text file cannot be recognised as made by this command. Throws `UsageError`. */
 async function refuseStrangeTarget(target: string, format: Format): Promise<void> {
   const stats = lstatSync(target, { throwIfNoEntry: false });
   if (stats === undefined) return;

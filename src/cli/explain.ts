@@ -30,8 +30,8 @@ export const EXPLAIN_USAGE = usageText("usage: weir explain HOST[:PORT]|URL [fla
 const TIMEOUT_MS = 10_000;
 
 /**
- * `weir explain HOST[:PORT]|URL`: which rule decides, and why the ones before it do not; who would be asked for the name.
- * Nothing is dialled.
+ * `weir explain HOST[:PORT]|URL`: which rule decides, and why the ones before it do not; which nameservers would be
+ * asked for the name. Nothing is dialled.
  */
 export async function explainCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const [first = "", ...others] = args;

@@ -1,6 +1,6 @@
 /** Command line in the ecosystem's manner: one or two dashes, `-flag value` or `-flag=value`, parsing ends at the first other word. */
 
-/** A flag that takes a value, with the environment variable that stands in for it, or a switch. */
+/** A flag that takes a value, with the environment variable that can replace it, or a switch. */
 export interface FlagDefinition {
   readonly kind: "text" | "switch";
   readonly env?: string;
@@ -26,7 +26,7 @@ export class UsageError extends Error {
   override readonly name: string = "UsageError";
 }
 
-/** The same of a flag: whoever knows the command adds how its words go. */
+/** A usage error about a flag; the command adds its usage line. */
 export class FlagError extends UsageError {
   override readonly name = "FlagError";
 }

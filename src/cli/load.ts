@@ -83,7 +83,7 @@ export function setUp(
   return { home, source, files, guard, loader };
 }
 
-/** Never half written; owner and mode stay, and a link goes on leading to its file. */
+/** Never half written; owner and mode stay, and a symbolic link still leads to its file. */
 function replaceFile(file: string, text: string): void {
   const real = realpathSync(file);
   const { mode, uid, gid } = statSync(real);

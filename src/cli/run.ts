@@ -98,7 +98,7 @@ async function runWith(
   return 0;
 }
 
-/** The built-in configuration has no secret that anybody could know, so each start makes one and shows it once. */
+/** The built-in configuration has no secret that a user could know, so each start makes one and shows it once. */
 function embeddedSecret(flags: ParsedFlags, { source }: Setup): string | null {
   return source.embedded === true && flags.text("secret") === null ? newSecret() : null;
 }
@@ -167,8 +167,8 @@ function listenToSignals(log: LogHub, service: ServiceManager): Signals {
 }
 
 /**
- * A fault of ours that nobody caught costs the conversation in which it happened, not everybody else's: it is logged
- * with its place, and the program goes on.
+ * An uncaught fault of ours costs the connection in which it happened, not the others: it is logged with its stack, and
+ * the program continues.
  */
 function survive(log: LogHub): Disposable {
   const onFault = (fault: unknown): void =>

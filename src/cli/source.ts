@@ -36,7 +36,7 @@ export function homeOf(flags: ParsedFlags, env: NodeJS.ProcessEnv): string {
   return existsSync(usual) || !fallback ? usual : join(fallback, "mihomo");
 }
 
-/** For whoever did not expect one to be made. */
+/** For users who did not expect a new file. */
 export function newFileText({ file, isNew }: Source): string {
   const made = isNew === "made" ? `${file} was made` : `a start makes ${file}`;
   return `there was no configuration: ${made}, with ${FIRST_FILE.trim()}`;

@@ -12,7 +12,7 @@ export function withBlock(text: string, key: string, value: object): string {
   const edited = document.toString({ lineWidth: 0 });
   const made = placeOf(documentOf(edited).contents, key);
   if (made === null || document.contents.flow === true) return edited;
-  // Written anew as a whole, the rest of the file would lose its author's spacing.
+  // Writing the whole file anew would lose its author's spacing.
   const block = `${edited.slice(...made).trimEnd()}\n`;
   if (there !== null) return text.slice(0, there[0]) + block + text.slice(there[1]);
   return text.endsWith("\n") ? text + block : `${text}\n${block}`;
@@ -20,7 +20,7 @@ export function withBlock(text: string, key: string, value: object): string {
 
 function documentOf(text: string): Document.Parsed {
   try {
-    // Keys that stand there twice are found when the edited text is read; the library compares each with every other.
+    // Repeated keys are reported when the edited text is read; the library would compare each key with every other.
     return parseYamlDocument(text, { schema: "core", uniqueKeys: false });
   } catch (error) {
     if (error instanceof YamlBoundError) throw uneditable(error.message);

@@ -16,7 +16,7 @@ import type { TunnelConfig } from "./tunnels.ts";
 
 export type Mode = "rule" | "global" | "direct";
 
-/** A listener of `listeners`, or one that a top-level port stands for (`DEFAULT-MIXED` and the like). */
+/** A listener of `listeners`, or the one of a top-level port (`DEFAULT-MIXED` and the like). */
 export interface ListenerConfig {
   readonly name: string;
   readonly protocol: Protocol;

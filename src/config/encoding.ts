@@ -5,8 +5,8 @@ import { ConfigError } from "#core/errors.ts";
 const NEWLINE = 0x0a;
 
 /**
- * UTF-8, or UTF-16 that says so by its byte order mark, as YAML has it (1.2 §5.2). Throws `ConfigError` with the place
- * of what is neither, behind `name`: names with a letter of another encoding in them would match nothing.
+ * UTF-8, or UTF-16 with a byte order mark, as YAML has it (1.2 §5.2). Throws `ConfigError` with the position of bytes
+ * that are neither, prefixed with `name`: names with letters in another encoding would match nothing.
  */
 export function decodeConfig(bytes: Uint8Array, name: string): string {
   const text = utf16Of(bytes) ?? (isUtf8(bytes) ? new TextDecoder().decode(bytes) : null);

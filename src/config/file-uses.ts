@@ -66,7 +66,7 @@ function fileFault(
   return guard.fault(kind, file);
 }
 
-/** Everything in the folder is given to whoever asks for it, without a secret. */
+/** All files of the folder are served without a secret. */
 function folderFault({ file, kind }: Written, taken: readonly Taken[], guard: FileGuard): string | null {
   const folder = realPath(file);
   const inside = taken.find((use) => holds(folder, realPath(use.file)));

@@ -84,7 +84,7 @@ export function readBoth<Common extends z.ZodObject>(
   return null;
 }
 
-/** A key that stands there without a value is not missing: other programs take it for an empty one and start. */
+/** A key without a value is not missing: other programs take it for empty and start. */
 function withEmpty(context: Context, issue: Issue, path: Path): Issue {
   const key = issue.path.at(-1);
   if (!issue.missing || typeof key !== "string") return issue;

@@ -1,4 +1,4 @@
-/** `listeners`, and the listeners that the top-level ports stand for. */
+/** `listeners`, and the listeners of the top-level ports. */
 import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { z } from "zod";
@@ -109,7 +109,7 @@ function inboundOf({ protocols }: Registries, type: string): Protocol | null {
   return protocols.find((protocol) => protocol.type === type && protocol.inbound !== undefined) ?? null;
 }
 
-/** The listeners of `port`, `mixed-port` and the like. `missing` hears of a port that this build cannot open. */
+/** The listeners of `port`, `mixed-port` and the like. `missing` is called for a port that this build cannot open. */
 export function portListeners(
   general: GeneralKeys,
   registries: Registries,

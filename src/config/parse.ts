@@ -156,7 +156,7 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   };
 }
 
-/** The sections that stand for themselves. */
+/** The sections that do not depend on others. */
 function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames) {
   const tun = readBlock("tun", root, context);
   checkTun(context, tun, ruleSets);
@@ -206,7 +206,7 @@ function readRules(root: YamlMap, context: Context, reader: RuleReader) {
   return { rules, subRules };
 }
 
-/** A set of top-level keys. Where some are wrong the rest is checked against their defaults. */
+/** A set of top-level keys. When some are wrong the others are checked against the defaults of these. */
 function readFlat<S extends z.ZodType>(schema: S, root: YamlMap, context: Context): z.output<S> {
   const read = context.readStrict(schema, root, [], true);
   return read ?? defaultsOf(schema);

@@ -43,7 +43,7 @@ export class ProxyReader {
     this.#knownTypes = new Set([...this.#protocols.keys(), ...PROXY_TYPES]);
   }
 
-  /** All nodes of a list. `prefix` is what stands before `3:` in messages. */
+  /** All nodes of a list. `prefix` precedes `3:` in messages. */
   readAll(items: readonly unknown[], path: Path, prefix: string, taken: ReadonlySet<string>): ProxyNodes {
     const proxies: { proxy: ProxyConfig; index: number }[] = [];
     const names = new Set<string>();
@@ -166,7 +166,7 @@ export class ProxyReader {
     let shape = this.#shapes.get(key);
     if (shape === undefined) {
       const schema = protocol?.outbound?.schema;
-      // Without its protocol nobody knows what keys a node may have: none is called unknown then.
+      // Without its protocol the keys that a node may have are unknown, so none is reported as unknown.
       shape = schema === undefined ? z.looseObject(proxyFields.shape) : joined(proxyFields, schema);
       this.#shapes.set(key, shape);
     }

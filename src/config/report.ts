@@ -28,7 +28,9 @@ export interface SourcePosition {
   readonly column: number;
 }
 
-/** Finds where a path stands in the text: its key, or its value. A path that is not there is found at its parent. */
+/**
+ * Finds the position of a path in the text: of its key, or its value. A path that is not there is found at its parent.
+ */
 export type Locate = (path: Path, at: "key" | "value") => SourcePosition;
 
 /** No key of ours lies deeper; of a file that nests on and on the beginning is enough. */
@@ -55,7 +57,10 @@ export function pathText(path: Path): string {
   return path.length > LONGEST_PATH ? `${text}...` : text;
 }
 
-/** Beyond this nobody reads on, and a hostile file must not fill the memory: one more line says how many were left out. */
+/**
+ * Beyond this a user would not read on, and a hostile file must not fill the memory: one more line says how many were
+ * left out.
+ */
 const MOST = 2000;
 const MOST_COMPARISONS = 1_000_000;
 

@@ -41,7 +41,7 @@ export interface RuleLine {
   readonly params: readonly string[];
 }
 
-/** Null where the line has too few items. Shared with whoever reads such lines elsewhere. */
+/** Null when the line has too few items. Also used for rule lines outside the configuration. */
 function splitRule(line: string): RuleLine | null {
   const parts = line.split(",").map((part) => part.trim());
   const type = (parts[0] as string).toUpperCase();
@@ -91,7 +91,7 @@ export class RuleReader {
     };
   }
 
-  /** `label` stands before the index in messages: `rules`, `sub-rules[name]`. */
+  /** `label` precedes the index in messages: `rules`, `sub-rules[name]`. */
   readAll(items: readonly unknown[], path: Path, label: string): readonly RuleConfig[] {
     const rules: RuleConfig[] = [];
     for (const [at, item] of items.entries()) {

@@ -12,7 +12,7 @@ export interface SafePathOptions {
   readonly safePaths?: readonly string[];
   /** `SKIP_SAFE_PATH_CHECK`: any path may be named. */
   readonly unchecked?: boolean;
-  /** Hears of watched files that cannot be read. */
+  /** For warnings about watched files that cannot be read. */
   readonly log: Log;
 }
 

@@ -9,7 +9,7 @@ import { proxyFields } from "./proxy-fields.ts";
 import { TOP_LEVEL } from "./sections/index.ts";
 import { tunListenerFields } from "./tun-listeners.ts";
 
-/** Draft 2020-12. Proxies, listeners and groups are told apart by `type`. */
+/** Draft 2020-12. Proxies, listeners and groups are discriminated by `type`. */
 export function configSchema({ protocols, groupKinds }: Registries): object {
   const outbound = protocols.flatMap(({ type, outbound: side }) =>
     side === undefined ? [] : [[type, side.schema] as const],

@@ -39,9 +39,9 @@ type Shape =
 
 export interface WalkOptions {
   readonly match: KeyMatch;
-  /** The schema reads only some keys of the outermost map; the others belong to somebody else. */
+  /** The schema reads only some keys of the outermost map; other schemas read the others. */
   readonly partial?: boolean;
-  /** Stands before what is said of keys and files. */
+  /** Precedes keys and files in messages. */
   readonly prefix: string;
 }
 

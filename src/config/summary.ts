@@ -2,12 +2,12 @@
 import type { Log } from "#core/log.ts";
 import { formatDiagnostic, type Diagnostic } from "./report.ts";
 
-/** Names in a line that stands for many. */
+/** Names shown in a line that summarises many items. */
 const NAMES_SHOWN = 3;
 
 export interface SummaryLine {
   readonly text: string;
-  /** True for a line of an item that another line has counted: for who wants them all. */
+  /** True for the line of an item that another line has counted; shown when all details are asked for. */
   readonly detail: boolean;
 }
 

@@ -8,8 +8,8 @@ import { trafficControl } from "./sections/traffic-control.ts";
 import type { SafeFiles } from "#core/files.ts";
 
 /**
- * The block of the file, or the `config` of a PUT. Where it is off nothing else in it is checked; the rest is kept where it
- * can be read, so that turning it on again brings it back.
+ * The block of the file, or the `config` of a PUT. While it is off nothing else in it is checked; the readable part is
+ * kept, so that turning it on again restores it.
  */
 export function readTrafficControl(value: unknown, context: Context): TrafficControlConfig | null {
   if (value === undefined) return null;

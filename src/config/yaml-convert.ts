@@ -35,7 +35,7 @@ export class Converter {
   #bombed = false;
   #tooDeep = false;
 
-  /** `onFault` hears of everything that is wrong, as often as it is. */
+  /** `onFault` is called for every fault, repeated ones included. */
   constructor(onFault: OnFault, lineOf: (offset: number) => number) {
     this.#onFault = onFault;
     this.#lineOf = lineOf;
@@ -65,7 +65,7 @@ export class Converter {
     return isAlias(node) ? this.#targets.get(node) : node;
   }
 
-  /** Where a path stands: its key or its value; one that is not there at its parent. */
+  /** The offset of a path: of its key or its value; one that is not there at its parent. */
   offsetOf(root: Node | null, path: Path, at: "key" | "value"): number {
     let node: Node | null | undefined = root;
     let offset = 0;

@@ -48,12 +48,12 @@ export interface Around {
   readonly node: Node | null;
 }
 
-/** An open quote swallows the file into one key; such a key and what is below it tell nothing. */
+/** An open quote swallows the file into one key; such a key and everything below it are of no use in a message. */
 const LONGEST_KEY = 64;
 
 /**
- * What stands around an offset in a document that may be broken. `faulty`: where faults are; what begins there is no key
- * but, likely, a value that was taken for one.
+ * The structure around an offset in a document that may be broken. `faulty`: the offsets of faults; a node that begins
+ * at one is no key but, likely, a value that was taken for one.
  */
 export function around(root: Node | null, offset: number, faulty: ReadonlySet<number>): Around {
   const path: (string | number)[] = [];
@@ -86,7 +86,7 @@ const TOP_LEVEL_KEY = /^([^\s#:'"[{-][^:\n]{0,100}):/;
 /** Lines that are looked at for a key; a list may be long, but not every fault of a hostile file may cost all of it. */
 const MOST_LINES = 10_000;
 
-/** The top-level key that stands last before an offset, found in the text alone. */
+/** The last top-level key before an offset, found in the text alone. */
 export function topLevelKeyBefore(text: string, offset: number): readonly string[] {
   let end = offset + 1;
   for (let at = 0; at < MOST_LINES && end > 0; at++) {

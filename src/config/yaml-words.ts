@@ -1,6 +1,6 @@
 /**
- * What is said of a syntax fault: the library's sentences for people who know YAML by heart, in words for those who
- * do not. Nothing of the text is repeated: it may be a secret.
+ * Messages for syntax faults: the library's sentences for people who know YAML by heart, in words for those who do not.
+ * No part of the text is repeated, because it may be a secret.
  */
 import type { YAMLError } from "yaml";
 
@@ -34,7 +34,7 @@ const LONGEST = 200;
 export function wordsOf({ message }: YAMLError): string {
   const better = WORDS.find(([begins]) => message.startsWith(begins))?.[1];
   if (better !== undefined) return better;
-  const [sentence = ""] = message.split(/: "|\n/, 1); // behind it stands a piece of the text
+  const [sentence = ""] = message.split(/: "|\n/, 1); // a piece of the text follows
   return sentence.slice(0, LONGEST);
 }
 

@@ -20,7 +20,7 @@ export interface YamlFault {
 export type YamlMap = Readonly<Record<string, unknown>>;
 
 export interface YamlFile {
-  /** Null where there is no map to go on with; then there is a fault. */
+  /** Null when there is no map to read further; then a fault was reported. */
   readonly root: YamlMap | null;
   readonly faults: readonly YamlFault[];
   readonly warnings: readonly YamlFault[];
@@ -31,7 +31,7 @@ export interface YamlFile {
   emptyKeys(path: Path): readonly string[];
 }
 
-/** One stray bracket can make every later line a fault; beyond this they tell nothing new. */
+/** One stray bracket can make every later line a fault; more of them say nothing new. */
 const MOST_FAULTS = 100;
 const PLAIN_TAG = /tag:yaml\.org,2002:(int|float|bool|null|merge)$/;
 /** Characters to each side of a fault that are looked at for what is hard to see. */

@@ -126,7 +126,7 @@ export class Governance implements Disposable {
     this.#left = Promise.all([this.#left, closing]);
   }
 
-  /** What happens each second; the timer does it, and whoever cannot wait. */
+  /** The work of each second; called by the timer, and by callers that need its result at once. */
   async tick(): Promise<void> {
     await this.#running?.tick();
   }

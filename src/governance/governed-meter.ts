@@ -50,7 +50,7 @@ export class GovernedMeter implements Meter {
   }
 
   bind(account: PolicySet | null): void {
-    this.sent("upload"); // nobody will say so at the buckets that are left behind
+    this.sent("upload"); // the buckets of the former policies will not be told otherwise
     this.sent("download");
     this.#account = account;
     this.#upload = account?.slots("upload") ?? NO_SLOTS;

@@ -96,7 +96,7 @@ class Book implements PolicyBook {
   readonly policies: readonly Policy[];
   readonly #global: Policy | null = null;
   readonly #sources: CidrTable;
-  /** The device that each network of the table belongs to; devices stand in order. */
+  /** The device that each network of the table belongs to; devices are sorted. */
   readonly #owners: readonly Policy[];
   readonly #rules = new Map<string, Policy[]>();
   readonly #nodes = new Map<string, Policy[]>();
@@ -132,7 +132,7 @@ class Book implements PolicyBook {
     const { ip } = metadata.source;
     for (let at = this.#sources.lowest(ip); at >= 0; at = this.#sources.lowest(ip, at)) {
       const owner = this.#owners[at] as Policy;
-      if (chosen.at(-1) !== owner) chosen.push(owner); // networks of one device stand together
+      if (chosen.at(-1) !== owner) chosen.push(owner); // networks of one device are adjacent
     }
     // Of a sub-rule list both count: the line that decided, and the SUB-RULE that connections show.
     for (const rule of [decision.entered, decision.rule])

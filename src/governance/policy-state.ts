@@ -159,7 +159,7 @@ interface StoredState {
   readonly counters: unknown;
   readonly window: number;
   readonly buckets: StoredWindow;
-  /** Only buckets from here on stand in `buckets`; null or absent: all. */
+  /** Only buckets from here on are in `buckets`; null or absent: all. */
   readonly from?: number | null;
   readonly over_quota: boolean;
   readonly last_updated: number;

@@ -11,7 +11,7 @@ const HEIGHT = 80;
 export interface PlotTexts {
   readonly upload: string;
   readonly download: string;
-  /** What the drawing shows, for those who cannot see it. */
+  /** A description of the drawing for screen readers. */
   readonly plot: string;
 }
 
@@ -20,7 +20,7 @@ export function plotFrom(nowSeconds: number): number {
   return hourStart(nowSeconds) - (PLOT_HOURS - 1) * HOUR_SECONDS;
 }
 
-/** Bars of the last 24 hours, the present one last; download stands on upload. Empty where nothing has moved. */
+/** Bars of the last 24 hours, the present one last; download is stacked on upload. Empty when there was no traffic. */
 export function hourPlot(buckets: readonly ReportBucketView[], nowSeconds: number, texts: PlotTexts): string {
   const from = plotFrom(nowSeconds);
   const most = Math.max(0, ...buckets.map(({ counters }) => counters.upload + counters.download));

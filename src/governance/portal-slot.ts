@@ -8,7 +8,7 @@ export class PortalSlot implements Disposable {
   readonly #onLink: (link: ((ids: readonly string[]) => string) | null) => void;
   #portal: Portal | null = null;
 
-  /** `onLink` hears how links are made from now on; null: there is no portal. */
+  /** `onLink` is called with the maker of portal links that applies from now on; null: there is no portal. */
   constructor(env: PortalEnv, onLink: (link: ((ids: readonly string[]) => string) | null) => void) {
     this.#env = env;
     this.#onLink = onLink;

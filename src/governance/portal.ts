@@ -1,4 +1,4 @@
-/** The portal: a plain HTTP server of its own that tells people why they are slow. It has no secret and no commands. */
+/** The portal: a plain HTTP server of its own that shows people why they are slow. It has no secret and no commands. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,7 +15,7 @@ const IDLE_TIMEOUT_MS = 30_000;
 /** How often the runtime looks whether one of these has passed; by default twice a minute. */
 const CHECK_MS = 500;
 const MAX_HEAD_BYTES = 16 * 1024;
-/** More wait in the kernel's queue; nobody stays longer than the idle time. */
+/** Further ones wait in the kernel's queue; a connection is closed after the idle time. */
 const MOST_CONNECTIONS = 256;
 
 const PAGE_HEADERS = {

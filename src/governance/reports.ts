@@ -56,7 +56,7 @@ export class Reports {
     for (const key of keys) this.#gone.delete(key);
   }
 
-  /** At 4,096 series a new key is not recorded; those that exist go on. */
+  /** At 4,096 series a new key is not recorded; existing series continue. */
   record(keys: readonly string[], hour: number, counters: Readonly<Counters>, nowSeconds: number): void {
     if (this.#settings?.enabled !== true) return;
     for (const key of keys) {

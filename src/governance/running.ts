@@ -132,7 +132,7 @@ export class ActiveGovernance {
     });
   }
 
-  /** What could not be written stays in memory and is tried again; the log hears it once. */
+  /** Values that could not be written stay in memory and are tried again; the log reports it once. */
   async #guarded(work: () => Promise<void>): Promise<void> {
     try {
       await work();

@@ -39,7 +39,10 @@ export class Series {
     return this.#hours.size + this.#days.size + this.#months.size === 0;
   }
 
-  /** Into the hour that begins at `hour`; one that has been rolled up (the clock was set back) goes on to day and month. */
+  /**
+   * Adds to the hour that begins at `hour`; when that hour has been rolled up (the clock was set back), to its day and
+   * month.
+   */
   record(hour: number, counters: Readonly<Counters>, nowSeconds: number, calendar: Calendar): void {
     addTo(bucketOf(this.#hours, hour), counters);
     if (this.#rolled.has(hour)) this.#rollInto(hour, counters, calendar);

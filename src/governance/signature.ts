@@ -1,4 +1,4 @@
-/** A rule's identity for history: what it says, not where it stands. */
+/** A rule's identity for history: its content, not its position. */
 import { createHash } from "node:crypto";
 import { domainToASCII } from "node:url";
 import { cidrText, parseCidr } from "#net/address/cidr.ts";

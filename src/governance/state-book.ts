@@ -32,8 +32,8 @@ export class StateBook {
   }
 
   /**
-   * Gives every policy its state. Equal id and identity: it goes on. Equal identity under another id: history moves.
-   * Another identity or another window: a new generation, the old one is kept as `<id>@<generation>`.
+   * Gives every policy its state. Equal id and identity: the state continues. Equal identity under another id: history
+   * moves. Another identity or another window: a new generation, the old one is kept as `<id>@<generation>`.
    */
   reconcile(entries: readonly BookEntry[], nowSeconds: number): Renames {
     const renames = new Map<string, string>();

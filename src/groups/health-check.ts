@@ -2,7 +2,7 @@ import { ABORTED, type DialError, messageOf } from "#core/errors.ts";
 import type { GroupEnv } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 
-/** Tests running at a time; the rest wait their turn. */
+/** Tests running at a time; further ones are queued. */
 const PARALLEL = 10;
 
 /** Keeps the delays of a group's members fresh: periodically, and at once when dials fail. */
@@ -26,7 +26,7 @@ export class HealthCheck implements AsyncDisposable {
     if (!lazy) void this.run();
   }
 
-  /** Somebody picks from the group for a session. The first use tests, so that the choice is soon a good one. */
+  /** To be called when a session uses the group. The first use starts a test, so that the choice is soon a good one. */
   touch(): void {
     this.#used = true;
     if (!this.#everTested && this.#env.settings.intervalSeconds > 0) void this.run();

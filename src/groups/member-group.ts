@@ -39,7 +39,7 @@ export abstract class MemberGroup implements Group {
     return this.pick(context.metadata).associate(destination, context);
   }
 
-  /** The members belong to whoever built them. */
+  /** The members are owned by the builder of the group. */
   async [Symbol.asyncDispose](): Promise<void> {}
 
   protected member(name: string | null): Outbound | undefined {

@@ -14,7 +14,7 @@ export abstract class TestedGroup extends MemberGroup implements SelectableGroup
     this.health = new HealthCheck(env);
   }
 
-  /** Used where nobody has pinned a member that is alive. */
+  /** The member that is used while none is pinned, or the pinned one is dead. */
   protected abstract best(): Outbound;
 
   pick(metadata: Metadata | null): Outbound {

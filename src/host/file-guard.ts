@@ -9,7 +9,7 @@ import { downloadFault } from "#providers/own-copy.ts";
 import { pathsOfStore, refuseForeignFiles } from "#store/own-file.ts";
 import { PARTS as USER_PARTS } from "#users/records.ts";
 
-/** In the home directory, whoever else has files there. */
+/** In the home directory, under a name of our own: other programs have files there. */
 export const CACHE_FILE = "weir-cache.db";
 /** Of other programs of the ecosystem, which use the same home directory. */
 export const FOREIGN_CACHE_FILE = "cache.db";

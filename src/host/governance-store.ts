@@ -24,7 +24,8 @@ export function governanceStore(
         return await open(options);
       } catch (error) {
         if (!(error instanceof DamageError)) throw error;
-        // Losing statistics is milder than losing the limits: begin anew, and keep what is left for whoever can read it.
+        // Losing statistics is milder than losing the limits: begin with an empty store, and keep the damaged file for
+        // recovery.
         log.error(
           `${messageOf(error)}; traffic control begins anew, the files are kept as ${path}.corrupt-…`,
         );

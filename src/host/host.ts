@@ -59,7 +59,7 @@ export interface Host extends Disposable {
   /** Takes the place of the cache's where `profile.store-selected` is false. */
   readonly choices: Choices;
   readonly timers: IdleTimers;
-  /** Threads that move plain conversations, if the configuration and the system want it so. */
+  /** The workers that relay plain connections, when the configuration and the system allow it. */
   readonly relayPath: BackendChoice;
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
@@ -71,7 +71,7 @@ export interface Host extends Disposable {
   /** What leads to our own listeners. */
   readonly selfDials: SelfDials;
   readonly rates: RateMeter;
-  /** The mode or what a group picks has changed: what was decided before is good for nobody else. */
+  /** To be called when the mode or a group's selection has changed: cached routes are dropped. */
   changed(): void;
   /** To be awaited right before rules, lists, databases or nodes change, which must happen in the same turn. */
   changing(): Promise<void>;

@@ -13,7 +13,10 @@ export interface LineSink {
   flush(): void;
 }
 
-/** What waits for a slow reader of stdout, in bytes; beyond it whole lines are dropped and counted, nobody waits. */
+/**
+ * Bytes that wait for a slow reader of stdout; beyond it whole lines are dropped and counted, so that logging never
+ * blocks.
+ */
 const QUEUE_BYTES = 4 * 1024 * 1024;
 
 /** As much goes out at once. */
@@ -38,7 +41,7 @@ export function openDescriptorSink(fd: number): LineSink {
     retryEAGAIN: () => performance.now() < giveUpAtMs,
   });
   out.on("error", () => {
-    // The reader of our output went away (EPIPE); there is no one left to tell.
+    // The reader of our output has closed it (EPIPE); the message has no other destination.
   });
   let dropped = 0;
   out.on("drop", () => void dropped++);
@@ -91,9 +94,9 @@ export function openDescriptorSink(fd: number): LineSink {
 }
 
 /**
- * A write to a pipe that nobody reads blocks its thread, and no process can exit from under such a thread. Opened anew
- * a pipe has its own mode, so those who share the descriptor keep theirs; a socket cannot be opened anew, and takes the
- * mode that every stream of the runtime gives it.
+ * A write to a pipe that is not read blocks its thread, and a process cannot exit while a thread blocks so. A pipe that
+ * is opened again has a mode of its own, so other users of the descriptor keep theirs; a socket cannot be opened again,
+ * and gets the non-blocking mode that every stream of the runtime has.
  */
 function withoutBlocking(fd: number): number {
   try {
@@ -102,12 +105,12 @@ function withoutBlocking(fd: number): number {
       return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
     if (stat?.isSocket() === true) new Socket({ fd, readable: false }).on("error", () => {}).unref();
   } catch {
-    // Closed, or somebody else's: then as it is.
+    // Closed, or owned by another user: its mode stays.
   }
   return fd;
 }
 
-/** The line that front ends of the ecosystem match on: `time="…" level=… msg="…"`. */
+/** The line format that front ends of the ecosystem match on: `time="…" level=… msg="…"`. */
 export function formatLine({
   level,
   text,

@@ -147,11 +147,11 @@ export class Bypass implements AsyncDisposable {
     undo.use(watchNetwork(KEY, { parts, tables: [], log: this.#env.log }, () => classifier.refresh()));
     this.#classifier = classifier;
     this.#owned.use(undo.move());
-    classifier.refresh(); // what came while the rules were made, nobody has seen
+    classifier.refresh(); // no event has reported changes from before the rules were made
     return classifier;
   }
 
-  /** It has taken itself out of the way; nftables goes on. */
+  /** The classifier has removed itself; nftables continues alone. */
   #onFailed(error: unknown): void {
     const { learning, log } = this.#env;
     this.#classifier = null;

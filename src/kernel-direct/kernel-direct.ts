@@ -15,7 +15,7 @@ import { Consumer, type ConsumerOptions, type Sighting } from "./consumer.ts";
 export interface DirectClassifier {
   /** Is everything to it DIRECT? `reason` is for people. */
   classify(host: string | null, ip: Ip, inbound: Pick<InboundInfo, "ruleList" | "target">): Verdict;
-  /** False for addresses that are nobody's business: private, made up, reserved. */
+  /** False for addresses that are never learnt: private, fake, reserved. */
   isLearnable(ip: Ip): boolean;
   /** Was this flow sent out by the plain DIRECT, whose path the kernel would take, too? */
   isDirect(decision: Decision): boolean;
@@ -61,7 +61,7 @@ export class KernelDirect implements FlowWatch, Disposable {
     this.#nowMs = nowMs;
   }
 
-  /** Null while nobody learns. */
+  /** Null while no plane is attached. */
   get observer(): ((answer: AnswerSeen) => Promise<void> | undefined) | null {
     return this.#consumers.size === 0 ? null : this.#onAnswer;
   }
@@ -79,7 +79,7 @@ export class KernelDirect implements FlowWatch, Disposable {
     return consumer;
   }
 
-  /** Nobody learns for it any more; its planes hold nothing when it settles. */
+  /** Stops learning for this plane's owner; its planes are empty when this settles. */
   async detach(consumer: Consumer): Promise<void> {
     if (!this.#consumers.delete(consumer)) return;
     if (this.#consumers.size === 0) this[Symbol.dispose]();
@@ -92,7 +92,9 @@ export class KernelDirect implements FlowWatch, Disposable {
     await this.clear();
   }
 
-  /** Learning goes on, by this judge; null: it does not. What was learnt by the one before is forgotten. */
+  /**
+   * Continues learning with this classifier; null: learning pauses. Everything learnt by the one before is forgotten.
+   */
   use(classifier: DirectClassifier | null): void {
     this.#classifier = classifier;
     this.#signature = classifier?.signature() ?? "";
@@ -114,7 +116,7 @@ export class KernelDirect implements FlowWatch, Disposable {
     if (this.#consumers.size > 0) this.#clearIfStale();
   }
 
-  /** By each TUN that learns. Null: nobody judges now. */
+  /** One entry for each TUN that learns. Null: no classifier is in force. */
   explain(host: string | null, addresses: readonly Ip[]): readonly LearntExplanation[] | null {
     const classifier = this.#classifier;
     if (classifier === null) return null;
@@ -166,7 +168,7 @@ export class KernelDirect implements FlowWatch, Disposable {
     this.#sweep = this.#watch = undefined;
   }
 
-  /** Null: nobody is there to learn, or nobody to judge. */
+  /** Null: no plane is attached, or no classifier is in force. */
   #current(): DirectClassifier | null {
     return this.#consumers.size === 0 ? null : this.#classifier;
   }

@@ -6,7 +6,7 @@ import { isLanIp, parseCidr, type Cidr } from "#net/address/cidr.ts";
 
 const BENCHMARKS = parseCidr("198.18.0.0/15") as Cidr;
 
-/** `fakeRanges`: pools of made-up addresses. True for addresses that anybody may reach from anywhere. */
+/** `fakeRanges`: pools of fake addresses. True for addresses that are globally reachable. */
 export function openLearnable(fakeRanges: readonly Cidr[]): (ip: Ip) => boolean {
   const never = new CidrTable([BENCHMARKS, ...fakeRanges]);
   return (ip) => !isLanIp(ip) && !never.holds(bytesOfIp(ip));

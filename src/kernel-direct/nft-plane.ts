@@ -5,8 +5,8 @@ import { ipFromBytes } from "#net/address/ip.ts";
 import type { Plane } from "./plane.ts";
 
 /**
- * `proxied`: prefixes that the file calls PROXY. A learnt address that equals one is PROXY (kernel-direct.md §4.2), and the
- * rules of the sets stand before those on the classifier's marks: so it never gets into them.
+ * `proxied`: prefixes that the file calls PROXY. A learnt address that equals one is PROXY (kernel-direct.md §4.2), and
+ * the rules of the sets precede those on the classifier's marks: so it never gets into them.
  */
 export function nftPlane(set: DirectSet, proxied: readonly Prefix[]): Plane {
   const single = proxied.filter(({ bytes, bits }) => bits === bytes.length * 8);

@@ -7,7 +7,7 @@ import type { Changes, Plane } from "./plane.ts";
 
 export class Publisher {
   readonly #book: LearnedBook;
-  /** In this order: an address is out of the first before the second hears of it. */
+  /** In this order: an address is removed from the first plane before the second is told. */
   readonly #planes: readonly Plane[];
   readonly #log: Log;
   readonly #published = new Map<Ip, Verdict>();
@@ -15,7 +15,7 @@ export class Publisher {
   #tail: Promise<void> = Promise.resolve();
   /** The one that waits for its turn and will take everything with it. */
   #next: Promise<void> | null = null;
-  /** Those that hold nobody knows what, since a write failed. */
+  /** Planes whose content is unknown since a write failed. */
   readonly #broken = new Set<Plane>();
   #unfinished = 0;
 

@@ -1,11 +1,11 @@
-/** What stands in a line: in one at a time. */
+/** An item of a deadline list; it is in one list at a time. */
 export interface DeadlineListItem<T extends DeadlineListItem<T>> {
   line: DeadlineList<T> | null;
   before: T | null;
   behind: T | null;
 }
 
-/** In order of arrival. Who comes and goes makes no garbage, unlike with a `Set`. */
+/** Items in order of arrival. Joining and leaving allocates nothing, unlike with a `Set`. */
 export class DeadlineList<T extends DeadlineListItem<T>> {
   #first: T | null = null;
   #last: T | null = null;
@@ -19,7 +19,7 @@ export class DeadlineList<T extends DeadlineListItem<T>> {
     return this.#first;
   }
 
-  /** Of one that stands in none. */
+  /** The item must not be in a list. */
   join(one: T): void {
     one.line = this;
     one.before = this.#last;
@@ -30,7 +30,7 @@ export class DeadlineList<T extends DeadlineListItem<T>> {
     this.#size++;
   }
 
-  /** Nothing happens to one that does not stand here. */
+  /** Does nothing when the item is not in this list. */
   leave(one: T): void {
     if (one.line !== this) return;
     if (one.before === null) this.#first = one.behind;
@@ -41,7 +41,7 @@ export class DeadlineList<T extends DeadlineListItem<T>> {
     this.#size--;
   }
 
-  /** `on` may take the one that it is told of out of the line, and no other. */
+  /** `on` may remove the item that it was called with, and no other. */
   forEach(on: (one: T) => void): void {
     for (let one = this.#first; one !== null;) {
       const next: T | null = one.behind;

@@ -7,7 +7,7 @@ export interface DomainPattern {
   readonly name: string;
   /** EXACT, BELOW or SUFFIX of #net/domain-table.ts. */
   readonly covers: number;
-  /** Does a `*` stand for a label? */
+  /** Does the pattern contain `*` labels? */
   readonly starred: boolean;
 }
 

@@ -55,7 +55,7 @@ export class DomainTable {
     this.#covers = parts.covers;
   }
 
-  /** `covers[i]` says with EXACT, BELOW, APEX which hosts `names[i]` stands for. */
+  /** `covers[i]` says by EXACT, BELOW, APEX which hosts `names[i]` matches. */
   static of(names: readonly string[], covers: Uint8Array): DomainTable {
     const count = names.length;
     const table = new DomainTable({

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 /** Work that waits for one key keeps a request open; beyond this the next one is refused. */
 const MOST_WAITING = 1024;
 
-/** Work of one key is done piece by piece, in the order of its arrival; work of other keys goes on meanwhile. */
+/** Work of one key is done piece by piece, in the order of its arrival; work of other keys continues meanwhile. */
 export class KeyedQueue {
   readonly #refuse: (waiting: number) => Error;
   /** What new work waits for when nothing else of its key is waiting. */

@@ -25,7 +25,7 @@ export function editDistance(left: string, right: string, limit: number): number
   return last[right.length] as number;
 }
 
-/** Longer names are not compared: nobody misspells a kilobyte, and a hostile file must not buy time here. */
+/** Longer names are not compared: they are no misspellings, and a hostile file must not buy computing time here. */
 const LONGEST = 128;
 /** More names than this are not searched. */
 const MOST = 20_000;

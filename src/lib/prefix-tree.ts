@@ -1,6 +1,6 @@
-// A node: BITS HEAD CHILD0 CHILD1 UP KEY(1 or 4), one 32-bit word each. HEAD is the first item plus one, 0: none. A child
-// is where its node starts, 0: none, for the root starts there and is nobody's child. UP is the nearest node above that
-// has items, else the root.
+// A node: BITS HEAD CHILD0 CHILD1 UP KEY(1 or 4), one 32-bit word each. HEAD is the first item plus one, 0: none. A
+// child is the index where its node starts, 0: none, because the root starts there and is no node's child. UP is the
+// nearest node above that has items, else the root.
 const HEAD = 1;
 const CHILD = 2;
 const UP = 4;

@@ -20,7 +20,7 @@ const MAX_BURST_BYTES = 4 * 1024 * 1024;
 /** The gate in parts of the rate and of the burst: 1.11 × 100 ms + 35 ms = 146 ms of the rate. */
 const GATE_FACTOR = 1.11;
 const GATE_BURST = 35 / BURST_MS;
-/** Timers are no finer; a debt below it stands and is paid with the next piece. */
+/** Timers are no finer; a smaller debt is kept and paid with the next piece. */
 const SHORTEST_HOLD_MS = 1;
 
 /** `bitsPerSecond` above 0; below a byte a second it is a byte a second. */

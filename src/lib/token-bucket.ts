@@ -24,18 +24,21 @@ const LONE_MIN_BYTES = 500;
 const MOST_PART = 1 / 3;
 /** The largest burst of a rate is over sooner where the rate is far above what flows use: they share no small pieces. */
 const WIDE_MS = 10;
-/** Pieces of flows in company: no read is much smaller, so a turn costs everybody the same. */
+/**
+ * Size of a piece while several flows share the bucket: hardly any read is smaller, so every turn costs all flows the
+ * same.
+ */
 const SHARED_PIECE_BYTES = 16 * 1024;
 /** Who took something within this time, or the time before, counts as a flow. */
 const EPOCH_MS = 100;
 /** How far back a flow's share may be saved up while others keep the bucket busy. */
 const SAVED_MS = 40;
 /**
- * Whoever has had less than a share (another limit held it back, its reads are small, a datagram cannot stand in line)
- * may pass ahead of the line up to this debt. Above it there are more flows than were seen, and the line is all that counts.
+ * A flow that has had less than its share (another limit delayed it, its reads are small, a datagram cannot queue) may
+ * pass ahead of the queue up to this debt. Above it there are more flows than were counted, and only the queue decides.
  */
 const MOST_DEBT_MS = 100;
-/** A bucket that nothing passed for so long is at rest, and remembers its burst and no more. */
+/** A bucket that no bytes passed for this time is idle, and remembers only its burst. */
 const REST_MS = 100;
 /** What a bucket in use remembers: 2.5 % of ten seconds, and nothing of it from a transfer's first byte on. */
 const MEMORY_MS = 250;
@@ -70,14 +73,17 @@ export class TokenBucket {
   readonly #gate: Rate;
   #untilMs: number;
   #gateUntilMs: number;
-  /** The same once all have passed that were sent away from the gate and told when to come back. */
+  /** The same once all pieces have passed that were sent away with a time to come back at. */
   #expectedUntilMs: number;
   #passedAtMs = -Infinity;
   /** Of all slots: let through the gate, which pays for them when they are out. */
   #underWayBytes = 0;
   /** In the bucket after the last piece, at the line and at the gate. */
   #leftBytes = 0;
-  /** When it was last without debt: nobody has missed a share before that, least of all while the program stood still. */
+  /**
+   * When the bucket was last without debt: no flow has missed a share before that, least of all while the program was
+   * suspended.
+   */
   #freeAtMs: number;
   #epoch = 0;
   #flowsNow = 0;
@@ -92,8 +98,8 @@ export class TokenBucket {
   }
 
   /**
-   * What a flow may take at once at present, in bytes. A bucket that has something left does not cut: nobody waits for
-   * it, and flows that another bucket has kept waiting catch up.
+   * The bytes that a flow may take at once at present. A bucket with tokens left does not limit the piece: no flow
+   * waits for it, and flows that were delayed by another bucket catch up.
    */
   get pieceBytes(): number {
     const flows = Math.max(1, this.#flows);
@@ -119,8 +125,8 @@ export class TokenBucket {
   }
 
   /**
-   * For how many ms the gate is closed to a piece that has been paid for. 0: it may pass now. Otherwise its place among
-   * those who are sent away is kept until then.
+   * For how many ms a piece that has been paid for must still wait. 0: it may pass now. Otherwise its position in the
+   * queue is kept until then.
    */
   closedMs(slot: Slot, bytes: number, nowMs: number): number {
     if (!slot.charged) return 0;

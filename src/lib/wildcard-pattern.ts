@@ -1,6 +1,6 @@
 /**
- * A regular expression as the ecosystem writes it (.NET-like): `(?i)`, `(?s)`, `(?m)` may stand anywhere and hold from
- * there to the end of their group; `(?u)` is how all of them are read. Look-around works. Throws `SyntaxError`.
+ * A regular expression as the ecosystem writes it (.NET-like): `(?i)`, `(?s)`, `(?m)` may occur anywhere and apply from
+ * there to the end of their group; `(?u)` is the mode of all of them. Look-around works. Throws `SyntaxError`.
  */
 export function compilePattern(source: string, flags = ""): RegExp {
   const body = scopeInlineFlags(source);
@@ -42,7 +42,7 @@ function scopeInlineFlags(source: string): string {
       out += close();
       opened.pop();
     } else if (char === "|") {
-      out += `${close()}|${flagsHere().join("")}`; // the flags go on behind the bar
+      out += `${close()}|${flagsHere().join("")}`; // the flags also apply behind the bar
       continue;
     }
     out += char;

@@ -4,7 +4,7 @@ import type { Ip } from "#core/session.ts";
 import { cidrHolds, cidrText, type Cidr } from "#net/address/cidr.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 
-/** The global rules of who may use the inbounds (`authentication`, `skip-auth-prefixes`, `lan-*-ips`). */
+/** The global access rules of the listeners (`authentication`, `skip-auth-prefixes`, `lan-*-ips`). */
 export function openAccess({ accounts, skipAuthPrefixes, lanAllowedIps, lanDisallowedIps }: Config): Access {
   return {
     accounts,

@@ -1,4 +1,4 @@
-/** How the core fetches lists and databases for itself: through a named way out, or where the rules send it. */
+/** How the core downloads lists and databases for itself: through a named outbound, or by the rules. */
 import type { Config } from "#config/config.ts";
 import type { Trust } from "#core/trust.ts";
 import { fetchResource, type Fetched } from "#providers/fetch.ts";
@@ -27,7 +27,7 @@ export function openFetch({ general }: Config, exits: CoreDialers, trust: Trust)
   };
 }
 
-/** ETags in the profile cache, each with the hash of what it stands for: a file that was edited is fetched whole. */
+/** ETags in the profile cache, each with the hash of the file's content: a file that was edited is fetched whole. */
 export function etagBook(cache: ProfileCache): EtagBook {
   return {
     get(url, contentHash) {
@@ -38,7 +38,10 @@ export function etagBook(cache: ProfileCache): EtagBook {
   };
 }
 
-/** Outlives restarts with the cache; without it what was written before counts as somebody else's, and stays. */
+/**
+ * Survives restarts in the cache; without the cache, files that were written before count as foreign and are left
+ * alone.
+ */
 export function writtenBook(cache: ProfileCache): WrittenBook {
   return {
     get: (file) => cache.get("written", file)?.split(" ") ?? [],

@@ -1,4 +1,7 @@
-/** Opens what a file asks for without touching anything outside, to tell what could not be used: what `-t` says beyond the file itself. */
+/**
+ * Opens everything that a file configures without touching anything outside, and reports what could not be used: the
+ * part of `-t` beyond the file itself.
+ */
 import type { Config } from "#config/config.ts";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";

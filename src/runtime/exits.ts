@@ -94,7 +94,7 @@ export class CoreDialers {
   }
 }
 
-/** A conversation of the core itself, as rules see it. */
+/** The metadata of a connection of the core itself, as rules see it. */
 function innerMetadata(network: Network, destination: Destination): Metadata {
   const nowhere = { ip: ANY_V4, port: 0 };
   return {

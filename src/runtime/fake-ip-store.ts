@@ -1,11 +1,11 @@
-/** The fake-IP pools in the profile cache: a row a name, and one row for the rest of a pool. */
+/** The fake-IP pools in the profile cache: a row for each name, and one row for the remaining state of a pool. */
 import type { Dns, DnsState } from "#dns/dns.ts";
 import type { FakeIpBatch, FakeIpState } from "#dns/fake-ip.ts";
 import type { FakePoolState } from "#dns/fake-pool.ts";
 import { parseIp } from "#net/address/ip.ts";
 import type { Bucket, ProfileCache } from "#store/profile-cache.ts";
 
-/** Names carry a mark, so that none can be taken for the row of the rest. */
+/** Prefix of names, so that none can equal the key of the row with the remaining state. */
 const NAME_MARK = "@";
 const REST = "pool";
 
@@ -50,8 +50,8 @@ export class FakeIpStore {
 }
 
 /**
- * Hands a new engine what is known: `before` of the runtime that it replaces, else what was stored. Clients go on using
- * the addresses that they were given.
+ * Hands the known addresses to a new engine: `before` of the runtime that it replaces, else the stored ones. Clients
+ * continue to use the addresses that they were given.
  */
 export function carryOver(dns: Dns, before: DnsState | null, store: FakeIpStore | null): void {
   const known = before?.fakeIp ?? null;

@@ -1,4 +1,4 @@
-/** Fetches the databases in use anew: when somebody asks, and where the configuration wants it by itself. */
+/** Downloads the databases in use again: on request, and at the configured interval. */
 import type { Config } from "#config/config.ts";
 import { ABORTED, ApiError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -46,7 +46,7 @@ export class GeoUpdater implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#timer);
     this.#stop.abort(ABORTED);
-    await this.#running?.catch(() => {}); // whoever asked for it hears
+    await this.#running?.catch(() => {}); // the caller that started it gets the error
   }
 
   #run(kinds: readonly GeoKind[]): Promise<void> {

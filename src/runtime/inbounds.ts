@@ -22,11 +22,11 @@ export interface InboundsEnv {
   readonly log: Log;
   readonly nowMs: () => number;
   readonly memory: HostMemory;
-  /** True at the start: a listener that cannot be opened is logged and the rest runs. False: the reload fails. */
+  /** True at the start: a listener that cannot be opened is logged and the others run. False: the reload fails. */
   readonly tolerant: boolean;
 }
 
-/** One running listener, shared by the runtimes whose configurations say the same of it. */
+/** One running listener, shared by the runtimes whose configurations of it are equal. */
 interface Held {
   readonly key: string;
   readonly inbound: Inbound;
@@ -101,8 +101,8 @@ export class Inbounds {
   }
 
   /**
-   * Those of the file whom the listener that is called the same in `next` does not let in any more lose what they have
-   * open here. Listeners that are gone leave it alone, as do those whose users are managed: others look after these.
+   * Closes the sessions here of users of the file that the listener of the same name in `next` no longer admits. Does
+   * nothing for listeners that are gone, nor for listeners with managed users, whose changes close sessions themselves.
    */
   closeRemovedUsers(next: Inbounds): void {
     for (const { inbound, key, isManaged } of this.held.values()) {
@@ -122,7 +122,10 @@ export class Inbounds {
     return null;
   }
 
-  /** Closes what the next runtime did not take over; everything where there is none. Accepted sessions go on. */
+  /**
+   * Closes the listeners that the next runtime did not take over; all of them when there is none. Accepted sessions
+   * continue.
+   */
   async retire(next: Inbounds | null): Promise<void> {
     const leaving = [...this.held.values()].filter((held) => heldBy(next).get(held.key) !== held);
     await Promise.all(leaving.map(closeHeld));
@@ -143,7 +146,7 @@ function heldBy(inbounds: Inbounds | null): ReadonlyMap<string, Held> {
 }
 
 async function closeHeld({ inbound, leases }: Pick<Held, "inbound" | "leases">): Promise<void> {
-  await leases[Symbol.asyncDispose](); // lets those in who are at the door
+  await leases[Symbol.asyncDispose](); // completes handshakes in progress
   await inbound[Symbol.asyncDispose]();
 }
 

@@ -4,8 +4,8 @@ import { BOTH_NETWORKS, type Group, type Outbound } from "#core/outbound.ts";
 import type { Destination, Network } from "#core/session.ts";
 
 /**
- * Stands for a node that this build cannot open: it keeps its place in groups, so that the rest of the profile works,
- * and every dial says why it fails.
+ * Takes the place of a node that this build cannot open: it stays a member of its groups, so that the other parts of
+ * the profile work, and every dial says why it fails.
  */
 export class InertOutbound implements Outbound {
   readonly name: string;

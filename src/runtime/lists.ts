@@ -20,7 +20,7 @@ export interface RuleDataEnv {
   readonly health: Health;
   readonly exits: CoreDialers;
   readonly trust: Trust;
-  /** Hears that a rule provider has other contents; also while lists are loaded. */
+  /** Called when a rule provider has new contents; also while lists are loaded. */
   readonly onRuleList: () => void;
 }
 
@@ -28,7 +28,7 @@ export class RuleData implements AsyncDisposable {
   readonly ruleProviders: RuleProviders;
   readonly proxyProviders: ProxyProviders;
   readonly scope: RuleScope;
-  /** Judges the answers of DNS servers; null: nobody wants it, or there is no database. */
+  /** Looks up the country of addresses in DNS answers; null: not configured, or there is no database. */
   readonly countryOf: CountryOf | null;
   readonly geoUpdater: GeoUpdater;
   readonly #geodata: Geodata;
@@ -60,14 +60,14 @@ export class RuleData implements AsyncDisposable {
     this.countryOf = judges ? this.#geodata.countryOf(dns.fallbackFilter.geoipCode) : null;
   }
 
-  /** Reads what lies on the disk and asks nobody. What is missing or broken is logged and matches nothing. */
+  /** Reads the files on disk and downloads nothing. Lists that are missing or broken are logged and match nothing. */
   static async open(config: Config, previous: RuleData | null, env: RuleDataEnv): Promise<RuleData> {
     const lists = new RuleData(config, previous, env);
     await lists.ruleProviders.load(previous?.ruleProviders ?? null);
     return lists;
   }
 
-  /** Nodes need the ways out that exist by now; the groups pick them up. */
+  /** Nodes need the outbounds that exist by now; the groups use them at their next look. */
   async loadNodes(previous: RuleData | null, { open }: Outbounds): Promise<void> {
     await this.proxyProviders.load(previous?.proxyProviders ?? null, open);
   }

@@ -19,7 +19,7 @@ export interface MemberSources {
   readonly emptyFallback: Outbound;
 }
 
-/** Lists the members whenever somebody asks; the work is done again only when a provider has new nodes. */
+/** Returns the members; the list is computed again only when a provider has new nodes. */
 export function memberList(settings: GroupSettings, sources: MemberSources): () => readonly Outbound[] {
   const filters = patternsOf(settings.filter);
   const excludes = patternsOf(settings.excludeFilter);

@@ -15,7 +15,7 @@ export async function openBypass(
   return Bypass.open(bypass, { ...place, inbound: { ruleList, target } }, { ...env, ownAddresses });
 }
 
-/** Learning needs to hear what clients ask. */
+/** Learning needs to see the clients' DNS questions. */
 export function deafLearning({ dns }: Config, wanted: readonly TunSettings[]): readonly string[] {
   return wanted
     .filter(({ bypass }) => bypass !== null)

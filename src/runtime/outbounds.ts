@@ -39,7 +39,7 @@ export interface OutboundsEnv {
   readonly trust: Trust;
 }
 
-/** Every way out of one runtime, by name. */
+/** All outbounds of one runtime, by name. */
 export interface Outbounds extends AsyncDisposable {
   /** Built-ins, proxies and groups, in the order in which dashboards show them. */
   readonly all: ReadonlyMap<string, Outbound>;
@@ -51,7 +51,7 @@ export interface Outbounds extends AsyncDisposable {
   readonly configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>;
   /** A sentence a group that leads nowhere, or elsewhere than the file says, with the nodes that there are now. */
   groupFaults(): readonly string[];
-  /** Makes an outbound of a node that stands in no file; it belongs to the caller. */
+  /** Makes an outbound of a node that is in no file; the caller owns it. */
   open(node: ProxyConfig): Promise<Outbound>;
 }
 
@@ -164,8 +164,8 @@ class Dialers {
 }
 
 /**
- * Reaches a node's server, which the configuration names: what the client may reach does not matter there. What fails
- * here failed before the node was reached, which clients are told in other words.
+ * Dials a node's server, which the configuration names: the limits on destinations of clients do not apply. A failure
+ * here happened before the node was reached, which clients are told in other words.
  */
 function toServer(dialer: Dialer): Dialer {
   const marked = (error: unknown): never => {
@@ -179,7 +179,7 @@ function toServer(dialer: Dialer): Dialer {
   };
 }
 
-/** A node that cannot be opened costs itself and nobody else: it becomes inert, with a warning. */
+/** A node that cannot be opened costs only itself: it becomes inert, with a warning. */
 async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv): Promise<Outbound> {
   const { name, type, protocol, options, inert } = proxy;
   const side = protocol?.outbound;

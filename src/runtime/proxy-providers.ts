@@ -20,7 +20,7 @@ import { resourceEnv, sourceOf } from "./rule-providers.ts";
 
 export type NodeProvider = LiveProxyProvider<ProxyConfig>;
 
-/** Where a node comes from, for those who show it. */
+/** Where a node comes from, for display. */
 export interface NodeOrigin {
   readonly provider: string;
   readonly config: ProxyConfig;
@@ -55,7 +55,7 @@ export class ProxyProviders implements AsyncDisposable {
     }
   }
 
-  /** Reads what lies on the disk and opens its nodes; asks nobody. `open` makes an outbound of a node. */
+  /** Reads the files on disk and opens their nodes; downloads nothing. `open` makes an outbound of a node. */
   async load(previous: ProxyProviders | null, open: (node: ProxyConfig) => Promise<Outbound>): Promise<void> {
     this.#open = open;
     this.#isServing = previous !== null;
@@ -154,7 +154,7 @@ export class ProxyProviders implements AsyncDisposable {
     return provider;
   }
 
-  /** Says what cannot be used of the content; the rest of it can. */
+  /** Reports the parts of the content that cannot be used; the others can. */
   async #read(bytes: Uint8Array, item: ProxyProviderConfig): Promise<readonly ProxyConfig[]> {
     const { files, log, documents } = this.#host;
     const content = this.#isServing ? await documents.readNodes(bytes) : contentIn(bytes);

@@ -15,14 +15,16 @@ const TIMEOUT_MS = 20_000;
 /** Where `size-limit` says nothing. */
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 
-/** The rule providers of one runtime; the contents of one that did not change go over from the runtime before. */
+/** The rule providers of one runtime; unchanged contents are taken over from the runtime before. */
 export class RuleProviders implements AsyncDisposable {
   readonly all = new Map<string, RuleProvider>();
   readonly configs: ReadonlyMap<string, RuleProviderConfig>;
   /** At the start there is nothing yet that a pause could hold up, and threads would make it longer. */
   #isServing = false;
 
-  /** `scope` is asked when contents are read, which is after the constructor; `onChange` hears of every new list. */
+  /**
+   * `scope` is called when contents are read, which is after the constructor; `onChange` is called for every new list.
+   */
   constructor(config: Config, host: Host, fetch: Fetch, scope: () => RuleScope, onChange: () => void) {
     this.configs = config.ruleProviders;
     const etags = config.general.etagSupport ? etagBook(host.cache) : null;
@@ -40,7 +42,7 @@ export class RuleProviders implements AsyncDisposable {
     }
   }
 
-  /** Reads what lies on the disk; asks nobody. */
+  /** Reads the files on disk; downloads nothing. */
   async load(previous: RuleProviders | null): Promise<void> {
     this.#isServing = previous !== null;
     await Promise.all(

@@ -1,4 +1,4 @@
-/** One generation of the program: everything that a configuration stands for, built whole beside the one before. */
+/** One generation of the program: everything that a configuration describes, built whole beside the previous one. */
 import type { Config } from "#config/config.ts";
 import type { Session, StreamSession } from "#core/session.ts";
 import type { Trust } from "#core/trust.ts";
@@ -36,7 +36,7 @@ export class Runtime {
   readonly inbounds: Inbounds;
   readonly names: DnsStack;
   readonly lists: RuleData;
-  /** What TLS clients believe. */
+  /** The certificate authorities that TLS clients trust. */
   readonly trust: Trust;
   /** What kernel-direct may learn while this runtime is in force. */
   readonly classifier: DirectClassifier;
@@ -97,7 +97,7 @@ export class Runtime {
     };
   }
 
-  /** Throws with nothing left open and nothing changed; `previous` goes on. */
+  /** Throws with nothing left open and nothing changed; `previous` stays in force. */
   static async open(config: Config, previous: Runtime | null, env: RuntimeEnv): Promise<Runtime> {
     await using undo = new AsyncDisposableStack();
     const carrying = env.host.relayPath.choose(config.general.relay); // its threads start meanwhile
@@ -152,9 +152,12 @@ export class Runtime {
     return served.finally(leave);
   }
 
-  /** Stops listening where `next` does not go on; settles when the last session has ended and all is disposed of. */
+  /**
+   * Stops the listeners that `next` does not continue; settles when the last session has ended and everything is
+   * disposed of.
+   */
   async retire(next: Runtime | null): Promise<void> {
-    this.#host.relayPath.changed(); // nobody comes by what this one has answered
+    this.#host.relayPath.changed(); // no session may use a route that this runtime has decided
     if (next !== null) this.#fakeIps?.close();
     const answered = next === null ? null : this.names.dns?.handOver(next.names.dns);
     this.#timeKeeper[Symbol.dispose]();

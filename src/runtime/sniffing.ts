@@ -66,8 +66,8 @@ function addressTest(conditions: readonly AddressCondition[], scope: RuleScope):
 }
 
 /**
- * What rules see and the outbound is asked for. Throws `DialError` for a fake address that nobody knows any more, unless
- * the client told its name.
+ * The destination for rules and outbound. Throws `DialError` for a fake address that is no longer in the pool, unless
+ * the client sent a host name.
  */
 export function routable(
   destination: Destination,
@@ -80,7 +80,7 @@ export function routable(
   return prepared;
 }
 
-/** Address rules go on reading the address that the client asked for: it was not made up. */
+/** Address rules still read the address that the client connected to, since it is a real one. */
 function withName(
   asked: Pick<Prepared, "destination" | "dial">,
   isReal: boolean,

@@ -16,7 +16,7 @@ export class InFlight {
     if (this.#out === 0) this.#closing?.();
   }
 
-  /** Settles when nobody is left. No one enters any more from here on. */
+  /** Settles when all have left. Nothing may enter any more from here on. */
   drained(): Promise<void> {
     if (this.#out === 0) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** From the keys of `tun` to what the TUN and the capture of traffic are told. */
+/** From the keys of `tun` to the settings of the TUN and the capture of traffic. */
 import type { Config } from "#config/config.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import type { TunConfig } from "#config/sections/index.ts";

@@ -38,9 +38,9 @@ export interface TunsEnv {
 const DECISION_MS = 5_000;
 
 export interface ChangeHow {
-  /** What cannot be opened is logged, and the rest runs. */
+  /** A TUN that cannot be opened is logged, and the others run. */
   readonly tolerant: boolean;
-  /** False: nobody asked for TUNs, and one that could not be opened before is not tried again. */
+  /** False: the change is not about TUNs, and one that could not be opened before is not tried again. */
   readonly retries: boolean;
 }
 
@@ -120,7 +120,10 @@ export class Tuns implements AsyncDisposable {
     await this.#guard.hold();
   }
 
-  /** What of `wanted` does not run goes on being tried, or asked for: until then `on-exit` says what becomes of its traffic. */
+  /**
+   * A TUN of `wanted` that does not run is still tried again, or was asked for: until then `on-exit` decides about its
+   * traffic.
+   */
   async #release(running: readonly Tun[], wanted: readonly TunSettings[]): Promise<void> {
     const runs = running.some(({ capture, settings }) => settings.capture.autoRedirect && capture !== null);
     const closed = !runs && captured(wanted)?.onExit === "closed";
@@ -282,7 +285,7 @@ export class Tuns implements AsyncDisposable {
     }
   }
 
-  /** For a TUN whose device somebody has deleted. */
+  /** For a TUN whose device was deleted by another program. */
   async #holdBroken(settings: TunSettings): Promise<AsyncDisposable | null> {
     if (!settings.capture.autoRedirect) return null;
     this.#mark(settings.capture);

@@ -6,13 +6,13 @@ import type { Metadata } from "#core/session.ts";
 
 /** What is known of a node besides the decision. */
 export interface NodeFacts {
-  /** The name of the provider that it comes from; "" where it stands in the file. */
+  /** The name of the provider that it comes from; "" when it is in the file. */
   readonly providerOf: (outbound: Outbound) => string;
   /** The name or address of its server; "" where it has none. */
   readonly serverOf: (outbound: Outbound) => string;
 }
 
-/** The live table as the API shows it. Views are made one at a time while somebody iterates. */
+/** The connection table as the API shows it. Views are made one at a time during iteration. */
 export function connectionsControl(live: LiveConnections, nodes: NodeFacts): ConnectionsControl {
   return {
     get size() {
@@ -62,7 +62,7 @@ class View implements ConnectionView {
     return this.settled?.facts.process ?? null;
   }
 
-  /** Of UDP through a node, which no stream tells of, the node's server as the file names it. */
+  /** For UDP through a node, which has no stream to ask: the node's server as the file names it. */
   get remoteHost() {
     const { remoteAddress } = this.#live;
     if (remoteAddress !== "" || this.settled === null || this.metadata.network !== "udp")

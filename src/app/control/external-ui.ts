@@ -1,4 +1,4 @@
-/** The dashboard of `external-ui`: downloaded when somebody asks, or when its folder is missing or empty at the start. */
+/** The dashboard of `external-ui`: downloaded on request, or at the start when its folder is missing or empty. */
 import { isAbsolute, relative } from "node:path";
 import { installPages, namesIn, refuseStrangeFolder } from "#archive/install.ts";
 import type { Config } from "#config/config.ts";
@@ -58,7 +58,7 @@ export class ExternalUi implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(ABORTED);
-    await this.#running?.catch(() => {}); // whoever asked for it hears
+    await this.#running?.catch(() => {}); // the caller that started it gets the error
   }
 
   async #update(): Promise<void> {

@@ -20,7 +20,7 @@ export interface ProxiesEnv {
   readonly health: Health;
   outbounds(): Outbounds;
   providers(): ProxyProviders;
-  /** Somebody has chosen a member of a group. */
+  /** Called after a member of a group was selected. */
   chosen(): void;
 }
 

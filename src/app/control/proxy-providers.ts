@@ -4,7 +4,7 @@ import type { ProxyProviders } from "#runtime/proxy-providers.ts";
 import { compatibleProviders, statusText, testOne, viewOf, type ProxiesEnv } from "./proxies.ts";
 import { updateOrSay, VEHICLES } from "./rule-providers.ts";
 
-/** The configured providers of the runtime in force, then those that stand for groups. */
+/** The configured providers of the runtime in force, then those that are made for groups. */
 export function proxyProvidersControl(env: ProxiesEnv): ProxyProvidersControl {
   const compatible = compatibleProviders(env);
   const { providers } = env;

@@ -1,4 +1,4 @@
-/** The Controller: where it listens, who may call it, the dashboard that it serves. */
+/** The Controller: its addresses, its access rules, the dashboard that it serves. */
 import { block, Fault, filePath, flag, httpUrl, list, scalar, secret, show, text } from "#core/fields.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { mark } from "./general.ts";

@@ -1,4 +1,7 @@
-/** General keys (top level). The ports become listeners; `mode`, `log-level` and access keys stand in `Config` itself. */
+/**
+ * General keys (top level). The ports become listeners; `mode`, `log-level` and access keys are fields of `Config`
+ * itself.
+ */
 import {
   choice,
   flag,

@@ -20,7 +20,7 @@ import { tls } from "./tls.ts";
 import { trafficControl } from "./traffic-control.ts";
 import { tun, type TunKeys } from "./tun.ts";
 
-/** Keys that stand at the top level one by one. */
+/** Keys that are scalars or lists at the top level. */
 export const FLAT = {
   general: block(GENERAL),
   controller: block(CONTROLLER),

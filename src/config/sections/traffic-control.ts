@@ -95,7 +95,7 @@ interface PortalFlags {
   readonly quota: { readonly portal: boolean | null } | null;
 }
 
-/** The flag may stand in the policy or in its quota; both in contradiction is a mistake. */
+/** The flag may be in the policy or in its quota; a contradiction of both is a mistake. */
 function portalOf({ portal, quota: nested }: PortalFlags): boolean | null {
   const inner = nested?.portal ?? null;
   if (portal !== null && inner !== null && portal !== inner) return null;

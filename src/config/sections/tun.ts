@@ -31,7 +31,7 @@ const numberRange = (most: number) =>
     return new Fault(`expected a range such as 1000:1999, up to ${most}, got ${show(raw)}`);
   });
 
-/** `any:53`, `host:port`, with `udp://` or `tcp://` in front or not; 0.0.0.0 is any destination. */
+/** `any:53`, `host:port`, with or without `udp://` or `tcp://` in front; 0.0.0.0 is any destination. */
 const hijack = () =>
   scalar({ type: "string" }, (source, raw) => {
     const bare = source.replace(/^(udp|tcp):\/\//i, "");

@@ -128,8 +128,8 @@ export class Classifier implements Plane, Disposable {
   }
 
   /**
-   * Devices or addresses have changed: a new port of a bridge gets the program, one that has left is nobody's to look at, a
-   * new address is passed by.
+   * Devices or addresses have changed: attaches the program to new ports of a bridge, forgets ports that have left,
+   * lets new local addresses pass.
    */
   refresh(): void {
     this.#guarded(() => {
@@ -149,7 +149,7 @@ export class Classifier implements Plane, Disposable {
   [Symbol.dispose](): void {
     if (!this.#open) return;
     this.#open = false;
-    using all = new DisposableStack(); // where a port does not let go of it the rest is closed all the same
+    using all = new DisposableStack(); // when one port cannot be detached the others are closed all the same
     all.use(this.#maps);
     all.defer(() => this.#env.bpf.close(this.#program));
     all.defer(() => this.#detach());
@@ -167,7 +167,7 @@ export class Classifier implements Plane, Disposable {
     this.#ports.clear();
   }
 
-  /** Once it has failed it does nothing any more, and says so to nobody twice. */
+  /** After a failure it does nothing any more, and reports the failure once. */
   #guarded(work: () => void): void {
     if (!this.#open) return;
     try {

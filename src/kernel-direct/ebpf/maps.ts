@@ -50,7 +50,7 @@ export class Maps implements Disposable {
     undo.move();
   }
 
-  /** Prefixes as they stand in the kernel. */
+  /** The prefixes that are in the kernel. */
   get content(): ReadonlyMap<string, Decision> {
     return this.#content;
   }

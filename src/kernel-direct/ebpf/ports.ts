@@ -8,7 +8,10 @@ import type { NetlinkSocket } from "#platform/linux/netlink/socket.ts";
 /** Of filters that stay when the process dies. */
 const FILTER_NAME = "svc-kernel-direct";
 
-/** Sorted, each once; a bridge stands for its ports. Throws with the name of what is missing or has no Ethernet frames. */
+/**
+ * Sorted, each once; a bridge is replaced by its ports. Throws with the name of a device that is missing or has no
+ * Ethernet frames.
+ */
 export function resolvePorts(names: readonly string[], links: readonly Link[]): readonly Link[] {
   const ports = new Map<number, Link>();
   for (const name of [...new Set(names)].sort()) {

@@ -43,7 +43,7 @@ export function isIpv6(prefix: string): boolean {
   return prefix.includes(":");
 }
 
-/** What a learnt address comes to, beside what stands there anyway. Null: nothing. */
+/** The decision for a learnt address, given the configured prefixes. Null: no entry is needed. */
 export function learntDecision(
   verdict: "direct" | "proxy" | null,
   fixed: Decision | undefined,

@@ -78,7 +78,7 @@ function readGeneration(asm: Assembler, { maps }: ProgramOptions): void {
   for (let at = 0; at < FLOW_KEY_BYTES; at += 8) asm.storeImmediate(8, STACK, FLOW_KEY + at, 0);
 }
 
-/** One VLAN tag may stand in the frame, or in the metadata where the card took it out; not both. */
+/** One VLAN tag may be in the frame, or in the metadata when the card removed it; not both. */
 function readEthernet(asm: Assembler): void {
   asm.set(AT, 0);
   loadFrame(asm, ETHERNET, ETHERNET_BYTES);
@@ -117,7 +117,7 @@ function readIpv4(asm: Assembler): void {
   asm.jumpIf(VERDICT, "==", PROTOCOL.icmp, "portless").jump("transport");
 }
 
-/** IPv4 networks that are nobody's business, as their leading bits. */
+/** IPv4 networks that are not globally reachable, as their leading bits. */
 const NOT_GLOBAL: readonly (readonly [network: number, bits: number])[] = [
   [0, 8],
   [10, 8],
