@@ -1,4 +1,4 @@
-/** Takes away what a program that was killed left in the kernel, for those who do not start it again. */
+/** Removes what a killed program left in the kernel, without a new start of it. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { openNetlink } from "#platform/netlink.ts";

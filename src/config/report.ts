@@ -1,6 +1,6 @@
 import { suggestion } from "#lib/nearest-word.ts";
 
-/** Something to tell the user about the file. `line` and `column` count from 1. */
+/** A message about the file for the user. `line` and `column` count from 1. */
 export interface Diagnostic {
   readonly severity: "error" | "warning";
   readonly line: number;

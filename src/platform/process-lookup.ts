@@ -11,7 +11,7 @@ export interface SocketQuery {
   readonly peers: readonly Endpoint[];
 }
 
-/** Null: no socket of this machine, or nobody may know. Never rejects. */
+/** Null: not a socket of this machine, or not permitted to know. Never rejects. */
 export interface ProcessLookup {
   /** The owner of the socket; one look into the kernel's tables. */
   uid(query: SocketQuery): Promise<number | null>;

@@ -18,7 +18,10 @@ export function openProcessLookup(
   return system === "linux" ? openLinuxProcesses(addressBytes) : NOBODY;
 }
 
-/** What tells a socket from all others that are open, whoever holds it; -1: the descriptor is closed. */
+/**
+ * The inode of an open socket, which is unique on this machine while any process holds it; -1: the descriptor is
+ * closed.
+ */
 export function inodeOf(descriptor: number): number {
   if (descriptor < 0) return -1;
   try {

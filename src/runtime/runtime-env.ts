@@ -20,6 +20,6 @@ export interface RuntimeEnv {
   readonly onRuleList: () => void;
   /** The last step of opening: the swap is in the turn of the event loop in which it settles; a throw closes everything again. */
   readonly adopt: (config: Config, inbounds: Inbounds) => Promise<void>;
-  /** True at the start: a port that cannot be bound is logged and the rest runs. */
+  /** True at the start: a port that cannot be bound is logged and the others run. */
   readonly tolerant: boolean;
 }

@@ -3,8 +3,9 @@ import type { AddressBytes } from "./process-socket.ts";
 import type { Endpoint } from "#core/session.ts";
 
 /**
- * Has another TCP connection of this machine the same two ends as the socket of this inode? It can where one of them is
- * bound to a device (SO_BINDTODEVICE); only one that is bound to none is seen. False where nobody can tell.
+ * Does another TCP connection of this machine have the same two ends as the socket of this inode? That is possible when
+ * one of them is bound to a device (SO_BINDTODEVICE); only one that is bound to none is seen. False where the system
+ * cannot say.
  */
 export type OtherSocket = (local: Endpoint, peer: Endpoint, inode: number) => boolean;
 
