@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { describe, test } from "node:test";
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
-import { parseUserId } from "#protocols/vless/user-id.ts";
+import { parseUserId } from "#protocols/shared/user-id.ts";
 import { VmessCodec } from "#protocols/vmess/codec.ts";
 import * as header from "#protocols/vmess/header.ts";
 import { commandKey } from "#protocols/vmess/kdf.ts";

@@ -7,7 +7,7 @@ import { readHandshake } from "#net/listen/read-handshake.ts";
 import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
 import { UserInbound } from "#protocols/managed/shell.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
-import { chooseFallback, serveFallback } from "#protocols/vless/fallback.ts";
+import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
 import type { InboundOptions } from "./options.ts";
 import { DEFAULT_SCHEME, type PaddingScheme, parseScheme } from "./padding.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ConfigError } from "#core/errors.ts";
 import { Fault, flag, int, mapOf, scalar, secret, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
-import { fallbackFields } from "#protocols/vless/fallback.ts";
+import { fallbackFields } from "#protocols/shared/fallback.ts";
 import { realityServerFields, tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
 import { parseScheme } from "./padding.ts";
 

@@ -5,7 +5,7 @@ import { abortStream } from "#core/stream.ts";
 import { type ConnectionEnds, describe, guardErrors, streamSession } from "#net/listen/accept.ts";
 import type { LiveUsers } from "#protocols/live-users.ts";
 import { acceptMux } from "#protocols/mux/inbound.ts";
-import { MuxServer } from "#protocols/vless/mux-server.ts";
+import { MuxServer } from "#protocols/shared/mux-cool-server.ts";
 import { acceptUdpOverTcp } from "#protocols/udp-over-tcp/index.ts";
 import type { MuxServerOptions } from "#transport/mux/fields.ts";
 

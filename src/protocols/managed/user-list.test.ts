@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { User } from "#core/inbound.ts";
 import { passwordHash } from "#protocols/anytls/wire.ts";
 import { userTable as anytlsTable } from "#protocols/anytls/users.ts";
-import { parseUserId } from "#protocols/vless/user-id.ts";
+import { parseUserId } from "#protocols/shared/user-id.ts";
 import { userTable as vlessTable } from "#protocols/vless/users.ts";
 import { VISION } from "#protocols/vless/wire.ts";
 import { UserList } from "./user-list.ts";

@@ -15,7 +15,7 @@ import {
   STATUS_KEEP_ALIVE,
   STATUS_NEW,
   takeFrame,
-} from "#protocols/vless/mux-frame.ts";
+} from "#protocols/shared/mux-cool-frame.ts";
 import { CLIENT_IDLE_MS, type MuxSession } from "#transport/mux/session.ts";
 import { type Done, type MuxStream, PatientStream, type StreamOwner } from "#transport/mux/stream.ts";
 

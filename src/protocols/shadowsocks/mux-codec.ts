@@ -10,7 +10,7 @@ import {
   STATUS_KEEP,
   STATUS_NEW,
   takeFrame,
-} from "#protocols/vless/mux-frame.ts";
+} from "#protocols/shared/mux-cool-frame.ts";
 
 const SESSION = 1;
 /** The plugin's server knows where to go; the address only has to be one. */

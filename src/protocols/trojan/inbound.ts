@@ -10,7 +10,7 @@ import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
 import { UserInbound, type UserTable } from "#protocols/managed/shell.ts";
 import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
-import { chooseFallback, serveFallback } from "#protocols/vless/fallback.ts";
+import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
 import { RequestCodec } from "./codec.ts";
 import type { InboundOptions } from "./options.ts";

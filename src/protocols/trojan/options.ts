@@ -4,7 +4,7 @@ import { serverFields } from "#core/node-fields.ts";
 import { transportClientFields } from "#transport/fields.ts";
 import { muxClientFields } from "#transport/mux/fields.ts";
 import { realityClientFields, tlsClientFields } from "#transport/tls/fields.ts";
-import { listenerFields } from "#protocols/vless/listener-fields.ts";
+import { listenerFields } from "#protocols/shared/listener-fields.ts";
 
 /** The inner Shadowsocks layer of trojan-go: switched off is fine, switched on is refused. */
 const noInnerLayer = z.object({

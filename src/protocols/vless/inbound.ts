@@ -15,9 +15,14 @@ import { ServerCodec } from "./codec.ts";
 import { EncryptionServer } from "./encryption/server.ts";
 import { readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
 import { TicketBook } from "./encryption/tickets.ts";
-import { chooseFallback, serveFallback } from "./fallback.ts";
+import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
 import type { InboundOptions } from "./options.ts";
-import { PACKET_ADDR_HOST, packetAddrFraming, peekPacketAddr, plainFraming } from "./packets.ts";
+import {
+  PACKET_ADDR_HOST,
+  packetAddrFraming,
+  peekPacketAddr,
+  plainFraming,
+} from "#protocols/shared/datagram-framing.ts";
 import {
   decodeRequest,
   ANSWER,
@@ -29,7 +34,7 @@ import {
   type VlessRequest,
 } from "./wire.ts";
 import { type UserTable, userTable, type VlessUser } from "./users.ts";
-import { plainUserId } from "./user-id.ts";
+import { plainUserId } from "#protocols/shared/user-id.ts";
 import { VisionStream } from "./vision-stream.ts";
 
 const HANDSHAKE_TIMEOUT_MS = 60_000;

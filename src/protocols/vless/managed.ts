@@ -4,7 +4,7 @@ import { securityQuery, shareLink } from "#protocols/share-link.ts";
 import { XHTTP_TUNING } from "#transport/fields.ts";
 import { clientSetting, readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
 import type { InboundOptions } from "./options.ts";
-import { parseUserId } from "./user-id.ts";
+import { parseUserId } from "#protocols/shared/user-id.ts";
 import { VISION } from "./wire.ts";
 
 const UUID = /^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;

@@ -1,22 +1,14 @@
 import { z } from "zod";
-import { choice, Fault, Unsupported, flag, list, scalar, show, text } from "#core/fields.ts";
+import { choice, Fault, flag, list, scalar, show, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
+import { listenerFields } from "#protocols/shared/listener-fields.ts";
+import { userId } from "#protocols/shared/user-id.ts";
 import { transportClientFields } from "#transport/fields.ts";
 import { muxClientFields } from "#transport/mux/fields.ts";
 import { realityClientFields, tlsClientFields } from "#transport/tls/fields.ts";
 import { readClientEncryption, readServerEncryption } from "./encryption/settings.ts";
-import { listenerFields } from "./listener-fields.ts";
-import { parseUserId } from "./user-id.ts";
 import { VISION } from "./wire.ts";
-
-/** Never shown in messages: whoever knows it is the user. */
-export const userId = () =>
-  scalar({ type: "string", format: "password" }, (source) =>
-    parseUserId(source) === null
-      ? new Unsupported("expected a UUID, or a text of 1 to 30 bytes that stands for one")
-      : source,
-  );
 
 /** Empty, or the one flow there is; what follows its 16 characters (`-udp443`) is cut, as peers do. */
 const flow = () =>

@@ -12,8 +12,13 @@ import { ClientCodec } from "./codec.ts";
 import { EncryptionClient } from "./encryption/client.ts";
 import { type ClientEncryption, readClientEncryption } from "./encryption/settings.ts";
 import type { OutboundOptions } from "./options.ts";
-import { PACKET_ADDR_HOST, packetAddrFraming, plainFraming, xudpFraming } from "./packets.ts";
-import { parseUserId } from "./user-id.ts";
+import {
+  PACKET_ADDR_HOST,
+  packetAddrFraming,
+  plainFraming,
+  xudpFraming,
+} from "#protocols/shared/datagram-framing.ts";
+import { parseUserId } from "#protocols/shared/user-id.ts";
 import { VisionStream } from "./vision-stream.ts";
 import {
   AnswerStripper,

@@ -4,9 +4,20 @@ import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-import { encodeFrame, STATUS_END, STATUS_KEEP, STATUS_NEW, takeFrame } from "./mux-frame.ts";
-import { packetAddrFraming, peekPacketAddr, plainFraming, xudpFraming } from "./packets.ts";
-import { parseUserId } from "./user-id.ts";
+import {
+  encodeFrame,
+  STATUS_END,
+  STATUS_KEEP,
+  STATUS_NEW,
+  takeFrame,
+} from "#protocols/shared/mux-cool-frame.ts";
+import {
+  packetAddrFraming,
+  peekPacketAddr,
+  plainFraming,
+  xudpFraming,
+} from "#protocols/shared/datagram-framing.ts";
+import { parseUserId } from "#protocols/shared/user-id.ts";
 import { userTable } from "./users.ts";
 import { AnswerStripper, decodeRequest, encodeRequest, VISION } from "./wire.ts";
 

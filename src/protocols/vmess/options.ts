@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { choice, flag, int, list, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
-import { userId } from "#protocols/vless/options.ts";
+import { userId } from "#protocols/shared/user-id.ts";
 import { transportClientFields, transportServerFields } from "#transport/fields.ts";
 import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import {

@@ -11,8 +11,8 @@ import type { DatagramFlow, Destination } from "#core/session.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
-import { PACKET_ADDR_HOST, xudpFraming } from "#protocols/vless/packets.ts";
-import { parseUserId } from "#protocols/vless/user-id.ts";
+import { PACKET_ADDR_HOST, xudpFraming } from "#protocols/shared/datagram-framing.ts";
+import { parseUserId } from "#protocols/shared/user-id.ts";
 import { openTransportClient, type TransportClient } from "#transport/index.ts";
 import { VmessCodec } from "./codec.ts";
 import {

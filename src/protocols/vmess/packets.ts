@@ -2,7 +2,7 @@
 import { DialError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import type { DatagramFraming } from "#protocols/udp-over-tcp/flow.ts";
-import { decodePacketAddr, packetAddrFraming } from "#protocols/vless/packets.ts";
+import { decodePacketAddr, packetAddrFraming } from "#protocols/shared/datagram-framing.ts";
 
 const MAX_BYTES = 8192;
 const LENGTH_BYTES = 2;
@@ -22,7 +22,7 @@ export function plainFraming(peer: Destination, role: "client" | "server"): Data
   };
 }
 
-/** Each packet with its address in front. The same as in VLESS, without the length that a chunk has anyway. */
+/** Packetaddr: each packet with its address in front, and without a length, which the chunk has. */
 export const packetAddr: DatagramFraming = {
   encode: (item) => checked(packetAddrFraming.encode(item).subarray(LENGTH_BYTES)),
   take: (arrived) => (arrived.length === 0 ? null : decodePacketAddr(arrived.takeSome(arrived.length))),

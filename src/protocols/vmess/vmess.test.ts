@@ -5,7 +5,7 @@ import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { toDestination } from "#net/address/ip.ts";
-import { parseUserId } from "#protocols/vless/user-id.ts";
+import { parseUserId } from "#protocols/shared/user-id.ts";
 import { VmessCodec } from "./codec.ts";
 import * as header from "./header.ts";
 import { commandKey, expandKey, kdf16 } from "./kdf.ts";

@@ -20,7 +20,7 @@ import { chanceBy, Sip022ClientCodec, sip022Sealer } from "#protocols/shadowsock
 import { VmessCodec } from "#protocols/vmess/codec.ts";
 import * as header from "#protocols/vmess/header.ts";
 import { commandKey } from "#protocols/vmess/kdf.ts";
-import { decodePacketAddr } from "#protocols/vless/packets.ts";
+import { decodePacketAddr } from "#protocols/shared/datagram-framing.ts";
 import {
   RequestGuard,
   RequestMemory,

@@ -14,9 +14,15 @@ import { datagramFraming, packetFraming as muxPackets } from "#protocols/mux/pac
 import * as socks from "#protocols/socks/wire.ts";
 import * as trojan from "#protocols/trojan/wire.ts";
 import * as uot from "#protocols/udp-over-tcp/wire.ts";
-import * as cool from "#protocols/vless/mux-frame.ts";
-import { MuxServer } from "#protocols/vless/mux-server.ts";
-import { packetAddrFraming, peekPacketAddr, plainFraming, xudpFraming } from "#protocols/vless/packets.ts";
+import * as cool from "#protocols/shared/mux-cool-frame.ts";
+import { MuxServer } from "#protocols/shared/mux-cool-server.ts";
+import * as address from "#protocols/shared/port-first-address.ts";
+import {
+  packetAddrFraming,
+  peekPacketAddr,
+  plainFraming,
+  xudpFraming,
+} from "#protocols/shared/datagram-framing.ts";
 import { HandshakeInspector, RecordTracker } from "#protocols/vless/vision-inspector.ts";
 import { encodeBlock, Unpadder } from "#protocols/vless/vision-padding.ts";
 import * as vless from "#protocols/vless/wire.ts";
@@ -57,8 +63,8 @@ const vlessTargets: readonly Target[] = [
   ),
   once(
     "vless address",
-    PLACES.map((to) => vless.encodeAddress(to)),
-    (bytes) => vless.decodeAddress(bytes, 0),
+    PLACES.map((to) => address.encodeAddress(to)),
+    (bytes) => address.decodeAddress(bytes, 0),
   ),
   {
     name: "vless answer",

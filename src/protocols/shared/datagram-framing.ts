@@ -1,11 +1,18 @@
-/** Datagrams in a VLESS stream: plain, packetaddr and XUDP (mux.cool frames of session 0). */
+/** Datagrams in a stream: plain, packetaddr and XUDP (mux.cool frames of session 0). */
 import { randomBytes } from "node:crypto";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Datagram, Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import type { DatagramFraming } from "#protocols/udp-over-tcp/flow.ts";
-import { encodeFrame, NETWORK_UDP, STATUS_END, STATUS_KEEP, STATUS_NEW, takeFrame } from "./mux-frame.ts";
+import {
+  encodeFrame,
+  NETWORK_UDP,
+  STATUS_END,
+  STATUS_KEEP,
+  STATUS_NEW,
+  takeFrame,
+} from "./mux-cool-frame.ts";
 
 export const PACKET_ADDR_HOST = "sp.packet-addr.v2fly.arpa";
 /** What other peers can take in one packet; larger ones are dropped. */

@@ -5,7 +5,7 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
-import { decodeAddress, encodeAddress } from "./wire.ts";
+import { decodeAddress, encodeAddress } from "./port-first-address.ts";
 
 export const STATUS_NEW = 1;
 export const STATUS_KEEP = 2;

@@ -13,7 +13,7 @@ import {
   STATUS_KEEP,
   STATUS_NEW,
   takeFrame,
-} from "./mux-frame.ts";
+} from "./mux-cool-frame.ts";
 
 export interface MuxServerOptions {
   /** A flow is set: only datagrams may be carried. */

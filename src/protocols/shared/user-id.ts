@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { scalar, Unsupported } from "#core/fields.ts";
 
 const HEX = /^[0-9a-f]{32}$/i;
 
@@ -21,3 +22,11 @@ export function parseUserId(text: string): Buffer | null {
 export function plainUserId(text: string): string {
   return (parseUserId(text) as Buffer).toString("hex");
 }
+
+/** Never shown in messages: whoever knows it is the user. */
+export const userId = () =>
+  scalar({ type: "string", format: "password" }, (source) =>
+    parseUserId(source) === null
+      ? new Unsupported("expected a UUID, or a text of 1 to 30 bytes that stands for one")
+      : source,
+  );

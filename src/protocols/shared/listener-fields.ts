@@ -4,7 +4,7 @@ import { muxServerFields } from "#transport/mux/fields.ts";
 import { realityServerFields, tlsServerFields } from "#transport/tls/fields.ts";
 import { fallbackFields } from "./fallback.ts";
 
-/** What VLESS and Trojan listeners have in common: what hides them, what carries them, where strangers go. */
+/** Keys of every listener with TLS, transports, multiplexing and fallbacks. */
 export const listenerFields = {
   "allow-insecure": flag().default(false),
   ...tlsServerFields,
