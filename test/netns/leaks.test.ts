@@ -7,8 +7,8 @@ import { skipNetns } from "../support/netns.ts";
 const skip = skipNetns("leaks", "nft", "curl");
 const COUNTS = { changes: 6, reloads: 2, restarts: 2, kills: 2, goneMs: 2_000 };
 const CASES: readonly LeakCase[] = [
-  { onExit: "open", lateMs: 30, masquerades: false },
-  { onExit: "closed", lateMs: 30, masquerades: true },
+  { by: "auto-redirect", onExit: "open", lateMs: 30, masquerades: false },
+  { by: "auto-redirect", onExit: "closed", lateMs: 30, masquerades: true },
 ];
 
 for (const each of CASES)

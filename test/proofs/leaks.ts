@@ -13,6 +13,8 @@ import { controller, patch } from "../support/tun-row.ts";
 import { until } from "../support/until.ts";
 
 export interface LeakCase {
+  /** Redirected TCP and marks, or routes alone. */
+  readonly by: "auto-redirect" | "auto-route";
   readonly onExit: "open" | "closed";
   /** How late datagrams are answered. */
   readonly lateMs: number;
@@ -77,7 +79,7 @@ table inet translation {
 }
 `;
 
-const configText = ({ onExit }: LeakCase, mtu: number): string => `
+const configText = ({ by, onExit }: LeakCase, mtu: number): string => `
 log-level: info
 external-controller: 127.0.0.1:9090
 secret: s3cret
@@ -86,8 +88,8 @@ tun:
   device: weir-tun0
   stack: system
   auto-route: true
-  auto-redirect: true
-  auto-detect-interface: false
+  auto-redirect: ${by === "auto-redirect"}
+  auto-detect-interface: ${by === "auto-route"}
   dns-hijack: ["any:53"]
   mtu: ${mtu}
   on-exit: ${onExit}
@@ -136,6 +138,8 @@ export async function proveLeaks(
   return { case: of, steps };
 }
 
+/** Other rows run beside this one. */
+const PATIENT = ["--max-time", "60"] as const;
 const KINDS = ["udp4", "udp6", "tcp4", "tcp6"] as const;
 
 class Proof {
@@ -179,7 +183,7 @@ class Proof {
   }
 
   async #change(): Promise<void> {
-    const status = await patch(this.#row, { tun: { mtu: this.#nextMtu() } });
+    const status = await patch(this.#row, { tun: { mtu: this.#nextMtu() } }, ...PATIENT);
     if (!status.endsWith("204")) throw new Error(`PATCH /configs: ${status}`);
   }
 
@@ -191,7 +195,7 @@ class Proof {
 
   async #restart(): Promise<void> {
     const from = this.#core?.output().length ?? 0;
-    await controller(this.#row, "/restart", "-X", "POST");
+    await controller(this.#row, "/restart", "-X", "POST", ...PATIENT);
     await this.#core?.shows(/msg="weir .* is running/, from);
   }
 
@@ -223,6 +227,7 @@ class Proof {
           }
         return heard.every((each) => KINDS.every((kind) => each[kind] > 0));
       },
+      { everyMs: 50, withinMs: 60_000 },
     );
   }
 
@@ -256,11 +261,15 @@ export function leakedIn({ leaked }: LeakStep): number {
   return Object.values(leaked).reduce((sum, packets) => sum + packets, 0);
 }
 
-export function shownLeaks({ onExit, lateMs, masquerades }: LeakCase, step: LeakStep): string {
+export function shownCase({ by, onExit, lateMs, masquerades }: LeakCase): string {
+  return `${by}, ${onExit}, ${lateMs} ms late${masquerades ? ", masquerading" : ""}`;
+}
+
+export function shownLeaks(of: LeakCase, step: LeakStep): string {
   const { what, times, sent, leaked, rounds, silenceMs } = step;
   const found = leakedIn(step) === 0 ? "0 packets outside" : `OUTSIDE: ${JSON.stringify(leaked)}`;
   return (
-    `${onExit}, ${lateMs} ms late${masquerades ? ", masquerading" : ""}: ${times} ${what}, ${sent} datagrams sent: ${found}; ` +
+    `${shownCase(of)}: ${times} ${what}, ${sent} datagrams sent: ${found}; ` +
     `${rounds} answers of the router itself, ${silenceMs} ms between two at most`
   );
 }

@@ -36,8 +36,8 @@ export async function tunOf(row: Row): Promise<Record<string, unknown>> {
   return (JSON.parse(await controller(row, "/configs")) as { tun: Record<string, unknown> }).tun;
 }
 
-export const patch = (row: Row, body: object) =>
-  controller(row, "/configs", "-X", "PATCH", "-d", JSON.stringify(body), "-w", "%{http_code}");
+export const patch = (row: Row, body: object, ...args: readonly string[]) =>
+  controller(row, "/configs", "-X", "PATCH", "-d", JSON.stringify(body), "-w", "%{http_code}", ...args);
 
 /** What a capture leaves on a router: rules of its own, its table of nftables, its device. */
 export async function traces({ router }: Row): Promise<readonly string[]> {
