@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { WorkerConnection, CachedRoute } from "#core/held.ts";
 import { reportDial, type Decision } from "#core/router.ts";
 import type { Endpoint, Ip, Metadata } from "#core/session.ts";
-import type { SessionEnv } from "./session.ts";
+import type { SessionEnv } from "./session-env.ts";
 import { matched } from "./connection-log.ts";
 
 /** What was found out for one client. */

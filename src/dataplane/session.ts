@@ -1,125 +1,252 @@
-/** The life of a TCP conversation, from accept to close. */
-import type { FlowWatch } from "#core/flow-watch.ts";
-import type { Log } from "#core/log.ts";
-import type { Ledger } from "#core/meter.ts";
-import { dialOf, reportDial, type Decision, type Router } from "#core/router.ts";
-import type { StreamSession } from "#core/session.ts";
-import type { Sniffer } from "#core/sniffer.ts";
-import { parseIp } from "#net/address/ip.ts";
-import type { RelayBackend } from "./backend.ts";
-import type { LiveEntry, LiveTable } from "./connections.ts";
-import type { LoopDetector } from "./loop-detector.ts";
-import type { ReachGuard } from "./reach.ts";
+/** The life of one TCP connection, from accept to close, whether the event loop or a worker has its socket. */
+import type { Duplex } from "node:stream";
+import type { DialError } from "#core/errors.ts";
+import type { CachedRoute, DialEvents, DialPlan, WorkerConnection } from "#core/held.ts";
+import { dialOf, reportDial, type Decision } from "#core/router.ts";
+import type { Metadata, StreamSession } from "#core/session.ts";
+import type { Sniffed } from "#core/sniffer.ts";
+import { ActiveRelay, type DialledConnection } from "./active-relay.ts";
+import { cachedRoute, type RoutedAnswer } from "./cached-route.ts";
+import { dialFailed } from "./connection-log.ts";
+import type { LiveEntry } from "./connections.ts";
 import { relay } from "./event-loop/pump.ts";
-import { dialFailed, matched } from "./connection-log.ts";
 import { HTTP_PORT, redirect } from "./redirect.ts";
 import { flush } from "./refuse.ts";
-import type { IdleTimers } from "./idle-timers.ts";
+import type { SessionEnv } from "./session-env.ts";
 
-export interface SessionEnv {
-  readonly router: Router;
-  /** Null: nobody looks at what clients send. */
-  readonly sniffer: Sniffer | null;
-  readonly ledger: Ledger;
-  readonly flows: FlowWatch;
-  readonly loops: LoopDetector;
-  readonly reach: Pick<ReachGuard, "of">;
-  readonly live: LiveTable;
-  readonly log: Log;
-  readonly timers: IdleTimers;
-  readonly backend: RelayBackend | null;
-  readonly idleMs: number;
-  readonly halfClosedIdleMs: number;
-  /** Of what goes on without a session that arrived; at its end it leaves. */
-  readonly enter: () => void;
-  readonly leave: () => void;
+/** Never throws: whatever goes wrong belongs to this connection. `onEnd` is called once, when it has ended. */
+export function serveSession(session: StreamSession, env: SessionEnv, onEnd: () => void): void {
+  new OpeningSession(session, env, onEnd).start();
 }
 
-/** What has come out of a session before its client was taken from a relay thread. */
-export interface ResumeState {
-  readonly entry: LiveEntry;
-  readonly decision: Decision | null;
-  /** Why the dial has failed; null: it is still to come. */
-  readonly failure: unknown;
+/** For a connection that a worker has dialled by a cached route. */
+function serveDialled(worker: WorkerConnection, metadata: Metadata, by: RoutedAnswer, env: SessionEnv): void {
+  env.enter();
+  const entry = env.live.open(metadata);
+  entry.decision = by.decision;
+  entry.remoteAddress = by.ip;
+  relayByWorker(worker, { entry, noted: null, onEnd: env.leave }, env);
 }
 
-/** Never rejects: whatever goes wrong belongs to this conversation. */
-export function serveSession(session: StreamSession, env: SessionEnv): Promise<void> {
-  const entry = env.live.open(session.metadata); // visible in /connections until the end
-  return resumeSession(session, env, { entry, decision: null, failure: null });
-}
-
-/** The same from where somebody else has left it. */
-export function resumeSession(session: StreamSession, env: SessionEnv, begun: ResumeState): Promise<void> {
-  return finish(begin(session, env, begun), begun.entry);
-}
-
-/** What is left of a conversation once its bytes move. */
-interface ActiveRelay {
-  readonly ended: Promise<void>;
-  readonly owned: DisposableStack;
-}
-
-/** Waits without the session and its streams in reach: a carrier may have done with them, and there are thousands. */
-async function finish(beginning: Promise<ActiveRelay | null>, entry: LiveEntry): Promise<void> {
-  using _entry = entry;
-  const going = await beginning;
-  if (going === null) return;
-  using _owned = going.owned;
-  await going.ended;
-}
-
-/** From accept to the first byte. Null: the conversation is over. */
-async function begin(
-  session: StreamSession,
+function relayByWorker(
+  worker: WorkerConnection,
+  dialled: Omit<DialledConnection, "remote">,
   env: SessionEnv,
-  begun: ResumeState,
-): Promise<ActiveRelay | null> {
-  const { metadata, stream } = session;
-  const { flows, ledger, log, loops, router, sniffer } = env;
-  const { entry, failure } = begun;
-  const { signal } = entry;
-  const onGone = (): void => entry.close(); // a client that hangs up ends the dial
-  let { decision } = begun;
-  let isDialled = false;
-  using owned = new DisposableStack();
-  stream.on("error", onGone);
-  stream.once("close", onGone);
-  try {
-    if (failure !== null) throw failure;
-    if (stream.destroyed) return null;
-    const reading = sniffer === null ? null : sniffer.readStream(session, signal);
-    const sniffed = reading === null ? null : await reading;
-    if (decision === null && sniffed === null) decision = router.decide?.(metadata) ?? null;
-    decision = entry.decision = decision ?? (await router.route(metadata, signal, sniffed));
-    const turn = loops.beforeCheck(metadata);
-    if (turn !== null) await turn;
-    loops.check(metadata, decision);
-    flows.decided(decision);
-    const reach = env.reach.of(metadata, decision);
-    const remote = await decision.outbound.connect(dialOf(decision), { signal, metadata, reach });
-    reportDial(decision, null);
-    isDialled = true;
-    entry.dialled(remote);
-    owned.use(loops.watch(decision, remote));
-    flows.connected(decision, () => parseIp(entry.remoteAddress));
-    log.info(() => matched(metadata, entry.decision as Decision));
-    const meter = owned.use(ledger.open(metadata, decision)); // never throws; a failed dial is no session
-    session.reply(null);
-    const onBytes = entry.count.bind(entry);
-    const instead = decision.destination.port === HTTP_PORT ? (meter.redirect ?? null) : null;
+): void {
+  const active = new ActiveRelay({ ...dialled, remote: null }, env);
+  dialled.entry.resets = env.backend?.resume?.(worker, active.meter, env, active) ?? null;
+}
+
+/**
+ * A connection until its bytes move: decide, dial, reply. A worker that has the socket dials and relays by itself where
+ * it can; for everything else the event loop takes the socket, and goes on with what is known by then.
+ */
+class OpeningSession implements DialEvents {
+  readonly #session: StreamSession;
+  readonly #env: SessionEnv;
+  readonly #entry: LiveEntry;
+  readonly #onEnd: () => void;
+  /** Null: the event loop has the socket. */
+  #offloaded: StreamSession["offloaded"] = null;
+  #decision: Decision | null = null;
+  #isDialled = false;
+  /** Of a worker's dial: more addresses are left where this one fails. */
+  #isFirstOfMany = false;
+  #noted: Disposable | null = null;
+  #isOver = false;
+  /** A client that hangs up ends the dial. */
+  readonly #onGone = (): void => this.#entry.close();
+
+  constructor(session: StreamSession, env: SessionEnv, onEnd: () => void) {
+    this.#session = session;
+    this.#env = env;
+    this.#onEnd = onEnd;
+    this.#entry = env.live.open(session.metadata); // visible in /connections until the end
+  }
+
+  start(): void {
+    const { backend, sniffer } = this.#env;
+    const { metadata, offloaded = null } = this.#session;
+    const isWorkers =
+      offloaded !== null && backend?.resume !== undefined && sniffer?.wants(metadata) !== true;
+    if (!isWorkers) return this.#attempt(() => this.#openStream());
+    this.#offloaded = offloaded;
+    offloaded.client.events = this;
+    this.#entry.resets = offloaded.client;
+    this.#attempt(() => this.#decide(null));
+  }
+
+  /** Whatever is thrown makes the dial fail. */
+  #attempt(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Goes on in the same turn where there is nothing to wait for. */
+  #then<T>(value: T | Promise<T>, next: (value: T) => void): void {
+    if (value instanceof Promise) void this.#wait(value, next);
+    else next(value);
+  }
+
+  /** Never rejects. */
+  async #wait<T>(value: Promise<T>, next: (value: T) => void): Promise<void> {
+    try {
+      const found = await value;
+      if (!this.#isOver) next(found);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Takes the socket from a worker that still has it. */
+  #openStream(): void {
+    const { stream } = this.#session;
+    stream.on("error", this.#onGone);
+    stream.once("close", this.#onGone);
+    if (stream.destroyed) return this.#end();
+    const { sniffer } = this.#env;
+    const reading = sniffer === null ? null : sniffer.readStream(this.#session, this.#entry.signal);
+    this.#then(reading, (sniffed) => this.#decide(sniffed));
+  }
+
+  #decide(sniffed: Sniffed | null): void {
+    const { router } = this.#env;
+    const { metadata } = this.#entry;
+    const known = this.#decision ?? (sniffed === null ? (router.decide?.(metadata) ?? null) : null);
+    this.#then(known ?? router.route(metadata, this.#entry.signal, sniffed), (decision) => {
+      this.#decision = this.#entry.decision = decision;
+      this.#then(this.#env.loops.beforeCheck(metadata), () => this.#dial(decision));
+    });
+  }
+
+  #dial(decision: Decision): void {
+    this.#env.loops.check(this.#entry.metadata, decision);
+    if (this.#offloaded === null) this.#dialByEventLoop(decision);
+    else this.#planDial(decision);
+  }
+
+  #dialByEventLoop(decision: Decision): void {
+    const { metadata, signal } = this.#entry;
+    this.#env.flows.decided(decision);
+    const reach = this.#env.reach.of(metadata, decision);
+    const dialling = decision.outbound.connect(dialOf(decision), { signal, metadata, reach });
+    this.#then(dialling, (remote) => this.#onRemote(remote, decision));
+  }
+
+  #onRemote(remote: Duplex, decision: Decision): void {
+    this.#isDialled = true;
+    const dialled = { entry: this.#entry, remote, onEnd: this.#onEnd };
+    const noted = this.#env.loops.watch(decision, remote);
+    using undo = new DisposableStack();
+    const active = undo.use(new ActiveRelay({ ...dialled, noted }, this.#env));
+    this.#session.reply(null);
+    const ended = this.#relay(this.#session.stream, remote, active);
+    undo.move();
+    endAfter(ended, active);
+  }
+
+  #relay(stream: Duplex, remote: Duplex, active: ActiveRelay): Promise<void> {
+    const { backend, timers, idleMs, halfClosedIdleMs } = this.#env;
+    const { signal, decision } = this.#entry;
+    const { meter } = active;
+    const instead = decision?.destination.port === HTTP_PORT ? (meter.redirect ?? null) : null;
     if (instead !== null) {
       remote.destroy();
-      return { ended: redirect(stream, instead), owned: owned.move() };
+      return redirect(stream, instead);
     }
-    stream.off("close", onGone); // from here the relay knows better: an end both ways is no fault
-    const ended = relay(stream, remote, meter, { ...env, signal, onBytes });
-    return { ended, owned: owned.move() };
-  } catch (error) {
-    if (decision !== null && !isDialled) reportDial(decision, error);
-    session.reply(dialFailed(log, metadata, decision, error));
-    await flush(stream);
-    stream.destroy();
-    return null;
+    stream.off("close", this.#onGone); // from here on the relay decides: an end both ways is no fault
+    const onBytes = active.onBytes.bind(active);
+    return relay(stream, remote, meter, { backend, timers, idleMs, halfClosedIdleMs, signal, onBytes });
   }
+
+  #planDial(decision: Decision): void {
+    const { metadata } = this.#entry;
+    const { destination, outbound } = decision;
+    const reach = this.#env.reach.of(metadata, decision);
+    const limited = this.#env.ledger.free !== true;
+    // A client that is redirected instead is answered by the event loop.
+    const plan =
+      limited && destination.port === HTTP_PORT
+        ? null
+        : (outbound.plain?.(dialOf(decision), reach, () => this.#entry.signal) ?? null);
+    this.#then(plan, (found) => {
+      if (found === null) this.#take();
+      else this.#dialByWorker(decision, found, limited);
+    });
+  }
+
+  #dialByWorker(decision: Decision, plan: DialPlan, limited: boolean): void {
+    const offloaded = this.#offloaded ?? null;
+    if (this.#isOver || offloaded === null) return;
+    const { client, words } = offloaded;
+    if (!plan.isFirstOfMany) this.#env.flows.decided(decision);
+    this.#noted = this.#env.loops.dials(decision, client, plan);
+    this.#isFirstOfMany = plan.isFirstOfMany;
+    this.#entry.remoteAddress = plan.ip;
+    client.dial(plan, words, limited, limited ? null : this.#routeToCache(decision, plan));
+  }
+
+  #routeToCache(decision: Decision, { ip }: DialPlan): CachedRoute | null {
+    return cachedRoute(this.#entry.metadata, { decision, ip }, this.#env, serveDialled);
+  }
+
+  dialled(): void {
+    if (this.#isOver) return;
+    this.#isOver = true; // of the opening: what the worker reports from now on is the relay's
+    const { client } = this.#offloaded as NonNullable<StreamSession["offloaded"]>;
+    relayByWorker(client, { entry: this.#entry, noted: this.#noted, onEnd: this.#onEnd }, this.#env);
+  }
+
+  failed(error: DialError): void {
+    if (this.#isFirstOfMany) this.#take(); // and tries all addresses
+    else this.#fail(error);
+  }
+
+  ended(): void {
+    if (this.#isOver) return;
+    this.#leaveWorker();
+    this.#end();
+  }
+
+  /** The event loop goes on with the connection in the place of the worker. */
+  #take(): void {
+    if (this.#isOver) return;
+    this.#leaveWorker();
+    this.#attempt(() => this.#openStream());
+  }
+
+  #leaveWorker(): void {
+    this.#noted?.[Symbol.dispose]();
+    this.#noted = this.#entry.resets = null;
+    if (this.#offloaded) this.#offloaded.client.events = null;
+    this.#offloaded = null;
+  }
+
+  #fail(failure: unknown): void {
+    if (this.#isOver) return;
+    const { log } = this.#env;
+    const { metadata } = this.#entry;
+    this.#leaveWorker();
+    const { stream } = this.#session;
+    if (this.#decision !== null && !this.#isDialled) reportDial(this.#decision, failure);
+    this.#session.reply(dialFailed(log, metadata, this.#decision, failure));
+    void flush(stream).then(() => {
+      stream.destroy();
+      this.#end();
+    });
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#entry[Symbol.dispose]();
+    this.#onEnd();
+  }
+}
+
+/** Apart from the opening, so that neither session nor streams are kept until the end. */
+function endAfter(ended: Promise<void>, active: ActiveRelay): void {
+  void ended.then(() => active.onEnded());
 }

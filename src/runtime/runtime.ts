@@ -1,6 +1,6 @@
 /** One generation of the program: everything that a configuration describes, built whole beside the previous one. */
 import type { Config } from "#config/config.ts";
-import type { Session, StreamSession } from "#core/session.ts";
+import type { Session } from "#core/session.ts";
 import type { Trust } from "#core/trust.ts";
 import type { Host } from "#host/host.ts";
 import type { DirectClassifier } from "#kernel-direct/kernel-direct.ts";
@@ -9,11 +9,10 @@ import { serveDatagrams } from "#dataplane/udp/udp-session.ts";
 import type { DatagramEnv } from "#dataplane/udp/datagram-env.ts";
 import { ReachGuard } from "#dataplane/reach.ts";
 import { refuse } from "#dataplane/refuse.ts";
-import { serveWorkerConnection } from "#dataplane/worker-session.ts";
-import { serveSession, type SessionEnv } from "#dataplane/session.ts";
+import { serveSession } from "#dataplane/session.ts";
+import type { SessionEnv } from "#dataplane/session-env.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#dataplane/timeouts.ts";
 import type { RuleRouter } from "#router/router.ts";
-import type { Passed } from "#users/gate.ts";
 import type { Users } from "#users/users.ts";
 import { carryOver, type FakeIpStore } from "./fake-ip-store.ts";
 import type { Inbounds } from "./inbounds.ts";
@@ -126,30 +125,27 @@ export class Runtime {
   serve(arrived: Session): void {
     this.#sessions.enter();
     const passed = this.#users.enter(arrived);
-    const held = arrived.network === "tcp" ? (arrived.offloaded ?? null) : null;
-    if (held !== null && typeof passed !== "string")
-      return serveWorkerConnection(arrived as StreamSession, held, this.#env, () => {
-        passed.leave();
-        this.#sessions.leave();
-      });
-    const served =
-      typeof passed === "string" ? refuse(arrived, passed, this.#env.log) : this.#servePassed(passed);
-    void this.#leaveAfter(served, arrived.network === "tcp" ? arrived.ended : undefined);
+    if (typeof passed === "string") {
+      const onEnd = this.#endOf(arrived, () => {});
+      return void refuse(arrived, passed, this.#env.log).finally(onEnd);
+    }
+    const { session, leave } = passed;
+    const onEnd = this.#endOf(arrived, leave);
+    if (session.network === "tcp") return serveSession(session, this.#env, onEnd);
+    const idleMs = session.idleMs ?? UDP_IDLE_MS;
+    void serveDatagrams(session, { ...this.#env, idleMs }).finally(onEnd);
   }
 
   /** Keeps nothing of the session: its streams may go long before it ends. */
-  async #leaveAfter(served: Promise<void>, ended: (() => void) | undefined): Promise<void> {
-    await served;
-    ended?.();
-    this.#sessions.leave();
+  #endOf(session: Session, leave: () => void): () => void {
+    const ended = session.network === "tcp" ? session.ended : undefined;
+    return () => this.#leave(leave, ended);
   }
 
-  #servePassed({ session, leave }: Passed): Promise<void> {
-    const served =
-      session.network === "tcp"
-        ? serveSession(session, this.#env)
-        : serveDatagrams(session, { ...this.#env, idleMs: session.idleMs ?? UDP_IDLE_MS });
-    return served.finally(leave);
+  #leave(leave: () => void, ended: (() => void) | undefined): void {
+    leave();
+    ended?.();
+    this.#sessions.leave();
   }
 
   /**

@@ -48,7 +48,8 @@ function start(outbound: Outbound, destination: Destination) {
     idleMs: Infinity,
     halfClosedIdleMs: 60_000,
   };
-  const done = serveSession({ network: "tcp", metadata, stream, reply }, env);
+  const { promise: done, resolve: onEnd } = Promise.withResolvers<void>();
+  serveSession({ network: "tcp", metadata, stream, reply }, env, onEnd);
   return { client: client as Duplex, stream: stream as Duplex, live, log, replies, done, metadata };
 }
 

@@ -1,0 +1,59 @@
+import type { Duplex } from "node:stream";
+import type { Direction, Meter } from "#core/meter.ts";
+import { reportDial, type Decision } from "#core/router.ts";
+import { parseIp } from "#net/address/ip.ts";
+import type { RelayOwner } from "./backend.ts";
+import { matched } from "./connection-log.ts";
+import type { LiveEntry } from "./connections.ts";
+import type { SessionEnv } from "./session-env.ts";
+
+/** A connection that has reached its destination. */
+export interface DialledConnection {
+  /** With its decision, and without a `remote` with the remote address. */
+  readonly entry: LiveEntry;
+  /** Null: a worker has the socket. */
+  readonly remote: Duplex | null;
+  /** The loop detector's note of the dial; null: it keeps none. */
+  readonly noted: Disposable | null;
+  /** Called when the connection has ended. */
+  readonly onEnd: () => void;
+}
+
+/** What is kept of a connection while its bytes move: there are thousands, so neither session nor streams. */
+export class ActiveRelay implements RelayOwner, Disposable {
+  readonly meter: Meter;
+  readonly #entry: LiveEntry;
+  readonly #noted: Disposable | null;
+  readonly #onEnd: () => void;
+
+  /** Reports, logs and meters a connection from here on. */
+  constructor({ entry, remote, noted, onEnd }: DialledConnection, env: SessionEnv) {
+    const { metadata } = entry;
+    const decision = entry.decision as Decision;
+    this.#entry = entry;
+    this.#noted = noted;
+    this.#onEnd = onEnd;
+    reportDial(decision, null);
+    entry.dialled(remote);
+    env.flows.connected(decision, () => parseIp(entry.remoteAddress));
+    env.log.info(() => matched(metadata, decision));
+    this.meter = env.ledger.open(metadata, decision); // never throws; a failed dial is no session
+  }
+
+  onBytes(direction: Direction, bytes: number): void {
+    this.#entry.count(direction, bytes);
+  }
+
+  onEnded(): void {
+    this[Symbol.dispose]();
+    this.#entry.resets = null;
+    this.#entry[Symbol.dispose]();
+    this.#onEnd();
+  }
+
+  /** Where nothing was relayed: ends the accounting, and leaves the connection itself to the caller. */
+  [Symbol.dispose](): void {
+    this.#noted?.[Symbol.dispose]();
+    this.meter[Symbol.dispose]();
+  }
+}
