@@ -1,6 +1,6 @@
 /**
- * How the kernel is told to bring traffic to a TUN: ip rules and routes (auto-route), the table of nftables
- * (auto-redirect), and what may be changed in it while it runs. `src/tun` makes the plan, `src/capture` puts it in force.
+ * How the kernel brings traffic to a TUN: ip rules and routes (auto-route), the table of nftables (auto-redirect), and
+ * what may be changed in it while it runs. `src/tun` makes the plan, `src/capture` puts it in force.
  */
 import type { Range } from "./fields.ts";
 import type { Ip, IpPrefix } from "./session.ts";
@@ -75,7 +75,10 @@ export interface DirectSet {
   replace(addresses: readonly Ip[]): Promise<void>;
 }
 
-/** Marks that a classifier sets on packets before nftables sees them: single bits, the rest of a mark is others'. */
+/**
+ * Marks that a classifier sets on packets before nftables sees them: single bits; the other bits of a mark belong to
+ * other programs.
+ */
 export interface SteeringMarks {
   /** Not captured. */
   readonly direct: number;

@@ -105,7 +105,8 @@ export interface ConfigsControl {
   view(): ConfigsView;
   /**
    * Changes live state only. All or nothing: the merged TUN settings are checked first (`ConfigError`: 400, nothing
-   * changed), then the TUN is rebuilt (failure: `ApiError` 500, previous TUN restored), then the rest is applied.
+   * changed), then the TUN is rebuilt (failure: `ApiError` 500, previous TUN restored), then the other keys are
+   * applied.
    */
   patch(fragment: ConfigsPatch): Promise<void>;
   /**

@@ -264,7 +264,7 @@ export interface ConnectionsControl {
 export interface LogsControl {
   /**
    * Calls back with every event at `level` or above, whatever the configured level, until disposed. `on` never throws
-   * and returns at once. `silent` hears nothing.
+   * and returns at once. Level `silent` gets no events.
    */
   watch(level: LogLevel, on: (event: LogEvent) => void): Disposable;
   /** The newest `count` of the lines that were printed, at `level` or above, in their order; a bounded number is kept. */

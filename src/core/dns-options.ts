@@ -106,7 +106,10 @@ export interface DnsOptions {
   readonly cacheMaxSize: number;
 }
 
-/** A value of `hosts`: literal addresses, or one other name. `lan` is resolved by whoever knows the interfaces. */
+/**
+ * A value of `hosts`: literal addresses, or one other name. `lan` is resolved by the DNS engine, which knows the
+ * interfaces.
+ */
 export type HostValue =
   | { readonly kind: "addresses"; readonly addresses: readonly Ip[] }
   | { readonly kind: "alias"; readonly name: string }

@@ -9,7 +9,7 @@ export class ConfigError extends Error {
 /** Other programs start with it and this one does nothing with it: it costs the rule or the entry, never the file. */
 export class UnusableError extends ConfigError {}
 
-/** A peer sent bytes that its protocol does not allow. Costs that peer its connection and nobody else anything. */
+/** A peer sent bytes that its protocol does not allow. Costs that peer its connection and no other peer anything. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
   readonly code = "PROTOCOL";
@@ -103,7 +103,7 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   EACCES: "this user may not; ports below 1024 need CAP_NET_BIND_SERVICE",
 };
 
-/** Why the system does not let us listen, for a person who has been told where already. */
+/** Why the system does not let us listen; the text around it has the address already. */
 export function listenFault(error: unknown): string {
   const errno = (error as NodeJS.ErrnoException | null)?.code ?? "";
   const fault = LISTEN_FAULTS[errno];

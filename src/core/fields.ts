@@ -229,7 +229,7 @@ export const ranges = (minimum: number, maximum: number) =>
 export function httpUrlFault(source: string): Fault | null {
   const url = URL.parse(source);
   if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "") return null;
-  const scheme = source.split(/[:/?#]/, 1)[0] as string; // the rest may hold a subscription's token
+  const scheme = source.split(/[:/?#]/, 1)[0] as string; // what follows may hold a subscription's token
   return new Fault(
     `expected a URL beginning with http:// or https://, got one beginning with ${show(scheme)}`,
   );
@@ -273,7 +273,7 @@ export const block = <S extends z.ZodRawShape>(shape: S) =>
     return Object.fromEntries(entries) as CamelKeys<z.output<z.ZodObject<S>>>;
   });
 
-/** A list; a single value stands for a list of one, as the ecosystem's decoders have it. */
+/** A list; a single value is a list of one, as the ecosystem's decoders have it. */
 export const list = <T extends z.ZodType>(item: T) =>
   z.preprocess(
     (value) => (value === undefined || Array.isArray(value) ? value : [value]),

@@ -1,7 +1,7 @@
 import type { Decision } from "./router.ts";
 import type { Ip } from "./session.ts";
 
-/** Told of every conversation. Synchronous, cheap where nobody learns, and never throws. */
+/** Called for every connection. Synchronous, cheap when nothing is learnt, and never throws. */
 export interface FlowWatch {
   /** The rules have decided; nothing has been dialled yet. */
   decided(decision: Decision): void;

@@ -30,12 +30,12 @@ export interface Health {
 export interface GroupSettings extends TestPlan {
   /** 0: no periodic test. */
   readonly intervalSeconds: number;
-  /** No periodic test while nobody uses the group. */
+  /** No periodic test while the group is not used. */
   readonly lazy: boolean;
   /** Failed dials within `timeoutMs` that start a test at once. */
   readonly maxFailedTimes: number;
   readonly disableUdp: boolean;
-  /** Of `select`: the member until somebody chooses; null: the first. */
+  /** Of `select`: the member until one is selected; null: the first. */
   readonly defaultSelected: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** How a stream says that somebody else may go on with its socket: a thread that moves bytes past JavaScript's streams. */
+/** How a stream lets another owner continue with its socket: a worker that moves bytes past JavaScript's streams. */
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
@@ -6,29 +6,32 @@ import { TLSSocket } from "node:tls";
 /** What lies between a socket and the plain bytes. */
 export type WireKind = "plain" | "tls" | "sealed" | "anytls";
 
-/** Of one side of a conversation: all that whoever goes on with it needs. */
+/** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {
   readonly kind: WireKind;
-  /** The runtime's, which is duplicated and destroyed; or a descriptor, which passes to whoever takes it. */
+  /**
+   * A socket of the runtime, which is duplicated and destroyed; or a descriptor, whose ownership passes to the caller
+   * of `detach`.
+   */
   readonly socket: Socket | number;
-  /** From here on the stream reads and writes nothing and closes nothing; somebody may still destroy it, to end it all. */
+  /** From here on the stream reads, writes and closes nothing; destroying it still ends the whole connection. */
   detach(): DetachedState;
   /**
-   * At the end: where the port has left the descriptor open, it is the stream's again. -1: it is gone. `remains` of a port
-   * that served one conversation of a socket that goes on.
+   * Called at the end when the wire has left the descriptor open: it is the stream's again. -1: it is gone. `remains`
+   * comes from a wire that served one session of a socket that continues.
    */
   readonly reattach?: (fd: number, remains: WireRemainder | null) => void;
 }
 
-/** What a port had of a socket that others go on with. */
+/** The state of a wire whose socket has a next owner. */
 export interface WireRemainder {
   /** The socket can neither be read nor written any more. */
   readonly failed: boolean;
   /** Of the socket: sealed, and not taken by it yet; goes out before anything else. */
   readonly unsent: Uint8Array | null;
-  /** Of the conversation: read, and not handed on. */
+  /** Payload of the session that was read, and not passed on. */
   readonly undelivered: Uint8Array | null;
-  /** Of the conversation: what is still to come of the piece that is under way, behind `unread`. */
+  /** Bytes of the session that are still to come of the present frame, behind `unread`. */
   readonly dataLeft: number;
   /** Of the wire: opened, and not understood. */
   readonly unread: Uint8Array;

@@ -25,13 +25,13 @@ export interface DialPlan {
   readonly isFirstOfMany: boolean;
 }
 
-/** Told what became of a dial, in this order, each once at most. */
+/** Called with the progress of a dial, in this order, each at most once. */
 export interface DialEvents {
-  /** Connected, and the client has been told. Bytes may have moved. */
+  /** Connected, and the client has its success reply. Bytes may have moved. */
   dialled(): void;
   /** The client waits to be taken. */
   failed(error: DialError): void;
-  /** Nothing is left of the client or of the conversation. */
+  /** The client's connection is over and everything of it is freed. */
   ended(): void;
 }
 
@@ -42,15 +42,16 @@ export interface LocalEnd extends Endpoint {
 }
 
 /**
- * An answer that is good for everybody who comes to the same listener from the same address with the same request, for a
- * second or until it is withdrawn: the thread does not ask for them, it says what has passed. None of these throws.
+ * An answer for all clients of one listener that come from the same address with the same request, valid for a second
+ * or until it is invalidated: a worker dials by it without asking, and reports which connections it served. None of
+ * these throws.
  */
 export interface CachedRoute {
   /** One has come and gone, and was connected; so many bytes were handed on. */
   served(source: Endpoint, uploadBytes: number, downloadBytes: number): void;
   /** One is still there, connected, and is like any other client that was dialled for from now on. Unix time. */
   joined(client: WorkerConnection, startedAtMs: number): void;
-  /** Nobody comes by it any more, and everybody who did has been told of. */
+  /** No connection will be dialled by it any more, and all that were have been reported. */
   released(): void;
 }
 
@@ -62,7 +63,7 @@ export interface WorkerConnection {
   readonly original: Endpoint | null;
   /** The request as it came, still unread in the socket; empty where there is no handshake. */
   readonly request: Buffer;
-  /** Who is told of the end, and of what `dial` comes to. */
+  /** Called for the end, and for the progress of `dial`. */
   events: DialEvents | null;
   /**
    * Has the thread connect, send `words` to the client, and move the bytes. `limited`: every piece is asked for from the
@@ -71,7 +72,7 @@ export interface WorkerConnection {
   dial(way: DialPlan, words: Uint8Array, limited: boolean, standing: CachedRoute | null): void;
   /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
   dialledFrom(): LocalEnd | null;
-  /** Ends it as a fault would; it cannot be dialled for any more, and whoever takes it gets a destroyed socket. */
+  /** Ends it as a fault would; it cannot be dialled for any more, and `toSocket` returns a destroyed socket. */
   reset(): void;
   /**
    * The socket as one of the runtime, with everything behind the handshake still to be read; the thread has done with it.
@@ -87,11 +88,11 @@ export interface PlainOffload {
   on(client: WorkerConnection, listener: Endpoint): void;
 }
 
-/** What conversations of the TLS library are made of, held once more for other threads. */
+/** The TLS library's context, held once more for other threads. */
 export interface SharedTlsContext {
   /** The library's, in this process. */
   readonly address: bigint;
-  /** Nobody is at it any more. Conversations that were made of it keep it alive on their own. */
+  /** Gives up this reference. Connections that were made from the context keep it alive on their own. */
   release(): void;
 }
 
@@ -102,11 +103,11 @@ export interface TlsContextSource {
    * cannot have it.
    */
   share(onAlpn: bigint): SharedTlsContext | null;
-  /** Tells when `share` answers with another one from now on. Disposing it ends that. */
+  /** Called when `share` returns another context from now on. Disposing it ends that. */
   watch(onChange: () => void): Disposable;
 }
 
-/** A client of a TLS listener as a relay thread leaves it; whoever is given it takes or destroys it. */
+/** A client of a TLS listener after a worker's part of the handshake; the receiver takes or destroys it. */
 export interface TlsWorkerConnection {
   readonly source: Endpoint;
   /** The listening side's own address for this client. */
@@ -116,13 +117,13 @@ export interface TlsWorkerConnection {
   readonly isDone: boolean;
   /** The descriptor and the library's object, which are the caller's from then on. */
   take(): { readonly fd: number; readonly ssl: bigint };
-  /** Told of the stream that goes on with it, which is to be destroyed at the end of the program. */
+  /** Called with the stream that continues this connection, which is to be destroyed at the end of the program. */
   onStream: ((stream: Duplex) => void) | null;
-  /** Closes one that nobody has taken. */
+  /** Closes a connection that was not taken. */
   destroy(): void;
 }
 
-/** The same of a listener whose clients begin with TLS. */
+/** The same for a listener whose clients begin with TLS. */
 export interface TlsOffload {
   readonly handshake: "tls";
   readonly contexts: TlsContextSource;

@@ -22,7 +22,7 @@ export interface Account {
   readonly password: string;
 }
 
-/** Who may use the inbounds that carry no access rules of their own. */
+/** The access rules of inbounds that carry none of their own. */
 export interface Access {
   readonly accounts: readonly Account[];
   /** Is this source exempt from authentication (`skip-auth-prefixes`)? */
@@ -41,8 +41,8 @@ export interface ListenOptions {
 }
 
 /**
- * Takes an accepted connection over. `listener` is the endpoint that took it; `isGreeted`: this SOCKS5 client has been
- * told already that it need not say who it is, and its greeting is still to be read.
+ * Takes ownership of an accepted connection. `listener` is the endpoint that accepted it; `isGreeted`: this SOCKS5
+ * client already has the reply that no authentication is needed, and its greeting is still unread.
  */
 export type TakeSocket = (socket: StreamSocket, listener: Endpoint, isGreeted?: boolean) => void;
 
@@ -96,8 +96,8 @@ export interface InboundEnv {
   /** The same for what is on its way to others. Throws `ConfigError` where this system cannot. */
   listenTransparentUdp(on: (socket: TransparentSocket) => void): Promise<readonly Endpoint[]>;
   /**
-   * Ends all sessions that this listener's users with these names have, whoever has the sockets by now. Absent: nobody
-   * keeps sessions for longer than their sockets.
+   * Ends all sessions that users of these names have at this listener, also those whose sockets have another owner by
+   * now. Absent: sessions do not outlive their sockets.
    */
   readonly endSessions?: (users: ReadonlySet<string>) => void;
 }
@@ -113,7 +113,10 @@ export interface ManagedInbound extends Inbound {
   /** The users that it was opened with; absent: it does not say. */
   readonly written?: readonly User[];
   replaceUsers(users: readonly User[]): void;
-  /** The same as handing over the list with the change in it, for thousands of users of whom one changes. */
+  /**
+   * The same as handing over the list with the change in it, without the cost of the list when one of thousands of
+   * users changes.
+   */
   changeUsers?(change: UsersChange): void;
 }
 

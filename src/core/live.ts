@@ -1,7 +1,7 @@
 import type { Decision } from "./router.ts";
 import type { Metadata } from "./session.ts";
 
-/** A conversation that is going on, as the API shows it. The numbers are read when asked for. */
+/** An open connection as the API shows it. The numbers are read when their getters are. */
 export interface LiveConnection {
   readonly metadata: Metadata;
   /** Null until the router has decided. */

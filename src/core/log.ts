@@ -2,7 +2,7 @@ export const LOG_LEVELS = ["debug", "info", "warning", "error", "silent"] as con
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogEventLevel = Exclude<LogLevel, "silent">;
 
-/** A function is called only where somebody listens at that level, so a costly text costs nothing when it is off. */
+/** A function is called only when the level is logged, so a costly text costs nothing when it is off. */
 export type LogText = string | (() => string);
 
 /** Texts are one line and never hold a secret. */

@@ -37,9 +37,11 @@ export interface Meter extends Disposable {
   admit(direction: Direction, bytes: number): boolean;
   /** True: no limit and no quota applies at present, so sums may be charged after they have moved. */
   readonly free?: boolean;
-  /** Told after `free` may have changed. A meter without it stays as it is. */
+  /** Called after `free` may have changed. A meter without it never changes. */
   watch?: MeterWatch | null;
-  /** Where a new plain-HTTP conversation is sent instead of being served; null or absent: nowhere. Asked once. */
+  /**
+   * Where a new plain-HTTP connection is redirected instead of being served; null or absent: it is served. Read once.
+   */
   readonly redirect?: string | null;
 }
 

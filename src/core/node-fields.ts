@@ -37,7 +37,7 @@ function asksForNothing(value: unknown): boolean {
   return Object.keys(value).length === 0 || (enabled !== undefined && asksForNothing(enabled));
 }
 
-/** Subscriptions have entries without a server that stand for a text: such a node is inert. */
+/** Subscriptions have entries without a server that carry a text for the user: such a node is inert. */
 const server = () =>
   scalar({ type: "string", minLength: 1 }, (source) =>
     source.trim() === "" ? new Unsupported("is empty") : source,

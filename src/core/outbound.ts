@@ -20,13 +20,14 @@ export interface DialContext {
   readonly reach?: Reach | null;
 }
 
-/** Opens conversations. Failures are `DialError`; nothing is left open after one. */
+/** Opens connections. Failures are `DialError`; nothing is left open after one. */
 export interface Dialer {
-  /** The stream is connected as far as the protocol can tell; its error events belong to the caller from then on. */
+  /** The stream is connected as far as the protocol can tell; the caller handles its error events from then on. */
   connect(destination: Destination, context: DialContext): Promise<Duplex>;
   /**
-   * Where `connect` would lead by one ordinary kernel socket, for whoever can open it at less cost; a promise where names
-   * must be resolved, which rejects as `connect` does. Throws where the client may not. Null: not by such a socket. Absent: never.
+   * The address where `connect` would lead by one ordinary kernel socket, for callers that can open it at less cost; a
+   * promise where names must be resolved, which rejects as `connect` does. Throws where the client is not allowed.
+   * Null: not by such a socket. Absent: never.
    */
   plain?(
     destination: Destination,
@@ -43,8 +44,9 @@ export interface Dialer {
 }
 
 /**
- * A way out. Built with the Dialer that reaches its server and opens no socket itself, so chains nest and memory
- * tests cost nothing. Disposing ends pools and timers of its own, not the conversations that it opened.
+ * A proxy node, a group or DIRECT. Built with the Dialer that reaches its server and opens no socket itself, so chains
+ * nest and tests in memory cost nothing. Disposing ends pools and timers of its own, not the connections that it
+ * opened.
  */
 export interface Outbound extends Dialer, AsyncDisposable {
   readonly name: string;
@@ -52,11 +54,11 @@ export interface Outbound extends Dialer, AsyncDisposable {
   readonly type: string;
   readonly networks: ReadonlySet<Network>;
   /**
-   * Not dialled, for matching goes on. `rule`: behind the rule of the main list, out of all sub-rule lists (PASS);
-   * `line`: behind the line that names it (PASS-RULE).
+   * Not dialled, because matching continues. `rule`: behind the rule of the main list, out of all sub-rule lists
+   * (PASS); `line`: behind the line that names it (PASS-RULE).
    */
   readonly passes?: "rule" | "line";
-  /** True for REJECT and REJECT-DROP: nothing is dialled, so nobody counts it as a failing node. */
+  /** True for REJECT and REJECT-DROP: nothing is dialled, so its failures are not those of a node. */
   readonly rejects?: true;
   /** Why no dial can succeed: what its file asks for is not in this build. Absent: it can be dialled. */
   readonly inert?: string;
@@ -69,7 +71,7 @@ export interface Group extends Outbound {
   readonly disablesUdp?: boolean;
   /** True: its member differs from session to session, for sessions that are alike, too. */
   readonly spreads?: true;
-  /** `metadata` null: somebody only looks; it does not count as a use of the group. */
+  /** `metadata` null: only to see the member; it does not count as a use of the group. */
   pick(metadata: Metadata | null): Outbound;
   /** How a dial of a session through this group went. */
   dialled(failure: DialError | null): void;

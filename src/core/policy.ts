@@ -1,4 +1,4 @@
-/** What a traffic-control policy is to the rest of the program. A policy never means a proxy group here. */
+/** The types of a traffic-control policy for other folders. A policy never means a proxy group here. */
 import type { Direction } from "./meter.ts";
 import type { Decision } from "./router.ts";
 import type { Metadata } from "./session.ts";

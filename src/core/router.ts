@@ -23,7 +23,7 @@ export interface Decision {
   readonly sniffedHost?: string;
   /** Null: mode is global or direct, the listener named a target, or nothing matched. */
   readonly rule: Rule | null;
-  /** The SUB-RULE of the root list that led to `rule`; absent: `rule` stands in that list itself. */
+  /** The SUB-RULE of the root list that led to `rule`; absent: `rule` is in the root list itself. */
   readonly entered?: Rule;
   /** The mode, or the listener's own target, decided; no rule was asked. */
   readonly unruled: boolean;
@@ -40,8 +40,8 @@ export interface Router {
    */
   repeatCounter?(metadata: Metadata, decision: Decision): (() => void) | null;
   /**
-   * `sniffed` is what the client's first bytes told; absent or null: nothing. Never throws for want of a match: no match
-   * is DIRECT. Throws `DialError` where a listener's target is unknown.
+   * `sniffed` is the result of reading the client's first bytes; absent or null: none. Never throws for want of a
+   * match: no match is DIRECT. Throws `DialError` where a listener's target is unknown.
    */
   route(metadata: Metadata, signal: AbortSignal, sniffed?: Sniffed | null): Promise<Decision>;
 }
@@ -51,7 +51,10 @@ export function dialOf({ dial, destination }: Decision): Destination {
   return dial ?? destination;
 }
 
-/** Tells the groups that picked how the dial went; null: it worked. What we refuse or give up says nothing about a node. */
+/**
+ * Reports the result of a dial to the groups that picked the node; null: success. A dial that we refused or gave up
+ * says nothing about the node.
+ */
 export function reportDial({ groups, outbound }: Decision, error: unknown): void {
   if (groups.length === 0) return;
   const failure = error === null ? null : asDialError(error, outbound.name);

@@ -1,8 +1,8 @@
 import type { Ip, Network } from "./session.ts";
 
 /**
- * What is known of a session while rules are tried. undefined: nobody has looked yet. null: looked, and there is none.
- * Domain rules read `host`, which is the sniffed name where there is one.
+ * The known facts of a session while rules are tried. undefined: not looked up yet. null: looked up, and there is none.
+ * Domain rules read `host`, which is the sniffed name if there is one.
  */
 export interface Facts {
   readonly network?: Network | "icmp";
@@ -18,12 +18,12 @@ export interface Facts {
   readonly inboundUser?: string | null;
   readonly dscp?: number | null;
   readonly process?: ProcessInfo | null;
-  /** The user who owns the client's socket: cheaper to learn than the process. */
+  /** The user who owns the client's socket: cheaper to look up than the process. */
   readonly uid?: number | null;
 }
 
 export interface ProcessInfo {
-  /** Absolute path of the executable; null where the kernel does not tell. */
+  /** Absolute path of the executable; null when the kernel does not say. */
   readonly path: string | null;
   readonly name: string | null;
   readonly uid: number;
@@ -31,9 +31,9 @@ export interface ProcessInfo {
 
 export type FactName = keyof Facts;
 
-/** One condition. Answers yes, no, or undefined for "cannot tell from what is known" (Kleene's third value). */
+/** One condition. Returns true, false, or undefined for "undecided by the known facts" (Kleene's third value). */
 export interface Matcher {
-  /** The facts without which it cannot tell. */
+  /** The facts without which it is undecided. */
   readonly reads: readonly FactName[];
   /** Synchronous, pure, looks at nothing outside `reads` except what the matcher itself loaded. */
   match(facts: Facts): boolean | undefined;
@@ -55,7 +55,7 @@ export interface RuleScope {
   asn(number: number): RuleData | null;
 }
 
-/** Live contents of a list: answers with the newest version, and tells which facts a look needs. */
+/** Live contents of a list: matches against the newest version, and says which facts a match needs. */
 export interface RuleData extends Matcher {
   /** Number of entries; -1 where that makes no sense. */
   readonly size: number;

@@ -35,7 +35,7 @@ export interface InboundInfo {
   readonly user: string | null;
   /** Of a managed user: the id, which stays when the name changes. */
   readonly userId?: string;
-  /** The listening side's own address for this conversation. */
+  /** The listening side's own address of this connection. */
   readonly local: Endpoint;
   /** Its clients prove who they are and come from anywhere (VLESS, AnyTLS …); absent: from the networks around. */
   readonly isRemote?: true;
@@ -59,25 +59,25 @@ export interface Metadata {
   readonly acceptedAtMs: number;
 }
 
-/** One TCP conversation. Whoever holds the stream owns it: its errors, its end, its destruction. */
+/** One TCP connection. The holder of the stream owns it: its errors, its end, its destruction. */
 export interface StreamSession {
   readonly network: "tcp";
   readonly metadata: Metadata;
   /** Opened with `allowHalfOpen`; bytes that were read too early have been put back with `unshift`. */
   readonly stream: Duplex;
   /**
-   * Tells the client, in the inbound's protocol, how the dial went; null is success. The first call counts, later
+   * Sends the client the result of the dial in the inbound's protocol; null is success. The first call counts, later
    * ones do nothing; it never throws. With sniffing it comes early, before the dial.
    */
   reply(failure: Error | null): void;
   /**
-   * Called when the conversation is over, whoever carried its bytes: an engine that takes the kernel socket over closes
-   * the stream long before. Never throws. Absent: nobody waits for it.
+   * Called when the connection is over, also when its bytes were moved elsewhere: a worker that takes the kernel socket
+   * over closes the stream long before. Never throws. Absent: no caller needs it.
    */
   readonly ended?: () => void;
   /**
-   * A relay thread still has the client, and can dial and relay by itself: `words` are what the client hears of success.
-   * Looking at `stream` takes the client from it. Absent or null: nobody has.
+   * A worker still has the client's socket, and can dial and relay by itself: `words` are the success reply. Reading
+   * `stream` takes the client from the worker. Absent or null: no worker has it.
    */
   readonly offloaded?: { readonly client: WorkerConnection; readonly words: Uint8Array } | null;
 }
@@ -97,7 +97,7 @@ export interface DatagramFlow extends AsyncDisposable {
   send(item: Datagram): void;
   receive(on: (item: Datagram) => void): void;
   readonly closed: Promise<void>;
-  /** Tells the client that a rule refuses what it sends there, a destination as it came; absent: it cannot be told. */
+  /** Sends the client a refusal for datagrams to a destination, as it came; absent: the protocol has none. */
   refuse?(destination: Destination): void;
   /** Of a flow that leaves this machine by sockets of its own: their ports, as they are now. */
   readonly localPorts?: readonly number[];

@@ -10,11 +10,11 @@ export interface Sniffed {
 
 /** Looks at what clients send first. Never throws and never rejects: what is not found out stays unknown. */
 export interface Sniffer {
-  /** Is this conversation one to be looked at, as things are now? */
+  /** Is this connection to be sniffed under the present settings? */
   wants(metadata: Metadata): boolean;
   /**
-   * Null: this conversation is not looked at. Else settles within a second; all bytes that were read are back in the
-   * stream then. A client that waits for an answer before it speaks gets one (`session.reply(null)`).
+   * Null: this connection is not sniffed. Else settles within a second; all bytes that were read are back in the stream
+   * then. A client that waits for a reply before it sends gets one (`session.reply(null)`).
    */
   readStream(session: StreamSession, signal: AbortSignal): Promise<Sniffed | null> | null;
   /** Null: datagrams to this destination are not looked at. */

@@ -2,8 +2,8 @@ import type { Socket } from "node:net";
 import type { Datagram, Endpoint } from "./session.ts";
 
 /**
- * Emitted by an accepted socket that was destroyed because somebody goes on with its descriptor: with the stream that is
- * to be destroyed in its place, at the end of the program.
+ * Emitted by an accepted socket that was destroyed because its descriptor has another owner: with the stream that is to
+ * be destroyed in its place, at the end of the program.
  */
 export const REPLACED = "replaced";
 

@@ -7,7 +7,7 @@ export const COPIES = Symbol("the stream copies what is written to it");
 
 /**
  * Ends a stream as a peer would see a fault: a kernel TCP socket sends RST, anything else is destroyed with the error
- * (TLS, too: its close without `close_notify` is what a truncated conversation looks like). Never throws.
+ * (TLS, too: its close without `close_notify` is what a truncated connection looks like). Never throws.
  */
 export function abortStream(stream: Duplex, error?: Error): void {
   if (!(stream instanceof Socket) || stream instanceof TLSSocket || stream.connecting || stream.destroyed)

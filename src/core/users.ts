@@ -1,13 +1,13 @@
 import type { Ip } from "./session.ts";
 
 /**
- * Managed users as the admin API sees and commands them. Views are snapshots. Every listener has one revision that
- * grows with every change of its users; whoever changes something names the revision that was looked at.
+ * Managed users as the admin API sees and changes them. Views are snapshots. Every listener has one revision that grows
+ * with every change of its users; every change names the revision that it is based on.
  *
  * Errors of all changes, in this order: `ApiError` 404 (unknown user or listener), 409 (another revision; the message
- * names both), 400 (a field), 409 (the state file was changed by somebody else), and anything else is a 500, or a 503
+ * names both), 400 (a field), 409 (the state file was changed by another program), and anything else is a 500, or a 503
  * where too many changes of one listener wait already. After an error everything is as before. A change that has
- * settled is on the medium, and nobody sees one before that.
+ * settled is on the medium, and is visible only from then on.
  */
 export interface UsersControl {
   /** Null while nothing is managed: no `svc` block, or its state could not be loaded. */
@@ -25,18 +25,18 @@ export interface UserAdmin {
   user(id: string): UserDetailView | null;
   /** What a user moved in the last day, since the program runs; null where there is no such user. */
   usage(id: string): UsageView | null;
-  /** Does anybody have a limit of the kind? */
+  /** Does any user have a limit of the kind? */
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean };
   create(draft: UserDraft): Promise<UserDetailView>;
   update(id: string, change: UserChange): Promise<UserDetailView>;
   remove(id: string, revision: number): Promise<void>;
   resetTraffic(id: string, revision: number): Promise<UserDetailView>;
-  /** The old link is dead when this settles. `subscriptionUrl` is "" for a user who may have none. */
+  /** The old link is dead when this settles. `subscriptionUrl` is "" for a user who may not have one. */
   rotateSubscription(
     id: string,
     revision: number,
   ): Promise<{ readonly revision: number; readonly subscriptionUrl: string }>;
-  /** What is behind a subscription token; null for a token of nobody who may have a link. */
+  /** The content behind a subscription token; null when no user with a link has this token. */
   subscription(token: string): SubscriptionView | null;
 }
 
@@ -103,7 +103,10 @@ export interface UserQuota {
   readonly windowSeconds: number;
 }
 
-/** What a user may have. Who is past a limit is nobody to the listener, or has sessions refused; others never notice. */
+/**
+ * The limits of a user. A user past a limit is unknown to the listener, or has sessions refused; other users never
+ * notice.
+ */
 export interface UserLimits {
   readonly quota: UserQuota | null;
   /** Null: never. */

@@ -1,4 +1,4 @@
-/** Configuration values that are addresses; the rest of the vocabulary is #core/fields.ts. */
+/** Configuration values that are addresses; the other value types are in #core/fields.ts. */
 import { Fault, scalar, show } from "#core/fields.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseCidr } from "./cidr.ts";
@@ -11,7 +11,7 @@ export const ip = () =>
     (source, raw) => parseIp(source) ?? new Fault(`expected an IP address, got ${show(raw)}`),
   );
 
-/** A network with its host bits cleared; a bare address stands for itself. */
+/** A network with its host bits cleared; a bare address is a network of one. */
 export const cidr = () =>
   scalar(
     { type: "string" },

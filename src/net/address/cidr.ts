@@ -7,7 +7,7 @@ export interface Cidr {
   readonly bits: number;
 }
 
-/** `10.0.0.0/8`, `fd00::/8`; a bare address stands for itself. Null where it is neither. */
+/** `10.0.0.0/8`, `fd00::/8`; a bare address is a network of one. Null when it is neither. */
 export function parseCidr(text: string): Cidr | null {
   const slash = text.indexOf("/");
   const raw = parseIpBytes(slash < 0 ? text : text.slice(0, slash));

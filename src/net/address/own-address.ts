@@ -21,7 +21,7 @@ function isAlwaysOwn(ip: Ip): boolean {
 
 const FRESH_MS = 1_000;
 
-/** For those who ask at every flow: what it knows is a second old at most. */
+/** For a query at every flow: its answer is a second old at most. */
 export class RecentOwnAddresses {
   #all: ReadonlySet<Ip> = new Set();
   #asOfMs = -Infinity;

@@ -1,6 +1,6 @@
 /**
- * SOCKS-style addresses, the one codec of everybody who uses them (SOCKS5, Shadowsocks, Trojan, AnyTLS, Hysteria …).
- * Layout (RFC 1928 §5): ATYP(1) ADDR(4 | 1+n | 16) PORT(2, big endian); ATYP 1 IPv4, 3 name, 4 IPv6.
+ * SOCKS-style addresses, the one codec of all protocols that use them (SOCKS5, Shadowsocks, Trojan, AnyTLS, Hysteria
+ * …). Layout (RFC 1928 §5): ATYP(1) ADDR(4 | 1+n | 16) PORT(2, big endian); ATYP 1 IPv4, 3 name, 4 IPv6.
  */
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
@@ -73,7 +73,7 @@ function decodeIp(bytes: Uint8Array, start: number, size: 4 | 16): DecodedAddres
   return { destination: { host: null, ip, port: portAt(bytes, end) }, next: end + 2 };
 }
 
-/** A host name as it stands in a protocol field; UTF-8. Throws `ProtocolError` for control characters and blanks. */
+/** A host name in a protocol field; UTF-8. Throws `ProtocolError` for control characters and blanks. */
 export function decodeName(bytes: Uint8Array): string {
   for (const byte of bytes)
     if (byte <= 0x20 || byte === 0x7f) throw new ProtocolError("a name with control characters or blanks");

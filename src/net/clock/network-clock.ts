@@ -25,8 +25,8 @@ export class NetworkClock {
   }
 
   /**
-   * Shows the system's time again where its clock has been set, or the machine has slept: whoever set it knew the time,
-   * and a router without a battery would be wrong by years otherwise.
+   * Returns to the system's time when its clock was set, or the machine has slept: a setter of the clock knew the time,
+   * and a router without a battery would otherwise be wrong by years.
    */
   forgetIfJumped(): void {
     if (this.#correctedAtMs !== null && Math.abs(startedAtMs() - this.#startedAtMs) >= JUMP_MS) this.reset();

@@ -20,8 +20,9 @@ const EPOCH_SECONDS = 2_208_988_800;
 const ERA_SECONDS = 2 ** 32;
 
 /**
- * How far the server's clock is ahead of the system's, in milliseconds. The question carries random bytes instead of the
- * time, so nobody who did not see it can answer. Rejects with `ProtocolError`, or the reason of `signal`.
+ * How far the server's clock is ahead of the system's, in milliseconds. The question carries random bytes instead of
+ * the time, so a host that did not see it cannot forge an answer. Rejects with `ProtocolError`, or the reason of
+ * `signal`.
  */
 export async function askOffset(
   flow: DatagramFlow,

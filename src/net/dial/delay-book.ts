@@ -40,7 +40,7 @@ export class DelayBook implements Delays {
     const sample = { atMs: this.#nowMs(), delayMs };
     known.state = next(known.state, sample, delayMs > 0);
     const byUrl = next(known.urls.get(url) ?? UNTESTED, sample, delayMs > 0 && accepted);
-    known.urls.delete(url); // the newest stands last
+    known.urls.delete(url); // the newest is the last one
     known.urls.set(url, byUrl);
     if (known.urls.size > MAX_URLS) known.urls.delete(known.urls.keys().next().value as string);
   }

@@ -1,4 +1,4 @@
-/** The way out without a proxy: kernel sockets to literal addresses. Everything else is built on this one. */
+/** The outbound without a proxy: kernel sockets to literal addresses. All other outbounds are built on this one. */
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
@@ -28,7 +28,7 @@ export interface DirectDialerOptions {
   readonly interfaceName?: string;
   /** SO_MARK; 0 or absent: none. */
   readonly routingMark?: number;
-  /** What a TUN demands of sockets now; absent: nobody demands anything. */
+  /** The options that a TUN requires of sockets at present; absent: none. */
   readonly egress?: Egress;
   readonly ipVersion?: IpVersion;
   /** What leads to our own listeners is noted there. Absent: nothing is. */
@@ -48,7 +48,7 @@ export interface DirectDialerOptions {
 /** RFC 8305 §5, "Connection Attempt Delay". */
 const STAGGER_MS = 250;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** A name with more addresses than this is cut: the rest would not be reached within a client's patience. */
+/** A name with more addresses than this is cut: later ones would not be tried before the client gives up. */
 const MAX_ADDRESSES = 16;
 
 /** Throws `ConfigError` where this system cannot mark or bind sockets as asked. Holds nothing that needs disposal. */

@@ -16,7 +16,7 @@ export interface Demand {
   readonly dnsAddresses: readonly Ip[];
 }
 
-/** Belongs to the host; whoever runs a TUN demands, and every dial obeys. */
+/** Owned by the host; a running TUN sets its requirements, and every dial follows them. */
 export class Egress {
   readonly #demands = new Set<Demand>();
 

@@ -1,4 +1,4 @@
-/** How long a way out takes to fetch a page: the delay test of dashboards and of groups. */
+/** How long an outbound takes to fetch a page: the delay test of dashboards and of groups. */
 import type { Duplex } from "node:stream";
 import { asDialError, DialError } from "#core/errors.ts";
 import type { StatusRanges } from "#core/group.ts";

@@ -1,12 +1,12 @@
 /** Several addresses, one winner (RFC 8305 §5: staggered starts, a failure starts the next at once). */
 import { ABORTED, DialError } from "#core/errors.ts";
 
-/** Must honour its signal: a loser is told to stop, and what it opens nevertheless is disposed of by `discard`. */
+/** Must honour its signal: a loser is aborted, and a connection that it opens nevertheless is passed to `discard`. */
 export type Attempt<From, Made> = (from: From, signal: AbortSignal) => Promise<Made>;
 
 export interface RaceOptions {
   readonly signal: AbortSignal;
-  /** Between two starts while nobody has failed or won; 0: all at once. */
+  /** Between two starts while none has failed or won; 0: all at once. */
   readonly staggerMs: number;
 }
 

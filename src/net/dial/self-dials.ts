@@ -14,7 +14,7 @@ export const MOST_HOPS = 4;
 interface Note {
   /** By how many of our own connections it has come. */
   hops: number;
-  /** Of the first of them, as it came in from outside; null: nobody's, the core's own. */
+  /** The metadata of the first of them, as it came in from outside; null: the core's own connection. */
   origin: Metadata | null;
   /** The outbound whose dial it is, which may put others into it (multiplexing); "": DIRECT. */
   readonly owner: string;

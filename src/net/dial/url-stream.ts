@@ -14,7 +14,7 @@ export async function openUrlStream(
   const secure = url.protocol === "https:";
   const destination = toDestination(url.hostname, Number(url.port) || (secure ? 443 : 80));
   const stream = await dialer.connect(destination, { signal, metadata: null });
-  stream.on("error", () => stream.destroy()); // whoever reads hears of the close
+  stream.on("error", () => stream.destroy()); // the reader of the stream sees its close
   if (!secure) return stream;
   const tls = connect({
     socket: stream,

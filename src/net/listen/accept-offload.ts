@@ -22,9 +22,13 @@ export type AcceptOptions = (PlainAcceptOptions | TlsAcceptOptions) & {
 };
 
 export type AcceptRequest = AcceptOptions & {
-  /** A client that a thread had understood was not for threads, and has been taken. Absent: nobody counts. */
+  /**
+   * Called for a client that a worker had parsed, whose request needs the main thread after all. Absent: not counted.
+   */
   onTaken?(): void;
-  /** Any other; `isGreeted`: a SOCKS5 client has been told that it need not say who it is. */
+  /**
+   * Called for any other client; `isGreeted`: a SOCKS5 client already has the reply that no authentication is needed.
+   */
   onSocket(socket: StreamSocket, isGreeted: boolean): void;
 };
 
@@ -38,8 +42,8 @@ export interface AcceptOffload {
 
 export interface OffloadedListener {
   /**
-   * Nothing of what the kernel queues is taken any more, or, with `drains`, only what it has queued now. Settles when
-   * nobody comes any more; clients in a handshake have come by then.
+   * Accepts none of the connections that the kernel queues any more, or, with `drains`, only those that it has queued
+   * now. Settles when none will come any more; clients in a handshake have been handed over by then.
    */
   stop(drains: boolean): Promise<void>;
 }

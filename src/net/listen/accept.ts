@@ -12,7 +12,7 @@ export interface ConnectionEnds {
   readonly local: Endpoint;
 }
 
-/** Null where the connection is gone already and the kernel no longer tells. */
+/** Null when the connection is gone already and the kernel no longer knows its ends. */
 export function connectionEnds(socket: StreamSocket): ConnectionEnds | null {
   const { remoteAddress, remotePort, localAddress, localPort } = socket;
   if (remoteAddress === undefined || remotePort === undefined || localPort === undefined) return null;
@@ -22,7 +22,7 @@ export function connectionEnds(socket: StreamSocket): ConnectionEnds | null {
   };
 }
 
-/** The first thing to call on whoever was accepted. Null as of `arrivalOf`. */
+/** The first thing to call on an accepted connection. Null as for `connectionEnds`. */
 export function acceptedConnection(client: StreamSocket | TlsWorkerConnection): ConnectionEnds | null {
   if (!(client instanceof Duplex)) return { source: client.source, local: client.local };
   guardErrors(client);
@@ -88,7 +88,7 @@ export function streamSession(
 
 /**
  * The first thing to call on an accepted connection: an 'error' event without a listener would end the process, and a
- * reset may come before anybody else listens. The stream destroys itself; whoever works on it sees its 'close'.
+ * reset may come before other listeners are attached. The stream destroys itself; its users see 'close'.
  */
 export function guardErrors(stream: Duplex): void {
   stream.on("error", ignore);

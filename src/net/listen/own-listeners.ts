@@ -27,7 +27,7 @@ export class OwnListeners {
     else all.delete(port);
   }
 
-  /** In the place of those that were told before. */
+  /** Replaces the endpoints of an earlier call. */
   setController(endpoints: readonly Endpoint[]): void {
     this.#controller = endpoints;
   }
@@ -38,7 +38,9 @@ export class OwnListeners {
     return all !== undefined && all.some((one) => this.#isAt(one.ip, ip));
   }
 
-  /** The same of what is for local clients: the Controller, and listeners other than the DNS server. */
+  /**
+   * The same for endpoints that are for local clients only: the Controller, and listeners other than the DNS server.
+   */
   isGuarded(network: Network, ip: Ip, port: number): boolean {
     const all = this.#ports[network].get(port);
     if (all !== undefined && all.some((one) => !one.servesDns && this.#isAt(one.ip, ip))) return true;

@@ -40,7 +40,7 @@ export function peekStream(stream: Duplex, options: PeekOptions): Promise<void> 
   };
   const onReadable = (): void => {
     const size = stream.readableLength;
-    // At the end there is nothing to read; a read() would make the end known while bytes in front of it are held here.
+    // At the end there is nothing to read; a read() would report the end while bytes in front of it are held here.
     if (size === 0) return finish();
     const piece = stream.read(size) as Buffer | null;
     if (piece === null) return;

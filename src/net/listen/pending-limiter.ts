@@ -1,4 +1,4 @@
-/** What is kept of those who may still turn out to be nobody: bounded in number and in bytes, of all and of each source. */
+/** State of clients that have not authenticated yet: bounded in number and in bytes, in all and for each source. */
 
 export interface PendingBounds {
   readonly count: number;
@@ -6,7 +6,7 @@ export interface PendingBounds {
   readonly bytes: number;
 }
 
-/** What one source may have of it all: it cannot push everybody else out. */
+/** The share of all bounds that one source may have: it cannot displace all others. */
 const SHARE_OF_ONE = 1 / 2;
 /** Memory is worth giving back to the system behind a time in which so much of the bound was held, and when so little is. */
 const HIGH = 1 / 4;
@@ -30,7 +30,7 @@ export interface PendingEntry {
 
 type Source = string | number;
 
-/** In order of arrival. Who comes and goes costs the same however many there are. */
+/** Entries in order of arrival. Joining and leaving costs the same however many there are. */
 class Chain {
   first: PendingEntry | null = null;
   size = 0;
@@ -89,7 +89,10 @@ export class PendingLimiter {
     return this.#all.bytes;
   }
 
-  /** `giveWay` is called at most once, and not by `leave`; it must not throw. The newcomer itself stays, whoever else goes. */
+  /**
+   * `giveWay` is called at most once, and not by `leave`; it must not throw. The new entry itself stays; an older one
+   * is displaced if necessary.
+   */
   enter(source: Source, bytes: number, giveWay: () => void): PendingEntry {
     const all = { before: null, behind: null };
     const one = { source, bytes, giveWay, all, own: { before: null, behind: null }, isIn: true };

@@ -1,4 +1,4 @@
-/** Listeners whose clients say nothing of where they go, and hear nothing of it: it is known otherwise. */
+/** Listeners without a handshake: the destination is known otherwise, and clients get no reply. */
 import type { WorkerConnection } from "#core/held.ts";
 import type { InboundEnv, TakeSocket } from "#core/inbound.ts";
 import type { Endpoint, Metadata } from "#core/session.ts";
@@ -24,7 +24,7 @@ export interface SilentListening {
 const NO_WORDS = Buffer.alloc(0);
 const tellNothing = (): void => {}; // a failed dial shows as a close
 
-/** The sessions are handed to `env.accept`, whoever accepts the connections. */
+/** The sessions are handed to `env.accept`, whichever thread accepts the connections. */
 export function listenSilently(
   env: Pick<InboundEnv, "accept" | "listenTcp">,
   { describe, originalOf, transparent = false }: SilentListening,

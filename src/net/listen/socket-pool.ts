@@ -19,14 +19,14 @@ export interface ListenAsk {
   readonly owner: string;
   /** Sets options on the new descriptor before anything arrives (mark); throws where the system cannot. */
   readonly configure?: (fd: number) => void;
-  /** It answers questions of names and connects nobody. */
+  /** It is a DNS server, and relays no connection. */
   readonly servesDns?: boolean;
 }
 
 /** A share in a listening socket. It hands nothing over before `activate`; disposing the last share closes the socket. */
 export interface Lease extends AsyncDisposable {
   readonly endpoint: Endpoint;
-  /** Takes the socket's traffic from whoever had it. */
+  /** Takes over the socket's traffic from the former leaseholder. */
   activate(): void;
 }
 
@@ -47,7 +47,7 @@ type OnListener = (socket: DatagramListener) => void;
 
 /** The listening sockets of the process. They outlive a reload: old and new runtime may hold one at the same time. */
 export class SocketPool {
-  /** Those whom the event loop serves. */
+  /** The clients whose handshakes run on the event loop. */
   readonly unauthenticated = new UnauthenticatedPool();
   readonly listening = new OwnListeners();
   readonly #tcp = new Map<string, Promise<TcpListener>>();
@@ -57,7 +57,7 @@ export class SocketPool {
   readonly #accepted = new Set<Duplex>();
   #threads: AcceptOffload | null = null;
 
-  /** `on` gets connections whose first bytes nobody has taken; see `FrontAsk` for `isGreeted`. */
+  /** `on` gets connections none of whose bytes have been read; see `AcceptRequest` for `isGreeted`. */
   leaseTcp(ask: ListenAsk, on: TcpAcceptor["on"], front: AcceptOptions | null = null): Promise<Lease> {
     return lease(this.#place("tcp", this.#tcp), ask, { on, front }, async (asked, shared) => {
       const listener = new TcpListener(this.#accepted, () => this.#threads);
@@ -73,7 +73,7 @@ export class SocketPool {
     for (const opening of this.#tcp.values())
       void opening.then(
         (listener) => listener.deliver(),
-        () => {}, // whoever asked for it has been told
+        () => {}, // the caller that asked for it has the error
       );
   }
 
@@ -142,7 +142,7 @@ async function lease<Handler, Of extends Shared<Handler>>(
         return shared.handedOver();
       }
       await shared.drain();
-      if (shared.holders.length > 0 || pool.get(key) !== opening) return; // somebody has it again, or closed it
+      if (shared.holders.length > 0 || pool.get(key) !== opening) return; // leased again meanwhile, or closed
       pool.delete(key);
       listening.remove(network, shared.endpoint);
       await shared.close();
@@ -152,7 +152,7 @@ async function lease<Handler, Of extends Shared<Handler>>(
 
 /**
  * A reload from 127.0.0.1 to every address (`allow-lan`) holds both sockets for a while, which the kernel refuses
- * unless both agree. They agree for the moment of the bind only, so that nobody else can join them.
+ * unless both agree. They agree for the moment of the bind only, so that no other program can join them.
  */
 async function openBeside<Of extends Shared<unknown>>(
   open: readonly Promise<Of>[],
@@ -194,7 +194,7 @@ function configure(ask: ListenAsk, fd: number, close: () => void): void {
   }
 }
 
-/** `hand`: to whom the socket goes from now on; null: to nobody. */
+/** `hand`: the handler that gets the socket's traffic from now on; null: none. */
 function deliverer<Handler>(
   holders: readonly { on: Handler; active: boolean }[],
   hand: (next: Handler | null) => void,

@@ -10,7 +10,10 @@ import { OffloadWorth } from "./offload-worth.ts";
 import { ANY_V4, ANY_V6, socketIp } from "#net/address/ip.ts";
 import type { ListenAsk } from "./socket-pool.ts";
 
-/** Who takes connections, and what threads may do about them (null: nothing); those that they do not understand go to `on`. */
+/**
+ * The receiver of connections, and what workers may do with them (null: nothing); those that workers do not understand
+ * go to `on`.
+ */
 export interface TcpAcceptor {
   readonly on: (socket: Socket, isGreeted: boolean) => void;
   readonly front: AcceptOptions | null;
@@ -51,10 +54,10 @@ export class TcpListener {
   #fd = -1;
   #descriptorOwner: AcceptOffload | null = null;
   #offloaded: OffloadedBy | null = null;
-  /** Settles when no thread listens that was told to stop. */
+  /** Settles when no worker listens any more that was stopped. */
   #stopped: Promise<unknown> = Promise.resolve();
   readonly #worth = new OffloadWorth();
-  /** While threads rest. */
+  /** Set while workers do not accept. */
   #backoff: NodeJS.Timeout | null = null;
 
   /** `threads`: those that may accept now. */
@@ -128,7 +131,7 @@ export class TcpListener {
     return { share, threads, listening };
   }
 
-  /** The same, with an eye on who comes. */
+  /** The same options, counting accepted connections. */
   #counted(front: AcceptOptions): AcceptOptions {
     const came = (): void => {
       if (!this.#worth.onAccepted()) this.#backOff();
@@ -194,7 +197,7 @@ export class TcpListener {
   }
 
   async handedOver(): Promise<void> {
-    // Whoever had it meanwhile may have told others to stop.
+    // A later owner may have stopped others meanwhile.
     for (let seen: Promise<unknown> | null = null; seen !== this.#stopped;) await (seen = this.#stopped);
   }
 
@@ -204,7 +207,7 @@ export class TcpListener {
 
   async close(): Promise<void> {
     for (const socket of this.#pending.splice(0)) socket.destroy();
-    // Accepted connections go on by themselves, so this does not wait for the server's close event.
+    // Accepted connections continue, so this does not wait for the server's close event.
     if (this.#server === null) this.#descriptorOwner?.close(this.#fd);
     else this.#server.close();
   }

@@ -90,7 +90,7 @@ class Visit {
   }
 }
 
-/** What stands for one source: an IPv4 address, or the 64 bits of IPv6 that one customer has. */
+/** The key of one source: an IPv4 address, or the 64 bits of IPv6 that one customer has. */
 function sourceOf(ip: Ip): string {
   const bytes = bytesOfIp(ip);
   return bytes.length === 4 ? ip : Buffer.from(bytes.subarray(0, 8)).toString("latin1");

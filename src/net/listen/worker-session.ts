@@ -3,10 +3,10 @@ import type { WorkerConnection } from "#core/held.ts";
 import type { Metadata, StreamSession } from "#core/session.ts";
 import { guardErrors, streamSession } from "./accept.ts";
 
-/** How an inbound tells the client of a stream what became of its dial. */
+/** How an inbound sends the client of a stream the result of its dial. */
 export type ReplierOf = (stream: Duplex) => (failure: Error | null) => void;
 
-/** The session of a client that a relay thread holds. Whoever asks for the stream takes it from the thread. */
+/** The session of a client whose socket a worker holds. Reading `stream` takes the socket from the worker. */
 export class OffloadedSession implements StreamSession {
   readonly network = "tcp";
   readonly metadata: Metadata;
@@ -15,7 +15,7 @@ export class OffloadedSession implements StreamSession {
   readonly #tellerOf: ReplierOf;
   #taken: StreamSession | null = null;
 
-  /** `words`: what the client hears of success. */
+  /** `words`: the success reply to the client. */
   constructor(metadata: Metadata, client: WorkerConnection, words: Uint8Array, tellerOf: ReplierOf) {
     this.metadata = metadata;
     this.#client = client;

@@ -33,9 +33,9 @@ interface Pending {
 }
 
 /**
- * Reads a handshake message by message from a stream that somebody else owns. Bytes behind a message go back to the
+ * Reads a handshake message by message from a stream that another part owns. Bytes behind a message go back to the
  * stream at once, so nothing is held between messages, and an end that follows them stays unread with them. Disposing
- * stops reading; a `take` under way is rejected then. One `take` at a time.
+ * stops reading; a `take` in progress is rejected then. One `take` at a time.
  */
 export class ByteReader implements Disposable {
   readonly #stream: Duplex;
@@ -87,7 +87,7 @@ export class ByteReader implements Disposable {
     });
   }
 
-  /** May be called again: taking a 'readable' listener off twice would stop a stream that somebody has resumed. */
+  /** May be called again: taking a 'readable' listener off twice would stop a stream that was resumed meanwhile. */
   [Symbol.dispose](): void {
     if (this.#disposed) return;
     this.#disposed = true;
@@ -100,7 +100,7 @@ export class ByteReader implements Disposable {
     if (this.#pending !== null) this.#fail(givenUp());
   }
 
-  /** To the last buffered chunk: a `read` gives back one of them, and no event tells of those behind it. */
+  /** To the last buffered chunk: a `read` returns one of them, and no event reports those behind it. */
   #pump(): void {
     for (let pending = this.#pending; pending !== null; pending = this.#pending) {
       const chunk = this.#stream.read() as Buffer | null;
@@ -130,7 +130,7 @@ export class ByteReader implements Disposable {
     if (size < bytes.length) this.#stream.unshift(bytes.subarray(size));
   }
 
-  /** Doubles its buffer, so that a peer who sends single bytes does not make every arrival copy all earlier ones. */
+  /** Doubles its buffer, so that a peer that sends single bytes does not make every arrival copy all earlier ones. */
   #append(chunk: Buffer): Buffer {
     const size = this.#heldSize + chunk.length;
     if (this.#held === null) this.#held = chunk;

@@ -5,9 +5,9 @@ import { abortStream } from "#core/stream.ts";
 import { onEnd } from "./late-end.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 
-/** Turns plain bytes into wire bytes and back; one object serves one conversation. */
+/** Turns plain bytes into wire bytes and back; one object serves one stream. */
 export interface StreamCodec {
-  /** Wire bytes for plain ones. The first call also brings what opens the conversation, even where `plain` is empty. */
+  /** Wire bytes for plain ones. The first call also brings the opening of the stream, even when `plain` is empty. */
   seal(plain: Buffer): Buffer;
   /** Wire bytes that say "no more follows", with the opening where it was not sent yet; null: the wire's end says it. */
   sealEnd(): Buffer | null;
@@ -17,7 +17,7 @@ export interface StreamCodec {
   openEnd(): void;
   /** From now on plain and wire bytes are the same, both ways, and nothing is kept back. */
   readonly bare?: boolean;
-  /** The conversation is over: frees what no garbage collection sees. Called once; whatever is called later may throw. */
+  /** The stream is over: frees what no garbage collection sees. Called once; later calls of other methods may throw. */
   close?(): void;
 }
 
@@ -59,7 +59,7 @@ export class CodecStream extends Duplex {
     this.#options = options;
     this.#openTimer =
       options.openAfterMs === undefined ? null : setTimeout(() => this.#open(), options.openAfterMs);
-    wire.pause(); // until somebody reads
+    wire.pause(); // until there is demand
     wire.on("data", (bytes: Buffer) => {
       this.#lateEnd?.timer.refresh();
       this.#guard(() => codec.open(bytes, this.#emit));
@@ -70,11 +70,11 @@ export class CodecStream extends Duplex {
     });
     wire.on("close", () => this.#wireClosed());
     wire.on("drain", () => this.#drained());
-    // A handshake that went before may have waited for something else while the wire closed: no event tells of it any more.
+    // The wire may have closed while an earlier handshake waited for something else: no event reports it any more.
     if (wire.destroyed) process.nextTick(() => this.#wireClosed());
   }
 
-  /** The stream below, for those who need to know where the conversation really runs. */
+  /** The stream below, for parts that need the real transport of the connection. */
   get wire(): Duplex {
     return this.#wire;
   }
@@ -105,7 +105,7 @@ export class CodecStream extends Duplex {
     const silenceMs = this.#options.endAfterSilenceMs;
     if (silenceMs === undefined || this.#plainEnded) return this.#sendEnd(done);
     const onSilence = () => {
-      if (this.readableLength > 0) this.#lateEnd?.timer.refresh(); // it is the reader who rests
+      if (this.readableLength > 0) this.#lateEnd?.timer.refresh(); // it is the reader who pauses
       else this.#endNow();
     };
     this.#lateEnd = { timer: setTimeout(onSilence, silenceMs), send: () => this.#sendEnd(done) };
@@ -173,7 +173,7 @@ export class CodecStream extends Duplex {
     if (plain === null) this.#plainEnded = true;
     if (plain === null) this.#endNow();
     if (this.push(plain) || plain === null) return;
-    // Also where nobody has asked for any: the runtime resumes a stream from which a 'readable' listener was taken.
+    // Also without demand: the runtime resumes a stream from which a 'readable' listener was taken.
     this.#wire.pause();
   }
 

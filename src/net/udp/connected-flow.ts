@@ -1,4 +1,4 @@
-/** Datagrams to one address and back, by a connected socket: the system tells it that a port is closed. */
+/** Datagrams to one address and back, by a connected socket: the system reports a closed port. */
 import { createSocket, type Socket } from "node:dgram";
 import { DialError } from "#core/errors.ts";
 import type { Datagram, DatagramFlow, Endpoint } from "#core/session.ts";
@@ -7,8 +7,8 @@ import type { SocketMaker } from "#platform/socket-maker.ts";
 import { familyOf } from "#net/address/ip.ts";
 
 /**
- * Has a port of its own and hears nobody but the address that it was opened for. `closed` rejects with `DialError`
- * where the system says that nobody can be reached there.
+ * Has a port of its own and receives from no address but the one that it was opened for. `closed` rejects with
+ * `DialError` when the system reports the destination unreachable.
  */
 export class ConnectedFlow implements DatagramFlow {
   readonly closed: Promise<void>;
@@ -23,7 +23,7 @@ export class ConnectedFlow implements DatagramFlow {
     this.#to = to;
     this.#settle = Promise.withResolvers<void>();
     this.closed = this.#settle.promise;
-    this.closed.catch(() => {}); // whoever waits for it hears it there
+    this.closed.catch(() => {}); // its users get the rejection themselves
     const from = { host: null, ...to };
     socket.on("message", (payload) => this.#on({ payload, destination: from }));
     socket.on("error", (error) => this.#failed(error));

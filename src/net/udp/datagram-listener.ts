@@ -20,7 +20,7 @@ export interface DatagramsAsk {
   configure(fd: number): void;
 }
 
-/** Throws what the system says where the socket cannot be bound. Until somebody receives, what comes is dropped. */
+/** Throws the system's error when the socket cannot be bound. Datagrams are dropped until `receive` is called. */
 export async function openDatagrams(
   { at, reusePort, configure }: DatagramsAsk,
   sockets: DatagramSockets,
@@ -35,7 +35,7 @@ export async function openDatagrams(
     throw error;
   }
   socket.on("error", () => {
-    // An ICMP error for one peer; the socket goes on for the others.
+    // An ICMP error for one peer; the socket continues for the others.
   });
   const { address, port } = socket.address();
   const { promise: closed, resolve } = Promise.withResolvers<void>();

@@ -44,16 +44,16 @@ interface Name {
   waiting: WaitingDatagrams | null;
 }
 
-/** Full cone: whoever writes to one of the two ports is heard. A reply carries the name that was resolved to its address. */
+/** Full cone: any host may send to one of the two ports. A reply carries the name that was resolved to its address. */
 export class DirectFlow implements DatagramFlow {
   readonly closed: Promise<void>;
   readonly #close: () => void;
   readonly #options: DirectFlowOptions;
   readonly #names = new Map<string, Name>();
-  /** The name last resolved to an address: what a reply is told apart by. */
+  /** The name last resolved to an address, by which replies are attributed. */
   readonly #hosts = new Map<Ip, string>();
   readonly #abort = new AbortController();
-  // Most replies come from whoever the one before came from.
+  // Most replies come from the same peer as the one before.
   #lastFrom: Endpoint | null = null;
   #lastName: Destination = { host: null, ip: null, port: 0 };
   #reached: Endpoint | null = null;
@@ -111,7 +111,7 @@ export class DirectFlow implements DatagramFlow {
       const found = await addressesOf(wanted, resolver, families, this.#abort.signal);
       name.ip = found.find((ip) => this.#mayReach(ip, wanted.port)) ?? null;
     } catch {
-      name.ip = null; // a datagram has nobody to tell: it is lost, as on any network
+      name.ip = null; // a datagram has no reply for faults: it is lost, as on any network
     }
     name.untilMs = performance.now() + (name.ip === null ? FAILED_NAME_MS : NAME_MS);
     const waiting = name.waiting?.take() ?? [];

@@ -25,8 +25,8 @@ interface Client {
 }
 
 /**
- * Full cone: all datagrams of one source share a flow. Idle flows are disposed of by whoever took them; at the bound the
- * one that is silent the longest gives way, or a datagram of a new source is dropped.
+ * Full cone: all datagrams of one source share a flow. Idle flows are disposed of by their taker; at the bound the flow
+ * that has been silent longest is displaced, or a datagram of a new source is dropped.
  */
 export class UdpClients<Item extends Datagram = Datagram> {
   /** In the order of their last use, more or less. */
@@ -35,7 +35,7 @@ export class UdpClients<Item extends Datagram = Datagram> {
   // Most datagrams come from the source of the one before, which is the same object then.
   #lastSource: Endpoint | null = null;
   #last: Client | null = null;
-  /** Nobody gives way before. */
+  /** No flow is displaced before this time. */
   #fullUntilMs = 0;
   readonly #open: (source: Endpoint, flow: DatagramFlow, first: Item) => void;
   readonly #send: (item: Datagram, source: Endpoint) => void;
@@ -113,7 +113,7 @@ export class UdpClients<Item extends Datagram = Datagram> {
   }
 }
 
-/** `send` puts a reply on its way; `onClose` runs once, whoever closes; `refuse` is the flow's. */
+/** `send` queues a reply; `onClose` runs once, at the first close from either side; `refuse` is the flow's. */
 export function clientFlow(
   send: (item: Datagram) => void,
   onClose: () => void,

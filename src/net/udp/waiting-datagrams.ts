@@ -1,11 +1,14 @@
 import { keptDatagram } from "#core/kept-datagram.ts";
 import type { Datagram } from "#core/session.ts";
 
-/** Many times what one read of a socket brings before anybody can have decided anything: 64 messages, some of them runs. */
+/** Many times what one read of a socket brings before any decision is possible: 64 messages, some of them runs. */
 const MOST = 512;
 const MOST_BYTES = 512 * 1024;
 
-/** What comes before somebody takes it. Beyond the bounds it is dropped, as a full socket buffer would do. */
+/**
+ * Datagrams that arrive before there is a receiver. Beyond the bounds they are dropped, as a full socket buffer would
+ * do.
+ */
 export class WaitingDatagrams {
   #items: Datagram[] = [];
   #bytes = 0;
