@@ -4,8 +4,20 @@ import type { Metadata } from "#core/session.ts";
 import type { PolicySet } from "./account.ts";
 import { holdMsOf } from "#lib/rate.ts";
 import type { Slot } from "#lib/token-bucket.ts";
-import type { GovernedLedger } from "./ledger.ts";
+import type { GovernanceClock } from "./clock.ts";
 import type { PolicyState } from "./policy-state.ts";
+
+/** Where a meter counts. */
+export interface MeterOwner {
+  readonly clock: Pick<GovernanceClock, "monotonicMs">;
+  /** A link to the portal that names these policies; null: there is no portal. */
+  portalLink(ids: readonly string[]): string | null;
+  /** Before a transfer: has time freed the quota of a policy that was over? */
+  refresh(account: PolicySet): void;
+  /** Counts; `bytes` is negative for a piece that never went out. */
+  record(account: PolicySet, direction: Direction, bytes: number): void;
+  close(meter: GovernedMeter): void;
+}
 
 const NO_QUOTAS: readonly PolicyState[] = [];
 const NO_SLOTS: readonly Slot[] = [];
@@ -29,7 +41,7 @@ export class GovernedMeter implements Meter {
   readonly metadata: Metadata;
   readonly decision: Decision;
   watch: MeterWatch | null = null;
-  readonly #ledger: GovernedLedger;
+  readonly #ledger: MeterOwner;
   #account: PolicySet | null = null;
   #upload = NO_SLOTS;
   #download = NO_SLOTS;
@@ -38,7 +50,7 @@ export class GovernedMeter implements Meter {
   #heldDownload: Held | null = null;
   #closed = false;
 
-  constructor(ledger: GovernedLedger, metadata: Metadata, decision: Decision) {
+  constructor(ledger: MeterOwner, metadata: Metadata, decision: Decision) {
     this.#ledger = ledger;
     this.metadata = metadata;
     this.decision = decision;

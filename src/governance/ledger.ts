@@ -7,7 +7,7 @@ import type { Metadata } from "#core/session.ts";
 import { PolicySet, ActivePolicy } from "./account.ts";
 import { HOUR_SECONDS, hourStart } from "./calendar.ts";
 import type { GovernanceClock } from "./clock.ts";
-import { GovernedMeter } from "./governed-meter.ts";
+import { GovernedMeter, type MeterOwner } from "./governed-meter.ts";
 import type { PolicyState } from "./policy-state.ts";
 import type { Reports } from "./reports.ts";
 import type { StateBook } from "./state-book.ts";
@@ -21,7 +21,7 @@ export interface Rules {
   readonly onExceeded: () => void;
 }
 
-export class GovernedLedger implements Ledger {
+export class GovernedLedger implements Ledger, MeterOwner {
   readonly clock: GovernanceClock;
   readonly #meters = new PassingMap<GovernedMeter, null>();
   #rules: Rules | null = null;

@@ -16,7 +16,7 @@ import { openBpf, possibleCpus } from "#platform/bpf.ts";
 import { openNetlink, watchNetwork } from "#platform/netlink.ts";
 import type { Consumer } from "./consumer.ts";
 import { Classifier } from "./ebpf/classifier.ts";
-import type { KernelDirect } from "./kernel-direct.ts";
+import type { BypassViews, KernelDirect } from "./kernel-direct.ts";
 import { nftPlane } from "./nft-plane.ts";
 
 /** The TUN. */
@@ -35,7 +35,7 @@ export interface BypassEnv {
 
 const KEY = "kernel-direct-ebpf";
 
-export class Bypass implements AsyncDisposable {
+export class Bypass implements BypassViews, AsyncDisposable {
   readonly #settings: BypassSettings;
   readonly #place: BypassContext;
   readonly #env: BypassEnv;
@@ -75,7 +75,6 @@ export class Bypass implements AsyncDisposable {
     return { ...(this.#consumer?.counts ?? none), evictions: learning.evictions };
   }
 
-  /** Null: no classifier runs. */
   get fastPath(): FastPathView | null {
     const classifier = this.#classifier;
     const settings = this.#settings.classifier;

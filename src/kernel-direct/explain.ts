@@ -1,7 +1,7 @@
 /** Why a destination is, or is not, left to the kernel: for people who wonder. */
 import type { KernelDirectExplanation } from "#core/kernel-direct.ts";
 import type { InboundInfo, Ip } from "#core/session.ts";
-import type { DirectClassifier } from "./kernel-direct.ts";
+import type { DirectClassifier } from "./direct-classifier.ts";
 
 export function explainDirect(
   classifier: DirectClassifier,

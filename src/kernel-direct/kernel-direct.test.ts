@@ -4,7 +4,8 @@ import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { ip, named } from "../../test/support/routing.ts";
 import type { Decision } from "#core/router.ts";
-import { KernelDirect, type DirectClassifier } from "./kernel-direct.ts";
+import { KernelDirect } from "./kernel-direct.ts";
+import type { DirectClassifier } from "./direct-classifier.ts";
 import type { Changes, Plane } from "./plane.ts";
 
 /** A kernel that remembers; `hold` keeps it from answering. */

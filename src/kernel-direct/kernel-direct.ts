@@ -3,25 +3,13 @@
  * and keeps the kernel's sets in step (kernel-direct.md §2). It outlives reloads: a new runtime brings a new judge.
  */
 import type { FlowWatch } from "#core/flow-watch.ts";
-import type { LearntExplanation } from "#core/kernel-direct.ts";
+import type { FastPathView, LearnedSetView, LearntExplanation } from "#core/kernel-direct.ts";
 import type { Log } from "#core/log.ts";
 import type { Decision } from "#core/router.ts";
-import type { InboundInfo, Ip } from "#core/session.ts";
-import type { Bypass } from "./bypass.ts";
+import type { Ip } from "#core/session.ts";
 import { explainDirect } from "./explain.ts";
 import { Consumer, type ConsumerOptions, type Sighting } from "./consumer.ts";
-
-/** What one runtime thinks of destinations. */
-export interface DirectClassifier {
-  /** Is everything to it DIRECT? `reason` is for people. */
-  classify(host: string | null, ip: Ip, inbound: Pick<InboundInfo, "ruleList" | "target">): Verdict;
-  /** False for addresses that are never learnt: private, fake, reserved. */
-  isLearnable(ip: Ip): boolean;
-  /** Was this flow sent out by the plain DIRECT, whose path the kernel would take, too? */
-  isDirect(decision: Decision): boolean;
-  /** Changes when a group changes sides, the mode is switched, or rules are switched off. */
-  signature(): string;
-}
+import type { DirectClassifier } from "./direct-classifier.ts";
 
 /** What an answer of the DNS service says, once it is found fit to learn from. */
 export interface AnswerSeen {
@@ -29,9 +17,11 @@ export interface AnswerSeen {
   readonly addresses: readonly { readonly ip: Ip; readonly ttlMs: number }[];
 }
 
-export interface Verdict {
-  readonly direct: boolean;
-  readonly reason: string;
+/** What a TUN that learns shows of itself. */
+export interface BypassViews {
+  readonly learnedSet: LearnedSetView;
+  /** Null: no classifier runs. */
+  readonly fastPath: FastPathView | null;
 }
 
 /** How long a flow proves its address. */
@@ -46,7 +36,7 @@ export class KernelDirect implements FlowWatch, Disposable {
   /** Why the last classifier ended or could not be made; null since one was made. */
   lastError: string | null = null;
   /** One for each TUN that learns. */
-  readonly bypasses = new Set<Bypass>();
+  readonly bypasses = new Set<BypassViews>();
   readonly #log: Log;
   readonly #nowMs: () => number;
   readonly #consumers = new Set<Consumer>();

@@ -2,7 +2,7 @@
 import type { Config } from "#config/config.ts";
 import { isGroup, type Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
-import type { DirectClassifier } from "#kernel-direct/kernel-direct.ts";
+import type { DirectClassifier } from "#kernel-direct/direct-classifier.ts";
 import { openLearnable } from "#kernel-direct/learnable.ts";
 import { parseCidr } from "#net/address/cidr.ts";
 import type { RuleRouter } from "#router/router.ts";

@@ -6,7 +6,8 @@ import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import type { AcceptOptions } from "#net/listen/accept-offload.ts";
 import type { KeepAlive } from "#net/dial/keep-alive.ts";
 import { DEFAULT_KEEP_ALIVE, probesOf } from "#net/dial/keep-alive.ts";
-import type { Lease, ListenAsk, SocketPool } from "#net/listen/socket-pool.ts";
+import type { Lease, SocketPool } from "#net/listen/socket-pool.ts";
+import type { ListenAsk } from "#net/listen/listen-ask.ts";
 import { makeTransparent } from "#platform/transparent.ts";
 
 export interface LeaseAsk {

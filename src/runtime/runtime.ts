@@ -3,7 +3,7 @@ import type { Config } from "#config/config.ts";
 import type { Session } from "#core/session.ts";
 import type { Trust } from "#core/trust.ts";
 import type { Host } from "#host/host.ts";
-import type { DirectClassifier } from "#kernel-direct/kernel-direct.ts";
+import type { DirectClassifier } from "#kernel-direct/direct-classifier.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
 import { serveDatagrams } from "#dataplane/udp/udp-session.ts";
 import type { DatagramEnv } from "#dataplane/udp/datagram-env.ts";

@@ -9,7 +9,8 @@ import type { TlsClientContext } from "./tls/client.ts";
 import { openTls, readTlsClient } from "./tls/client.ts";
 import type { RealityClientFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
 import type { Bypass } from "./tls/record-pump.ts";
-import { openTlsServer, readTlsServer } from "./tls/server.ts";
+import { openTlsServer } from "./tls/server.ts";
+import { readTlsServer } from "#transport/tls/server-options.ts";
 
 export interface Secured {
   readonly stream: Duplex;

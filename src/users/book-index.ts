@@ -5,9 +5,14 @@
 import { ApiError } from "#core/errors.ts";
 import { PersistentMap } from "#lib/persistent-map.ts";
 import type { UserSupport } from "#core/protocol.ts";
-import type { UserRecord } from "./user-book.ts";
 
-type Listed = Pick<UserRecord, "id" | "name" | "credential" | "enabled">;
+/** What is indexed of a user. */
+interface Listed {
+  readonly id: string;
+  readonly name: string;
+  readonly credential: string;
+  readonly enabled: boolean;
+}
 
 /** Of the users of one book. Immutable, as the book is. */
 export class BookIndex {

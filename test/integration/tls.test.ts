@@ -15,7 +15,8 @@ import { readTlsClient } from "#transport/tls/client.ts";
 import { openTlsClient } from "#transport/tls/node-client.ts";
 import type { TlsClientOptions } from "#transport/tls/client-options.ts";
 import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
-import { openTlsServer, readTlsServer } from "#transport/tls/server.ts";
+import { openTlsServer } from "#transport/tls/server.ts";
+import { readTlsServer } from "#transport/tls/server-options.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { textFiles } from "../support/text-files.ts";
 

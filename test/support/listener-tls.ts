@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 import { SILENT } from "#core/log.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
-import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import { openTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import { readTlsServer } from "#transport/tls/server-options.ts";
 import { makeCertificate } from "./certificate.ts";
 import { textFiles } from "./text-files.ts";
 

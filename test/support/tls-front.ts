@@ -5,7 +5,8 @@ import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
 import type { AcceptOffload } from "#net/listen/accept-offload.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
-import type { TlsAccepted, TlsServer } from "#transport/tls/server.ts";
+import type { TlsServer } from "#transport/tls/server.ts";
+import type { TlsAccepted } from "#transport/tls/server-handshake.ts";
 
 export interface TlsListener extends AsyncDisposable {
   readonly port: number;

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { Endpoint, Ip, Network } from "#core/session.ts";
+import type { Endpoint, Network } from "#core/session.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
 import { allowOverlap } from "#platform/portable.ts";
 import { openDatagrams } from "#net/udp/datagram-listener.ts";
@@ -10,18 +10,7 @@ import { UnauthenticatedPool } from "./unauthenticated-clients.ts";
 import { TcpListener, type TcpAcceptor } from "./tcp-listener.ts";
 import { OwnListeners } from "./own-listeners.ts";
 import { openTransparentUdp } from "#net/udp/transparent-udp.ts";
-
-/** What to listen on. Two asks with the same `key` get the same kernel socket. */
-export interface ListenAsk {
-  readonly ip: Ip;
-  readonly port: number;
-  /** Keeps asks for port 0 of different listeners apart. */
-  readonly owner: string;
-  /** Sets options on the new descriptor before anything arrives (mark); throws where the system cannot. */
-  readonly configure?: (fd: number) => void;
-  /** It is a DNS server, and relays no connection. */
-  readonly servesDns?: boolean;
-}
+import type { ListenAsk } from "./listen-ask.ts";
 
 /** A share in a listening socket. It hands nothing over before `activate`; disposing the last share closes the socket. */
 export interface Lease extends AsyncDisposable {

@@ -8,7 +8,7 @@ import { REPLACED } from "#core/sockets.ts";
 import type { OffloadedListener, AcceptOptions, AcceptOffload } from "./accept-offload.ts";
 import { OffloadWorth } from "./offload-worth.ts";
 import { ANY_V4, ANY_V6, socketIp } from "#net/address/ip.ts";
-import type { ListenAsk } from "./socket-pool.ts";
+import type { ListenAsk } from "./listen-ask.ts";
 
 /**
  * The receiver of connections, and what workers may do with them (null: nothing); those that workers do not understand

@@ -5,7 +5,7 @@ import { PassingMap } from "#lib/passing-map.ts";
 import { abortStream } from "#core/stream.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { onEnd } from "#net/stream/late-end.ts";
-import type { SessionStream } from "./stream.ts";
+import type { SessionStream, StreamOwner } from "./stream.ts";
 import {
   encodeData,
   encodeFrame,
@@ -31,7 +31,7 @@ const MAX_QUEUED_ANSWERS = 1 << 20;
  * Streams in one connection, which it owns. There is no flow control per stream: one that is not read holds up all, as
  * the protocol has it. Ends once, with an error or without; its streams end with it.
  */
-export abstract class Session {
+export abstract class Session implements StreamOwner {
   protected readonly streams = new PassingMap<number, SessionStream>();
   readonly #wire: Duplex;
   readonly #arrived = new ByteQueue();

@@ -1,18 +1,30 @@
 import { Duplex } from "node:stream";
-import type { Session } from "./session.ts";
+import type { Detachable } from "#core/handover.ts";
 
 /** What the owner of the stream may still have to pass on when the peer's FIN has come; then the stream is closed. */
 const GRACE_MS = 1_000;
+
+/** The session that a stream is in. */
+export interface StreamOwner {
+  /** The stream's reader has room again. */
+  readable(stream: SessionStream): void;
+  /** `done` runs when the session takes more. */
+  sendData(stream: SessionStream, data: Buffer, done: () => void): void;
+  /** Says that a stream is over for both sides and forgets it. */
+  finish(stream: SessionStream): void;
+  /** Null: the wire cannot be handed on now, and perhaps never. */
+  offerFor(stream: SessionStream): Detachable | null;
+}
 
 /** One conversation inside a session. A FIN, from either side, ends both directions: there is no half-close. */
 export abstract class SessionStream extends Duplex {
   id: number;
   /** Null once either side has ended the stream: what is written then goes nowhere. */
-  protected session: Session | null;
+  protected session: StreamOwner | null;
   #grace: NodeJS.Timeout | null = null;
   #ended = false;
 
-  constructor(session: Session, id: number) {
+  constructor(session: StreamOwner, id: number) {
     super({ allowHalfOpen: true });
     this.session = session;
     this.id = id;

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import { endWithReply, guardErrors } from "#net/listen/accept.ts";
-import type { Client } from "#protocols/mixed/front.ts";
+import type { Client } from "#protocols/mixed/client.ts";
 import { type Answer, answerFields, AUTHENTICATION_REQUIRED, BAD_REQUEST, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget, parsePlainTarget } from "./authority.ts";
 import { identify } from "./credentials.ts";

@@ -2,7 +2,8 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { ByteReader } from "#net/stream/byte-reader.ts";
-import { Refusal, type Client } from "#protocols/mixed/front.ts";
+import { Refusal } from "#protocols/mixed/front.ts";
+import type { Client } from "#protocols/mixed/client.ts";
 import { AUTHENTICATION_REQUIRED, BAD_REQUEST, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";
 import { identify } from "./credentials.ts";

@@ -5,7 +5,7 @@ import type { Destination, StreamSession } from "#core/session.ts";
 import { describe, endWithReply, streamSession, type ListenerContext } from "#net/listen/accept.ts";
 import type { Decoded } from "#net/stream/byte-reader.ts";
 import { OffloadedSession } from "#net/listen/worker-session.ts";
-import type { Client } from "#protocols/mixed/front.ts";
+import type { Client } from "#protocols/mixed/client.ts";
 import { answerTo, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";
 import { decodeConnect, type ConnectRequest } from "./head.ts";

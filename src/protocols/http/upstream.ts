@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
 import { describe, guardErrors, streamSession } from "#net/listen/accept.ts";
-import type { Client } from "#protocols/mixed/front.ts";
+import type { Client } from "#protocols/mixed/client.ts";
 import { memoryPair } from "./memory-pair.ts";
 
 /** Where a request goes, carried in its options: the library hands them on untouched. */

@@ -11,9 +11,11 @@ import { endWithReply, guardErrors, acceptedConnection, type ConnectionEnds } fr
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
-import { openTlsServer, readTlsServer, type TlsServer } from "#transport/tls/server.ts";
-import { AccountBook, type Authenticator } from "./accounts.ts";
+import { openTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import { readTlsServer } from "#transport/tls/server-options.ts";
+import { AccountBook } from "./accounts.ts";
 import { offloadedSession } from "./plain-session.ts";
+import type { Client } from "./client.ts";
 
 /** `users` absent: the global accounts; an empty list: nobody has to say who they are. */
 export const frontFields = {
@@ -22,17 +24,6 @@ export const frontFields = {
 };
 const frontSchema = z.object(frontFields);
 export type HandshakeOptions = z.output<typeof frontSchema>;
-
-/** Somebody who was let in. */
-export interface Client {
-  /** TLS, if any, is already taken off. Has an 'error' listener. */
-  readonly stream: Duplex;
-  readonly arrival: ConnectionEnds;
-  /** Null: this client need not say who it is. */
-  readonly accounts: Authenticator | null;
-  /** By SOCKS5, the client has been told so already. */
-  readonly isGreeted?: boolean;
-}
 
 /**
  * Serves one client up to its session, or for good. What it throws closes that client's connection. The reader, with

@@ -1,7 +1,31 @@
+import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import { parseIp } from "#net/address/ip.ts";
-import type { NativeClient } from "./native-client.ts";
 import type { MinVersion } from "./tuning.ts";
+import type { NativeTlsStream } from "./native-stream.ts";
+
+export interface NativeOpening {
+  readonly signal: AbortSignal;
+  /** TLS may be left behind. */
+  readonly exact: boolean;
+}
+
+export interface NativeOpened {
+  readonly stream: NativeTlsStream;
+  /** What both sides agreed on; null: nothing. */
+  readonly alpn: string | null;
+}
+
+/** Speaks TLS to one server by the descriptor of a kernel socket. */
+export interface KernelSocketTls {
+  /** False: `node:tls` is to be used. */
+  isReady(): boolean;
+  /**
+   * For a socket of which nothing was read; it is destroyed, and its descriptor lives on in the stream. The server is
+   * verified before this settles. Failures are `DialError`, as of `openTlsClient`.
+   */
+  open(socket: Socket, opening: NativeOpening): Promise<NativeOpened>;
+}
 
 /** What one TLS client needs, ready to use; made once per node by `readTlsClient`, or by hand. */
 export interface TlsClientOptions {
@@ -18,7 +42,7 @@ export interface TlsClientOptions {
   readonly secureContext?: SecureContext;
   readonly minVersion?: MinVersion;
   /** The library itself, for kernel sockets; absent: by `node:tls` alone. */
-  readonly native?: NativeClient;
+  readonly native?: KernelSocketTls;
 }
 
 /** What goes into SNI; empty: nothing, since an address must not. */

@@ -5,7 +5,7 @@ import { isPemText, type SafeFiles } from "#core/files.ts";
 import type { TlsContextSource } from "#core/held.ts";
 import type { Log } from "#core/log.ts";
 import type { NativeTls, ServerContextOptions, SslContext } from "#platform/tls.ts";
-import type { TlsServerOptions } from "./server.ts";
+import type { TlsServerOptions } from "./server-options.ts";
 
 export interface Contexts {
   readonly node: SecureContext;

@@ -7,7 +7,14 @@ import { descriptorOf } from "#core/handover.ts";
 import type { Log } from "#core/log.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { NativeTls, SslHandle } from "#platform/tls.ts";
-import { sniOf, type TlsClientOptions, verifyNameOf } from "./client-options.ts";
+import {
+  type KernelSocketTls,
+  sniOf,
+  type TlsClientOptions,
+  verifyNameOf,
+  type NativeOpening,
+  type NativeOpened,
+} from "./client-options.ts";
 import { finishOpening, refuseIfAborted } from "./client-handshake.ts";
 import { clientContext, type Identity } from "./native-contexts.ts";
 import { NativeTlsStream } from "./native-stream.ts";
@@ -16,20 +23,8 @@ import { checkPin } from "./pin.ts";
 /** Certificates whose names were found good; of a server, or of some behind one name. */
 const MOST_ACCEPTED = 4;
 
-export interface NativeOpening {
-  readonly signal: AbortSignal;
-  /** TLS may be left behind. */
-  readonly exact: boolean;
-}
-
-export interface NativeOpened {
-  readonly stream: NativeTlsStream;
-  /** What both sides agreed on; null: nothing. */
-  readonly alpn: string | null;
-}
-
 /** Of one node. What it needs of the library is made when it dials first, and shared with nodes that are alike. */
-export class NativeClient {
+export class NativeClient implements KernelSocketTls {
   readonly #native: NativeTls;
   readonly #options: TlsClientOptions;
   readonly #identity: Identity;
@@ -49,7 +44,6 @@ export class NativeClient {
     this.#alpn = wireOf(options.alpn ?? []);
   }
 
-  /** False: `node:tls` is to be used. */
   isReady(): boolean {
     if (this.#context === undefined) this.#context = this.#makeContext();
     return this.#context !== null;
@@ -66,10 +60,6 @@ export class NativeClient {
     }
   }
 
-  /**
-   * For a socket of which nothing was read; it is destroyed, and its descriptor lives on in the stream. The server is
-   * verified before this settles. Failures are `DialError`, as of `openTlsClient`.
-   */
   async open(socket: Socket, { signal, exact }: NativeOpening): Promise<NativeOpened> {
     const { serverName } = this.#options;
     refuseIfAborted(socket, serverName, signal);

@@ -7,7 +7,7 @@ import type { TlsWorkerConnection } from "#core/held.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { NativeTls, SslContext } from "#platform/tls.ts";
 import { type NativeStreamOptions, NativeTlsStream } from "./native-stream.ts";
-import type { HandshakeFacts, Shaking } from "./server.ts";
+import type { HandshakeFacts, Shaking } from "./server-handshake.ts";
 
 export interface NativeAccept {
   readonly native: NativeTls;

@@ -2,7 +2,8 @@
 import type { Duplex } from "node:stream";
 import { TLSSocket, type SecureContext } from "node:tls";
 import { openRecordPump, type RecordPump } from "./record-pump.ts";
-import type { HandshakeFacts, Shaking, TlsServerOptions } from "./server.ts";
+import type { HandshakeFacts, Shaking } from "./server-handshake.ts";
+import type { TlsServerOptions } from "./server-options.ts";
 
 /** What is built over each stream. */
 export function nodeAcceptor(options: TlsServerOptions) {
