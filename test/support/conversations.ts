@@ -105,8 +105,8 @@ export async function keepsToALimit(open: OpenWay): Promise<void> {
     ...unlimited,
     free: false,
     pieceBytes: 20_000,
-    charge: (_: string, bytes: number) => ((paidBytes += bytes), pieces++ % 8 === 0 ? 2 : 0),
-    correct: (_: string, bytes: number) => void (paidBytes += bytes),
+    reserve: (_: string, bytes: number) => ((paidBytes += bytes), pieces++ % 8 === 0 ? 2 : 0),
+    adjust: (_: string, bytes: number) => void (paidBytes += bytes),
   };
   await using way = await open(origin.port, { meter });
   const client = await way.dial();
