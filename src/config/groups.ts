@@ -95,11 +95,10 @@ function readGroup(
 }
 
 function reportType({ report }: Context, type: string, path: Path, prefix: string): void {
-  const message =
-    type === "relay"
-      ? "type relay was removed; give the proxies dialer-proxy instead"
-      : `unsupported group type: ${type}; expected one of ${GROUP_TYPES.join(", ")}${suggestion(type, GROUP_TYPES)}`;
-  report.error([...path, "type"], `${prefix}: ${message}`);
+  report.error(
+    [...path, "type"],
+    `${prefix}: unsupported group type: ${type}; expected one of ${GROUP_TYPES.join(", ")}${suggestion(type, GROUP_TYPES)}`,
+  );
 }
 
 function readSettings(

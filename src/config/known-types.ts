@@ -53,7 +53,7 @@ export const LISTENER_TYPES: readonly string[] = [
   "shadowquic",
 ];
 
-export const GROUP_TYPES: readonly string[] = ["select", "url-test", "fallback", "load-balance"];
+export const GROUP_TYPES: readonly string[] = ["select", "url-test", "fallback", "load-balance", "relay"];
 
 export const RULE_TYPES: readonly string[] = [
   ...NAME_RULE_TYPES,

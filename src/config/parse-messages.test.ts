@@ -62,7 +62,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     group("name: g, type: selector, proxies: [DIRECT]"),
     /proxy group\[0\]: g: unsupported group type: selector; .*"select"/,
   ],
-  ["group relay", group("name: g, type: relay, proxies: [DIRECT]"), /dialer-proxy/],
   [
     "group status",
     group("name: g, type: select, proxies: [DIRECT], expected-status: ok"),

@@ -71,15 +71,15 @@ export interface ProxyView extends DelayState {
 }
 
 export interface GroupView {
-  /** Null where the kind has no current member (LoadBalance). */
+  /** Null where the kind has no current member (LoadBalance, Relay). */
   readonly now: string | null;
   /** Names as they are now, providers included; an empty group shows its empty fallback. */
   readonly members: readonly string[];
-  /** "" for a Selector on the default URL. */
+  /** "" for a Selector or Relay on the default URL. */
   readonly testUrl: string;
-  /** Null for a Selector. */
+  /** Null for a Selector or Relay. */
   readonly expectedStatus: string | null;
-  /** The pinned member, "" without one; null where the kind cannot pin (Selector, LoadBalance). */
+  /** The pinned member, "" without one; null where the kind cannot pin (Selector, LoadBalance, Relay). */
   readonly fixed: string | null;
   readonly hidden: boolean;
   readonly icon: string;

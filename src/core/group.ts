@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { Delays } from "./delays.ts";
 import type { Log } from "./log.ts";
-import type { Group, Outbound } from "./outbound.ts";
+import type { Dialer, Group, Outbound } from "./outbound.ts";
 
 /** Where choices that outlive a reload and a restart are kept: the selected member of a group. */
 export interface Choices {
@@ -39,14 +39,29 @@ export interface GroupSettings extends TestPlan {
   readonly defaultSelected: string | null;
 }
 
-export interface GroupEnv {
+/** Nodes that reach their servers through other nodes. */
+export interface Lines {
+  /** True for DIRECT, REJECT and the like, which no file describes. */
+  isBuiltIn(node: Outbound): boolean;
+  /** What a node reaches its server through by its own `dialer-proxy`; null: nothing. */
+  dialerOf(node: Outbound): Outbound | null;
+  /** The last of these nodes, each of them reaching its server through the one before it. Nothing is dialled yet. */
+  line(nodes: readonly Outbound[]): Dialer;
+}
+
+/** What testing the members of a group takes. */
+export interface TestEnv {
   readonly name: string;
   /** In order, never empty; providers may change what comes back. */
   members(): readonly Outbound[];
   readonly settings: GroupSettings;
-  readonly choices: Choices;
   readonly health: Health;
   readonly log: Log;
+}
+
+export interface GroupEnv extends TestEnv {
+  readonly choices: Choices;
+  readonly lines: Lines;
 }
 
 /** One `type` of `proxy-groups`. Common fields (name, proxies, use, filter, hidden, icon …) are read by the configuration. */
@@ -59,7 +74,7 @@ export interface GroupKind {
   open(options: never, env: GroupEnv): Promise<Group>;
 }
 
-/** A group whose member a person can choose (all kinds but load-balance). */
+/** A group whose member a person can choose (all kinds but load-balance and relay). */
 export interface SelectableGroup extends Group {
   /** Makes it the choice, or pins it. False where no such member exists. */
   select(member: string): boolean;

@@ -62,6 +62,10 @@ export interface Outbound extends Dialer, AsyncDisposable {
   readonly rejects?: true;
   /** Why no dial can succeed: what its file asks for is not in this build. Absent: it can be dialled. */
   readonly inert?: string;
+  /** True: datagrams reach its server as datagrams, so what leads there has to carry them. Absent: inside a stream. */
+  readonly sendsDatagrams?: boolean;
+  /** Of a chain: the names of what it leads through before the node that gives it its own name. */
+  readonly through?: readonly string[];
 }
 
 /** An outbound that picks another. Picking until the pick is no group gives the chain. */
@@ -70,7 +74,7 @@ export interface Group extends Outbound {
   /** True: no datagrams go through it, whatever its member carries (`disable-udp`). */
   readonly disablesUdp?: boolean;
   /** True: its member differs from session to session, for sessions that are alike, too. */
-  readonly spreads?: true;
+  readonly spreads?: boolean;
   /** `metadata` null: only to see the member; it does not count as a use of the group. */
   pick(metadata: Metadata | null): Outbound;
   /** How a dial of a session through this group went. */

@@ -61,6 +61,11 @@ function world(names: readonly string[], settings: Partial<GroupSettings> = {}) 
         return delayMs;
       },
     },
+    lines: {
+      isBuiltIn: () => true,
+      dialerOf: () => null,
+      line: (nodes) => nodes.at(-1) as Outbound,
+    },
     log: SILENT,
   };
   const measured = (results: Record<string, number>) => {

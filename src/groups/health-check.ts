@@ -1,5 +1,5 @@
 import { ABORTED, type DialError, messageOf } from "#core/errors.ts";
-import type { GroupEnv } from "#core/group.ts";
+import type { TestEnv } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 
 /** Tests running at a time; further ones are queued. */
@@ -7,7 +7,7 @@ const PARALLEL = 10;
 
 /** Keeps the delays of a group's members fresh: periodically, and at once when dials fail. */
 export class HealthCheck implements AsyncDisposable {
-  readonly #env: GroupEnv;
+  readonly #env: TestEnv;
   readonly #stop = new AbortController();
   readonly #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | null = null;
@@ -16,7 +16,7 @@ export class HealthCheck implements AsyncDisposable {
   #failures = 0;
   #firstFailureAtMs = 0;
 
-  constructor(env: GroupEnv) {
+  constructor(env: TestEnv) {
     this.#env = env;
     const { intervalSeconds, lazy } = env.settings;
     if (intervalSeconds > 0) {

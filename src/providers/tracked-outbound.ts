@@ -10,6 +10,7 @@ export class TrackedOutbound implements Outbound {
   readonly passes?: "rule" | "line";
   readonly rejects?: true;
   readonly inert?: string;
+  readonly sendsDatagrams: boolean;
   readonly #inner: Outbound;
   #running = 0;
   #idle: (() => void) | null = null;
@@ -19,6 +20,7 @@ export class TrackedOutbound implements Outbound {
     this.name = inner.name;
     this.type = inner.type;
     this.networks = inner.networks;
+    this.sendsDatagrams = inner.sendsDatagrams === true;
     if (inner.passes !== undefined) this.passes = inner.passes;
     if (inner.rejects !== undefined) this.rejects = inner.rejects;
     if (inner.inert !== undefined) this.inert = inner.inert;

@@ -330,7 +330,7 @@ function decisionOf(
   const groups = chain.filter(isGroup);
   return {
     outbound,
-    chain: chain.map(({ name }) => name),
+    chain: chain.flatMap(({ name, through = [] }) => [...through, name]),
     groups,
     destination,
     ...(dial === destination ? {} : { dial }),

@@ -36,7 +36,11 @@ export class InertOutbound implements Outbound {
 }
 
 /** Why a group leads nowhere, or elsewhere than its file says; null: it leads to its members. */
-export function groupFault({ members }: Group, config: GroupConfig): string | null {
+export function groupFault({ members, type }: Group, config: GroupConfig): string | null {
+  if (type === "Relay") {
+    const dead = members.find(({ inert }) => inert !== undefined);
+    if (dead !== undefined) return `its member ${dead.name} cannot be dialled in this build`;
+  }
   if (members.every(({ inert }) => inert !== undefined))
     return "none of its members can be dialled in this build";
   const { emptyFallback, included } = config.settings ?? DEFAULT_GROUP_SETTINGS;

@@ -1,7 +1,6 @@
 import { DEFAULT_GROUP_SETTINGS, type Config, type GroupConfig, type ProxyConfig } from "#config/config.ts";
-import { asDialError, DialError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { Choices, Health } from "#core/group.ts";
+import type { Choices, Health, Lines } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer, DnsAnswers, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
@@ -10,13 +9,14 @@ import type { Trust } from "#core/trust.ts";
 import { isGroup } from "#core/outbound.ts";
 import type { Dns } from "#dns/dns.ts";
 import { serveDnsStream } from "#dns/server.ts";
-import { openDirectDialer, type DirectDialerOptions } from "#net/dial/direct-dialer.ts";
 import type { Egress } from "#net/dial/egress.ts";
 import type { SelfDials } from "#net/dial/self-dials.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
 import { groupFault, InertOutbound, reasonOf } from "./inert.ts";
+import { NodeDialers, toServer } from "./node-dialers.ts";
+import { NodeLines } from "./node-lines.ts";
 import { liveSettings, memberList, type MemberSources } from "./members.ts";
 
 export interface OutboundsEnv {
@@ -31,6 +31,8 @@ export interface OutboundsEnv {
   readonly dns: Pick<Dns, "handle"> | null;
   readonly choices: Choices;
   readonly providers: ReadonlyMap<string, ProxyProvider>;
+  /** As a provider has it; null: it is none of a provider. */
+  readonly providedConfig: (node: Outbound) => ProxyConfig | null;
   readonly files: SafeFiles;
   readonly egress: Egress;
   readonly selfDials: SelfDials;
@@ -59,7 +61,7 @@ export interface Outbounds extends AsyncDisposable {
 export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<Outbounds> {
   await using undo = new AsyncDisposableStack();
   const all = new Map<string, Outbound>();
-  const dialers = new Dialers(config, env, all);
+  const dialers = new NodeDialers(config, env, all);
   const direct = directOutbound("DIRECT", dialers.direct);
   const builtIns = [
     direct,
@@ -73,7 +75,15 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
   for (const proxy of config.proxies) all.set(proxy.name, undo.use(await openProxy(proxy, dialers, env)));
   const groups = [...config.groups];
   if (!groups.some(({ name }) => name === "GLOBAL")) groups.push(globalGroup(config));
-  const opened = await openGroups(groups, all, undo, env);
+  const configOf = new Map([...config.proxies, ...groups].map((entry) => [entry.name, entry]));
+  const lines = undo.use(
+    new NodeLines({
+      configOf: (node) => env.providedConfig(node) ?? nodeConfig(node, all, configOf),
+      find: (name) => all.get(name) ?? null,
+      open: (node, dialer) => openProxy(node, dialers, env, dialer),
+    }),
+  );
+  const opened = await openGroups(groups, all, undo, { ...env, lines });
 
   const owned = undo.move();
   return {
@@ -90,105 +100,40 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     async quiet() {
       await Promise.all(opened.map((group) => group[Symbol.asyncDispose]())); // a second time does nothing
     },
-    configOf: new Map([...config.proxies, ...groups].map((entry) => [entry.name, entry])),
+    configOf,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-/** Makes the dialers that reach servers: kernel sockets with a node's own settings, or through another outbound. */
-class Dialers {
-  readonly direct: Dialer;
-  readonly #config: Config;
-  readonly #env: OutboundsEnv;
-  readonly #all: ReadonlyMap<string, Outbound>;
-
-  constructor(config: Config, env: OutboundsEnv, all: ReadonlyMap<string, Outbound>) {
-    this.#config = config;
-    this.#env = env;
-    this.#all = all;
-    this.direct = openDirectDialer(this.#directOptions);
-  }
-
-  get portable(): boolean {
-    return this.#config.general.relay === "portable";
-  }
-
-  for({ name, type, interfaceName, routingMark, ipVersion, dialerProxy }: ProxyConfig): Dialer {
-    if (dialerProxy !== null) {
-      this.#env.selfDials.chains(name);
-      return this.#through(dialerProxy, name);
-    }
-    const common = type === "direct" ? this.#directOptions : this.#options(this.#env.proxyResolver);
-    return openDirectDialer({
-      ...common,
-      ...(type === "direct" ? {} : { owner: name }),
-      interfaceName: interfaceName || (common.interfaceName ?? ""),
-      routingMark: routingMark || (common.routingMark ?? 0),
-      ipVersion,
-    });
-  }
-
-  /** With `direct-nameserver` an address that the main resolver found says nothing of where DIRECT goes. */
-  get #directOptions(): DirectDialerOptions {
-    const { directResolver, resolver } = this.#env;
-    return { ...this.#options(directResolver), resolvesAnew: directResolver !== resolver };
-  }
-
-  #options(resolver: Resolver): DirectDialerOptions {
-    const { general } = this.#config;
-    return {
-      resolver,
-      interfaceName: general.interfaceName,
-      routingMark: general.routingMark,
-      egress: this.#env.egress,
-      selfDials: this.#env.selfDials,
-      tcpConcurrent: general.tcpConcurrent,
-      ipv6: general.ipv6,
-      keepAlive: general.keepAlive,
-    };
-  }
-
-  /** Looked up at the dial, so that the order in which proxies and groups are made does not matter. */
-  #through(target: string, user: string): Dialer {
-    const outbound = (): Outbound => {
-      const found = this.#all.get(target);
-      if (found === undefined)
-        throw new DialError("failed", `${user}: its dialer-proxy ${target} does not exist`);
-      return found;
-    };
-    return {
-      connect: async (destination, context) => outbound().connect(destination, context),
-      associate: async (destination, context) => outbound().associate(destination, context),
-    };
-  }
+/** Of a node of the file; null for anything else. */
+function nodeConfig(
+  node: Outbound,
+  all: ReadonlyMap<string, Outbound>,
+  configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>,
+): ProxyConfig | null {
+  const config = configOf.get(node.name);
+  return config === undefined || "kind" in config || all.get(node.name) !== node ? null : config;
 }
 
 /**
- * Dials a node's server, which the configuration names: the limits on destinations of clients do not apply. A failure
- * here happened before the node was reached, which clients are told in other words.
+ * A node that cannot be opened costs itself alone: it becomes inert, with a warning. `before`: what it reaches its server
+ * through, instead of what its own lines say.
  */
-function toServer(dialer: Dialer): Dialer {
-  const marked = (error: unknown): never => {
-    const { reason, message, cause } = asDialError(error, "the node");
-    throw new DialError(reason, message, { cause, atNode: true });
-  };
-  return {
-    connect: (destination, context) => dialer.connect(destination, { ...context, reach: null }).catch(marked),
-    associate: (destination, context) =>
-      dialer.associate(destination, { ...context, reach: null }).catch(marked),
-  };
-}
-
-/** A node that cannot be opened costs only itself: it becomes inert, with a warning. */
-async function openProxy(proxy: ProxyConfig, dialers: Dialers, env: OutboundsEnv): Promise<Outbound> {
+async function openProxy(
+  proxy: ProxyConfig,
+  dialers: NodeDialers,
+  env: OutboundsEnv,
+  before: Dialer | null = null,
+): Promise<Outbound> {
   const { name, type, protocol, options, inert } = proxy;
   const side = protocol?.outbound;
   if (inert !== null || side === undefined)
     return new InertOutbound(name, side?.apiType ?? type, inert ?? `type ${type} is not in this build`);
+  const dialer = before === null ? dialers.for(proxy) : dialers.chained(name, before);
   try {
     return await side.open(options as never, {
       name,
-      dialer: type === "direct" ? dialers.for(proxy) : toServer(dialers.for(proxy)),
+      dialer: type === "direct" ? dialer : toServer(dialer),
       resolver: env.proxyResolver,
       files: env.files,
       log: env.log,
@@ -223,12 +168,14 @@ function globalGroup({ proxies, groups }: Config): GroupConfig {
   return { name: "GLOBAL", kind, members, options: {} };
 }
 
+type GroupsEnv = OutboundsEnv & { readonly lines: Lines };
+
 /** Members first: a group is given the outbounds that it picks from. */
 async function openGroups(
   groups: readonly GroupConfig[],
   all: Map<string, Outbound>,
   owner: AsyncDisposableStack,
-  env: OutboundsEnv,
+  env: GroupsEnv,
 ): Promise<readonly Outbound[]> {
   const made: Outbound[] = [];
   const byName = new Map(groups.map((group) => [group.name, group]));
@@ -261,11 +208,11 @@ async function openGroups(
 function openGroup(
   group: GroupConfig,
   members: () => readonly Outbound[],
-  env: OutboundsEnv,
+  env: GroupsEnv,
 ): Promise<Outbound> {
   const [first] = group.settings?.use ?? [];
   const providerUrl = (first === undefined ? undefined : env.providers.get(first))?.testUrl ?? null;
-  const { choices, health, log } = env;
+  const { choices, health, lines, log } = env;
   const settings = liveSettings(group, providerUrl);
   return group.kind.open(group.options as never, {
     name: group.name,
@@ -273,6 +220,7 @@ function openGroup(
     settings,
     choices,
     health,
+    lines,
     log,
   });
 }

@@ -95,6 +95,7 @@ async function openWays(
       choices,
       health,
       providers,
+      providedConfig: (node) => lists.proxyProviders.originOf(node)?.config ?? null,
       files,
       egress,
       selfDials,

@@ -194,9 +194,9 @@ export class ProxyProviders implements AsyncDisposable {
         disableUdp: false,
         defaultSelected: null,
       };
-      const { cache: choices, log } = this.#host;
+      const { log } = this.#host;
       const members = () => provider.nodes();
-      const check = new HealthCheck({ name, members, settings, choices, health: this.#health, log });
+      const check = new HealthCheck({ name, members, settings, health: this.#health, log });
       void check.run();
       return check;
     });

@@ -168,18 +168,23 @@ export function viewOf(
 function groupView(group: Group, config: GroupConfig | null): GroupView {
   const settings = config?.settings ?? DEFAULT_GROUP_SETTINGS;
   const url = settings.url ?? DEFAULT_TEST_URL;
-  const selector = group.type === "Selector";
-  const pins = isSelectable(group) && !selector;
+  const tests = group.type !== "Selector" && group.type !== "Relay";
+  const pins = isSelectable(group) && tests;
   return {
-    now: group.type === "LoadBalance" ? null : group.pick(null).name,
+    now: picksEach(group) ? null : group.pick(null).name,
     members: group.members.map(({ name }) => name),
-    testUrl: selector && url === DEFAULT_TEST_URL ? "" : url,
-    expectedStatus: selector ? null : statusText(settings.expectedStatus),
+    testUrl: !tests && url === DEFAULT_TEST_URL ? "" : url,
+    expectedStatus: !tests ? null : statusText(settings.expectedStatus),
     fixed: pins ? (group.pinned ?? "") : null,
     hidden: settings.hidden,
     icon: settings.icon,
     emptyFallback: settings.emptyFallback,
   };
+}
+
+/** Kinds that have no member of their own between sessions. */
+function picksEach({ type }: Group): boolean {
+  return type === "LoadBalance" || type === "Relay";
 }
 
 export function statusText(ranges: readonly { readonly from: number; readonly to: number }[]): string {

@@ -69,6 +69,7 @@ function boundsOf(options: MuxClientOptions) {
 function shared(node: Outbound, options: MuxClientOptions, pool: AsyncDisposable, dialer: Dialer): Outbound {
   return {
     ...node,
+    sendsDatagrams: options["only-tcp"] && node.sendsDatagrams === true,
     connect: dialer.connect,
     async associate(destination, context) {
       if (!node.networks.has("udp"))

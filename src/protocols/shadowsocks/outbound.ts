@@ -36,6 +36,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     name: env.name,
     type: "Shadowsocks",
     networks: options.udp ? BOTH_NETWORKS : TCP_ONLY,
+    sendsDatagrams: !options["udp-over-tcp"],
     connect: (destination, context) => client.connect(destination, context),
     async associate(destination, context) {
       if (!options.udp) throw new DialError("unsupported", `${env.name}: udp is not enabled for this proxy`);

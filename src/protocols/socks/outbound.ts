@@ -38,6 +38,7 @@ async function open(options: Options, env: OutboundEnv): Promise<Outbound> {
     name: env.name,
     type: "Socks5",
     networks: udp ? BOTH_NETWORKS : TCP_ONLY,
+    sendsDatagrams: true,
     connect: async (destination, context) =>
       (await request(link, credentials, wire.CONNECT, destination, context)).stream,
     associate: udp

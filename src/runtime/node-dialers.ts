@@ -1,0 +1,94 @@
+/** What nodes reach their servers by. */
+import type { Config, ProxyConfig } from "#config/config.ts";
+import { asDialError, DialError } from "#core/errors.ts";
+import type { Dialer, Outbound } from "#core/outbound.ts";
+import { openDirectDialer, type DirectDialerOptions } from "#net/dial/direct-dialer.ts";
+import type { Resolver } from "#core/resolver.ts";
+import type { OutboundsEnv } from "./outbounds.ts";
+
+/** Makes the dialers that reach servers: kernel sockets with a node's own settings, or through another outbound. */
+export class NodeDialers {
+  readonly direct: Dialer;
+  readonly #config: Config;
+  readonly #env: OutboundsEnv;
+  readonly #all: ReadonlyMap<string, Outbound>;
+
+  constructor(config: Config, env: OutboundsEnv, all: ReadonlyMap<string, Outbound>) {
+    this.#config = config;
+    this.#env = env;
+    this.#all = all;
+    this.direct = openDirectDialer(this.#directOptions);
+  }
+
+  get portable(): boolean {
+    return this.#config.general.relay === "portable";
+  }
+
+  for({ name, type, interfaceName, routingMark, ipVersion, dialerProxy }: ProxyConfig): Dialer {
+    if (dialerProxy !== null) return this.chained(name, this.#through(dialerProxy, name));
+    const common = type === "direct" ? this.#directOptions : this.#options(this.#env.proxyResolver);
+    return openDirectDialer({
+      ...common,
+      ...(type === "direct" ? {} : { owner: name }),
+      interfaceName: interfaceName || (common.interfaceName ?? ""),
+      routingMark: routingMark || (common.routingMark ?? 0),
+      ipVersion,
+    });
+  }
+
+  /** `dialer` for the node of this name: its dials are those of another node. */
+  chained(name: string, dialer: Dialer): Dialer {
+    this.#env.selfDials.chains(name);
+    return dialer;
+  }
+
+  /** With `direct-nameserver` an address that the main resolver found says nothing of where DIRECT goes. */
+  get #directOptions(): DirectDialerOptions {
+    const { directResolver, resolver } = this.#env;
+    return { ...this.#options(directResolver), resolvesAnew: directResolver !== resolver };
+  }
+
+  #options(resolver: Resolver): DirectDialerOptions {
+    const { general } = this.#config;
+    return {
+      resolver,
+      interfaceName: general.interfaceName,
+      routingMark: general.routingMark,
+      egress: this.#env.egress,
+      selfDials: this.#env.selfDials,
+      tcpConcurrent: general.tcpConcurrent,
+      ipv6: general.ipv6,
+      keepAlive: general.keepAlive,
+    };
+  }
+
+  /** Looked up at the dial, so that the order in which proxies and groups are made does not matter. */
+  #through(target: string, user: string): Dialer {
+    const outbound = (): Outbound => {
+      const found = this.#all.get(target);
+      if (found === undefined)
+        throw new DialError("failed", `${user}: its dialer-proxy ${target} does not exist`);
+      return found;
+    };
+    return {
+      connect: async (destination, context) => outbound().connect(destination, context),
+      associate: async (destination, context) => outbound().associate(destination, context),
+    };
+  }
+}
+
+/**
+ * Dials a node's server, which the configuration names: the limits on destinations of clients do not apply. A failure
+ * here happened before the node was reached, which clients are told in other words.
+ */
+export function toServer(dialer: Dialer): Dialer {
+  const marked = (error: unknown): never => {
+    const { reason, message, cause } = asDialError(error, "the node");
+    throw new DialError(reason, message, { cause, atNode: true });
+  };
+  return {
+    connect: (destination, context) => dialer.connect(destination, { ...context, reach: null }).catch(marked),
+    associate: (destination, context) =>
+      dialer.associate(destination, { ...context, reach: null }).catch(marked),
+  };
+}
