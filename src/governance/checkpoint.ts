@@ -2,6 +2,7 @@
 import { messageOf, StoreError, tooManyChanges } from "#core/errors.ts";
 import { KeyedQueue } from "#lib/keyed-queue.ts";
 import type { Log } from "#core/log.ts";
+import type { SteadyTime } from "#lib/steady-time.ts";
 import { PolicyState } from "./policy-state.ts";
 import { Reports } from "./reports.ts";
 import { Series } from "./series.ts";
@@ -21,7 +22,7 @@ export interface GovernanceState {
 export type OpenState = () => GovernanceState;
 
 /** A record that cannot be read costs itself, not the others: its statistics are gone, and the log says so. */
-export function loadState(records: SeriesRecords, log: Log): GovernanceState {
+export function loadState(records: SeriesRecords, time: SteadyTime, log: Log): GovernanceState {
   const texts = (part: Part) =>
     [...(records.get(part) ?? [])].map(([key, value]) => [key, textOf(value)] as const);
   const readable = <T>(part: Part, decode: (text: string) => T): Map<string, T> => {
@@ -34,11 +35,11 @@ export function loadState(records: SeriesRecords, log: Log): GovernanceState {
       }
     return found;
   };
-  const states = readable("policies", PolicyState.decode);
+  const states = readable("policies", (text) => PolicyState.decode(text, time));
   const series = readable("reports", Series.decode);
   const journal = readable("journal", (text) => text);
-  for (const [key, text] of journal) foldIn(key, text, states, series);
-  return { states: new StateBook(states.values()), reports: new Reports([...series.values()]) };
+  for (const [key, text] of journal) foldIn(key, text, states, series, time);
+  return { states: new StateBook(time, states.values()), reports: new Reports([...series.values()]) };
 }
 
 const POLICY = "p:";
@@ -50,10 +51,11 @@ function foldIn(
   text: string,
   states: Map<string, PolicyState>,
   series: Map<string, Series>,
+  time: SteadyTime,
 ): void {
   const name = key.slice(POLICY.length);
   if (key.startsWith(POLICY)) {
-    const recent = PolicyState.decode(text);
+    const recent = PolicyState.decode(text, time);
     const known = states.get(name);
     if (known !== undefined && known.generation === recent.generation) addOlder(recent, known);
     recent.dirty = true;

@@ -1,12 +1,9 @@
-/** Two clocks: rates need one that never jumps, quotas and reports the one that people read. */
-export interface GovernanceClock {
-  /** Never goes back, is never set. */
-  monotonicMs(): number;
-  /** Unix time; may be set to anything at any moment. */
-  wallMs(): number;
-}
+/** The clocks of traffic control: rates need one that never jumps, quotas one that sleep does not stop, reports the one that people read. */
+import type { SteadyClocks } from "#lib/steady-time.ts";
 
-export const SYSTEM_CLOCK: GovernanceClock = {
-  monotonicMs: () => performance.now(),
-  wallMs: () => Date.now(),
-};
+export interface GovernanceClock extends SteadyClocks {}
+
+/** Those of the process; `boot` is the system's. */
+export function systemClock(boot: GovernanceClock["boot"]): GovernanceClock {
+  return { monotonicMs: () => performance.now(), wallMs: () => Date.now(), boot };
+}

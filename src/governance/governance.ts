@@ -2,14 +2,16 @@
 import { ConfigError, messageOf, StoreError } from "#core/errors.ts";
 import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
+import { SteadyTime } from "#lib/steady-time.ts";
 import { cidrHolds } from "#net/address/cidr.ts";
 import { parseIpBytes } from "#net/address/ip.ts";
-import { Checkpoint, loadState } from "./checkpoint.ts";
+import { Checkpoint, type GovernanceState, loadState } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
 import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
-import { MemoryStore, type StoreFile } from "./store.ts";
+import { SettledClock } from "./settled-clock.ts";
+import { MemoryStore, type SeriesRecords, type StoreFile } from "./store.ts";
 import { statusView } from "./views.ts";
 
 export interface GovernanceEnv {
@@ -33,9 +35,11 @@ export class Governance implements Disposable {
   #running: ActiveGovernance | null = null;
   #settings: GovernanceSettings | null = null;
   #revision = 0;
+  readonly #settled: SettledClock;
 
   constructor(env: GovernanceEnv) {
     this.#env = env;
+    this.#settled = new SettledClock(env.ledger.clock);
   }
 
   /** Grows with every configuration that was applied. */
@@ -85,18 +89,19 @@ export class Governance implements Disposable {
     const { key, file } = this.#env.storeFile(settings.store);
     const now = this.#running?.parts;
     const maxBytes = settings.maxStoreSizeBytes;
+    const common = { settings, entries, settled: this.#settled };
     if (now?.storeKey === key) {
       checkSize(now.checkpoint.storeBytes, settings);
-      return { settings, entries, storeKey: key, books: now.books, checkpoint: now.checkpoint };
+      return { ...common, storeKey: key, books: now.books, checkpoint: now.checkpoint };
     }
     const { log } = this.#env;
     await this.#left; // it may have been this file
     try {
       checkSize(file.sizeBytes(), settings);
       const { store, records } = await file.open();
-      const books = loadState(records, log);
+      const books = this.#load(records);
       const checkpoint = new Checkpoint(store, records, file, maxBytes, log);
-      return { settings, entries, storeKey: key, books, checkpoint };
+      return { ...common, storeKey: key, books, checkpoint };
     } catch (error) {
       if (!tolerant) throw error;
       log.error(`traffic control: ${messageOf(error)}; nothing that is counted outlives this process`);
@@ -104,8 +109,13 @@ export class Governance implements Disposable {
       const { records } = store;
       const nowhere: StoreFile = { open: async () => ({ store, records }), sizeBytes: () => 0 };
       const checkpoint = new Checkpoint(store, records, nowhere, maxBytes, log);
-      return { settings, entries, storeKey: `memory ${key}`, books: loadState(records, log), checkpoint };
+      return { ...common, storeKey: `memory ${key}`, books: this.#load(records), checkpoint };
     }
+  }
+
+  #load(records: SeriesRecords): GovernanceState {
+    const { ledger, log } = this.#env;
+    return loadState(records, new SteadyTime(ledger.clock), log);
   }
 
   #activate(next: ActiveGovernanceParts | null): void {

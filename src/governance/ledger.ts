@@ -103,14 +103,15 @@ export class GovernedLedger implements Ledger, MeterOwner {
       if (account.users === 0) this.#accounts.delete(key);
     }
     this.#hour = hourStart(nowSeconds);
-    for (const { state } of this.#forces.values()) state.refresh(nowSeconds);
+    this.#rules?.states.time.look();
+    for (const { state } of this.#forces.values()) state.refresh();
   }
 
   /** Before a transfer: has time freed the quota of a policy that was over? */
   refresh({ quotas }: PolicySet): void {
     for (let at = 0; at < quotas.length; at++) {
       const state = quotas[at] as PolicyState;
-      if (state.overQuota) state.refresh(this.#nowSeconds());
+      if (state.overQuota) state.refresh();
     }
   }
 
@@ -124,7 +125,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
     for (let at = 0; at < quotas.length; at++) {
       const state = quotas[at] as PolicyState;
       const isUpload = direction === "upload";
-      if (!state.use(isUpload ? bytes : 0, isUpload ? 0 : bytes, nowSeconds)) continue;
+      if (!state.use(isUpload ? bytes : 0, isUpload ? 0 : bytes)) continue;
       account.exceeded(state);
       this.#rules?.onExceeded();
     }
@@ -139,10 +140,9 @@ export class GovernedLedger implements Ledger, MeterOwner {
     meter.bind(account);
     if (account === null) return null;
     account.users++;
-    const nowSeconds = this.#nowSeconds();
     for (const { state } of account.forces) {
       state.active++;
-      state.refresh(nowSeconds);
+      state.refresh();
     }
     return account;
   }

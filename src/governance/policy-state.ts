@@ -1,6 +1,7 @@
 /** What a policy has counted: one generation of it. Outlives books, and with the store the process. */
 import type { Dimension, Policy, QuotaLimits } from "#core/policy.ts";
 import { RollingWindow, type StoredWindow } from "#lib/rolling-window.ts";
+import type { StoredMoment, SteadyTime } from "#lib/steady-time.ts";
 import { addTo, loadCounters, storeCounters, zero, type Counters } from "./counters.ts";
 import { isOver, leftBytes } from "./quota.ts";
 
@@ -9,6 +10,8 @@ export class PolicyState {
   key: string;
   readonly dimension: Dimension;
   readonly identity: string;
+  /** What the window is measured by. */
+  readonly time: SteadyTime;
   generation: number;
   counters: Counters = zero();
   window: RollingWindow | null = null;
@@ -26,13 +29,15 @@ export class PolicyState {
   journalDirty = false;
   journalFrom = Infinity;
   limits: QuotaLimits | null = null;
-  #moves = 0;
+  #drops = 0;
 
   constructor(
     { key, dimension, identity }: { key: string; dimension: Dimension; identity: string },
     generation: number,
     nowSeconds: number,
+    time: SteadyTime,
   ) {
+    this.time = time;
     this.key = key;
     this.dimension = dimension;
     this.identity = identity;
@@ -40,44 +45,50 @@ export class PolicyState {
     this.lastReset = this.lastSeen = nowSeconds;
   }
 
-  static of({ id, dimension, identity }: Policy, generation: number, nowSeconds: number): PolicyState {
-    return new PolicyState({ key: id, dimension, identity }, generation, nowSeconds);
+  static of(
+    { id, dimension, identity }: Policy,
+    generation: number,
+    nowSeconds: number,
+    time: SteadyTime,
+  ): PolicyState {
+    return new PolicyState({ key: id, dimension, identity }, generation, nowSeconds, time);
   }
 
   /** Takes the quota in force; a window of another length must have been made a new generation before. */
-  setLimits(limits: QuotaLimits | null, nowSeconds: number): void {
+  setLimits(limits: QuotaLimits | null): void {
     this.limits = limits;
     if (limits !== null) this.window ??= new RollingWindow(limits.windowSeconds);
-    this.refresh(nowSeconds);
+    this.refresh();
   }
 
   /** Looks whether time has freed the window. */
-  refresh(nowSeconds: number): void {
-    this.window?.expire(nowSeconds);
-    this.#followMoves();
+  refresh(): void {
+    this.window?.expire(this.time.nowSeconds());
+    this.#followDrops();
     const over = this.limits !== null && this.window !== null && isOver(this.limits, this.window);
     if (over !== this.overQuota) this.touch();
     this.overQuota = over;
   }
 
   /** Counts against the quota; true: this transfer has reached a cap. */
-  use(upload: number, download: number, nowSeconds: number): boolean {
+  use(upload: number, download: number): boolean {
     const { limits, window } = this;
     if (limits === null || window === null) return false;
+    const nowSeconds = this.time.nowSeconds();
     window.add(nowSeconds, upload, download);
     this.touch();
     this.journalFrom = Math.min(this.journalFrom, nowSeconds - window.widthSeconds);
-    this.#followMoves();
+    this.#followDrops();
     const was = this.overQuota;
     this.overQuota = isOver(limits, window);
     return this.overQuota && !was;
   }
 
-  /** Buckets that were moved are all to be written anew. */
-  #followMoves(): void {
-    const moves = this.window?.moves ?? 0;
-    if (moves === this.#moves) return;
-    this.#moves = moves;
+  /** Where buckets have left, those that are left are all to be written anew. */
+  #followDrops(): void {
+    const drops = this.window?.drops ?? 0;
+    if (drops === this.#drops) return;
+    this.#drops = drops;
     this.journalFrom = -Infinity;
     this.touch();
   }
@@ -124,6 +135,7 @@ export class PolicyState {
       generation: this.generation,
       counters: storeCounters(this.counters),
       window: this.window?.windowSeconds ?? 0,
+      ...(this.window === null ? {} : { moment: this.time.moment() }),
       buckets: this.window?.store(fromSeconds) ?? [],
       from: fromSeconds === -Infinity ? null : Math.min(fromSeconds, Number.MAX_SAFE_INTEGER), // JSON has no infinity
       over_quota: this.overQuota,
@@ -133,15 +145,19 @@ export class PolicyState {
     });
   }
 
-  /** Throws where the text is no state. */
-  static decode(text: string): PolicyState {
+  /** Throws where the text is no state. `time` goes on from what it says. */
+  static decode(text: string, time: SteadyTime): PolicyState {
     const stored = JSON.parse(text) as StoredState;
     const { id: key, dimension, identity } = stored;
     if (typeof key !== "string" || !Array.isArray(stored.buckets))
       throw new TypeError("not a policy's state");
-    const state = new PolicyState({ key, dimension, identity }, stored.generation, stored.last_reset);
+    const state = new PolicyState({ key, dimension, identity }, stored.generation, stored.last_reset, time);
     state.counters = loadCounters(stored.counters);
-    if (stored.window > 0) state.window = new RollingWindow(stored.window, stored.buckets);
+    if (stored.window > 0) {
+      state.window = new RollingWindow(stored.window, stored.buckets);
+      if (stored.moment !== undefined) time.goOnFrom(stored.moment);
+      time.goOnBehind(stored.buckets.at(-1)?.[0] ?? -Infinity);
+    }
     state.overQuota = stored.over_quota;
     state.lastUpdated = stored.last_updated;
     state.lastSeen = stored.last_seen;
@@ -158,6 +174,8 @@ interface StoredState {
   readonly generation: number;
   readonly counters: unknown;
   readonly window: number;
+  /** Of the writing, by the time that the buckets stand in. */
+  readonly moment?: StoredMoment;
   readonly buckets: StoredWindow;
   /** Only buckets from here on are in `buckets`; null or absent: all. */
   readonly from?: number | null;

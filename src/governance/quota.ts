@@ -27,7 +27,7 @@ export function leftBytes(
   return left;
 }
 
-/** When the buckets that leave have brought usage below the caps, in Unix seconds; 0 where it is below. */
+/** When the buckets that leave have brought usage below the caps, in seconds of the window's time; 0 where it is below. */
 export function freeAt(limits: QuotaLimits, window: RollingWindow): number {
   let { upload, download } = window;
   let at = 0;

@@ -80,3 +80,32 @@ for (const [timeZone, when] of CHANGES)
       { numRuns: 60 },
     );
   });
+
+test("a clock that is years ahead for a moment drops no report and no policy; one that stays there does", async () => {
+  const core = governed();
+  const book = settings({ global: policy() });
+  const old = { ...policy({ id: "old" }), kind: "proxy" as const, target: "DIRECT" };
+  await core.apply(settings({ global: policy(), targets: [old] }));
+  core.session().reserve("upload", 7);
+  await core.apply(book);
+  const years = 3 * 366 * 24 * HOUR;
+  const kept = () => [
+    core.governance.report({ key: "global:global", granularity: "hour", from: 0, to: 4e9 }).length,
+    core.store.parts.get("policies")?.size,
+  ];
+  const commit = async () => (await core.governance.prepare(book, { tolerant: false })).abandon();
+  await commit();
+  assert.deepEqual(kept(), [1, 2]);
+  core.clock.wall += years * 1000;
+  await commit();
+  core.clock.wall -= years * 1000;
+  core.clock.pass(HOUR);
+  await commit();
+  assert.deepEqual(kept(), [1, 2]);
+  core.clock.wall += years * 1000;
+  await commit();
+  core.clock.pass(HOUR);
+  await commit();
+  assert.deepEqual(kept(), [0, 1]);
+  await core.apply(null);
+});

@@ -98,8 +98,11 @@ export class Reports {
     }
   }
 
-  /** Rolls finished hours up, drops what is too old, and series whose policies are gone and that were quiet for long. */
-  maintain(nowSeconds: number, configured: ReadonlySet<string>): void {
+  /**
+   * Rolls finished hours up, drops what is too old, and series whose policies are gone and that were quiet for long.
+   * `settledSeconds`: what is dropped for its age goes by this time.
+   */
+  maintain(nowSeconds: number, settledSeconds: number, configured: ReadonlySet<string>): void {
     const settings = this.#settings;
     if (settings === null) return;
     const retention: Retention = {
@@ -107,10 +110,10 @@ export class Reports {
       dailySeconds: settings.dailyRetentionMs / 1000,
       monthlySeconds: settings.monthlyRetentionMs / 1000,
     };
-    const orphanBorder = nowSeconds - settings.orphanRetentionMs / 1000;
+    const orphanBorder = settledSeconds - settings.orphanRetentionMs / 1000;
     for (const series of this.#series.values()) {
       series.rollUp(nowSeconds, this.#calendar);
-      series.age(nowSeconds, retention);
+      series.age(settledSeconds, retention);
       const orphan = !series.key.split("|").every((member) => configured.has(member));
       if (series.isEmpty || (orphan && series.updated < orphanBorder)) this.#drop(series.key);
     }

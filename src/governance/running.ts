@@ -6,6 +6,7 @@ import type { GovernedLedger } from "./ledger.ts";
 import { openPolicyBook, type BookEntry } from "./policy-book.ts";
 import type { PolicyState } from "./policy-state.ts";
 import type { GovernanceSettings } from "./settings.ts";
+import type { SettledClock } from "./settled-clock.ts";
 
 /** A crash may cost a second: less than that, so that a late timer and the medium have their time. */
 const TICK_MS = 500;
@@ -15,6 +16,8 @@ export interface ActiveGovernanceParts {
   readonly entries: readonly BookEntry[];
   readonly books: GovernanceState;
   readonly checkpoint: Checkpoint;
+  /** Outlives configurations. */
+  readonly settled: SettledClock;
   /** Where the store lies; the next configuration with the same keeps the file open. */
   readonly storeKey: string;
 }
@@ -82,6 +85,7 @@ export class ActiveGovernance {
   async tick(): Promise<void> {
     if (this.#isTicking) return;
     this.#isTicking = true;
+    this.parts.settled.nowSeconds();
     await this.#guarded(async () => {
       const { checkpoint, settings } = this.parts;
       const ageMs = this.#ledger.clock.monotonicMs() - this.#committedAtMs;
@@ -112,11 +116,11 @@ export class ActiveGovernance {
   }
 
   #tidy(): void {
-    const { books, settings, entries } = this.parts;
-    const nowSeconds = this.nowSeconds();
+    const { books, settings, entries, settled } = this.parts;
+    const settledSeconds = settled.nowSeconds();
     this.#ledger.settle();
-    books.reports.maintain(nowSeconds, this.#members);
-    const orphanBorder = nowSeconds - settings.reports.orphanRetentionMs / 1000;
+    books.reports.maintain(this.nowSeconds(), settledSeconds, this.#members);
+    const orphanBorder = settledSeconds - settings.reports.orphanRetentionMs / 1000;
     books.states.dropOrphans(new Set(entries.map(({ policy }) => policy.id)), orphanBorder);
   }
 

@@ -1,5 +1,6 @@
 /** The states of all policies, and what becomes of them when the policies change. */
 import type { Policy } from "#core/policy.ts";
+import type { SteadyTime } from "#lib/steady-time.ts";
 import type { BookEntry } from "./policy-book.ts";
 import { PolicyState } from "./policy-state.ts";
 
@@ -11,7 +12,11 @@ export class StateBook {
   /** Keys that the store still has and that are gone here. */
   readonly #gone = new Set<string>();
 
-  constructor(states: Iterable<PolicyState> = []) {
+  /** What all windows are measured by. */
+  readonly time: SteadyTime;
+
+  constructor(time: SteadyTime, states: Iterable<PolicyState> = []) {
+    this.time = time;
     for (const state of states) this.#states.set(state.key, state);
   }
 
@@ -56,7 +61,7 @@ export class StateBook {
     for (const [, state] of moves) if (state !== null) this.#remove(state.key);
     for (const [policy, state] of moves) {
       if (state === null)
-        this.#put(PolicyState.of(keyed(policy), (displaced.get(policy.id) ?? 0) + 1, nowSeconds));
+        this.#put(PolicyState.of(keyed(policy), (displaced.get(policy.id) ?? 0) + 1, nowSeconds, this.time));
       else this.#move(state, policy, renames);
     }
     for (const { policy } of entries) this.#renew(policy, nowSeconds, renames);
@@ -80,12 +85,12 @@ export class StateBook {
     if (quota !== null && state.window !== null && state.window.windowSeconds !== quota.windowSeconds) {
       const { generation } = state;
       this.#archive(state, renames);
-      state = PolicyState.of(keyed(policy), generation + 1, nowSeconds);
+      state = PolicyState.of(keyed(policy), generation + 1, nowSeconds, this.time);
       this.#put(state);
     }
     state.lastSeen = nowSeconds;
     state.touch();
-    state.setLimits(quota, nowSeconds);
+    state.setLimits(quota);
   }
 
   #archive(state: PolicyState, renames: Map<string, string>): void {

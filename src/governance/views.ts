@@ -30,7 +30,10 @@ export function statusView(entry: BookEntry, state: PolicyState): PolicyStatusVi
     rolling: policy.quota === null || window === null ? NOTHING : rollingOf(window),
     activeConnections: active,
     overQuota,
-    freeAt: overQuota && policy.quota !== null && window !== null ? freeAt(policy.quota, window) : 0,
+    freeAt:
+      overQuota && policy.quota !== null && window !== null
+        ? state.time.wallSecondsAt(freeAt(policy.quota, window))
+        : 0,
     lastUpdated,
     lastReset,
     generation,

@@ -4,7 +4,7 @@ import type { Choices } from "#core/group.ts";
 import type { HostMemory } from "#core/inbound.ts";
 import type { Ledger } from "#core/meter.ts";
 import { BackendChoice } from "#dataplane/backend-choice.ts";
-import { SYSTEM_CLOCK } from "#governance/clock.ts";
+import { systemClock } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
 import { PortalSlot } from "#governance/portal-slot.ts";
 import { GovernedLedger } from "#governance/ledger.ts";
@@ -14,6 +14,7 @@ import { bytesOfIp } from "#net/address/ip.ts";
 import { NetworkClock } from "#net/clock/network-clock.ts";
 import { SelfDials } from "#net/dial/self-dials.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import { openBootClock } from "#platform/boot-clock.ts";
 import { openOtherSockets, openProcessLookup } from "#platform/process.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
 import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";
@@ -81,7 +82,8 @@ export interface Host extends Disposable {
 export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: SharedArrayBuffer): Host {
   const cache = new ProfileCache(join(home, CACHE_FILE), log);
   cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
-  const ledger = new GovernedLedger(SYSTEM_CLOCK);
+  const boot = openBootClock();
+  const ledger = new GovernedLedger(systemClock(boot));
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
   const governance = new Governance({ ledger, log, storeFile });
   const live = new LiveTable();
@@ -100,7 +102,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   };
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);
-  const users = new Users({ log, nowMs: Date.now, live, protocols: PROTOCOLS, nodeOf: parseLink });
+  const users = new Users({ log, nowMs: Date.now, boot, live, protocols: PROTOCOLS, nodeOf: parseLink });
   const portals = new PortalSlot(
     {
       log,

@@ -41,7 +41,7 @@ class Model {
   }
 }
 
-test("running sums equal a model that looks through everything, 1,000 schedules with clock jumps forward", () => {
+test("running sums equal a model that looks through everything, 1,000 schedules with long pauses", () => {
   const step = fc.tuple(
     fc.oneof(
       { arbitrary: fc.integer({ min: 0, max: 200 }), weight: 8 },
@@ -71,26 +71,5 @@ test("running sums equal a model that looks through everything, 1,000 schedules 
       assert.deepEqual([rolling.upload, rolling.download], [0, 0]);
     }),
     { numRuns: 1000 },
-  );
-});
-
-test("a clock set back forgets nothing and keeps nothing for ever", () => {
-  const jump = fc.integer({ min: -400 * DAY, max: 0 });
-  fc.assert(
-    fc.property(fc.array(jump, { minLength: 1, maxLength: 10 }), (jumps) => {
-      const window = DAY;
-      const rolling = new RollingWindow(window);
-      let now = 1_785_312_000;
-      let added = 0;
-      for (const back of jumps) {
-        rolling.add(now, 1000, 0);
-        added += 1000;
-        now += back;
-        rolling.expire(now);
-        assert.equal(rolling.upload, added);
-      }
-      rolling.expire(now + window + 2 * widthOf(window));
-      assert.equal(rolling.upload, 0);
-    }),
   );
 });

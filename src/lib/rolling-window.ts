@@ -13,16 +13,16 @@ export function widthOf(windowSeconds: number, parts = PARTS): number {
 
 /**
  * Bytes of the last `windowSeconds`, at most one bucket's width too many. Adding is O(1): a ring of buckets aligned to
- * the Unix epoch, and running sums. A clock that is set back a little counts on in the newest bucket; one that is set
- * back further takes its history along, so nothing is forgotten and nothing is kept for ever.
+ * the Unix epoch, and running sums. Time is a `SteadyTime`'s: what has left the window is gone, so a clock that anybody
+ * can set is none to measure by.
  */
 export class RollingWindow {
   readonly windowSeconds: number;
   readonly widthSeconds: number;
   upload = 0;
   download = 0;
-  /** How often buckets were moved by a clock that was set back, or dropped: what was stored of them before is not so any more. */
-  moves = 0;
+  /** How many buckets have left: what was stored of them before is not so any more. */
+  drops = 0;
   readonly #capacity: number;
   readonly #starts: Float64Array;
   readonly #uploads: Float64Array;
@@ -56,7 +56,6 @@ export class RollingWindow {
 
   /** Drops what has left the window. */
   expire(nowSeconds: number): void {
-    this.#followBack(nowSeconds);
     const border = nowSeconds - this.windowSeconds - this.widthSeconds;
     while (this.#count > 0 && (this.#starts[this.#first] as number) <= border) this.#dropFirst();
   }
@@ -94,18 +93,6 @@ export class RollingWindow {
     this.download -= this.#downloads[this.#first] as number;
     this.#first = (this.#first + 1) % this.#capacity;
     this.#count--;
-    this.moves++;
-  }
-
-  #followBack(nowSeconds: number): void {
-    if (this.#count === 0) return;
-    const last = this.#starts[(this.#first + this.#count - 1) % this.#capacity] as number;
-    const steps = Math.floor((last - nowSeconds) / this.widthSeconds);
-    if (steps < 1) return;
-    this.moves++;
-    for (let nth = 0; nth < this.#count; nth++) {
-      const at = (this.#first + nth) % this.#capacity;
-      this.#starts[at] = (this.#starts[at] as number) - steps * this.widthSeconds;
-    }
+    this.drops++;
   }
 }

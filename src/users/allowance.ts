@@ -1,6 +1,7 @@
 /** The limits of one user at work: the buckets that all sessions share, and what was used of the quota. */
 import type { Direction } from "#core/meter.ts";
 import { RollingWindow, type StoredWindow } from "#lib/rolling-window.ts";
+import type { StoredMoment, SteadyTime } from "#lib/steady-time.ts";
 import { TokenBucket } from "#lib/token-bucket.ts";
 import type { QuotaView, UserLimits, UserQuota } from "#core/users.ts";
 import { CycleUsage } from "./cycle.ts";
@@ -10,6 +11,8 @@ export interface StoredUsage {
   readonly period: string;
   /** Start in Unix seconds, upload and download bytes. */
   readonly rows: StoredWindow;
+  /** Of a window, when the rows were put into words, by the time that they stand in. */
+  readonly moment?: StoredMoment | undefined;
 }
 
 /** Steps of a user's window: coarser than a policy's, because there may be thousands. */
@@ -25,14 +28,17 @@ export class Allowance {
   readonly upload: TokenBucket | null;
   readonly download: TokenBucket | null;
   readonly #usage: CycleUsage | RollingWindow | null;
+  readonly #time: SteadyTime;
 
-  /** `nowMs` never goes back. Buckets of `before` are taken over where they stay the same. */
+  /** `nowMs` never goes back; windows go by `time`. Buckets of `before` are taken over where they stay the same. */
   constructor(
     limits: UserLimits,
     nowMs: number,
+    time: SteadyTime,
     stored: StoredUsage | null,
     before: Allowance | null = null,
   ) {
+    this.#time = time;
     this.limits = limits;
     const { uploadBitsPerSecond, downloadBitsPerSecond, quota } = limits;
     const old = before?.limits;
@@ -49,10 +55,12 @@ export class Allowance {
 
   /** `bytes` is negative for what was counted and never went out. */
   count(direction: Direction, bytes: number, wallMs: number): void {
-    const nowSeconds = Math.floor(wallMs / 1000);
     const usage = this.#usage;
-    if (usage instanceof CycleUsage) usage.add(direction, bytes, nowSeconds);
-    else usage?.add(nowSeconds, direction === "upload" ? bytes : 0, direction === "upload" ? 0 : bytes);
+    if (usage instanceof CycleUsage) usage.add(direction, bytes, Math.floor(wallMs / 1000));
+    else if (usage !== null) {
+      const isUpload = direction === "upload";
+      usage.add(this.#time.nowSeconds(), isUpload ? bytes : 0, isUpload ? 0 : bytes);
+    }
   }
 
   /** Null without a quota. `counters` are the user's own, which a quota without periods goes by. */
@@ -63,8 +71,8 @@ export class Allowance {
       const { uploadBytes, downloadBytes } = counters;
       return { uploadBytes, downloadBytes, resetsAtMs: null };
     }
-    const nowSeconds = Math.floor(wallMs / 1000);
     if (usage instanceof CycleUsage) {
+      const nowSeconds = Math.floor(wallMs / 1000);
       const { upload, download } = usage.at(nowSeconds);
       return {
         uploadBytes: upload,
@@ -72,7 +80,7 @@ export class Allowance {
         resetsAtMs: usage.endAt(nowSeconds) * 1000,
       };
     }
-    usage.expire(nowSeconds);
+    usage.expire(this.#time.nowSeconds());
     return { uploadBytes: usage.upload, downloadBytes: usage.download, resetsAtMs: null };
   }
 
@@ -82,22 +90,27 @@ export class Allowance {
     if (quota === null) return false;
     const usage = this.#usage;
     if (usage === null) return uploadBytes + downloadBytes >= quota.totalBytes;
-    const nowSeconds = Math.floor(wallMs / 1000);
-    if (usage instanceof RollingWindow) usage.expire(nowSeconds);
-    const { upload, download } = usage instanceof RollingWindow ? usage : usage.at(nowSeconds);
+    if (usage instanceof RollingWindow) usage.expire(this.#time.nowSeconds());
+    const { upload, download } = usage instanceof RollingWindow ? usage : usage.at(Math.floor(wallMs / 1000));
     return upload + download >= quota.totalBytes;
   }
 
   store(): StoredUsage | null {
     const { quota } = this.limits;
-    return quota === null || this.#usage === null
-      ? null
-      : { period: periodOf(quota), rows: this.#usage.store() };
+    const usage = this.#usage;
+    if (quota === null || usage === null) return null;
+    const stored = { period: periodOf(quota), rows: usage.store() };
+    return usage instanceof RollingWindow ? { ...stored, moment: this.#time.moment() } : stored;
   }
 }
 
 function bucketOf(bitsPerSecond: number, nowMs: number): TokenBucket | null {
   return bitsPerSecond > 0 ? new TokenBucket(bitsPerSecond, nowMs) : null;
+}
+
+/** Are the rows those of a window, not of cycles? */
+export function isWindow({ period }: StoredUsage): boolean {
+  return period.endsWith("s");
 }
 
 function periodOf({ reset, windowSeconds }: UserQuota): string {

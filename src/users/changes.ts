@@ -168,7 +168,11 @@ export class Changes {
     const { uploadBytes, downloadBytes, usage, allowance } = counter;
     if (user.limits === NO_LIMITS) return { uploadBytes, downloadBytes, allowance: null };
     const nowMs = env.monotonicMs();
-    return { uploadBytes, downloadBytes, allowance: new Allowance(user.limits, nowMs, usage, allowance) };
+    return {
+      uploadBytes,
+      downloadBytes,
+      allowance: new Allowance(user.limits, nowMs, registry.time, usage, allowance),
+    };
   }
 
   #targets({ listener }: UserBook): readonly ManagedInbound[] {

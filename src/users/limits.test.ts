@@ -122,6 +122,25 @@ test("a cycle ends the quota's usage, the counters go on, and both survive a res
   assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"]);
 });
 
+test("a window is freed by time that passes, not by a clock that is set ahead, restarts between them", async () => {
+  using house = await House.open();
+  await house.limit({ quota: { totalBytes: 1000, window: "24h" } });
+  house.meter().reserve("upload", 1500);
+  await house.pass(200);
+  assert.equal(house.standing, "limited");
+  house.nowMs += 40 * DAY_MS;
+  await house.users.watchLimits();
+  assert.equal(house.standing, "limited");
+  await house.users.checkpoint();
+  house.nowMs -= 40 * DAY_MS;
+  house.restart();
+  const [edge] = (await house.adopt([listener("edge"), listener("side")])) as [FakeInbound];
+  await house.pass(23 * HOUR_MS);
+  assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"]);
+  await house.pass(2 * HOUR_MS);
+  assert.deepEqual([edge.users.length, house.user.standing], [1, "active"]);
+});
+
 test("a window lets in again what has left it; another period begins anew, more bytes do not", async () => {
   using house = await House.open();
   await house.limit({ quota: { totalBytes: 1000, window: "24h" } });

@@ -1,7 +1,8 @@
 /** All that is known of the users of one state file at the moment. How it is shown: showing.ts. */
 import type { Metadata } from "#core/session.ts";
 import type { UserStanding } from "#core/users.ts";
-import { Allowance } from "./allowance.ts";
+import { type BootClock, SteadyTime } from "#lib/steady-time.ts";
+import { Allowance, isWindow } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter, UserCounters } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { Presences, type Origin } from "./presence.ts";
@@ -11,6 +12,8 @@ import { TokenIndex } from "./tokens.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 export interface Clocks {
+  /** Null: the system has none that counts its sleep. */
+  readonly boot: BootClock | null;
   /** Unix time. */
   readonly nowMs: () => number;
   /** Never goes back. */
@@ -54,6 +57,8 @@ export class UserRegistry {
   /** Ids of the users whom the listeners do not know for their limits' sake. */
   blocked: ReadonlySet<string> = new Set();
   settings: UsersSettings;
+  /** What windows are measured by. */
+  readonly time: SteadyTime;
   readonly #env: Clocks;
 
   constructor(env: Clocks, settings: UsersSettings, state: StoredState) {
@@ -61,6 +66,7 @@ export class UserRegistry {
     this.settings = settings;
     this.books = new Map(state.books);
     this.resting = new Map(state.traffic);
+    this.time = timeOf(env, state);
     for (const book of this.books.values())
       for (const { id, token } of book.users.values()) this.tokens.add(book, id, token);
   }
@@ -106,7 +112,7 @@ export class UserRegistry {
     return {
       uploadBytes,
       downloadBytes,
-      allowance: limits === NO_LIMITS ? null : new Allowance(limits, nowMs, usage),
+      allowance: limits === NO_LIMITS ? null : new Allowance(limits, nowMs, this.time, usage),
     };
   }
 
@@ -120,6 +126,7 @@ export class UserRegistry {
   turned(): ReadonlyMap<string, readonly Turned[]> {
     const nowMs = this.#env.nowMs();
     const turned: Turned[] = [];
+    this.time.look();
     for (const counter of this.counters.limited) {
       counter.look(nowMs);
       const bar = barOf(counter, nowMs);
@@ -129,6 +136,17 @@ export class UserRegistry {
     }
     return Map.groupBy(turned, ({ counter }) => counter.listener);
   }
+}
+
+/** Goes on from what the users' windows say. */
+function timeOf({ monotonicMs, nowMs, boot }: Clocks, { traffic }: StoredState): SteadyTime {
+  const time = new SteadyTime({ monotonicMs, wallMs: nowMs, boot });
+  for (const { usage } of traffic.values()) {
+    if (usage === null || !isWindow(usage)) continue;
+    if (usage.moment !== undefined) time.goOnFrom(usage.moment);
+    time.goOnBehind(usage.rows.at(-1)?.[0] ?? -Infinity);
+  }
+  return time;
 }
 
 /** Those of `some` change sides. */

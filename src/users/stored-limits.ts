@@ -14,7 +14,11 @@ export const storedLimits = z.object({
     .refine(({ reset, window_seconds }) => (reset === "window") === window_seconds > 0)
     .optional(),
   quota_usage: z
-    .object({ period: z.string(), rows: z.array(z.tuple([z.int(), z.int(), z.int()])) })
+    .object({
+      period: z.string(),
+      rows: z.array(z.tuple([z.int(), z.int(), z.int()])),
+      moment: z.tuple([z.int(), z.int(), z.string(), z.int()]).optional(),
+    })
     .optional(),
   expires_at: count().optional(),
   upload_bps: count().optional(),
@@ -39,14 +43,20 @@ export function limitsJson(limits: UserLimits, usage: StoredUsage | null): Store
             window_seconds: quota.windowSeconds,
           },
         }),
-    ...(usage === null
-      ? {}
-      : { quota_usage: { period: usage.period, rows: usage.rows.map((row) => [...row]) } }),
+    ...(usage === null ? {} : { quota_usage: usageJson(usage) }),
     ...(expiresAtMs === null ? {} : { expires_at: expiresAtMs }),
     ...(uploadBitsPerSecond === 0 ? {} : { upload_bps: uploadBitsPerSecond }),
     ...(downloadBitsPerSecond === 0 ? {} : { download_bps: downloadBitsPerSecond }),
     ...(connections === 0 ? {} : { connection_limit: connections }),
     ...(ips === 0 ? {} : { ip_limit: ips }),
+  };
+}
+
+function usageJson({ period, rows, moment }: StoredUsage) {
+  return {
+    period,
+    rows: rows.map((row): [number, number, number] => [...row]),
+    ...(moment === undefined ? {} : { moment: [...moment] satisfies [number, number, string, number] }),
   };
 }
 

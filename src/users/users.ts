@@ -6,6 +6,7 @@ import type { Ledger } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Session } from "#core/session.ts";
 import type { UserAdmin, UsersControl } from "#core/users.ts";
+import type { BootClock } from "#lib/steady-time.ts";
 import { type Passed, passGate } from "./gate.ts";
 import { Manager } from "./manager.ts";
 import type { UsersSettings } from "./settings.ts";
@@ -19,6 +20,8 @@ export interface UsersEnv {
   readonly nowMs: () => number;
   /** Never goes back. Absent: the clock of the process. */
   readonly monotonicMs?: () => number;
+  /** Absent: the system has none that counts its sleep. */
+  readonly boot?: BootClock | null;
   readonly live: Iterable<LiveConnection>;
   /** All that this build speaks. */
   readonly protocols: readonly Protocol[];
@@ -123,6 +126,7 @@ export class Users implements UsersControl {
     const fresh = await Manager.open(settings, {
       nodeOf: () => null,
       openStore: openSupervisedStore,
+      boot: null,
       ...this.#env,
       monotonicMs: this.#monotonicMs,
       inbounds: () => this.#inbounds(),

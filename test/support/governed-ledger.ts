@@ -14,9 +14,20 @@ import { decisionOf, metadataOf } from "./metadata.ts";
 
 export class TurnedClock implements GovernanceClock {
   monotonic = 0;
+  /** Of the machine; what it slept besides is in `slept`. */
+  bootId = "first";
+  slept = 0;
+  readonly boot: GovernanceClock["boot"];
   wall: number;
   constructor(wallSeconds = 1_785_312_000) {
     this.wall = wallSeconds * 1000;
+    const idOf = (): string => this.bootId;
+    this.boot = {
+      get id() {
+        return idOf();
+      },
+      nowMs: () => this.monotonic + this.slept,
+    };
   }
   monotonicMs(): number {
     return this.monotonic;

@@ -1,0 +1,35 @@
+import type { GovernanceClock } from "./clock.ts";
+
+/** So long a clock that was set ahead has to stand before anything is thrown away by it. */
+const SETTLED_MS = 3_600_000;
+/** Clocks that are steered drift by less between two looks. */
+const DRIFT_MS = 1_000;
+
+/** Unix time for what is dropped for its age: a date that was wrong for a moment costs no history. */
+export class SettledClock {
+  readonly #clock: GovernanceClock;
+  /** How far the system's clock is ahead of the monotonic one, as it is believed. */
+  #aheadMs: number;
+  /** When it was first seen further ahead than that, by the monotonic clock; null: it is not. */
+  #sinceMs: number | null = null;
+
+  constructor(clock: GovernanceClock) {
+    this.#clock = clock;
+    this.#aheadMs = clock.wallMs() - clock.monotonicMs();
+  }
+
+  /** To be asked now and then: what happens between two calls is not seen. */
+  nowSeconds(): number {
+    const nowMs = this.#clock.monotonicMs();
+    const aheadMs = this.#clock.wallMs() - nowMs;
+    if (aheadMs <= this.#aheadMs + DRIFT_MS) this.#believe(aheadMs);
+    else if (this.#sinceMs === null) this.#sinceMs = nowMs;
+    else if (nowMs - this.#sinceMs >= SETTLED_MS) this.#believe(aheadMs);
+    return Math.floor((nowMs + this.#aheadMs) / 1000);
+  }
+
+  #believe(aheadMs: number): void {
+    this.#aheadMs = aheadMs;
+    this.#sinceMs = null;
+  }
+}
