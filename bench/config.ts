@@ -1,6 +1,6 @@
 /** How long a large file takes from text to the frozen value. */
 import { parseConfig } from "#config/parse.ts";
-import { REGISTRIES } from "#cli/load.ts";
+import { REGISTRIES } from "#cli/parse-env.ts";
 
 export const NAME = "config";
 

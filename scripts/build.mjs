@@ -97,6 +97,7 @@ async function bundleTo(outfile) {
       "relay-worker": join(root, "src/dataplane/workers/worker/main.ts"),
       "store-thread": join(root, "src/store/worker.ts"),
       "document-thread": join(root, "src/documents/worker.ts"),
+      "config-thread": join(root, "src/cli/config-thread.ts"),
     },
     outdir: dirname(outfile),
     outExtension: { ".js": ".mjs" },
@@ -143,7 +144,13 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(join(folder, "lib"), { recursive: true });
   cpSync(bundle, join(folder, "lib", "weir.mjs"));
-  for (const worker of ["nft-worker.mjs", "relay-worker.mjs", "store-thread.mjs", "document-thread.mjs"])
+  for (const worker of [
+    "nft-worker.mjs",
+    "relay-worker.mjs",
+    "store-thread.mjs",
+    "document-thread.mjs",
+    "config-thread.mjs",
+  ])
     cpSync(join(dirname(bundle), worker), join(folder, "lib", worker));
   cpSync(ui, join(folder, "lib", "ui"), {
     recursive: true,

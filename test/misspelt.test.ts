@@ -10,7 +10,7 @@ import { formatDiagnostic } from "#config/report.ts";
 import { TOP_LEVEL } from "#config/sections/index.ts";
 import { tunListenerFields } from "#config/tun-listeners.ts";
 import { tunnelFields } from "#config/tunnels.ts";
-import { REGISTRIES } from "#cli/load.ts";
+import { REGISTRIES } from "#cli/parse-env.ts";
 import { proxy } from "./support/config-texts.ts";
 import { testEnv } from "./support/config-env.ts";
 

@@ -117,7 +117,7 @@ export class App implements AsyncDisposable {
   /** Reads the source again, as SIGHUP asks. Throws with nothing changed. */
   reload(): Promise<void> {
     return this.#exclusively(async () => {
-      await this.#swap(this.#load({ kind: "current" }), false);
+      await this.#swap(await this.#load({ kind: "current" }), false);
       await this.#controller.apply(this.#runtime.config);
       void this.#externalUi.fetchIfMissing();
     });
@@ -144,6 +144,7 @@ export class App implements AsyncDisposable {
       await this.#env.host.relayPath[Symbol.asyncDispose]();
     });
     this.#closing = true;
+    this.#env.loader.stop(); // a reload that only begins must not hold up the end
     await closed;
   }
 
@@ -237,14 +238,13 @@ export class App implements AsyncDisposable {
   }
 
   /** Throws `ConfigError` with every error of the text. */
-  #load(source: ConfigSource): Config {
+  async #load(source: ConfigSource): Promise<Config> {
     const { loader, override, host } = this.#env;
-    const { file, result } =
-      source.kind === "current"
-        ? loader.current()
-        : source.kind === "path"
-          ? loader.path(source.path)
-          : loader.text(source.text);
+    const { file, result } = await (source.kind === "current"
+      ? loader.current()
+      : source.kind === "path"
+        ? loader.path(source.path)
+        : loader.text(source.text));
     if (result.errors !== undefined)
       throw new ConfigError(result.errors.map((error) => formatDiagnostic(file, error)).join("\n"));
     logSummary(host.log, file, result.warnings);
@@ -257,7 +257,7 @@ export class App implements AsyncDisposable {
       patch: (fragment) => this.#exclusively(() => this.#patch(fragment)),
       replace: (source, { force }) =>
         this.#exclusively(async () => {
-          const config = this.#load(source);
+          const config = await this.#load(source);
           await this.#apply(force ? config : keepPorts(config, this.#runtime.config));
         }),
     };

@@ -18,10 +18,10 @@ export async function check(flags: ParsedFlags, env: NodeJS.ProcessEnv): Promise
     process.stdout.write(formatLine({ level, text, atMs: Date.now() }));
   let file: string | null = null;
   try {
-    const { source, loader, files } = setUp(flags, env, SILENT);
+    const { source, first, files } = setUp(flags, env, SILENT);
     file = source.file;
     if (source.isNew !== undefined) say("info", newFileText(source));
-    const { file: named, result } = loader.current();
+    const { file: named, result } = first();
     for (const { text, detail } of summarize(named, result.warnings))
       if (!detail || flags.on("all")) say("warning", text);
     for (const line of linesOf(named, result.errors ?? [])) say("error", line);

@@ -41,7 +41,7 @@ interface Places {
 
 function placesOf(flags: ParsedFlags, env: NodeJS.ProcessEnv): Places {
   try {
-    const { result } = setUp(flags, env, SILENT).loader.current();
+    const { result } = setUp(flags, env, SILENT).first();
     if (result.errors !== undefined)
       return { places: [], fault: "the configuration has errors, see weir -t" };
     const { tun, tunListeners } = result.config;

@@ -81,8 +81,8 @@ type QuietRuntime = Awaited<ReturnType<typeof openQuietRuntime>>;
 
 /** A runtime that decides but listens nowhere. */
 async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJS.ProcessEnv) {
-  const { home, files, loader } = setUp(flags, env, SILENT);
-  const { file, result } = loader.current();
+  const { home, files, first } = setUp(flags, env, SILENT);
+  const { file, result } = first();
   if (result.errors !== undefined) throw new ConfigError(linesOf(file, result.errors).join("\n"));
   const config = {
     ...result.config,

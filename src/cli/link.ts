@@ -31,7 +31,7 @@ export async function link(args: readonly string[], env: NodeJS.ProcessEnv): Pro
     return 0;
   }
   const setup = setUp(flags, env, SILENT);
-  const { file, result } = setup.loader.current();
+  const { file, result } = setup.first();
   if (result.errors !== undefined) throw new Error(linesOf(file, result.errors).join("\n"));
   const lines = await linksOf(result.config, setup, flags.text("host"));
   if (lines.length === 0) throw new Error(`${file} has no listener that clients reach by links`);

@@ -1,32 +1,20 @@
 /** From flags to a configuration: what `run`, `-t` and `explain` have in common. */
-import {
-  closeSync,
-  fchownSync,
-  fsyncSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { fileFaults } from "#config/file-uses.ts";
 import { formatDiagnostic, type Diagnostic } from "#config/report.ts";
 import { patchConfig } from "#config/patch.ts";
-import { parseConfig, type ParseEnv, type ParseResult } from "#config/parse.ts";
-import { openSafeFiles, safePathEnvironment } from "#config/safe-path.ts";
+import { parseConfig } from "#config/parse.ts";
+import { safePathEnvironment } from "#config/safe-path.ts";
 import type { Config } from "#config/config.ts";
 import { ApiError, ConfigError } from "#core/errors.ts";
 import type { FileGuard, SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
-import { GROUP_KINDS } from "#groups/index.ts";
-import { PROTOCOLS } from "#protocols/index.ts";
-import { RULE_TYPES } from "#router/rules/index.ts";
-import { VERSION } from "#version.ts";
-import type { Loader } from "#app/loader.ts";
-import { openFileGuard } from "#host/file-guard.ts";
+import type { Loaded, Loader } from "#app/loader.ts";
+import type { ConfigDocument } from "./config-messages.ts";
+import { ConfigReader } from "./config-reader.ts";
 import type { ParsedFlags } from "./flags.ts";
-import { homeOf, readConfigFile, sourceOf, type Source } from "./source.ts";
+import { openParseEnv, type ParseSettings } from "./parse-env.ts";
+import { homeOf, sourceOf, type Source } from "./source.ts";
 
 export interface Setup {
   readonly home: string;
@@ -34,9 +22,9 @@ export interface Setup {
   readonly files: SafeFiles;
   readonly guard: FileGuard;
   readonly loader: Loader;
+  /** Reads the source at once: there is nothing yet that waiting for it could hold up. Throws `ConfigError`. */
+  first(): Loaded;
 }
-
-export const REGISTRIES = { protocols: PROTOCOLS, groupKinds: GROUP_KINDS, ruleTypes: RULE_TYPES };
 
 interface SetUpOptions {
   /** A first configuration is made where there is none. */
@@ -51,53 +39,59 @@ export function setUp(
   { writes }: SetUpOptions = { writes: false },
 ): Setup {
   const home = homeOf(flags, env);
-  const files = openSafeFiles({ home, ...safePathEnvironment(env), log });
   const source = sourceOf(flags, home, writes);
-  const guard = openFileGuard(home, source.file);
-  const parseEnv: ParseEnv = {
-    registries: REGISTRIES,
-    files,
-    userAgent: `clash.meta/${VERSION} weir`,
+  const settings: ParseSettings = {
+    home,
+    ...safePathEnvironment(env),
     geodataMode: flags.on("m"),
-    guard,
+    source: source.file,
   };
-  const parse = (text: string): ParseResult => parseConfig(text, parseEnv);
+  const parseEnv = openParseEnv(settings, log);
+  const { files, guard } = parseEnv;
+  const reader = new ConfigReader(settings, parseEnv);
+  const named = source.file ?? "configuration";
+  const document = (): ConfigDocument =>
+    source.file === null ? { text: source.read() } : { file: source.file };
+  const load = async (file: string, from: ConfigDocument): Promise<Loaded> => ({
+    file,
+    result: await reader.read(from),
+  });
   const loader: Loader = {
-    current: () => ({ file: source.file ?? "configuration", result: parse(source.read()) }),
-    path: (path) => ({ file: path, result: parse(readConfigFile(files.resolve(path))) }),
-    text: (text) => ({ file: "payload", result: parse(text) }),
+    current: () => load(named, document()),
+    path: async (path) => load(path, { file: files.resolve(path) }),
+    text: (text) => load("payload", { text }),
     patched: (config, fragment) => patchConfig(config, fragment, parseEnv),
-    rewrite(edit) {
-      if (source.file === null) throw new ApiError(400, "the configuration is no file that could be written");
-      const next = edit(source.read());
-      const { errors } = parse(next);
-      if (errors !== undefined) throw new ConfigError(linesOf(source.file, errors).join("\n"));
-      replaceFile(source.file, next);
+    async rewrite(key, value) {
+      const { file } = source;
+      if (file === null) throw new ApiError(400, "the configuration is no file that could be written");
+      const { result, text } = await reader.readEdited({ file }, { key, value });
+      if (result.errors !== undefined) throw new ConfigError(linesOf(file, result.errors).join("\n"));
+      await replaceFile(file, text);
     },
     refusePolicyStore(config, store) {
       const faults = fileFaults({ ...config, trafficControl: { store } }, config.fileUses, files, guard);
       const fault = faults.find(({ path }) => path[0] === "traffic-control");
       if (fault !== undefined) throw new ConfigError(fault.message.replaceAll(files.resolve(store), store));
     },
+    stop: () => reader.stop(),
   };
-  return { home, source, files, guard, loader };
+  const first = (): Loaded => ({ file: named, result: parseConfig(source.read(), parseEnv) });
+  return { home, source, files, guard, loader, first };
 }
 
 /** Never half written; owner and mode stay, and a symbolic link still leads to its file. */
-function replaceFile(file: string, text: string): void {
-  const real = realpathSync(file);
-  const { mode, uid, gid } = statSync(real);
+async function replaceFile(file: string, text: Uint8Array): Promise<void> {
+  const real = await realpath(file);
+  const { mode, uid, gid } = await stat(real);
   const made = `${real}.weir-new`;
-  rmSync(made, { force: true });
-  const descriptor = openSync(made, "wx", mode & 0o777);
-  try {
-    writeFileSync(descriptor, text);
-    if (process.getuid?.() === 0) fchownSync(descriptor, uid, gid);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
+  await rm(made, { force: true });
+  {
+    await using handle = await open(made, "wx", mode & 0o777);
+    await handle.writeFile(text);
+    if (process.getuid?.() === 0) await handle.chown(uid, gid);
+    await handle.sync();
   }
-  renameSync(made, real);
+  await rename(made, real);
 }
 
 /** One line each, `file:line:column key: message`. */

@@ -53,7 +53,7 @@ async function runWith(
 ): Promise<number> {
   const setup = setUp(flags, env, log, { writes: true });
   if (setup.source.isNew !== undefined) log.info(newFileText(setup.source));
-  const { file, result } = setup.loader.current();
+  const { file, result } = setup.first();
   log.level = result.config?.logLevel ?? log.level;
   logSummary(log, file, result.warnings);
   if (result.errors !== undefined) {

@@ -1,5 +1,5 @@
 import { configSchema } from "#config/schema.ts";
-import { REGISTRIES } from "./load.ts";
+import { REGISTRIES } from "./parse-env.ts";
 
 /** `weir schema`: the JSON Schema of the configuration, made from what reads it. */
 export function schema(): number {

@@ -75,7 +75,7 @@ function fileSource(file: string): Source {
   return { file, read: () => readConfigFile(file) };
 }
 
-/** What is parsed in one go stops everything else meanwhile, about half a second a MiB on a small machine. */
+/** A start waits for it, about half a second a MiB on a small machine. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 /** Throws `ConfigError` where there is nothing to read. */

@@ -5,7 +5,7 @@ import { suggestion } from "#lib/nearest-word.ts";
 import type { RuleData, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
 import { findCircles } from "./circles.ts";
 import type { RuleConfig } from "./config.ts";
-import type { Context } from "./context.ts";
+import type { Context, Registries } from "./context.ts";
 import type { NameScope } from "./cross-checks.ts";
 import { RULE_TYPES } from "./known-types.ts";
 import type { Path } from "./report.ts";
@@ -60,6 +60,32 @@ function splitRule(line: string): RuleLine | null {
   return target === "" ? null : { type, payload, target, params: [] };
 }
 
+export function typesOf({ ruleTypes }: Registries): ReadonlyMap<string, RuleType> {
+  return new Map(ruleTypes.map((entry) => [entry.type, entry]));
+}
+
+/** The rule of a line that was found good before. */
+export function ruleOfLine(text: string, types: ReadonlyMap<string, RuleType>): RuleConfig {
+  const line = splitRule(text);
+  const type = line === null ? undefined : types.get(line.type);
+  if (line === null || type === undefined) throw new Error(`${text} is no rule`);
+  return ruleOf(text, line, type);
+}
+
+function ruleOf(text: string, { payload, target, params }: RuleLine, type: RuleType): RuleConfig {
+  return Object.freeze({ text, type, payload, target, options: optionsOf(params) });
+}
+
+const NO_OPTIONS: RuleOptions = Object.freeze({ source: false, noResolve: false });
+const NO_RESOLVE: RuleOptions = Object.freeze({ source: false, noResolve: true });
+const OF_SOURCE: RuleOptions = Object.freeze({ source: true, noResolve: true });
+
+/** One object each, for all rules together. */
+function optionsOf(params: readonly string[]): RuleOptions {
+  if (params.includes("src")) return OF_SOURCE;
+  return params.includes("no-resolve") ? NO_RESOLVE : NO_OPTIONS;
+}
+
 const NOTHING_LOADED: RuleData = { size: -1, reads: [], match: () => undefined };
 
 /** Reads lines against everything that they may name. */
@@ -75,7 +101,7 @@ export class RuleReader {
 
   constructor(context: Context, { outbounds, subRules }: NameScope, ruleSets: RuleSetNames) {
     this.#context = context;
-    this.#types = new Map(context.registries.ruleTypes.map((entry) => [entry.type, entry]));
+    this.#types = typesOf(context.registries);
     this.#knownTypes = new Set([...this.#types.keys(), ...RULE_TYPES]);
     this.#outbounds = outbounds;
     this.#subRules = subRules;
@@ -134,14 +160,12 @@ export class RuleReader {
       this.#reportType(line, path, prefix);
       return null;
     }
-    const source = line.params.includes("src");
-    const options: RuleOptions = { source, noResolve: source || line.params.includes("no-resolve") };
-    const wrong = this.#payloadFault(type, line.payload, options);
+    const rule = ruleOf(text, line, type);
+    const wrong = this.#payloadFault(rule);
     if (wrong instanceof UnusableError)
       report.warning(path, `${prefix} warning: ${wrong.message}; the rule is left out`);
     else if (wrong !== null) report.error(path, `${prefix} error: ${messageOf(wrong)}`);
-    if (fault !== null || wrong !== null) return null;
-    return { text, type, payload: line.payload, target: line.target, options };
+    return fault === null && wrong === null ? rule : null;
   }
 
   #targetFault({ type, target }: RuleLine): string | null {
@@ -154,7 +178,7 @@ export class RuleReader {
       : `proxy [${target}] not found${this.#context.report.suggest(target, this.#outbounds)}`;
   }
 
-  #payloadFault(type: RuleType, payload: string, options: RuleOptions): Error | null {
+  #payloadFault({ type, payload, options }: RuleConfig): Error | null {
     this.#missingSets = [];
     try {
       if (type.type === "RULE-SET" && !this.#ruleSets.has(payload)) this.#missingSets.push(payload);

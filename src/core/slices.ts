@@ -11,9 +11,14 @@ export class Slices {
   #endsAt = performance.now() + SLICE_MS;
   #last: Promise<void> = Promise.resolve();
 
+  /** Is it time to pause? For works whose steps are too short for a promise each. */
+  get isOver(): boolean {
+    return performance.now() >= this.#endsAt;
+  }
+
   /** To be awaited between the steps of a work; at once while the slice lasts. */
   async pause(): Promise<void> {
-    if (performance.now() < this.#endsAt) return;
+    if (!this.isOver) return;
     this.#last = this.#last.then(() => this.#begin());
     await this.#last;
   }

@@ -1,4 +1,4 @@
-/** What main thread and reading thread say to each other. Errors cross as their words: classes do not survive. */
+/** What main thread and reading thread say to each other. */
 import type { ListKind, ListParts } from "#providers/rule-set/read.ts";
 import type { PackedContent } from "./node-list.ts";
 
@@ -8,7 +8,11 @@ export interface ReadRequest {
   readonly kind: ListKind | null;
 }
 
+export interface FaultReply {
+  readonly about: "fault";
+  readonly fault: string;
+}
+
 export type ReadReply =
   | { readonly about: "list"; readonly parts: ListParts }
-  | { readonly about: "nodes"; readonly content: PackedContent }
-  | { readonly about: "fault"; readonly fault: string };
+  | { readonly about: "nodes"; readonly content: PackedContent };

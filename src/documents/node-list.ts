@@ -1,11 +1,10 @@
 /** From the bytes of a proxy provider to its nodes as they are written: a list in YAML, or share links. */
-import { isMapValue } from "#config/shape.ts";
 import { readYaml } from "#config/yaml.ts";
 import { ConfigError } from "#core/errors.ts";
-import { Plain } from "#core/fields.ts";
 import type { Slices } from "#core/slices.ts";
 import type { Locate } from "#config/report.ts";
 import { readLinks } from "#protocols/share-links/index.ts";
+import { pack, unpack, type PackedValue } from "./packed.ts";
 
 /** Subscriptions of thousands of nodes are a few hundred KiB (share-link sheet §5). */
 const MOST_BYTES = 8 * 1024 * 1024;
@@ -61,11 +60,11 @@ function yamlNodes(text: string): Content {
   return { items: proxies as unknown[], locate, skipped: null };
 }
 
-/** A content that can cross to another thread; of the places those of whole nodes are kept. */
+/** A content on its way to another thread; of the places those of whole nodes are kept. */
 export interface PackedContent {
-  readonly nodes: readonly Packed[];
+  readonly nodes: PackedValue;
   /** Line and column of each. */
-  readonly places: Uint32Array;
+  readonly places: Uint32Array<ArrayBuffer>;
   readonly skipped: string | null;
 }
 
@@ -74,7 +73,7 @@ export function packContent({ items, locate, skipped }: Content): PackedContent 
     const { line, column } = locate(["proxies", at], "value");
     return [line, column];
   });
-  return { nodes: items.map(pack), places: Uint32Array.from(places), skipped };
+  return { nodes: pack(items), places: Uint32Array.from(places), skipped };
 }
 
 export async function unpackContent(
@@ -85,44 +84,5 @@ export async function unpackContent(
     const [line = 1, column = 1] = places.subarray(Number(at) * 2);
     return { line, column };
   };
-  const items: unknown[] = [];
-  for (const node of nodes) {
-    await slices.pause();
-    items.push(unpack(node));
-  }
-  return { items, locate, skipped };
-}
-
-/** Text in quotes, as it crosses to another thread: a class such as `Plain` would not, so unquoted text is the string. */
-interface Quoted {
-  readonly text: string;
-}
-
-/** A value of a list of nodes that can cross to another thread. */
-type Packed =
-  | string
-  | number
-  | boolean
-  | undefined
-  | Quoted
-  | readonly Packed[]
-  | ReadonlyMap<string, Packed>;
-
-function pack(value: unknown): Packed {
-  if (value instanceof Plain) return value.source;
-  if (typeof value === "string") return { text: value };
-  if (Array.isArray(value)) return value.map(pack);
-  if (isMapValue(value)) return new Map(Object.entries(value).map(([key, item]) => [key, pack(item)]));
-  return typeof value === "number" || typeof value === "boolean" ? value : undefined;
-}
-
-function unpack(packed: Packed): unknown {
-  if (typeof packed === "string") return new Plain(packed);
-  if (typeof packed !== "object") return packed;
-  if (packed instanceof Map) {
-    const map = Object.create(null) as Record<string, unknown>;
-    for (const [key, item] of packed as ReadonlyMap<string, Packed>) map[key] = unpack(item);
-    return map;
-  }
-  return "text" in packed ? packed.text : (packed as readonly Packed[]).map(unpack);
+  return { items: (await unpack(nodes, slices)) as readonly unknown[], locate, skipped };
 }

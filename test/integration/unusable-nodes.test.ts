@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { REGISTRIES } from "#cli/load.ts";
+import { REGISTRIES } from "#cli/parse-env.ts";
 import { parseConfig } from "#config/parse.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startCore } from "../support/start-core.ts";

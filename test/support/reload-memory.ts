@@ -44,9 +44,9 @@ async function reloadAgain(
     const log = new LogHub("error", { write: (line) => void errors.push(line), flush: () => {} });
     const flags = parseFlags(["-d", home], RUN_FLAGS, {});
     const setup = setUp(flags, {}, log);
-    const { files, loader } = setup;
+    const { files, loader, first } = setup;
     using host = openHost(home, files, log);
-    const { result } = loader.current();
+    const { result } = first();
     if (result.errors !== undefined) throw new Error(JSON.stringify(result.errors));
     await using app = await App.start(result.config, {
       host,

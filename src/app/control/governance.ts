@@ -1,6 +1,5 @@
 /** Traffic control for the API: joins the running policies with the rules, the file and the queue of changes. */
 import { existsSync, realpathSync } from "node:fs";
-import { withBlock } from "#config/block-edit.ts";
 import { parseTrafficControl } from "#config/traffic-control.ts";
 import type { GovernanceControl, PoliciesChange, PoliciesView } from "#core/governance.ts";
 import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
@@ -36,8 +35,7 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
       if (settings.store !== governance.settings?.store)
         loader.refusePolicyStore(runtime().config, settings.store);
       const prepared = await prepareOr500(() => prepareTrafficControl(host, settings, { tolerant: false }));
-      if (persist)
-        save(prepared, () => loader.rewrite((text) => withBlock(text, BLOCK, documentOf(settings))));
+      if (persist) await save(prepared, loader.rewrite(BLOCK, documentOf(settings)));
       prepared.activate();
       return policies();
     });
@@ -107,9 +105,9 @@ function withoutPlaces(error: unknown, home: string): unknown {
     : new ConfigError(text, { cause: error });
 }
 
-function save(prepared: Prepared, write: () => void): void {
+async function save(prepared: Prepared, written: Promise<void>): Promise<void> {
   try {
-    write();
+    await written;
   } catch (error) {
     prepared.abandon();
     if (error instanceof ApiError || error instanceof ConfigError) throw error;

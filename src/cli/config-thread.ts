@@ -1,0 +1,22 @@
+/** The program of a thread that reads one configuration. */
+import { workerData } from "node:worker_threads";
+import { withBlock } from "#config/block-edit.ts";
+import { parseConfig } from "#config/parse.ts";
+import { SILENT } from "#core/log.ts";
+import { answer } from "#documents/answer.ts";
+import { packResult } from "#documents/packed-config.ts";
+import { buffersOf } from "#documents/packed.ts";
+import type { ConfigReply, ConfigRequest } from "./config-messages.ts";
+import { openParseEnv, REGISTRIES } from "./parse-env.ts";
+import { readConfigFile } from "./source.ts";
+
+const { settings, document, edit } = workerData as ConfigRequest;
+await answer<ConfigReply>(
+  () => {
+    const found = "text" in document ? document.text : readConfigFile(document.file);
+    const text = edit === null ? found : withBlock(found, edit.key, edit.value);
+    const result = packResult(parseConfig(text, openParseEnv(settings, SILENT)), REGISTRIES);
+    return { result, edited: edit === null ? null : new TextEncoder().encode(text) };
+  },
+  ({ result, edited }) => buffersOf([...result.config, edited]),
+);
