@@ -206,7 +206,7 @@ export class App implements AsyncDisposable {
     this.#mode = config.mode;
     this.#unifiedDelay = config.general.unifiedDelay;
     this.#env.host.log.level = config.logLevel;
-    this.#env.host.changed();
+    this.#env.host.invalidateRoutes();
     const { outbounds, lists } = this.#runtime;
     this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
   }

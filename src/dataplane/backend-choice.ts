@@ -55,8 +55,8 @@ export class BackendChoice implements AsyncDisposable {
     this.#opened?.syncRouteCache();
   }
 
-  /** Rules, lists, choices or policies have changed: the engine asks about whoever comes from now on. */
-  changed(): void {
+  /** Rules, lists, choices or policies have changed: workers ask for a route for every connection accepted from now on. */
+  invalidateRoutes(): void {
     this.#opened?.invalidateRoutes();
   }
 

@@ -67,14 +67,25 @@ export class LiveEntry implements LiveConnection, Disposable {
   }
 }
 
+/** What is called before the table is read. Neither throws. */
+export interface LiveSources {
+  /** Before totals are read: workers report what they have moved. It must be cheap. */
+  look(): void;
+  /** Before rows are read: workers report the connections that the main thread does not know yet. */
+  beforeRead(): void;
+}
+
+const NO_SOURCES: LiveSources = { look() {}, beforeRead() {} };
+
 export class LiveTable implements LiveConnections {
-  /** Called before totals are read: an engine reports what it has moved. It must be cheap. */
-  look: () => void = () => {};
-  /** Called before rows are: an engine makes those known of whom it has not told yet. */
-  beforeRead: () => void = () => {};
+  readonly #sources: LiveSources;
   readonly #entries = new PassingMap<string, LiveEntry>();
   #uploadTotalBytes = 0;
   #downloadTotalBytes = 0;
+
+  constructor(sources: LiveSources = NO_SOURCES) {
+    this.#sources = sources;
+  }
 
   open(metadata: Metadata): LiveEntry {
     const entry = new LiveEntry(this, metadata);
@@ -82,24 +93,29 @@ export class LiveTable implements LiveConnections {
     return entry;
   }
 
+  /** Has the totals and the rows' counts include what workers have moved. Cheap. */
+  look(): void {
+    this.#sources.look();
+  }
+
   get size(): number {
-    this.beforeRead();
+    this.#sources.beforeRead();
     return this.#entries.size;
   }
 
   get uploadTotalBytes(): number {
-    this.look();
+    this.#sources.look();
     return this.#uploadTotalBytes;
   }
 
   get downloadTotalBytes(): number {
-    this.look();
+    this.#sources.look();
     return this.#downloadTotalBytes;
   }
 
   [Symbol.iterator](): Iterator<LiveEntry> {
-    this.beforeRead();
-    this.look();
+    this.#sources.beforeRead();
+    this.#sources.look();
     return this.#entries.values();
   }
 
@@ -115,7 +131,7 @@ export class LiveTable implements LiveConnections {
   }
 
   closeAll(which: (connection: LiveConnection) => boolean = () => true): number {
-    this.beforeRead();
+    this.#sources.beforeRead();
     const doomed = [...this.#entries.values()].filter(which); // closing removes rows: not while walking them
     for (const entry of doomed) entry.close();
     return doomed.length;

@@ -27,13 +27,14 @@ export class LoopDetector {
   readonly #flows = new Set<DatagramFlow>();
   readonly #dials = new DialledNames();
   readonly #own = new RecentOwnAddresses();
-  /** Called when, from now on, everything that is dialled has to be noted. */
-  onArmed: () => void = () => {};
+  readonly #onArmed: () => void;
   /** Until something was captured nothing can come back, and nothing is noted. */
   #armed = false;
 
-  constructor(isAnother: OtherSocket) {
+  /** `onArmed` is called once, when everything that is dialled has to be noted from now on. */
+  constructor(isAnother: OtherSocket, onArmed: () => void = () => {}) {
     this.#isAnother = isAnother;
+    this.#onArmed = onArmed;
   }
 
   get notes(): boolean {
@@ -43,7 +44,7 @@ export class LoopDetector {
   #arm(): void {
     if (this.#armed) return;
     this.#armed = true;
-    this.onArmed();
+    this.#onArmed();
   }
 
   /**

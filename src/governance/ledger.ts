@@ -21,6 +21,22 @@ export interface Rules {
   readonly onExceeded: () => void;
 }
 
+/** What the ledger calls. None of it throws. */
+export interface LedgerEnv {
+  /**
+   * Before sums are handed on: workers charge the meters with what has moved. Where they did so within `maxAgeMs` (their
+   * own measure if it is not given), that may be enough.
+   */
+  look(maxAgeMs?: number): void;
+  /** Before other rules come into force. */
+  onInstall(): void;
+  /** A link to the portal that names these policies; null: there is no portal. */
+  portalLink(ids: readonly string[]): string | null;
+}
+
+/** No other thread charges its meters, and there is no portal. */
+const ALONE: LedgerEnv = { look() {}, onInstall() {}, portalLink: () => null };
+
 export class GovernedLedger implements Ledger, MeterOwner {
   readonly clock: GovernanceClock;
   readonly #meters = new PassingMap<GovernedMeter, null>();
@@ -30,22 +46,16 @@ export class GovernedLedger implements Ledger, MeterOwner {
   #accounts = new Map<string, PolicySet>();
   /** The hour that pending sums belong to. */
   #hour = 0;
+  readonly #env: LedgerEnv;
 
-  constructor(clock: GovernanceClock) {
+  constructor(clock: GovernanceClock, env: LedgerEnv = ALONE) {
     this.clock = clock;
+    this.#env = env;
   }
 
-  /**
-   * Called before sums are handed on: relay threads charge the meters with what has moved. Where they did so within
-   * `maxAgeMs` (their own measure if it is not given), that may be enough.
-   */
-  look: (maxAgeMs?: number) => void = () => {};
-
-  /** Called before other rules come into force. */
-  onInstall: () => void = () => {};
-
-  /** How links to the portal are made; null for none. */
-  portalLink: (ids: readonly string[]) => string | null = () => null;
+  portalLink(ids: readonly string[]): string | null {
+    return this.#env.portalLink(ids);
+  }
 
   get free(): boolean {
     return this.#rules === null;
@@ -69,7 +79,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
    * bound anew, so no byte is counted twice or lost. Buckets are new and full.
    */
   install(rules: Rules | null): void {
-    this.onInstall();
+    this.#env.onInstall();
     this.settle(0); // to the byte: what moved before the change is never charged to the policies after it
     const before = new Map([...this.#meters.keys()].map((meter) => [meter, meter.account] as const));
     for (const meter of this.#meters.keys()) this.#unbind(meter);
@@ -96,7 +106,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
 
   /** Hands all sums on to policies and reports, and forgets accounts without sessions; `maxAgeMs` as `look` takes it. */
   settle(maxAgeMs?: number): void {
-    this.look(maxAgeMs);
+    this.#env.look(maxAgeMs);
     const nowSeconds = this.#nowSeconds();
     for (const [key, account] of this.#accounts) {
       account.settle(this.#hour, nowSeconds);

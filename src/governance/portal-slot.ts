@@ -5,13 +5,15 @@ import type { Prepared } from "./governance.ts";
 
 export class PortalSlot implements Disposable {
   readonly #env: PortalEnv;
-  readonly #onLink: (link: ((ids: readonly string[]) => string) | null) => void;
   #portal: Portal | null = null;
 
-  /** `onLink` is called with the maker of portal links that applies from now on; null: there is no portal. */
-  constructor(env: PortalEnv, onLink: (link: ((ids: readonly string[]) => string) | null) => void) {
+  constructor(env: PortalEnv) {
     this.#env = env;
-    this.#onLink = onLink;
+  }
+
+  /** Names these policies; null: there is no portal now. */
+  link(ids: readonly string[]): string | null {
+    return this.#portal?.link(ids) ?? null;
   }
 
   /** The same address keeps its server and its key. Rejects where another one cannot be bound. */
@@ -31,7 +33,6 @@ export class PortalSlot implements Disposable {
         }
         this.#portal = next;
         if (next !== null) next.url = settings?.portal.url ?? next.boundUrl;
-        this.#onLink(next === null ? null : (ids) => next.link(ids));
       },
     };
   }
@@ -39,6 +40,5 @@ export class PortalSlot implements Disposable {
   [Symbol.dispose](): void {
     this.#portal?.[Symbol.dispose]();
     this.#portal = null;
-    this.#onLink(null);
   }
 }

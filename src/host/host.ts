@@ -72,10 +72,13 @@ export interface Host extends Disposable {
   /** What leads to our own listeners. */
   readonly selfDials: SelfDials;
   readonly rates: RateMeter;
-  /** To be called when the mode or a group's selection has changed: cached routes are dropped. */
-  changed(): void;
-  /** To be awaited right before rules, lists, databases or nodes change, which must happen in the same turn. */
-  changing(): Promise<void>;
+  /** To be called when the mode, a group's selection or the runtime in force has changed: cached routes are dropped. */
+  invalidateRoutes(): void;
+  /**
+   * The one way to change rules, lists, databases or nodes of a running program. `apply` is called once the kernel's sets
+   * are empty; what was learnt and cached is dropped in the same turn. Rejects with what `apply` throws.
+   */
+  changeRouting(apply: () => void): Promise<void>;
 }
 
 /** `seams`: for tests, see dataplane/workers/shared/seams.ts. */
@@ -83,38 +86,36 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const cache = new ProfileCache(join(home, CACHE_FILE), log);
   cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
   const boot = openBootClock();
-  const ledger = new GovernedLedger(systemClock(boot));
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
-  const governance = new Governance({ ledger, log, storeFile });
-  const live = new LiveTable();
   const kernelDirect = new KernelDirect(log);
   const sockets = new SocketPool();
   const relayPath = new BackendChoice(log, { onAllDead: () => sockets.useThreads(null), seams });
-  live.look = () => relayPath.look();
-  ledger.look = (maxAgeMs) => relayPath.look(maxAgeMs);
-  live.beforeRead = () => relayPath.sync();
-  const loops = new LoopDetector(openOtherSockets(bytesOfIp));
-  const selfDials = new SelfDials(sockets.listening);
-  ledger.onInstall = () => relayPath.changed();
-  loops.onArmed = () => {
-    selfDials.noteAll();
-    relayPath.changed();
+  const invalidateRoutes = (): void => {
+    relayPath.invalidateRoutes();
+    kernelDirect.check();
   };
+  const ledger = new GovernedLedger(systemClock(boot), {
+    look: (maxAgeMs) => relayPath.look(maxAgeMs),
+    onInstall: invalidateRoutes,
+    portalLink: (ids) => portals.link(ids),
+  });
+  const governance = new Governance({ ledger, log, storeFile });
+  const live = new LiveTable({ look: () => relayPath.look(), beforeRead: () => relayPath.sync() });
+  const selfDials = new SelfDials(sockets.listening);
+  const loops = new LoopDetector(openOtherSockets(bytesOfIp), () => {
+    selfDials.noteAll();
+    invalidateRoutes();
+  });
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);
   const users = new Users({ log, nowMs: Date.now, boot, live, protocols: PROTOCOLS, nodeOf: parseLink });
-  const portals = new PortalSlot(
-    {
-      log,
-      nowSeconds: () => Math.floor(Date.now() / 1000),
-      policies: () => governance.status().policies,
-      policiesOf: (address) => governance.statusOf(address),
-      report: (query) => governance.report(query),
-    },
-    (link) => {
-      ledger.portalLink = link ?? (() => null);
-    },
-  );
+  const portals = new PortalSlot({
+    log,
+    nowSeconds: () => Math.floor(Date.now() / 1000),
+    policies: () => governance.status().policies,
+    policiesOf: (address) => governance.statusOf(address),
+    report: (query) => governance.report(query),
+  });
   return {
     home,
     log,
@@ -140,13 +141,14 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     processes: openProcessLookup(bytesOfIp),
     selfDials,
     rates,
-    changed() {
-      relayPath.changed();
-      kernelDirect.check();
-    },
-    async changing() {
-      await kernelDirect.changing();
-      relayPath.changed();
+    invalidateRoutes,
+    async changeRouting(apply) {
+      await kernelDirect.beforeRoutingChange();
+      try {
+        apply();
+      } finally {
+        relayPath.invalidateRoutes();
+      }
     },
     [Symbol.dispose]() {
       reaper[Symbol.dispose]();

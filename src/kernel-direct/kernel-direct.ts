@@ -95,7 +95,7 @@ export class KernelDirect implements FlowWatch, Disposable {
    * To be awaited right before rules, lists, databases or nodes change, which must happen in the same turn: what is learnt
    * between is forgotten in the next.
    */
-  async changing(): Promise<void> {
+  async beforeRoutingChange(): Promise<void> {
     if (this.#consumers.size === 0) return;
     await this.clear();
     setImmediate(() => void this.clear());

@@ -36,6 +36,7 @@ test("a node that did not change stays, one that goes is closed when its last se
     log: SILENT,
     nowMs: Date.now,
     fetch: () => assert.fail(),
+    changeRouting: async (apply) => apply(),
     written: memoryBook(),
     etags: null,
   };

@@ -58,6 +58,7 @@ function openBench(
       return prepared(text);
     },
     preparePayload: async () => prepared("payload"),
+    changeRouting: async (apply) => apply(),
     written: memoryBook(),
     etags: { get: (url) => etags.get(url) ?? null, set: (url, _hash, etag) => void etags.set(url, etag) },
   };

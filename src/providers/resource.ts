@@ -43,8 +43,8 @@ export interface ResourceEnv {
   /** ETags that hold for a file with this SHA-256. Null: `etag-support` is off. */
   readonly etags: EtagBook | null;
   readonly written: WrittenBook;
-  /** Other contents are about to come into use, in the turn in which it settles. Never rejects. */
-  changing?(): Promise<void>;
+  /** Puts other contents in use by `apply`; rejects with what that throws. */
+  changeRouting(apply: () => void): Promise<void>;
   /** The header `subscription-userinfo` of a download that was used. */
   onUserInfo?(text: string): void;
 }
@@ -207,8 +207,7 @@ export class Resource implements AsyncDisposable {
       await prepared.abandon();
       throw error;
     }
-    await this.#env.changing?.();
-    prepared.commit();
+    await this.#env.changeRouting(() => prepared.commit());
     this.#hash = hashOf(bytes);
   }
 

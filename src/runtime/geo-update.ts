@@ -18,8 +18,8 @@ export interface GeoUpdaterEnv {
   readonly options: Config["geodata"];
   readonly fetch: Fetch;
   readonly log: Log;
-  /** Another file is about to come into use. Never rejects. */
-  changing(): Promise<void>;
+  /** Puts another file in use by `apply`; rejects with what that throws. */
+  changeRouting(apply: () => void): Promise<void>;
 }
 
 export class GeoUpdater implements AsyncDisposable {
@@ -72,8 +72,7 @@ export class GeoUpdater implements AsyncDisposable {
     this.#stop.signal.throwIfAborted();
     const { path } = geodata.pathOf(kind);
     await replaceFile(path, body as Uint8Array, (temporary) => geodata.verify(kind, temporary));
-    await this.#env.changing();
-    geodata.reload(kind);
+    await this.#env.changeRouting(() => geodata.reload(kind));
     log.info(`${path}: updated, ${(body as Uint8Array).length} bytes`);
   }
 

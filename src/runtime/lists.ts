@@ -54,7 +54,7 @@ export class RuleData implements AsyncDisposable {
       options,
       fetch,
       log,
-      changing: () => host.changing(),
+      changeRouting: (apply) => host.changeRouting(apply),
     });
     const judges = dns.enable && dns.fallback.length > 0 && dns.fallbackFilter.geoip;
     this.countryOf = judges ? this.#geodata.countryOf(dns.fallbackFilter.geoipCode) : null;

@@ -79,7 +79,7 @@ export function sourceOf({ type, url, path, interval, sizeLimit }: ProviderConfi
 export function resourceEnv(
   { url, proxy, header }: ProviderConfig,
   { maxBytes }: Source,
-  { files, log, cache, changing }: Pick<Host, "files" | "log" | "cache" | "changing">,
+  { files, log, cache, changeRouting }: Pick<Host, "files" | "log" | "cache" | "changeRouting">,
   fetch: Fetch,
   etags: EtagBook | null,
 ): Omit<ResourceEnv, "prepare" | "preparePayload" | "onUserInfo"> {
@@ -87,7 +87,7 @@ export function resourceEnv(
     files,
     log,
     nowMs: Date.now,
-    changing,
+    changeRouting,
     fetch: (etag, signal) =>
       fetch({ url: url as string, proxy, headers: header, timeoutMs: TIMEOUT_MS, maxBytes, etag }, signal),
     etags,

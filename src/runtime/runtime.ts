@@ -153,7 +153,7 @@ export class Runtime {
    * disposed of.
    */
   async retire(next: Runtime | null): Promise<void> {
-    this.#host.relayPath.changed(); // no session may use a route that this runtime has decided
+    this.#host.invalidateRoutes(); // no session may use a route that this runtime has decided
     if (next !== null) this.#fakeIps?.close();
     const answered = next === null ? null : this.names.dns?.handOver(next.names.dns);
     this.#timeKeeper[Symbol.dispose]();

@@ -61,6 +61,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
         { url, headers: {}, userAgent: "test", etag, dialer, trust, timeoutMs, maxBytes: LIMIT_BYTES },
         signal,
       ),
+    changeRouting: async (apply) => apply(),
     written: memoryBook([join(home, "rules.yaml"), join(home, "nodes.yaml")]),
     etags: {
       get: (key, hash) => etags.get(`${key} ${hash}`) ?? null,

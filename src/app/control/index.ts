@@ -20,7 +20,7 @@ export function openControl(env: ControlEnv): Control {
     health,
     outbounds: () => runtime().outbounds,
     providers: () => runtime().lists.proxyProviders,
-    chosen: () => host.changed(),
+    chosen: () => host.invalidateRoutes(),
   };
   return {
     build: { version: VERSION },
@@ -30,7 +30,7 @@ export function openControl(env: ControlEnv): Control {
     rules: rulesControl(
       () => runtime().router,
       names,
-      () => host.changed(),
+      () => host.invalidateRoutes(),
     ),
     ruleProviders: ruleProvidersControl(() => runtime().lists.ruleProviders),
     connections: connectionsControl(host.live, {
