@@ -4,7 +4,7 @@ import { asDialError, DialError } from "#core/errors.ts";
 import type { Dialer, Outbound } from "#core/outbound.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/dial/direct-dialer.ts";
 import type { Resolver } from "#core/resolver.ts";
-import type { OutboundsEnv } from "./outbounds.ts";
+import type { OutboundsEnv } from "./outbounds-env.ts";
 
 /** Makes the dialers that reach servers: kernel sockets with a node's own settings, or through another outbound. */
 export class NodeDialers {

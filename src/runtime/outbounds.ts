@@ -1,16 +1,11 @@
 import { DEFAULT_GROUP_SETTINGS, type Config, type GroupConfig, type ProxyConfig } from "#config/config.ts";
-import type { SafeFiles } from "#core/files.ts";
-import type { Choices, Health, Lines } from "#core/group.ts";
+import type { Lines } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer, DnsAnswers, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
-import type { Resolver } from "#core/resolver.ts";
-import type { Trust } from "#core/trust.ts";
 import { isGroup } from "#core/outbound.ts";
 import type { Dns } from "#dns/dns.ts";
 import { serveDnsStream } from "#dns/server.ts";
-import type { Egress } from "#net/dial/egress.ts";
-import type { SelfDials } from "#net/dial/self-dials.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
@@ -18,28 +13,7 @@ import { groupFault, InertOutbound, reasonOf } from "./inert.ts";
 import { NodeDialers, toServer } from "./node-dialers.ts";
 import { NodeLines } from "./node-lines.ts";
 import { liveSettings, memberList, type MemberSources } from "./members.ts";
-
-export interface OutboundsEnv {
-  readonly health: Health;
-  /** Names that rules need. */
-  readonly resolver: Resolver;
-  /** Names that DIRECT dials, and everything without a server of its own. */
-  readonly directResolver: Resolver;
-  /** Names of proxy servers. */
-  readonly proxyResolver: Resolver;
-  /** Null: the `dns` section is off. */
-  readonly dns: Pick<Dns, "handle"> | null;
-  readonly choices: Choices;
-  readonly providers: ReadonlyMap<string, ProxyProvider>;
-  /** As a provider has it; null: it is none of a provider. */
-  readonly providedConfig: (node: Outbound) => ProxyConfig | null;
-  readonly files: SafeFiles;
-  readonly egress: Egress;
-  readonly selfDials: SelfDials;
-  readonly log: Log;
-  readonly nowMs: () => number;
-  readonly trust: Trust;
-}
+import type { OutboundsEnv } from "./outbounds-env.ts";
 
 /** All outbounds of one runtime, by name. */
 export interface Outbounds extends AsyncDisposable {

@@ -11,11 +11,8 @@ import type { WorkerConnection } from "#core/held.ts";
 import { AcceptDispatcher } from "#dataplane/workers/main/accept-dispatcher.ts";
 import { freeOrphan } from "#dataplane/workers/main/orphans.ts";
 import { PLAIN, SEALED, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
-import {
-  type WorkerTaskOwner,
-  WorkerHandle,
-  type WorkerHandleOptions,
-} from "#dataplane/workers/main/worker-handle.ts";
+import { WorkerHandle, type WorkerHandleOptions } from "#dataplane/workers/main/worker-handle.ts";
+import type { WorkerTaskOwner } from "#dataplane/workers/main/task-owner.ts";
 import { RESET } from "#dataplane/workers/shared/relay-memory.ts";
 import { keepAead } from "#platform/aead.ts";
 import { openRelayCalls, type RelayCalls } from "#platform/linux/relay-calls.ts";

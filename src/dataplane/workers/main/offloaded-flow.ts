@@ -5,7 +5,8 @@ import type { IdleEntry } from "#dataplane/idle-timers.ts";
 import type { CommandObserver } from "./commands.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
 import { PLAIN, type WireSpec, LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
-import type { WorkerTaskOwner, WorkerHandle } from "./worker-handle.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
+import type { WorkerTaskOwner } from "./task-owner.ts";
 import { CLOSE, FREE, GRANT, LIMIT, RESET } from "#dataplane/workers/shared/relay-memory.ts";
 
 /** What each direction has in what the thread shares. */

@@ -1,17 +1,26 @@
 /** What one relay thread was told that is good for others, too; see standing.ts for the thread's side. */
-import type { CachedRoute } from "#core/held.ts";
+import type { CachedRoute, WorkerConnection } from "#core/held.ts";
 import type { Endpoint } from "#core/session.ts";
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { type AcceptMemory, JOINED } from "#dataplane/workers/shared/accept-memory.ts";
-import type { WorkerClient } from "./worker-connection.ts";
+import type { WorkerTaskOwner } from "./task-owner.ts";
 
 /** At one time; to one more nobody's answer is good for others. */
 const MOST = 4096;
 
+/** A connection that the main thread knows, in a slot of the worker. */
+type KnownClient = WorkerConnection & WorkerTaskOwner;
+
+/** The client for which an answer was found out. */
+interface FirstClient {
+  readonly source: Endpoint;
+  /** Another one that is connected by the same answer. */
+  another(slot: number, sourcePort: number): KnownClient;
+}
+
 interface Given {
   readonly answer: CachedRoute;
-  /** For whom it was found out. */
-  readonly client: WorkerClient;
+  readonly client: FirstClient;
 }
 
 export class RouteCache {
@@ -32,7 +41,7 @@ export class RouteCache {
   }
 
   /** The number by which the thread speaks of it; 0: it is not to keep it. */
-  add(answer: CachedRoute, client: WorkerClient): number {
+  add(answer: CachedRoute, client: FirstClient): number {
     if (this.#size === MOST) {
       answer.released();
       return 0;
@@ -62,7 +71,7 @@ export class RouteCache {
   }
 
   /** From now on the main thread knows of everybody who goes by one; `hold` makes a slot known to the thread's keeper. */
-  collect(hold: (slot: number, client: WorkerClient) => void): void {
+  collect(hold: (slot: number, client: KnownClient) => void): void {
     if (this.#size === 0) return;
     const { routeIds: standings, startedAtMs } = this.#front;
     for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + this.#table.acceptedSlots; slot++) {

@@ -8,7 +8,8 @@ import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
 import { DIAL_TIMED_OUT, requestSlotOf } from "#dataplane/workers/shared/accept-memory.ts";
 import type { Sockaddrs } from "./sockaddrs.ts";
-import type { WorkerTaskOwner, WorkerHandle } from "./worker-handle.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
+import type { WorkerTaskOwner } from "./task-owner.ts";
 import { DIAL, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
 

@@ -2,7 +2,6 @@
 import { once } from "node:events";
 import { MessageChannel, receiveMessageOnPort, type MessagePort, type Worker } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
-import type { Direction } from "#core/meter.ts";
 import { messageOf } from "#core/errors.ts";
 import type { PendingBounds } from "#net/listen/pending-limiter.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
@@ -29,18 +28,7 @@ import {
 import { Slots } from "#dataplane/workers/shared/slots.ts";
 import { RouteCache } from "./route-cache.ts";
 import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
-
-/** Who is told of a conversation. */
-export interface WorkerTaskOwner {
-  /** A direction has bytes that may not move without leave. */
-  onGrantRequest(direction: Direction): void;
-  /** Says what has moved up to now. */
-  look?(): void;
-  /** Of a client that the thread has accepted: connected (null), or why not. */
-  onDialled?(errno: number | null): void;
-  /** Nothing is read or written any more, and the counts are final. */
-  onEnded(): void;
-}
+import type { WorkerTaskOwner } from "./task-owner.ts";
 
 export interface WorkerHandleOptions {
   readonly calls: RelayCalls;

@@ -12,6 +12,7 @@ import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import { PendingConnection } from "./pending-connection.ts";
 import { DRAINS, OPEN, REQUEST_SLOTS, type AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { DeadlineList } from "#lib/deadline-list.ts";
+import type { PendingOwner } from "./pending-owner.ts";
 import { type AcceptorHost, type PendingTask } from "./pending-task.ts";
 import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
 import {
@@ -42,7 +43,7 @@ const PAUSE_MS = 100;
 
 const ECONNABORTED = -103;
 
-export class Acceptor {
+export class Acceptor implements PendingOwner {
   readonly calls: AcceptCalls;
   readonly table: RelayMemory;
   readonly shared: AcceptMemory;

@@ -12,7 +12,7 @@ import { FAILED, WAITS } from "./task.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import type { TaskIo, Outcome } from "./task.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
-import type { Acceptor } from "./acceptor.ts";
+import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
 import { DIAL_TIMED_OUT, REQUEST_BYTES, tag, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
@@ -42,7 +42,7 @@ const EINPROGRESS = -115;
  * dial has worked out, so whoever takes the client before that finds it as it came. From the question to the answer the
  * descriptor stays open whatever the client does: the main thread may duplicate it.
  */
-export class PendingConnection implements PendingTask {
+export class PendingConnection implements RequestingTask {
   queued = false;
   readonly halfClosed = false;
   line: DeadlineList<PendingTask> | null = null;
@@ -55,7 +55,7 @@ export class PendingConnection implements PendingTask {
   readonly fd: number;
   /** By SOCKS5. */
   greeted = false;
-  readonly #acceptor: Acceptor;
+  readonly #acceptor: PendingOwner;
   readonly #handshake: PlainHandshake;
   #stage = READS;
   #request = NOTHING;
@@ -70,7 +70,7 @@ export class PendingConnection implements PendingTask {
   #key: StoredRequestKey | null = null;
 
   constructor(
-    front: Acceptor,
+    front: PendingOwner,
     slot: number,
     listener: number,
     { fd, handshake }: { fd: number; handshake: PlainHandshake },

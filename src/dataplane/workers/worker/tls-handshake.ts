@@ -13,7 +13,7 @@ import { EAGAIN, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/rel
 import { WAITS } from "./task.ts";
 import type { Outcome } from "./task.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
-import type { Acceptor } from "./acceptor.ts";
+import type { PendingOwner } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
 import { tag } from "#dataplane/workers/shared/accept-memory.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
@@ -42,13 +42,13 @@ export class TlsHandshake implements PendingTask {
   readonly slot: number;
   readonly listener: number;
   readonly fd: number;
-  readonly #acceptor: Acceptor;
+  readonly #acceptor: PendingOwner;
   /** 0: there is none yet. Who only connects costs none. */
   #object = 0n;
   /** The handshake waits for room in the socket. */
   #blocked = false;
 
-  constructor(front: Acceptor, slot: number, listener: number, fd: number) {
+  constructor(front: PendingOwner, slot: number, listener: number, fd: number) {
     this.#acceptor = front;
     this.slot = slot;
     this.listener = listener;

@@ -1,0 +1,13 @@
+import type { Direction } from "#core/meter.ts";
+
+/** What the main thread has of a task in a worker: it is told how the task goes. */
+export interface WorkerTaskOwner {
+  /** A direction has bytes that may not move without leave. */
+  onGrantRequest(direction: Direction): void;
+  /** Says what has moved up to now. */
+  look?(): void;
+  /** Of a client that the thread has accepted: connected (null), or why not. */
+  onDialled?(errno: number | null): void;
+  /** Nothing is read or written any more, and the counts are final. */
+  onEnded(): void;
+}

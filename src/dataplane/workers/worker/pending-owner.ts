@@ -1,0 +1,40 @@
+/** What a pending connection has of the acceptor that made it. */
+import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
+import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import type { CachedRoutes } from "./cached-routes.ts";
+import type { AcceptorHost, PendingTask } from "./pending-task.ts";
+import type { RequestKey } from "./request-key.ts";
+
+/** One that needs a request slot. */
+export interface RequestingTask extends PendingTask {
+  readonly fd: number;
+  /** By SOCKS5. */
+  readonly greeted: boolean;
+  /** There is a request slot now. */
+  askAgain(): void;
+}
+
+export interface PendingOwner {
+  readonly calls: AcceptCalls;
+  readonly table: RelayMemory;
+  readonly shared: AcceptMemory;
+  readonly host: AcceptorHost;
+  readonly routes: CachedRoutes;
+  /** The task holds so many bytes more. */
+  grew(task: PendingTask, bytes: number): void;
+  /** The listening side's own address for a client; to be used at once. */
+  localOf(listener: number, fd: number): Uint8Array;
+  /** Of a client whose request is what `calls.bytes` has there; valid until the next call. */
+  keyOf(task: RequestingTask, from: number, end: number): RequestKey;
+  /** -1: there is none now; `askAgain` is called when there is. */
+  takeRequestSlot(task: RequestingTask): number;
+  freeRequestSlot(slot: number): void;
+  /** The main thread decides about it from now on. */
+  onAsked(task: RequestingTask): void;
+  onDialling(task: RequestingTask, timeoutMs: number): void;
+  onDialled(task: RequestingTask): void;
+  /** Of a client that the main thread has not heard of, or has taken. */
+  freeSlot(slot: number): void;
+  onGone(task: PendingTask): void;
+}
