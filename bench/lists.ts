@@ -73,7 +73,13 @@ function databases(out: Out): void {
   out(`  geoip-lite.metadb, country of an address: ${lookNs(country, addresses()).toFixed(0)} ns a look`);
 }
 
-const NO_SCOPE = { ruleSet: () => null, geosite: () => null, geoip: () => null, asn: () => null };
+const NO_SCOPE = {
+  ruleSet: () => null,
+  geosite: () => null,
+  geoip: () => null,
+  asn: () => null,
+  inboundTypes: new Set<string>(),
+};
 
 async function load(bytes: Uint8Array, behavior: Behavior, format: Format): Promise<RuleData> {
   const classical = (lines: readonly string[]) => ({

@@ -129,7 +129,13 @@ async function decisions(
 
 function routerOf(lines: readonly (readonly [type: string, payload: string])[]): RuleRouter {
   const nothing = () => null;
-  const scope = { ruleSet: nothing, geosite: nothing, geoip: nothing, asn: nothing };
+  const scope = {
+    ruleSet: nothing,
+    geosite: nothing,
+    geoip: nothing,
+    asn: nothing,
+    inboundTypes: new Set<string>(),
+  };
   const rules = lines.map(([name, payload], index): Rule => {
     const type = ruleTypeOf(name);
     if (type === undefined) throw new Error(`no rule type ${name}`);

@@ -96,7 +96,8 @@ async function bundleTo(outfile) {
       "nft-worker": join(root, "src/platform/linux/nft/worker.ts"),
       "relay-worker": join(root, "src/dataplane/workers/worker/main.ts"),
       "store-thread": join(root, "src/store/worker.ts"),
-      "document-thread": join(root, "src/documents/worker.ts"),
+      "list-thread": join(root, "src/documents/list-worker.ts"),
+      "node-thread": join(root, "src/documents/node-worker.ts"),
       "config-thread": join(root, "src/cli/config-thread.ts"),
     },
     outdir: dirname(outfile),
@@ -148,7 +149,8 @@ function assemble(platform, { bundle, ui }, { executable, folder: runtimeFolder 
     "nft-worker.mjs",
     "relay-worker.mjs",
     "store-thread.mjs",
-    "document-thread.mjs",
+    "list-thread.mjs",
+    "node-thread.mjs",
     "config-thread.mjs",
   ])
     cpSync(join(dirname(bundle), worker), join(folder, "lib", worker));

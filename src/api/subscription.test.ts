@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { SILENT, type LogText } from "#core/log.ts";
 import type { SubscriptionView, UsersControl } from "#core/users.ts";
-import { parseLink } from "#protocols/share-links/index.ts";
+import { clientForms, parseLink } from "#protocols/share-links/index.ts";
 import { apiApp } from "../../test/support/api-app.ts";
 import { linkList, mihomoProfile, singBoxProfile } from "./subscription-formats.ts";
 import { subscriptionRoutes } from "./subscription.ts";
@@ -13,7 +13,7 @@ const LINK =
 const VIEW: SubscriptionView = {
   url: "https://proxy.example.com/sub/svc/good",
   link: LINK,
-  node: parseLink(LINK),
+  ...clientForms(LINK),
   title: "edge - <b>",
   standing: "active",
   uploadBytes: 100,
@@ -112,7 +112,7 @@ test("the YAML profile holds the node as it is, in a group, and ends with it", (
 });
 
 const outboundOf = (link: string) => {
-  const text = singBoxProfile({ ...VIEW, link, node: parseLink(link) });
+  const text = singBoxProfile({ ...VIEW, link, ...clientForms(link) });
   return text === null ? null : (JSON.parse(text) as { outbounds: Record<string, unknown>[] }).outbounds[0];
 };
 

@@ -1,30 +1,32 @@
 import { randomUUID } from "node:crypto";
-import { newEncryption } from "#protocols/vless/encryption/generate.ts";
+import type { KeyMaterial } from "#core/protocol.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
 import { UsageError } from "./flags.ts";
 
-/** What each kind prints; a word behind it may say more. */
-const KINDS: Readonly<Record<string, (detail: string | undefined) => string>> = {
-  uuid: () => `${randomUUID()}\n`,
-  "vless-encryption": encryption,
-};
+const UUID: KeyMaterial = { kind: "uuid", forms: [], make: () => `${randomUUID()}\n` };
+
+const KINDS: readonly KeyMaterial[] = [UUID, ...PROTOCOLS.flatMap(({ keyMaterial }) => keyMaterial ?? [])];
+
+const WORDS = KINDS.map(({ kind, forms }) => (forms.length === 0 ? kind : `${kind} [${forms.join("|")}]`));
+
+export const GENERATE_USAGE = `generate ${WORDS.join(" | ")}   print fresh key material`;
 
 /** `weir generate KIND`: fresh key material on standard output. */
 export function generate(args: readonly string[]): number {
-  const [kind = "", detail] = args;
-  const make = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
-  if (make === undefined)
-    throw new UsageError(`generate: expected ${Object.keys(KINDS).join(" or ")}, got ${kind || "nothing"}`);
-  process.stdout.write(make(detail));
+  const [kind = "", form] = args;
+  const material = KINDS.find((one) => one.kind === kind);
+  if (material === undefined)
+    throw new UsageError(
+      `generate: expected ${KINDS.map((one) => one.kind).join(" or ")}, got ${kind || "nothing"}`,
+    );
+  process.stdout.write(material.make(formOf(material, form)));
   return 0;
 }
 
-/** Both sides of one key, as lines of YAML; the listener's is a secret. */
-function encryption(appearance = "native"): string {
-  if (appearance !== "native" && appearance !== "xorpub" && appearance !== "random")
-    throw new UsageError(`generate vless-encryption: expected native, xorpub or random, got ${appearance}`);
-  const keys = (["x25519", "mlkem768"] as const).map((kind) => {
-    const { client, server } = newEncryption(appearance, kind);
-    return `# ${kind}${kind === "mlkem768" ? ", against quantum computers from the first message on" : ""}\ndecryption: ${server}\nencryption: ${client}\n`;
-  });
-  return keys.join("\n");
+function formOf({ kind, forms }: KeyMaterial, form: string | undefined): string {
+  const [first = ""] = forms;
+  if (forms.length === 0 || form === undefined) return first;
+  if (forms.includes(form)) return form;
+  const known = `${forms.slice(0, -1).join(", ")} or ${forms.at(-1)}`;
+  throw new UsageError(`generate ${kind}: expected ${known}, got ${form}`);
 }

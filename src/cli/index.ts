@@ -4,7 +4,7 @@ import { check } from "./check.ts";
 import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
 import { EXPLAIN_USAGE, explainCommand } from "./explain.ts";
-import { generate } from "./generate.ts";
+import { generate, GENERATE_USAGE } from "./generate.ts";
 import { link, LINK_USAGE } from "./link.ts";
 import { run } from "./run.ts";
 import { schema } from "./schema.ts";
@@ -48,7 +48,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: cleanUpCommand,
   },
   generate: {
-    usage: "generate uuid | vless-encryption [native|xorpub|random]   print fresh key material",
+    usage: GENERATE_USAGE,
     run: generate,
   },
 };

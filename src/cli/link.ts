@@ -4,7 +4,6 @@ import type { Config, ListenerConfig } from "#config/config.ts";
 import { SILENT } from "#core/log.ts";
 import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
 import { parseLink, renderLink } from "#protocols/share-links/index.ts";
-import { listenerNodes } from "#protocols/share-links/listener-nodes.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
 import { linesOf, setUp, type Setup } from "./load.ts";
 import { SOURCE_FLAGS } from "./run-flags.ts";
@@ -49,12 +48,10 @@ async function linksOf(
     const { name, protocol, options, ports, hosts } = listener;
     const serverName = await certificateName(listener, setup);
     for (const port of ports) {
-      const here = { name, port, serverName, accounts };
-      if (listenerNodes(protocol.type, options, { ...here, server: "" }).length === 0) continue;
-      for (const node of listenerNodes(protocol.type, options, {
-        ...here,
-        server: host ?? serverOf(hosts, name),
-      }))
+      const nodesAt = (server: string) =>
+        protocol.listenerNodes?.(options, { name, server, port, serverName, accounts }) ?? [];
+      if (nodesAt("").length === 0) continue;
+      for (const node of nodesAt(host ?? serverOf(hosts, name)))
         lines.push(...[renderLink(node)].filter((text) => text !== null));
     }
   }

@@ -27,14 +27,13 @@ export function checkTun(
     }
 }
 
-const MANAGED_TYPES = ["vless", "anytls"];
-
 /** Managed listeners must exist, once each, and be of a type whose users can change while it runs. */
 export function checkManagedListeners(
-  { report }: Context,
+  { report, registries }: Context,
   names: readonly string[],
   types: ReadonlyMap<string, string>,
 ): void {
+  const managed = registries.protocols.flatMap(({ type, users }) => (users === undefined ? [] : [type]));
   const seen = new Set<string>();
   for (const [at, name] of names.entries()) {
     const path: Path = ["svc", "managed-listeners", at];
@@ -45,10 +44,10 @@ export function checkManagedListeners(
         path,
         `svc: managed listener ${name} not found in listeners${suggestion(name, types.keys())}`,
       );
-    else if (!MANAGED_TYPES.includes(type))
+    else if (!managed.includes(type))
       report.error(
         path,
-        `svc: managed listener ${name} has type ${type}; it must be ${MANAGED_TYPES.join(" or ")}`,
+        `svc: managed listener ${name} has type ${type}; it must be ${managed.join(" or ")}`,
       );
     seen.add(name);
   }

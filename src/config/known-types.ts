@@ -1,17 +1,7 @@
-/** Every type word of the ecosystem, whether or not this build speaks it: a known word is a warning, not a mistake. */
+/** Type words of the ecosystem that no registry of this build has: a known word is a warning, not a mistake. */
 import { NAME_RULE_TYPES } from "#net/dial/dns-policy.ts";
 
-export const PROXY_TYPES: readonly string[] = [
-  "direct",
-  "reject",
-  "dns",
-  "http",
-  "socks5",
-  "ss",
-  "trojan",
-  "vmess",
-  "vless",
-  "anytls",
+export const FOREIGN_PROXY_TYPES: readonly string[] = [
   "hysteria2",
   "tuic",
   "wireguard",
@@ -30,20 +20,9 @@ export const PROXY_TYPES: readonly string[] = [
   "rematch",
 ];
 
-export const LISTENER_TYPES: readonly string[] = [
-  "socks",
-  "http",
-  "mixed",
-  "redir",
-  "tproxy",
-  "tunnel",
+export const FOREIGN_LISTENER_TYPES: readonly string[] = [
   "tun",
-  "shadowsocks",
   "snell",
-  "vmess",
-  "vless",
-  "trojan",
-  "anytls",
   "hysteria2",
   "tuic",
   "hysteria2-realm",

@@ -6,7 +6,7 @@ import type { GeneralKeys, ListenerConfig } from "./config.ts";
 import { parseSafely, type Context, type Registries } from "./context.ts";
 import { warnOfListenerNames, type NameScope } from "./cross-checks.ts";
 import { isItemMap, issueText, joined, peek, readBoth } from "./items.ts";
-import { LISTENER_TYPES } from "./known-types.ts";
+import { FOREIGN_LISTENER_TYPES } from "./known-types.ts";
 import { listenerFields } from "./listener-fields.ts";
 import type { Path } from "./report.ts";
 import { bindHosts, PORT_LISTENERS } from "./sections/general.ts";
@@ -93,14 +93,14 @@ function readListener(
 
 function admitsUnknown({ report, registries }: Context, type: string, path: Path, prefix: string): boolean {
   const at = [...path, "type"];
-  if (LISTENER_TYPES.includes(type)) {
+  if (FOREIGN_LISTENER_TYPES.includes(type)) {
     report.warning(at, `${prefix}: type ${type} is not in this build; the listener is left out`);
     return true;
   }
   const known = registries.protocols
     .filter(({ inbound }) => inbound !== undefined)
     .map((entry) => entry.type);
-  const names = new Set([...known, ...LISTENER_TYPES]);
+  const names = new Set([...known, ...FOREIGN_LISTENER_TYPES]);
   report.error(at, `${prefix}: unsupport listener type: ${type}${suggestion(type, names)}`);
   return false;
 }

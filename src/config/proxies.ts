@@ -8,7 +8,7 @@ import type { ProxyConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import { findCircles } from "./circles.ts";
 import { isItemMap, issueText, joined, peek, readBoth } from "./items.ts";
-import { PROXY_TYPES } from "./known-types.ts";
+import { FOREIGN_PROXY_TYPES } from "./known-types.ts";
 import { nodeNotes } from "./node-notes.ts";
 import { IP_VERSIONS, proxyFields } from "./proxy-fields.ts";
 import type { Path } from "./report.ts";
@@ -40,7 +40,7 @@ export class ProxyReader {
     this.#tolerant = tolerant;
     const outbound = context.registries.protocols.filter((protocol) => protocol.outbound !== undefined);
     this.#protocols = new Map(outbound.map((protocol) => [protocol.type, protocol]));
-    this.#knownTypes = new Set([...this.#protocols.keys(), ...PROXY_TYPES]);
+    this.#knownTypes = new Set([...this.#protocols.keys(), ...FOREIGN_PROXY_TYPES]);
   }
 
   /** All nodes of a list. `prefix` precedes `3:` in messages. */
@@ -150,7 +150,7 @@ export class ProxyReader {
   #readUnknown(item: unknown, type: string, path: Path, prefix: string): ProxyConfig | null {
     const { report } = this.#context;
     const at = [...path, "type"];
-    if (!PROXY_TYPES.includes(type)) {
+    if (!FOREIGN_PROXY_TYPES.includes(type)) {
       report.error(at, `${prefix}: unsupport proxy type: ${type}${report.suggest(type, this.#knownTypes)}`);
       return null;
     }

@@ -1,6 +1,7 @@
 /** `rules` and `sub-rules`: lines of `TYPE,payload,target[,param…]`. */
 import { messageOf, ConfigError, UnusableError } from "#core/errors.ts";
 import { Plain, show } from "#core/fields.ts";
+import { inboundTypesOf } from "#core/protocol.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import type { RuleData, RuleOptions, RuleScope, RuleType } from "#core/rule.ts";
 import { findCircles } from "./circles.ts";
@@ -114,6 +115,7 @@ export class RuleReader {
       geosite: () => NOTHING_LOADED,
       geoip: () => NOTHING_LOADED,
       asn: () => NOTHING_LOADED,
+      inboundTypes: inboundTypesOf(context.registries.protocols),
     };
   }
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { groupFields } from "./group-fields.ts";
 import { joined } from "./items.ts";
 import type { Registries } from "./context.ts";
-import { LISTENER_TYPES, PROXY_TYPES } from "./known-types.ts";
+import { FOREIGN_LISTENER_TYPES, FOREIGN_PROXY_TYPES } from "./known-types.ts";
 import { listenerFields } from "./listener-fields.ts";
 import { proxyFields } from "./proxy-fields.ts";
 import { TOP_LEVEL } from "./sections/index.ts";
@@ -21,8 +21,8 @@ export function configSchema({ protocols, groupKinds }: Registries): object {
   const kinds = groupKinds.map(({ type, schema }) => [type, schema] as const);
   const root = z.object({
     ...TOP_LEVEL,
-    proxies: z.array(variants(proxyFields, outbound, PROXY_TYPES)),
-    listeners: z.array(variants(listenerFields, inbound, LISTENER_TYPES)),
+    proxies: z.array(variants(proxyFields, outbound, FOREIGN_PROXY_TYPES)),
+    listeners: z.array(variants(listenerFields, inbound, FOREIGN_LISTENER_TYPES)),
     "proxy-groups": z.array(variants(groupFields, kinds, [])),
   });
   return {

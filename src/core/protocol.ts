@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Inbound, InboundEnv } from "./inbound.ts";
 import type { Outbound, OutboundEnv } from "./outbound.ts";
+import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "./share-link.ts";
 
 /**
  * One direction of a protocol: the shape of its options and the way to open it. The schema's output must be plain
@@ -12,6 +13,7 @@ export interface Side<Options, Env, Made> {
   open(options: Options, env: Env): Promise<Made>;
 }
 
+/** All that the program knows of a protocol; what needs it elsewhere asks the registry. */
 export interface Protocol {
   /** As in files: `socks5`. */
   readonly type: string;
@@ -19,6 +21,35 @@ export interface Protocol {
   readonly outbound?: OutboundSide<never>;
   /** Its listeners' users can be managed while they run: their inbound is a `ManagedInbound`. */
   readonly users?: UserSupport;
+  /** What its sessions are called in IN-TYPE rules, in capitals. Absent: the type itself. */
+  readonly inboundTypes?: readonly string[];
+  /** Its nodes as share links. Absent: they have none. */
+  readonly links?: LinkForm;
+  /** The nodes that clients of a listener need, one a user. Absent: the listener has no such clients. */
+  readonly listenerNodes?: (options: object, listener: ListenerContext) => readonly LinkNode[];
+  /** A node for a profile of sing-box; null where it has no such outbound. */
+  readonly singBox?: (node: LinkNode) => SingBoxOutbound | null;
+  /** Keys that `weir generate` makes for it. */
+  readonly keyMaterial?: KeyMaterial;
+}
+
+/** What sessions of these protocols' listeners are called in rules. */
+export function inboundTypesOf(protocols: readonly Protocol[]): ReadonlySet<string> {
+  return new Set(
+    protocols.flatMap(({ type, inbound, inboundTypes = [type.toUpperCase()] }) =>
+      inbound === undefined ? [] : inboundTypes,
+    ),
+  );
+}
+
+/** Fresh keys for both ends of a protocol. */
+export interface KeyMaterial {
+  /** What `weir generate` calls it. */
+  readonly kind: string;
+  /** Forms that the keys may have; the first is the default. */
+  readonly forms: readonly string[];
+  /** Lines of YAML for both ends; those of the listener are secret. `form` is one of `forms`. */
+  make(form: string): string;
 }
 
 /** A user as the file has it. */
@@ -38,7 +69,7 @@ export interface PublicAddress {
 
 /** What managing users needs to know of a protocol. `options` are what the inbound's schema puts out. */
 export interface UserSupport {
-  /** For people: `VLESS`. */
+  /** As people write the protocol's name: `SOCKS5`. */
   readonly label: string;
   /** What the credential is called in files and in the API. */
   readonly credential: "uuid" | "password";
@@ -56,6 +87,8 @@ export interface UserSupport {
     place: PublicAddress,
     user: { readonly name: string; readonly credential: string; readonly flow: string },
   ): string | null;
+  /** Leads nowhere, and takes as long to work on as a link of a user: made use of where there is no such user. */
+  readonly decoyLink: string;
 }
 
 export interface OutboundSide<Options> extends Side<Options, OutboundEnv, Outbound> {

@@ -53,6 +53,8 @@ export interface RuleScope {
   geosite(category: string): RuleData | null;
   geoip(code: string): RuleData | null;
   asn(number: number): RuleData | null;
+  /** What the protocols of this build call the sessions of their listeners, in capitals. */
+  readonly inboundTypes: ReadonlySet<string>;
 }
 
 /** Live contents of a list: matches against the newest version, and says which facts a match needs. */

@@ -1,4 +1,5 @@
 import type { Ip } from "./session.ts";
+import type { ClientForms } from "./share-link.ts";
 
 /**
  * Managed users as the admin API sees and changes them. Views are snapshots. Every listener has one revision that grows
@@ -54,12 +55,10 @@ export interface UsageStep {
 }
 
 /** Sensitive. */
-export interface SubscriptionView {
+export interface SubscriptionView extends ClientForms {
   /** Where it is: the token's own address. */
   readonly url: string;
   readonly link: string;
-  /** The same as a node of a configuration; null where there is no such node. */
-  readonly node: Readonly<Record<string, unknown>> | null;
   /** What clients call it. */
   readonly title: string;
   readonly standing: UserStanding;

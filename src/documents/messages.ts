@@ -2,10 +2,13 @@
 import type { ListKind, ListParts } from "#providers/rule-set/read.ts";
 import type { PackedContent } from "./node-list.ts";
 
-/** `kind` null: the nodes of a proxy provider. */
-export interface ReadRequest {
+/** The nodes of a proxy provider. */
+export interface NodesRequest {
   readonly bytes: Uint8Array;
-  readonly kind: ListKind | null;
+}
+
+export interface ListRequest extends NodesRequest {
+  readonly kind: ListKind;
 }
 
 export interface FaultReply {
@@ -13,6 +16,10 @@ export interface FaultReply {
   readonly fault: string;
 }
 
-export type ReadReply =
-  | { readonly about: "list"; readonly parts: ListParts }
-  | { readonly about: "nodes"; readonly content: PackedContent };
+export interface NodesReply {
+  readonly content: PackedContent;
+}
+
+export interface ListReply {
+  readonly parts: ListParts;
+}

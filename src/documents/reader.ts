@@ -2,10 +2,10 @@
  * Lists that come from elsewhere, read away from the event loop: a large one in a thread of its own, which is ended where
  * it wants more time or memory than its bounds. Then the caller's old contents stay in use.
  */
-import { ConfigError } from "#core/errors.ts";
 import { Slices } from "#core/slices.ts";
 import { readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
-import type { ReadReply, ReadRequest } from "./messages.ts";
+import type { ListReply, ListRequest, NodesReply, NodesRequest } from "./messages.ts";
+import type { ThreadProgram } from "#platform/thread.ts";
 import { contentIn, unpackContent, type Content } from "./node-list.ts";
 import { answerOfThread, type ThreadBounds } from "./thread.ts";
 
@@ -21,7 +21,8 @@ export interface ReaderBounds extends ThreadBounds {
 
 const BOUNDS: ReaderBounds = { smallBytes: SMALL_BYTES, mostMs: MOST_MS, mostHeapMiB: MOST_HEAP_MIB };
 
-const PROGRAM = { from: import.meta.url, source: "worker.ts", built: "document-thread.mjs" };
+const LISTS = { from: import.meta.url, source: "list-worker.ts", built: "list-thread.mjs" };
+const NODES = { from: import.meta.url, source: "node-worker.ts", built: "node-thread.mjs" };
 
 export class DocumentReader {
   readonly #bounds: ReaderBounds;
@@ -36,28 +37,20 @@ export class DocumentReader {
   /** Throws `ConfigError` or `ProtocolError`. `bytes` are copied and stay the caller's. */
   async readList(bytes: Uint8Array, kind: ListKind): Promise<ListParts> {
     if (bytes.length <= this.#bounds.smallBytes) return readListParts(bytes, kind);
-    const reply = await this.#read({ bytes, kind });
-    if (reply.about !== "list") throw unexpected(reply);
-    return reply.parts;
+    const request: ListRequest = { bytes, kind };
+    return (await this.#read<ListReply>(LISTS, request)).parts;
   }
 
   /** The nodes of a proxy provider; otherwise as `readList`. Of a large content only whole nodes have places. */
   async readNodes(bytes: Uint8Array): Promise<Content> {
     if (bytes.length <= this.#bounds.smallBytes) return contentIn(bytes);
-    const reply = await this.#read({ bytes, kind: null });
-    if (reply.about !== "nodes") throw unexpected(reply);
-    return unpackContent(reply.content, this.#slices);
+    const request: NodesRequest = { bytes };
+    return unpackContent((await this.#read<NodesReply>(NODES, request)).content, this.#slices);
   }
 
-  #read(request: ReadRequest): Promise<ReadReply> {
-    const done = this.#last.then(() =>
-      answerOfThread<ReadReply>(PROGRAM, "reading it", request, this.#bounds),
-    );
+  #read<Reply extends object>(program: ThreadProgram, request: object): Promise<Reply> {
+    const done = this.#last.then(() => answerOfThread<Reply>(program, "reading it", request, this.#bounds));
     this.#last = done.catch(() => undefined); // the caller has it
     return done;
   }
-}
-
-function unexpected({ about }: ReadReply): ConfigError {
-  return new ConfigError(`the thread answered with ${about}`);
 }

@@ -19,7 +19,7 @@ import { openOtherSockets, openProcessLookup } from "#platform/process.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
 import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
-import { parseLink } from "#protocols/share-links/index.ts";
+import { clientForms } from "#protocols/share-links/index.ts";
 import { DatagramBudget } from "#dataplane/udp/limits.ts";
 import { LiveTable } from "#dataplane/connections.ts";
 import { LoopDetector } from "#dataplane/loop-detector.ts";
@@ -108,7 +108,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   });
   const rates = new RateMeter(live);
   const reaper = startReaper(live, () => kernelDirect.observer !== null);
-  const users = new Users({ log, nowMs: Date.now, boot, live, protocols: PROTOCOLS, nodeOf: parseLink });
+  const users = new Users({ log, nowMs: Date.now, boot, live, protocols: PROTOCOLS, formsOf: clientForms });
   const portals = new PortalSlot({
     log,
     nowSeconds: () => Math.floor(Date.now() / 1000),

@@ -4,7 +4,13 @@ import type { RuleScope } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
 import { compileConditions } from "./condition-list.ts";
 
-const NOTHING: RuleScope = { ruleSet: () => null, geosite: () => null, geoip: () => null, asn: () => null };
+const NOTHING: RuleScope = {
+  ruleSet: () => null,
+  geosite: () => null,
+  geoip: () => null,
+  asn: () => null,
+  inboundTypes: new Set<string>(),
+};
 
 test("one condition is enough; what is not known leaves it open only where it matters", () => {
   const skipped: string[] = [];

@@ -1,6 +1,8 @@
+import { inboundTypesOf } from "#core/protocol.ts";
 import type { RuleData, RuleScope } from "#core/rule.ts";
 import type { NameSets } from "#dns/policy.ts";
 import type { Geodata } from "#geodata/geodata.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 
 /** The lists that rules may name: those of the rule providers, and the databases. */
@@ -10,6 +12,7 @@ export function openScope(ruleSets: ReadonlyMap<string, RuleData>, geodata: Geod
     geosite: (category) => geodata.geosite(category),
     geoip: (code) => geodata.geoip(code),
     asn: (number) => geodata.asn(number),
+    inboundTypes: inboundTypesOf(PROTOCOLS),
   };
 }
 

@@ -1,6 +1,7 @@
 /** What the API reads of the users: lists, one user with what is secret, subscriptions. */
 import type { ManagedInbound } from "#core/inbound.ts";
 import type { LiveConnection } from "#core/live.ts";
+import type { ClientForms } from "#core/share-link.ts";
 import type {
   ManagedInboundView,
   OnlineIp,
@@ -21,8 +22,8 @@ export interface ShowingEnv extends Clocks {
   readonly live: Iterable<LiveConnection>;
   /** Every listener that was opened for managed users and may still carry sessions; the present ones last. */
   readonly inbounds: () => Iterable<ManagedInbound>;
-  /** A share link as a node of a configuration; null where it stands for none. */
-  readonly nodeOf: (link: string) => Readonly<Record<string, unknown>> | null;
+  /** A share link in the forms that profiles of clients are made of. */
+  readonly formsOf: (link: string) => ClientForms;
 }
 
 export class UserViews {
@@ -86,7 +87,8 @@ export class UserViews {
     const entitled = found?.user.enabled === true ? found : null;
     const shown = entitled ?? this.#nobody();
     const link = shown === null ? null : this.#link(shown);
-    const view = shown === null ? null : this.#subscriptionOf(shown, link ?? DECOY_LINK);
+    const view =
+      shown === null ? null : this.#subscriptionOf(shown, link ?? shown.listener.support.decoyLink);
     return entitled === null || link === null ? null : view;
   }
 
@@ -97,7 +99,7 @@ export class UserViews {
     return {
       url: `${this.#registry.settings.publicBaseUrl}/sub/svc/${user.token}`,
       link,
-      node: this.#env.nodeOf(link),
+      ...this.#env.formsOf(link),
       title: `${book.listener} - ${user.name}`,
       standing: this.#registry.standingOf(found),
       uploadBytes: used.uploadBytes,
@@ -161,10 +163,6 @@ export class UserViews {
     return counts;
   }
 }
-
-/** Stands where somebody's would, which there is not. */
-const DECOY_LINK =
-  "vless://00000000-0000-4000-8000-000000000000@192.0.2.1:443?encryption=none&type=tcp#nobody";
 
 function userOfNobody(credential: string): UserRecord {
   return {

@@ -24,6 +24,7 @@ const SUPPORT: UserSupport = {
   written: () => [],
   emptied: (options) => options,
   shareLink: () => null,
+  decoyLink: "",
 };
 const PASSWORDS: UserSupport = { ...SUPPORT, credential: "password", flows: [] };
 const EMPTY: UserBook = {

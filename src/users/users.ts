@@ -5,6 +5,7 @@ import type { Log } from "#core/log.ts";
 import type { Ledger } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Session } from "#core/session.ts";
+import type { ClientForms } from "#core/share-link.ts";
 import type { UserAdmin, UsersControl } from "#core/users.ts";
 import type { BootClock } from "#lib/steady-time.ts";
 import { type Passed, passGate } from "./gate.ts";
@@ -25,8 +26,8 @@ export interface UsersEnv {
   readonly live: Iterable<LiveConnection>;
   /** All that this build speaks. */
   readonly protocols: readonly Protocol[];
-  /** A share link as a node of a configuration; null where it stands for none. Absent: no link does. */
-  readonly nodeOf?: (link: string) => Readonly<Record<string, unknown>> | null;
+  /** A share link in the forms that profiles of clients are made of. Absent: in none. */
+  readonly formsOf?: (link: string) => ClientForms;
   /** Absent: in a thread of its own. */
   readonly openStore?: (options: SupervisedOptions) => Promise<OpenedStore>;
 }
@@ -124,7 +125,7 @@ export class Users implements UsersControl {
     if (this.#manager?.store === settings.store) return this.#manager.configure(settings, running);
     await this.#left; // it may have been this file
     const fresh = await Manager.open(settings, {
-      nodeOf: () => null,
+      formsOf: () => ({ node: null, singBox: null }),
       openStore: openSupervisedStore,
       boot: null,
       ...this.#env,

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError } from "#core/errors.ts";
+import { inboundTypesOf } from "#core/protocol.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
 import type { FactName, Facts, Matcher, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 import { ip } from "../support/routing.ts";
@@ -50,6 +52,7 @@ const SCOPE: RuleScope = {
   geosite: () => data(["host"]),
   geoip: () => data(["ip"]),
   asn: () => data(["ip"]),
+  inboundTypes: inboundTypesOf(PROTOCOLS),
 };
 
 /** A good payload or more for every type; the contract fails for a type that is missing here. */
@@ -172,7 +175,13 @@ for (const type of RULE_TYPES) {
 }
 
 test("what is not loaded matches nothing and needs nothing", () => {
-  const empty: RuleScope = { ruleSet: () => null, geosite: () => null, geoip: () => null, asn: () => null };
+  const empty: RuleScope = {
+    ruleSet: () => null,
+    geosite: () => null,
+    geoip: () => null,
+    asn: () => null,
+    inboundTypes: inboundTypesOf(PROTOCOLS),
+  };
   for (const [name, payload] of [
     ["RULE-SET", "x"],
     ["GEOSITE", "!x"],

@@ -21,7 +21,13 @@ const skip = noRealData;
 const NAMES = 100_000;
 
 const bytesOf = (file: string) => readFileSync(join(REAL_DATA, file));
-const NO_SCOPE = { ruleSet: () => null, geosite: () => null, geoip: () => null, asn: () => null };
+const NO_SCOPE = {
+  ruleSet: () => null,
+  geosite: () => null,
+  geoip: () => null,
+  asn: () => null,
+  inboundTypes: new Set<string>(),
+};
 const classical = (lines: readonly string[]) => ({
   data: compileConditions(lines, NO_SCOPE, (line, why) => assert.fail(`${line}: ${why}`)),
   skipped: { count: 0, first: "" },

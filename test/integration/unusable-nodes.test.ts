@@ -186,7 +186,13 @@ test("logic rules without their outer brackets mean what they say", () => {
   assert.deepEqual(config?.warnings, []);
   const [and] = config?.rules ?? [];
   const nothing = { size: -1, reads: [], match: () => undefined };
-  const scope = { ruleSet: () => nothing, geosite: () => nothing, geoip: () => nothing, asn: () => nothing };
+  const scope = {
+    ruleSet: () => nothing,
+    geosite: () => nothing,
+    geoip: () => nothing,
+    asn: () => nothing,
+    inboundTypes: new Set<string>(),
+  };
   const { matcher } = and?.type.parse(and.payload, and.options, scope) ?? {};
   assert.equal(matcher?.match({ host: "a.com", network: "udp" }), true);
   assert.equal(matcher?.match({ host: "a.com", network: "tcp" }), false);

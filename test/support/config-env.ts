@@ -71,6 +71,17 @@ const PROTOCOLS: readonly Protocol[] = [
       z.object({ users: list(z.object({ uuid: name() })), certificate: pem().default("") }),
       notBuilt,
     ),
+    users: {
+      label: "VLESS",
+      credential: "uuid",
+      flows: [],
+      makeCredential: () => "",
+      identify: (credential) => credential,
+      written: () => [],
+      emptied: (options) => options,
+      shareLink: () => null,
+      decoyLink: "",
+    },
   },
 ];
 

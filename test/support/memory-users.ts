@@ -62,6 +62,7 @@ export class MemoryUsers implements UsersControl {
             link: "vless://x@127.0.0.1:443",
             standing: "active",
             node: { name: "edge - alice", type: "vless", server: "127.0.0.1", port: 443, uuid: "x" },
+            singBox: null,
             title: "edge - alice",
             uploadBytes: 1,
             downloadBytes: 2,

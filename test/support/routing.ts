@@ -1,6 +1,8 @@
 /** A router over written rules, with outbounds that are only names, for tests. */
 import type { Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
+import { inboundTypesOf } from "#core/protocol.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
 import type { Rule, RuleScope } from "#core/rule.ts";
 import type { InboundInfo, Ip, Metadata, Network } from "#core/session.ts";
 import { LOOPBACK_V4, parseIp, toDestination } from "#net/address/ip.ts";
@@ -15,6 +17,7 @@ export const EMPTY_SCOPE: RuleScope = {
   geosite: () => null,
   geoip: () => null,
   asn: () => null,
+  inboundTypes: inboundTypesOf(PROTOCOLS),
 };
 
 /** Rules from lines without commas in their payload, brackets aside: `TYPE,payload,target[,no-resolve][,src]`. */

@@ -1,6 +1,7 @@
 /** AnyTLS: streams in TLS sessions whose first writes are padded (docs/protocols/anytls.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { openInbound } from "./inbound.ts";
+import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
@@ -10,4 +11,7 @@ export const anytls: Protocol = {
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("AnyTLS", outboundSchema, openOutbound),
   users: managedUsers,
+  links,
+  listenerNodes,
+  singBox,
 };

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
-import { securityQuery, shareLink } from "#protocols/share-link.ts";
+import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import type { InboundOptions } from "./options.ts";
 
 /** Users that come and go while an anytls listener runs. */
@@ -20,4 +20,5 @@ export const managedUsers: UserSupport = {
     if (Object.keys(security).length === 0) return null; // clients of this protocol always speak TLS
     return shareLink({ scheme: "anytls", credential, place, query: { type: "tcp", ...security }, name });
   },
+  decoyLink: "anytls://none@192.0.2.1:443?security=tls&sni=192.0.2.1&type=tcp#nobody",
 };

@@ -3,6 +3,7 @@ import { flag } from "#core/fields.ts";
 import { inboundSide, type Protocol } from "#core/protocol.ts";
 import { PlainProxy } from "#protocols/http/plain.ts";
 import { serveHttp } from "#protocols/http/serve.ts";
+import { accountNodes } from "#protocols/shared/links/account.ts";
 import { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import { serveSocks } from "#protocols/socks/serve.ts";
 import { frontFields, openHandshakes, type Serve } from "./front.ts";
@@ -23,4 +24,7 @@ export const mixed: Protocol = {
     };
     return openHandshakes("mixed", options, env, serve, [plain]);
   }),
+  inboundTypes: [], // its sessions are those of the two protocols
+  listenerNodes: (options, listener) =>
+    ["socks5", "http"].flatMap((type) => accountNodes(type, options, listener)),
 };

@@ -1,6 +1,7 @@
 /** Links of protocols that this build does not speak: what they are called, so that a list shows its nodes whole. */
 import { ConfigError } from "#core/errors.ts";
-import { decodeBase64, splitAuthority, splitLink, type LinkNode } from "./grammar.ts";
+import type { LinkNode } from "#core/share-link.ts";
+import { decodeBase64, splitAuthority, splitLink } from "#protocols/shared/links/grammar.ts";
 
 const TYPES: ReadonlyMap<string, string> = new Map([
   ["ssr", "ssr"],

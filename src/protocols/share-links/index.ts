@@ -1,12 +1,17 @@
 /** Share links and the bodies of subscriptions: nodes as text that clients exchange. */
 import { ConfigError, messageOf } from "#core/errors.ts";
+import type { ClientForms, LinkNode, SingBoxOutbound } from "#core/share-link.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
+import { decodeBase64, splitLink } from "#protocols/shared/links/grammar.ts";
 import { foreignNode } from "./foreign.ts";
-import { decodeBase64, splitLink, type LinkNode } from "./grammar.ts";
-import { anytls, http, hysteria2, socks, trojan, tuic, vless, type Scheme } from "./schemes.ts";
-import { shadowsocks, sip008Nodes } from "./shadowsocks.ts";
-import { vmess } from "./vmess.ts";
+import { hysteria2, tuic, type ForeignForm } from "./quic.ts";
 
-const SCHEMES: readonly Scheme[] = [vless, trojan, anytls, shadowsocks, vmess, socks, http, hysteria2, tuic];
+/** By the type of the nodes: every protocol of the registry that has links, and those that are only read. */
+const FORMS: readonly ForeignForm[] = [
+  ...PROTOCOLS.flatMap(({ type, links }) => (links === undefined ? [] : [{ ...links, type }])),
+  hysteria2,
+  tuic,
+];
 
 /** Longer lines are no links. */
 const LONGEST_LINE = 64 * 1024;
@@ -27,7 +32,7 @@ export function parseLink(line: string): LinkNode {
   const link = line.trim();
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(link)?.[1]?.toLowerCase() ?? "";
   if (link.length > LONGEST_LINE) throw new ConfigError("the link is too long");
-  const known = SCHEMES.find(({ schemes }) => schemes.includes(scheme));
+  const known = FORMS.find(({ schemes }) => schemes.includes(scheme));
   if (known !== undefined) return known.read(splitLink(link));
   const foreign = foreignNode(scheme, link);
   if (foreign !== null) return foreign;
@@ -36,16 +41,30 @@ export function parseLink(line: string): LinkNode {
 
 /** The link of a node; null for types that have none. */
 export function renderLink(node: LinkNode): string | null {
-  return SCHEMES.find(({ type }) => type === node["type"])?.write(node) ?? null;
+  return FORMS.find(({ type }) => type === node["type"])?.write(node) ?? null;
 }
 
-/** One link a line, base64 of that, or SIP008; null where the text is none of them. */
+/** A link as a node, and as profiles of other programs have it. Throws `ConfigError`, which never shows the link. */
+export function clientForms(link: string): ClientForms {
+  const node = parseLink(link);
+  return { node, singBox: singBoxOutbound(node) };
+}
+
+/** Null for nodes that sing-box has no outbound for. */
+export function singBoxOutbound(node: LinkNode): SingBoxOutbound | null {
+  return PROTOCOLS.find(({ type }) => type === node["type"])?.singBox?.(node) ?? null;
+}
+
+/** One link a line, base64 of that, or a document of nodes such as SIP008; null where the text is none of them. */
 export function readLinks(text: string): Links | null {
   const body = text.trim();
   const plain = body.includes("://") ? body : decodeBase64(body);
   if (plain !== null && plain.includes("://") && !plain.startsWith("{")) return readLines(plain);
-  const items = sip008Nodes(body);
-  return items === null ? null : { items: withOwnNames(items), lines: [], skipped: 0, firstSkipped: null };
+  for (const { readDocument } of FORMS) {
+    const items = readDocument?.(body) ?? null;
+    if (items !== null) return { items: withOwnNames(items), lines: [], skipped: 0, firstSkipped: null };
+  }
+  return null;
 }
 
 function readLines(text: string): Links {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
+import type { ListenerContext } from "#core/share-link.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
 import { renderLink } from "./index.ts";
-import { listenerNodes, type ListenerContext } from "./listener-nodes.ts";
 
 const place: ListenerContext = {
   name: "in",
@@ -12,7 +13,9 @@ const place: ListenerContext = {
   accounts: [],
 };
 const links = (type: string, options: object, changes: Partial<ListenerContext> = {}) =>
-  listenerNodes(type, options, { ...place, ...changes }).map(renderLink);
+  PROTOCOLS.find((protocol) => protocol.type === type && protocol.inbound !== undefined)
+    ?.listenerNodes?.(options, { ...place, ...changes })
+    .map(renderLink) ?? [];
 
 test("every user of a listener gets a link", () => {
   assert.deepEqual(

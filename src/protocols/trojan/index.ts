@@ -1,6 +1,7 @@
 import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { openInbound } from "./inbound.ts";
+import { links, listenerNodes } from "./links.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
 
@@ -8,4 +9,6 @@ export const trojan: Protocol = {
   type: "trojan",
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("Trojan", outboundSchema, openOutbound),
+  links,
+  listenerNodes,
 };

@@ -1,6 +1,8 @@
 import { inboundSide, outboundSide } from "#core/protocol.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { openInbound } from "./inbound.ts";
+import { keyMaterial } from "./encryption/generate.ts";
+import { links, listenerNodes, singBox } from "./links.ts";
 import { managedUsers } from "./managed.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
@@ -10,4 +12,8 @@ export const vless: Protocol = {
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("Vless", outboundSchema, openOutbound),
   users: managedUsers,
+  links,
+  listenerNodes,
+  singBox,
+  keyMaterial,
 };

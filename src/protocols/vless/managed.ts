@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
-import { securityQuery, shareLink } from "#protocols/share-link.ts";
+import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import { XHTTP_TUNING } from "#transport/fields.ts";
 import { clientSetting, readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
 import type { InboundOptions } from "./options.ts";
@@ -33,6 +33,7 @@ export const managedUsers: UserSupport = {
     };
     return shareLink({ scheme: "vless", credential, place, query, name });
   },
+  decoyLink: "vless://00000000-0000-4000-8000-000000000000@192.0.2.1:443?encryption=none&type=tcp#nobody",
 };
 
 /** What clients of the listener write into `encryption`. */

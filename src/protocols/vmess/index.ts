@@ -1,6 +1,7 @@
 /** VMess with the AEAD header (docs/protocols/vmess.md). */
 import { inboundSide, outboundSide, type Protocol } from "#core/protocol.ts";
 import { openInbound } from "./inbound.ts";
+import { links, listenerNodes } from "./links.ts";
 import { inboundSchema, outboundSchema } from "./options.ts";
 import { openOutbound } from "./outbound.ts";
 
@@ -8,4 +9,6 @@ export const vmess: Protocol = {
   type: "vmess",
   inbound: inboundSide(inboundSchema, openInbound),
   outbound: outboundSide("Vmess", outboundSchema, openOutbound),
+  links,
+  listenerNodes,
 };

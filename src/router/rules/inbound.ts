@@ -3,13 +3,18 @@ import { ConfigError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type { Facts, RuleType } from "#core/rule.ts";
 
-/** In capitals; what `InboundInfo.type` can be, and SOCKS for both versions. */
-const INBOUND_TYPES = new Set(
-  (
-    "HTTP HTTPS SOCKS SOCKS4 SOCKS5 REDIR TPROXY TUN TUNNEL SHADOWSOCKS SNELL VMESS VLESS TROJAN ANYTLS HYSTERIA2 " +
-    "TUIC INNER MIERU SUDOKU TRUSTTUNNEL SHADOWQUIC"
-  ).split(" "),
-);
+/** Besides those of the protocols: what has no listener of a protocol, and words of the ecosystem that never match here. */
+const OTHER_TYPES = [
+  "TUN",
+  "INNER",
+  "SNELL",
+  "HYSTERIA2",
+  "TUIC",
+  "MIERU",
+  "SUDOKU",
+  "TRUSTTUNNEL",
+  "SHADOWQUIC",
+];
 
 function namesOf(payload: string, type: string, example: string): readonly string[] {
   const names = payload.split("/").map((name) => name.trim());
@@ -22,12 +27,13 @@ export const inType: RuleType = {
   type: "IN-TYPE",
   apiType: "InType",
   allowsOptions: false,
-  parse(text) {
+  parse(text, _options, { inboundTypes }) {
     const payload = text.trim().toUpperCase();
     const names = namesOf(payload, "IN-TYPE", "SOCKS/HTTP");
-    const unknown = names.find((name) => !INBOUND_TYPES.has(name));
+    const known = [...inboundTypes, ...OTHER_TYPES];
+    const unknown = names.find((name) => !known.includes(name));
     if (unknown !== undefined)
-      throw new ConfigError(`${show(unknown)} is no inbound type: one of ${[...INBOUND_TYPES].join(", ")}`);
+      throw new ConfigError(`${show(unknown)} is no inbound type: one of ${known.join(", ")}`);
     const wanted = new Set(names.flatMap((name) => (name === "SOCKS" ? ["SOCKS4", "SOCKS5"] : [name])));
     const match = ({ inboundType }: Facts) =>
       inboundType === undefined ? undefined : wanted.has(inboundType.toUpperCase());

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError } from "#core/errors.ts";
+import { inboundTypesOf } from "#core/protocol.ts";
+import { PROTOCOLS } from "#protocols/index.ts";
 import type { Facts, RuleOptions, RuleScope } from "#core/rule.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { RULE_TYPES, ruleTypeOf } from "./index.ts";
@@ -20,6 +22,7 @@ const SCOPE: RuleScope = {
   }),
   geoip: () => null,
   asn: () => null,
+  inboundTypes: inboundTypesOf(PROTOCOLS),
 };
 
 function parse(type: string, payload: string, options = PLAIN) {

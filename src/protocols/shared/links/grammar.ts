@@ -1,28 +1,7 @@
 /** `scheme://userinfo@host:port/?key=value#name` as clients emit and accept it (share-link sheet §1). */
 import { ConfigError } from "#core/errors.ts";
+import type { Link } from "#core/share-link.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
-
-/** A link taken apart; what it means is the protocol's business. */
-export interface Link {
-  readonly scheme: string;
-  /** Everything before query and name: what the forms that are base64 as a whole are made of. */
-  readonly body: string;
-  /** As it stands in the link. */
-  readonly rawUser: string;
-  /** Percent-escapes undone. */
-  readonly user: string;
-  readonly host: string;
-  /** Null: the link has none; of a list the first. */
-  readonly port: number | null;
-  /** `443,5000-6000`, which hysteria2 jumps between; null: there is one port or none. */
-  readonly ports: string | null;
-  /** Keys in lower case. */
-  readonly query: ReadonlyMap<string, string>;
-  readonly name: string;
-}
-
-/** A node as the ecosystem's YAML has it. */
-export type LinkNode = Record<string, unknown>;
 
 const LONGEST_NAME = 256;
 
@@ -117,7 +96,7 @@ export interface LinkParts {
   readonly user: string;
   readonly host: string;
   readonly port: number;
-  /** `/` for anytls and hysteria2. */
+  /** Some protocols end the authority with it. */
   readonly path?: "/";
   /** Absent and empty values are left out. */
   readonly query: Readonly<Record<string, string | undefined>>;

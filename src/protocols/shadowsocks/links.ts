@@ -1,20 +1,12 @@
 /** `ss://`: SIP002, the older form that is base64 as a whole, and SIP008 documents. */
 import { ConfigError } from "#core/errors.ts";
-import {
-  decodeBase64,
-  isTrue,
-  joinLink,
-  needPort,
-  splitAuthority,
-  type Link,
-  type LinkNode,
-} from "./grammar.ts";
-import type { Scheme } from "./schemes.ts";
-import { mapOf, textOf } from "./stream.ts";
+import type { Link, LinkForm, LinkNode, ListenerContext } from "#core/share-link.ts";
+import { decodeBase64, isTrue, joinLink, needPort, splitAuthority } from "#protocols/shared/links/grammar.ts";
+import { clientNodes } from "#protocols/shared/links/listener.ts";
+import { mapOf, textOf } from "#protocols/shared/links/stream.ts";
 
-export const shadowsocks: Scheme = {
+export const links: LinkForm = {
   schemes: ["ss"],
-  type: "ss",
   read(link) {
     const { credentials, host, port } =
       link.user === "" ? wholeOf(link) : { ...link, credentials: credentialsOf(link), port: needPort(link) };
@@ -50,6 +42,7 @@ export const shadowsocks: Scheme = {
       name: String(node["name"]),
     });
   },
+  readDocument: sip008Nodes,
 };
 
 function credentialsOf({ user }: Link): string {
@@ -117,7 +110,7 @@ function pluginText(node: LinkNode): string | undefined {
 }
 
 /** The nodes of a SIP008 document; null where the text is none. */
-export function sip008Nodes(text: string): LinkNode[] | null {
+function sip008Nodes(text: string): LinkNode[] | null {
   let document: unknown;
   try {
     document = JSON.parse(text);
@@ -142,4 +135,23 @@ export function sip008Nodes(text: string): LinkNode[] | null {
       },
     ];
   });
+}
+
+/** Users of a 2022 method stand behind the server's key. */
+export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
+  const { cipher, password, users } = options as LinkNode;
+  const node = { type: "ss", cipher };
+  if (!Array.isArray(users) || users.length === 0)
+    return clientNodes(options, listener, [{ user: null, ...node, password }]);
+  const clients = users.map((item: unknown) => {
+    const entry = mapOf(item) ?? {};
+    const own = String(entry["credential"]);
+    const is2022 = String(cipher).startsWith("2022-");
+    return {
+      user: textOf(entry["id"]) ?? null,
+      ...node,
+      password: is2022 ? `${String(password)}:${own}` : own,
+    };
+  });
+  return clientNodes(options, listener, clients);
 }

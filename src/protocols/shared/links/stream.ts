@@ -1,6 +1,7 @@
 /** Transport and security of a node as query parameters (share-link sheet §2). */
 import { ConfigError } from "#core/errors.ts";
-import { isTrue, type LinkNode } from "./grammar.ts";
+import type { LinkNode } from "#core/share-link.ts";
+import { isTrue } from "./grammar.ts";
 
 type Query = ReadonlyMap<string, string>;
 

@@ -1,6 +1,6 @@
 /** `scheme://credential@host:port?query#name`, byte for byte as the subscription of a managed user has it. */
-import { createPrivateKey, createPublicKey } from "node:crypto";
 import type { PublicAddress } from "#core/protocol.ts";
+import { publicKeyOf } from "./public-key.ts";
 
 export interface LinkParts {
   readonly scheme: string;
@@ -64,14 +64,4 @@ export function securityQuery(
   }
   const hasTls = options.certificate !== undefined && options["private-key"] !== undefined;
   return hasTls ? { security: "tls", sni: host } : {};
-}
-
-/** PKCS #8 of an X25519 key (RFC 8410 §7) up to the 32 bytes of the key itself. */
-const X25519_HEAD = Buffer.from("302e020100300506032b656e04220420", "hex");
-
-/** X25519 public key in unpadded base64url, from the private key in the same form. */
-function publicKeyOf(privateKey: string): string {
-  const der = Buffer.concat([X25519_HEAD, Buffer.from(privateKey, "base64url")]);
-  const key = createPublicKey(createPrivateKey({ key: der, format: "der", type: "pkcs8" }));
-  return key.export({ format: "jwk" }).x as string;
 }

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { UserSupport } from "#core/protocol.ts";
-import { managedUsers as anytls } from "./anytls/managed.ts";
-import { inboundSchema as anytlsSchema } from "./anytls/options.ts";
-import { parseLink, renderLink } from "./share-links/index.ts";
-import { managedUsers as vless } from "./vless/managed.ts";
-import { inboundSchema as vlessSchema } from "./vless/options.ts";
+import { managedUsers as anytls } from "#protocols/anytls/managed.ts";
+import { inboundSchema as anytlsSchema } from "#protocols/anytls/options.ts";
+import { parseLink, renderLink } from "./index.ts";
+import { managedUsers as vless } from "#protocols/vless/managed.ts";
+import { inboundSchema as vlessSchema } from "#protocols/vless/options.ts";
 
 const UUID = "6d27a52f-4539-4ac1-9bd4-b8e05e53c197";
 const TLS = { certificate: "c.pem", "private-key": "k.pem" };

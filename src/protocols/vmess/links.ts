@@ -1,12 +1,18 @@
 /** `vmess://`: base64 of JSON (share-link sheet §3.1), or the form of a URL. */
 import { ConfigError } from "#core/errors.ts";
-import { decodeBase64, isTrue, needPort, type Link, type LinkNode } from "./grammar.ts";
-import type { Scheme } from "./schemes.ts";
-import { mapOf, securityFields, streamQuery, textOf, transportFields } from "./stream.ts";
+import type { Link, LinkForm, LinkNode, ListenerContext } from "#core/share-link.ts";
+import { decodeBase64, isTrue, needPort } from "#protocols/shared/links/grammar.ts";
+import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
+import {
+  mapOf,
+  securityFields,
+  streamQuery,
+  textOf,
+  transportFields,
+} from "#protocols/shared/links/stream.ts";
 
-export const vmess: Scheme = {
+export const links: LinkForm = {
   schemes: ["vmess"],
-  type: "vmess",
   read(link) {
     if (link.user === "") return readJson(link);
     const { query } = link;
@@ -104,4 +110,11 @@ function parseFields(text: string): ReadonlyMap<string, string> {
   } catch (error) {
     throw new ConfigError("the vmess link holds no JSON", { cause: error });
   }
+}
+
+/** One node a user. */
+export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
+  const users = usersOf((options as LinkNode)["users"]);
+  const clients = users.map(({ user, uuid }) => ({ user, type: "vmess", uuid, alterId: 0, cipher: "auto" }));
+  return clientNodes(options, listener, clients, "servername");
 }

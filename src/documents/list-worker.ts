@@ -1,18 +1,14 @@
-/** The program of a thread that reads one list of rules or nodes. */
+/** The program of a thread that reads one list of rules. */
 import { workerData } from "node:worker_threads";
 import { readListParts, type ListParts } from "#providers/rule-set/read.ts";
 import { answer } from "./answer.ts";
-import type { ReadReply, ReadRequest } from "./messages.ts";
-import { contentIn, packContent } from "./node-list.ts";
+import type { ListReply, ListRequest } from "./messages.ts";
 import { buffersOf } from "./packed.ts";
 
-const { bytes, kind } = workerData as ReadRequest;
-await answer<ReadReply>(
-  async () =>
-    kind === null
-      ? { about: "nodes", content: packContent(contentIn(bytes)) }
-      : { about: "list", parts: await readListParts(bytes, kind) },
-  (reply) => (reply.about === "nodes" ? buffersOf(reply.content.nodes) : buffersOf(arraysOf(reply.parts))),
+const { bytes, kind } = workerData as ListRequest;
+await answer<ListReply>(
+  async () => ({ parts: await readListParts(bytes, kind) }),
+  ({ parts }) => buffersOf(arraysOf(parts)),
 );
 
 /** Each array of a table has a buffer of its own. */

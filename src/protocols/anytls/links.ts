@@ -1,0 +1,38 @@
+/** Nodes of this protocol as share links (share-link sheet §3) and as other programs write them. */
+import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "#core/share-link.ts";
+import { joinLink } from "#protocols/shared/links/grammar.ts";
+import { common, needUser, server } from "#protocols/shared/links/node.ts";
+import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
+import { singBoxHead, singBoxTls } from "#protocols/shared/links/sing-box.ts";
+import { securityFields, textOf } from "#protocols/shared/links/stream.ts";
+
+export const links: LinkForm = {
+  schemes: ["anytls"],
+  read(link) {
+    const { tls: _always, ...security } = securityFields(link.query, "tls", "sni");
+    return { ...server(link, "anytls", 443), password: needUser(link), ...security };
+  },
+  write: (node) =>
+    joinLink({
+      scheme: "anytls",
+      user: encodeURIComponent(String(node["password"])),
+      ...common(node),
+      path: "/",
+      query: {
+        sni: textOf(node["sni"]),
+        insecure: node["skip-cert-verify"] === true ? "1" : undefined,
+        hpkp: textOf(node["fingerprint"]),
+      },
+    }),
+};
+
+/** One node a user. */
+export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
+  const users = usersOf((options as LinkNode)["users"]);
+  const clients = users.map(({ user, password }) => ({ user, type: "anytls", password }));
+  return clientNodes(options, listener, clients);
+}
+
+export function singBox(node: LinkNode): SingBoxOutbound {
+  return { ...singBoxHead("anytls", node), password: node["password"], tls: singBoxTls(node) };
+}

@@ -1,0 +1,11 @@
+import { createPrivateKey, createPublicKey } from "node:crypto";
+
+/** PKCS #8 of an X25519 key (RFC 8410 §7) up to the 32 bytes of the key itself. */
+const X25519_HEAD = Buffer.from("302e020100300506032b656e04220420", "hex");
+
+/** X25519 public key in unpadded base64url, from the private key in the same form. */
+export function publicKeyOf(privateKey: string): string {
+  const der = Buffer.concat([X25519_HEAD, Buffer.from(privateKey, "base64url")]);
+  const key = createPublicKey(createPrivateKey({ key: der, format: "der", type: "pkcs8" }));
+  return key.export({ format: "jwk" }).x as string;
+}

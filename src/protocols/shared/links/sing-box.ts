@@ -1,0 +1,45 @@
+/** Parts of a node under the names that sing-box has for them. */
+import type { LinkNode } from "#core/share-link.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The fields that every outbound begins with. */
+export function singBoxHead(type: string, node: LinkNode) {
+  return { type, tag: String(node["name"]), server: node["server"], server_port: node["port"] };
+}
+
+export function singBoxTls(node: LinkNode): Fields {
+  const name = node["servername"] ?? node["sni"];
+  const reality = node["reality-opts"] as Fields | undefined;
+  const fingerprint = node["client-fingerprint"];
+  return {
+    enabled: true,
+    ...(name === undefined ? {} : { server_name: name }),
+    ...(fingerprint === undefined ? {} : { utls: { enabled: true, fingerprint } }),
+    ...(reality === undefined
+      ? {}
+      : {
+          reality: { enabled: true, public_key: reality["public-key"], short_id: reality["short-id"] },
+        }),
+  };
+}
+
+/** Empty: plain TCP. Null: there is no such transport. */
+export function singBoxTransport(node: LinkNode): Fields | null {
+  const network = (node["network"] ?? "tcp") as string;
+  if (network === "tcp") return {};
+  const options = (node[`${network}-opts`] ?? {}) as Fields;
+  if (network === "grpc") return { transport: { type: "grpc", service_name: options["grpc-service-name"] } };
+  const { path, host } = options;
+  if (network === "h2") return { transport: { type: "http", path, ...(host === undefined ? {} : { host }) } };
+  if (network !== "ws") return null;
+  const early = options["max-early-data"];
+  const header = options["early-data-header-name"];
+  return {
+    transport: {
+      type: "ws",
+      path,
+      ...(early === undefined ? {} : { max_early_data: early, early_data_header_name: header }),
+    },
+  };
+}
