@@ -47,7 +47,7 @@ export type * from "./control-configs.ts";
 
 export interface ProxyView extends DelayState {
   readonly name: string;
-  /** API spelling: Direct, Vless, Selector … */
+  /** API spelling: Direct, Socks5, Selector … */
   readonly type: string;
   /** Opaque; "" where there is none. */
   readonly id: string;

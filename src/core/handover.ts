@@ -3,8 +3,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 
-/** What lies between a socket and the plain bytes. */
-export type WireKind = "plain" | "tls" | "sealed" | "anytls";
+/** What lies between a socket and the plain bytes; `framed`: a stream in frames of a session, in TLS. */
+export type WireKind = "plain" | "tls" | "sealed" | "framed";
 
 /** One side of a connection: everything that the next owner of its socket needs. */
 export interface Detachable {

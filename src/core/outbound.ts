@@ -50,7 +50,7 @@ export interface Dialer {
  */
 export interface Outbound extends Dialer, AsyncDisposable {
   readonly name: string;
-  /** API spelling: Direct, Reject, Http, Socks5, Vless … */
+  /** API spelling: Direct, Reject, Http, Socks5 … */
   readonly type: string;
   readonly networks: ReadonlySet<Network>;
   /**

@@ -29,7 +29,7 @@ export interface IpPrefix {
 export interface InboundInfo {
   /** The listener's name; `DEFAULT-MIXED` and the like for the top-level ports. */
   readonly name: string;
-  /** API spelling of what the client spoke: HTTP, HTTPS (CONNECT), Socks4, Socks5, Tunnel, Redir, TProxy, Tun, Vless … */
+  /** API spelling of what the client spoke: HTTP, HTTPS (CONNECT), Socks4, Socks5, Tunnel, Redir, TProxy, Tun … */
   readonly type: string;
   /** The authenticated user, if the inbound knows users. */
   readonly user: string | null;
@@ -37,7 +37,7 @@ export interface InboundInfo {
   readonly userId?: string;
   /** The listening side's own address of this connection. */
   readonly local: Endpoint;
-  /** Its clients prove who they are and come from anywhere (VLESS, AnyTLS …); absent: from the networks around. */
+  /** Its clients prove who they are and come from anywhere (servers of encrypted protocols); absent: from the networks around. */
   readonly isRemote?: true;
   /** Name of a sub-rule list that replaces `rules` for this listener. */
   readonly ruleList: string | null;

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect, type TLSSocket } from "node:tls";
 import { detachable, type Detachable, type WireRemainder } from "#core/handover.ts";
-import { AnyTlsWire } from "#dataplane/workers/wire/anytls.ts";
+import { FramedWire } from "#dataplane/workers/wire/framed.ts";
 import type { TaskIo } from "#dataplane/workers/worker/task.ts";
 import { TlsWire } from "#dataplane/workers/wire/tls.ts";
 import { BROKEN, Ssl } from "#platform/linux/ssl.ts";
@@ -127,7 +127,7 @@ for (const [what, fail] of [
     });
     const [first, second] = ends as [(typeof ends)[number], (typeof ends)[number]];
     const left: WireRemainder[] = [];
-    const port = new AnyTlsWire(ssl, first.fd, {
+    const port = new FramedWire(ssl, first.fd, {
       word: (at) => [first.object, 1, 0][at] as number,
       letter: null,
       spare: (remains) => void left.push(remains),

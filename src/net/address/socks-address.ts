@@ -1,5 +1,5 @@
 /**
- * SOCKS-style addresses, the one codec of all protocols that use them (SOCKS5, Shadowsocks, Trojan, AnyTLS, Hysteria
+ * SOCKS-style addresses, the one codec of all protocols that use them (SOCKS5, Shadowsocks, Trojan, Hysteria
  * …). Layout (RFC 1928 §5): ATYP(1) ADDR(4 | 1+n | 16) PORT(2, big endian); ATYP 1 IPv4, 3 name, 4 IPv6.
  */
 import { DialError, ProtocolError } from "#core/errors.ts";

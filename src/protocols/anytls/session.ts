@@ -232,7 +232,7 @@ export abstract class Session implements StreamOwner {
     const wire = detachable(this.#wire);
     if (wire === null || wire.kind !== "tls" || wire.reattach === undefined) return null;
     return {
-      kind: "anytls",
+      kind: "framed",
       socket: wire.socket,
       detach: () => this.#leave(stream, wire),
       reattach: (fd, remains) => this.#takeBack(stream, remains, () => wire.reattach?.(fd, remains)),

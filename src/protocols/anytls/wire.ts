@@ -1,10 +1,12 @@
 /** AnyTLS bytes: the preamble, frames, settings. All integers big endian. */
 import { createHash } from "node:crypto";
 import type { ByteQueue } from "#lib/byte-queue.ts";
+import { HEADER_BYTES, headerInto, PSH } from "#protocols/shared/stream-frame.ts";
+
+export { encodeFrame, HEADER_BYTES, PSH } from "#protocols/shared/stream-frame.ts";
 
 export const WASTE = 0;
 export const SYN = 1;
-export const PSH = 2;
 export const FIN = 3;
 export const SETTINGS = 4;
 export const ALERT = 5;
@@ -14,7 +16,6 @@ export const HEARTBEAT_REQUEST = 8;
 export const HEARTBEAT_RESPONSE = 9;
 export const SERVER_SETTINGS = 10;
 
-export const HEADER_BYTES = 7;
 export const MAX_DATA = 0xffff;
 export const HASH_BYTES = 32;
 
@@ -35,22 +36,6 @@ export interface Frame {
   readonly command: number;
   readonly streamId: number;
   readonly data: Buffer;
-}
-
-const NO_DATA = Buffer.alloc(0);
-
-// Frame: COMMAND(1) STREAM(4) LENGTH(2) DATA.
-export function encodeFrame(command: number, streamId: number, data: Uint8Array = NO_DATA): Buffer {
-  const out = Buffer.allocUnsafe(HEADER_BYTES + data.length);
-  headerInto(out, 0, command, streamId, data.length);
-  out.set(data, HEADER_BYTES);
-  return out;
-}
-
-function headerInto(out: Buffer, at: number, command: number, streamId: number, length: number): void {
-  out[at] = command;
-  out.writeUInt32BE(streamId, at + 1);
-  out.writeUInt16BE(length, at + 5);
 }
 
 /** Payload as PSH frames, cut into equal parts where one frame cannot hold it; copied once, into `memory` where it is large enough. */

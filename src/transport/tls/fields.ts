@@ -68,7 +68,7 @@ export const tlsClientFields = {
   "restls-opts": unsupported("restls is not in this build"),
 };
 
-/** For the protocols whose security layer may be REALITY: vless, vmess, trojan. */
+/** For the protocols whose security layer may be REALITY. */
 export const realityClientFields = { "reality-opts": realityOptions.optional() };
 
 export const CLIENT_AUTH_TYPES = [

@@ -2,7 +2,7 @@
 import { freeGiven } from "#platform/aead.ts";
 import { nativeTls } from "#platform/tls.ts";
 import {
-  ANYTLS,
+  FRAMED,
   PLAIN,
   WIRE_NUMBERS,
   SEALED,
@@ -19,7 +19,7 @@ const freeTls = (word: (at: number) => bigint): void => nativeTls()?.ssl.free(wo
 const frees: Readonly<Record<WireCode, (word: (at: number) => bigint) => void>> = {
   [PLAIN]: () => {},
   [TLS]: freeTls,
-  [ANYTLS]: freeTls,
+  [FRAMED]: freeTls,
   [SEALED]: (word) => {
     freeGiven(word(0));
     freeGiven(word(1));

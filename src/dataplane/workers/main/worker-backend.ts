@@ -23,7 +23,7 @@ import { AcceptDispatcher } from "./accept-dispatcher.ts";
 import { freeOrphan } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
 import {
-  ANYTLS,
+  FRAMED,
   PLAIN,
   SEALED,
   TLS,
@@ -59,7 +59,7 @@ const KINDS: Readonly<Record<WireKind, WireCode>> = {
   plain: PLAIN,
   tls: TLS,
   sealed: SEALED,
-  anytls: ANYTLS,
+  framed: FRAMED,
 };
 
 /** Throws where this system cannot: the message says why. */
@@ -156,7 +156,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     const { client, remote } = pair;
     const { onBytes, signal } = options;
     // Whoever waits for the end of thousands keeps no more of each than that needs.
-    const resume = client.detachable.kind === "anytls" ? pair.resume : undefined;
+    const resume = client.detachable.kind === "framed" ? pair.resume : undefined;
     const backs = [client.detachable.reattach, remote.detachable.reattach];
     const left = [huskOf(client), huskOf(remote)];
     const onGone = (): void => flow.reset();
@@ -239,7 +239,7 @@ function mustWait({ client, remote }: RelayPair, meter: Meter): boolean {
 
 /** It may have to, as two sockets. */
 function cannotReturn({ client, remote, resume }: RelayPair): boolean {
-  return client.detachable.kind === "anytls" && (remote.detachable.kind !== "plain" || resume === undefined);
+  return client.detachable.kind === "framed" && (remote.detachable.kind !== "plain" || resume === undefined);
 }
 
 /** What was read already goes first. An end that was read shows again in the kernel's socket. */

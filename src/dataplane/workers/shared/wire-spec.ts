@@ -4,10 +4,10 @@
 export const PLAIN = 0;
 export const TLS = 1;
 export const SEALED = 2;
-export const ANYTLS = 4;
+export const FRAMED = 4;
 /** Written in its place by a port whose socket is not to be closed at the end: the main thread has further use for it. */
 export const LEFT_OPEN = 3;
-export type WireCode = typeof PLAIN | typeof TLS | typeof SEALED | typeof ANYTLS;
+export type WireCode = typeof PLAIN | typeof TLS | typeof SEALED | typeof FRAMED;
 
 /** Numbers that a kind of port is told at its start; addresses of this process fit into a double. */
 export const WIRE_NUMBERS = 8;

@@ -2,7 +2,7 @@ import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { openSsl, type Ssl } from "#platform/linux/ssl.ts";
-import { AnyTlsWire } from "./anytls.ts";
+import { FramedWire } from "./framed.ts";
 import { PlainWire } from "./plain.ts";
 import { PLAIN, WIRE_NUMBERS, SEALED, LEFT_OPEN, TLS } from "#dataplane/workers/shared/wire-spec.ts";
 import { type Wire } from "./wire.ts";
@@ -41,7 +41,7 @@ export class Wires {
     const address = BigInt(this.#number(place, 0));
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
-    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openAnyTls(place, fd, { ssl, letter });
+    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openFramed(place, fd, { ssl, letter });
   }
 
   #openSealed(place: number, fd: number, letter: Uint8Array | null): Wire | null {
@@ -51,13 +51,13 @@ export class Wires {
     return new ShadowsocksWire(this.#sealed, fd, { word: (at) => this.#number(place, at), letter, spare });
   }
 
-  #openAnyTls(place: number, fd: number, { ssl, letter }: { ssl: Ssl; letter: Uint8Array | null }): Wire {
+  #openFramed(place: number, fd: number, { ssl, letter }: { ssl: Ssl; letter: Uint8Array | null }): Wire {
     const spare = (remains: WireRemainder): void => {
       this.#messages.postMessage({ place, remains } satisfies ReturnedRemainder);
       this.#table.messageStates[place] = RETURNED;
       this.#table.kinds[place] = LEFT_OPEN;
     };
-    return new AnyTlsWire(ssl, fd, { word: (at) => this.#number(place, at), letter, spare });
+    return new FramedWire(ssl, fd, { word: (at) => this.#number(place, at), letter, spare });
   }
 
   /** Where that object writes from now on. */

@@ -1,7 +1,7 @@
 import { EINTR, HEADROOM_BYTES } from "#platform/linux/relay-calls.ts";
 import { BROKEN, RECORD_BYTES, type Ssl } from "#platform/linux/ssl.ts";
 import type { WireRemainder } from "#core/handover.ts";
-import { encodeFrame, HEADER_BYTES, PSH } from "#protocols/anytls/wire.ts";
+import { encodeFrame, HEADER_BYTES, PSH } from "#protocols/shared/stream-frame.ts";
 import type { WireIo } from "./wire.ts";
 import { HANDS_BACK } from "./wire.ts";
 import { TlsWire } from "./tls.ts";
@@ -14,7 +14,7 @@ const MOST_FRAMES = 64;
 
 const NOTHING = new Uint8Array(0);
 
-export interface AnyTlsStart {
+export interface FramedStart {
   /** 0: the object of the library. 1: the stream. 2: what is still to come of the data frame that is under way. */
   word(at: number): number;
   /** Bytes of the session that were read already and not understood. */
@@ -24,10 +24,10 @@ export interface AnyTlsStart {
 }
 
 /**
- * One stream of an AnyTLS session in TLS, the only one that is open there. It knows data of that stream and nothing else:
+ * One stream of a session of frames in TLS, the only one that is open there. It knows data of that stream and nothing else:
  * whatever else comes, and the end of its own side, is for those who have the session, so both sockets go back.
  */
-export class AnyTlsWire extends TlsWire {
+export class FramedWire extends TlsWire {
   readonly #stream: number;
   /** How its frames begin. */
   readonly #prefix: Uint8Array;
@@ -40,7 +40,7 @@ export class AnyTlsWire extends TlsWire {
   #undelivered: Uint8Array | null = null;
 
   /** The object is its own from here on, and `batched`, until it comes to `spare`. */
-  constructor(ssl: Ssl, fd: number, { word, letter, spare }: AnyTlsStart) {
+  constructor(ssl: Ssl, fd: number, { word, letter, spare }: FramedStart) {
     super(ssl, BigInt(word(0)), fd);
     this.#stream = word(1);
     this.#prefix = encodeFrame(PSH, this.#stream).subarray(0, HEADER_BYTES - 2);
