@@ -86,19 +86,28 @@ export class Context {
     return null;
   }
 
-  /** As `read` for sections with fixed types, whose faults begin `yaml: line N:`. */
+  /**
+   * As `read` for sections with fixed types, whose faults begin `yaml: line N:`. What is `Unsupported` is left out with a
+   * warning.
+   */
   readStrict<S extends z.ZodType>(
     schema: S,
     value: unknown,
     path: Path,
     partial = false,
   ): z.output<S> | null {
-    return this.read(schema, value, path, {
-      partial,
-      explain: (issues) => {
-        for (const issue of issues) this.typeFault([...path, ...issue.path], issue.message);
-      },
-    });
+    const prepared = this.#shapes.prepare(schema, value, path, { match: "exact", partial, prefix: "" });
+    let result = parseSafely(schema, prepared);
+    const unusable = result.issues?.filter((issue) => issue.unsupported) ?? [];
+    if (unusable.length > 0) {
+      const paths = unusable.map((issue) => issue.path);
+      result = parseSafely(schema, without(prepared, paths));
+      for (const { path: inner, message } of unusable)
+        this.report.warning([...path, ...inner], `${message}; it is left out`);
+    }
+    if (result.issues === null) return result.data as z.output<S>;
+    for (const issue of result.issues) this.typeFault([...path, ...issue.path], issue.message);
+    return null;
   }
 
   typeFault(path: Path, message: string): void {
@@ -126,6 +135,18 @@ export class Context {
     this.typeFault(path, `expected a map, got ${show(value)}`);
     return [];
   }
+}
+
+/** A copy of the value without what lies at these paths. */
+function without(value: unknown, paths: readonly Path[]): unknown {
+  if (paths.length === 0) return value;
+  const goes = (key: string | number) => paths.some((path) => path.length === 1 && path[0] === key);
+  const inside = (key: string | number) =>
+    paths.filter((path) => path.length > 1 && path[0] === key).map((path) => path.slice(1));
+  if (Array.isArray(value)) return value.flatMap((item, at) => (goes(at) ? [] : [without(item, inside(at))]));
+  if (!isMapValue(value)) return value;
+  const entries = Object.entries(value).filter(([key]) => !goes(key));
+  return Object.fromEntries(entries.map(([key, item]) => [key, without(item, inside(key))]));
 }
 
 type Outcome =

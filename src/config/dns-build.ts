@@ -144,7 +144,7 @@ function readPolicies(
 ): readonly PolicyOptions[] {
   const read: PolicyOptions[] = [];
   for (const [key, items] of Object.entries(policies)) {
-    const conditions = readConditions(context, [...path, key], key, ruleSets);
+    const conditions = readConditions(context, [...path, key], key, ruleSets, true);
     const servers = readServers(context, [...path, key], items, followRules);
     if (items.length === 0)
       context.report.error([...path, key], `policy ${show(key)} needs at least one nameserver`);
@@ -153,12 +153,16 @@ function readPolicies(
   return read;
 }
 
-/** Errors of a condition are reported at `path`. What is no pattern matches nothing, there and in other programs. */
+/**
+ * Errors of a condition are reported at `path`. What is no pattern matches nothing. `decides`: names that it was meant for
+ * would go to other servers without it, so one that is likely a slip (an empty label) is an error.
+ */
 export function readConditions(
   { report }: Context,
   path: Path,
   source: string,
   ruleSets: RuleSetNames,
+  decides = false,
 ): readonly DomainCondition[] {
   try {
     const conditions = parseConditions(source);
@@ -169,7 +173,8 @@ export function readConditions(
     }
     return conditions;
   } catch (error) {
-    if (error instanceof UnusableError) report.warning(path, `${error.message}; it matches nothing`);
+    if (error instanceof UnusableError || !decides)
+      report.warning(path, `${messageOf(error)}; it matches nothing`);
     else report.error(path, `bad domain pattern: ${messageOf(error)}`);
     return [];
   }
@@ -190,7 +195,10 @@ function readListen(source: string, { report }: Context): DnsOptions["listen"] {
   if (source === "") return null;
   const listen = parseHostPort(source);
   if (listen === null)
-    report.error(["dns", "listen"], `expected host:port such as 127.0.0.1:53 or :53, got ${show(source)}`);
+    report.warning(
+      ["dns", "listen"],
+      `expected host:port such as 127.0.0.1:53 or :53, got ${show(source)}; no DNS listener is opened`,
+    );
   return listen === null || listen.port === 0 ? null : listen;
 }
 

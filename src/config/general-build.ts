@@ -1,4 +1,5 @@
 /** From the general keys to the values that the program reads, and what `ipv6: false` switches off elsewhere. */
+import { interfaceNameFault } from "#core/fields.ts";
 import type { Account } from "#core/inbound.ts";
 import type { z } from "zod";
 import type { Config } from "./config.ts";
@@ -19,6 +20,8 @@ export function liftGeneral(keys: FlatGeneral, context: Context, userAgent: stri
     idleMs: rest.keepAliveIdle * 1000,
     intervalMs: rest.keepAliveInterval * 1000,
   };
+  const fault = interfaceNameFault(rest.interfaceName);
+  if (fault !== null) context.report.warning(["interface-name"], `${fault}; nothing can be dialled by it`);
   const globalUa = rest.globalUa ?? userAgent;
   return {
     general: { ...rest, globalUa, keepAlive },

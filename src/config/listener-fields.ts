@@ -1,5 +1,5 @@
 /** The fields that every item of `listeners` has. */
-import { Fault, maybe, name, parseRanges, scalar, text, type Range } from "#core/fields.ts";
+import { Fault, maybe, name, parseInteger, parseRanges, scalar, text, type Range } from "#core/fields.ts";
 import { ip } from "#net/address/address-fields.ts";
 import { ANY_V4 } from "#net/address/ip.ts";
 import { z } from "zod";
@@ -8,10 +8,15 @@ import { mark } from "./sections/general.ts";
 /** One listener opens every port of its ranges; more than this is a mistake. */
 const MOST_PORTS = 1024;
 
+const MOST_PORT = 65_535;
+
+/** Empty for a number that is no port: other programs start without the listener. */
 const ports = () =>
   scalar({ type: ["string", "integer"] }, (source): readonly number[] | Fault => {
     if (source.trim() === "") return [0];
-    const ranges = source.trim() === "*" ? new Fault("expected ports") : parseRanges(source, 0, 65_535);
+    const single = parseInteger(source) ?? 0;
+    if (single < 0 || single > MOST_PORT) return [];
+    const ranges = source.trim() === "*" ? new Fault("expected ports") : parseRanges(source, 0, MOST_PORT);
     return ranges instanceof Fault ? ranges : expand(ranges);
   });
 

@@ -79,6 +79,12 @@ function readListener(
     context.report.warning([...path, ...lack.path], why);
     return null;
   }
+  const fault = unusableKey(common.port, options);
+  if (fault !== null) {
+    const why = `${prefix}: ${common.name}: '${fault.key}' ${fault.why}; the listener is left out`;
+    context.report.warning([...path, fault.key], why);
+    return null;
+  }
   return {
     name: common.name,
     protocol,
@@ -89,6 +95,16 @@ function readListener(
     routingMark: common["routing-mark"],
     options,
   };
+}
+
+/** What other programs start without, or this build cannot do; null: nothing. */
+function unusableKey(
+  ports: readonly number[],
+  options: { readonly "reality-config"?: unknown },
+): { readonly key: string; readonly why: string } | null {
+  if (ports.length === 0) return { key: "port", why: "expected a port from 0 to 65535" };
+  if (options["reality-config"] === undefined) return null;
+  return { key: "reality-config", why: "REALITY is not available yet; use certificate and private-key" };
 }
 
 function admitsUnknown({ report, registries }: Context, type: string, path: Path, prefix: string): boolean {

@@ -29,21 +29,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
     proxy(`name: a, ${socks}, udp: "true"`),
     /proxy 0: 'udp' expected true or false, got "true"/,
   ],
-  [
-    "proxy interface",
-    proxy(`name: a, ${socks}, interface-name: wlan-with-a-long-name`),
-    /^2:\d+ proxies\[0\]\.interface-name: proxy 0: 'interface-name' expected an interface, whose name has at most 15 bytes/,
-  ],
-  [
-    "interface",
-    "interface-name: eth0-über-alles\n",
-    /^1:17 interface-name: yaml: line 1: expected an interface, whose name has at most 15 bytes, got eth0-über-alles$/,
-  ],
-  [
-    "provider interface",
-    "proxy-providers: {p: {type: file, path: x, override: {interface-name: wlan-with-a-long-name}}}\n",
-    /parse proxy provider p error: 'override\.interface-name' expected an interface/,
-  ],
   ["proxy no type", proxy("name: a"), /proxy 0: '' has unset fields: type/],
   [
     "proxy duplicate",
@@ -241,7 +226,6 @@ const PREFIXES: readonly (readonly [area: string, text: string, message: RegExp]
   ],
   ["hosts circle", "hosts: {a.com: b.com, b.com: a.com}\n", /cycle in domain mapping a\.com->b\.com->a\.com/],
   ["sniffer", "sniffer: {sniff: {TSL: {}}}\n", /unknown sniffer protocol "TSL".*did you mean "TLS"/],
-  ["sniffer domain", "sniffer: {force-domain: ['a..b']}\n", /bad domain pattern: "a\.\.b"/],
 ];
 
 for (const [area, text, message] of PREFIXES)

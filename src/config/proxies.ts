@@ -1,5 +1,5 @@
 /** `proxies`, and the nodes that providers bring. */
-import { show } from "#core/fields.ts";
+import { interfaceNameFault, show } from "#core/fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { parseIp } from "#net/address/ip.ts";
@@ -104,6 +104,10 @@ export class ProxyReader {
   #read(item: unknown, path: Path, prefix: string): ProxyConfig | null {
     const { report } = this.#context;
     if (!isItemMap(this.#context, item, path, prefix)) return null;
+    if (peek(item, "name", "hyphen") === "") {
+      report.warning([...path, "name"], `${prefix}: 'name' is empty; the node is left out`);
+      return null;
+    }
     const type = peek(item, "type", "hyphen");
     const protocol = type === null ? null : (this.#protocols.get(type) ?? null);
     if (type !== null && protocol === null) return this.#readUnknown(item, type, path, prefix);
@@ -113,6 +117,9 @@ export class ProxyReader {
     if (read === null) return null;
     const { common, options } = read;
     const node = { ...commonOf(common), protocol };
+    const badInterface = interfaceNameFault(common["interface-name"]);
+    if (badInterface !== null)
+      return this.#inertNode(node, `'interface-name' ${badInterface}`, [...path, "interface-name"], prefix);
     const [lack] = read.unsupported;
     if (lack !== undefined) return this.#inertNode(node, issueText(lack), [...path, ...lack.path], prefix);
     if (!IP_VERSIONS.some((word) => word === common["ip-version"].toLowerCase()))

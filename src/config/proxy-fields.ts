@@ -1,5 +1,5 @@
 /** Fields that every node has, whatever it speaks. */
-import { flag, interfaceName, maybe, name, text } from "#core/fields.ts";
+import { flag, maybe, name, text } from "#core/fields.ts";
 import { z } from "zod";
 import { mark } from "./sections/general.ts";
 
@@ -18,7 +18,7 @@ export const proxyFields = z.object({
   name: name(),
   type: name(),
   udp: flag().default(false),
-  "interface-name": interfaceName().default(""),
+  "interface-name": text().default(""),
   "routing-mark": mark().default(0),
   "ip-version": text().default("dual"),
   "dialer-proxy": maybe(text()),

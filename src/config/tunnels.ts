@@ -1,11 +1,11 @@
 /** `tunnels`: fixed forwards, as text `network,address,target[,proxy]` or as a map. */
-import { Fault, list, maybe, name, noneOf, Plain, scalar, show, text } from "#core/fields.ts";
+import { list, maybe, name, noneOf, Plain, scalar, show, text, Unsupported } from "#core/fields.ts";
 import type { Network, Ip } from "#core/session.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { ANY_V4, parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
-import type { Context } from "./context.ts";
-import { reportIssues } from "./items.ts";
+import type { Context, Issue } from "./context.ts";
+import { issueText, reportIssues } from "./items.ts";
 import type { Path } from "./report.ts";
 import { isMapValue } from "./shape.ts";
 
@@ -33,14 +33,14 @@ const listenAddress = () =>
     const parsed = parseHostPort(source);
     const ip = parsed === null ? null : parsed.host === "" ? ANY_V4 : parseIp(parsed.host);
     if (parsed !== null && ip !== null) return { ip, port: parsed.port };
-    return new Fault(`expected address:port such as 127.0.0.1:6553, got ${show(raw)}`);
+    return new Unsupported(`expected address:port such as 127.0.0.1:6553, got ${show(raw)}`);
   });
 
 const targetAddress = () =>
   scalar({ type: "string" }, (source, raw) => {
     const parsed = parseHostPort(source);
     if (parsed !== null && parsed.host !== "" && parsed.port > 0) return parsed;
-    return new Fault(`expected host:port such as 8.8.8.8:53, got ${show(raw)}`);
+    return new Unsupported(`expected host:port such as 8.8.8.8:53, got ${show(raw)}`);
   });
 
 export const tunnelFields = z.object({
@@ -63,7 +63,7 @@ export function readTunnels(
     if (fields === null) continue;
     const read = context.read(tunnelFields, fields, path, {
       match: "case",
-      explain: (issues) => reportIssues(context, issues, path, prefix),
+      explain: (issues) => explain(context, issues, path, prefix),
     });
     if (read === null) continue;
     if (read.proxy !== null && !outbounds.has(read.proxy)) {
@@ -79,6 +79,18 @@ export function readTunnels(
     });
   }
   return tunnels;
+}
+
+/** An address that is none costs its tunnel. */
+function explain(context: Context, issues: readonly Issue[], path: Path, prefix: string): void {
+  const wrong = issues.filter(({ unsupported }) => !unsupported);
+  reportIssues(context, wrong, path, prefix);
+  for (const issue of issues)
+    if (wrong.length === 0)
+      context.report.warning(
+        [...path, ...issue.path],
+        `${prefix}: ${issueText(issue)}; the tunnel is left out`,
+      );
 }
 
 function splitLine(context: Context, item: unknown, path: Path, prefix: string): object | null {

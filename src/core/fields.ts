@@ -26,8 +26,8 @@ export class Fault {
 }
 
 /**
- * A value that means something to other programs and that this build does not do. It costs the item that has it, never
- * the file: the node or the listener becomes inert and says why.
+ * A value that other programs start with and that cannot be used here. It costs the item that has it, never the file: the
+ * node or the listener becomes inert and says why, a key of a section is left out with a warning.
  */
 export class Unsupported extends Fault {}
 
@@ -85,15 +85,12 @@ export const name = () =>
 /** Linux has room for so many in a name (IFNAMSIZ without the closing zero), and would cut a longer one. */
 export const MOST_INTERFACE_NAME_BYTES = 15;
 
-/** The name of a network interface; empty: none. */
-export const interfaceName = () =>
-  scalar({ type: "string", maxLength: MOST_INTERFACE_NAME_BYTES }, (source, raw) =>
-    Buffer.byteLength(source) <= MOST_INTERFACE_NAME_BYTES
-      ? source
-      : new Fault(
-          `expected an interface, whose name has at most ${MOST_INTERFACE_NAME_BYTES} bytes, got ${show(raw)}`,
-        ),
-  );
+/** Why no interface has this name; null: one may have it. Empty names none. */
+export function interfaceNameFault(name: string): string | null {
+  return Buffer.byteLength(name) <= MOST_INTERFACE_NAME_BYTES
+    ? null
+    : `expected an interface, whose name has at most ${MOST_INTERFACE_NAME_BYTES} bytes, got ${show(name)}`;
+}
 
 /** Text that holds a secret: never shown in messages, marked in the JSON Schema. */
 export const secret = () => scalar({ type: "string", format: "password" }, (source) => source);
@@ -144,6 +141,28 @@ export const flag = () =>
       if (number !== null) return number !== 0;
     }
     return new Fault(`expected true or false, got ${show(raw)}`);
+  });
+
+/** The value of `inner`; a wrong one costs its key, or its item of a list, and not the file. */
+export const leftOut = <S extends z.ZodType>(inner: S) =>
+  z
+    .transform((value: unknown, context): z.output<S> => {
+      const result = inner.safeParse(value, { reportInput: true });
+      if (result.success) return result.data;
+      const params = { missing: value === undefined, unsupported: true };
+      for (const { message } of result.error.issues)
+        context.issues.push({ code: "custom", message, input: value, params });
+      return z.NEVER;
+    })
+    .meta(inner.meta() ?? {});
+
+/** A port to listen on; one that there is not is left out. */
+export const listenPort = () =>
+  scalar({ type: "integer", minimum: 0, maximum: 65_535 }, (source, raw) => {
+    const value = parseInteger(source);
+    if (value === null) return new Fault(`expected an integer, got ${show(raw)}`);
+    if (value >= 0 && value <= 65_535) return value;
+    return new Unsupported(`expected an integer from 0 to 65535, got ${value}`);
   });
 
 /** One of a few words. `fold` accepts any case and answers in the listed spelling. */

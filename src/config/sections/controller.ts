@@ -1,5 +1,17 @@
 /** The Controller: its addresses, its access rules, the dashboard that it serves. */
-import { block, Fault, filePath, flag, httpUrl, list, scalar, secret, show, text } from "#core/fields.ts";
+import {
+  block,
+  Fault,
+  filePath,
+  flag,
+  httpUrl,
+  leftOut,
+  list,
+  scalar,
+  secret,
+  show,
+  text,
+} from "#core/fields.ts";
 import { parseHostPort } from "#net/address/address-fields.ts";
 import { mark } from "./general.ts";
 
@@ -27,8 +39,8 @@ const localName = () =>
 const UI_ARCHIVE = "https://github.com/MetaCubeX/metacubexd/archive/refs/heads/gh-pages.zip";
 
 export const CONTROLLER = {
-  "external-controller": listenAddress().default(""),
-  "external-controller-tls": listenAddress().default(""),
+  "external-controller": leftOut(listenAddress()).default(""),
+  "external-controller-tls": leftOut(listenAddress()).default(""),
   "external-controller-unix": text().default(""),
   "external-controller-pipe": pipeName().default(""),
   "external-controller-routing-mark": mark().default(0),

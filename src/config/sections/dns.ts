@@ -1,5 +1,5 @@
 /** `dns`: the keys as they are written. What they mean together is read in dns-build.ts. */
-import { block, choice, flag, int, list, mapOf, text } from "#core/fields.ts";
+import { block, choice, flag, int, leftOut, list, mapOf, text } from "#core/fields.ts";
 import { cidr } from "#net/address/address-fields.ts";
 import { mark } from "./general.ts";
 
@@ -27,7 +27,7 @@ export const dns = block({
   "fallback-filter": block({
     geoip: flag().default(true),
     "geoip-code": text().default("CN"),
-    ipcidr: list(cidr()).default([]),
+    ipcidr: list(leftOut(cidr())).default([]),
     domain: list(text()).default([]),
     geosite: list(text()).default([]),
   }).prefault({}),

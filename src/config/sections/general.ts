@@ -2,19 +2,7 @@
  * General keys (top level). The ports become listeners; `mode`, `log-level` and access keys are fields of `Config`
  * itself.
  */
-import {
-  choice,
-  flag,
-  int,
-  interfaceName,
-  list,
-  maybe,
-  port,
-  scalar,
-  text,
-  Fault,
-  show,
-} from "#core/fields.ts";
+import { choice, flag, int, list, listenPort, maybe, scalar, text, Fault, show } from "#core/fields.ts";
 import { LOG_LEVELS } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { cidr } from "#net/address/address-fields.ts";
@@ -34,11 +22,11 @@ const EVERYWHERE = ["0.0.0.0/0", "::/0"].map((network) => parseCidr(network) as 
 export const mark = () => int(0, 0xffff_ffff);
 
 export const GENERAL = {
-  port: port().default(0),
-  "socks-port": port().default(0),
-  "mixed-port": port().default(0),
-  "redir-port": port().default(0),
-  "tproxy-port": port().default(0),
+  port: listenPort().default(0),
+  "socks-port": listenPort().default(0),
+  "mixed-port": listenPort().default(0),
+  "redir-port": listenPort().default(0),
+  "tproxy-port": listenPort().default(0),
   "allow-lan": flag().default(false),
   "bind-address": bindAddress().default("*"),
   authentication: list(text()).default([]),
@@ -49,7 +37,7 @@ export const GENERAL = {
   mode: choice(["rule", "global", "direct"], { fold: true }).default("rule"),
   "log-level": choice(LOG_LEVELS, { fold: true }).default("info"),
   ipv6: flag().default(true),
-  "interface-name": interfaceName().default(""),
+  "interface-name": text().default(""),
   "routing-mark": mark().default(0),
   "unified-delay": flag().default(false),
   "tcp-concurrent": flag().default(false),

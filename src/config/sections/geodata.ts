@@ -1,5 +1,5 @@
 /** Where geodata comes from and how it is kept. */
-import { block, flag, httpUrl, int, maybe, choice, text } from "#core/fields.ts";
+import { block, flag, httpUrl, int, leftOut, maybe, choice, text } from "#core/fields.ts";
 
 const RELEASE = "https://github.com/MetaCubeX/meta-rules-dat/releases/download/latest";
 
@@ -12,9 +12,9 @@ export const GEODATA = {
   /** Hours. */
   "geo-update-interval": int(1, 8760).default(24),
   "geox-url": block({
-    geoip: httpUrl().default(`${RELEASE}/geoip.dat`),
-    mmdb: httpUrl().default(`${RELEASE}/geoip.metadb`),
-    asn: httpUrl().default(`${RELEASE}/GeoLite2-ASN.mmdb`),
-    geosite: httpUrl().default(`${RELEASE}/geosite.dat`),
+    geoip: leftOut(httpUrl()).default(`${RELEASE}/geoip.dat`),
+    mmdb: leftOut(httpUrl()).default(`${RELEASE}/geoip.metadb`),
+    asn: leftOut(httpUrl()).default(`${RELEASE}/GeoLite2-ASN.mmdb`),
+    geosite: leftOut(httpUrl()).default(`${RELEASE}/geosite.dat`),
   }).prefault({}),
 };

@@ -1,5 +1,5 @@
 /** Sections of a few keys each: profile, ntp, experimental. */
-import { block, flag, int, name, port, text } from "#core/fields.ts";
+import { block, flag, int, leftOut, listenPort, name, text } from "#core/fields.ts";
 
 export const profile = block({
   "store-selected": flag().default(true),
@@ -8,8 +8,8 @@ export const profile = block({
 
 export const ntp = block({
   enable: flag().default(false),
-  server: name().default("time.apple.com"),
-  port: port().default(123),
+  server: leftOut(name()).default("time.apple.com"),
+  port: listenPort().default(123),
   /** Minutes. */
   interval: int(1, 525_600).default(30),
   "dialer-proxy": text().default(""),

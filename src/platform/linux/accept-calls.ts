@@ -1,5 +1,7 @@
 /** The calls of a relay thread that accepts and dials, too. */
 import type * as Ffi from "node:ffi";
+import { constants } from "node:os";
+import { MOST_INTERFACE_NAME_BYTES } from "#core/fields.ts";
 import { SO_ORIGINAL_DST, SOL_IP, SOL_IPV6 } from "./control-message.ts";
 import { openLibc } from "./libc.ts";
 import { WORDS } from "./machine-words.ts";
@@ -156,10 +158,11 @@ export class AcceptCalls extends RelayCalls {
     return this.#set(fd, SOL_SOCKET, SO_MARK, mark | 0);
   }
 
-  /** To be called before anything else gives the socket a port: it gets one of its own. `name` is at most 15 bytes. */
+  /** To be called before anything else gives the socket a port: it gets one of its own. No device has a longer name. */
   bindToDevice(fd: number, family: 4 | 6, name: Uint8Array): number {
+    if (name.length > MOST_INTERFACE_NAME_BYTES) return -constants.errno.ENODEV;
     this.#ports?.take(fd, family);
-    this.#memory.name.fill(0).set(name.subarray(0, 15));
+    this.#memory.name.fill(0).set(name);
     return this.#setBytes(fd, SOL_SOCKET, SO_BINDTODEVICE, this.#pointers.name, name.length + 1);
   }
 

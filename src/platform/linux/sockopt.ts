@@ -1,6 +1,8 @@
 /** Socket options of socket(7) and ipv6(7) that Node does not offer. Numbers are those of the generic Linux ABI. */
+import { constants } from "node:os";
+import { interfaceNameFault } from "#core/fields.ts";
 import type { SocketMaker, SocketOptions } from "#platform/socket-maker.ts";
-import type { Libc } from "./libc.ts";
+import { SystemError, type Libc } from "./libc.ts";
 import { IPV6_V6ONLY, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
 import { OwnPorts } from "./own-port.ts";
 import { AF_INET, AF_INET6 } from "./sockaddr.ts";
@@ -32,8 +34,10 @@ export function markOf(libc: Libc, fd: number): number {
   return value[0] as number;
 }
 
-/** Throws ENODEV where there is no such interface. */
+/** Throws ENODEV where there is no such interface. A name longer than any would be cut by the kernel: another device. */
 export function bindToDevice(libc: Libc, fd: number, name: string): void {
+  const fault = interfaceNameFault(name);
+  if (fault !== null) throw new SystemError(`interface-name: ${fault}`, constants.errno.ENODEV);
   const value = Buffer.from(`${name}\0`);
   libc.setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, value, `interface-name ${name} (SO_BINDTODEVICE)`);
 }
