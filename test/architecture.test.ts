@@ -131,6 +131,22 @@ function folderOf(file: string): string {
   return rows.reduce((longest, row) => (row.length > longest.length ? row : longest), ".");
 }
 
+test("a protocol is known in its folder and in one line of the registry", () => {
+  for (const name of ["vless", "anytls"]) {
+    const known = globSync("**/*.{ts,mjs}", { cwd: src }).filter(
+      (file) =>
+        !file.endsWith(".test.ts") &&
+        !file.startsWith(`protocols/${name}/`) &&
+        readFileSync(join(src, file), "utf8").toLowerCase().includes(name),
+    );
+    assert.deepEqual(
+      known,
+      ["protocols/index.ts"],
+      `${name}: what others need of it is a member of Protocol`,
+    );
+  }
+});
+
 test("every abort gives a reason: without one an exception keeps the caller's frames in memory", () => {
   const faults = globSync("**/*.ts", { cwd: src }).filter(
     (file) => !file.endsWith(".test.ts") && readFileSync(join(src, file), "utf8").includes(".abort()"),
