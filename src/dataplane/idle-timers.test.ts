@@ -82,3 +82,30 @@ test("who comes between two walks has all of its time", () => {
   clock.advance(5_000);
   assert.equal(late.expired, 1);
 });
+
+test("a walk that comes late leaves what was not read meanwhile to the next one", () => {
+  const clock = new FakeClock();
+  const timers = new IdleTimers(clock);
+  const [waiting, silent] = [idle(60_000), idle(60_000)];
+  timers.add(waiting);
+  timers.add(silent);
+  clock.advance(1_000);
+  clock.advance(68_000); // the event loop has stood still: bytes for one of them wait in its socket
+  assert.deepEqual([waiting.expired, silent.expired], [0, 0]);
+  waiting.activeAtMs = timers.nowMs; // they are read behind the timers
+  clock.advance(1_000);
+  assert.deepEqual([waiting.expired, silent.expired], [0, 1]);
+  clock.advance(60_000);
+  clock.advance(1_000);
+  assert.equal(waiting.expired, 1);
+});
+
+test("a loop that is always late does not keep anything for ever", () => {
+  const clock = new FakeClock();
+  const timers = new IdleTimers(clock);
+  const one = idle(2_000);
+  timers.add(one);
+  clock.advance(10_000);
+  clock.advance(10_000);
+  assert.equal(one.expired, 1);
+});

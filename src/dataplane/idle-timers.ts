@@ -2,7 +2,7 @@ import { PassingMap } from "#lib/passing-map.ts";
 
 /** One timer for all idle time-outs: thousands of conversations cost one short walk a period, and none per chunk. */
 export interface IdleEntry {
-  /** Reading of `Sweep.nowMs` when something last happened. */
+  /** Reading of `IdleTimers.nowMs` when something last happened. */
   activeAtMs: number;
   /** Idle for longer than this: `expire` is called, once. Infinity: never. */
   idleMs: number;
@@ -13,6 +13,8 @@ export interface IdleEntry {
 
 const PERIOD_MS = 1_000;
 const SLOW_TICK_MS = 5_000;
+/** Periods. A walk that comes later than that has stood still with the event loop, and so has every read. */
+const LATE = 2;
 const LONGEST_WALK_MS = 20;
 
 export interface IdleTimersClock {
@@ -38,6 +40,7 @@ export class IdleTimers {
   #seldom: IdleTimers | null = null;
   #ticking: Disposable | null = null;
   #walkEndsAtMs = 0;
+  #wasLate = false;
 
   constructor(clock: IdleTimersClock = SYSTEM_CLOCK, periodMs = PERIOD_MS) {
     this.#clock = clock;
@@ -54,9 +57,15 @@ export class IdleTimers {
     idle.activeAtMs = this.#clock.now(); // the last walk may be a whole period ago
     if (this.#ticking === null) {
       this.nowMs = idle.activeAtMs;
-      this.#ticking = this.#clock.every(this.#periodMs, () => this.#timers());
+      this.#wasLate = false;
+      this.#ticking = this.#clock.every(this.#periodMs, () => this.#walk());
     }
     this.#idles.set(idle, null);
+  }
+
+  /** Something has just happened. `nowMs` may be older than the entry, where the event loop has stood still. */
+  touch(idle: IdleEntry): void {
+    if (idle.activeAtMs < this.nowMs) idle.activeAtMs = this.nowMs;
   }
 
   /** With the last one the timer stops. */
@@ -77,12 +86,19 @@ export class IdleTimers {
     return this.#clock.now() < this.#walkEndsAtMs;
   }
 
-  #timers(): void {
-    this.nowMs = this.#clock.now();
-    this.#walkEndsAtMs = this.nowMs + LONGEST_WALK_MS;
+  /**
+   * Timers come before sockets in a turn of the event loop: behind a turn that lasted for a minute, bytes that have waited
+   * all that time are still to be read. So the walk that comes late expires nothing, and leaves that to the next one.
+   */
+  #walk(): void {
+    const nowMs = this.#clock.now();
+    const isLate = !this.#wasLate && nowMs - this.nowMs > this.#periodMs * LATE;
+    this.#wasLate = isLate;
+    this.nowMs = nowMs;
+    this.#walkEndsAtMs = nowMs + LONGEST_WALK_MS;
     this.#idles.forEachKey((idle) => {
       idle.look?.();
-      if (this.nowMs - idle.activeAtMs < idle.idleMs) return;
+      if (isLate || nowMs - idle.activeAtMs < idle.idleMs) return;
       this.remove(idle);
       idle.expire();
     });

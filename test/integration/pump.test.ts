@@ -230,6 +230,29 @@ for (const { name: way, backend } of paths) {
     }
   });
 
+  test(`${way}: what began while the event loop stood still is not judged by the time before`, async () => {
+    const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
+    await using origin = await openTcpOrigin(resolve);
+    const { timers, advance, moveClock } = handSweep();
+    const idler = { activeAtMs: 0, idleMs: Infinity, expire() {} };
+    timers.add(idler); // so that there is a walk, with a clock of its own
+    moveClock(68_000); // and none comes: the loop takes what a flood has left
+    const idles = { idleMs: Infinity, halfClosedIdleMs: 60_000 };
+    await using relayed = await openRelayed(origin.port, { backend, timers, ...idles });
+    const client = await relayed.dial();
+    const remote = await accepted;
+    const heard = new Promise((on) => client.once("data", on).once("close", () => on("nothing")));
+    client.end();
+    remote.resume();
+    await once(remote, "end");
+    advance(3_000);
+    remote.on("error", () => {}).end("late");
+    assert.equal(String(await heard), "late");
+    await relayed.untilSettled();
+    timers.remove(idler);
+    client.destroy();
+  });
+
   test(`${way}: an end that comes after a long silence leaves the other side its time to answer`, async () => {
     const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
     await using origin = await openTcpOrigin(resolve);

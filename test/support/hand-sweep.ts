@@ -1,7 +1,15 @@
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 
-/** A sweep whose time the test moves. */
-export function handSweep(): { readonly timers: IdleTimers; readonly advance: (ms: number) => void } {
+/** What the timers' own period is. */
+const STEP_MS = 1_000;
+
+/** Timers whose time the test moves, in steps, as an event loop does that is not held up. */
+export function handSweep(): {
+  readonly timers: IdleTimers;
+  readonly advance: (ms: number) => void;
+  /** With no walk yet. */
+  readonly moveClock: (ms: number) => void;
+} {
   let nowMs = 0;
   const ticks = new Set<() => void>();
   const timers = new IdleTimers({
@@ -14,8 +22,11 @@ export function handSweep(): { readonly timers: IdleTimers; readonly advance: (m
   return {
     timers,
     advance(ms) {
-      nowMs += ms;
-      for (const tick of ticks) tick();
+      for (let left = ms; left > 0; left -= STEP_MS) {
+        nowMs += Math.min(left, STEP_MS);
+        for (const tick of ticks) tick();
+      }
     },
+    moveClock: (ms) => void (nowMs += ms),
   };
 }

@@ -98,7 +98,7 @@ class Pump implements IdleEntry {
   }
 
   #active(): void {
-    this.activeAtMs = this.#options.timers.nowMs;
+    this.#options.timers.touch(this);
   }
 
   /** Older than a sweep. */

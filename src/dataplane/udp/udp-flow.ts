@@ -83,7 +83,7 @@ export class Branch implements IdleEntry {
   /** To the far side. `destination` is what the outbound is asked for. */
   send(payload: Uint8Array, destination: Destination): void {
     if (this.#closed) return;
-    this.activeAtMs = this.#env.timers.nowMs;
+    this.#env.timers.touch(this);
     if (this.#flow === null || this.#meter === null) return this.#waiting.push({ payload, destination });
     if (!this.#meter.admit("upload", payload.length)) return;
     this.#entry.count("upload", payload.length);
@@ -92,7 +92,7 @@ export class Branch implements IdleEntry {
 
   #onReply({ payload, destination }: Datagram): void {
     if (this.#closed || this.#meter === null) return;
-    this.activeAtMs = this.#env.timers.nowMs;
+    this.#env.timers.touch(this);
     if (!this.#meter.admit("download", payload.length)) return;
     this.#entry.count("download", payload.length);
     this.#handOn(this.#owner, payload, this.names.nameOf(destination));

@@ -98,7 +98,7 @@ class Demultiplexer implements BranchOwner, IdleEntry {
       }
     }
     if (this.#branches.size === 0) {
-      this.activeAtMs = this.#env.timers.nowMs;
+      this.#env.timers.touch(this);
       this.idleMs = this.#env.sessionIdleMs;
     }
   }
@@ -106,7 +106,7 @@ class Demultiplexer implements BranchOwner, IdleEntry {
   #onClient(item: Datagram): void {
     const { payload, destination } = item;
     if (this.#abort.signal.aborted) return;
-    this.activeAtMs = this.#env.timers.nowMs;
+    this.#env.timers.touch(this);
     const last = this.#last;
     const route = last !== null && same(last.client, destination) ? last : this.#routeTo(destination);
     this.#last = route;

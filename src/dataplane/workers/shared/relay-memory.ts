@@ -101,6 +101,8 @@ export function newRelayMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(TABLE_BYTES);
 }
 
+const always = (): boolean => true;
+
 export class RelayMemory {
   /** Descriptors, two a slot: client, remote. -1: closed. */
   readonly descriptors: Int32Array;
@@ -211,16 +213,26 @@ export class RelayMemory {
     Atomics.store(this.#header, STOP, 1);
   }
 
-  /** Gives the news since the last time, in order, also where `on` comes back here. A slot that has ended is free. */
-  takeEvents(on: (slot: number, kind: number) => void): void {
+  /**
+   * Gives the events since the last time, in order, also where `on` comes back here; those that the worker reports meanwhile
+   * are for the next time, of which its signal tells. False: `goesOn` has said no, and the rest is to be asked for again.
+   */
+  takeEvents(on: (slot: number, kind: number) => void, goesOn: () => boolean = always): boolean {
     Atomics.store(this.#header, SIGNALLED, 0);
-    for (;;) {
+    for (let left = this.#eventsLeft; left > 0; left--) {
+      if (this.#eventsLeft === 0) return true; // `on` came back here
       const read = this.#header[EVENTS_READ] as number;
-      if (read === Atomics.load(this.#header, EVENTS_WRITTEN)) return;
       const word = this.#events[read % EVENT_RING] as number;
       this.#header[EVENTS_READ] = (read + 1) % (EVENT_RING * 2);
       on(Math.floor(word / EVENTS), word % EVENTS);
+      if (left > 1 && !goesOn()) return false;
     }
+    return true;
+  }
+
+  get #eventsLeft(): number {
+    const written = Atomics.load(this.#header, EVENTS_WRITTEN);
+    return (written - (this.#header[EVENTS_READ] as number) + EVENT_RING * 2) % (EVENT_RING * 2);
   }
 
   // For the relay thread.

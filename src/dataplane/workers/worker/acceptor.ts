@@ -31,6 +31,8 @@ export const LISTENER_DATA = 0x4000_0000;
 
 /** Of one listener in one turn, before others have theirs. */
 const ACCEPTS = 4;
+/** Of a listening socket; no system queues more (somaxconn). */
+const MOST_QUEUED = 4096;
 const HANDSHAKE_MS = 30_000;
 /** What one that has only connected weighs, in the program and in the kernel; what TLS adds says shaking.ts. */
 const CONNECTED_BYTES = 2 * 1024;
@@ -108,7 +110,7 @@ export class Acceptor implements PendingOwner {
     if (!this.#listening.delete(listener)) return;
     this.#paused.delete(listener);
     this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
-    if (Atomics.load(this.shared.states, listener) === DRAINS) while (this.#acceptOne(listener));
+    if (Atomics.load(this.shared.states, listener) === DRAINS) this.#drain(listener);
     this.#pending.forEach((one) => {
       if (one.listener === listener) one.handOver();
     });
@@ -119,6 +121,11 @@ export class Acceptor implements PendingOwner {
     });
     for (const one of this.#waitingForSlot) if (one.listener === listener) one.handOver();
     this.host.report(listener, UNLISTENED);
+  }
+
+  /** What the kernel has queued by now, and not what a flood goes on queueing. */
+  #drain(listener: number): void {
+    for (let left = MOST_QUEUED; left > 0 && this.#acceptOne(listener); left--);
   }
 
   /** The kernel has connections for it. */
