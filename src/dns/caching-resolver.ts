@@ -65,11 +65,15 @@ export class CachingResolver implements Disposable {
     return this.#cache.get(key) !== null;
   }
 
-  /** `signal` ends the wait, not the question: its answer goes to the cache and to others who wait. */
-  async answer(query: Query, signal: AbortSignal): Promise<Aged> {
+  /**
+   * `signal` ends the wait, not the question: its answer goes to the cache and to others who wait. Null: the wait lasts as
+   * long as the question is under way, `SET_TIMEOUT_MS` at most, and needs no timer and no listener of its own.
+   */
+  async answer(query: Query, signal: AbortSignal | null): Promise<Aged> {
     const hit = this.cached(query);
     if (hit !== null) return hit;
     const { answer } = this.#join(query);
+    if (signal === null) return { packet: await answer, takeSeconds: 0 };
     const waiting = abortion(signal);
     try {
       return { packet: await Promise.race([answer, waiting.aborted]), takeSeconds: 0 };

@@ -1,5 +1,5 @@
 /** One question to all servers of a list at once; the first acceptable answer counts (dns.md §7.2). */
-import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
+import { ABORTED, DialError, messageOf, ProtocolError } from "#core/errors.ts";
 import { openPacket, type Packet } from "./packet.ts";
 import { RCODE } from "./types.ts";
 import type { Upstream } from "./upstream/upstream.ts";
@@ -36,7 +36,7 @@ export async function raceUpstreams(
     throw new DialError("resolve", `all DNS requests failed: ${messageOf(first)}`, { cause: error });
   } finally {
     signal.removeEventListener("abort", stop);
-    losers.abort(new DialError("aborted", "another DNS server was faster"));
+    losers.abort(ABORTED); // one for all: each question would make an error with its stack for nobody
   }
 }
 

@@ -51,15 +51,19 @@ function serveDatagrams(
   handle: HandleDns,
   log: Log,
 ): void {
+  const answer = async (message: Uint8Array, from: Endpoint): Promise<void> => {
+    try {
+      socket.send(await handle(message, { network: "udp" }), from);
+    } catch (error) {
+      log.debug(() => `[DNS] dropped a packet of ${from.ip}: ${messageOf(error)}`);
+    } finally {
+      questions.leave(from.ip);
+    }
+  };
   socket.receive((message, from) => {
     if (from.port === 0) return; // no reply can be sent to port 0
-    const kept = Buffer.from(message);
-    questions
-      .use(from.ip, () => handle(kept, { network: "udp" }))
-      .then(
-        (answer) => socket.send(answer, from),
-        (error: unknown) => log.debug(() => `[DNS] dropped a packet of ${from.ip}: ${messageOf(error)}`),
-      );
+    // A flood is refused before anything is made for it: neither a copy nor a line in the log.
+    if (questions.enter(from.ip)) void answer(Buffer.from(message), from);
   });
 }
 

@@ -39,7 +39,6 @@ export interface AskedBy {
 /** Throws `ProtocolError` where the message is no query. */
 export type HandleDns = (message: Uint8Array, by: AskedBy) => Promise<Uint8Array>;
 
-const ANSWER_TIMEOUT_MS = 5000;
 const OBSERVER_MS = 200;
 const MAX_UDP_PAYLOAD = 65_507;
 const PLAIN_UDP_BYTES = 512;
@@ -130,10 +129,7 @@ export class DnsService {
   }
 
   async #resolve(query: Query): Promise<Step> {
-    return this.#mapped(
-      query,
-      await this.#env.resolver.answer(query, AbortSignal.timeout(ANSWER_TIMEOUT_MS)),
-    );
+    return this.#mapped(query, await this.#env.resolver.answer(query, null));
   }
 
   #mapped(query: Query, { packet, takeSeconds }: Aged): Step {

@@ -1,3 +1,5 @@
+import { PassingMap } from "./passing-map.ts";
+
 export interface Bounds {
   readonly all: number;
   /** Of one address. */
@@ -7,7 +9,7 @@ export interface Bounds {
 /** What is under way, by the addresses of clients: one with thousands of slow questions leaves room for others. */
 export class PerClientLimiter {
   readonly #bounds: Bounds;
-  readonly #taken = new Map<string, number>();
+  readonly #taken = new PassingMap<string, number>();
   #all = 0;
 
   constructor(bounds: Bounds) {
@@ -15,23 +17,33 @@ export class PerClientLimiter {
   }
 
   /**
-   * Rejects where the client, or all together, have too many under way. From half of the bound on a client has no more than
-   * an even share of it, but one at least, and those without any go a quarter beyond it: thousands of clients that ask for
-   * much leave room for one that asks little.
+   * False where the client, or all together, have too many under way; `leave` is to follow only where it is true. A refusal
+   * makes no garbage, so it may come before anything is copied. From half of the bound on a client has no more than an even
+   * share of it, but one at least, and those without any go a quarter beyond it: thousands of clients that ask for much
+   * leave room for one that asks little.
    */
-  async use<T>(client: string, work: () => Promise<T>): Promise<T> {
+  enter(client: string): boolean {
     const own = this.#taken.get(client) ?? 0;
-    if (own >= this.#mostOfOne() || this.#all >= this.#bounds.all * (own === 0 ? 1.25 : 1))
-      throw new Error(`${client} asks too much at once`);
+    if (own >= this.#mostOfOne() || this.#all >= this.#bounds.all * (own === 0 ? 1.25 : 1)) return false;
     this.#all++;
     this.#taken.set(client, own + 1);
+    return true;
+  }
+
+  leave(client: string): void {
+    this.#all--;
+    const left = (this.#taken.get(client) ?? 1) - 1;
+    if (left > 0) this.#taken.set(client, left);
+    else this.#taken.delete(client);
+  }
+
+  /** Enters, and leaves once `work` has settled. Rejects where it may not enter. */
+  async use<T>(client: string, work: () => Promise<T>): Promise<T> {
+    if (!this.enter(client)) throw new Error(`${client} asks too much at once`);
     try {
       return await work();
     } finally {
-      this.#all--;
-      const left = (this.#taken.get(client) ?? 1) - 1;
-      if (left > 0) this.#taken.set(client, left);
-      else this.#taken.delete(client);
+      this.leave(client);
     }
   }
 

@@ -32,14 +32,17 @@ export class DnsQuestions {
     if (dns === null) return false;
     const { bytes, sourceAt, destinationAt, addressBytes, sourcePort, destinationPort } = packet;
     const client = bytes.slice(sourceAt, sourceAt + addressBytes);
+    const name = ipFromBytes(client);
+    if (!this.#running.enter(name)) return true; // a flood costs no more than that
     const asked = bytes.slice(destinationAt, destinationAt + addressBytes);
     const mostBytes = this.#writer.udpRoom(addressBytes);
-    this.#running
-      .use(ipFromBytes(client), () => dns.answer(payload, mostBytes))
+    dns
+      .answer(payload, mostBytes)
       .then(
         (answer) => void this.#writer.udp(asked, destinationPort, client, sourcePort, answer),
         (error: unknown) => this.#env.log.debug(() => `[TUN] no DNS question: ${messageOf(error)}`),
-      );
+      )
+      .finally(() => this.#running.leave(name));
     return true;
   }
 }
