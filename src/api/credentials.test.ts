@@ -45,7 +45,7 @@ const CREDENTIALS: readonly Credential[] = [
   { name: "the admin's in the query", opens: null, query: `?token=${encodeURIComponent(ADMIN_SECRET)}` },
 ];
 
-function options(users: MemoryUsers | { readonly admin: null }) {
+function options(users: MemoryUsers | { readonly admin: null; readonly waiting: null }) {
   return { secret: SECRET, ...everyRoute(new MemoryControl(), users) };
 }
 
@@ -98,7 +98,7 @@ function groupOf({ method, pattern }: Row, isDeclared: boolean): "open" | "admin
 }
 
 test("svc-admin-api §3 check 1: where nothing is managed every admin path is 404 in plain text, whatever the method and credential", async () => {
-  const { app } = await apiApp(options({ admin: null }));
+  const { app } = await apiApp(options({ admin: null, waiting: null }));
   const rows = routeTable(app).filter(({ pattern }) => pattern.startsWith("/api/admin/"));
   assert.ok(rows.length > 50);
   for (const { method, url } of rows)

@@ -15,13 +15,12 @@ import type { Host } from "#host/host.ts";
 import { DelayBook } from "#net/dial/delay-book.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { openHealth } from "#runtime/health.ts";
-import type { Inbounds } from "#runtime/inbounds.ts";
 import { Runtime } from "#runtime/runtime.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import { Tuns } from "#runtime/tuns.ts";
-import { userSettings } from "#runtime/user-settings.ts";
 import type { ControllerEndpoint } from "#api/open-controller.ts";
 import { ControllerSlot } from "./controller-slot.ts";
+import { UserAdoption } from "./user-adoption.ts";
 import type { Loader } from "./loader.ts";
 
 export interface AppEnv {
@@ -48,6 +47,7 @@ export class App implements AsyncDisposable {
   readonly #externalUi: ExternalUi;
   readonly control: Control;
   readonly #tuns: Tuns;
+  readonly #users: UserAdoption;
   readonly #retiring = new Set<Promise<void>>();
   #runtime!: Runtime;
   /** The present one last, before it those that still have sessions. */
@@ -88,6 +88,12 @@ export class App implements AsyncDisposable {
       egress: env.host.egress,
       learning: env.host.kernelDirect,
       log: env.host.log,
+    });
+    this.#users = new UserAdoption({
+      host: env.host,
+      present: () => this.#runtime,
+      everywhere: () => [...this.#alive].flatMap((runtime) => runtime.inbounds.managed),
+      exclusively: (work) => this.#exclusively(work),
     });
   }
 
@@ -145,6 +151,7 @@ export class App implements AsyncDisposable {
     });
     this.#closing = true;
     this.#env.loader.stop(); // a reload that only begins must not hold up the end
+    this.#users[Symbol.dispose]();
     await closed;
   }
 
@@ -175,7 +182,7 @@ export class App implements AsyncDisposable {
       accept: this.#accept,
       changeTuns: (next, lists) => this.#tuns.change(next, lists, { tolerant, retries: asksTuns }),
       onRuleList: () => void this.#tuns.updateSets(),
-      adopt: (next, inbounds) => this.#adoptUsers(next, inbounds, tolerant),
+      adopt: (next, inbounds) => this.#users.adopt(next, inbounds, tolerant),
       tolerant,
     });
     const old: Runtime | undefined = this.#runtime;
@@ -188,18 +195,6 @@ export class App implements AsyncDisposable {
     for (const each of this.#alive) if (each !== fresh) this.#endStrangers(each, fresh);
     host.kernelDirect.use(fresh.classifier);
     if (old !== undefined) this.#retire(old, fresh);
-  }
-
-  /** At the start, listeners whose users cannot be loaded admit no client, and everything else runs. */
-  async #adoptUsers(config: Config, inbounds: Inbounds, tolerant: boolean): Promise<void> {
-    const { files, log, users } = this.#env.host;
-    const everywhere = () => [...this.#alive].flatMap((runtime) => runtime.inbounds.managed);
-    try {
-      await users.adopt(userSettings(config, files), inbounds.managed, everywhere);
-    } catch (error) {
-      if (!tolerant) throw error;
-      log.error(`svc: nobody can use the managed listeners: ${messageOf(error)}`);
-    }
   }
 
   #takeChoices(config: Config): void {

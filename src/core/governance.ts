@@ -14,7 +14,7 @@ export interface GovernanceControl {
    */
   replace(change: PoliciesChange): Promise<PoliciesView>;
   rules(): readonly RuleSignatureView[];
-  /** The status after it. Null: no such policy. Rejects with `StoreError` where it could not be committed. */
+  /** The status after it. Null: no such policy. Rejects with `ApiError` 500 where it could not be committed, 503 where no store is open; nothing has changed then. */
   reset(id: string): Promise<GovernanceView | null>;
   /** Buckets with from <= start < to, ascending; an unknown key has none. */
   report(query: ReportQuery): readonly ReportBucketView[];
@@ -43,6 +43,8 @@ export interface GovernanceView {
   readonly revision: number;
   readonly lastCheckpoint: number;
   readonly storeBytes: number;
+  /** Why the store is not open and nothing is kept; it is tried again. Null: it is open. */
+  readonly storeFault: string | null;
   readonly uncompressedBytes: number;
   /** By id. */
   readonly policies: readonly PolicyStatusView[];

@@ -13,6 +13,16 @@ import type { ClientForms } from "./share-link.ts";
 export interface UsersControl {
   /** Null while nothing is managed: no `svc` block, or its state could not be loaded. */
   readonly admin: UserAdmin | null;
+  /** Not null: nothing is managed only because the state file cannot be opened; it is tried again. */
+  readonly waiting: WaitingUsers | null;
+}
+
+export interface WaitingUsers {
+  /** That of the admin API; only for comparing. */
+  readonly secret: string;
+  /** With the absolute path of the file. */
+  readonly reason: string;
+  readonly store: string;
 }
 
 export interface UserAdmin {

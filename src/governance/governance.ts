@@ -1,14 +1,15 @@
 /** Traffic control as the program sees it: prepare what can fail, then switch without failure. */
-import { ConfigError, messageOf, StoreError } from "#core/errors.ts";
+import { ApiError, ConfigError, messageOf, StoreError } from "#core/errors.ts";
 import type { GovernanceView, PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
+import { Retry } from "#lib/retry.ts";
 import { SteadyTime } from "#lib/steady-time.ts";
 import { cidrHolds } from "#net/address/cidr.ts";
 import { parseIpBytes } from "#net/address/ip.ts";
 import { Checkpoint, type GovernanceState, loadState } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { entriesOf, repeatedId } from "./policy-book.ts";
-import { ActiveGovernance, type ActiveGovernanceParts } from "./running.ts";
+import { ActiveGovernance, type ActiveGovernanceParts, type OpenedLate } from "./running.ts";
 import type { GovernanceSettings } from "./settings.ts";
 import { SettledClock } from "./settled-clock.ts";
 import { MemoryStore, type SeriesRecords, type StoreFile } from "./store.ts";
@@ -36,6 +37,9 @@ export class Governance implements Disposable {
   #settings: GovernanceSettings | null = null;
   #revision = 0;
   readonly #settled: SettledClock;
+  readonly #retry = new Retry(() => this.#openLate());
+  /** Of `#openLate`. */
+  #opening: Promise<void> | null = null;
 
   constructor(env: GovernanceEnv) {
     this.#env = env;
@@ -58,7 +62,8 @@ export class Governance implements Disposable {
 
   /**
    * Opens what the configuration needs and commits what the one in force has counted. Rejects with nothing changed.
-   * `tolerant`: a store that cannot be opened is logged, and nothing is kept over a restart; the limits hold.
+   * `tolerant`: a store that cannot be opened is logged and tried again by itself; the limits hold meanwhile, and
+   * nothing is kept before it is open.
    */
   async prepare(
     settings: GovernanceSettings | null,
@@ -91,25 +96,54 @@ export class Governance implements Disposable {
     const maxBytes = settings.maxStoreSizeBytes;
     const common = { settings, entries, settled: this.#settled };
     if (now?.storeKey === key) {
-      checkSize(now.checkpoint.storeBytes, settings);
-      return { ...common, storeKey: key, books: now.books, checkpoint: now.checkpoint };
+      if (now.fault !== null) await this.#openLate();
+      const { books, checkpoint } = this.#running?.parts ?? now;
+      checkSize(checkpoint.storeBytes, settings);
+      return { ...common, storeKey: key, books, checkpoint, fault: null };
     }
-    const { log } = this.#env;
     await this.#left; // it may have been this file
     try {
-      checkSize(file.sizeBytes(), settings);
-      const { store, records } = await file.open();
-      const books = this.#load(records);
-      const checkpoint = new Checkpoint(store, records, file, maxBytes, log);
-      return { ...common, storeKey: key, books, checkpoint };
+      const { checkpoint, records } = await this.#openFile(file, settings);
+      return { ...common, storeKey: key, books: this.#load(records), checkpoint, fault: null };
     } catch (error) {
       if (!tolerant) throw error;
-      log.error(`traffic control: ${messageOf(error)}; nothing that is counted outlives this process`);
-      const store = new MemoryStore();
-      const { records } = store;
-      const nowhere: StoreFile = { open: async () => ({ store, records }), sizeBytes: () => 0 };
-      const checkpoint = new Checkpoint(store, records, nowhere, maxBytes, log);
-      return { ...common, storeKey: `memory ${key}`, books: this.#load(records), checkpoint };
+      const fault = messageOf(error);
+      this.#env.log.error(
+        `traffic control: ${fault}; the limits hold without what was used before, nothing that is counted outlives this process before the store is open; it is tried again`,
+      );
+      const { checkpoint, records } = openNowhere(maxBytes, this.#env.log);
+      return { ...common, storeKey: key, books: this.#load(records), checkpoint, fault };
+    }
+  }
+
+  /** Rejects with `StoreError`. */
+  async #openFile(file: StoreFile, settings: GovernanceSettings): Promise<OpenedLate> {
+    checkSize(file.sizeBytes(), settings);
+    const { store, records } = await file.open();
+    const checkpoint = new Checkpoint(store, records, file, settings.maxStoreSizeBytes, this.#env.log);
+    return { checkpoint, records };
+  }
+
+  /** A store that could not be opened when its policies were put in force. Rejects with `StoreError`: not yet. */
+  #openLate(): Promise<void> {
+    return (this.#opening ??= this.#tryAgain().finally(() => (this.#opening = null)));
+  }
+
+  async #tryAgain(): Promise<void> {
+    const running = this.#running;
+    if (running === null || running.parts.fault === null) return;
+    const { log } = this.#env;
+    const { settings } = running.parts;
+    try {
+      const opened = await this.#openFile(this.#env.storeFile(settings.store).file, settings);
+      if (this.#running !== running) return this.#leave(closed(opened, log));
+      running.takeIn(opened);
+      log.warning(`traffic control: ${settings.store} is open; what it holds counts, and all is kept again`);
+    } catch (error) {
+      const fault = messageOf(error);
+      if (fault !== running.parts.fault) log.error(`traffic control: ${fault}; it is tried again`);
+      running.stayClosed(fault);
+      throw error;
     }
   }
 
@@ -128,6 +162,8 @@ export class Governance implements Disposable {
     }
     this.#revision++;
     this.#running = next === null ? null : new ActiveGovernance(next, ledger, log);
+    if ((next?.fault ?? null) === null) this.#retry.stop();
+    else this.#retry.start();
     if (this.#running === null) ledger.install(null);
     else this.#running.start();
   }
@@ -144,16 +180,17 @@ export class Governance implements Disposable {
   status(): GovernanceView {
     const running = this.#running;
     if (running === null) {
-      const none = { lastCheckpoint: 0, storeBytes: 0, uncompressedBytes: 0, policies: [] };
+      const none = { lastCheckpoint: 0, storeBytes: 0, storeFault: null, uncompressedBytes: 0, policies: [] };
       return { enabled: false, revision: this.#revision, ...none };
     }
     this.#env.ledger.settle();
-    const { entries, checkpoint } = running.parts;
+    const { entries, checkpoint, fault } = running.parts;
     return {
       enabled: true,
       revision: this.#revision,
       lastCheckpoint: checkpoint.lastSeconds,
       storeBytes: checkpoint.storeBytes,
+      storeFault: fault,
       uncompressedBytes: checkpoint.uncompressedBytes,
       policies: entries
         .map((entry) => statusView(entry, running.stateOf(entry)))
@@ -176,11 +213,13 @@ export class Governance implements Disposable {
     return this.status().policies.filter(({ id }) => ids.has(id));
   }
 
-  /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed. */
+  /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed, 503 where no store is open. */
   async reset(id: string): Promise<GovernanceView | null> {
     const running = this.#running;
     const entry = running?.parts.entries.find(({ policy }) => policy.id === id);
     if (running === null || entry === undefined) return null;
+    if (running.parts.fault !== null)
+      throw new ApiError(503, `nothing was reset, it could not be kept: ${running.parts.fault}`);
     this.#env.ledger.settle(0); // what has moved belongs to the generation that ends
     await running.reset(entry);
     return this.status();
@@ -201,6 +240,7 @@ export class Governance implements Disposable {
     const old = this.#running;
     if (old === null) return;
     this.#running = null;
+    this.#retry.stop();
     old.stop();
     ledger.install(null);
     try {
@@ -222,12 +262,20 @@ async function finish(running: ActiveGovernance, log: Log): Promise<void> {
 }
 
 /** Never rejects. */
-async function closed({ checkpoint }: ActiveGovernanceParts, log: Log): Promise<void> {
+async function closed({ checkpoint }: Pick<OpenedLate, "checkpoint">, log: Log): Promise<void> {
   try {
     await checkpoint.close();
   } catch (error) {
     log.error(`traffic control: closing the store: ${messageOf(error)}`);
   }
+}
+
+/** Stands in for a store that cannot be opened yet. */
+function openNowhere(maxBytes: number, log: Log): OpenedLate {
+  const store = new MemoryStore();
+  const { records } = store;
+  const nowhere: StoreFile = { open: async () => ({ store, records }), sizeBytes: () => 0 };
+  return { checkpoint: new Checkpoint(store, records, nowhere, maxBytes, log), records };
 }
 
 function checkSize(sizeBytes: number, { store, maxStoreSizeBytes }: GovernanceSettings): void {

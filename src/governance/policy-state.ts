@@ -122,6 +122,21 @@ export class PolicyState {
     };
   }
 
+  /** Goes on from what was stored of this policy. What was counted meanwhile counts as used now. */
+  takeIn(older: PolicyState): void {
+    const { window } = this;
+    this.generation = older.generation;
+    this.lastReset = older.lastReset;
+    this.lastUpdated = Math.max(this.lastUpdated, older.lastUpdated);
+    addTo(this.counters, older.counters);
+    this.window = older.window ?? window;
+    this.#drops = this.window?.drops ?? 0;
+    if (window !== null && window !== this.window) this.use(window.upload, window.download);
+    this.journalFrom = -Infinity;
+    this.touch();
+    this.refresh();
+  }
+
   touch(): void {
     this.dirty = this.journalDirty = true;
   }

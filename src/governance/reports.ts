@@ -98,6 +98,17 @@ export class Reports {
     }
   }
 
+  /** The same of a store that was opened later: series that both have are added up. */
+  takeIn(older: Reports): void {
+    for (const key of older.gone) this.#gone.add(key);
+    for (const series of older.all()) {
+      const own = this.#series.get(series.key);
+      if (own !== undefined) own.merge(series);
+      else if (this.#series.size < MOST_SERIES) this.#series.set(series.key, series);
+      this.#gone.delete(series.key);
+    }
+  }
+
   /**
    * Rolls finished hours up, drops what is too old, and series whose policies are gone and that were quiet for long.
    * `settledSeconds`: what is dropped for its age goes by this time.

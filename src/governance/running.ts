@@ -1,12 +1,13 @@
 /** Traffic control while it is switched on: one configuration, its books, its timers. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { GovernanceState, OpenState, Checkpoint } from "./checkpoint.ts";
+import { type GovernanceState, loadState, type OpenState, type Checkpoint } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { openPolicyBook, type BookEntry } from "./policy-book.ts";
 import type { PolicyState } from "./policy-state.ts";
 import type { GovernanceSettings } from "./settings.ts";
 import type { SettledClock } from "./settled-clock.ts";
+import type { SeriesRecords } from "./store.ts";
 
 /** A crash may cost a second: less than that, so that a late timer and the medium have their time. */
 const TICK_MS = 500;
@@ -20,10 +21,15 @@ export interface ActiveGovernanceParts {
   readonly settled: SettledClock;
   /** Where the store lies; the next configuration with the same keeps the file open. */
   readonly storeKey: string;
+  /** Why the store is not open and nothing is kept; null: it is. */
+  readonly fault: string | null;
 }
 
+/** A store that was opened after its policies were put in force. */
+export type OpenedLate = Pick<ActiveGovernanceParts, "checkpoint"> & { readonly records: SeriesRecords };
+
 export class ActiveGovernance {
-  readonly parts: ActiveGovernanceParts;
+  #parts: ActiveGovernanceParts;
   readonly #ledger: GovernedLedger;
   readonly #log: Log;
   readonly #members: ReadonlySet<string>;
@@ -38,11 +44,33 @@ export class ActiveGovernance {
   #isTicking = false;
 
   constructor(parts: ActiveGovernanceParts, ledger: GovernedLedger, log: Log) {
-    this.parts = parts;
+    this.#parts = parts;
     this.#ledger = ledger;
     this.#log = log;
     this.#members = new Set(parts.entries.map(({ policy }) => `${policy.dimension}:${policy.id}`));
     this.#committedAtMs = ledger.clock.monotonicMs();
+  }
+
+  get parts(): ActiveGovernanceParts {
+    return this.#parts;
+  }
+
+  /** The store still cannot be opened. */
+  stayClosed(fault: string): void {
+    this.#parts = { ...this.#parts, fault };
+  }
+
+  /** What the store holds and what has been counted without it are added up, and kept from now on. Never throws. */
+  takeIn({ checkpoint, records }: OpenedLate): void {
+    const { books, entries, settings } = this.#parts;
+    this.#ledger.settle(0);
+    const older = loadState(records, books.states.time, this.#log);
+    older.reports.rename(older.states.reconcile(entries, this.nowSeconds()));
+    books.states.takeIn(older.states);
+    books.reports.takeIn(older.reports);
+    checkpoint.maxBytes = settings.maxStoreSizeBytes;
+    this.#parts = { ...this.#parts, checkpoint, fault: null };
+    this.#soonAfter(() => this.commit());
   }
 
   /** Synchronous and without failure: from here on the policies hold, for live sessions too. */

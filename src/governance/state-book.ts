@@ -124,6 +124,17 @@ export class StateBook {
     this.#gone.add(key);
   }
 
+  /** Goes on from a book that was read later than this one began: what both have counted is added up. */
+  takeIn(older: StateBook): void {
+    for (const key of older.gone) this.#gone.add(key);
+    for (const state of older.all()) {
+      const own = this.#states.get(state.key);
+      if (own === undefined) this.#put(state);
+      else own.takeIn(state);
+      this.#gone.delete(state.key);
+    }
+  }
+
   /** Drops states of policies that are gone and quiet since `border`; those that are configured stay, however idle. */
   dropOrphans(configured: ReadonlySet<string>, borderSeconds: number): void {
     for (const state of this.#states.values()) {

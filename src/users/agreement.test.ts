@@ -2,13 +2,12 @@
 import assert from "node:assert/strict";
 import { copyFileSync, rmSync } from "node:fs";
 import { test } from "node:test";
-import { StoreError } from "#core/errors.ts";
 import type { UserDetailView } from "#core/users.ts";
-import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
+import { InterruptedError, type OpenedStore, type SupervisedOptions } from "#store/opened-store.ts";
 import { openStoreHere } from "../../test/support/store-here.ts";
 import { Bench, type FakeInbound, listener } from "../../test/support/users-bench.ts";
 
-const ENDED = new StoreError("the store's thread has ended");
+const ENDED = new InterruptedError("the store's thread has ended");
 
 /** Its store can end before or after it has written something. */
 class MortalBench extends Bench {
@@ -81,7 +80,10 @@ for (const [kind, change] of Object.entries(CHANGES))
       bench.meterOf(id).reserve("upload", 7); // counted, and not written yet
       const before = seen(bench, edge);
       bench.end = end;
-      await assert.rejects(change(bench, id, bench.revision("edge")), ENDED);
+      await assert.rejects(change(bench, id, bench.revision("edge")), {
+        status: 500,
+        message: /interrupted/,
+      });
       assert.deepEqual(seen(bench, edge), before, "it was answered with an error");
       await bench.again();
       if (end === "before") assert.deepEqual(seen(bench, edge), before);

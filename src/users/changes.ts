@@ -149,9 +149,12 @@ export class Changes {
       try {
         for (const target of targets) books.changeListener(target, next, blocked, user.id);
       } catch (error) {
+        env.log.error(`listener ${book.listener}: ${messageOf(error)}`);
         await this.#takeBack(book, targets, user.id, before);
         // Whatever it is to the listener, it is no mistake of the caller.
-        throw new Error(`listener ${book.listener}: users not taken: ${messageOf(error)}`, { cause: error });
+        throw new ApiError(500, `listener ${book.listener}: users not taken; everything is as before`, {
+          cause: error,
+        });
       }
     }
     registry.blocked = blocked;

@@ -1,6 +1,7 @@
 /** Writes users into the state file: a change before anybody sees it, counters some time after they have moved. */
-import { ApiError, messageOf } from "#core/errors.ts";
+import { ApiError, messageOf, StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import { withoutFolders } from "#core/places.ts";
 import { type Change, ConflictError } from "#store/kv.ts";
 import { type AsyncStore, InterruptedError, UnavailableError } from "#store/opened-store.ts";
 import type { Traffic, UserCounter } from "./counters.ts";
@@ -16,9 +17,11 @@ export class UserRepository {
   readonly #store: AsyncStore;
   readonly #registry: Pick<UserRegistry, "books" | "counters">;
   readonly #log: Log;
+  readonly #path: string;
 
-  /** The store is the keeper's from now on. */
-  constructor(store: AsyncStore, registry: Pick<UserRegistry, "books" | "counters">, log: Log) {
+  /** The store, the file at `path`, is the keeper's from now on. */
+  constructor(store: AsyncStore, path: string, registry: Pick<UserRegistry, "books" | "counters">, log: Log) {
+    this.#path = path;
     this.#store = store;
     this.#registry = registry;
     this.#log = log;
@@ -35,7 +38,7 @@ export class UserRepository {
         { backup: true },
       );
     } catch (error) {
-      throw answerFor(error);
+      throw answerFor(error, this.#path, this.#log);
     }
   }
 
@@ -112,7 +115,7 @@ export class UserRepository {
 }
 
 /** Where the client can do something about it, or would be wrong to believe that nothing happened. */
-function answerFor(cause: unknown): unknown {
+function answerFor(cause: unknown, path: string, log: Log): unknown {
   if (cause instanceof ConflictError)
     return new ApiError(409, "the state file was changed by somebody else", { cause });
   if (cause instanceof UnavailableError)
@@ -121,5 +124,8 @@ function answerFor(cause: unknown): unknown {
     return new ApiError(500, "writing was interrupted; the change is in force soon, or was not made", {
       cause,
     });
-  return cause;
+  if (!(cause instanceof StoreError)) return cause;
+  const reason = withoutFolders(cause.message, path);
+  log.error(`a change of users was not written: ${cause.message}`);
+  return new ApiError(500, `not written, everything is as before: ${reason}`, { cause });
 }

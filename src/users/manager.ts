@@ -58,7 +58,7 @@ export class Manager implements UserAdmin {
   private constructor(env: ManagerEnv, settings: UsersSettings, { store, records }: OpenedStore) {
     this.#env = env;
     this.registry = new UserRegistry(env, settings, stateOf(records));
-    this.#repository = new UserRepository(store, this.registry, env.log);
+    this.#repository = new UserRepository(store, settings.store, this.registry, env.log);
     this.#showing = new UserViews(env, this.registry);
     const parts = {
       registry: this.registry,

@@ -6,7 +6,7 @@ import type { Ledger } from "#core/meter.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Session } from "#core/session.ts";
 import type { ClientForms } from "#core/share-link.ts";
-import type { UserAdmin, UsersControl } from "#core/users.ts";
+import type { UserAdmin, UsersControl, WaitingUsers } from "#core/users.ts";
 import type { BootClock } from "#lib/steady-time.ts";
 import { type Passed, passGate } from "./gate.ts";
 import { Manager } from "./manager.ts";
@@ -41,6 +41,7 @@ const WATCH_MS = 200;
 export class Users implements UsersControl {
   readonly #env: UsersEnv;
   #manager: Manager | null = null;
+  #waiting: WaitingUsers | null = null;
   #inbounds: () => Iterable<ManagedInbound> = () => [];
   /** The file of the manager before has been let go of. */
   #left: Promise<void> = Promise.resolve();
@@ -54,6 +55,15 @@ export class Users implements UsersControl {
 
   get admin(): UserAdmin | null {
     return this.#manager;
+  }
+
+  get waiting(): WaitingUsers | null {
+    return this.#waiting;
+  }
+
+  /** These settings could not be put in force and are tried again; null: they are not. A later `adopt` ends it. */
+  wait(settings: UsersSettings | null, reason: string): void {
+    this.#waiting = settings === null ? null : { secret: settings.secret, store: settings.store, reason };
   }
 
   /** The same ledger, with the sessions of managed users metered for their users, too. */
@@ -100,6 +110,7 @@ export class Users implements UsersControl {
         this.#putBack(running);
         throw error;
       }
+    this.#waiting = null;
     this.#inbounds = inbounds;
     const managed = new Set(settings?.listeners.map(({ name }) => name));
     // Those who came in as managed users are nobody any more where the listener is no longer managed.

@@ -61,6 +61,8 @@ async function proveRollback(medium: Medium, context: TestContext): Promise<void
       const after = await seen(core);
       if (said.status === 500) {
         refused++;
+        assert.match(said.text, /not written, everything is as before: users\.db/, "the API says why");
+        assert.ok(!said.text.includes(medium.folder), said.text);
         assert.equal(after.text, before.text, "after an error everything is as before");
       } else {
         assert.ok(said.status < 300, `${said.status} ${said.text}`);

@@ -9,6 +9,7 @@ const AT_MS = 1_785_312_000_000;
 
 export class MemoryUsers implements UsersControl {
   readonly #users = new Map<string, UserDetailView>();
+  readonly waiting = null;
   #revision = 1;
   #made = 0;
 

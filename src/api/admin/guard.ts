@@ -6,28 +6,38 @@ import { Secret } from "#api/auth.ts";
 import { forbidden, unauthorized } from "#api/errors.ts";
 import { withPort } from "#api/hosts.ts";
 import type { Guard } from "#api/route.ts";
-import type { UserAdmin, UsersControl } from "#core/users.ts";
+import { ApiError } from "#core/errors.ts";
+import { withoutFolders } from "#core/places.ts";
+import type { UsersControl } from "#core/users.ts";
 
-/** 404 without a manager, 403 for another origin, 401 without the manager's own secret. */
+/**
+ * 404 without a manager, 403 for another origin, 401 without the manager's own secret; with it 503 where there is no
+ * manager because the state file cannot be opened.
+ */
 export function adminGuard(users: UsersControl, transport: Transport): Guard {
   const secretOf = rememberingSecret();
   return (request: FastifyRequest, reply: FastifyReply): void => {
-    const { admin } = users;
-    if (admin === null) return reply.callNotFound();
+    const { admin, waiting } = users;
+    const keeper = admin ?? waiting;
+    if (keeper === null) return reply.callNotFound();
     if (!isSameOrigin(request, transport)) throw forbidden();
-    if (secretOf(admin).opens(request.headers.authorization)) return;
+    if (secretOf(keeper).opens(request.headers.authorization)) {
+      if (admin !== null || waiting === null) return;
+      const reason = withoutFolders(waiting.reason, waiting.store);
+      throw new ApiError(503, `users cannot be managed at present, it is tried again: ${reason}`);
+    }
     reply.header("www-authenticate", "Bearer");
     throw unauthorized();
   };
 }
 
 /** Hashing the secret once is enough, as long as it stays. */
-function rememberingSecret(): (admin: UserAdmin) => Secret {
+function rememberingSecret(): (keeper: { readonly secret: string }) => Secret {
   let known = "";
   let secret = new Secret("");
-  return (admin) => {
-    if (admin.secret !== known) {
-      known = admin.secret;
+  return (keeper) => {
+    if (keeper.secret !== known) {
+      known = keeper.secret;
       secret = new Secret(known);
     }
     return secret;

@@ -16,6 +16,7 @@ export function statusJson(view: GovernanceView) {
     last_checkpoint: view.lastCheckpoint,
     store_bytes: view.storeBytes,
     uncompressed_bytes: view.uncompressedBytes,
+    ...(view.storeFault === null ? {} : { store_error: view.storeFault }),
     policies: view.policies.map(policyJson),
   };
 }

@@ -65,6 +65,8 @@ export const statusShape = z.object({
   last_checkpoint: unixSeconds(),
   store_bytes: amount(),
   uncompressed_bytes: amount(),
+  /** Only while the store cannot be opened. */
+  store_error: z.string().optional(),
   policies: z.array(policyStatusShape),
 });
 

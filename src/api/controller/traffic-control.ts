@@ -84,7 +84,8 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
       summary: "Start a policy's counters and quota anew",
       answer: { status: 200, description: "The whole status after the commit", schema: statusShape },
       faults: {
-        500: "It could not be written; the counters are new, and writing is tried again each second",
+        500: "It could not be written; nothing has changed",
+        503: "The store cannot be opened at present; nothing has changed",
       },
       async handle({ params }) {
         const status = await governance.reset(params.id as string);

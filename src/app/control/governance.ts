@@ -1,8 +1,8 @@
 /** Traffic control for the API: joins the running policies with the rules, the file and the queue of changes. */
-import { existsSync, realpathSync } from "node:fs";
 import { parseTrafficControl } from "#config/traffic-control.ts";
-import type { GovernanceControl, PoliciesChange, PoliciesView } from "#core/governance.ts";
-import { ApiError, ConfigError, messageOf } from "#core/errors.ts";
+import type { GovernanceControl, GovernanceView, PoliciesChange, PoliciesView } from "#core/governance.ts";
+import { ApiError, ConfigError, messageOf, StoreError } from "#core/errors.ts";
+import { withoutFolders } from "#core/places.ts";
 import { documentOf } from "#governance/document.ts";
 import type { Prepared } from "#governance/governance.ts";
 import type { GovernanceSettings } from "#governance/settings.ts";
@@ -40,12 +40,16 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
       return policies();
     });
   };
+  const shown = (view: GovernanceView): GovernanceView => ({
+    ...view,
+    storeFault: view.storeFault === null ? null : withoutFolders(view.storeFault, `${host.home}/`),
+  });
   return {
     get enabled() {
       return governance.enabled;
     },
     nowSeconds: () => Math.floor(host.ledger.clock.wallMs() / 1000),
-    status: () => governance.status(),
+    status: () => shown(governance.status()),
     policies,
     replace,
     rules: () =>
@@ -58,7 +62,18 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
           target: rule.target,
           fingerprint: ruleSignature(rule),
         })),
-    reset: (id) => governance.reset(id),
+    async reset(id) {
+      try {
+        const status = await governance.reset(id);
+        return status === null ? null : shown(status);
+      } catch (error) {
+        host.log.warning(`traffic-control: ${messageOf(error)}`);
+        throw withoutPlaces(
+          error instanceof StoreError ? new ApiError(500, messageOf(error), { cause: error }) : error,
+          host.home,
+        );
+      }
+    },
     report: (query) => governance.report(query),
   };
 }
@@ -92,13 +107,7 @@ async function prepareOr500(prepare: () => Promise<Prepared>): Promise<Prepared>
 /** Clients of the API learn what is wrong, not where this machine keeps its files; the log has it all. */
 function withoutPlaces(error: unknown, home: string): unknown {
   if (!(error instanceof ApiError || error instanceof ConfigError)) return error;
-  const real = existsSync(home) ? realpathSync(home) : home;
-  const text = [home, real]
-    .reduce(
-      (text, place) => text.replaceAll(`${place}/`, "").replaceAll(place, "the home directory"),
-      error.message,
-    )
-    .replaceAll(/, (?:\w+ )?'\/[^']{0,4096}'(?: -> '[^']{0,4096}')?/g, ""); // as errors of the system end
+  const text = withoutFolders(error.message, `${home}/`);
   if (text === error.message) return error;
   return error instanceof ApiError
     ? new ApiError(error.status, text, { cause: error })

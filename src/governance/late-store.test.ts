@@ -1,0 +1,67 @@
+/** A store that cannot be opened at the start: the limits hold, it is tried again, and nothing that was counted is lost. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StoreError } from "#core/errors.ts";
+import { SILENT } from "#core/log.ts";
+import { governed, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
+import { until } from "../../test/support/until.ts";
+import { Governance } from "./governance.ts";
+import type { StoreFile } from "./store.ts";
+
+const quota = {
+  totalBytes: 1000,
+  uploadBytes: 0,
+  downloadBytes: 0,
+  windowMs: 3_600_000,
+  overageUploadBps: 0,
+  overageDownloadBps: 0,
+};
+const BOOK = settings({ global: policy({ quota }) });
+
+test("what was counted without the store is added to what it holds, and is kept from then on", async () => {
+  const clock = new TurnedClock();
+  const first = governed(clock);
+  await first.apply(BOOK);
+  first.session().reserve("upload", 600);
+  await first.apply(null);
+  clock.pass(60);
+
+  let fault: Error | null = new StoreError("no space left on device");
+  let opened = 0;
+  const core = governed(clock, first.store);
+  const open: StoreFile["open"] = async () => {
+    if (fault !== null) throw fault;
+    opened++;
+    return { store: core.store, records: core.store.records };
+  };
+  const storeFile = (key: string) => ({ key, file: { open, sizeBytes: () => 0 } });
+  using governance = new Governance({ ledger: core.ledger, log: SILENT, storeFile });
+  (await governance.prepare(BOOK, { tolerant: true })).activate();
+  const status = () => governance.status().policies[0] ?? assert.fail();
+  core.session().reserve("upload", 500);
+  assert.deepEqual([status().counters.upload, status().overQuota], [500, false]);
+  assert.equal(governance.status().storeFault, "no space left on device");
+  await assert.rejects(governance.reset("global"), { status: 503 });
+  await assert.rejects(governance.prepare(BOOK, { tolerant: false }), /no space/);
+  const { revision } = governance;
+
+  fault = null;
+  await until("the store is open", () => governance.status().storeFault === null);
+  const { counters, rolling, overQuota } = status();
+  assert.deepEqual([counters.upload, counters.connections], [1100, 2], "both sessions, once each");
+  assert.deepEqual([rolling.upload, overQuota, governance.revision, opened], [1100, true, revision, 1]);
+  const hours = governance.report({ key: "global:global", granularity: "hour", from: 0, to: 4e9 });
+  assert.equal(
+    hours.reduce((sum, one) => sum + one.counters.upload, 0),
+    1100,
+  );
+  (await governance.prepare(BOOK, { tolerant: false })).abandon(); // commits
+  assert.equal(opened, 1, "it is open already");
+  clock.pass(3600);
+  assert.equal(status().rolling.upload, 500, "what was stored has left the window, what came later has not");
+
+  const again = governed(clock, core.store);
+  await again.apply(BOOK);
+  assert.equal(again.governance.status().policies[0]?.counters.upload, 1100);
+  await again.apply(null);
+});
