@@ -67,6 +67,14 @@ export interface PublicAddress {
   readonly port: number;
 }
 
+/** A user as a link has it; the flow may be empty. */
+export interface LinkedUser {
+  /** What the client shows. */
+  readonly name: string;
+  readonly credential: string;
+  readonly flow: string;
+}
+
 /** What managing users needs to know of a protocol. `options` are what the inbound's schema puts out. */
 export interface UserSupport {
   /** As people write the protocol's name: `SOCKS5`. */
@@ -81,12 +89,8 @@ export interface UserSupport {
   written(options: object): readonly WrittenUser[];
   /** The same options without users. */
   emptied(options: object): object;
-  /** Null where no link would work. `name` is what the client shows. */
-  shareLink(
-    options: object,
-    place: PublicAddress,
-    user: { readonly name: string; readonly credential: string; readonly flow: string },
-  ): string | null;
+  /** Null where no link would work. */
+  shareLink(options: object, place: PublicAddress, user: LinkedUser): string | null;
   /** Leads nowhere, and takes as long to work on as a link of a user: made use of where there is no such user. */
   readonly decoyLink: string;
 }

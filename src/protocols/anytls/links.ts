@@ -1,10 +1,13 @@
 /** Nodes of this protocol as share links (share-link sheet §3) and as other programs write them. */
+import type { LinkedUser, PublicAddress } from "#core/protocol.ts";
 import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "#core/share-link.ts";
 import { joinLink } from "#protocols/shared/links/grammar.ts";
 import { common, needUser, server } from "#protocols/shared/links/node.ts";
 import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
+import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import { singBoxHead, singBoxTls } from "#protocols/shared/links/sing-box.ts";
 import { securityFields, textOf } from "#protocols/shared/links/stream.ts";
+import type { InboundOptions } from "./options.ts";
 
 export const links: LinkForm = {
   schemes: ["anytls"],
@@ -31,6 +34,17 @@ export function listenerNodes(options: object, listener: ListenerContext): reado
   const users = usersOf((options as LinkNode)["users"]);
   const clients = users.map(({ user, password }) => ({ user, type: "anytls", password }));
   return clientNodes(options, listener, clients);
+}
+
+/** The link of a managed user, byte for byte as the admin API promises it; null where no link would work. */
+export function managedLink(
+  options: InboundOptions,
+  place: PublicAddress,
+  { name, credential }: LinkedUser,
+): string | null {
+  const security = securityQuery(options, place);
+  if (Object.keys(security).length === 0) return null; // clients of this protocol always speak TLS
+  return shareLink({ scheme: "anytls", credential, place, query: { type: "tcp", ...security }, name });
 }
 
 export function singBox(node: LinkNode): SingBoxOutbound {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
-import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
+import { managedLink } from "./links.ts";
 import type { InboundOptions } from "./options.ts";
 
 /** Users that come and go while an anytls listener runs. */
@@ -15,10 +15,6 @@ export const managedUsers: UserSupport = {
       .map(([name, credential]) => ({ name, credential, flow: "" }))
       .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name))),
   emptied: (options) => ({ ...options, users: {} }),
-  shareLink(options, place, { name, credential }) {
-    const security = securityQuery(options as InboundOptions, place);
-    if (Object.keys(security).length === 0) return null; // clients of this protocol always speak TLS
-    return shareLink({ scheme: "anytls", credential, place, query: { type: "tcp", ...security }, name });
-  },
+  shareLink: (options, place, user) => managedLink(options as InboundOptions, place, user),
   decoyLink: "anytls://none@192.0.2.1:443?security=tls&sni=192.0.2.1&type=tcp#nobody",
 };

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import type { ListenerContext } from "#core/share-link.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
+import { newEncryption } from "#protocols/vless/encryption/generate.ts";
 import { renderLink } from "./index.ts";
 
 const place: ListenerContext = {
@@ -55,4 +56,21 @@ test("listeners of plain protocols use the global accounts where they have none 
   ]);
   assert.deepEqual(links("http", { users: [] }, { accounts }), ["http://h.example:443#in"]);
   assert.deepEqual(links("tproxy", {}), []);
+});
+
+test("the link of a listener names its transport and its encryption", () => {
+  const users = [{ username: "a", uuid: "u" }];
+  const at = "vless://u@h.example:443?encryption=none&security=none";
+  assert.deepEqual(links("vless", { users, "h2-config": { path: "/h", host: ["q.example"] } }), [
+    `${at}&type=h2&host=q.example&path=%2Fh#in%20a`,
+  ]);
+  const xhttp = { path: "/x", host: "", mode: "auto" };
+  assert.deepEqual(links("vless", { users, "xhttp-config": xhttp }), [
+    `${at}&type=xhttp&path=%2Fx&mode=auto#in%20a`,
+  ]);
+  assert.deepEqual(links("vless", { users, "xhttp-config": { ...xhttp, "no-sse-header": true } }), []);
+  const { server, client } = newEncryption("native", "x25519");
+  assert.deepEqual(links("vless", { users, decryption: server }), [
+    `vless://u@h.example:443?encryption=${client}&security=none&type=tcp#in%20a`,
+  ]);
 });

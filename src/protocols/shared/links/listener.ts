@@ -1,12 +1,13 @@
 /** The nodes that clients of a listener need, one a user. */
 import type { LinkNode, ListenerContext } from "#core/share-link.ts";
+import { XHTTP_TUNING } from "#transport/fields.ts";
 import { publicKeyOf } from "./public-key.ts";
 import { mapOf, textOf } from "./stream.ts";
 
 /** What one user's node has besides the listener's own fields; `user` null: the listener has no users. */
 export type ClientFields = LinkNode & { readonly user: string | null };
 
-/** `options` as the listener's schema gives them. `nameKey`: what nodes of the protocol call the name of the server. */
+/** `options` as the listener's schema gives them; empty where no link would work. `nameKey`: what nodes of the protocol call the name of the server. */
 export function clientNodes(
   options: object,
   listener: ListenerContext,
@@ -15,13 +16,15 @@ export function clientNodes(
 ): readonly LinkNode[] {
   const fields = options as LinkNode;
   const { name, server, port } = listener;
+  const carrier = transport(fields);
+  if (carrier === null) return [];
   return clients.map(({ user, ...own }) => ({
     name: user === null ? name : `${name} ${user}`,
     server,
     port,
     ...own,
     ...security(fields, listener, nameKey),
-    ...transport(fields),
+    ...carrier,
   }));
 }
 
@@ -46,13 +49,22 @@ function security(fields: LinkNode, { serverName }: ListenerContext, key: "sni" 
   return { tls: true, ...(serverName === null ? {} : { [key]: serverName }) };
 }
 
-function transport(fields: LinkNode): LinkNode {
+/** Of several transports on the one port the first. Null: a client that knows the link alone would not agree about it. */
+function transport(fields: LinkNode): LinkNode | null {
   const path = textOf(fields["ws-path"]);
   if (path !== undefined && path !== "") return { network: "ws", "ws-opts": { path } };
   const service = textOf(fields["grpc-service-name"]);
-  return service === undefined || service === ""
-    ? {}
-    : { network: "grpc", "grpc-opts": { "grpc-service-name": service } };
+  if (service !== undefined && service !== "")
+    return { network: "grpc", "grpc-opts": { "grpc-service-name": service } };
+  const xhttp = mapOf(fields["xhttp-config"]);
+  if (xhttp !== null) return isTuned(xhttp) ? null : { network: "xhttp", "xhttp-opts": xhttp };
+  const h2 = mapOf(fields["h2-config"]);
+  return h2 === null ? {} : { network: "h2", "h2-opts": h2 };
+}
+
+/** True where the listener was given what a link cannot say. */
+export function isTuned(xhttp: Readonly<LinkNode>): boolean {
+  return XHTTP_TUNING.some((key) => xhttp[key] !== undefined);
 }
 
 function first(value: unknown): string | undefined {
