@@ -206,7 +206,10 @@ function isHost(text: string): boolean {
   return parseIp(text) !== null || !/[\s:/@[\]]/.test(text);
 }
 
-/** `dialer-proxy` must name something, and following it must come to an end. Groups count with all their members. */
+/**
+ * `dialer-proxy` must name something, and following it from node to node must come to an end. A group may pick something
+ * else, so a circle through one is only said.
+ */
 export function checkDialerProxies(
   context: Context,
   proxies: readonly { readonly proxy: ProxyConfig; readonly path: Path }[],
@@ -224,18 +227,24 @@ export function checkDialerProxies(
         `proxy ${proxy.name}: dialer-proxy ${proxy.dialerProxy} not found${report.suggest(proxy.dialerProxy, known)}`,
       );
   }
+  const paths = new Map(proxies.map(({ proxy, path }) => [proxy.name, path]));
+  const say = (circle: readonly string[], severity: "error" | "warning", rest: string): void => {
+    const name = circle.find((part) => dialer.has(part));
+    if (name === undefined) return; // groups alone: their own check says so
+    const text = `proxy ${name}: circular dialer-proxy: ${[...circle, circle[0]].join(" -> ")}${rest}`;
+    report[severity]([...(paths.get(name) as Path), "dialer-proxy"], text);
+  };
+  const nodeOf = (name: string): readonly string[] => {
+    const through = dialer.get(name);
+    return through === undefined || !paths.has(through) ? [] : [through];
+  };
+  const nodeCircles = findCircles(dialer.keys(), nodeOf);
+  for (const circle of nodeCircles) say(circle, "error", "");
+  if (nodeCircles.length > 0) return;
   const next = (name: string): readonly string[] => {
     const through = dialer.get(name);
     return through === undefined ? (membersOf.get(name) ?? []) : [through];
   };
-  const paths = new Map(proxies.map(({ proxy, path }) => [proxy.name, path]));
-  for (const circle of findCircles(dialer.keys(), next)) {
-    const name = circle.find((part) => paths.has(part));
-    if (name === undefined) continue; // groups alone: their own check says so
-    const text = [...circle, circle[0]].join(" -> ");
-    report.error(
-      [...(paths.get(name) as Path), "dialer-proxy"],
-      `proxy ${name}: circular dialer-proxy: ${text}`,
-    );
-  }
+  for (const circle of findCircles(dialer.keys(), next))
+    say(circle, "warning", "; while its groups pick what leads back, it cannot be dialled");
 }

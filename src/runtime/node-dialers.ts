@@ -1,7 +1,7 @@
 /** What nodes reach their servers by. */
 import type { Config, ProxyConfig } from "#config/config.ts";
 import { asDialError, DialError } from "#core/errors.ts";
-import type { Dialer, Outbound } from "#core/outbound.ts";
+import { isGroup, type Dialer, type Outbound } from "#core/outbound.ts";
 import { openDirectDialer, type DirectDialerOptions } from "#net/dial/direct-dialer.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { OutboundsEnv } from "./outbounds-env.ts";
@@ -12,11 +12,19 @@ export class NodeDialers {
   readonly #config: Config;
   readonly #env: OutboundsEnv;
   readonly #all: ReadonlyMap<string, Outbound>;
+  readonly #configOf: (node: Outbound) => ProxyConfig | null;
 
-  constructor(config: Config, env: OutboundsEnv, all: ReadonlyMap<string, Outbound>) {
+  /** `configOf` answers with null for what stands in no file and no provider. */
+  constructor(
+    config: Config,
+    env: OutboundsEnv,
+    all: ReadonlyMap<string, Outbound>,
+    configOf: (node: Outbound) => ProxyConfig | null,
+  ) {
     this.#config = config;
     this.#env = env;
     this.#all = all;
+    this.#configOf = configOf;
     this.direct = openDirectDialer(this.#directOptions);
   }
 
@@ -24,8 +32,9 @@ export class NodeDialers {
     return this.#config.general.relay === "portable";
   }
 
-  for({ name, type, interfaceName, routingMark, ipVersion, dialerProxy }: ProxyConfig): Dialer {
-    if (dialerProxy !== null) return this.chained(name, this.#through(dialerProxy, name));
+  for(proxy: ProxyConfig): Dialer {
+    const { name, type, interfaceName, routingMark, ipVersion, dialerProxy } = proxy;
+    if (dialerProxy !== null) return this.chained(name, this.#through(dialerProxy, proxy));
     const common = type === "direct" ? this.#directOptions : this.#options(this.#env.proxyResolver);
     return openDirectDialer({
       ...common,
@@ -63,17 +72,34 @@ export class NodeDialers {
   }
 
   /** Looked up at the dial, so that the order in which proxies and groups are made does not matter. */
-  #through(target: string, user: string): Dialer {
+  #through(target: string, user: ProxyConfig): Dialer {
     const outbound = (): Outbound => {
       const found = this.#all.get(target);
       if (found === undefined)
-        throw new DialError("failed", `${user}: its dialer-proxy ${target} does not exist`);
+        throw new DialError("failed", `${user.name}: its dialer-proxy ${target} does not exist`);
+      if (this.#leadsBack(found, user, new Set()))
+        throw new DialError("failed", `${user.name}: its dialer-proxy ${target} leads back to it`);
       return found;
     };
     return {
       connect: async (destination, context) => outbound().connect(destination, context),
       associate: async (destination, context) => outbound().associate(destination, context),
     };
+  }
+
+  /** Would what the groups on the way pick now come back to the node? Such a dial would never end. */
+  #leadsBack(from: Outbound, user: ProxyConfig, seen: Set<Outbound>): boolean {
+    if (seen.has(from)) return false;
+    seen.add(from);
+    if (isGroup(from)) {
+      const takesAny = from.spreads === true || from.type === "Relay";
+      const next = takesAny ? from.members : [from.pick(null)];
+      return next.some((member) => this.#leadsBack(member, user, seen));
+    }
+    const config = this.#configOf(from);
+    if (config === user) return true;
+    const dialer = this.#all.get(config?.dialerProxy ?? "");
+    return dialer !== undefined && this.#leadsBack(dialer, user, seen);
   }
 }
 

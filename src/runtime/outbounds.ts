@@ -35,7 +35,11 @@ export interface Outbounds extends AsyncDisposable {
 export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<Outbounds> {
   await using undo = new AsyncDisposableStack();
   const all = new Map<string, Outbound>();
-  const dialers = new NodeDialers(config, env, all);
+  const entries = new Map<string, ProxyConfig | GroupConfig>(
+    config.proxies.map((proxy) => [proxy.name, proxy]),
+  );
+  const nodeOf = (node: Outbound) => env.providedConfig(node) ?? nodeConfig(node, all, entries);
+  const dialers = new NodeDialers(config, env, all, nodeOf);
   const direct = directOutbound("DIRECT", dialers.direct);
   const builtIns = [
     direct,
@@ -49,10 +53,10 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
   for (const proxy of config.proxies) all.set(proxy.name, undo.use(await openProxy(proxy, dialers, env)));
   const groups = [...config.groups];
   if (!groups.some(({ name }) => name === "GLOBAL")) groups.push(globalGroup(config));
-  const configOf = new Map([...config.proxies, ...groups].map((entry) => [entry.name, entry]));
+  for (const group of groups) entries.set(group.name, group);
   const lines = undo.use(
     new NodeLines({
-      configOf: (node) => env.providedConfig(node) ?? nodeConfig(node, all, configOf),
+      configOf: nodeOf,
       find: (name) => all.get(name) ?? null,
       open: (node, dialer) => openProxy(node, dialers, env, dialer),
     }),
@@ -74,7 +78,7 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     async quiet() {
       await Promise.all(opened.map((group) => group[Symbol.asyncDispose]())); // a second time does nothing
     },
-    configOf,
+    configOf: entries,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -83,9 +87,9 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
 function nodeConfig(
   node: Outbound,
   all: ReadonlyMap<string, Outbound>,
-  configOf: ReadonlyMap<string, ProxyConfig | GroupConfig>,
+  entries: ReadonlyMap<string, ProxyConfig | GroupConfig>,
 ): ProxyConfig | null {
-  const config = configOf.get(node.name);
+  const config = entries.get(node.name);
   return config === undefined || "kind" in config || all.get(node.name) !== node ? null : config;
 }
 

@@ -231,7 +231,6 @@ function names(): Edit[] {
     ["duplicate listener", "- name: both", "- name: extra"],
     ["reserved listener", "- name: both", "- name: DEFAULT-MIXED"],
     ["dialer of itself", "dialer-proxy: first", "dialer-proxy: second"],
-    ["dialer through a group with itself", "dialer-proxy: first", "dialer-proxy: Auto"],
     ["group in itself", "proxies: [first, second]", "proxies: [first, Auto]"],
     ["groups in each other", "proxies: [first, second]", "proxies: [first, Main]"],
     ["sub-rule in itself", "    - DOMAIN,inner.example.org,Main\n", "    - SUB-RULE,(DOMAIN,a),inner\n"],
