@@ -12,6 +12,7 @@ import { hostAllowList, hostOfOrigin, withPort } from "./hosts.ts";
 import { mountRoutes } from "./mount.ts";
 import type { Upgrades } from "./upgrade.ts";
 import type { Transport, AppOptions, AppEnv } from "./app-env.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Names as long as a header line may be; the router's own default of 100 characters is shorter than real node names. */
 const MAX_NAME_CHARACTERS = 16_384;
@@ -122,7 +123,7 @@ function rejectAmbiguous({ raw }: FastifyRequest): void {
 function takeMediaType(request: FastifyRequest): void {
   const type = request.raw.headers["content-type"];
   if (type === undefined) return;
-  request.declaredType = (type.split(";")[0] as string).trim().toLowerCase();
+  request.declaredType = itemAt(type.split(";"), 0).trim().toLowerCase();
   delete request.raw.headers["content-type"];
 }
 

@@ -5,6 +5,7 @@ import { messageOf, ProtocolError } from "#core/errors.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
 import { Budget, tooLarge, type ArchiveLimits } from "./budget.ts";
 import { decodeName, entryPath, type ArchiveEntry } from "./entry-path.ts";
+import { byteAt } from "#lib/at.ts";
 
 const unzip = promisify(gunzip);
 
@@ -30,7 +31,7 @@ export async function* readTarGz(archive: Buffer, limits: ArchiveLimits): AsyncI
     if (at > tar.length) throw new ProtocolError("the tar archive is cut short");
     budget.takeEntry();
     const bytes = tar.subarray(body, body + sizeBytes);
-    const type = String.fromCharCode(header[156] as number);
+    const type = String.fromCharCode(byteAt(header, 156));
     if (type === "x" || type === "g" || type === "L") {
       longName = nameIn(type, bytes) ?? longName;
       continue;
@@ -115,6 +116,6 @@ function octal(field: Buffer): number {
 /** The sum of all bytes, those of the field itself counted as spaces. */
 function checkSum(header: Buffer): void {
   let sum = 8 * 0x20;
-  for (let at = 0; at < BLOCK; at++) if (at < 148 || at >= 156) sum += header[at] as number;
+  for (let at = 0; at < BLOCK; at++) if (at < 148 || at >= 156) sum += byteAt(header, at);
   if (sum !== octal(header.subarray(148, 156))) throw new ProtocolError("a tar header is damaged");
 }

@@ -2,6 +2,7 @@
 import type { Prefix } from "#core/capture.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Both ends inside. */
 export interface AddressRange {
@@ -56,9 +57,9 @@ export function subtract(
   let at = 0;
   for (const { first, last } of from) {
     let start = first;
-    while (at < without.length && (without[at] as AddressRange).last < first) at++;
+    while (at < without.length && itemAt(without, at).last < first) at++;
     for (let cut = at; cut < without.length && start <= last; cut++) {
-      const hole = without[cut] as AddressRange;
+      const hole = itemAt(without, cut);
       if (hole.first > last) break;
       if (hole.first > start) left.push({ first: start, last: hole.first - 1n });
       if (hole.last + 1n > start) start = hole.last + 1n;
@@ -125,10 +126,10 @@ export function rangeText({ first, last }: AddressRange, family: 4 | 6): string 
 
 export function maskedPrefix({ ip, bits }: IpPrefix): Prefix {
   const bytes = bytesOfIp(ip);
-  return prefixesOf(
-    rangesOf([{ bytes, bits }], bytes.length === 4 ? 4 : 6),
-    bytes.length === 4 ? 4 : 6,
-  )[0] as Prefix;
+  return itemAt(
+    prefixesOf(rangesOf([{ bytes, bits }], bytes.length === 4 ? 4 : 6), bytes.length === 4 ? 4 : 6),
+    0,
+  );
 }
 
 export function everything(family: 4 | 6): readonly AddressRange[] {

@@ -1,3 +1,5 @@
+import { itemAt } from "#lib/at.ts";
+
 /** Command line in the ecosystem's manner: one or two dashes, `-flag value` or `-flag=value`, parsing ends at the first other word. */
 
 /** A flag that takes a value, with the environment variable that can replace it, or a switch. */
@@ -39,7 +41,7 @@ export function parseFlags(args: readonly string[], table: FlagTable, env: NodeJ
   const given = new Map<string, string>();
   let at = 0;
   for (; at < args.length; at++) {
-    const word = args[at] as string;
+    const word = itemAt(args, at);
     if (word === "--") {
       at++;
       break;
@@ -49,7 +51,7 @@ export function parseFlags(args: readonly string[], table: FlagTable, env: NodeJ
     const [name, definition] = definitionOf(asked, table);
     if (definition.kind === "switch") given.set(name, switchValue(name, inline ?? "true"));
     else if (inline !== null) given.set(name, inline);
-    else if (at + 1 < args.length) given.set(name, args[++at] as string);
+    else if (at + 1 < args.length) given.set(name, itemAt(args, ++at));
     else throw new FlagError(`flag needs an argument: -${name}`);
   }
   const text = (flag: string) => given.get(flag) || env[table[flag]?.env ?? ""] || null;

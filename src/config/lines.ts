@@ -1,4 +1,5 @@
 import type { SourcePosition } from "./report.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Line and column of offsets in a text; the lines are counted on first use. */
 export function lineIndex(text: string): { place(offset: number): SourcePosition } {
@@ -10,10 +11,10 @@ export function lineIndex(text: string): { place(offset: number): SourcePosition
       let high = starts.length - 1;
       while (low < high) {
         const middle = (low + high + 1) >> 1;
-        if ((starts[middle] as number) <= offset) low = middle;
+        if (itemAt(starts, middle) <= offset) low = middle;
         else high = middle - 1;
       }
-      return { line: low + 1, column: offset - (starts[low] as number) + 1 };
+      return { line: low + 1, column: offset - itemAt(starts, low) + 1 };
     },
   };
 }

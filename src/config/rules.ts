@@ -11,6 +11,7 @@ import type { NameScope } from "./cross-checks.ts";
 import { RULE_TYPES } from "./known-types.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Their payload may hold commas: the last item is the target and there are no parameters. */
 const LAST_IS_TARGET: ReadonlySet<string> = new Set([
@@ -45,7 +46,7 @@ export interface RuleLine {
 /** Null when the line has too few items. Also used for rule lines outside the configuration. */
 function splitRule(line: string): RuleLine | null {
   const parts = line.split(",").map((part) => part.trim());
-  const type = (parts[0] as string).toUpperCase();
+  const type = itemAt(parts, 0).toUpperCase();
   if (type === "MATCH") {
     const target = parts[1] ?? "";
     return target === "" ? null : { type, payload: "", target, params: [] };
@@ -223,10 +224,6 @@ export function reportSubRuleCircles(
     (subRules.get(name) ?? []).filter(({ type }) => type.type === "SUB-RULE").map(({ target }) => target);
   for (const circle of findCircles(subRules.keys(), targets)) {
     const way = [...circle, circle[0]].join("->");
-    context.report.error(
-      ["sub-rules", circle[0] as string],
-      `sub-rules: circular references [${way}]`,
-      "key",
-    );
+    context.report.error(["sub-rules", itemAt(circle, 0)], `sub-rules: circular references [${way}]`, "key");
   }
 }

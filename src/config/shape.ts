@@ -8,6 +8,7 @@ import { Plain } from "#core/fields.ts";
 import type { z } from "zod";
 import type { Path, Report } from "./report.ts";
 import { isStrict } from "./strict.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** A file that a key names. */
 export interface FileUse {
@@ -81,7 +82,7 @@ export class Shapes {
         return mapValues(value, (item, key) => this.#walk(shape.item, item, [...path, key], options));
       case "union": {
         const fitting = shape.options.filter((option) => fits(option, value));
-        return fitting.length === 1 ? this.#walk(fitting[0] as Shape, value, path, options) : value;
+        return fitting.length === 1 ? this.#walk(itemAt(fitting, 0), value, path, options) : value;
       }
       case "map":
         if (isMapValue(value)) return this.#walkMap(shape, value, path, options);

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { messageOf } from "./errors.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { compilePattern } from "#lib/wildcard-pattern.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** An unquoted YAML scalar; `source` is what the user typed, so `secret: 0123` stays the text 0123. */
 export class Plain {
@@ -248,7 +249,7 @@ export const ranges = (minimum: number, maximum: number) =>
 export function httpUrlFault(source: string): Fault | null {
   const url = URL.parse(source);
   if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "") return null;
-  const scheme = source.split(/[:/?#]/, 1)[0] as string; // what follows may hold a subscription's token
+  const scheme = itemAt(source.split(/[:/?#]/, 1), 0); // what follows may hold a subscription's token
   return new Fault(
     `expected a URL beginning with http:// or https://, got one beginning with ${show(scheme)}`,
   );

@@ -4,6 +4,7 @@ import { decodeMessage, encodeMessage, type ResourceRecord } from "./message.ts"
 import { openPacket, type Packet, readU32, walkRecords, writeU32 } from "./packet.ts";
 import type { Query } from "./query.ts";
 import { CLASS_IN, EDNS_DO, FLAG, HEADER_BYTES, OPCODE_MASK, RCODE_MASK, TYPE } from "./types.ts";
+import { byteAt, itemAt } from "#lib/at.ts";
 
 /** What we say we can take, and what does not fragment on common paths. */
 export const OUR_UDP_BYTES = 1232;
@@ -23,7 +24,7 @@ export function finishAnswer(query: Query, aged: Aged, maxBytes: number): Uint8A
   out.set(kept === source.length ? source : source.subarray(0, kept), 0);
   // Name and class of the question are those of the key; only the spelling may differ.
   if (query.questionEnd === questionEnd)
-    for (let at = HEADER_BYTES; at < questionEnd; at++) out[at] = query.bytes[at] as number;
+    for (let at = HEADER_BYTES; at < questionEnd; at++) out[at] = byteAt(query.bytes, at);
   const cut = kept < source.length ? FLAG.TC : 0;
   const kinds = (out.readUInt16BE(2) & (FLAG.TC | FLAG.AD)) | FLAG.QR | FLAG.AA | FLAG.RA | cut;
   out.writeUInt16BE(query.id, 0);
@@ -31,7 +32,7 @@ export function finishAnswer(query: Query, aged: Aged, maxBytes: number): Uint8A
   if (cut !== 0) countKept(out, aged.packet, kept);
   if (aged.takeSeconds > 0) {
     for (let index = 0; index < ttlOffsets.length; index++) {
-      const at = ttlOffsets[index] as number;
+      const at = itemAt(ttlOffsets, index);
       if (at < kept) writeU32(out, at, Math.max(1, readU32(out, at) - aged.takeSeconds));
     }
   }

@@ -2,6 +2,7 @@
 import { ConfigError } from "#core/errors.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** Offset 1 is the gateway, 2 the TUN's next address, 3 is kept free. */
 const FIRST_OFFSET = 4;
@@ -169,7 +170,7 @@ export class FakePool {
     for (let at = 0; at < bytes.length; at++) {
       const keep = Math.max(0, Math.min(8, this.#bits - at * 8));
       const mask = (0xff << (8 - keep)) & 0xff;
-      const byte = bytes[at] as number;
+      const byte = byteAt(bytes, at);
       if ((byte & mask) !== this.#network[at]) return null;
       offset = offset * 256 + (byte & ~mask & 0xff);
     }
@@ -183,7 +184,7 @@ function withOffset(address: Uint8Array, bits: number, offset: number): Uint8Arr
   let rest = offset;
   for (let at = bytes.length - 1; at * 8 + 8 > bits; at--) {
     const mask = (0xff << (8 - Math.max(0, bits - at * 8))) & 0xff;
-    bytes[at] = ((bytes[at] as number) & mask) | (rest & ~mask & 0xff);
+    bytes[at] = (byteAt(bytes, at) & mask) | (rest & ~mask & 0xff);
     rest = Math.floor(rest / 256);
   }
   return bytes;

@@ -7,6 +7,7 @@ import type { Ip } from "#core/session.ts";
 import { DomainTrie } from "#lib/domain-trie.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { patternOf } from "./policy.ts";
+import { itemAt } from "#lib/at.ts";
 
 export const HOSTS_TTL_SECONDS = 10;
 const MAX_ALIASES = 16;
@@ -119,7 +120,7 @@ class SystemHosts {
 export function parseHostsFile(text: string): ReadonlyMap<string, readonly Ip[]> {
   const names = new Map<string, Ip[]>();
   for (const line of text.split("\n")) {
-    const [address = "", ...aliases] = (line.split("#", 1)[0] as string).trim().split(/\s+/);
+    const [address = "", ...aliases] = itemAt(line.split("#", 1), 0).trim().split(/\s+/);
     const ip = parseIp(address);
     if (ip === null) continue;
     for (const alias of aliases) {

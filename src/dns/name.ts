@@ -5,6 +5,7 @@
  */
 import { ProtocolError } from "#core/errors.ts";
 import { HEADER_BYTES } from "./types.ts";
+import { byteAt } from "#lib/at.ts";
 
 const MAX_NAME_BYTES = 255;
 const MAX_LABEL_BYTES = 63;
@@ -52,7 +53,7 @@ export function readName(bytes: Uint8Array, at: number): { readonly name: string
   let name = "";
   const end = walkName(bytes, at, (start, length) => {
     if (name !== "") name += ".";
-    for (let index = start; index < start + length; index++) name += byteText(bytes[index] as number);
+    for (let index = start; index < start + length; index++) name += byteText(byteAt(bytes, index));
   });
   return { name, end };
 }

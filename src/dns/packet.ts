@@ -7,6 +7,7 @@ import { decodeMessage, encodeMessage } from "./message.ts";
 import { walkName } from "./name.ts";
 import { checkData } from "./rdata.ts";
 import { FLAG, HEADER_BYTES, MAX_MESSAGE_BYTES, RCODE_MASK, TYPE } from "./types.ts";
+import { byteAt, itemAt } from "#lib/at.ts";
 
 export type Section = "answer" | "authority" | "additional";
 
@@ -38,8 +39,7 @@ const LARGEST_TTL = 0x7fffffff;
 /** A week, whatever the server claims (RFC 8767 §4): no answer is kept for years. */
 const MAX_TTL_SECONDS = 7 * 86_400;
 
-const u16 = (bytes: Uint8Array, at: number): number =>
-  ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+const u16 = (bytes: Uint8Array, at: number): number => (byteAt(bytes, at) << 8) | byteAt(bytes, at + 1);
 
 export function readU32(bytes: Uint8Array, at: number): number {
   return (u16(bytes, at) * 0x10000 + u16(bytes, at + 2)) >>> 0;
@@ -66,7 +66,7 @@ export function walkRecords(
     throw new ProtocolError("DNS message counts more records than it can hold");
   let at = start;
   for (const [index, section] of (["answer", "authority", "additional"] as const).entries()) {
-    for (let left = counts[index] as number; left > 0; left--) {
+    for (let left = itemAt(counts, index); left > 0; left--) {
       const ownerAt = at;
       const fixed = walkName(bytes, at);
       if (fixed + 10 > bytes.length) throw new ProtocolError("DNS record runs past the end");
@@ -82,7 +82,7 @@ export function walkRecords(
 
 /** Does the message say that it was cut? */
 export function isTruncated(message: Uint8Array): boolean {
-  return ((message[2] as number) & (FLAG.TC >> 8)) !== 0;
+  return (byteAt(message, 2) & (FLAG.TC >> 8)) !== 0;
 }
 
 /** Where the single question of a message ends. Throws `ProtocolError` where there is not exactly one. */

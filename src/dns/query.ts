@@ -4,6 +4,7 @@ import { ProtocolError } from "#core/errors.ts";
 import { byteText, canonicalName, nameBytes } from "./name.ts";
 import { type RecordPosition, readU32, walkRecords } from "./packet.ts";
 import { CLASS_IN, EDNS_CLIENT_SUBNET, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
+import { byteAt } from "#lib/at.ts";
 
 // ECS (RFC 7871 §6): two bytes of family, two of prefix lengths, and up to a whole IPv6 address.
 const MIN_SUBNET_BYTES = 4;
@@ -53,7 +54,7 @@ export class QueryReader {
     const [type, klass] = [view.getUint16(nameEnd), view.getUint16(nameEnd + 2)];
     const scratch = this.#scratch;
     scratch[textEnd] = 0; // is in no name, so that no tail can be taken for the end of a longer one
-    for (let at = 0; at < 4; at++) scratch[textEnd + 1 + at] = bytes[nameEnd + at] as number;
+    for (let at = 0; at < 4; at++) scratch[textEnd + 1 + at] = byteAt(bytes, nameEnd + at);
     scratch[textEnd + 5] = (edns?.dnssecOk === true ? 1 : 0) | (flags & (FLAG.AD | FLAG.CD));
     const subnet = edns?.subnet ?? null;
     if (subnet !== null) scratch.set(subnet, textEnd + 6);
@@ -75,7 +76,7 @@ export class QueryReader {
         throw new ProtocolError("DNS question has an impossible name");
       if (out > 0) scratch[out++] = 46;
       for (const end = at + length; at < end; at++) {
-        const byte = bytes[at] as number;
+        const byte = byteAt(bytes, at);
         if (byte >= 0x41 && byte <= 0x5a) scratch[out++] = byte + 32;
         else if (byte > 0x20 && byte < 0x7f && byte !== 46 && byte !== 92) scratch[out++] = byte;
         else out += scratch.write(byteText(byte), out, "latin1");

@@ -2,6 +2,7 @@
 import { ProtocolError } from "#core/errors.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { readName } from "./name.ts";
+import { byteAt } from "#lib/at.ts";
 
 const KEYS = ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint"];
 
@@ -54,7 +55,7 @@ function chunks<T>(value: Buffer, size: number, read: (chunk: Buffer) => T): T[]
 function protocols(value: Buffer): string[] {
   const names: string[] = [];
   for (let at = 0; at < value.length;) {
-    const end = at + 1 + (value[at] as number);
+    const end = at + 1 + byteAt(value, at);
     if (end > value.length) throw new ProtocolError("SVCB alpn is cut short");
     names.push(escaped(value.subarray(at + 1, end)));
     at = end;

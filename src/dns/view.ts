@@ -7,6 +7,7 @@ import { decodeMessage, type ResourceRecord } from "./message.ts";
 import { splitData } from "./rdata.ts";
 import { svcbText } from "./svcb.ts";
 import { FLAG, RCODE_MASK, TYPE } from "./types.ts";
+import { byteAt } from "#lib/at.ts";
 
 export function viewOf({ packet, takeSeconds }: Aged): DnsAnswerView {
   const message = decodeMessage(packet.bytes);
@@ -73,7 +74,7 @@ function unknownText(data: Uint8Array): string {
 function stringsText(data: Uint8Array): string | null {
   const parts: string[] = [];
   for (let at = 0; at < data.length;) {
-    const end = at + 1 + (data[at] as number);
+    const end = at + 1 + byteAt(data, at);
     if (end > data.length) return null;
     parts.push(quoted(data.subarray(at + 1, end)));
     at = end;

@@ -1,5 +1,6 @@
 /** Values of MaxMind DB files: a control byte with type and size, then the payload; pointers lead to earlier values. */
 import { ProtocolError } from "#core/errors.ts";
+import { byteAt } from "#lib/at.ts";
 
 export type MmdbValue =
   | string
@@ -79,7 +80,7 @@ class Decoder {
     if (target >= this.#bytes.length)
       throw new ProtocolError("a record of the database points outside its data");
     this.#at = target;
-    if ((this.#bytes[target] as number) >> 5 === TYPE.pointer)
+    if (byteAt(this.#bytes, target) >> 5 === TYPE.pointer)
       throw new ProtocolError("a record of the database points to a pointer");
     const value = this.value(depth + 1);
     this.#at = back;

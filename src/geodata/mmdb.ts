@@ -4,6 +4,7 @@
  */
 import { ProtocolError } from "#core/errors.ts";
 import { decodeValue, type MmdbValue } from "./mmdb-value.ts";
+import { byteAt } from "#lib/at.ts";
 
 const MARKER = Buffer.from("\xab\xcd\xefMaxMind.com", "latin1");
 const MARKER_WITHIN = 128 * 1024;
@@ -79,10 +80,10 @@ export class Mmdb {
       for (const side of [0, 1] as const) {
         const next = this.#record(node, side);
         if (next >= nodeCount) continue;
-        const depth = (depths[node] as number) + 1;
+        const depth = byteAt(depths, node) + 1;
         if (depth >= (ipVersion === 4 ? 32 : 128) || next === 0)
           throw new ProtocolError("the search tree of the database is deeper than an address is long");
-        if ((depths[next] as number) >= depth) continue; // a branch that several addresses share (6to4, mapped)
+        if (byteAt(depths, next) >= depth) continue; // a branch that several addresses share (6to4, mapped)
         depths[next] = depth;
         waiting.push(next);
       }
@@ -92,7 +93,7 @@ export class Mmdb {
     const { nodeCount } = this.metadata;
     let node = root;
     for (let bit = 0; bit < bits && node < nodeCount; bit++)
-      node = this.#record(node, ((address[bit >> 3] as number) >> (7 - (bit & 7))) & 1);
+      node = this.#record(node, (byteAt(address, bit >> 3) >> (7 - (bit & 7))) & 1);
     return node;
   }
 
@@ -111,7 +112,7 @@ export class Mmdb {
     const { recordBits } = this.metadata;
     if (recordBits === 24) return this.#tree.readUIntBE(node * 6 + side * 3, 3);
     if (recordBits === 32) return this.#tree.readUInt32BE(node * 8 + side * 4);
-    const middle = this.#tree[node * 7 + 3] as number;
+    const middle = byteAt(this.#tree, node * 7 + 3);
     const high = side === 0 ? middle >> 4 : middle & 15;
     return high * 0x100_0000 + this.#tree.readUIntBE(node * 7 + side * 4, 3);
   }

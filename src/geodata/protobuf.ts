@@ -1,5 +1,6 @@
 /** The wire format of protocol buffers (protobuf.dev/programming-guides/encoding), read field by field; nothing is copied. */
 import { ProtocolError } from "#core/errors.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** Field number times eight plus wire type, as encoded. */
 export const VARINT = 0;
@@ -66,7 +67,7 @@ export class Fields {
     let value = 0;
     let scale = 1;
     for (let count = 0; count < 10 && this.#at < this.#limit; count++) {
-      const byte = this.#buffer[this.#at++] as number;
+      const byte = byteAt(this.#buffer, this.#at++);
       value += (byte & 127) * scale;
       if (byte < 128) return value;
       scale *= 128;

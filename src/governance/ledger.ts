@@ -11,6 +11,7 @@ import { GovernedMeter, type MeterOwner } from "./governed-meter.ts";
 import type { PolicyState } from "./policy-state.ts";
 import type { Reports } from "./reports.ts";
 import type { StateBook } from "./state-book.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** What the ledger works by. */
 export interface Rules {
@@ -120,7 +121,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
   /** Before a transfer: has time freed the quota of a policy that was over? */
   refresh({ quotas }: PolicySet): void {
     for (let at = 0; at < quotas.length; at++) {
-      const state = quotas[at] as PolicyState;
+      const state = itemAt(quotas, at);
       if (state.overQuota) state.refresh();
     }
   }
@@ -133,7 +134,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
     pending[direction] += bytes;
     if (account.retired) account.settle(this.#hour, nowSeconds);
     for (let at = 0; at < quotas.length; at++) {
-      const state = quotas[at] as PolicyState;
+      const state = itemAt(quotas, at);
       const isUpload = direction === "upload";
       if (!state.use(isUpload ? bytes : 0, isUpload ? 0 : bytes)) continue;
       account.exceeded(state);

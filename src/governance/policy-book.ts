@@ -14,6 +14,7 @@ import type {
   TargetSettings,
 } from "./settings.ts";
 import { defaultId, ruleSignature } from "./signature.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** A policy beside what it was made from; disabled ones too. */
 export type BookEntry = {
@@ -131,7 +132,7 @@ class Book implements PolicyBook {
     const chosen: Policy[] = this.#global === null ? [] : [this.#global];
     const { ip } = metadata.source;
     for (let at = this.#sources.lowest(ip); at >= 0; at = this.#sources.lowest(ip, at)) {
-      const owner = this.#owners[at] as Policy;
+      const owner = itemAt(this.#owners, at);
       if (chosen.at(-1) !== owner) chosen.push(owner); // networks of one device are adjacent
     }
     // Of a sub-rule list both count: the line that decided, and the SUB-RULE that connections show.

@@ -3,13 +3,14 @@ import { z } from "zod";
 import { groupKind } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { TestedGroup } from "./tested-group.ts";
+import { itemAt } from "#lib/at.ts";
 
 class FallbackGroup extends TestedGroup {
   readonly type = "Fallback";
 
   protected best(): Outbound {
     const members = this.members;
-    return members.find((member) => this.isAlive(member)) ?? (members[0] as Outbound);
+    return members.find((member) => this.isAlive(member)) ?? itemAt(members, 0);
   }
 }
 

@@ -9,6 +9,7 @@ import { BOTH_NETWORKS, TCP_ONLY, type Outbound } from "#core/outbound.ts";
 import type { Metadata, Network } from "#core/session.ts";
 import { HealthCheck } from "./health-check.ts";
 import { MemberGroup } from "./member-group.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Picks an index below `count` for a session; asked again with the next `attempt` where that member is dead. */
 type Strategy = (metadata: Metadata | null, count: number, attempt: number) => number;
@@ -92,13 +93,13 @@ class LoadBalanceGroup extends MemberGroup {
     const members = this.members;
     const tries = Math.max(HASH_ATTEMPTS, members.length);
     for (let attempt = 0; attempt < tries; attempt++) {
-      const member = members[this.#strategy(metadata, members.length, attempt)] as Outbound;
+      const member = itemAt(members, this.#strategy(metadata, members.length, attempt));
       if (this.#isFit(member, metadata)) return member;
     }
     return (
       members.find((member) => this.#isFit(member, metadata)) ??
       (metadata?.network === "udp" ? members.find(carriesUdp) : undefined) ??
-      (members[0] as Outbound)
+      itemAt(members, 0)
     );
   }
 

@@ -6,6 +6,7 @@ import type { Dialer, DialContext, Outbound } from "#core/outbound.ts";
 import { BOTH_NETWORKS, isGroup, TCP_ONLY, unwrap } from "#core/outbound.ts";
 import type { DatagramFlow, Destination, Metadata, Network } from "#core/session.ts";
 import { MemberGroup } from "./member-group.ts";
+import { itemAt } from "#lib/at.ts";
 
 interface Hop {
   readonly node: Outbound;
@@ -32,7 +33,7 @@ class RelayGroup extends MemberGroup {
     if (rejecting !== undefined) return rejecting;
     const hops: Hop[] = [];
     for (const way of ways) this.#append(hops, way, metadata, []);
-    if (hops.length === 0) return leaves[0] as Outbound;
+    if (hops.length === 0) return itemAt(leaves, 0);
     const names = ways.flatMap((way) => way.flatMap(({ name, through = [] }) => [...through, name]));
     return new Chain(hops, names, this.env.lines.line(hops.map(({ node }) => node)));
   }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { groupKind, type SelectableGroup } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { MemberGroup } from "./member-group.ts";
+import { itemAt } from "#lib/at.ts";
 
 class SelectGroup extends MemberGroup implements SelectableGroup {
   readonly type = "Selector";
@@ -11,7 +12,7 @@ class SelectGroup extends MemberGroup implements SelectableGroup {
   pick(): Outbound {
     const { choices, settings } = this.env;
     const chosen = this.member(choices.selected(this.name)) ?? this.member(settings.defaultSelected);
-    return chosen ?? (this.members[0] as Outbound);
+    return chosen ?? itemAt(this.members, 0);
   }
 
   select(name: string): boolean {

@@ -4,6 +4,7 @@ import { int } from "#core/fields.ts";
 import { groupKind, type GroupEnv } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { TestedGroup } from "./tested-group.ts";
+import { itemAt } from "#lib/at.ts";
 
 export class UrlTestGroup extends TestedGroup {
   readonly type = "URLTest";
@@ -39,7 +40,7 @@ export class UrlTestGroup extends TestedGroup {
       const delayMs = this.#delayMs(member);
       if (delayMs < bestMs) [best, bestMs] = [member, delayMs];
     }
-    if (best === null) return current ?? (this.members[0] as Outbound);
+    if (best === null) return current ?? itemAt(this.members, 0);
     return current !== undefined && this.#delayMs(current) <= bestMs + this.#toleranceMs ? current : best;
   }
 

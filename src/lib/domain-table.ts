@@ -1,3 +1,5 @@
+import { byteAt, int32At, uint32At } from "./at.ts";
+
 /** Positions by domain name: a hash of name suffixes in flat arrays, about 35 bytes a name beside its text. */
 
 /** The name itself, ranked before every wildcard. */
@@ -86,7 +88,7 @@ export class DomainTable {
   }
 
   isExact(item: number): boolean {
-    return ((this.#covers[item] as number) & EXACT) !== 0;
+    return (byteAt(this.#covers, item) & EXACT) !== 0;
   }
 
   /** The most specific item: the exact name, the name as a suffix, then the longest suffix; -1: none. */
@@ -125,12 +127,9 @@ export class DomainTable {
   }
 
   #item(name: number, covers: number, after: number, skip: Uint8Array | null): number {
-    let item = name < 0 ? -1 : (this.#heads[name] as number);
-    while (
-      item >= 0 &&
-      (item <= after || ((this.#covers[item] as number) & covers) === 0 || skip?.[item] === 1)
-    )
-      item = this.#next[item] as number;
+    let item = name < 0 ? -1 : int32At(this.#heads, name);
+    while (item >= 0 && (item <= after || (byteAt(this.#covers, item) & covers) === 0 || skip?.[item] === 1))
+      item = int32At(this.#next, item);
     return item;
   }
 
@@ -138,15 +137,15 @@ export class DomainTable {
   #nameAt(hash: number, host: string, from: number): number {
     const mask = this.#slots.length - 1;
     for (let slot = spread(hash) & mask; ; slot = (slot + 1) & mask) {
-      const name = (this.#slots[slot] as number) - 1;
+      const name = uint32At(this.#slots, slot) - 1;
       if (name < 0) return -1;
       if (this.#hashes[name] === hash && this.#equals(name, host, from)) return name;
     }
   }
 
   #equals(name: number, host: string, from: number): boolean {
-    const start = this.#starts[name] as number;
-    const length = (this.#starts[name + 1] as number) - start;
+    const start = uint32At(this.#starts, name);
+    const length = uint32At(this.#starts, name + 1) - start;
     if (length !== host.length - from) return false;
     for (let at = 0; at < length; at++)
       if (this.#text[start + at] !== host.charCodeAt(from + at)) return false;
@@ -158,13 +157,13 @@ export class DomainTable {
     for (let at = text.length - 1; at >= 0; at--) hash = mix(hash, text.charCodeAt(at));
     let name = this.#nameAt(hash, text, 0);
     if (name < 0) name = this.#add(text, hash);
-    this.#next[item] = this.#heads[name] as number;
+    this.#next[item] = int32At(this.#heads, name);
     this.#heads[name] = item;
   }
 
   #add(text: string, hash: number): number {
     const name = this.#names++;
-    const start = this.#starts[name] as number;
+    const start = uint32At(this.#starts, name);
     for (let at = 0; at < text.length; at++) this.#text[start + at] = text.charCodeAt(at);
     this.#starts[name + 1] = start + text.length;
     this.#hashes[name] = hash;

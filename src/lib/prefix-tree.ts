@@ -1,6 +1,8 @@
 // A node: BITS HEAD CHILD0 CHILD1 UP KEY(1 or 4), one 32-bit word each. HEAD is the first item plus one, 0: none. A
 // child is the index where its node starts, 0: none, because the root starts there and is no node's child. UP is the
 // nearest node above that has items, else the root.
+import { uint32At, int32At } from "./at.ts";
+
 const HEAD = 1;
 const CHILD = 2;
 const UP = 4;
@@ -69,7 +71,7 @@ export class PrefixTree {
 
   /** The first item of the longest prefix that holds the key; -1: none. */
   longest(key: Uint32Array): number {
-    for (let node = this.#deepest(key); ; node = this.#nodes[node + UP] as number) {
+    for (let node = this.#deepest(key); ; node = uint32At(this.#nodes, node + UP)) {
       const head = this.#head(node);
       if (head >= 0 || node === 0) return head;
     }
@@ -78,9 +80,9 @@ export class PrefixTree {
   /** The lowest item greater than `after`, and not marked in `skip`, whose prefix holds the key; -1: none. */
   lowest(key: Uint32Array, after: number, skip: Uint8Array | null): number {
     let found = -1;
-    for (let node = this.#deepest(key); ; node = this.#nodes[node + UP] as number) {
+    for (let node = this.#deepest(key); ; node = uint32At(this.#nodes, node + UP)) {
       let item = this.#head(node);
-      while (item >= 0 && (item <= after || skip?.[item] === 1)) item = this.#next[item] as number;
+      while (item >= 0 && (item <= after || skip?.[item] === 1)) item = int32At(this.#next, item);
       if (item >= 0 && (found < 0 || item < found)) found = item;
       if (node === 0) return found;
     }
@@ -88,43 +90,43 @@ export class PrefixTree {
 
   /** The longest node, with items or without, whose prefix holds the key. */
   #deepest(key: Uint32Array): number {
-    let node = this.#jump?.[(key[0] as number) >>> (32 - JUMP_BITS)] ?? 0;
+    let node = this.#jump?.[uint32At(key, 0) >>> (32 - JUMP_BITS)] ?? 0;
     for (let child = this.#step(node, key); child !== 0; child = this.#step(node, key)) node = child;
     return node;
   }
 
   #link(node: number, up: number): void {
     this.#nodes[node + UP] = up;
-    const bits = this.#nodes[node] as number;
+    const bits = uint32At(this.#nodes, node);
     if (this.#jump !== null && bits <= JUMP_BITS) {
-      const first = (this.#nodes[node + KEY] as number) >>> (32 - JUMP_BITS);
+      const first = uint32At(this.#nodes, node + KEY) >>> (32 - JUMP_BITS);
       this.#jump.fill(node, first, first + (1 << (JUMP_BITS - bits))); // nodes below come later and overwrite
     }
     const upForChildren = this.#head(node) >= 0 ? node : up;
     for (const turn of [0, 1]) {
-      const child = this.#nodes[node + CHILD + turn] as number;
+      const child = uint32At(this.#nodes, node + CHILD + turn);
       if (child !== 0) this.#link(child, upForChildren);
     }
   }
 
   #head(node: number): number {
-    return (this.#nodes[node + HEAD] as number) - 1;
+    return uint32At(this.#nodes, node + HEAD) - 1;
   }
 
   /** The child on the key's way if its prefix holds the key, else 0. */
   #step(node: number, key: Uint32Array): number {
-    const bits = this.#nodes[node] as number;
+    const bits = uint32At(this.#nodes, node);
     if (bits === this.#words * 32) return 0;
-    const child = this.#nodes[node + CHILD + bitAt(key, 0, bits)] as number;
+    const child = uint32At(this.#nodes, node + CHILD + bitAt(key, 0, bits));
     if (child === 0) return 0;
-    const childBits = this.#nodes[child] as number;
+    const childBits = uint32At(this.#nodes, child);
     return this.#shared(child, key, childBits) === childBits ? child : 0;
   }
 
   /** How many leading bits, `limit` at most, the node's key shares with `key`. */
   #shared(node: number, key: Uint32Array, limit: number): number {
     for (let word = 0; word * 32 < limit; word++) {
-      const difference = (this.#nodes[node + KEY + word] as number) ^ (key[word] as number);
+      const difference = uint32At(this.#nodes, node + KEY + word) ^ uint32At(key, word);
       if (difference !== 0) return Math.min(limit, word * 32 + Math.clz32(difference));
     }
     return limit;
@@ -132,12 +134,12 @@ export class PrefixTree {
 
   #nodeFor(key: Uint32Array, bits: number): number {
     for (let node = 0; ;) {
-      const here = this.#nodes[node] as number;
+      const here = uint32At(this.#nodes, node);
       if (here === bits) return node;
       const turn = bitAt(key, 0, here);
-      const child = this.#nodes[node + CHILD + turn] as number;
+      const child = uint32At(this.#nodes, node + CHILD + turn);
       if (child === 0) return this.#attach(node, turn, this.#make(key, bits));
-      const childBits = this.#nodes[child] as number;
+      const childBits = uint32At(this.#nodes, child);
       const shared = this.#shared(child, key, Math.min(bits, childBits));
       if (shared === childBits) {
         node = child;
@@ -166,7 +168,7 @@ export class PrefixTree {
     this.#nodes[node] = bits;
     for (let word = 0; word < this.#words; word++) {
       const keep = Math.max(0, Math.min(32, bits - word * 32));
-      this.#nodes[node + KEY + word] = keep === 0 ? 0 : (key[word] as number) & (-1 << (32 - keep));
+      this.#nodes[node + KEY + word] = keep === 0 ? 0 : uint32At(key, word) & (-1 << (32 - keep));
     }
     return node;
   }
@@ -174,5 +176,5 @@ export class PrefixTree {
 
 /** Bit `at`, from the most significant, of the key whose words start at `from`. */
 function bitAt(words: Uint32Array, from: number, at: number): number {
-  return ((words[from + (at >> 5)] as number) >>> (31 - (at & 31))) & 1;
+  return (uint32At(words, from + (at >> 5)) >>> (31 - (at & 31))) & 1;
 }

@@ -1,3 +1,5 @@
+import { float64At } from "./at.ts";
+
 /** Usage inside a rolling window: sums that run along with the buckets that enter and leave. */
 
 const MIN_WIDTH_SECONDS = 60;
@@ -48,8 +50,8 @@ export class RollingWindow {
   add(nowSeconds: number, upload: number, download: number): void {
     this.expire(nowSeconds);
     const at = this.#newest(Math.floor(nowSeconds / this.widthSeconds) * this.widthSeconds);
-    this.#uploads[at] = (this.#uploads[at] as number) + upload;
-    this.#downloads[at] = (this.#downloads[at] as number) + download;
+    this.#uploads[at] = float64At(this.#uploads, at) + upload;
+    this.#downloads[at] = float64At(this.#downloads, at) + download;
     this.upload += upload;
     this.download += download;
   }
@@ -57,7 +59,7 @@ export class RollingWindow {
   /** Drops what has left the window. */
   expire(nowSeconds: number): void {
     const border = nowSeconds - this.windowSeconds - this.widthSeconds;
-    while (this.#count > 0 && (this.#starts[this.#first] as number) <= border) this.#dropFirst();
+    while (this.#count > 0 && float64At(this.#starts, this.#first) <= border) this.#dropFirst();
   }
 
   clear(): void {
@@ -69,9 +71,9 @@ export class RollingWindow {
     const rows: [number, number, number][] = [];
     for (let nth = 0; nth < this.#count; nth++) {
       const at = (this.#first + nth) % this.#capacity;
-      const start = this.#starts[at] as number;
+      const start = float64At(this.#starts, at);
       if (start >= fromSeconds)
-        rows.push([start, this.#uploads[at] as number, this.#downloads[at] as number]);
+        rows.push([start, float64At(this.#uploads, at), float64At(this.#downloads, at)]);
     }
     return rows;
   }
@@ -79,7 +81,7 @@ export class RollingWindow {
   /** Index of the bucket that counts for this start. */
   #newest(start: number): number {
     const last = (this.#first + this.#count - 1) % this.#capacity;
-    if (this.#count > 0 && (this.#starts[last] as number) >= start) return last;
+    if (this.#count > 0 && float64At(this.#starts, last) >= start) return last;
     if (this.#count === this.#capacity) this.#dropFirst(); // cannot be: the ring holds more than a window has
     const at = (this.#first + this.#count) % this.#capacity;
     this.#starts[at] = start;
@@ -89,8 +91,8 @@ export class RollingWindow {
   }
 
   #dropFirst(): void {
-    this.upload -= this.#uploads[this.#first] as number;
-    this.download -= this.#downloads[this.#first] as number;
+    this.upload -= float64At(this.#uploads, this.#first);
+    this.download -= float64At(this.#downloads, this.#first);
     this.#first = (this.#first + 1) % this.#capacity;
     this.#count--;
     this.drops++;

@@ -1,3 +1,5 @@
+import { itemAt } from "./at.ts";
+
 /**
  * A regular expression as the ecosystem writes it (.NET-like): `(?i)`, `(?s)`, `(?m)` may occur anywhere and apply from
  * there to the end of their group; `(?u)` is the mode of all of them. Look-around works. Throws `SyntaxError`.
@@ -21,7 +23,7 @@ function scopeInlineFlags(source: string): string {
   const flagsHere = () => opened.at(-1) as string[];
   const close = () => ")".repeat(flagsHere().length);
   for (let at = 0; at < source.length; at++) {
-    const char = source[at] as string;
+    const char = source.charAt(at);
     if (char === "\\") {
       out += char + (source[++at] ?? "");
       continue;
@@ -29,7 +31,7 @@ function scopeInlineFlags(source: string): string {
     const inline = !inClass && char === "(" ? /^\(\?([imsu]+)\)/.exec(source.slice(at, at + 8)) : null;
     if (inline !== null) {
       at += inline[0].length - 1;
-      const letters = (inline[1] as string).replaceAll("u", "");
+      const letters = itemAt(inline, 1).replaceAll("u", "");
       if (letters === "") continue;
       flagsHere().push(`(?${letters}:`);
       out += flagsHere().at(-1) as string;

@@ -6,6 +6,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { openLibc, SystemError } from "./linux/libc.ts";
 import { openNotifySocket, type NotifySocket } from "./linux/notify-socket.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Every method does nothing without a service manager, and never throws. */
 export interface ServiceManager extends Disposable {
@@ -90,7 +91,7 @@ class Notifier implements ServiceManager {
 
   #sayAll(): void {
     this.#again = null;
-    while (this.#unsaid.length > 0 && this.#isTold(this.#unsaid[0] as string)) this.#unsaid.shift();
+    while (this.#unsaid.length > 0 && this.#isTold(itemAt(this.#unsaid, 0))) this.#unsaid.shift();
     if (this.#unsaid.length > 0) this.#again = setTimeout(() => this.#sayAll(), AGAIN_MS).unref();
   }
 

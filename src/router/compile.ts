@@ -4,6 +4,7 @@ import { CidrTable } from "#net/address/cidr-trie.ts";
 import { DomainTable } from "#lib/domain-table.ts";
 import { mergeKeyOf } from "./mergeable.ts";
 import type { CidrSide, MergeKey } from "./mergeable.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Answers of `Segment.find` besides a position. */
 export const NONE = -1;
@@ -55,7 +56,7 @@ export function compileList(name: string, rules: readonly Rule[]): RuleList {
 function mergeableRun(rules: readonly Rule[], first: number): readonly MergeKey[] {
   const keys: MergeKey[] = [];
   for (let at = first; at < rules.length; at++) {
-    const { type, matcher } = rules[at] as Rule;
+    const { type, matcher } = itemAt(rules, at);
     const key = type === "SUB-RULE" ? null : mergeKeyOf(matcher); // a table finds rules that decide, not lists to enter
     if (key === null || key.kind !== (keys[0] ?? key).kind) break;
     keys.push(key);
@@ -64,7 +65,7 @@ function mergeableRun(rules: readonly Rule[], first: number): readonly MergeKey[
 }
 
 function segmentOf(keys: readonly MergeKey[]): Segment {
-  const kind = (keys[0] as MergeKey).kind;
+  const kind = itemAt(keys, 0).kind;
   if (kind === "domain") return domainSegment(keys.flatMap((key) => (key.kind === "domain" ? [key] : [])));
   return cidrSegment(kind, new CidrTable(keys.flatMap((key) => (key.kind === "domain" ? [] : [key.cidr]))));
 }

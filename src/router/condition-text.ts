@@ -1,5 +1,6 @@
 /** The bracket language of AND, OR, NOT and SUB-RULE: `((TYPE,payload),(TYPE,payload))`. */
 import { ConfigError } from "#core/errors.ts";
+import { itemAt } from "#lib/at.ts";
 
 const DEPTH_LIMIT = 32;
 
@@ -10,7 +11,7 @@ export function splitItems(text: string): readonly string[] {
   let start = 0;
   let separated = true;
   for (let at = 0; at < text.length; at++) {
-    const code = text[at] as string;
+    const code = text.charAt(at);
     if (code === "(") {
       if (depth === 0 && !separated) throw new ConfigError(`a comma is missing before ${excerpt(text, at)}`);
       if (depth++ === 0) start = at + 1;
@@ -46,7 +47,7 @@ export function unwrapBrackets(text: string): string {
   const items = splitItems(text);
   if (items.length !== 1)
     throw new ConfigError(`expected one pair of brackets around everything, got ${excerpt(text, 0)}`);
-  return items[0] as string;
+  return itemAt(items, 0);
 }
 
 function excerpt(text: string, at: number): string {

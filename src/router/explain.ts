@@ -6,6 +6,7 @@ import type { Destination, InboundInfo, Ip, Metadata, Network } from "#core/sess
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import type { RuleList } from "./compile.ts";
 import type { PassReason, RuleRouter, TraceObserver } from "./router.ts";
+import { itemAt } from "#lib/at.ts";
 
 export interface Question {
   readonly destination: Destination;
@@ -91,7 +92,7 @@ class Collector implements TraceObserver {
       const why = lack(from);
       let to = from;
       while (to < last && lack(to + 1) === why) to++;
-      this.#rules("missed", list, from, to, why ?? seen(list.rules[from] as Rule, facts));
+      this.#rules("missed", list, from, to, why ?? seen(itemAt(list.rules, from), facts));
       from = to + 1;
     }
   }
@@ -122,7 +123,7 @@ class Collector implements TraceObserver {
 
   #rules(kind: ExplainedRules["kind"], list: RuleList, first: number, last: number, why: string): void {
     for (let from = first; from <= last;) {
-      const { target } = list.rules[from] as Rule;
+      const { target } = itemAt(list.rules, from);
       let to = from;
       while (to < last && list.rules[to + 1]?.target === target) to++;
       this.#alike(kind, list, from, to, why);
@@ -133,7 +134,7 @@ class Collector implements TraceObserver {
   /** Of rules with one target. */
   #alike(kind: ExplainedRules["kind"], list: RuleList, first: number, last: number, why: string): void {
     const rules = list.rules.slice(first, last + 1);
-    const { target } = rules[0] as Rule;
+    const { target } = itemAt(rules, 0);
     const types = [...new Set(rules.map(({ apiType }) => apiType))];
     const before = this.entries.at(-1);
     // Neighbours of one kind become one entry, so that a long list stays a short text.

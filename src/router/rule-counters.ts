@@ -1,3 +1,5 @@
+import { float64At } from "#lib/at.ts";
+
 /** How often, and when last, each rule of a list matched and was passed. */
 
 export interface RuleCount {
@@ -39,8 +41,8 @@ export class RuleCounters {
 
   /** The rules from `first` to the one before `end` were passed; `end` matched, or is the length of the list. */
   run(first: number, end: number, atMs: number): void {
-    this.#begun[first] = (this.#begun[first] as number) + 1;
-    this.#ended[end] = (this.#ended[end] as number) + 1;
+    this.#begun[first] = float64At(this.#begun, first) + 1;
+    this.#ended[end] = float64At(this.#ended, end) + 1;
     this.#endAtMs[end] = atMs;
     if (end < this.#size) this.#hitAtMs[end] = atMs;
   }
@@ -49,17 +51,17 @@ export class RuleCounters {
   settle(disabled: Uint8Array | null): void {
     let passing = 0;
     for (let at = 0; at < this.#size; at++) {
-      passing += this.#begun[at] as number;
-      const hits = this.#ended[at] as number;
+      passing += float64At(this.#begun, at);
+      const hits = float64At(this.#ended, at);
       passing -= hits;
-      this.#hits[at] = (this.#hits[at] as number) + hits;
-      if (disabled?.[at] !== 1) this.#misses[at] = (this.#misses[at] as number) + passing;
+      this.#hits[at] = float64At(this.#hits, at) + hits;
+      if (disabled?.[at] !== 1) this.#misses[at] = float64At(this.#misses, at) + passing;
     }
-    let latest = this.#endAtMs[this.#size] as number;
+    let latest = float64At(this.#endAtMs, this.#size);
     for (let at = this.#size - 1; at >= 0; at--) {
-      const missed = disabled?.[at] !== 1 && (this.#misses[at] as number) > 0;
-      if (missed && latest > (this.#missAtMs[at] as number)) this.#missAtMs[at] = latest;
-      latest = Math.max(latest, this.#endAtMs[at] as number);
+      const missed = disabled?.[at] !== 1 && float64At(this.#misses, at) > 0;
+      if (missed && latest > float64At(this.#missAtMs, at)) this.#missAtMs[at] = latest;
+      latest = Math.max(latest, float64At(this.#endAtMs, at));
     }
     for (const array of [this.#begun, this.#ended, this.#endAtMs]) array.fill(0);
   }

@@ -13,11 +13,11 @@ import {
   show,
   text,
   Unsupported,
-  type Range,
 } from "#core/fields.ts";
 import { unsupported } from "#core/node-fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { headerMap } from "./tls/fields.ts";
+import { itemAt } from "#lib/at.ts";
 
 const wsOptions = z.object({
   path: text().default("/"),
@@ -82,7 +82,7 @@ const paddingBytes = () =>
 const startOfRange = (minimum: number, maximum: number) =>
   scalar({ type: ["string", "integer"] }, (source) => {
     const ranges = parseRanges(source, minimum, maximum);
-    return ranges instanceof Fault ? ranges : (ranges[0] as Range).from;
+    return ranges instanceof Fault ? ranges : itemAt(ranges, 0).from;
   });
 
 const xhttpOptions = z.object({

@@ -9,6 +9,7 @@ import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { Packet } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 import type { TunSettings } from "./settings.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** What becomes of a ping: sent on, answered in the place of its destination, refused, or nothing. */
 export type EchoFate = "forward" | "answer" | "refuse" | "drop";
@@ -170,7 +171,7 @@ class Forwarder {
   }
 
   #reply(source: Uint8Array, message: Uint8Array): void {
-    const sequence = ((message[6] as number) << 8) | (message[7] as number);
+    const sequence = (byteAt(message, 6) << 8) | byteAt(message, 7);
     const waiting = this.#waiting.get(sequence);
     if (waiting === undefined || !waiting.destination.every((byte, at) => byte === source[at])) return;
     this.#waiting.delete(sequence);

@@ -1,5 +1,6 @@
 /** A hash table whose memory is made once: keys of some 32-bit words, values that are slot numbers. */
 import { randomInt } from "node:crypto";
+import { int32At } from "#lib/at.ts";
 
 const NONE = -1;
 const GOLDEN = 0x9e37_79b1 | 0;
@@ -46,26 +47,26 @@ export class FlowTable {
 
   /** Word `index` of a live slot's key. */
   word(slot: number, index: number): number {
-    return this.#keys[slot * this.#words + index] as number;
+    return int32At(this.#keys, slot * this.#words + index);
   }
 
   /** -1 where `key` is not in the table. */
   find(): number {
-    let slot = this.#heads[this.#bucketOf(this.key, 0)] as number;
-    while (slot !== NONE && !this.#holds(slot)) slot = this.#next[slot] as number;
+    let slot = int32At(this.#heads, this.#bucketOf(this.key, 0));
+    while (slot !== NONE && !this.#holds(slot)) slot = int32At(this.#next, slot);
     return slot;
   }
 
   /** `key` must not be in the table. -1 where it is full. */
   insert(): number {
     if (this.#freeCount === 0) return NONE;
-    const slot = this.#free[this.#freeFrom] as number;
+    const slot = int32At(this.#free, this.#freeFrom);
     this.#freeFrom = (this.#freeFrom + 1) % this.#slots;
     this.#freeCount--;
     this.#keys.set(this.key, slot * this.#words);
     this.#live[slot] = 1;
     const bucket = this.#bucketOf(this.key, 0);
-    this.#next[slot] = this.#heads[bucket] as number;
+    this.#next[slot] = int32At(this.#heads, bucket);
     this.#heads[bucket] = slot;
     return slot;
   }
@@ -75,11 +76,11 @@ export class FlowTable {
     if (this.#live[slot] !== 1) return;
     this.#live[slot] = 0;
     const bucket = this.#bucketOf(this.#keys, slot * this.#words);
-    const next = this.#next[slot] as number;
-    let before = this.#heads[bucket] as number;
+    const next = int32At(this.#next, slot);
+    let before = int32At(this.#heads, bucket);
     if (before === slot) this.#heads[bucket] = next;
     else {
-      while (this.#next[before] !== slot) before = this.#next[before] as number;
+      while (this.#next[before] !== slot) before = int32At(this.#next, before);
       this.#next[before] = next;
     }
     this.#free[(this.#freeFrom + this.#freeCount) % this.#slots] = slot;
@@ -96,7 +97,7 @@ export class FlowTable {
   #bucketOf(words: Int32Array, at: number): number {
     let hash = this.#seed;
     for (let index = 0; index < this.#words; index++) {
-      hash = Math.imul(hash ^ (words[at + index] as number), GOLDEN);
+      hash = Math.imul(hash ^ int32At(words, at + index), GOLDEN);
       hash ^= hash >>> 15;
     }
     hash = Math.imul(hash, GOLDEN);

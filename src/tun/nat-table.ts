@@ -3,6 +3,7 @@ import type { Endpoint, Ip } from "#core/session.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { FlowTable } from "./flow-table.ts";
 import { RestLine } from "./rest-line.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const FIRST_NAT_PORT = 10_000;
 const NAT_PORTS = 65_536 - FIRST_NAT_PORT;
@@ -87,11 +88,11 @@ export class NatTable {
   /** A socket has the flow: it stays until `release`, which comes once for each call. */
   hold(slot: number): void {
     if (this.#held[slot] === 0) this.#line.remove(slot);
-    this.#held[slot] = (this.#held[slot] as number) + 1;
+    this.#held[slot] = byteAt(this.#held, slot) + 1;
   }
 
   release(slot: number, nowMs: number): void {
-    this.#held[slot] = (this.#held[slot] as number) - 1;
+    this.#held[slot] = byteAt(this.#held, slot) - 1;
     if (this.#held[slot] === 0) this.#line.append(slot, nowMs);
   }
 

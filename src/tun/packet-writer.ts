@@ -4,6 +4,7 @@ import { DatagramWriter } from "./datagram-writer.ts";
 import { PacketBuilder } from "./packet-builder.ts";
 import { ICMP, ICMP6, TCP, TCP_HEADER_BYTES, UDP, UDP_HEADER_BYTES } from "./packet.ts";
 import { type Packet, V4_HEADER_BYTES, V6_HEADER_BYTES } from "./packet.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** An ICMP error is not longer than this (RFC 1812 §4.3.2.3, RFC 4443 §2.4). */
 const MOST_ERROR_BYTES = { 4: 576, 6: 1280 } as const;
@@ -45,7 +46,7 @@ export class PacketWriter {
     const at = this.#answerTo(packet, TCP, TCP_HEADER_BYTES);
     const out = this.#builder.view;
     const acknowledged = (flags & ACK) !== 0;
-    const dataAt = transportAt + ((packet.bytes[transportAt + 12] as number) >> 4) * 4;
+    const dataAt = transportAt + (byteAt(packet.bytes, transportAt + 12) >> 4) * 4;
     const taken = Math.max(0, end - dataAt) + ((flags & SYN) === 0 ? 0 : 1) + ((flags & FIN) === 0 ? 0 : 1);
     out.setUint16(at, packet.destinationPort);
     out.setUint16(at + 2, packet.sourcePort);

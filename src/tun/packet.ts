@@ -1,6 +1,7 @@
 /** An IP packet as it lies in a buffer (RFC 791, RFC 8200): read in place, nothing is copied, nothing is allocated. */
 import type { Cidr } from "#net/address/cidr.ts";
 import { PACKET_AT } from "#platform/tun.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const ICMP = 1;
 export const TCP = 6;
@@ -66,7 +67,7 @@ export class Packet {
    */
   read(length: number): boolean {
     if (length < V4_HEADER_BYTES) return false;
-    const version = (this.bytes[PACKET_AT] as number) >> 4;
+    const version = byteAt(this.bytes, PACKET_AT) >> 4;
     const readable = version === 4 ? this.#read4(length) : version === 6 && this.#read6(length);
     if (!readable || this.end - this.transportAt < (SHORTEST[this.protocol] ?? Infinity)) return false;
     return this.#isUnicast(this.sourceAt) && this.#isUnicast(this.destinationAt);
@@ -74,12 +75,12 @@ export class Packet {
 
   // VERSION(4 bits) IHL(4 bits) TOS(1) LENGTH(2) ID(2) FLAGS+OFFSET(2) TTL(1) PROTOCOL(1) CHECKSUM(2) SRC(4) DST(4)
   #read4(length: number): boolean {
-    const headerBytes = ((this.bytes[PACKET_AT] as number) & 0x0f) * 4;
+    const headerBytes = (byteAt(this.bytes, PACKET_AT) & 0x0f) * 4;
     const total = this.view.getUint16(PACKET_AT + 2);
     if (headerBytes < V4_HEADER_BYTES || total < headerBytes || total > length) return false;
     if ((this.view.getUint16(PACKET_AT + 6) & 0x3fff) !== 0) return false; // more fragments, or not the first
     this.family = 4;
-    this.protocol = this.bytes[PACKET_AT + 9] as number;
+    this.protocol = byteAt(this.bytes, PACKET_AT + 9);
     this.sourceAt = PACKET_AT + 12;
     this.destinationAt = PACKET_AT + 16;
     this.addressBytes = 4;
@@ -93,12 +94,12 @@ export class Packet {
     if (length < V6_HEADER_BYTES) return false;
     const end = PACKET_AT + V6_HEADER_BYTES + this.view.getUint16(PACKET_AT + 4);
     if (end > PACKET_AT + length) return false;
-    let next = this.bytes[PACKET_AT + 6] as number;
+    let next = byteAt(this.bytes, PACKET_AT + 6);
     let at = PACKET_AT + V6_HEADER_BYTES;
     for (let walked = 0; next === HOP_BY_HOP || next === ROUTING || next === DESTINATION_OPTIONS; walked++) {
       if (walked === MOST_EXTENSIONS || at + 8 > end) return false;
-      next = this.bytes[at] as number;
-      at += ((this.bytes[at + 1] as number) + 1) * 8;
+      next = byteAt(this.bytes, at);
+      at += (byteAt(this.bytes, at + 1) + 1) * 8;
     }
     if (at > end) return false;
     this.family = 6;
@@ -112,8 +113,8 @@ export class Packet {
   }
 
   #isUnicast(at: number): boolean {
-    const first = this.bytes[at] as number;
-    const second = this.bytes[at + 1] as number;
+    const first = byteAt(this.bytes, at);
+    const second = byteAt(this.bytes, at + 1);
     if (this.family === 4)
       return first !== 0 && first !== 127 && first < 224 && !(first === 169 && second === 254);
     if (first === 0xff || (first === 0xfe && (second & 0xc0) === 0x80)) return false;
@@ -130,9 +131,7 @@ export class Packet {
     const whole = bits >> 3;
     for (let index = 0; index < whole; index++) if (this.bytes[at + index] !== bytes[index]) return false;
     if ((bits & 7) === 0) return true;
-    return (
-      (((this.bytes[at + whole] as number) ^ (bytes[whole] as number)) & (0xff00 >> (bits & 7)) & 0xff) === 0
-    );
+    return ((byteAt(this.bytes, at + whole) ^ byteAt(bytes, whole)) & (0xff00 >> (bits & 7)) & 0xff) === 0;
   }
 
   /** Is the address that stands at `at` this one? */

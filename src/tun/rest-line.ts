@@ -1,3 +1,5 @@
+import { float64At, int32At } from "#lib/at.ts";
+
 /** Slots of a table in the order of their last use, in memory that is made once: each call costs the same, however many there are. */
 const NONE = -1;
 
@@ -23,7 +25,7 @@ export class RestLine {
 
   /** Has its head rested for so long? */
   hasRested(ms: number, nowMs: number): boolean {
-    return this.#head !== NONE && nowMs - (this.#usedAtMs[this.#head] as number) >= ms;
+    return this.#head !== NONE && nowMs - float64At(this.#usedAtMs, this.#head) >= ms;
   }
 
   /** One that is not in the line, used now. */
@@ -45,8 +47,8 @@ export class RestLine {
 
   /** One that is in the line. */
   remove(slot: number): void {
-    const before = this.#before[slot] as number;
-    const behind = this.#behind[slot] as number;
+    const before = int32At(this.#before, slot);
+    const behind = int32At(this.#behind, slot);
     if (before === NONE) this.#head = behind;
     else this.#behind[before] = behind;
     if (behind === NONE) this.#tail = before;

@@ -4,6 +4,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { BypassSettings } from "#core/kernel-direct.ts";
 import type { Ip, IpPrefix } from "#core/session.ts";
 import { bytesOfIp, familyOf, ipFromBytes } from "#net/address/ip.ts";
+import { byteAt } from "#lib/at.ts";
 
 export interface TunSettings {
   /** The inbound's name. */
@@ -49,7 +50,7 @@ export function tunAddress(addresses: readonly IpPrefix[], family: 4 | 6): TunAd
   const bytes = bytesOfIp(address.ip);
   const next = Uint8Array.from(bytes);
   for (let at = next.length - 1; at >= 0; at--) {
-    next[at] = ((next[at] as number) + 1) & 0xff;
+    next[at] = (byteAt(next, at) + 1) & 0xff;
     if (next[at] !== 0) break;
   }
   if (!samePrefix(bytes, next, address.bits) || isLast(next, address.bits))
@@ -72,5 +73,5 @@ function isLast(address: Uint8Array, bits: number): boolean {
 }
 
 function bitOf(bytes: Uint8Array, at: number): number {
-  return ((bytes[at >> 3] as number) >> (7 - (at & 7))) & 1;
+  return (byteAt(bytes, at >> 3) >> (7 - (at & 7))) & 1;
 }

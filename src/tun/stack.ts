@@ -11,6 +11,7 @@ import { ICMP, ICMP6, Packet, TCP, UDP, UDP_HEADER_BYTES } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 import { SystemTcp } from "./system-tcp.ts";
 import { UdpSessions, type UdpSessionsEnv } from "./udp-sessions.ts";
+import { byteAt } from "#lib/at.ts";
 
 export interface StackAddress extends TunAddress {
   /** Of the kernel's listener at `address`. */
@@ -154,7 +155,7 @@ export class Stack {
 function lastOf({ bytes, bits }: Cidr): Uint8Array | null {
   if (bits >= 31) return null;
   const last = Uint8Array.from(bytes);
-  for (let at = bits; at < 32; at++) last[at >> 3] = (last[at >> 3] as number) | (0x80 >> (at & 7));
+  for (let at = bits; at < 32; at++) last[at >> 3] = byteAt(last, at >> 3) | (0x80 >> (at & 7));
   return last;
 }
 
@@ -182,7 +183,7 @@ export function echoBack(packet: Packet, device: PacketDevice): void {
 
 /** Is the checksum of a datagram good, or vouched for by the kernel? In IPv4 it may be missing. */
 function isIntact({ bytes, view, family, transportAt, end, sourceAt, addressBytes }: Packet): boolean {
-  if (((bytes[0] as number) & (NEEDS_CHECKSUM | CHECKSUM_VALID)) !== 0) return true;
+  if ((byteAt(bytes, 0) & (NEEDS_CHECKSUM | CHECKSUM_VALID)) !== 0) return true;
   if (view.getUint16(transportAt + 6) === 0) return family === 4;
   const pseudo = pseudoSum(view, sourceAt, addressBytes, UDP, end - transportAt);
   return fold(sumOf(view, transportAt, end, pseudo)) === 0xffff;

@@ -7,6 +7,7 @@ import { adjust, adjustPartial, sumOf, takenFrom } from "./checksum.ts";
 import type { NatTable } from "./nat-table.ts";
 import type { Packet } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
+import { byteAt } from "#lib/at.ts";
 
 const FIN = 0x01;
 const SYN = 0x02;
@@ -51,7 +52,7 @@ export class SystemTcp {
     const { nat, writer, device, address, next, listenPort } = this.#env;
     const port = this.#portOf(packet, nat, nowMs);
     if (port === 0) {
-      const flags = packet.bytes[packet.transportAt + FLAGS_AT] as number;
+      const flags = byteAt(packet.bytes, packet.transportAt + FLAGS_AT);
       if ((flags & RST) === 0) writer.reset(packet, flags);
       return;
     }
@@ -70,7 +71,7 @@ export class SystemTcp {
     writeKey(packet, nat.flows.key);
     const known = nat.find(nowMs);
     if (known !== 0) return known;
-    const flags = packet.bytes[packet.transportAt + FLAGS_AT] as number;
+    const flags = byteAt(packet.bytes, packet.transportAt + FLAGS_AT);
     if ((flags & (SYN | ACK | RST | FIN)) !== SYN || !this.#env.admits(packet)) return 0;
     return nat.add(nowMs);
   }
@@ -108,7 +109,6 @@ function writeKey({ view, sourceAt, addressBytes, transportAt }: Packet, key: In
 function mend(packet: Packet, addresses: number, ports: number): void {
   const { view, bytes, family, transportAt } = packet;
   if (family === 4) adjust(view, V4_CHECKSUM_AT, addresses);
-  if (((bytes[0] as number) & NEEDS_CHECKSUM) !== 0)
-    adjustPartial(view, transportAt + CHECKSUM_AT, addresses);
+  if ((byteAt(bytes, 0) & NEEDS_CHECKSUM) !== 0) adjustPartial(view, transportAt + CHECKSUM_AT, addresses);
   else adjust(view, transportAt + CHECKSUM_AT, addresses + ports);
 }

@@ -6,6 +6,7 @@ import { FlowTable } from "./flow-table.ts";
 import { type Packet, UDP_HEADER_BYTES } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
 import { RestLine } from "./rest-line.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Sessions of one family. */
 const MOST_SESSIONS = 16_384;
@@ -66,7 +67,7 @@ export class UdpSessions {
     for (let index = 0; index < words; index++) key[index] = view.getInt32(sourceAt + index * 4);
     key[words] = view.getUint16(transportAt);
     const slot = this.#table.find();
-    const session = slot === NONE ? this.#open(packet) : (this.#sessions[slot] as Session);
+    const session = slot === NONE ? this.#open(packet) : itemAt(this.#sessions, slot);
     if (session === null) return false;
     this.#line.touch(session.slot, this.#nowMs);
     const destination = destinationOf(packet, session);

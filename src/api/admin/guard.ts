@@ -9,6 +9,7 @@ import type { Guard } from "#api/route.ts";
 import { ApiError } from "#core/errors.ts";
 import { withoutFolders } from "#core/places.ts";
 import type { UsersControl } from "#core/users.ts";
+import { itemAt } from "#lib/at.ts";
 
 /**
  * 404 without a manager, 403 for another origin, 401 without the manager's own secret; with it 503 where there is no
@@ -54,14 +55,14 @@ function isSameOrigin(request: FastifyRequest, transport: Transport): boolean {
   if (origin === undefined) return true;
   const match = /^([a-z][a-z0-9+.-]*):\/\/([^/?#@]+)$/i.exec(origin);
   if (match === null) return false;
-  const scheme = (match[1] as string).toLowerCase();
+  const scheme = itemAt(match, 1).toLowerCase();
   if (scheme !== expectedScheme(request, transport)) return false;
-  return withPort(match[2] as string, scheme) === withPort(request.host, scheme);
+  return withPort(itemAt(match, 2), scheme) === withPort(request.host, scheme);
 }
 
 function expectedScheme(request: FastifyRequest, { kind }: Transport): string {
   if (kind === "https") return "https";
-  const forwarded = String(request.headers["x-forwarded-proto"] ?? "").split(",", 1)[0] as string;
+  const forwarded = itemAt(String(request.headers["x-forwarded-proto"] ?? "").split(",", 1), 0);
   const isNear = kind === "unix" || kind === "pipe" || isLoopback(request.raw.socket.remoteAddress ?? "");
   return isNear && (forwarded === "http" || forwarded === "https") ? forwarded : "http";
 }

@@ -5,6 +5,7 @@ import type { Ip } from "#core/session.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { openServerList, type ServerListEnv } from "./server-list.ts";
 import type { Upstream } from "./upstream.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** The time stamp of the file is looked at no more often than this. */
 const CHECK_MS = 5000;
@@ -72,9 +73,7 @@ class SystemServerSource {
 
 /** The addresses of `nameserver` lines (resolv.conf(5)). */
 export function parseResolvConf(text: string): readonly Ip[] {
-  return addressesIn(
-    Array.from(text.matchAll(/^[ \t]*nameserver[ \t]+(\S+)/gm), (line) => line[1] as string),
-  );
+  return addressesIn(Array.from(text.matchAll(/^[ \t]*nameserver[ \t]+(\S+)/gm), (line) => itemAt(line, 1)));
 }
 
 export function addressesIn(texts: readonly string[]): readonly Ip[] {

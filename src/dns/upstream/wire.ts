@@ -3,13 +3,14 @@ import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { questionEndOf } from "#dns/packet.ts";
 import { FLAG, HEADER_BYTES, OPCODE_MASK } from "#dns/types.ts";
+import { byteAt } from "#lib/at.ts";
 
 export function randomId(): number {
   return randomInt(0x10000);
 }
 
 export function idOf(message: Uint8Array): number {
-  return ((message[0] as number) << 8) | (message[1] as number);
+  return (byteAt(message, 0) << 8) | byteAt(message, 1);
 }
 
 export function withId(message: Uint8Array, id: number): Buffer {
@@ -21,14 +22,14 @@ export function withId(message: Uint8Array, id: number): Buffer {
 /** Throws `ProtocolError` unless this is a response to exactly this question; letters may differ in case. */
 export function checkAnswers(query: Uint8Array, answer: Uint8Array): void {
   const end = questionEndOf(answer);
-  const flags = ((answer[2] as number) << 8) | (answer[3] as number);
-  const asked = ((query[2] as number) << 8) | (query[3] as number);
+  const flags = (byteAt(answer, 2) << 8) | byteAt(answer, 3);
+  const asked = (byteAt(query, 2) << 8) | byteAt(query, 3);
   if ((flags & FLAG.QR) === 0) throw new ProtocolError("DNS server sent a query");
   if ((flags & OPCODE_MASK) !== (asked & OPCODE_MASK))
     throw new ProtocolError("DNS answer has another opcode");
   if (end !== questionEndOf(query)) throw new ProtocolError("DNS answer to another question");
   for (let at = HEADER_BYTES; at < end; at++) {
-    const [a, b] = [query[at] as number, answer[at] as number];
+    const [a, b] = [byteAt(query, at), byteAt(answer, at)];
     // Label lengths are below 0x40; type and class behind the name must be equal to the bit.
     const same = a === b || (at < end - 4 && lower(a) === lower(b));
     if (!same) throw new ProtocolError("DNS answer to another question");

@@ -3,6 +3,7 @@ import { Fault, scalar, show } from "#core/fields.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseCidr } from "./cidr.ts";
 import { familyOf, parseIp } from "./ip.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** A literal address. */
 export const ip = () =>
@@ -31,7 +32,7 @@ export const network = () =>
 /** `198.18.0.1/16` with its host bits; a bare address is the longest prefix. Null where it is neither. */
 export function parsePrefix(text: string): IpPrefix | null {
   const network = parseCidr(text);
-  const address = parseIp(text.split("/", 1)[0] as string);
+  const address = parseIp(itemAt(text.split("/", 1), 0));
   return network === null || address === null ? null : { ip: address, bits: network.bits };
 }
 

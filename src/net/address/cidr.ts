@@ -1,5 +1,6 @@
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes, parseIpBytes } from "./ip.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** A network: the address with its host bits cleared. */
 export interface Cidr {
@@ -31,7 +32,7 @@ function maskBytes(bytes: Uint8Array, bits: number): Uint8Array {
   const masked = Uint8Array.from(bytes);
   for (let at = 0; at < masked.length; at++) {
     const keep = Math.max(0, Math.min(8, bits - at * 8));
-    masked[at] = (masked[at] as number) & ((0xff << (8 - keep)) & 0xff);
+    masked[at] = byteAt(masked, at) & ((0xff << (8 - keep)) & 0xff);
   }
   return masked;
 }
@@ -44,7 +45,7 @@ export function cidrHolds(cidr: Cidr, address: Uint8Array): boolean {
   const rest = cidr.bits & 7;
   if (rest === 0) return true;
   const mask = (0xff << (8 - rest)) & 0xff;
-  return (((cidr.bytes[whole] as number) ^ (address[whole] as number)) & mask) === 0;
+  return ((byteAt(cidr.bytes, whole) ^ byteAt(address, whole)) & mask) === 0;
 }
 
 const PRIVATE = [

@@ -4,6 +4,7 @@ import type { Answer, Resolver } from "#core/resolver.ts";
 import { destinationText } from "#core/session.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import { familyOf } from "./ip.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** `ip-version` of the configuration. */
 export type IpVersion = "dual" | "ipv4" | "ipv6" | "ipv4-prefer" | "ipv6-prefer";
@@ -47,7 +48,7 @@ function offReason({ ipVersion, ipv6 }: Families): string {
 /** `dual` alternates the families, beginning with that of the first answer; the others put one family first. */
 function order(answers: readonly Answer[], ipVersion: IpVersion): readonly Ip[] {
   const ips = answers.map((answer) => answer.ip);
-  const lead = ipVersion === "ipv4-prefer" ? 4 : ipVersion === "ipv6-prefer" ? 6 : familyOf(ips[0] as Ip);
+  const lead = ipVersion === "ipv4-prefer" ? 4 : ipVersion === "ipv6-prefer" ? 6 : familyOf(itemAt(ips, 0));
   const front = ips.filter((ip) => familyOf(ip) === lead);
   const back = ips.filter((ip) => familyOf(ip) !== lead);
   if (ipVersion !== "dual") return [...front, ...back];

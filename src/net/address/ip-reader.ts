@@ -1,3 +1,5 @@
+import { byteAt, itemAt } from "#lib/at.ts";
+
 /** Reads address text into words without allocating: what the tries do on every lookup. */
 export class IpReader {
   /** IPv4: word 0. IPv6: words 0 to 3, most significant first. */
@@ -14,10 +16,10 @@ export class IpReader {
     if (bytes.length !== 4 && bytes.length !== 16) return 0;
     for (let at = 0; at < bytes.length; at += 4)
       this.words[at >> 2] =
-        ((bytes[at] as number) << 24) |
-        ((bytes[at + 1] as number) << 16) |
-        ((bytes[at + 2] as number) << 8) |
-        (bytes[at + 3] as number);
+        (byteAt(bytes, at) << 24) |
+        (byteAt(bytes, at + 1) << 16) |
+        (byteAt(bytes, at + 2) << 8) |
+        byteAt(bytes, at + 3);
     return bytes.length === 4 ? 4 : 6;
   }
 
@@ -68,7 +70,7 @@ export class IpReader {
       groups.fill(0, gap, Math.max(gap, 8 - (count - gap)));
     }
     for (let at = 0; at < 4; at++)
-      this.words[at] = ((groups[at * 2] as number) << 16) | (groups[at * 2 + 1] as number);
+      this.words[at] = (itemAt(groups, at * 2) << 16) | itemAt(groups, at * 2 + 1);
     return 6;
   }
 }

@@ -1,4 +1,5 @@
 import type { Destination, Ip } from "#core/session.ts";
+import { itemAt, byteAt } from "#lib/at.ts";
 
 /** Literal IPv4 or IPv6 in any spelling, with or without brackets or zone; null where it is something else. */
 export function parseIp(text: string): Ip | null {
@@ -44,8 +45,8 @@ function parseV6(text: string): Uint8Array | null {
   if (text.length < 2 || text.length > 45) return null;
   const halves = text.split("::");
   if (halves.length > 2) return null;
-  const head = groupsOf(halves[0] as string, halves.length === 1);
-  const tail = halves.length === 2 ? groupsOf(halves[1] as string, true) : [];
+  const head = groupsOf(itemAt(halves, 0), halves.length === 1);
+  const tail = halves.length === 2 ? groupsOf(itemAt(halves, 1), true) : [];
   if (head === null || tail === null) return null;
   const missing = 8 - head.length - tail.length;
   if (halves.length === 1 ? missing !== 0 : missing < 1) return null;
@@ -63,7 +64,7 @@ function groupsOf(text: string, mayEndInV4: boolean): number[] | null {
     if (part.includes(".")) {
       const v4 = mayEndInV4 && at === parts.length - 1 ? parseV4(part) : null;
       if (v4 === null) return null;
-      groups.push(((v4[0] as number) << 8) | (v4[1] as number), ((v4[2] as number) << 8) | (v4[3] as number));
+      groups.push((byteAt(v4, 0) << 8) | byteAt(v4, 1), (byteAt(v4, 2) << 8) | byteAt(v4, 3));
     } else if (GROUP.test(part)) groups.push(Number.parseInt(part, 16));
     else return null;
   }
@@ -88,7 +89,7 @@ export function ipFromBytes(input: Uint8Array): Ip {
   if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}` as Ip;
   if (bytes.length !== 16) throw new RangeError(`an address has 4 or 16 bytes, not ${bytes.length}`);
   const groups: number[] = [];
-  for (let at = 0; at < 16; at += 2) groups.push(((bytes[at] as number) << 8) | (bytes[at + 1] as number));
+  for (let at = 0; at < 16; at += 2) groups.push((byteAt(bytes, at) << 8) | byteAt(bytes, at + 1));
   const [start, length] = longestZeroRun(groups);
   if (length < 2) return groups.map((group) => group.toString(16)).join(":") as Ip;
   const hex = (part: number[]) => part.map((group) => group.toString(16)).join(":");

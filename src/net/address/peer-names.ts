@@ -2,6 +2,7 @@
 import type { Endpoint, Ip } from "#core/session.ts";
 import { AF_INET, decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "#platform/datagrams.ts";
 import { bytesOfIp, ipFromBytes } from "./ip.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** IPv4 peers, and links of others, that are remembered; with one more all are forgotten. */
 const MOST_KNOWN = 4096;
@@ -29,7 +30,7 @@ export class PeerNames {
   /** The same object for the same peer, in most cases. Null: it is no address. */
   endpointOf(name: Uint8Array): Endpoint | null {
     if (this.#from !== null && sameName(name, this.#fromName)) return this.#from;
-    const isV4 = (name[0] as number) + (name[1] as number) === AF_INET;
+    const isV4 = byteAt(name, 0) + byteAt(name, 1) === AF_INET;
     const endpoint = isV4 ? this.#knownV4(name) : decode(name);
     if (endpoint === null) return null;
     if (!isV4 && isLinkLocal(name, ADDRESS_AT)) this.#keepLink(endpoint.ip, name.slice(SCOPE_AT));
@@ -39,7 +40,7 @@ export class PeerNames {
 
   #knownV4(name: Uint8Array): Endpoint | null {
     let key = 0;
-    for (let at = 2; at < 8; at++) key = key * 256 + (name[at] as number); // port and address: 48 bits
+    for (let at = 2; at < 8; at++) key = key * 256 + byteAt(name, at); // port and address: 48 bits
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const endpoint = decode(name);
@@ -72,7 +73,7 @@ const NO_SCOPE = new Uint8Array(SOCKADDR_BYTES - SCOPE_AT);
 
 /** fe80::/10 (RFC 4291 §2.4), of sixteen bytes from there on; four are never one, nor are those of a mapped address. */
 function isLinkLocal(bytes: Uint8Array, at: number): boolean {
-  return bytes.length > 4 && bytes[at] === 0xfe && ((bytes[at + 1] as number) & 0xc0) === 0x80;
+  return bytes.length > 4 && bytes[at] === 0xfe && (byteAt(bytes, at + 1) & 0xc0) === 0x80;
 }
 
 /** RFC 4291 §2.5.5.2. */
@@ -85,7 +86,7 @@ function decode(name: Uint8Array): Endpoint | null {
 
 /** Of an IPv4 name only family, port and address count; what lies behind them is older. */
 function sameName(a: Uint8Array, b: Uint8Array): boolean {
-  const length = (a[0] as number) + (a[1] as number) === AF_INET ? 8 : SOCKADDR_BYTES;
+  const length = byteAt(a, 0) + byteAt(a, 1) === AF_INET ? 8 : SOCKADDR_BYTES;
   for (let at = 0; at < length; at++) if (a[at] !== b[at]) return false;
   return true;
 }

@@ -5,6 +5,7 @@
 import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes, toDestination } from "./ip.ts";
+import { byteAt } from "#lib/at.ts";
 
 const ATYP_V4 = 1;
 const ATYP_NAME = 3;
@@ -81,5 +82,5 @@ export function decodeName(bytes: Uint8Array): string {
 }
 
 function portAt(bytes: Uint8Array, at: number): number {
-  return ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+  return (byteAt(bytes, at) << 8) | byteAt(bytes, at + 1);
 }

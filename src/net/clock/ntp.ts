@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
+import { byteAt } from "#lib/at.ts";
 
 // LEAP(2 bits) VERSION(3) MODE(3) STRATUM(1) POLL(1) PRECISION(1) DELAY(4) DISPERSION(4) REFERENCE(4)
 // REFERENCE-TIME(8) ORIGIN-TIME(8) RECEIVE-TIME(8) TRANSMIT-TIME(8)
@@ -64,16 +65,16 @@ export interface ServerTimes {
 
 /** Null: no answer to this question. Throws `ProtocolError` where the server has no time to give. */
 export function readAnswer(answer: Buffer, question: Buffer): ServerTimes | null {
-  if (answer.length < PACKET_BYTES || ((answer[0] as number) & 7) !== MODE_SERVER) return null;
+  if (answer.length < PACKET_BYTES || (byteAt(answer, 0) & 7) !== MODE_SERVER) return null;
   if (answer.compare(question, TRANSMIT_AT, PACKET_BYTES, ORIGIN_AT, RECEIVE_AT) !== 0) return null;
-  const stratum = answer[1] as number;
+  const stratum = byteAt(answer, 1);
   if (stratum === 0) {
     const code = answer.toString("latin1", 12, 16).replace(/[^A-Z0-9]/g, "");
     throw new ProtocolError(`the time server refuses (${code})`); // RFC 5905 §7.4, "kiss-o'-death"
   }
   // RFC 4330 §5: a time of zero is none.
   const isSilent = answer.readBigUInt64BE(RECEIVE_AT) === 0n || answer.readBigUInt64BE(TRANSMIT_AT) === 0n;
-  if (isSilent || stratum > MAX_STRATUM || (answer[0] as number) >>> 6 === UNSYNCHRONISED)
+  if (isSilent || stratum > MAX_STRATUM || byteAt(answer, 0) >>> 6 === UNSYNCHRONISED)
     throw new ProtocolError("the time server does not know the time itself");
   return { receivedAtMs: timeAt(answer, RECEIVE_AT), answeredAtMs: timeAt(answer, TRANSMIT_AT) };
 }

@@ -8,6 +8,7 @@ import { suggestion } from "#lib/nearest-word.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseCidr } from "#net/address/cidr.ts";
 import { parseIp } from "#net/address/ip.ts";
+import { itemAt } from "#lib/at.ts";
 
 const PORTS = { udp: 53, tcp: 53, tls: 853, https: 443, http: 80, quic: 853 } as const;
 
@@ -94,7 +95,7 @@ function parseHostPort(text: string, defaultPort: number): { host: string; port:
   if (parts === null) throw new ConfigError(`malformed DNS server "${trimmed}", expected host or host:port`);
   const port = parts[2] === undefined ? defaultPort : Number(parts[2]);
   if (port < 1 || port > 65_535) throw new ConfigError(`DNS server port ${port} is outside 1 to 65535`);
-  const host = parts[1] as string;
+  const host = itemAt(parts, 1);
   return { host: parseIp(host) ?? checkHost(host), port };
 }
 
@@ -155,7 +156,7 @@ function disabledType(key: string): number | null {
 
 function parseSubnet(value: string): IpPrefix | null {
   const cidr = parseCidr(value);
-  const ip = parseIp(value.split("/")[0] as string);
+  const ip = parseIp(itemAt(value.split("/"), 0));
   return cidr === null || ip === null ? null : { ip, bits: cidr.bits };
 }
 

@@ -9,6 +9,7 @@ import { OwnPorts } from "./own-port.ts";
 import { ADD, DATA_WORD, EVENT_WORDS, PEEK, RelayCalls } from "./relay-calls.ts";
 import { AF_INET, AF_INET6, SOCKADDR_BYTES } from "./sockaddr.ts";
 import { O_CLOEXEC, O_NONBLOCK, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
+import { uint32At } from "#lib/at.ts";
 
 /** What is looked at of a handshake at most. */
 export const PEEK_BYTES = 4096;
@@ -108,7 +109,7 @@ export class AcceptCalls extends RelayCalls {
     const { bytes } = this.#pointers;
     this.#memory.length[0] = SOCKADDR_BYTES;
     const answer = this.#get(fd, family === 4 ? SOL_IP : SOL_IPV6, SO_ORIGINAL_DST, bytes);
-    return answer < 0 ? answer : (this.#memory.length[0] as number);
+    return answer < 0 ? answer : uint32At(this.#memory.length, 0);
   }
 
   open(family: 4 | 6): number {

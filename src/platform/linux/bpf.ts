@@ -2,6 +2,7 @@
 import type * as Ffi from "node:ffi";
 import { SystemError, type Libc } from "./libc.ts";
 import { LITTLE_ENDIAN } from "./netlink/message.ts";
+import { int32At } from "#lib/at.ts";
 
 /** `perCpuArray`: every value is there once per possible CPU, each rounded up to 8 bytes. */
 export type MapKind = "array" | "perCpuArray" | "lruHash" | "lpmTrie";
@@ -189,7 +190,7 @@ export class Bpf {
     const bytes = new Uint8Array(this.#attribute.buffer);
     if (this.#number < 0n) throw new Error(`${what}: bpf(2) has no number known for ${process.arch}`);
     const result = this.#library.functions.syscall(this.#number, command, bytes, ATTRIBUTE_BYTES);
-    const errno = this.#errno[0] as number;
+    const errno = int32At(this.#errno, 0);
     if (result >= 0) read?.(this.#attribute);
     bytes.fill(0); // fields that a command does not know must be zero
     this.#lent = [];

@@ -1,6 +1,7 @@
 /** The control messages beside the payload of a datagram (cmsg(3), ip(7), ipv6(7)); 64-bit layouts. */
 import { SOL_UDP, UDP_GRO } from "./message-layout.ts";
 import { decodeSockaddr, nativeUint16, type RawEndpoint } from "./sockaddr.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const SOL_IP = 0;
 export const SOL_IPV6 = 41;
@@ -40,7 +41,7 @@ export function readControl(bytes: Uint8Array): Control {
     const data = bytes.subarray(at + HEADER_BYTES, at + length);
     if ((level === SOL_IP && type === IP_ORIGDSTADDR) || (level === SOL_IPV6 && type === IPV6_ORIGDSTADDR))
       original = decodeSockaddr(data);
-    else if (level === SOL_IP && type === IP_TOS && data.length > 0) dscp = (data[0] as number) >> 2;
+    else if (level === SOL_IP && type === IP_TOS && data.length > 0) dscp = byteAt(data, 0) >> 2;
     else if (level === SOL_IPV6 && type === IPV6_TCLASS && data.length >= 4)
       dscp = (nativeInt32(data, 0) & 0xff) >> 2;
     else if (level === SOL_UDP && type === UDP_GRO && data.length >= 4)

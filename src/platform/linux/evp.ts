@@ -5,6 +5,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { MINUS_ONE, WORDS } from "./machine-words.ts";
+import { byteAt } from "#lib/at.ts";
 
 const SIGNATURES = {
   EVP_CIPHER_CTX_new: { arguments: [], return: "pointer" },
@@ -154,7 +155,7 @@ export class Evp {
   /** Gives the nonce, and what is authenticated only. */
   begin(context: bigint, nonce: Uint8Array, aad: Uint8Array | undefined): void {
     if (nonce.length !== NONCE_BYTES) throw new RangeError(`a nonce of ${nonce.length} bytes`);
-    for (let index = 0; index < NONCE_BYTES; index++) this.#scratch[index] = nonce[index] as number;
+    for (let index = 0; index < NONCE_BYTES; index++) this.#scratch[index] = byteAt(nonce, index);
     this.#takeNonce(context);
     if (aad === undefined || aad.length === 0) return;
     const isTaken = this.#update(context, NULL, this.#lend(1, aad), aad.length);

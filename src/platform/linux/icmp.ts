@@ -7,6 +7,7 @@ import { AF_INET, AF_INET6, decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } fro
 import { bindToDevice, setMark } from "./sockopt.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
 import { MSG_DONTWAIT, MSG_NOSIGNAL, SOCK_DGRAM } from "./numbers.ts";
+import { byteAt } from "#lib/at.ts";
 
 const SOCK_RAW = 3;
 const PROTOCOL = { 4: 1, 6: 58 } as const;
@@ -137,8 +138,7 @@ function filter(libc: Libc, fd: number, family: 4 | 6): void {
 
 function writeChecksum(message: Uint8Array): void {
   let sum = 0;
-  for (let at = 0; at < message.length; at += 2)
-    sum += ((message[at] as number) << 8) | (message[at + 1] ?? 0);
+  for (let at = 0; at < message.length; at += 2) sum += (byteAt(message, at) << 8) | (message[at + 1] ?? 0);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
   message[2] = (0xffff - sum) >> 8;
   message[3] = (0xffff - sum) & 0xff;

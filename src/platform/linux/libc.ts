@@ -3,6 +3,7 @@
  * this folder speaks FFI, every buffer lives as long as the object that lends it, and nothing blocks.
  */
 import { getSystemErrorName } from "node:util";
+import { int32At } from "#lib/at.ts";
 
 /** A call that the kernel refused; `code` is the errno name, as Node's own socket errors have it. */
 export class SystemError extends Error {
@@ -47,7 +48,7 @@ export function openLibc(): Libc | null {
   const errno = new Int32Array(ffi.toArrayBuffer(functions.__errno_location(), 4, false));
   const optionLength = new Uint32Array(1);
   const check = (call: string, result: number): number => {
-    if (result < 0) throw new SystemError(call, errno[0] as number);
+    if (result < 0) throw new SystemError(call, int32At(errno, 0));
     return result;
   };
   const libc: Libc & { readonly keepsLoaded: unknown } = {

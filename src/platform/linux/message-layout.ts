@@ -1,5 +1,6 @@
 /** The structures of recvmmsg(2) and sendmmsg(2) as words of 32 bits, for memory that is made once. 64-bit layouts. */
 import type * as Ffi from "node:ffi";
+import { uint32At } from "#lib/at.ts";
 
 // mmsghdr: NAME*(8) NAMELEN(4) PAD(4) IOV*(8) IOVLEN(8) CONTROL*(8) CONTROLLEN(8) FLAGS(4) PAD(4) LEN(4) PAD(4)
 export const HEADER_WORDS = 16;
@@ -42,5 +43,5 @@ export function setLong(words: Uint32Array, at: number, value: number): void {
 
 /** Reads a 64-bit number that is known to be below 2^32. */
 export function lowWord(words: Uint32Array, at: number): number {
-  return words[at + LOW] as number;
+  return uint32At(words, at + LOW);
 }

@@ -1,6 +1,7 @@
 /** Datagrams to a service manager's socket (sd_notify(3), unix(7)); `node:dgram` knows no unix sockets. */
 import { SystemError, type Libc } from "./libc.ts";
 import { MSG_DONTWAIT, MSG_NOSIGNAL, SOCK_DGRAM } from "./numbers.ts";
+import { int32At } from "#lib/at.ts";
 
 const AF_UNIX = 1;
 /** sockaddr_un: FAMILY(2) PATH(108) */
@@ -38,7 +39,7 @@ export function openNotifySocket(libc: Libc, path: string): NotifySocket {
           ffi.getRawPointer(address),
           address.length,
         );
-        if (sent < 0) throw new SystemError("notify the service manager", errno[0] as number);
+        if (sent < 0) throw new SystemError("notify the service manager", int32At(errno, 0));
       } finally {
         libc.close(fd);
       }

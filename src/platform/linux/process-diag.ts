@@ -2,6 +2,7 @@
 import type { Endpoint, Network } from "#core/session.ts";
 import type { AddressBytes, FindOwner, SocketOwner } from "./process-socket.ts";
 import { AF_INET, AF_INET6 } from "./sockaddr.ts";
+import { byteAt } from "#lib/at.ts";
 
 const AF_NETLINK = 16;
 const NETLINK_SOCK_DIAG = 4;
@@ -97,5 +98,5 @@ function decodeReply(reply: Uint8Array): DiagSocket | null {
   if (reply.length < REPLY || new Uint16Array(reply.slice(4, 6).buffer)[0] !== SOCK_DIAG_BY_FAMILY)
     return null;
   const [uid, inode] = new Uint32Array(reply.slice(HEADER + 64, HEADER + 72).buffer);
-  return { state: reply[HEADER + 1] as number, uid: uid as number, inode: inode as number };
+  return { state: byteAt(reply, HEADER + 1), uid: uid as number, inode: inode as number };
 }

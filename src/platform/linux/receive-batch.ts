@@ -21,6 +21,7 @@ import {
 import { WORDS } from "./machine-words.ts";
 import { SOCKADDR_BYTES } from "./sockaddr.ts";
 import { MSG_DONTWAIT } from "./numbers.ts";
+import { uint32At, itemAt } from "#lib/at.ts";
 
 /** Messages of one call. */
 const BATCH = 64;
@@ -95,12 +96,12 @@ export class ReceiveBatch {
   #give(at: number, on: OnReceived): void {
     const headers = this.#headers;
     const header = at * HEADER_WORDS;
-    const length = headers[header + LENGTH_WORD] as number;
-    const isCut = ((headers[header + FLAGS_WORD] as number) & MSG_CTRUNC) !== 0;
+    const length = uint32At(headers, header + LENGTH_WORD);
+    const isCut = (uint32At(headers, header + FLAGS_WORD) & MSG_CTRUNC) !== 0;
     const control = this.#controlOf(at, lowWord(headers, header + CONTROL_LENGTH_WORD));
     this.#makeReady(header);
     if (isCut) return; // without the whole control data neither the destination nor the size of the segments is known
-    const name = this.#names[at] as Uint8Array;
+    const name = itemAt(this.#names, at);
     const segment = control.segmentBytes === 0 ? length : control.segmentBytes;
     const start = at * SLOT_BYTES;
     let from = start;
@@ -113,7 +114,7 @@ export class ReceiveBatch {
 
   #controlOf(at: number, bytes: number): Control {
     if (bytes === 0) return NO_CONTROL;
-    const control = this.#controls[at] as Uint8Array;
+    const control = itemAt(this.#controls, at);
     const last = this.#lastControl;
     let same = bytes === this.#lastControlBytes ? 0 : -1;
     while (same >= 0 && same < bytes) same = control[same] === last[same] ? same + 1 : -1;

@@ -14,6 +14,7 @@ import {
   O_NONBLOCK,
   SOL_SOCKET,
 } from "./numbers.ts";
+import { int32At, uint32At } from "#lib/at.ts";
 
 export const EAGAIN = -11;
 export const EINTR = -4;
@@ -124,7 +125,7 @@ export class RelayCalls {
 
   /** What a call came to: its result, or the errno as a negative number. */
   protected answer(result: number): number {
-    return result < 0 ? -(this.#errno[0] as number) : result;
+    return result < 0 ? -int32At(this.#errno, 0) : result;
   }
 
   openEpoll(): number {
@@ -148,11 +149,11 @@ export class RelayCalls {
   }
 
   eventsAt(index: number): number {
-    return this.#memory.events[index * EVENT_WORDS] as number;
+    return uint32At(this.#memory.events, index * EVENT_WORDS);
   }
 
   dataAt(index: number): number {
-    return this.#memory.events[index * EVENT_WORDS + DATA_WORD] as number;
+    return uint32At(this.#memory.events, index * EVENT_WORDS + DATA_WORD);
   }
 
   openSignal(): number {
@@ -190,7 +191,7 @@ export class RelayCalls {
 
   #ask(fd: number, what: bigint): number {
     const answer = this.answer(this.#library.functions.ioctl(BigInt(fd), what, this.#pointers.pair));
-    return answer < 0 ? answer : (this.#memory.pair[0] as number);
+    return answer < 0 ? answer : int32At(this.#memory.pair, 0);
   }
 
   /** What has befallen the socket or become of a connect, as a negative errno, and 0 from then on; `EPIPE`: a reset that came behind its peer's end. */
@@ -199,7 +200,7 @@ export class RelayCalls {
     this.#memory.length[0] = 4;
     const { length, pair } = this.#pointers;
     const answer = this.answer(getsockopt(BigInt(fd), SOCKET_LEVEL, SO_ERROR, pair, length));
-    return answer < 0 ? answer : -(this.#memory.pair[0] as number);
+    return answer < 0 ? answer : -int32At(this.#memory.pair, 0);
   }
 
   /** What `receive` would say, with nothing taken off the socket: 1, 0 at its end, or an errno. */

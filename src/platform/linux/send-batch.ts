@@ -5,6 +5,7 @@
 import type * as Ffi from "node:ffi";
 import { NAME_BYTES } from "./message-layout.ts";
 import { SendMessages } from "./send-messages.ts";
+import { uint32At, itemAt, int32At } from "#lib/at.ts";
 
 /** Datagrams and bytes of all sockets together that wait; before the next one they go at once. */
 const MOST_WAITING = 1024;
@@ -100,7 +101,7 @@ export class SendBatch {
   }
 
   #slotOf({ first, last, name: lastName }: Outgoing, name: Uint8Array, at: number): number {
-    if (first !== NONE && name === lastName) return this.#slots[last] as number;
+    if (first !== NONE && name === lastName) return uint32At(this.#slots, last);
     this.#names.set(name, at * NAME_BYTES);
     this.#nameBytes[at] = name.length;
     return at;
@@ -108,7 +109,7 @@ export class SendBatch {
 
   /** Sends all that waits. What the kernel does not take now is lost, as on any network. */
   flush(): void {
-    for (let at = 0; at < this.#sockets.length; at++) this.#sendAll(this.#sockets[at] as Outgoing);
+    for (let at = 0; at < this.#sockets.length; at++) this.#sendAll(itemAt(this.#sockets, at));
     this.#sockets.length = 0;
     this.#waiting = 0;
     this.#used = 0;
@@ -128,23 +129,23 @@ export class SendBatch {
     const nexts = this.#nexts;
     messages.clear();
     for (let at = first; at !== NONE;) {
-      const slot = this.#slots[at] as number;
-      const size = lengths[at] as number;
+      const slot = uint32At(this.#slots, at);
+      const size = uint32At(lengths, at);
       this.#firsts[messages.count] = at;
-      messages.begin(slot, this.#nameBytes[slot] as number, this.#starts[at] as number, size);
-      at = nexts[at] as number;
+      messages.begin(slot, uint32At(this.#nameBytes, slot), uint32At(this.#starts, at), size);
+      at = int32At(nexts, at);
       if (size === 0 || size > segmentBytes) continue;
       let count = 1;
       let total = size;
       let isLast = false;
       while (at !== NONE && !isLast && count < MOST_SEGMENTS && this.#slots[at] === slot) {
-        const length = lengths[at] as number;
+        const length = uint32At(lengths, at);
         if (length === 0 || length > size || total + length > MOST_RUN_BYTES) break;
-        messages.append(this.#starts[at] as number, length);
+        messages.append(uint32At(this.#starts, at), length);
         count++;
         total += length;
         isLast = length < size; // only the last one of a run may be shorter
-        at = nexts[at] as number;
+        at = int32At(nexts, at);
       }
       if (count > 1) messages.cut(size);
     }
@@ -158,9 +159,9 @@ export class SendBatch {
       if (sent > 0) from += sent;
       else if (sent === -EAGAIN) return NONE;
       else if (messages.isCut(from) && REFUSALS.has(-sent)) {
-        const first = this.#firsts[from] as number;
+        const first = uint32At(this.#firsts, from);
         const isSize = sent === -EMSGSIZE || sent === -EINVAL;
-        socket.segmentBytes = isSize ? (this.#lengths[first] as number) - 1 : 0;
+        socket.segmentBytes = isSize ? uint32At(this.#lengths, first) - 1 : 0;
         return first;
       } else from++; // an error of this one, or an earlier one's from afar: it says nothing about the next
     }

@@ -20,6 +20,7 @@ import {
 } from "./message-layout.ts";
 import { WORDS } from "./machine-words.ts";
 import { MSG_DONTWAIT, MSG_NOSIGNAL } from "./numbers.ts";
+import { int32At } from "#lib/at.ts";
 
 // cmsghdr: LEN(8)=18 LEVEL(4) TYPE(4), then the size of a segment (2, native) and padding to 8
 const CONTROL_BYTES = 24;
@@ -120,7 +121,7 @@ export class SendMessages {
     const pointer = from === 0 ? this.#pointer : this.#pointer + BigInt(from * HEADER_BYTES);
     const { sendmmsg } = this.#library.functions;
     const sent = sendmmsg(BigInt(fd), pointer, BigInt(this.count - from), SEND_FLAGS);
-    return sent > 0 ? sent : -(this.#errno[0] as number);
+    return sent > 0 ? sent : -int32At(this.#errno, 0);
   }
 
   #vector(header: number, start: number, bytes: number): void {

@@ -1,5 +1,6 @@
 /** Socket addresses as the kernel's structures hold them: sockaddr_in (ip(7)) and sockaddr_in6 (ipv6(7)). */
 import { endianness } from "node:os";
+import { byteAt } from "#lib/at.ts";
 
 export const AF_INET = 2;
 export const AF_INET6 = 10;
@@ -41,7 +42,7 @@ export function v4At(bytes: Uint8Array, start = 0): number {
 }
 
 export function portOf(bytes: Uint8Array, start = 0): number {
-  return ((bytes[start + 2] as number) << 8) | (bytes[start + 3] as number);
+  return (byteAt(bytes, start + 2) << 8) | byteAt(bytes, start + 3);
 }
 
 /** The key of a source in limits: an IPv4 address, or the first 64 bits of an IPv6 address, which one customer has. */

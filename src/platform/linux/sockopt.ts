@@ -6,6 +6,7 @@ import { SystemError, type Libc } from "./libc.ts";
 import { IPV6_V6ONLY, SOCK_DGRAM, SOCK_STREAM, SOL_SOCKET, SO_BINDTODEVICE, SO_MARK } from "./numbers.ts";
 import { OwnPorts } from "./own-port.ts";
 import { AF_INET, AF_INET6 } from "./sockaddr.ts";
+import { uint32At } from "#lib/at.ts";
 
 const SO_REUSEPORT = 15;
 const IPPROTO_IPV6 = 41;
@@ -31,7 +32,7 @@ export function setReusePort(libc: Libc, fd: number, on: boolean): void {
 export function markOf(libc: Libc, fd: number): number {
   const value = new Uint32Array(1);
   libc.getsockopt(fd, SOL_SOCKET, SO_MARK, new Uint8Array(value.buffer));
-  return value[0] as number;
+  return uint32At(value, 0);
 }
 
 /** Throws ENODEV where there is no such interface. A name longer than any would be cut by the kernel: another device. */

@@ -1,5 +1,6 @@
 /** The choice of a protocol (ALPN, RFC 7301) on the accepting side of the libssl inside the Node binary. */
 import type * as Ffi from "node:ffi";
+import { byteAt } from "#lib/at.ts";
 
 const SSL_TLSEXT_ERR_OK = 0;
 const SSL_TLSEXT_ERR_ALERT_FATAL = 2;
@@ -49,8 +50,8 @@ function choose(
 /** Where each name begins. */
 function placesIn(list: Buffer): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
-  for (let at = 0; at < list.length; at += 1 + (list[at] as number)) {
-    const name = list.toString("latin1", at + 1, at + 1 + (list[at] as number));
+  for (let at = 0; at < list.length; at += 1 + byteAt(list, at)) {
+    const name = list.toString("latin1", at + 1, at + 1 + byteAt(list, at));
     if (!places.has(name)) places.set(name, at + 1);
   }
   return places;

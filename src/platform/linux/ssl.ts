@@ -10,6 +10,7 @@ import { WORDS } from "./machine-words.ts";
 import { EAGAIN, EINTR } from "./relay-calls.ts";
 import { openAlpnChoice } from "./ssl-alpn.ts";
 import { SslIncoming } from "./ssl-incoming.ts";
+import { itemAt, int32At } from "#lib/at.ts";
 
 const SIGNATURES = {
   SSL_new: { arguments: ["pointer"], return: "pointer" },
@@ -167,7 +168,7 @@ export class Ssl {
     const size = BigInt(OUTGOING_BYTES);
     if (this.#functions.BIO_new_bio_pair(this.#answerAt, size, this.#answerAt + 8n, size) !== 1)
       return this.#forget(null);
-    return { into: this.#answer[0] as bigint, from: this.#answer[1] as bigint };
+    return { into: itemAt(this.#answer, 0), from: itemAt(this.#answer, 1) };
   }
 
   /**
@@ -177,9 +178,9 @@ export class Ssl {
   sendSealed(fd: number): Uint8Array | number | null {
     const size = this.#sealedBytes();
     if (size <= 0) return null;
-    const at = this.#answer[0] as bigint;
+    const at = itemAt(this.#answer, 0);
     const sent = this.#functions.write(BigInt(fd), at, BigInt(size));
-    const errno = sent < 0 ? -(this.#errno[0] as number) : 0;
+    const errno = sent < 0 ? -int32At(this.#errno, 0) : 0;
     const rest = this.#takeOut(Math.max(0, sent), size);
     return errno === 0 || errno === EAGAIN || errno === EINTR ? rest : errno;
   }
@@ -207,7 +208,7 @@ export class Ssl {
 
   /** A copy of what lies behind the first bytes; all of it is gone then. */
   #takeOut(first: number, size: number): Uint8Array | null {
-    const at = (this.#answer[0] as bigint) + BigInt(first);
+    const at = itemAt(this.#answer, 0) + BigInt(first);
     const rest = first < size ? this.#ffi.toBuffer(at, size - first, true) : null;
     if (this.#outgoing !== null) this.#functions.BIO_nread(this.#outgoing.from, this.#answerAt, BigInt(size));
     return rest;

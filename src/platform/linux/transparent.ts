@@ -16,6 +16,7 @@ import { setMark } from "./sockopt.ts";
 import { cutsMessages, joinDatagrams, widenBuffers } from "./udp-options.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
 import { IPV6_V6ONLY, SOCK_DGRAM, SOL_SOCKET } from "./numbers.ts";
+import { int32At } from "#lib/at.ts";
 
 const SO_REUSEADDR = 2;
 const SO_DOMAIN = 39;
@@ -69,7 +70,7 @@ export function setTransparent(libc: Libc, fd: number): void {
 function domainOf(libc: Libc, fd: number): number {
   const value = new Int32Array(1);
   libc.getsockopt(fd, SOL_SOCKET, SO_DOMAIN, new Uint8Array(value.buffer));
-  return value[0] as number;
+  return int32At(value, 0);
 }
 
 function set(libc: Libc, fd: number, level: number, option: number, what: string, value = 1): void {
@@ -164,7 +165,7 @@ export class TransparentSockets {
   #bind(fd: number, to: RawEndpoint): void {
     const length = encodeSockaddr(this.#address, to);
     const result = this.#library.functions.bind(fd, this.#addressPointer, length);
-    if (result < 0) throw new SystemError("bind", this.#errno[0] as number);
+    if (result < 0) throw new SystemError("bind", int32At(this.#errno, 0));
   }
 
   #localOf(fd: number): RawEndpoint {

@@ -7,6 +7,7 @@ import { SystemError } from "./libc.ts";
 import { WORDS } from "./machine-words.ts";
 import type { Poller, Watch } from "./uv-poll.ts";
 import { F_DUPFD_CLOEXEC, O_CLOEXEC, O_NONBLOCK } from "./numbers.ts";
+import { itemAt, int32At } from "#lib/at.ts";
 
 // struct virtio_net_hdr: FLAGS(1) GSO_TYPE(1) HDR_LEN(2) GSO_SIZE(2) CSUM_START(2) CSUM_OFFSET(2), host order
 export const VNET_BYTES = 10;
@@ -216,7 +217,7 @@ export class TunDevice implements Disposable {
     this.#check("TUNGETIFF", ioctl(this.#fd, TUNGETIFF, request));
     const status = this.#check("fcntl", fcntl(this.#fd, F_GETFL, 0));
     this.#check("fcntl", fcntl(this.#fd, F_SETFL, status | O_NONBLOCK));
-    const flags = new Uint16Array(request.buffer, request.byteOffset + NAME_BYTES, 1)[0] as number;
+    const flags = itemAt(new Uint16Array(request.buffer, request.byteOffset + NAME_BYTES, 1), 0);
     return { name: nameIn(request), flags };
   }
 
@@ -233,7 +234,7 @@ export class TunDevice implements Disposable {
   }
 
   #check(call: string, result: number): number {
-    if (result < 0) throw new SystemError(call, this.#errno[0] as number);
+    if (result < 0) throw new SystemError(call, int32At(this.#errno, 0));
     return result;
   }
 }

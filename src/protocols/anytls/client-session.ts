@@ -20,6 +20,7 @@ import {
   UPDATE_SCHEME,
   versionIn,
 } from "./wire.ts";
+import { itemAt } from "#lib/at.ts";
 
 const VERSION = 2;
 
@@ -115,7 +116,7 @@ export class ClientSession extends Session {
   #flush(): void {
     const write = this.#shaped[0];
     if (this.#flushing || this.closed || write === undefined) return;
-    const piece = write.pieces[write.next++] as Buffer;
+    const piece = itemAt(write.pieces, write.next++);
     this.#flushing = true;
     this.sendAlone(piece, () => {
       this.#flushing = false;

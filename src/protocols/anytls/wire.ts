@@ -1,6 +1,7 @@
 /** AnyTLS bytes: the preamble, frames, settings. All integers big endian. */
 import { createHash } from "node:crypto";
 import type { ByteQueue } from "#lib/byte-queue.ts";
+import { byteAt } from "#lib/at.ts";
 import { HEADER_BYTES, headerInto, PSH } from "#protocols/shared/stream-frame.ts";
 
 export { encodeFrame, HEADER_BYTES, PSH } from "#protocols/shared/stream-frame.ts";
@@ -66,7 +67,7 @@ export function takeFrame(arrived: ByteQueue): Frame | null {
   const header = arrived.peek(HEADER_BYTES);
   if (header === null) return null;
   const size = HEADER_BYTES + header.readUInt16BE(5);
-  const command = header[0] as number;
+  const command = byteAt(header, 0);
   const streamId = header.readUInt32BE(1);
   const bytes = arrived.take(size);
   return bytes === null ? null : { command, streamId, data: bytes.subarray(HEADER_BYTES) };

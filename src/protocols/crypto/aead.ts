@@ -2,6 +2,7 @@
 import { createCipheriv, createDecipheriv, type CipherGCMTypes } from "node:crypto";
 import { keepAead, type KeptAead } from "#platform/aead.ts";
 import { hchacha20 } from "./hchacha20.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const AEAD_NAMES = [
   "aes-128-gcm",
@@ -104,7 +105,7 @@ function extendedNonce(key: Uint8Array): Aead {
 /** Adds one to a little-endian counter that fills the nonce. It cannot wrap within the life of a connection. */
 export function incrementNonce(nonce: Uint8Array): void {
   for (let at = 0; at < nonce.length; at++) {
-    const next = ((nonce[at] as number) + 1) & 0xff;
+    const next = (byteAt(nonce, at) + 1) & 0xff;
     nonce[at] = next;
     if (next !== 0) return;
   }

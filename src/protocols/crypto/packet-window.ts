@@ -1,3 +1,5 @@
+import { uint32At } from "#lib/at.ts";
+
 const BLOCK_BITS = 32;
 const BLOCKS = 256;
 /** How far behind the newest a packet id may be. The block that is being filled cannot be used whole. */
@@ -16,7 +18,7 @@ export class PacketWindow {
     else if (this.#newest - id >= BigInt(WINDOW_PACKETS)) return false;
     const index = Number(block % BigInt(BLOCKS));
     const bit = 1 << Number(id % BigInt(BLOCK_BITS));
-    const seen = this.#blocks[index] as number;
+    const seen = uint32At(this.#blocks, index);
     if ((seen & bit) !== 0) return false;
     this.#blocks[index] = seen | bit;
     return true;

@@ -1,5 +1,6 @@
 import type { Destination } from "#core/session.ts";
 import { parseIp, toDestination } from "#net/address/ip.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** No delimiters of URLs, no blanks, no control characters: what a name may never hold, whatever the resolver thinks. */
 const AUTHORITY = /^(?:\[([0-9a-f:.%]+)\]|([!$-.0-9;=A-Z_a-z~]{1,255}))(?::(\d{1,5}))?$/i;
@@ -22,7 +23,7 @@ export function parseConnectTarget(text: string): Destination | null {
   const match = CONNECT_TARGET.exec(text);
   if (match === null) return null;
   const secure = /^(?:https|wss)$/i.test(match[1] ?? "");
-  return parseAuthority(match[2] as string, secure ? 443 : 80);
+  return parseAuthority(itemAt(match, 2), secure ? 443 : 80);
 }
 
 export interface PlainTarget {

@@ -1,3 +1,5 @@
+import { itemAt } from "#lib/at.ts";
+
 /** Header fields on their way through a proxy. Raw lists: name, value, name, value, in the sender's order and spelling. */
 
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -30,8 +32,8 @@ export function withoutProxyFields(raw: readonly string[], also: readonly string
 function namedInConnection(raw: readonly string[]): string[] {
   const names: string[] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) {
-    if ((raw[at] as string).toLowerCase() !== "connection") continue;
-    for (const name of (raw[at + 1] as string).split(",")) names.push(name.trim().toLowerCase());
+    if (itemAt(raw, at).toLowerCase() !== "connection") continue;
+    for (const name of itemAt(raw, at + 1).split(",")) names.push(name.trim().toLowerCase());
   }
   return names;
 }
@@ -39,14 +41,14 @@ function namedInConnection(raw: readonly string[]): string[] {
 function keep(raw: readonly string[], wanted: (lowerCaseName: string) => boolean): string[] {
   const kept: string[] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) {
-    const name = raw[at] as string;
-    if (wanted(name.toLowerCase())) kept.push(name, raw[at + 1] as string);
+    const name = itemAt(raw, at);
+    if (wanted(name.toLowerCase())) kept.push(name, itemAt(raw, at + 1));
   }
   return kept;
 }
 
 export function countOf(raw: readonly string[], lowerCaseName: string): number {
   let count = 0;
-  for (let at = 0; at < raw.length; at += 2) if ((raw[at] as string).toLowerCase() === lowerCaseName) count++;
+  for (let at = 0; at < raw.length; at += 2) if (itemAt(raw, at).toLowerCase() === lowerCaseName) count++;
   return count;
 }

@@ -1,6 +1,7 @@
 /** Heads of HTTP/1 messages for CONNECT, on both sides: strict, bounded by their reader, no library in the way. */
 import { ProtocolError } from "#core/errors.ts";
 import type { Decoded } from "#net/stream/byte-reader.ts";
+import { itemAt } from "#lib/at.ts";
 
 export interface Head {
   readonly startLine: string;
@@ -63,7 +64,7 @@ function connectOf(head: Head): ConnectRequest {
     if (name === "connection" || name === "proxy-connection") wish += `${value.toLowerCase()},`;
   }
   const persistent = version === "1.1" ? !wish.includes("close") : wish.includes("keep-alive");
-  return { version, target: match[1] as string, authorization, persistent };
+  return { version, target: itemAt(match, 1), authorization, persistent };
 }
 
 const STATUS_LINE = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |$)/;

@@ -7,6 +7,7 @@ import type { PlainHandshake } from "#core/held.ts";
 import { parseConnectTarget } from "#protocols/http/authority.ts";
 import { decodeConnect } from "#protocols/http/head.ts";
 import * as socks from "#protocols/socks/wire.ts";
+import { byteAt } from "#lib/at.ts";
 
 export interface PlainRequest {
   /** Where the request begins, behind a SOCKS5 greeting. */
@@ -29,7 +30,7 @@ export const beginsWithGreeting = (bytes: Uint8Array): boolean => bytes[0] === 5
 
 /** How long the SOCKS5 greeting is that has been answered (RFC 1928 §3: VER NMETHODS METHODS). */
 export function greetingBytes(bytes: Uint8Array): number {
-  return 2 + (bytes[1] as number);
+  return 2 + byteAt(bytes, 1);
 }
 
 /** `bytes`: all from the first one on. */

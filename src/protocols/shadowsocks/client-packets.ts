@@ -16,6 +16,7 @@ import {
   SESSION_ID_BYTES,
 } from "./packet022.ts";
 import { MAX_PADDING } from "./sip022.ts";
+import { itemAt } from "#lib/at.ts";
 
 export interface ClientPackets {
   seal(item: Datagram): Buffer;
@@ -30,7 +31,7 @@ export function clientPackets(
   nowMs: () => number,
 ): ClientPackets {
   if (method.edition === "2022") return new Packets022(method, keys, nowMs);
-  const master = keys[0] as Uint8Array;
+  const master = itemAt(keys, 0);
   return {
     seal({ payload, destination }) {
       return sealPacket004(method, master, Buffer.concat([encodeSocksAddress(destination), payload]));

@@ -1,6 +1,7 @@
 /** Identity headers (SIP023): a chain of server keys, each naming the key below it, so that one port serves many users. */
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { identitySubkey, keyName } from "./methods.ts";
+import { itemAt, byteAt } from "#lib/at.ts";
 
 export const IDENTITY_BYTES = 16;
 
@@ -22,7 +23,7 @@ export function decryptBlock(key: Uint8Array, block: Uint8Array): Buffer {
 export function streamIdentities(keys: readonly Uint8Array[], salt: Uint8Array): Buffer {
   const blocks = keys
     .slice(0, -1)
-    .map((key, level) => encryptBlock(identitySubkey(key, salt), keyName(keys[level + 1] as Uint8Array)));
+    .map((key, level) => encryptBlock(identitySubkey(key, salt), keyName(itemAt(keys, level + 1))));
   return Buffer.concat(blocks);
 }
 
@@ -30,7 +31,7 @@ export function streamIdentities(keys: readonly Uint8Array[], salt: Uint8Array):
 export function packetIdentities(keys: readonly Uint8Array[], header: Uint8Array): Buffer {
   const blocks = keys
     .slice(0, -1)
-    .map((key, level) => encryptBlock(key, xor(keyName(keys[level + 1] as Uint8Array), header)));
+    .map((key, level) => encryptBlock(key, xor(keyName(itemAt(keys, level + 1)), header)));
   return Buffer.concat(blocks);
 }
 
@@ -46,6 +47,6 @@ export function openPacketIdentity(key: Uint8Array, header: Uint8Array, block: U
 
 function xor(left: Uint8Array, right: Uint8Array): Buffer {
   const out = Buffer.from(left);
-  for (let at = 0; at < out.length; at++) out[at] = (left[at] as number) ^ (right[at] as number);
+  for (let at = 0; at < out.length; at++) out[at] = byteAt(left, at) ^ byteAt(right, at);
   return out;
 }

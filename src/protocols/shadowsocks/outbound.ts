@@ -23,6 +23,7 @@ import { openStream } from "./sealed-stream.ts";
 import { Sip004Codec } from "./sip004.ts";
 import { type Chance, chanceBy, Sip022ClientCodec } from "./sip022.ts";
 import { UnauthenticatedCodec } from "./stream-codec.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** A header waits this long for the first payload, which hides its length and saves a packet. */
 const OPEN_AFTER_MS = 20;
@@ -88,7 +89,7 @@ class Client {
     if (method.edition === "plain") return plainCodec(address);
     if (method.edition === "2022")
       return new Sip022ClientCodec({ method, keys, address, chance: this.#chance });
-    const common = { master: keys[0] as Buffer, request: address, salts: this.#salts };
+    const common = { master: itemAt(keys, 0), request: address, salts: this.#salts };
     if (method.stream !== undefined) return new UnauthenticatedCodec({ ...common, cipher: method.stream });
     return new Sip004Codec({ ...common, method });
   }

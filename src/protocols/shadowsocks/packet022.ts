@@ -13,6 +13,7 @@ import {
 } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
 import { checkTime, TYPE_CLIENT, TYPE_SERVER } from "./sip022.ts";
+import { itemAt } from "#lib/at.ts";
 
 export const SESSION_ID_BYTES = 8;
 const HEADER_BYTES = 16;
@@ -51,7 +52,7 @@ export function sealPacket022(
   }
   const identities = packetIdentities(keys, header);
   const out = Buffer.allocUnsafe(HEADER_BYTES + identities.length + body.length + TAG_BYTES);
-  encryptBlock(keys[0] as Uint8Array, header).copy(out);
+  encryptBlock(itemAt(keys, 0), header).copy(out);
   identities.copy(out, HEADER_BYTES);
   aead.sealInto(out, HEADER_BYTES + identities.length, header.subarray(4), body);
   return out;

@@ -29,6 +29,7 @@ import {
   TYPE_CLIENT,
 } from "./sip022.ts";
 import { UnauthenticatedCodec } from "./stream-codec.ts";
+import { itemAt } from "#lib/at.ts";
 
 export interface Request {
   readonly destination: Destination;
@@ -64,7 +65,7 @@ function streamStep(
   { candidates }: ServerKeys,
   salts: ReplayFilter,
 ): HandshakeStep<Request> {
-  const master = (candidates[0] as UserKey).key;
+  const master = itemAt(candidates, 0).key;
   let opener: StreamCipher | null = null;
   let plain: Buffer = Buffer.alloc(0);
   return (arrived) => {
@@ -160,7 +161,7 @@ function sip022Step(keys: ServerKeys, salts: ReplayFilter, chance: Chance): Hand
 }
 
 function identify(keys: ServerKeys, salt: Buffer, block: Buffer): UserKey {
-  if (keys.identity === null) return keys.candidates[0] as UserKey;
+  if (keys.identity === null) return itemAt(keys.candidates, 0);
   const entry = keys.byName.get(openStreamIdentity(keys.identity, salt, block).toString("latin1"));
   if (entry === undefined) throw new ProtocolError("the identity header names no user");
   return entry;

@@ -3,6 +3,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
 import type { UserTable } from "#protocols/managed/shell.ts";
 import { keyName, masterKey, type Method, preSharedKey, preSharedKeys } from "./methods.ts";
+import { itemAt } from "#lib/at.ts";
 
 export interface UserKey {
   /** Null: the server has one key and no users. */
@@ -54,7 +55,7 @@ function withoutUsers(method: Method, password: string): ServerKeys {
   if (keys.length > 2) throw new ConfigError("a server takes key or serverKey:userKey, not more levels");
   const candidates = [{ user: null, key: keys.at(-1) as Buffer }];
   if (keys.length === 1) return { method, candidates, identity: null, byName: new Map() };
-  return named(method, keys[0] as Buffer, candidates);
+  return named(method, itemAt(keys, 0), candidates);
 }
 
 function named(method: Method, identity: Buffer, candidates: readonly UserKey[]): ServerKeys {

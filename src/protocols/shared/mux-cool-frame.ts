@@ -6,6 +6,7 @@ import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import { decodeAddress, encodeAddress } from "./port-first-address.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const STATUS_NEW = 1;
 export const STATUS_KEEP = 2;
@@ -73,7 +74,7 @@ export function takeFrame(arrived: ByteQueue): MuxFrame | null {
     throw new ProtocolError(`mux metadata of ${metaBytes} bytes, expected 4 to ${MAX_META_BYTES}`);
   const meta = arrived.peek(2 + metaBytes);
   if (meta === null) return null;
-  const hasData = ((meta[5] as number) & OPTION_DATA) !== 0;
+  const hasData = (byteAt(meta, 5) & OPTION_DATA) !== 0;
   let dataBytes = 0;
   if (hasData) {
     const whole = arrived.peek(2 + metaBytes + 2);
@@ -87,9 +88,9 @@ export function takeFrame(arrived: ByteQueue): MuxFrame | null {
 }
 
 function parseMeta(meta: Buffer): Omit<MuxFrame, "data"> {
-  const status = meta[2] as number;
+  const status = byteAt(meta, 2);
   if (status < STATUS_NEW || status > STATUS_KEEP_ALIVE) throw new ProtocolError(`mux status ${status}`);
-  const failed = ((meta[3] as number) & OPTION_ERROR) !== 0;
+  const failed = (byteAt(meta, 3) & OPTION_ERROR) !== 0;
   const session = meta.readUInt16BE(0);
   const network = meta[4] ?? 0;
   const named = status === STATUS_NEW || (status === STATUS_KEEP && network === NETWORK_UDP);

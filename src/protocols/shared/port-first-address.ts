@@ -3,6 +3,7 @@ import { DialError, ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
 import { decodeName } from "#net/address/socks-address.ts";
+import { byteAt } from "#lib/at.ts";
 
 const ATYP_V4 = 1; // not the numbers of SOCKS
 const ATYP_NAME = 2;
@@ -34,7 +35,7 @@ export function decodeAddress(bytes: Buffer, at: number): { destination: Destina
   const port = bytes.readUInt16BE(at);
   const type = bytes[at + 2];
   if (type === ATYP_NAME) {
-    const end = at + 4 + (bytes[at + 3] as number);
+    const end = at + 4 + byteAt(bytes, at + 3);
     if (end === at + 4) throw new ProtocolError("an address with an empty name");
     if (bytes.length < end) return null;
     return { destination: toDestination(decodeName(bytes.subarray(at + 4, end)), port), next: end };

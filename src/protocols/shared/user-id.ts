@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { scalar, Unsupported } from "#core/fields.ts";
+import { byteAt } from "#lib/at.ts";
 
 const HEX = /^[0-9a-f]{32}$/i;
 
@@ -13,8 +14,8 @@ export function parseUserId(text: string): Buffer | null {
   const name = Buffer.from(text);
   if (name.length < 1 || name.length > 30) return null;
   const id = createHash("sha1").update(Buffer.alloc(16)).update(name).digest().subarray(0, 16);
-  id[6] = ((id[6] as number) & 0x0f) | 0x50;
-  id[8] = ((id[8] as number) & 0x3f) | 0x80;
+  id[6] = (byteAt(id, 6) & 0x0f) | 0x50;
+  id[8] = (byteAt(id, 8) & 0x3f) | 0x80;
   return id;
 }
 

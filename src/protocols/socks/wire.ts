@@ -4,6 +4,7 @@ import type { Datagram, Destination, Ip } from "#core/session.ts";
 import type { Decoded } from "#net/stream/byte-reader.ts";
 import { ANY_V4, ipFromBytes, toDestination } from "#net/address/ip.ts";
 import { decodeName, decodeSocksAddress, encodeSocksAddress } from "#net/address/socks-address.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const CONNECT = 1;
 export const UDP_ASSOCIATE = 3;
@@ -25,7 +26,7 @@ export function encodeGreeting(method: number): Buffer {
 /** Choice (RFC 1928 §3): VER(1)=5 METHOD(1). */
 export function decodeChoice(bytes: Uint8Array): Decoded<number> | null {
   expectByte(bytes[0], 5, "SOCKS version");
-  return bytes.length < 2 ? null : { value: bytes[1] as number, size: 2 };
+  return bytes.length < 2 ? null : { value: byteAt(bytes, 1), size: 2 };
 }
 
 export function encodeChoice(method: number): Buffer {
@@ -80,7 +81,7 @@ export function decodeRequest(bytes: Uint8Array): Decoded<Request> | null {
   expectByte(bytes[0], 5, "SOCKS version");
   const type = bytes[3];
   if (type === undefined) return null;
-  const command = bytes[1] as number;
+  const command = byteAt(bytes, 1);
   if (type !== 1 && type !== 3 && type !== 4) return { value: { command, destination: null }, size: 4 };
   const address = decodeSocksAddress(bytes, 3);
   return address === null
@@ -146,7 +147,7 @@ const MAX_FIELD4_BYTES = 255;
 export function decodeRequest4(bytes: Buffer): Decoded<Request4> | null {
   expectByte(bytes[0], 4, "SOCKS version");
   if (bytes.length < 9) return null;
-  const command = bytes[1] as number;
+  const command = byteAt(bytes, 1);
   const port = bytes.readUInt16BE(2);
   const userEnd = fieldEnd(bytes, 8);
   if (userEnd === null) return null;

@@ -9,6 +9,7 @@ import {
   encodeSocksAddress,
   MAX_SOCKS_ADDRESS,
 } from "#net/address/socks-address.ts";
+import { byteAt } from "#lib/at.ts";
 
 export type Version = 1 | 2;
 
@@ -42,7 +43,7 @@ export function takeRequest(arrived: ByteQueue): Request | null {
   const head = arrived.peek(Math.min(arrived.length, 1 + MAX_SOCKS_ADDRESS)) as Buffer;
   const address = decodeSocksAddress(head, 1);
   if (address === null) return null;
-  const mode = head[0] as number;
+  const mode = byteAt(head, 0);
   if (mode > 1) throw new ProtocolError(`a UDP-over-TCP mode of ${mode}, expected 0 or 1`);
   arrived.skip(address.next);
   return { connect: mode === 1, destination: address.destination };

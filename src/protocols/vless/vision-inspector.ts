@@ -1,3 +1,5 @@
+import { byteAt } from "#lib/at.ts";
+
 /** What xtls-rprx-vision wants to know of the stream inside: is it TLS, which version, where do its records end? */
 
 const PIECES = 8;
@@ -35,7 +37,7 @@ export class HandshakeInspector {
     this.isTls12OrAbove = true;
     this.#remaining = piece.readUInt16BE(3) + 5;
     if (piece.length < MIN_SERVER_HELLO_BYTES) return;
-    const at = 43 + (piece[43] as number) + 1;
+    const at = 43 + byteAt(piece, 43) + 1;
     if (at + 2 <= piece.length) this.#cipher = piece.readUInt16BE(at);
   }
 
@@ -71,7 +73,7 @@ export class RecordTracker {
     let at = 0;
     while (at < piece.length && !this.lost) {
       if (this.#headerSize < HEADER_BYTES) {
-        this.#header[this.#headerSize++] = piece[at++] as number;
+        this.#header[this.#headerSize++] = byteAt(piece, at++);
         if (this.#headerSize === HEADER_BYTES) this.#startRecord();
         continue;
       }
@@ -86,7 +88,7 @@ export class RecordTracker {
   }
 
   #startRecord(): void {
-    const [type, major] = [this.#header[0] as number, this.#header[1]];
+    const [type, major] = [byteAt(this.#header, 0), this.#header[1]];
     this.#bodyLeft = this.#header.readUInt16BE(3);
     this.lost =
       type < 0x14 || type > 0x17 || major !== 3 || this.#bodyLeft < 1 || this.#bodyLeft > MAX_RECORD_BYTES;

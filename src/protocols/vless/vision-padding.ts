@@ -5,6 +5,7 @@
 import { randomFillSync, randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import { ID_BYTES } from "./wire.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const CONTINUE = 0;
 export const END = 1;
@@ -70,7 +71,7 @@ export class Unpadder {
         const skipped = Math.min(bytes.length - at, this.#padding);
         this.#padding -= skipped;
         at += skipped;
-      } else this.#takeHeaderByte(bytes[at++] as number);
+      } else this.#takeHeaderByte(byteAt(bytes, at++));
       if (this.#blockEnded() && this.#command !== CONTINUE) {
         this.state = this.#command === DIRECT ? "direct" : "plain";
         return bytes.subarray(at);
@@ -88,7 +89,7 @@ export class Unpadder {
   #takeHeaderByte(byte: number): void {
     this.#header[this.#headerSize++] = byte;
     if (this.#headerSize < HEADER_BYTES) return;
-    this.#command = this.#header[0] as number;
+    this.#command = byteAt(this.#header, 0);
     if (this.#command > DIRECT)
       throw new ProtocolError(`vision command ${this.#command}, expected 0, 1 or 2`);
     this.#content = this.#header.readUInt16BE(1);

@@ -5,6 +5,7 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import { decodeAddress, encodeAddress } from "#protocols/shared/port-first-address.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const VERSION = 0;
 export const COMMAND_TCP = 1;
@@ -54,7 +55,7 @@ export function decodeRequest(bytes: Buffer): { value: VlessRequest; size: numbe
 function decodeFlow(addons: Buffer): string {
   let flow = "";
   for (let at = 0; at < addons.length;) {
-    const tag = addons[at++] as number;
+    const tag = byteAt(addons, at++);
     const wireType = tag & 7;
     if (tag > 0x7f || (wireType !== 0 && wireType !== 2))
       throw new ProtocolError("addons of an unknown form");
@@ -71,7 +72,7 @@ function decodeFlow(addons: Buffer): string {
 function varint(bytes: Buffer, from: number): readonly [value: number, next: number] {
   let value = 0;
   for (let at = from; at < bytes.length && at < from + 5; at++) {
-    const byte = bytes[at] as number;
+    const byte = byteAt(bytes, at);
     value += (byte & 0x7f) * 2 ** (7 * (at - from));
     if (byte < 0x80) return [value, at + 1];
   }
@@ -97,7 +98,7 @@ export class AnswerStripper {
       if (bytes[at++] !== VERSION) throw new ProtocolError("the server does not speak VLESS version 0");
       this.#seenVersion = true;
     }
-    if (this.#left === null && at < bytes.length) this.#left = bytes[at++] as number;
+    if (this.#left === null && at < bytes.length) this.#left = byteAt(bytes, at++);
     const skipped = Math.min(this.#left ?? 0, bytes.length - at);
     if (this.#left !== null) this.#left -= skipped;
     return bytes.subarray(at + skipped);

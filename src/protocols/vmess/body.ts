@@ -15,6 +15,7 @@ import {
   SECURITY_CHACHA,
 } from "./header.ts";
 import { answerKey, expandKey, kdf16 } from "./kdf.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** Peers read chunks of at least this size, whatever their own limits. */
 const MAX_CHUNK = 8192;
@@ -37,7 +38,7 @@ class SizeMask {
       this.#block = this.#xof.xof(168);
       this.#at = 0;
     }
-    const value = ((this.#block[this.#at] as number) << 8) | (this.#block[this.#at + 1] as number);
+    const value = (byteAt(this.#block, this.#at) << 8) | byteAt(this.#block, this.#at + 1);
     this.#at += 2;
     return value;
   }

@@ -5,6 +5,7 @@ import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { parseDomainPattern, type DomainPattern } from "#lib/domain-pattern.ts";
 import { DomainTable, type DomainTableParts } from "#lib/domain-table.ts";
 import { DomainTrie } from "#lib/domain-trie.ts";
+import { byteAt } from "#lib/at.ts";
 
 export interface Contents {
   readonly data: RuleData;
@@ -126,8 +127,8 @@ function packNetworks(cidrs: readonly Cidr[]): Uint8Array {
 function unpackNetworks(packed: Uint8Array): readonly Cidr[] {
   const cidrs: Cidr[] = [];
   for (let at = 0; at < packed.length;) {
-    const length = packed[at] as number;
-    cidrs.push({ bytes: packed.slice(at + 2, at + 2 + length), bits: packed[at + 1] as number });
+    const length = byteAt(packed, at);
+    cidrs.push({ bytes: packed.slice(at + 2, at + 2 + length), bits: byteAt(packed, at + 1) });
     at += 2 + length;
   }
   return cidrs;

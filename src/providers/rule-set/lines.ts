@@ -78,7 +78,7 @@ function plainItems(text: string): string[] | null {
 /** A `#` begins a comment behind a blank only. */
 function withoutComment(text: string): string {
   for (let at = text.indexOf("#"); at > 0; at = text.indexOf("#", at + 1))
-    if (/\s/.test(text[at - 1] as string)) return text.slice(0, at).trimEnd();
+    if (/\s/.test(text.charAt(at - 1))) return text.slice(0, at).trimEnd();
   return text;
 }
 

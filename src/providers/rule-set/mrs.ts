@@ -5,6 +5,7 @@ import { messageOf, ProtocolError } from "#core/errors.ts";
 import type { Cidr } from "#net/address/cidr.ts";
 import { networksOf, rangeOf } from "./address-ranges.ts";
 import { decodeTree, encodeTree } from "./succinct.ts";
+import { byteAt } from "#lib/at.ts";
 
 // magic "MRS" 01 | behaviour(1): 0 domain, 1 ipcidr | count(8) | extra length(8) extra | version(1)=1 | body; integers big-endian.
 const MAGIC = Buffer.from("MRS\x01", "latin1");
@@ -105,7 +106,7 @@ class Cursor {
   }
 
   byte(): number {
-    return this.take(1)[0] as number;
+    return byteAt(this.take(1), 0);
   }
 
   /** Not negative, and no more than there are bytes: every integer here counts something that takes at least one. */

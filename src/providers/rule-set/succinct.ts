@@ -1,5 +1,6 @@
 /** The tree of names in MRS files: a LOUDS-like trie over the reversed characters of the patterns (configuration sheet §14). */
 import { ProtocolError } from "#core/errors.ts";
+import { uint32At, byteAt, itemAt } from "#lib/at.ts";
 
 /**
  * The stored form of a tree. A node's children are zeros in `bitmap`, closed by a one; nodes are in breadth-first
@@ -35,9 +36,9 @@ export function decodeTree({ leaves, bitmap, labels }: SuccinctTree): string[] {
     if (!bitAt(leaves, leaf) || covered[leaf] === 1) continue;
     let length = 0;
     let ascii = true;
-    for (let node = leaf; node !== 0; node = parents[node] as number) {
+    for (let node = leaf; node !== 0; node = uint32At(parents, node)) {
       if (length === LONGEST_KEY) throw new ProtocolError("the tree of names holds one that is too long");
-      const label = labels[node - 1] as number;
+      const label = byteAt(labels, node - 1);
       if (label >= 0x80) ascii = false;
       key[length++] = label;
     }
@@ -55,10 +56,10 @@ const DOT = 46;
 function coveredLeaves(leaves: Uint8Array, labels: Uint8Array, parents: Uint32Array): Uint8Array {
   const covered = new Uint8Array(parents.length);
   for (let node = 1; node < parents.length; node++) {
-    const parent = parents[node] as number;
+    const parent = uint32At(parents, node);
     if (labels[node - 1] !== PLUS || parent === 0 || labels[parent - 1] !== DOT || !bitAt(leaves, node))
       continue;
-    covered[parents[parent] as number] = 1;
+    covered[uint32At(parents, parent)] = 1;
   }
   return covered;
 }
@@ -94,8 +95,8 @@ export function encodeTree(patterns: readonly string[]): SuccinctTree {
   // A node is a run of keys that share their first `depth` characters.
   const queue: [first: number, end: number, depth: number][] = [[0, keys.length, 0]];
   for (let node = 0; node < queue.length; node++) {
-    let [first] = queue[node] as (typeof queue)[number];
-    const [, end, depth] = queue[node] as (typeof queue)[number];
+    let [first] = itemAt(queue, node);
+    const [, end, depth] = itemAt(queue, node);
     const ends = first < end && keys[first]?.length === depth;
     leaves.push(ends);
     if (ends) first++;
@@ -115,7 +116,7 @@ export function encodeTree(patterns: readonly string[]): SuccinctTree {
 
 // Words of 64 bits, big-endian, their bits numbered from the least significant one.
 function bitAt(words: Uint8Array, bit: number): boolean {
-  return (((words[byteOf(bit)] as number) >> (bit & 7)) & 1) === 1;
+  return ((byteAt(words, byteOf(bit)) >> (bit & 7)) & 1) === 1;
 }
 
 function byteOf(bit: number): number {
@@ -133,7 +134,7 @@ class BitWriter {
       grown.set(this.#bytes);
       this.#bytes = grown;
     }
-    if (bit) this.#bytes[at] = (this.#bytes[at] as number) | (1 << (this.#count & 7));
+    if (bit) this.#bytes[at] = byteAt(this.#bytes, at) | (1 << (this.#count & 7));
     this.#count++;
   }
 

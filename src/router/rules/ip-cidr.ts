@@ -5,6 +5,7 @@ import { cidrHolds, cidrText, parseCidr } from "#net/address/cidr.ts";
 import type { Cidr } from "#net/address/cidr.ts";
 import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/address/ip.ts";
 import type { CidrSide, MergeableMatcher } from "#router/mergeable.ts";
+import { itemAt } from "#lib/at.ts";
 
 const OF_SOURCE = ["sourceIp"] as const;
 const OF_DESTINATION = ["ip"] as const;
@@ -33,7 +34,7 @@ function cidrRule(type: string, apiType: string, ofSource: boolean): RuleType {
 
 /** With the bits behind the prefix, as other cores show it and dashboards look for it. */
 function asWritten(text: string, cidr: Cidr): string {
-  const address = text.split("/")[0] as string;
+  const address = itemAt(text.split("/"), 0);
   const bytes = parseIpBytes(address);
   return bytes === null ? cidrText(cidr) : `${ipFromBytes(bytes)}/${cidr.bits}`;
 }

@@ -3,6 +3,7 @@ import { show } from "#core/fields.ts";
 import type { RuleType } from "#core/rule.ts";
 import { bytesOfIp, ipFromBytes, parseIpBytes } from "#net/address/ip.ts";
 import { addressMatcher, OF_SOURCE } from "#router/address-rule.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** IP-SUFFIX,0.0.0.1/8 compares the low bits: every address that ends in .1. */
 function suffixRule(type: string, apiType: string, ofSource: boolean): RuleType {
@@ -29,7 +30,7 @@ function endsIn(address: Uint8Array, suffix: Uint8Array, bits: number): boolean 
   if (address.length !== suffix.length) return false;
   for (let left = bits, at = address.length - 1; left > 0; left -= 8, at--) {
     const mask = left >= 8 ? 0xff : (1 << left) - 1;
-    if ((((address[at] as number) ^ (suffix[at] as number)) & mask) !== 0) return false;
+    if (((byteAt(address, at) ^ byteAt(suffix, at)) & mask) !== 0) return false;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 /** The ClientHello of TLS, which QUIC carries, too. */
 import { hostVerdict } from "./host-name.ts";
 import type { Verdict } from "./probe.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** Real ones are below 4 KiB, post-quantum keys included; a longer one is not looked at. */
 export const MAX_HELLO_BYTES = 16 * 1024;
@@ -18,7 +19,7 @@ const HOST_NAME = 0;
 export function helloSize(bytes: Uint8Array): number | null {
   if (bytes.length > 0 && bytes[0] !== CLIENT_HELLO) return -1;
   if (bytes.length < HANDSHAKE_HEADER_BYTES) return null;
-  const size = HANDSHAKE_HEADER_BYTES + (((bytes[1] as number) << 16) | read16(bytes, 2));
+  const size = HANDSHAKE_HEADER_BYTES + ((byteAt(bytes, 1) << 16) | read16(bytes, 2));
   return size > MAX_HELLO_BYTES ? -1 : size;
 }
 
@@ -40,7 +41,7 @@ class Cursor {
 
   number(size: 1 | 2): number {
     if (this.left < size) return -1;
-    const value = size === 1 ? (this.#bytes[this.#at] as number) : read16(this.#bytes, this.#at);
+    const value = size === 1 ? byteAt(this.#bytes, this.#at) : read16(this.#bytes, this.#at);
     this.#at += size;
     return value;
   }
@@ -93,5 +94,5 @@ function serverName(data: Cursor): Verdict {
 }
 
 function read16(bytes: Uint8Array, at: number): number {
-  return ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+  return (byteAt(bytes, at) << 8) | byteAt(bytes, at + 1);
 }

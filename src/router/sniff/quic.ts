@@ -3,6 +3,7 @@ import { CryptoStream } from "./crypto-stream.ts";
 import type { Probe, SniffProtocol, Verdict } from "./probe.ts";
 import { clientKeys, headerMask, openPayload, QUIC_VERSIONS } from "./quic-keys.ts";
 import type { InitialKeys, QuicVersion } from "./quic-keys.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** Packets of one datagram that are looked at; a first flight has two or three. */
 const MAX_PACKETS = 8;
@@ -60,10 +61,10 @@ class QuicProbe implements Probe {
     if (sample.length < SAMPLE_BYTES || numberAt + 4 + SAMPLE_BYTES > end) return false;
     const mask = headerMask(keys, sample);
     const plain = Buffer.from(datagram.subarray(start, numberAt + 4));
-    plain[0] = (plain[0] as number) ^ ((mask[0] as number) & 0x0f);
-    const numberBytes = ((plain[0] as number) & 0x03) + 1;
+    plain[0] = byteAt(plain, 0) ^ (byteAt(mask, 0) & 0x0f);
+    const numberBytes = (byteAt(plain, 0) & 0x03) + 1;
     const at = numberAt - start;
-    for (let i = 0; i < numberBytes; i++) plain[at + i] = (plain[at + i] as number) ^ (mask[i + 1] as number);
+    for (let i = 0; i < numberBytes; i++) plain[at + i] = byteAt(plain, at + i) ^ byteAt(mask, i + 1);
     // A first flight's numbers are small, so the number is what is left of it on the wire (RFC 9000 §A.3).
     const number = plain.readUIntBE(at, numberBytes);
     const sealed = datagram.subarray(numberAt + numberBytes, end);
@@ -81,7 +82,7 @@ class QuicProbe implements Probe {
  * Retry, LENGTH(i) NUMBER(1-4) PAYLOAD. Null where it is none, of another version, or cut.
  */
 function longHeaderAt(bytes: Uint8Array, start: number): LongHeader | null {
-  const first = bytes[start] as number;
+  const first = byteAt(bytes, start);
   if ((first & LONG_HEADER) === 0 || bytes.length - start < 7) return null;
   const number = new DataView(bytes.buffer, bytes.byteOffset).getUint32(start + 1);
   const version = QUIC_VERSIONS.find((known) => known.number === number);
@@ -116,7 +117,7 @@ class FrameReader {
 
   byte(): number {
     if (this.left < 1) return this.#cut();
-    return this.#bytes[this.at++] as number;
+    return byteAt(this.#bytes, this.at++);
   }
 
   bytes(size: number): Uint8Array {

@@ -1,6 +1,7 @@
 /** TLS: the name in a ClientHello, however it is cut into records and segments. */
 import { HANDSHAKE_HEADER_BYTES, helloHost, helloSize } from "./client-hello.ts";
 import type { Probe, SniffProtocol, Verdict } from "./probe.ts";
+import { byteAt } from "#lib/at.ts";
 
 const HANDSHAKE = 22;
 const MAX_MINOR_VERSION = 4;
@@ -22,7 +23,7 @@ class TlsProbe implements Probe {
   feed(bytes: Uint8Array): Verdict {
     for (let at = 0; at < bytes.length;) {
       if (this.#left === 0) {
-        this.#header[this.#headerSize++] = bytes[at++] as number;
+        this.#header[this.#headerSize++] = byteAt(bytes, at++);
         if (!this.#headerFits()) return "other";
         continue;
       }
@@ -45,7 +46,7 @@ class TlsProbe implements Probe {
     if (type !== HANDSHAKE || (known > 1 && major !== 3)) return false;
     if (known > 2 && (minor as number) > MAX_MINOR_VERSION) return false;
     if (known < RECORD_HEADER_BYTES) return true;
-    this.#left = ((this.#header[3] as number) << 8) | (this.#header[4] as number);
+    this.#left = (byteAt(this.#header, 3) << 8) | byteAt(this.#header, 4);
     this.#headerSize = 0;
     return this.#left > 0 && this.#left <= MAX_RECORD_BYTES;
   }

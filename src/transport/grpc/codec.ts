@@ -1,5 +1,6 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** Peers accept 4 MiB; smaller messages keep memory flat on both sides. */
 const MAX_MESSAGE_DATA = 256 * 1024;
@@ -38,9 +39,9 @@ export class GunCodec implements StreamCodec {
   open(wire: Buffer, emit: (plain: Buffer) => void): void {
     let at = 0;
     while (at < wire.length) {
-      if (this.#state === "message") this.#takeHead(wire[at++] as number);
-      else if (this.#state === "tag") this.#takeTag(wire[at++] as number);
-      else if (this.#state === "length") this.#takeLength(wire[at++] as number);
+      if (this.#state === "message") this.#takeHead(byteAt(wire, at++));
+      else if (this.#state === "tag") this.#takeTag(byteAt(wire, at++));
+      else if (this.#state === "length") this.#takeLength(byteAt(wire, at++));
       else {
         const end = Math.min(wire.length, at + this.#fieldLeft);
         if (this.#state === "data") emit(wire.subarray(at, end));

@@ -7,6 +7,7 @@ import { gunPaths } from "#transport/grpc/path.ts";
 import { PlainCodec } from "./plain-codec.ts";
 import { checkStatus } from "./exchanges.ts";
 import type { Http2Pool } from "./pool.ts";
+import { itemAt } from "#lib/at.ts";
 
 export interface GrpcClientOptions {
   readonly scheme: "http" | "https";
@@ -56,7 +57,7 @@ export async function openH2Stream(
     ...options.headers,
     ":method": options.method,
     ":scheme": options.scheme,
-    ":authority": hosts[Math.floor(Math.random() * hosts.length)] as string,
+    ":authority": itemAt(hosts, Math.floor(Math.random() * hosts.length)),
     ":path": options.path,
   };
   return new CodecStream(checkStatus(await pool.request(headers, signal, metadata)), new PlainCodec());

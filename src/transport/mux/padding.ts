@@ -1,5 +1,6 @@
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { paddingSize } from "./preface.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** So many writes of each direction are padded; what follows is bare. */
 const PADDED_WRITES = 16;
@@ -53,7 +54,7 @@ export class PaddingCodec implements StreamCodec {
       } else if (this.#opened === PADDED_WRITES) {
         emit(at === 0 ? wire : wire.subarray(at));
         return;
-      } else this.#takeHead(wire[at++] as number);
+      } else this.#takeHead(byteAt(wire, at++));
     }
   }
 

@@ -3,6 +3,7 @@ import { randomInt } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** What a protocol is asked for in place of a real target; its server catches the name. The port is part of the habit. */
 export const MUX_DESTINATION: Destination = { host: "sp.mux.sing-box.arpa", ip: null, port: 444 };
@@ -46,7 +47,7 @@ export function takePreface(arrived: ByteQueue): Preface | null {
   if (kind !== undefined && kind >= MUX_PROTOCOLS.length)
     throw new ProtocolError(`mux protocol ${kind}, expected 0 (smux), 1 (yamux) or 2 (h2mux)`);
   if (version === undefined || kind === undefined) return null;
-  const protocol = MUX_PROTOCOLS[kind] as MuxProtocol;
+  const protocol = itemAt(MUX_PROTOCOLS, kind);
   if (version === 0) return taken(arrived, 2, { protocol, padding: false });
   if (padded === undefined) return null;
   if (padded > 1) throw new ProtocolError(`a mux padding mark of ${padded}, expected 0 or 1`);

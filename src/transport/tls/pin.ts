@@ -1,5 +1,6 @@
 import { createHash, X509Certificate } from "node:crypto";
 import { checkServerIdentity } from "node:tls";
+import { itemAt } from "#lib/at.ts";
 
 /** More certificates than a sane chain has; a longer one is not walked. */
 const MAX_CHAIN = 10;
@@ -54,6 +55,6 @@ function checkChain(chain: readonly X509Certificate[], verifyName: string): stri
     if (!issuer.ca || !certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey))
       return "the pinned authority did not sign this chain";
   }
-  const leaf = (chain[0] as X509Certificate).toLegacyObject();
+  const leaf = itemAt(chain, 0).toLegacyObject();
   return checkServerIdentity(verifyName, leaf)?.message ?? null;
 }

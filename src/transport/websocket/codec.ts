@@ -2,6 +2,7 @@ import { randomFillSync } from "node:crypto";
 import { ProtocolError } from "#core/errors.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { mask } from "./mask.ts";
+import { byteAt } from "#lib/at.ts";
 
 const CONTINUATION = 0;
 const TEXT = 1;
@@ -72,7 +73,7 @@ export class WebSocketCodec implements StreamCodec {
   #readHead(wire: Buffer, from: number): number {
     let at = from;
     while (at < wire.length) {
-      this.#head[this.#headSize++] = wire[at++] as number;
+      this.#head[this.#headSize++] = byteAt(wire, at++);
       if (this.#headSize < 2 || this.#headSize < this.#headBytes()) continue;
       this.#startFrame();
       return at;
@@ -81,13 +82,13 @@ export class WebSocketCodec implements StreamCodec {
   }
 
   #headBytes(): number {
-    const length = (this.#head[1] as number) & 0x7f;
+    const length = byteAt(this.#head, 1) & 0x7f;
     return 2 + (length === 127 ? 8 : length === 126 ? 2 : 0) + (this.#client ? 0 : 4);
   }
 
   #startFrame(): void {
     const head = this.#head;
-    const [first, second] = [head[0] as number, head[1] as number];
+    const [first, second] = [byteAt(head, 0), byteAt(head, 1)];
     const masked = (second & 0x80) !== 0;
     if ((first & 0x70) !== 0) throw new ProtocolError("a WebSocket frame with reserved bits");
     if (masked === this.#client)

@@ -3,6 +3,7 @@ import { attribute, attributesBehind, LITTLE_ENDIAN, uint32At, type NetlinkMessa
 import { NLM_F_CREATE, NLM_F_REPLACE, attribute32 } from "./message.ts";
 import { AF_INET, AF_INET6 } from "#platform/linux/sockaddr.ts";
 import type { NetlinkSocket } from "./socket.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const RTM_NEWADDR = 20;
 const RTM_DELADDR = 21;
@@ -65,11 +66,11 @@ export function deleteAddress(socket: NetlinkSocket, link: number, address: Uint
 /** Null: of another family. Throws `ProtocolError`. */
 export function decodeAddress({ payload }: NetlinkMessage): LinkAddress | null {
   const attributes = attributesBehind(payload, HEADER_BYTES, "an address");
-  const family = payload[0] as number;
+  const family = byteAt(payload, 0);
   // On a link with two ends IFA_ADDRESS is the far one.
   const address = attributes.get(IFA_LOCAL) ?? attributes.get(IFA_ADDRESS);
   const length = family === AF_INET ? 4 : family === AF_INET6 ? 16 : 0;
-  const bits = payload[1] as number;
+  const bits = byteAt(payload, 1);
   if (length === 0 || address?.length !== length || bits > length * 8) return null;
-  return { link: uint32At(payload, 4), address: Uint8Array.from(address), bits, scope: payload[3] as number };
+  return { link: uint32At(payload, 4), address: Uint8Array.from(address), bits, scope: byteAt(payload, 3) };
 }

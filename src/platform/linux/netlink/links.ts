@@ -11,6 +11,7 @@ import {
   type NetlinkMessage,
 } from "./message.ts";
 import type { NetlinkSocket } from "./socket.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const RTM_NEWLINK = 16;
 const RTM_GETLINK = 18;
@@ -86,7 +87,7 @@ export function setLink(socket: NetlinkSocket, index: number, change: LinkChange
 /** Throws `ProtocolError`. */
 export function decodeLink({ payload }: NetlinkMessage): Link {
   const attributes = attributesBehind(payload, HEADER_BYTES, "a device");
-  const kind = (payload[LITTLE_ENDIAN ? 2 : 3] as number) | ((payload[LITTLE_ENDIAN ? 3 : 2] as number) << 8);
+  const kind = byteAt(payload, LITTLE_ENDIAN ? 2 : 3) | (byteAt(payload, LITTLE_ENDIAN ? 3 : 2) << 8);
   return {
     index: uint32At(payload, 4),
     name: textOf(attributes.get(IFLA_IFNAME)),

@@ -12,6 +12,7 @@ import {
 } from "./message.ts";
 import { SystemError } from "#platform/linux/libc.ts";
 import type { NetlinkSocket } from "./socket.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const RTM_NEWROUTE = 24;
 export const RTM_DELROUTE = 25;
@@ -133,14 +134,14 @@ export function decodeRoute({ payload }: NetlinkMessage): Route | null {
   const attributes = attributesBehind(payload, HEADER_BYTES, "a route");
   const family = payload[0] === AF_INET ? 4 : payload[0] === AF_INET6 ? 6 : null;
   if (family === null || (uint32At(payload, 8) & RTM_F_CLONED) !== 0) return null;
-  const bits = payload[1] as number;
+  const bits = byteAt(payload, 1);
   const bytes = attributes.get(RTA_DST) ?? new Uint8Array();
   const length = family === 4 ? 4 : 16;
   if (bits > length * 8 || (bytes.length !== length && bits > 0)) return null;
   return {
     family,
     destination: { bytes: Uint8Array.from(bytes), bits },
-    table: uint32Of(attributes.get(RTA_TABLE)) ?? (payload[4] as number),
+    table: uint32Of(attributes.get(RTA_TABLE)) ?? byteAt(payload, 4),
     link: uint32Of(attributes.get(RTA_OIF)) ?? firstHop(attributes.get(RTA_MULTIPATH)),
     metric: uint32Of(attributes.get(RTA_PRIORITY)) ?? 0,
     unicast: payload[7] === RTN_UNICAST,

@@ -15,6 +15,7 @@ import {
   type NetlinkMessage,
 } from "./message.ts";
 import type { NetlinkSocket } from "./socket.ts";
+import { byteAt } from "#lib/at.ts";
 
 export const RTM_NEWRULE = 32;
 export const RTM_DELRULE = 33;
@@ -160,8 +161,8 @@ export function decodeRule({ payload }: NetlinkMessage): ShownRule | null {
   return {
     family,
     priority: uint32Of(attributes.get(FRA_PRIORITY)) ?? 0,
-    action: payload[7] as number,
-    table: uint32Of(attributes.get(FRA_TABLE)) ?? (payload[4] as number),
+    action: byteAt(payload, 7),
+    table: uint32Of(attributes.get(FRA_TABLE)) ?? byteAt(payload, 4),
     mark: uint32Of(attributes.get(FRA_FWMARK)),
     inDevice: textOf(attributes.get(FRA_IIFNAME)),
     protocol: attributes.get(FRA_PROTOCOL)?.[0] ?? 0,

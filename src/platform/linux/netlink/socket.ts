@@ -18,6 +18,7 @@ import {
   textOf,
   type NetlinkMessage,
 } from "./message.ts";
+import { int32At } from "#lib/at.ts";
 
 export const NETLINK_ROUTE = 0;
 export const NETLINK_NETFILTER = 12;
@@ -108,7 +109,7 @@ export class NetlinkSocket implements Disposable {
     if (!this.#open) return null;
     const length = this.#recv();
     if (length >= 0) return decodeMessages(this.#buffer.subarray(0, length));
-    const errno = this.#errno[0] as number;
+    const errno = int32At(this.#errno, 0);
     if (errno === EAGAIN) return null;
     throw new SystemError("netlink", errno);
   }
@@ -124,7 +125,7 @@ export class NetlinkSocket implements Disposable {
     const address = new Uint8Array(SOCKADDR_NL_BYTES);
     new DataView(address.buffer).setUint16(0, AF_NETLINK, LITTLE_ENDIAN);
     if (this.#library.functions.bind(this.fd, address, address.length) === 0) return;
-    const errno = this.#errno[0] as number;
+    const errno = int32At(this.#errno, 0);
     this[Symbol.dispose]();
     throw new SystemError("netlink", errno);
   }
@@ -135,7 +136,7 @@ export class NetlinkSocket implements Disposable {
     const sequence = (this.#sequence = (this.#sequence + 1) >>> 0);
     const message = encode(sequence);
     const sent = this.#library.functions.send(this.fd, message, message.length, 0);
-    if (sent < 0) throw new SystemError(what, this.#errno[0] as number);
+    if (sent < 0) throw new SystemError(what, int32At(this.#errno, 0));
     return sequence;
   }
 
@@ -156,7 +157,7 @@ export class NetlinkSocket implements Disposable {
   #receive(what: string): readonly NetlinkMessage[] {
     this.#check(what); // the callback for an entry of a dump may have closed the socket
     const length = this.#recv();
-    if (length < 0) throw new SystemError(what, this.#errno[0] as number);
+    if (length < 0) throw new SystemError(what, int32At(this.#errno, 0));
     if (length === 0) throw new SystemError(what, EBADMSG);
     return decodeMessages(this.#buffer.subarray(0, length));
   }
