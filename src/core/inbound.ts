@@ -1,9 +1,9 @@
 import type { SafeFiles } from "./files.ts";
-import type { PlainOffload, TlsWorkerConnection, TlsOffload } from "./held.ts";
+import type { AcceptedConnection, Handshake } from "./accepted.ts";
 import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
-import type { DatagramListener, StreamSocket, TransparentSocket } from "./sockets.ts";
+import type { DatagramListener, TransparentSocket } from "./sockets.ts";
 
 /** Takes the session over; never throws. */
 export type Accept = (session: Session) => void;
@@ -33,26 +33,21 @@ export interface Access {
   readonly admitsAll?: boolean;
 }
 
-export interface ListenOptions {
+/** A listener's connections: how they begin, and who takes them over. */
+export type ListenOptions = Handshake & {
   /** The socket accepts what belongs to other addresses (tproxy). */
   readonly transparent?: boolean;
-  /** What relay threads may do where there are such; absent: nothing. */
-  readonly front?: PlainOffload | TlsOffload;
-}
-
-/**
- * Takes ownership of an accepted connection. `listener` is the endpoint that accepted it; `isGreeted`: this SOCKS5
- * client already has the reply that no authentication is needed, and its greeting is still unread.
- */
-export type TakeSocket = (socket: StreamSocket, listener: Endpoint, isGreeted?: boolean) => void;
+  /** Owns the connection. `listener` is the endpoint that accepted it, which a captured connection does not show. */
+  readonly onAccepted: (connection: AcceptedConnection, listener: Endpoint) => void;
+};
 
 /**
  * Clients in the event loop that have not shown yet who they are. There is room for so many, and for fewer of one source:
  * then the oldest are destroyed.
  */
 export interface UnauthenticatedClients {
-  /** One that was accepted, or has been shaken hands with by a thread. It leaves at its close, or when it is known: by the call of what this answers with. */
-  enter(client: StreamSocket | TlsWorkerConnection, source: Ip, speaksTls: boolean): () => void;
+  /** It leaves when its stream closes, or by a call of the function that is returned: when it is known who it is. */
+  enter(connection: AcceptedConnection, speaksTls: boolean): () => void;
 }
 
 /**
@@ -87,10 +82,9 @@ export interface InboundEnv {
   readonly routingMark: number;
   /**
    * Opens one listening TCP socket per configured endpoint. The sockets belong to the host and survive a reload that
-   * asks for the same endpoint; a connection is handed over with `allowHalfOpen` and `noDelay`, and with the endpoint
-   * that took it, which a captured connection does not show.
+   * asks for the same endpoint. Workers accept where they can read the handshake, else the event loop does.
    */
-  listenTcp(on: TakeSocket, options?: ListenOptions): Promise<readonly Endpoint[]>;
+  listenTcp(options: ListenOptions): Promise<readonly Endpoint[]>;
   /** Opens one UDP socket per configured endpoint. */
   listenUdp(on: (socket: DatagramListener) => void): Promise<readonly Endpoint[]>;
   /** The same for what is on its way to others. Throws `ConfigError` where this system cannot. */

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { DialError } from "./errors.ts";
 import type { SafeFiles } from "./files.ts";
 import type { Log } from "./log.ts";
-import type { DialPlan } from "./held.ts";
+import type { DialPlan } from "./dial-plan.ts";
 import type { Reach } from "./reach.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Endpoint, Metadata, Network } from "./session.ts";

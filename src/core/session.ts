@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
-import type { WorkerConnection } from "./held.ts";
+import type { WorkerConnection } from "./accepted.ts";
+import type { Endpoint, Ip } from "./endpoint.ts";
 
-/** Canonical text: lower case, no zone, an IPv4-mapped address written as IPv4. Made by `parseIp` (#net/ip.ts) only. */
-export type Ip = string & { readonly __brand: "Ip" };
+export type { Endpoint, Ip } from "./endpoint.ts";
 
 export type Network = "tcp" | "udp";
 
@@ -11,11 +11,6 @@ export interface Destination {
   /** Lower case, without a trailing dot; never an address literal. */
   readonly host: string | null;
   readonly ip: Ip | null;
-  readonly port: number;
-}
-
-export interface Endpoint {
-  readonly ip: Ip;
   readonly port: number;
 }
 
@@ -76,10 +71,10 @@ export interface StreamSession {
    */
   readonly ended?: () => void;
   /**
-   * A worker still has the client's socket, and can dial and relay by itself: `words` are the success reply. Reading
-   * `stream` takes the client from the worker. Absent or null: no worker has it.
+   * The connection while a worker has its socket, and what the client hears of success. Looking at `stream` takes the
+   * socket from the worker. Absent or null: the event loop has it.
    */
-  readonly offloaded?: { readonly client: WorkerConnection; readonly words: Uint8Array } | null;
+  readonly offloaded?: { readonly worker: WorkerConnection; readonly success: Uint8Array } | null;
 }
 
 export interface Datagram {

@@ -1,7 +1,7 @@
 /** The seam for engines that move bytes between two kernel sockets past JavaScript's streams. */
 import type { Duplex } from "node:stream";
 import type { Detachable } from "#core/handover.ts";
-import type { WorkerConnection } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import type { AcceptOffload } from "#net/listen/accept-offload.ts";
 import type { IdleTimers } from "./idle-timers.ts";

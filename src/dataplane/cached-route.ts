@@ -1,6 +1,6 @@
 /** What is known of one client's conversation serves others that ask for the same, without a look at the rules. */
 import { randomUUID } from "node:crypto";
-import type { WorkerConnection, CachedRoute } from "#core/held.ts";
+import type { WorkerConnection, CachedRoute } from "#core/accepted.ts";
 import { reportDial, type Decision } from "#core/router.ts";
 import type { Endpoint, Ip, Metadata } from "#core/session.ts";
 import type { SessionEnv } from "./session-env.ts";

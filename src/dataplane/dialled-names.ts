@@ -1,4 +1,4 @@
-import type { WorkerConnection } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import { endpointText, type Endpoint } from "#core/session.ts";
 
 /** Both ends of a connection that this machine has opened. */

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { DialError } from "#core/errors.ts";
 import { descriptorOf } from "#core/handover.ts";
-import type { WorkerConnection } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Ip, Metadata, Network } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";

@@ -8,7 +8,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
 import { descriptorOf } from "#core/handover.ts";
-import type { WorkerConnection } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import type { Decision } from "#core/router.ts";
 import type { DatagramFlow, Endpoint, Metadata } from "#core/session.ts";
 import { parseIp } from "#net/address/ip.ts";

@@ -1,7 +1,8 @@
 /** The life of one TCP connection, from accept to close, whether the event loop or a worker has its socket. */
 import type { Duplex } from "node:stream";
 import type { DialError } from "#core/errors.ts";
-import type { CachedRoute, DialEvents, DialPlan, WorkerConnection } from "#core/held.ts";
+import type { CachedRoute, DialEvents, WorkerConnection } from "#core/accepted.ts";
+import type { DialPlan } from "#core/dial-plan.ts";
 import { dialOf, reportDial, type Decision } from "#core/router.ts";
 import type { Metadata, StreamSession } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
@@ -71,8 +72,8 @@ class OpeningSession implements DialEvents {
       offloaded !== null && backend?.resume !== undefined && sniffer?.wants(metadata) !== true;
     if (!isWorkers) return this.#attempt(() => this.#openStream());
     this.#offloaded = offloaded;
-    offloaded.client.events = this;
-    this.#entry.resets = offloaded.client;
+    offloaded.worker.events = this;
+    this.#entry.resets = offloaded.worker;
     this.#attempt(() => this.#decide(null));
   }
 
@@ -181,12 +182,12 @@ class OpeningSession implements DialEvents {
   #dialByWorker(decision: Decision, plan: DialPlan, limited: boolean): void {
     const offloaded = this.#offloaded ?? null;
     if (this.#isOver || offloaded === null) return;
-    const { client, words } = offloaded;
+    const { worker, success } = offloaded;
     if (!plan.isFirstOfMany) this.#env.flows.decided(decision);
-    this.#noted = this.#env.loops.dials(decision, client, plan);
+    this.#noted = this.#env.loops.dials(decision, worker, plan);
     this.#isFirstOfMany = plan.isFirstOfMany;
     this.#entry.remoteAddress = plan.ip;
-    client.dial(plan, words, limited, limited ? null : this.#routeToCache(decision, plan));
+    worker.dial(plan, success, limited, limited ? null : this.#routeToCache(decision, plan));
   }
 
   #routeToCache(decision: Decision, { ip }: DialPlan): CachedRoute | null {
@@ -196,8 +197,8 @@ class OpeningSession implements DialEvents {
   dialled(): void {
     if (this.#isOver) return;
     this.#isOver = true; // of the opening: what the worker reports from now on is the relay's
-    const { client } = this.#offloaded as NonNullable<StreamSession["offloaded"]>;
-    relayByWorker(client, { entry: this.#entry, noted: this.#noted, onEnd: this.#onEnd }, this.#env);
+    const { worker } = this.#offloaded as NonNullable<StreamSession["offloaded"]>;
+    relayByWorker(worker, { entry: this.#entry, noted: this.#noted, onEnd: this.#onEnd }, this.#env);
   }
 
   failed(error: DialError): void {
@@ -221,7 +222,7 @@ class OpeningSession implements DialEvents {
   #leaveWorker(): void {
     this.#noted?.[Symbol.dispose]();
     this.#noted = this.#entry.resets = null;
-    if (this.#offloaded) this.#offloaded.client.events = null;
+    if (this.#offloaded) this.#offloaded.worker.events = null;
     this.#offloaded = null;
   }
 

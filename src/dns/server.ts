@@ -1,6 +1,7 @@
 /** Sockets that clients ask: the listener, and the two relays that hijacked questions take (dns.md §2, §12). */
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -33,15 +34,17 @@ export async function openDnsServer(env: DnsServerEnv): Promise<readonly Endpoin
   const questions = new PerClientLimiter(RUNNING);
   const streams = new PerClientLimiter(STREAMS);
   const udp = await listenUdp((socket) => serveDatagrams(socket, questions, handle, log));
-  const tcp = await listenTcp((socket) => {
-    socket.on("error", (error) => log.debug(() => `[DNS] TCP client: ${error.message}`));
-    const { remoteAddress: client = "" } = socket;
+  const onAccepted = (connection: AcceptedConnection): void => {
+    const client = connection.source.ip;
+    const stream = connection.stream();
+    stream.on("error", (error) => log.debug(() => `[DNS] TCP client: ${error.message}`));
     const serve = () => {
-      serveDnsStream(socket, (message, by) => questions.use(client, () => handle(message, by)), log);
-      return once(socket, "close");
+      serveDnsStream(stream, (message, by) => questions.use(client, () => handle(message, by)), log);
+      return once(stream, "close");
     };
-    streams.use(client, serve).catch(() => socket.destroy());
-  });
+    streams.use(client, serve).catch(() => stream.destroy());
+  };
+  const tcp = await listenTcp({ handshake: "unknown", onAccepted });
   return [...udp, ...tcp];
 }
 

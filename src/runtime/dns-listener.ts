@@ -27,7 +27,7 @@ export async function openDnsListener(
   if (!enable || dns === null || hosts.length === 0) return book;
   try {
     await openDnsServer({
-      listenTcp: (on) => book.listenTcp(on),
+      listenTcp: (options) => book.listenTcp(options),
       listenUdp: (on) => book.listenUdp(on),
       log: host.log,
       handle: (message, by) => dns.handle(message, by),

@@ -6,7 +6,7 @@ import type { Accept, Access, HostMemory, Inbound, InboundEnv, ManagedInbound, U
 import type { LiveConnections } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
-import { applyKeepAlive, type KeepAlive } from "#net/dial/keep-alive.ts";
+import type { KeepAlive } from "#net/dial/keep-alive.ts";
 import type { SocketPool } from "#net/listen/socket-pool.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { tunnel, type TunnelOptions } from "#protocols/tunnel/index.ts";
@@ -219,14 +219,7 @@ async function openListener(
     ruleList,
     target,
     routingMark: routingMark || commonMark,
-    listenTcp: (on, how) =>
-      leases.listenTcp(
-        (socket, at, isGreeted) => {
-          applyKeepAlive(socket, keepAlive); // a client that vanished without a word must not stay for ever
-          on(socket, at, isGreeted);
-        },
-        { ...how, keepAlive },
-      ),
+    listenTcp: (options) => leases.listenTcp({ ...options, keepAlive }),
     listenUdp: (on) => leases.listenUdp(on),
     listenTransparentUdp: (on) => leases.listenTransparentUdp(on),
     endSessions: (users) =>

@@ -1,11 +1,9 @@
 import { ConfigError, listenFault } from "#core/errors.ts";
-import type { WorkerConnection, TlsWorkerConnection } from "#core/held.ts";
 import { endpointText, type Endpoint, type Ip } from "#core/session.ts";
-import type { ListenOptions, TakeSocket } from "#core/inbound.ts";
+import type { ListenOptions } from "#core/inbound.ts";
 import type { DatagramListener, TransparentSocket } from "#core/sockets.ts";
-import type { AcceptOptions } from "#net/listen/accept-offload.ts";
 import type { KeepAlive } from "#net/dial/keep-alive.ts";
-import { DEFAULT_KEEP_ALIVE, probesOf } from "#net/dial/keep-alive.ts";
+import { probesOf } from "#net/dial/keep-alive.ts";
 import type { Lease, SocketPool } from "#net/listen/socket-pool.ts";
 import type { ListenAsk } from "#net/listen/listen-ask.ts";
 import { makeTransparent } from "#platform/transparent.ts";
@@ -33,14 +31,10 @@ export class LeaseBook implements AsyncDisposable {
     this.#ask = ask;
   }
 
-  listenTcp(
-    on: TakeSocket,
-    {
-      transparent = false,
-      front,
-      keepAlive = DEFAULT_KEEP_ALIVE,
-    }: ListenOptions & { readonly keepAlive?: KeepAlive } = {},
-  ): Promise<readonly Endpoint[]> {
+  /** `keepAlive` absent: connections are not probed. */
+  listenTcp(options: ListenOptions & { readonly keepAlive?: KeepAlive }): Promise<readonly Endpoint[]> {
+    const { transparent = false, keepAlive, onAccepted } = options;
+    const probes = keepAlive === undefined ? null : probesOf(keepAlive);
     return this.#all("tcp", async (ask) => {
       const configure = (fd: number): void => {
         ask.configure?.(fd);
@@ -49,8 +43,7 @@ export class LeaseBook implements AsyncDisposable {
       // Nothing arrives before `activate`, and so before the lease is there.
       const lease = await this.#pool.leaseTcp(
         { ...ask, configure },
-        (socket, isGreeted) => on(socket, lease.endpoint, isGreeted),
-        front === undefined ? null : shareOf(front, probesOf(keepAlive), () => lease.endpoint),
+        { ...options, probes, onAccepted: (connection) => onAccepted(connection, lease.endpoint) },
       );
       return lease;
     });
@@ -109,16 +102,6 @@ export class LeaseBook implements AsyncDisposable {
     if (port !== 0) return null;
     return this.#leases.find(({ endpoint }) => endpoint.ip === ip)?.endpoint.port ?? null;
   }
-}
-
-function shareOf(
-  front: NonNullable<ListenOptions["front"]>,
-  probes: AcceptOptions["probes"],
-  endpoint: () => Endpoint,
-): AcceptOptions {
-  if (front.handshake === "tls")
-    return { ...front, probes, on: (client: TlsWorkerConnection) => front.on(client, endpoint()) };
-  return { ...front, probes, on: (client: WorkerConnection) => front.on(client, endpoint()) };
 }
 
 function take(claims: Set<string>, claim: string): void {

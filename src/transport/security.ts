@@ -2,7 +2,8 @@
 import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
+import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls } from "#platform/tls.ts";
 import type { TlsClientContext } from "./tls/client.ts";
@@ -34,7 +35,7 @@ export interface SecurityServer extends Disposable {
   /** By what threads may shake hands in its place; null: there is nothing to shake. */
   readonly contexts: TlsContextSource | null;
   /** Owns the client from here. Throws `ProtocolError` or `AuthError`; the client is destroyed then. */
-  accept(client: Duplex | TlsWorkerConnection): Promise<Secured>;
+  accept(connection: AcceptedConnection): Promise<Secured>;
 }
 
 export interface SecurityClientFields extends TlsClientFields {
@@ -96,14 +97,14 @@ export async function chooseSecurityServer(
     return {
       kind: "none",
       contexts: null,
-      accept: async (stream) => plain(stream as Duplex),
+      accept: async (connection) => plain(connection.stream()),
       [Symbol.dispose]() {},
     };
   const server = await openTlsServer(options, place.files, place.log, place.portable ? null : nativeTls());
   return {
     kind: "tls",
     contexts: server.contexts,
-    accept: (client) => server.accept(client, { bypassable: place.bypassable() }),
+    accept: (connection) => server.acceptConnection(connection, { bypassable: place.bypassable() }),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
 }

@@ -1,8 +1,9 @@
 /** The server's transport: the security layer, then whatever carrier the client chose among those that are offered. */
-import { Duplex } from "node:stream";
+import type { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
-import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
+import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { XHTTP_TUNING, type TransportServerFields } from "./fields.ts";
@@ -30,14 +31,14 @@ export interface TransportServer extends Disposable {
   /** By what threads may shake hands in its place; null: they may not. */
   readonly contexts: TlsContextSource | null;
   /** Takes a connection over; each stream that it carries is given to `on`. Never throws. */
-  serve(wire: Duplex | TlsWorkerConnection, on: (carried: Secured) => void): void;
+  serve(connection: AcceptedConnection, on: (carried: Secured) => void): void;
 }
 
 /** Nothing below the protocol but TCP. */
 export const BARE_SERVER: TransportServer = {
   security: "none",
   contexts: null,
-  serve: (wire, on) => on({ stream: wire as Duplex, alpn: null, serverName: null, bypass: null }),
+  serve: (connection, on) => on({ stream: connection.stream(), alpn: null, serverName: null, bypass: null }),
   [Symbol.dispose]() {},
 };
 
@@ -61,11 +62,8 @@ export async function openTransportServer(
     files,
     log,
   });
-  const serveOne = async (
-    wire: Duplex | TlsWorkerConnection,
-    on: (carried: Secured) => void,
-  ): Promise<void> => {
-    const secured = await security.accept(wire);
+  const serveOne = async (connection: AcceptedConnection, on: (carried: Secured) => void): Promise<void> => {
+    const secured = await security.accept(connection);
     secured.stream.on("error", () => secured.stream.destroy());
     if (carriers.bare) return on(secured);
     const { stream } = secured;
@@ -81,9 +79,8 @@ export async function openTransportServer(
   return {
     security: security.kind,
     contexts: carriers.bare ? security.contexts : null,
-    serve(wire, on) {
-      if (wire instanceof Duplex) wire.on("error", () => wire.destroy());
-      serveOne(wire, on).catch((error) => {
+    serve(connection, on) {
+      serveOne(connection, on).catch((error) => {
         log.debug(() => `listener ${name}: ${messageOf(error)}`);
       });
     },

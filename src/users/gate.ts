@@ -1,5 +1,5 @@
 /** Where the sessions of managed users pass: they get their user's name, and those beyond a limit are refused. */
-import type { Session } from "#core/session.ts";
+import type { Metadata, Session, StreamSession } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
 import type { Found, UserRegistry } from "./roster.ts";
 
@@ -29,7 +29,24 @@ export function passGate(registry: UserRegistry | null, session: Session, nowMs:
 function named(session: Session, { user }: Found): Session {
   const { metadata } = session;
   const inbound = { ...metadata.inbound, user: user.name, userId: user.id };
-  return { ...session, metadata: { ...metadata, inbound } };
+  const renamed = { ...metadata, inbound };
+  return session.network === "udp" ? { ...session, metadata: renamed } : streamNamed(session, renamed);
+}
+
+/** Looks at the stream only when it is looked at itself: until then a worker may keep the socket. */
+function streamNamed(session: StreamSession, metadata: Metadata): StreamSession {
+  return {
+    network: "tcp",
+    metadata,
+    get stream() {
+      return session.stream;
+    },
+    get offloaded() {
+      return session.offloaded ?? null;
+    },
+    reply: (failure) => session.reply(failure),
+    ended: () => session.ended?.(),
+  };
 }
 
 function endSession(session: Session): void {

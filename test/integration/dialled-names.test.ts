@@ -4,11 +4,13 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { test } from "node:test";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
-import type { WorkerConnection, DialPlan } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
+import type { DialPlan } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
 import { LOOPBACK_V4, socketIp } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { DialledNames } from "#dataplane/dialled-names.ts";
+import { byWorkers } from "../support/accepted.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { until } from "../support/until.ts";
 
@@ -35,8 +37,8 @@ async function openFront(
   const engine = owned.use(await openWorkerBackend({ threads: 2, onDeath }));
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
-  const asSocket = (): never => assert.fail("a client of the event loop");
-  const lease = owned.use(await pool.leaseTcp(where, asSocket, { handshake: "none", probes: null, on }));
+  const asStream = (): never => assert.fail("a client of the event loop");
+  const lease = owned.use(await pool.leaseTcp(where, byWorkers(on, asStream)));
   pool.useThreads(engine.accepting);
   lease.activate();
   return lease.endpoint.port;
@@ -94,6 +96,6 @@ test("a dial that is refused has no name", { skip }, async () => {
   const client = connect(port, "127.0.0.1").on("error", () => {});
   const held = await failed;
   assert.equal(held.dialledFrom(), null);
-  held.toSocket().destroy();
+  held.stream().destroy();
   client.destroy();
 });

@@ -18,6 +18,7 @@ import { openDnsServer } from "#dns/server.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { parseNameserver } from "#net/dial/nameserver.ts";
+import { acceptedSocket } from "../support/accepted.ts";
 import { listeningDatagrams } from "../support/listening-datagrams.ts";
 
 export const HOST = "127.0.0.1" as Ip;
@@ -165,13 +166,16 @@ export interface Listener extends AsyncDisposable {
 export async function listen(handle: Dns["handle"]): Promise<Listener> {
   const arrived = new EventEmitter();
   const { port, tcp, udp } = await openPair((socket) => arrived.emit("tcp", socket));
-  const ip = HOST;
-  const endpoint = [{ ip: ip as Ip, port }];
+  const at = { ip: HOST as Ip, port };
+  const endpoint = [at];
   await openDnsServer({
     log: SILENT,
     handle,
     listenUdp: async (on) => (on(udp.socket), endpoint),
-    listenTcp: async (on) => (arrived.on("tcp", on), endpoint),
+    listenTcp: async ({ onAccepted }) => {
+      arrived.on("tcp", (socket: Socket) => onAccepted(acceptedSocket(socket), at));
+      return endpoint;
+    },
   });
   const close = async () => {
     udp.close();

@@ -4,9 +4,11 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { mock, test } from "node:test";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
-import type { WorkerConnection, DialPlan } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
+import type { DialPlan } from "#core/dial-plan.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import { byWorkers } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP worth of relay threads: needs Linux";
@@ -29,7 +31,10 @@ async function openListener(on: (client: WorkerConnection) => void): Promise<Vis
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
   const lease = opened.use(
-    await pool.leaseTcp(where, (socket) => void socket.end("loop"), { handshake: "none", probes: null, on }),
+    await pool.leaseTcp(
+      where,
+      byWorkers(on, (stream) => void stream.end("loop")),
+    ),
   );
   pool.useThreads(engine.accepting);
   lease.activate();
@@ -48,7 +53,7 @@ test(
   async () => {
     mock.timers.enable({ apis: ["setTimeout"] });
     using _ = { [Symbol.dispose]: () => mock.timers.reset() };
-    await using listener = await openListener((client) => void client.toSocket().end("thread"));
+    await using listener = await openListener((client) => void client.stream().end("thread"));
     const all: string[] = [];
     while (all.at(-1) !== "loop" && all.length < 2 * SAMPLE) all.push(...(await listener.visit()));
     const byThreads = all.filter((who) => who === "thread").length;
@@ -77,7 +82,7 @@ test("where a quarter is for the threads, these go on", { skip }, async () => {
   const listener = owned.use(
     await openListener((client) => {
       if (count++ % 4 === 0) client.dial(way, Buffer.alloc(0), false, null);
-      else client.toSocket().end("thread");
+      else client.stream().end("thread");
     }),
   );
   const all: string[] = [];

@@ -5,11 +5,10 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import type { ConnectionEnds } from "#net/listen/accept.ts";
-import { guardErrors } from "#net/listen/accept.ts";
-import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { type PlainDeadlines, PlainProxy } from "#protocols/http/plain.ts";
+import { acceptedStream } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
 import { directAccept } from "../support/direct-accept.ts";
 import { headOrigin, NO_LENGTH } from "../support/head-origin.ts";
@@ -37,17 +36,12 @@ interface Opened extends AsyncDisposable {
 async function openPlain({ tls }: Layer, deadlines = PATIENT): Promise<Opened> {
   const env = openInboundEnv({ accept: directAccept().accept });
   const plain = new PlainProxy(env, deadlines);
-  const at = { ip: LOOPBACK_V4, port: 1 };
-  const arrival: ConnectionEnds = { source: at, local: at };
-  const take = async (socket: Socket): Promise<void> => {
-    const stream = tls === null ? socket : (await tls.accept(socket)).stream;
-    guardErrors(stream);
-    plain.take({ stream, arrival, accounts: null });
+  const take = async (accepted: AcceptedConnection): Promise<void> => {
+    const stream = tls === null ? accepted.stream() : (await tls.acceptConnection(accepted)).stream;
+    plain.take({ connection: acceptedStream(stream), accounts: null });
   };
-  const [endpoint] = await env.listenTcp((socket) => {
-    guardErrors(socket as Socket);
-    void take(socket as Socket);
-  });
+  const onAccepted = (accepted: AcceptedConnection): void => void take(accepted);
+  const [endpoint] = await env.listenTcp({ handshake: "unknown", onAccepted });
   const { port } = endpoint as { port: number };
   return {
     raw: () => openRawClient(port),

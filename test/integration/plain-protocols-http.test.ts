@@ -5,8 +5,7 @@ import { test } from "node:test";
 import { http } from "#protocols/http/index.ts";
 import { mixed } from "#protocols/mixed/index.ts";
 import { PlainProxy } from "#protocols/http/plain.ts";
-import { guardErrors, type ConnectionEnds } from "#net/listen/accept.ts";
-import { LOOPBACK_V4 } from "#net/address/ip.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import { directAccept } from "../support/direct-accept.ts";
 import { headOrigin, NO_LENGTH } from "../support/head-origin.ts";
 import { openInboundEnv, openTestInbound, type OpenedInbound } from "../support/inbound-env.ts";
@@ -143,12 +142,8 @@ test("a head that takes too long, and disposal", async () => {
   await using origin = await headOrigin(() => NO_LENGTH);
   await using env = openInboundEnv({ accept });
   const plain = new PlainProxy(env, { headMs: 100, idleMs: 60_000, checkMs: 50 });
-  const [endpoint] = await env.listenTcp((socket) => {
-    guardErrors(socket);
-    const at = { ip: LOOPBACK_V4, port: 1 };
-    const arrival: ConnectionEnds = { source: at, local: at };
-    plain.take({ stream: socket, arrival, accounts: null });
-  });
+  const onAccepted = (connection: AcceptedConnection): void => plain.take({ connection, accounts: null });
+  const [endpoint] = await env.listenTcp({ handshake: "unknown", onAccepted });
   const { port } = endpoint as { port: number };
   assert.match(await say(port, "GET http://a.test/ HTTP/1.1\r\nHo"), /^HTTP\/1\.1 408 /);
   using idle = await openRawClient(port);

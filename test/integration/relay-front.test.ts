@@ -2,13 +2,15 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
-import type { WorkerConnection } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import { byWorkers } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
 import { otherRequests, plainRequests, transcript, type Exchange } from "../support/exchanges.ts";
 import { freePorts } from "../support/free-ports.ts";
@@ -174,9 +176,9 @@ test("when the threads die, the event loop accepts", { skip }, async () => {
   await using engine = await openWorkerBackend({ threads: 1, onDeath });
   process.off("worker", onWorker);
   const { promise: asked, resolve: ask } = Promise.withResolvers<WorkerConnection>();
-  const { promise: taken, resolve: take } = Promise.withResolvers<Socket>();
+  const { promise: taken, resolve: take } = Promise.withResolvers<Duplex>();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
-  await using lease = await pool.leaseTcp(where, take, { handshake: "none", probes: null, on: ask });
+  await using lease = await pool.leaseTcp(where, byWorkers(ask, take));
   pool.useThreads(engine.accepting);
   lease.activate();
   const { port } = lease.endpoint;

@@ -3,8 +3,10 @@ import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import type { WorkerClient } from "#dataplane/workers/main/worker-connection.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import { byWorkers } from "../support/accepted.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { until } from "../support/until.ts";
 
@@ -15,11 +17,9 @@ test("a client that has said all and ended before it was dialled for is half-clo
   const engine = opened.use(await openWorkerBackend({ threads: 1, onDeath() {} }));
   const pool = new SocketPool();
   const asked = Promise.withResolvers<WorkerClient>();
-  const on = (client: unknown): void => asked.resolve(client as WorkerClient);
+  const on = (client: WorkerConnection): void => asked.resolve(client as WorkerClient);
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
-  const lease = opened.use(
-    await pool.leaseTcp(where, (socket) => void socket.destroy(), { handshake: "none", probes: null, on }),
-  );
+  const lease = opened.use(await pool.leaseTcp(where, byWorkers(on)));
   pool.useThreads(engine.accepting);
   lease.activate();
   const client = connect({ port: lease.endpoint.port, host: "127.0.0.1", allowHalfOpen: true });

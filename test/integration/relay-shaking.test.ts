@@ -11,7 +11,7 @@ import { z } from "zod";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
-import type { TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { nativeTls } from "#platform/tls.ts";
@@ -73,8 +73,8 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const)
         ALPNProtocols: ["other", "http/1.1", "h2"],
         maxVersion: version,
       });
-      const [shaken] = listener.shaken as [TlsWorkerConnection];
-      assert.ok(shaken.isDone);
+      const [shaken] = listener.shaken as [AcceptedConnection];
+      assert.equal(shaken.tls?.isDone, true);
       assert.deepEqual(shaken.source, { ip: LOOPBACK_V4, port: client.localPort });
       assert.deepEqual(shaken.local, { ip: LOOPBACK_V4, port: listener.port });
       const [{ alpn, serverName, bypass }] = listener.accepted as [(typeof listener.accepted)[number]];
@@ -151,7 +151,7 @@ test("every client-auth-type against no, a bad and a good certificate", { skip }
         client.destroy();
       }
       assert.deepEqual(seen, expected, `client-auth-type "${type}", ${maxVersion}`);
-      assert.ok(listener.shaken.every(({ isDone }) => isDone));
+      assert.ok(listener.shaken.every(({ tls }) => tls?.isDone === true));
     }
 });
 
@@ -325,7 +325,7 @@ test("who is in the middle of a handshake goes on when threads stop listening", 
   const moved = (): number => listener.shaken.length + listener.sockets.length;
   await until("all of them are the event loop's", () => moved() === 31);
   assert.ok(
-    listener.shaken.some(({ isDone }) => !isDone),
+    listener.shaken.some(({ tls }) => tls?.isDone === false),
     "some had begun",
   );
   for (const { resume } of clients) resume();

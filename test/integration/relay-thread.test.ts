@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { descriptorOf } from "#core/handover.ts";
-import type { WorkerConnection } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import { AcceptDispatcher } from "#dataplane/workers/main/accept-dispatcher.ts";
 import { freeOrphan } from "#dataplane/workers/main/orphans.ts";
 import { PLAIN, SEALED, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
@@ -16,6 +17,7 @@ import type { WorkerTaskOwner } from "#dataplane/workers/main/task-owner.ts";
 import { RESET } from "#dataplane/workers/shared/relay-memory.ts";
 import { keepAead } from "#platform/aead.ts";
 import { openRelayCalls, type RelayCalls } from "#platform/linux/relay-calls.ts";
+import { byWorkers } from "../support/accepted.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 
 const calls = openRelayCalls() as RelayCalls;
@@ -241,7 +243,7 @@ async function openFront(
   const fd = fronts.duplicate((server as unknown as { _handle: { fd: number } })._handle.fd);
   server.close();
   const onSocket = (socket: Socket): void => void socket.destroy();
-  const listening = fronts.listen(fd, { handshake: "none", probes: null, on, onSocket });
+  const listening = fronts.listen(fd, { ...byWorkers(on), onSocket });
   undo.defer(async () => {
     await listening?.stop(false);
     fronts.close(fd);
@@ -254,10 +256,10 @@ test(
   "a client that is reset cannot be dialled for or taken any more, and its slot is free again",
   { skip },
   async () => {
-    const taken: Socket[] = [];
+    const taken: Duplex[] = [];
     await using front = await openFront((client) => {
       client.reset();
-      taken.push(client.toSocket());
+      taken.push(client.stream());
     });
     for (let count = 0; count < 20; count++) {
       const client = connect(front.port, "127.0.0.1");
@@ -281,7 +283,7 @@ test("a fault of ours in one conversation of a thread costs no other anything", 
   );
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const faults = await uncaught(async () => {
-    const tooLong = { ...sealed(one.fd), letter: Buffer.alloc(4 << 20) };
+    const tooLong = { ...sealed(one.fd), unread: Buffer.alloc(4 << 20) };
     thread.add(tooLong, plain(oneBack.fd), false, heardBy(end));
     await ended;
   });

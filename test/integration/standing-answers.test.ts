@@ -5,9 +5,11 @@ import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
-import type { WorkerConnection, DialEvents, DialPlan, CachedRoute } from "#core/held.ts";
+import type { WorkerConnection, DialEvents, CachedRoute } from "#core/accepted.ts";
+import type { DialPlan } from "#core/dial-plan.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
+import { byWorkers } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
 import { echo, openTcpOrigin, type Origin } from "../support/origin.ts";
 import { startCore, type Core } from "../support/start-core.ts";
@@ -54,9 +56,7 @@ class Door implements AsyncDisposable {
     const engine = opened.use(await openWorkerBackend({ threads: 1, onDeath }));
     const pool = new SocketPool();
     const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
-    const lease = opened.use(
-      await pool.leaseTcp(where, (socket) => void socket.destroy(), { handshake: "none", probes: null, on }),
-    );
+    const lease = opened.use(await pool.leaseTcp(where, byWorkers(on)));
     pool.useThreads(engine.accepting);
     lease.activate();
     door = new Door(engine, lease.endpoint.port, opened.move());

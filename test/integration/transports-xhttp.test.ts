@@ -12,6 +12,7 @@ import { openTransportServer } from "#transport/server.ts";
 import type { Exchange } from "#transport/xhttp/exchange.ts";
 import { basePath, hasPadding, padding } from "#transport/xhttp/padding.ts";
 import { XhttpServer } from "#transport/xhttp/server.ts";
+import { acceptedSocket } from "../support/accepted.ts";
 import { textFiles } from "../support/text-files.ts";
 
 async function open(host = "") {
@@ -21,7 +22,7 @@ async function open(host = "") {
     { name: "test", log: SILENT, files: textFiles },
   );
   const server = createServer({ allowHalfOpen: true }, (socket) =>
-    transport.serve(socket, ({ stream }) => tunnels.push(stream.on("error", () => {}))),
+    transport.serve(acceptedSocket(socket), ({ stream }) => tunnels.push(stream.on("error", () => {}))),
   );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -8,6 +8,7 @@ import type { Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Endpoint, Ip } from "#core/session.ts";
 import { LOOPBACK_V4, socketIp } from "#net/address/ip.ts";
+import { acceptedSocket } from "./accepted.ts";
 import { listeningDatagrams } from "./listening-datagrams.ts";
 import { literalsOnly } from "./resolvers.ts";
 import { textFiles } from "./text-files.ts";
@@ -41,8 +42,10 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     ruleList: null,
     target: null,
     routingMark: 0,
-    async listenTcp(on) {
-      const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => on(socket, listener()));
+    async listenTcp({ onAccepted }) {
+      const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+        onAccepted(acceptedSocket(socket), listener()),
+      );
       const listener = (): Endpoint => {
         const { address, port } = server.address() as AddressInfo;
         return { ip: socketIp(address), port };

@@ -40,8 +40,8 @@ export async function openServer(
   const env: InboundEnv = {
     ...plain,
     dialer: directDialer,
-    async listenTcp(on) {
-      const endpoints = await plain.listenTcp(on);
+    async listenTcp(options) {
+      const endpoints = await plain.listenTcp(options);
       tcpPort = endpoints[0]?.port as number;
       return endpoints;
     },

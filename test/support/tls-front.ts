@@ -1,7 +1,7 @@
 /** A TLS listener whose clients shake hands with relay threads, and the same by the event loop. */
-import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
+import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { AcceptOffload } from "#net/listen/accept-offload.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
@@ -11,8 +11,8 @@ import type { TlsAccepted } from "#transport/tls/server-handshake.ts";
 export interface TlsListener extends AsyncDisposable {
   readonly port: number;
   /** In the order in which they came: of clients whose handshake a thread has at least begun, and of others. */
-  readonly shaken: readonly TlsWorkerConnection[];
-  readonly sockets: readonly Socket[];
+  readonly shaken: readonly AcceptedConnection[];
+  readonly sockets: readonly Duplex[];
   readonly accepted: readonly TlsAccepted[];
   readonly failures: readonly Error[];
   /** From now on by these threads; null: by the event loop. */
@@ -35,12 +35,14 @@ export async function openTlsListener(
   threads: AcceptOffload | null,
   { bypassable = false, port = 0, pool = new SocketPool(), contexts = tls.contexts }: TlsListenerOptions = {},
 ): Promise<TlsListener> {
-  const shaken: TlsWorkerConnection[] = [];
-  const sockets: Socket[] = [];
+  const shaken: AcceptedConnection[] = [];
+  const sockets: Duplex[] = [];
   const accepted: TlsAccepted[] = [];
   const failures: Error[] = [];
-  const serve = (client: Duplex | TlsWorkerConnection): void =>
-    void tls.accept(client, { bypassable }).then(
+  const onAccepted = (connection: AcceptedConnection): void => {
+    if (connection.tls !== null) shaken.push(connection);
+    else sockets.push(connection.stream());
+    void tls.acceptConnection(connection, { bypassable }).then(
       (one) => {
         accepted.push(one);
         one.stream.on("error", () => one.stream.destroy());
@@ -48,17 +50,10 @@ export async function openTlsListener(
       },
       (error: Error) => void failures.push(error),
     );
-  const onSocket = (socket: Socket): void => {
-    sockets.push(socket.on("error", () => {}));
-    serve(socket);
-  };
-  const on = (client: TlsWorkerConnection): void => {
-    shaken.push(client);
-    serve(client);
   };
   pool.useThreads(threads);
   const where = { ip: LOOPBACK_V4, port, owner: "test" };
-  const lease = await pool.leaseTcp(where, onSocket, { handshake: "tls", contexts, probes: null, on });
+  const lease = await pool.leaseTcp(where, { handshake: "tls", contexts, probes: null, onAccepted });
   lease.activate();
   const release = async (): Promise<void> => lease[Symbol.asyncDispose]();
   return {

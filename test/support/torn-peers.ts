@@ -1,12 +1,13 @@
 /** Our client and our listener over torn wires; behind the listener everything is sent back. */
 import { createServer } from "node:http";
+import type { Socket } from "node:net";
 import { type Duplex, duplexPair, pipeline } from "node:stream";
-import type { Accept, Inbound, InboundEnv } from "#core/inbound.ts";
+import type { Accept, Inbound, InboundEnv, ListenOptions } from "#core/inbound.ts";
 import type { DialContext, Dialer, Outbound } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { DatagramFlow, Destination, Endpoint } from "#core/session.ts";
-import type { StreamSocket } from "#core/sockets.ts";
 import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
+import { acceptedSocket } from "./accepted.ts";
 import { inbox } from "./client.ts";
 import { openInboundEnv } from "./inbound-env.ts";
 import { openListenerTls } from "./listener-tls.ts";
@@ -151,17 +152,17 @@ async function openListener(
   { server, serverOptions }: TornRow,
   accept: Accept,
 ): Promise<{ readonly inbound: Inbound; readonly enter: (wire: Duplex) => void }> {
-  let on: (socket: StreamSocket, listener: Endpoint) => void = () => {};
+  let on: ListenOptions["onAccepted"] = () => {};
   const env: InboundEnv = {
     ...openInboundEnv({ accept }),
-    async listenTcp(handler) {
-      on = handler;
+    async listenTcp({ onAccepted }) {
+      on = onAccepted;
       return [LISTENER];
     },
   };
   const side = server.inbound as NonNullable<Protocol["inbound"]>;
   const inbound = await side.open(side.schema.parse(serverOptions) as never, env);
-  return { inbound, enter: (wire) => on(wire as StreamSocket, LISTENER) };
+  return { inbound, enter: (wire) => on(acceptedSocket(wire as Socket), LISTENER) };
 }
 
 /** Makes a stream on which a client speaks TLS, and whose plain bytes pass through the given one. */

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DialError } from "#core/errors.ts";
-import type { DialPlan } from "#core/held.ts";
+import type { DialPlan } from "#core/dial-plan.ts";
 import type { DialContext, Dialer } from "#core/outbound.ts";
 import type { Reach } from "#core/reach.ts";
 import type { Resolver } from "#core/resolver.ts";

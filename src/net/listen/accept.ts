@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Duplex } from "node:stream";
-import type { TlsWorkerConnection } from "#core/held.ts";
+import type { Duplex } from "node:stream";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { Destination, Endpoint, Metadata, Network, StreamSession } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
@@ -20,13 +19,6 @@ export function connectionEnds(socket: StreamSocket): ConnectionEnds | null {
     source: { ip: socketIp(remoteAddress), port: remotePort },
     local: { ip: socketIp(localAddress), port: localPort },
   };
-}
-
-/** The first thing to call on an accepted connection. Null as for `connectionEnds`. */
-export function acceptedConnection(client: StreamSocket | TlsWorkerConnection): ConnectionEnds | null {
-  if (!(client instanceof Duplex)) return { source: client.source, local: client.local };
-  guardErrors(client);
-  return connectionEnds(client);
 }
 
 /** Of a kernel socket; -1, which the kernel refuses, where it has closed meanwhile. */

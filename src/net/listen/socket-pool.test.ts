@@ -6,10 +6,9 @@ import { setImmediate } from "node:timers/promises";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import { readAll } from "../../../test/support/client.ts";
 import { freePorts } from "../../../test/support/free-ports.ts";
-import type { AcceptOffload } from "./accept-offload.ts";
+import type { AcceptOffload, AcceptOptions } from "./accept-offload.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool, type Lease } from "./socket-pool.ts";
-import type { TcpAcceptor } from "./tcp-listener.ts";
 
 const calls = openRelayCalls();
 const skip = calls === null ? "needs node:ffi" : false;
@@ -36,13 +35,13 @@ function slowThreads(): { readonly threads: AcceptOffload; readonly stops: (() =
 }
 
 /** A pool with such threads, and a way to a port of its own. */
-async function openSlowPool(on: TcpAcceptor["on"]) {
+async function openSlowPool(onAccepted: AcceptOptions["onAccepted"]) {
   const { threads, stops } = slowThreads();
   const pool = new SocketPool();
   pool.useThreads(threads);
   const [port = 0] = await freePorts(1);
-  const front = { handshake: "none", probes: null, on() {} } as const;
-  const take = (): Promise<Lease> => pool.leaseTcp({ ip: LOOPBACK_V4, port, owner: "" }, on, front);
+  const options: AcceptOptions = { handshake: "none", probes: null, onAccepted };
+  const take = (): Promise<Lease> => pool.leaseTcp({ ip: LOOPBACK_V4, port, owner: "" }, options);
   return { pool, stops, port, take };
 }
 
@@ -56,7 +55,7 @@ test(
   "a port that is given up, taken and given up again while threads are slow is free all the time",
   { skip },
   async () => {
-    const { pool, stops, take } = await openSlowPool((socket) => socket.end("here"));
+    const { pool, stops, take } = await openSlowPool((connection) => connection.stream().end("here"));
     const begin = async (): Promise<Lease> => {
       const lease = await take();
       lease.activate();

@@ -7,7 +7,7 @@ import { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import type { AcceptOptions, AcceptOffload } from "./accept-offload.ts";
 import { ANY_V4, ANY_V6, familyOf } from "#net/address/ip.ts";
 import { UnauthenticatedPool } from "./unauthenticated-clients.ts";
-import { TcpListener, type TcpAcceptor } from "./tcp-listener.ts";
+import { TcpListener } from "./tcp-listener.ts";
 import { OwnListeners } from "./own-listeners.ts";
 import { openTransparentUdp } from "#net/udp/transparent-udp.ts";
 import type { ListenAsk } from "./listen-ask.ts";
@@ -46,9 +46,9 @@ export class SocketPool {
   readonly #accepted = new Set<Duplex>();
   #threads: AcceptOffload | null = null;
 
-  /** `on` gets connections none of whose bytes have been read; see `AcceptRequest` for `isGreeted`. */
-  leaseTcp(ask: ListenAsk, on: TcpAcceptor["on"], front: AcceptOptions | null = null): Promise<Lease> {
-    return lease(this.#place("tcp", this.#tcp), ask, { on, front }, async (asked, shared) => {
+  /** Connections go to `options`, accepted by workers where they can read the handshake. */
+  leaseTcp(ask: ListenAsk, options: AcceptOptions): Promise<Lease> {
+    return lease(this.#place("tcp", this.#tcp), ask, options, async (asked, shared) => {
       const listener = new TcpListener(this.#accepted, () => this.#threads);
       await listener.open(asked, shared);
       return listener;

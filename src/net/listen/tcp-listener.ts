@@ -2,31 +2,24 @@ import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import type { WorkerConnection, TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { OffloadedListener, AcceptOptions, AcceptOffload } from "./accept-offload.ts";
+import { connectionEnds, descriptorOf as socketDescriptor } from "./accept.ts";
 import { OffloadWorth } from "./offload-worth.ts";
+import { StreamConnection } from "./stream-connection.ts";
 import { ANY_V4, ANY_V6, socketIp } from "#net/address/ip.ts";
 import type { ListenAsk } from "./listen-ask.ts";
 
-/**
- * The receiver of connections, and what workers may do with them (null: nothing); those that workers do not understand
- * go to `on`.
- */
-export interface TcpAcceptor {
-  readonly on: (socket: Socket, isGreeted: boolean) => void;
-  readonly front: AcceptOptions | null;
-}
-
 export interface TcpHolder {
-  readonly on: TcpAcceptor;
+  readonly on: AcceptOptions;
   active: boolean;
 }
 
-interface OffloadedBy {
-  readonly share: TcpAcceptor;
-  readonly threads: AcceptOffload;
+interface Offloaded {
+  readonly holder: TcpHolder;
+  readonly workers: AcceptOffload;
   readonly listening: OffloadedListener;
 }
 
@@ -43,27 +36,27 @@ const REST_MS = 10_000;
 export class TcpListener {
   readonly holders: TcpHolder[] = [];
   readonly #accepted: Set<Duplex>;
-  readonly #threads: () => AcceptOffload | null;
+  readonly #workers: () => AcceptOffload | null;
   readonly #pending: Socket[] = [];
-  readonly #onAccepted = (socket: Socket): void => this.#take(socket, this.#receive, false);
+  readonly #onAccepted = (socket: Socket): void => this.#take(socket, this.#receive, 0);
   #endpoint: Endpoint = { ip: ANY_V4, port: 0 };
-  #receive: TcpAcceptor | null = null;
-  /** Null: threads accept. */
+  #receive: AcceptOptions | null = null;
+  /** Null: workers accept. */
   #server: Server | null = null;
-  /** Where there is no server: our own descriptor of the socket, made and closed by `#keeper`. */
+  /** Where there is no server: our own descriptor of the socket, made and closed by `#descriptorOwner`. */
   #fd = -1;
   #descriptorOwner: AcceptOffload | null = null;
-  #offloaded: OffloadedBy | null = null;
+  #offloaded: Offloaded | null = null;
   /** Settles when no worker listens any more that was stopped. */
   #stopped: Promise<unknown> = Promise.resolve();
   readonly #worth = new OffloadWorth();
   /** Set while workers do not accept. */
   #backoff: NodeJS.Timeout | null = null;
 
-  /** `threads`: those that may accept now. */
-  constructor(accepted: Set<Duplex>, threads: () => AcceptOffload | null) {
+  /** `accepted` has every open stream of an accepted connection. `workers`: those that may accept now. */
+  constructor(accepted: Set<Duplex>, workers: () => AcceptOffload | null) {
     this.#accepted = accepted;
-    this.#threads = threads;
+    this.#workers = workers;
   }
 
   async open(ask: ListenAsk, reusePort: boolean): Promise<void> {
@@ -93,65 +86,47 @@ export class TcpListener {
   }
 
   deliver(): void {
-    const share = this.holders.findLast(({ active }) => active)?.on ?? null;
-    this.#receive = share;
-    if (share === null) return;
-    for (const socket of this.#pending.splice(0)) share.on(socket, false);
-    const threads = share.front === null || this.#backoff !== null ? null : this.#threads();
-    if (this.#offloaded?.share === share && this.#offloaded.threads === threads) return;
+    const holder = this.holders.findLast(({ active }) => active) ?? null;
+    this.#receive = holder?.on ?? null;
+    if (holder === null) return;
+    for (const socket of this.#pending.splice(0)) this.#deliver(socket, holder.on, 0);
+    const workers = this.#backoff === null ? this.#workers() : null;
     const before = this.#offloaded;
-    this.#offloaded = threads === null ? null : this.#listenBy(threads, share);
+    if (before?.holder === holder && before.workers === workers) return;
+    this.#offloaded = workers === null ? null : this.#offload(workers, holder);
     if (this.#offloaded === null) this.#listenHere();
     if (before !== null) this.#stop(before, false);
   }
 
-  #listenBy(threads: AcceptOffload, share: TcpAcceptor): OffloadedBy | null {
-    if (share.front === null) return null;
-    const { front } = share;
-    const counted = this.#counted(front);
-    const onTaken = (): void => this.#worth.onTaken();
-    const onSocket = (socket: Socket, isGreeted: boolean): void => {
-      this.#worth.onTaken();
-      if (!this.#worth.onAccepted()) this.#backOff();
-      if (!socket.destroyed) this.#take(socket, share, isGreeted);
-    };
+  /** Null: the event loop has to accept. */
+  #offload(workers: AcceptOffload, holder: TcpHolder): Offloaded | null {
+    const options = holder.on;
+    if (options.handshake === "unknown") return null;
     if (this.#server !== null) {
-      const fd = threads.duplicate(descriptorOf(this.#server));
+      const fd = workers.duplicate(descriptorOf(this.#server));
       if (fd < 0) return null;
       this.#fd = fd;
-      this.#descriptorOwner = threads;
+      this.#descriptorOwner = workers;
     }
-    const listening = threads.listen(this.#fd, { ...counted, onTaken, onSocket });
+    const onAccepted = (connection: AcceptedConnection): void => {
+      if (!this.#worth.onAccepted()) this.#backOff();
+      connection.follow(this.#note);
+      options.onAccepted(connection);
+    };
+    const onTaken = (): void => this.#worth.onTaken();
+    const onSocket = (socket: Socket, repliedBytes: number): void => {
+      this.#worth.onTaken();
+      if (!this.#worth.onAccepted()) this.#backOff();
+      if (!socket.destroyed) this.#take(socket, options, repliedBytes);
+    };
+    const listening = workers.listen(this.#fd, { ...options, onAccepted, onTaken, onSocket });
     if (listening === null) {
-      if (this.#server !== null) threads.close(this.#fd);
+      if (this.#server !== null) workers.close(this.#fd);
       return null;
     }
     this.#server?.close(); // the socket stays open by our descriptor
     this.#server = null;
-    return { share, threads, listening };
-  }
-
-  /** The same options, counting accepted connections. */
-  #counted(front: AcceptOptions): AcceptOptions {
-    const came = (): void => {
-      if (!this.#worth.onAccepted()) this.#backOff();
-    };
-    if (front.handshake !== "tls")
-      return {
-        ...front,
-        on: (client: WorkerConnection) => {
-          came();
-          front.on(client);
-        },
-      };
-    return {
-      ...front,
-      on: (client: TlsWorkerConnection) => {
-        came();
-        client.onStream = (stream) => this.#note(stream);
-        front.on(client);
-      },
-    };
+    return { holder, workers, listening };
   }
 
   #backOff(): void {
@@ -170,28 +145,41 @@ export class TcpListener {
     this.#server.listen({ fd: this.#fd, backlog: BACKLOG }); // which is the server's from here on
   }
 
-  #take(socket: Socket, by: TcpAcceptor | null, isGreeted: boolean): void {
+  #take(socket: Socket, by: AcceptOptions | null, repliedBytes: number): void {
     this.#note(socket);
-    socket.once(REPLACED, (stream: Duplex) => this.#note(stream));
-    if (by !== null) by.on(socket, isGreeted);
+    socket.once(REPLACED, this.#note);
+    if (by !== null) this.#deliver(socket, by, repliedBytes);
     else if (this.#pending.length < PENDING_LIMIT)
       this.#pending.push(socket.on("error", () => socket.destroy()));
     else socket.destroy();
   }
 
-  #note(stream: Duplex): void {
+  #deliver(socket: Socket, options: AcceptOptions, repliedBytes: number): void {
+    const { probes } = options;
+    const ends = connectionEnds(socket);
+    if (ends === null) return void socket.destroy();
+    const original =
+      options.handshake === "redirected"
+        ? options.originalOf(socketDescriptor(socket), ends.source.ip)
+        : null;
+    // A client that vanished without a word must not stay for ever.
+    if (probes !== null) socket.setKeepAlive(true, probes.idleMs, probes.intervalMs);
+    options.onAccepted(new StreamConnection(socket, { ...ends, original }, repliedBytes));
+  }
+
+  readonly #note = (stream: Duplex): void => {
     const accepted = this.#accepted;
     accepted.add(stream);
     stream.once("close", () => accepted.delete(stream));
-  }
+  };
 
   /** A close resets the connections that the kernel has accepted and we have not. */
   async drain(): Promise<void> {
     if (this.#backoff !== null) clearTimeout(this.#backoff);
     this.#backoff = null;
-    const front = this.#offloaded;
+    const before = this.#offloaded;
     this.#offloaded = null;
-    if (front !== null) this.#stop(front, true);
+    if (before !== null) this.#stop(before, true);
     else await queueTaken();
     await this.handedOver(); // they have a descriptor of the socket until then
   }
@@ -201,7 +189,7 @@ export class TcpListener {
     for (let seen: Promise<unknown> | null = null; seen !== this.#stopped;) await (seen = this.#stopped);
   }
 
-  #stop({ listening }: OffloadedBy, drains: boolean): void {
+  #stop({ listening }: Offloaded, drains: boolean): void {
     this.#stopped = Promise.all([this.#stopped, listening.stop(drains)]);
   }
 

@@ -1,8 +1,7 @@
-import { Duplex } from "node:stream";
-import type { TlsWorkerConnection } from "#core/held.ts";
+import type { Duplex } from "node:stream";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import type { UnauthenticatedClients } from "#core/inbound.ts";
 import type { Ip } from "#core/session.ts";
-import { REPLACED, type StreamSocket } from "#core/sockets.ts";
 import { openTrim } from "#platform/linux/heap.ts";
 import { PendingLimiter, type PendingBounds, type PendingEntry } from "./pending-limiter.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
@@ -29,21 +28,12 @@ export class UnauthenticatedPool implements UnauthenticatedClients {
     return this.#crowd.size;
   }
 
-  enter(client: StreamSocket | TlsWorkerConnection, source: Ip, speaksTls: boolean): () => void {
+  enter(connection: AcceptedConnection, speaksTls: boolean): () => void {
     const bytes = speaksTls ? TLS_BYTES : CLIENT_BYTES;
-    const visit = new Visit(this.#crowd, { source: sourceOf(source), bytes }, () => {
+    const visit = new Visit(this.#crowd, { source: sourceOf(connection.source.ip), bytes }, () => {
       if (this.#crowd.takeSettled()) this.#trimSoon();
     });
-    if (client instanceof Duplex) {
-      visit.follow(client);
-      client.once(REPLACED, (next: Duplex) => visit.follow(next));
-    } else {
-      const { onStream } = client;
-      client.onStream = (stream) => {
-        onStream?.(stream);
-        visit.follow(stream);
-      };
-    }
+    connection.follow((stream) => visit.follow(stream));
     return () => visit.end();
   }
 

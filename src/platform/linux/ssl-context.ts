@@ -1,6 +1,6 @@
 /** What the accepting side of TLS is configured by: SSL_CTX of the libssl inside the Node binary. For the main thread. */
 import type * as Ffi from "node:ffi";
-import type { SharedTlsContext } from "#core/held.ts";
+import type { SharedTlsContext } from "#core/tls-contexts.ts";
 import { alpnList, openAlpnChoice } from "./ssl-alpn.ts";
 import { SslMaterial, type CommonSettings, type KeyPair, type SslContext } from "./ssl-material.ts";
 

@@ -10,7 +10,7 @@ import { identify } from "./credentials.ts";
 import { countOf } from "./forward-fields.ts";
 import { forward, forwardUpgrade, type Forwarded } from "./forward.ts";
 import { Silence } from "./silence.ts";
-import { openTunnel } from "./tunnel.ts";
+import { tunnelSession } from "./tunnel.ts";
 import { Upstream } from "./upstream.ts";
 
 const MAX_HEAD_BYTES = 64 * 1024;
@@ -72,7 +72,7 @@ export class PlainProxy implements Disposable {
 
   /** Takes a client over whose request is no CONNECT; nothing of it has been read. */
   take(client: Client): void {
-    const { stream } = client;
+    const stream = client.connection.stream();
     const upstream = new Upstream(client, this.#env);
     const silence = new Silence(stream, this.#silenceMs);
     this.#conversations.set(stream, { client, upstream, silence, turn: Promise.resolve(), response: null });
@@ -153,7 +153,8 @@ export class PlainProxy implements Disposable {
         return endWithReply(stream, encodeAnswer(AUTHENTICATION_REQUIRED, version, false));
       if (head.length > 0) stream.unshift(head);
       conversation.silence.leave();
-      openTunnel(client, version, user, destination, this.#env);
+      const { connection } = client;
+      this.#env.accept(tunnelSession(connection, { version, user, destination }, this.#env));
     });
   }
 
@@ -180,7 +181,7 @@ function inTurn(conversation: Conversation, work: () => Promise<void>): void {
   silence.waiting++;
   conversation.turn = conversation.turn
     .then(work)
-    .catch(() => void client.stream.destroy()) // what went wrong costs this client and nobody else
+    .catch(() => client.connection.destroy()) // what went wrong costs this client and nobody else
     .finally(() => {
       silence.waiting--;
       silence.broken();

@@ -2,14 +2,14 @@
 import { ProtocolError } from "#core/errors.ts";
 import type { InboundEnv } from "#core/inbound.ts";
 import type { ByteReader } from "#net/stream/byte-reader.ts";
-import { Refusal } from "#protocols/mixed/front.ts";
+import { Refusal } from "#protocols/mixed/listen.ts";
 import type { Client } from "#protocols/mixed/client.ts";
 import { AUTHENTICATION_REQUIRED, BAD_REQUEST, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";
 import { identify } from "./credentials.ts";
 import { decodeConnect, type ConnectRequest } from "./head.ts";
 import type { PlainProxy } from "./plain.ts";
-import { openTunnel } from "./tunnel.ts";
+import { tunnelSession } from "./tunnel.ts";
 
 /** Throws `Refusal` with the answer for whoever gets none. Refused clients may try again within the 30 s of a handshake. */
 export async function serveHttp(
@@ -32,12 +32,12 @@ export async function serveHttp(
     const user = identify(client.accounts, request.authorization);
     if (user !== undefined) {
       reader[Symbol.dispose]();
-      openTunnel(client, version, user, destination, env);
+      env.accept(tunnelSession(client.connection, { version, user, destination }, env));
       return;
     }
     const answer = encodeAnswer(AUTHENTICATION_REQUIRED, version, persistent);
     if (!persistent) throw new Refusal(answer, "no valid user name and password");
-    client.stream.write(answer);
+    client.connection.reply(Buffer.from(answer));
   }
 }
 

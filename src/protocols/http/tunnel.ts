@@ -1,50 +1,49 @@
 import type { Duplex } from "node:stream";
-import type { WorkerConnection } from "#core/held.ts";
-import type { InboundEnv } from "#core/inbound.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Destination, StreamSession } from "#core/session.ts";
-import { describe, endWithReply, streamSession, type ListenerContext } from "#net/listen/accept.ts";
+import { describe, endWithReply, type ListenerContext } from "#net/listen/accept.ts";
+import { AcceptedSession, type DialReply } from "#net/listen/accepted-session.ts";
 import type { Decoded } from "#net/stream/byte-reader.ts";
-import { OffloadedSession } from "#net/listen/worker-session.ts";
-import type { Client } from "#protocols/mixed/client.ts";
 import { answerTo, encodeAnswer } from "./answers.ts";
 import { parseConnectTarget } from "./authority.ts";
 import { decodeConnect, type ConnectRequest } from "./head.ts";
 
 type Version = ConnectRequest["version"];
 
-/** Hands a client that asked for CONNECT over. The client learns the outcome when the dial is decided. */
-export function openTunnel(
-  { stream, arrival }: Client,
-  version: Version,
-  user: string | null,
-  destination: Destination,
-  env: InboundEnv,
-): void {
-  const metadata = describe(env, arrival, { network: "tcp", type: "HTTPS", user, destination });
-  env.accept(streamSession(metadata, stream, teller(stream, version)));
+export interface TunnelRequest {
+  readonly version: Version;
+  /** Null: this client need not say who it is. */
+  readonly user: string | null;
+  readonly destination: Destination;
 }
 
-/** The same for a client that a relay thread holds. */
-export function connectSession(client: WorkerConnection, place: ListenerContext): StreamSession {
-  const { value } = decodeConnect(client.request, 0) as Decoded<ConnectRequest>;
-  const { target, version } = value;
-  const destination = parseConnectTarget(target) as Destination;
-  const metadata = describe(place, client, { network: "tcp", type: "HTTPS", user: null, destination });
-  return new OffloadedSession(metadata, client, established(version), (stream) => teller(stream, version));
+/** For a client that asked for CONNECT. It learns the outcome when the dial is decided. */
+export function tunnelSession(
+  connection: AcceptedConnection,
+  { version, user, destination }: TunnelRequest,
+  listener: ListenerContext,
+): StreamSession {
+  const metadata = describe(listener, connection, { network: "tcp", type: "HTTPS", user, destination });
+  return new AcceptedSession(metadata, connection, replyOf(version));
 }
 
-function established(version: Version): Buffer {
-  return Buffer.from(`HTTP/${version} 200 Connection established\r\n\r\n`);
+/** `request`: as a worker has read it. */
+export function requestedTunnel(
+  connection: AcceptedConnection,
+  request: Buffer,
+  listener: ListenerContext,
+): StreamSession {
+  const { value } = decodeConnect(request, 0) as Decoded<ConnectRequest>;
+  const destination = parseConnectTarget(value.target) as Destination;
+  return tunnelSession(connection, { version: value.version, user: null, destination }, listener);
 }
 
-function teller(stream: Duplex, version: Version) {
-  return (failure: Error | null): void => {
-    if (failure === null) {
-      stream.write(established(version));
-      return;
-    }
+function replyOf(version: Version): DialReply {
+  const success = Buffer.from(`HTTP/${version} 200 Connection established\r\n\r\n`);
+  const fail = (stream: Duplex, failure: Error): void => {
     const answer = answerTo(failure);
     if (answer === null) stream.destroy();
     else endWithReply(stream, encodeAnswer(answer, version, false));
   };
+  return { success, fail };
 }

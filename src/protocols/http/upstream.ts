@@ -44,7 +44,7 @@ export class Upstream extends Agent {
     guardErrors(near);
     guardErrors(far);
     const asked = { network: "tcp", type: "HTTP", user, destination } as const;
-    const metadata = describe(this.#env, this.#client.arrival, asked);
+    const metadata = describe(this.#env, this.#client.connection, asked);
     const tell = (failure: Error | null): void => {
       if (failure !== null) near.destroy(failure); // comes out as the request's error, reason and all
     };

@@ -1,9 +1,8 @@
 /** What listeners with users have in common: the table in force, who is let in by it, who loses what when it changes. */
 import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
-import type { TlsWorkerConnection, TlsOffload } from "#core/held.ts";
+import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
-import type { StreamSocket } from "#core/sockets.ts";
-import { type ConnectionEnds, guardErrors, acceptedConnection } from "#net/listen/accept.ts";
+import { type ConnectionEnds, guardErrors } from "#net/listen/accept.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
 import type { Secured } from "#transport/security.ts";
@@ -67,10 +66,11 @@ export class UserInbound<Table extends UserTable> {
       throw new ConfigError(
         `listener ${name}: ${type.toLowerCase()} hides nothing by itself: set certificate and private-key, or allow-insecure: true`,
       );
-    const serve = (client: StreamSocket | TlsWorkerConnection): void => this.#serve(client, layer, options);
+    const onAccepted = (connection: AcceptedConnection): void => this.#serve(connection, layer, options);
     const { contexts } = layer;
-    const front: TlsOffload | null = contexts && { handshake: "tls", contexts, on: serve };
-    const endpoints = await this.#env.listenTcp(serve, front === null ? {} : { front });
+    const handshake: Handshake =
+      contexts === null ? { handshake: "unknown" } : { handshake: "tls", contexts };
+    const endpoints = await this.#env.listenTcp({ ...handshake, onAccepted });
     const life = undo.move();
     return {
       name,
@@ -124,15 +124,11 @@ export class UserInbound<Table extends UserTable> {
     return table;
   }
 
-  #serve(
-    client: StreamSocket | TlsWorkerConnection,
-    layer: TransportServer,
-    { greet, silenceMs }: ListenOptions,
-  ): void {
-    const arrival = acceptedConnection(client);
-    if (arrival === null) return void client.destroy();
-    const isKnown = this.#env.unauthenticated?.enter(client, arrival.source.ip, layer.security === "tls");
-    layer.serve(client, (carried) => {
+  #serve(connection: AcceptedConnection, layer: TransportServer, { greet, silenceMs }: ListenOptions): void {
+    const { source, local } = connection;
+    const arrival = { source, local }; // kept by sessions, which must not keep the socket
+    const isKnown = this.#env.unauthenticated?.enter(connection, layer.security === "tls");
+    layer.serve(connection, (carried) => {
       const startedAtMs = performance.now();
       guardErrors(carried.stream);
       greet(carried, arrival).then(isKnown, (error) => {

@@ -6,10 +6,10 @@ import { serveHttp } from "#protocols/http/serve.ts";
 import { accountNodes } from "#protocols/shared/links/account.ts";
 import { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import { serveSocks } from "#protocols/socks/serve.ts";
-import { frontFields, openHandshakes, type Serve } from "./front.ts";
+import { listenFields, openHandshakes, type Serve } from "./listen.ts";
 import { firstByteOf } from "./peek.ts";
 
-const schema = z.object({ ...frontFields, udp: flag().default(true) });
+const schema = z.object({ ...listenFields, udp: flag().default(true) });
 
 /** One port for both: a first byte 4 or 5 is SOCKS, anything else HTTP. */
 export const mixed: Protocol = {

@@ -3,7 +3,7 @@
  * clients that need not say who they are. By the parsers of the inbounds; everything else is left to those.
  */
 import { ProtocolError } from "#core/errors.ts";
-import type { PlainHandshake } from "#core/held.ts";
+import type { PlainHandshake } from "#core/accepted.ts";
 import { parseConnectTarget } from "#protocols/http/authority.ts";
 import { decodeConnect } from "#protocols/http/head.ts";
 import * as socks from "#protocols/socks/wire.ts";

@@ -8,7 +8,7 @@ import { describe, type ConnectionEnds } from "#net/listen/accept.ts";
 import { BUFFERS, type DatagramSocket, type DatagramSockets } from "#net/udp/datagram-socket.ts";
 import { familyOf } from "#net/address/ip.ts";
 import { UdpClients } from "#net/udp/udp-clients.ts";
-import { Refusal } from "#protocols/mixed/front.ts";
+import { Refusal } from "#protocols/mixed/listen.ts";
 import { DatagramHeaders } from "./datagram-headers.ts";
 import * as replies from "./replies.ts";
 import * as wire from "./wire.ts";

@@ -3,11 +3,11 @@ import { ProtocolError } from "#core/errors.ts";
 import { flag } from "#core/fields.ts";
 import { inboundSide } from "#core/protocol.ts";
 import { DatagramSockets } from "#net/udp/datagram-socket.ts";
-import { frontFields, openHandshakes } from "#protocols/mixed/front.ts";
+import { listenFields, openHandshakes } from "#protocols/mixed/listen.ts";
 import { firstByteOf } from "#protocols/mixed/peek.ts";
 import { serveSocks } from "./serve.ts";
 
-const schema = z.object({ ...frontFields, udp: flag().default(true) });
+const schema = z.object({ ...listenFields, udp: flag().default(true) });
 
 export const socksInbound = inboundSide(schema, (options, env) => {
   const socks = { udp: options.udp, datagrams: new DatagramSockets() };

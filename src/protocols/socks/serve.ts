@@ -1,13 +1,12 @@
 /** The accepting side of SOCKS 4, 4a and 5, up to the session. */
 import type { InboundEnv } from "#core/inbound.ts";
-import { describe, streamSession } from "#net/listen/accept.ts";
 import type { DatagramSockets } from "#net/udp/datagram-socket.ts";
 import type { ByteReader } from "#net/stream/byte-reader.ts";
-import { Refusal } from "#protocols/mixed/front.ts";
+import { Refusal } from "#protocols/mixed/listen.ts";
 import type { Client } from "#protocols/mixed/client.ts";
 import { openAssociation } from "./associate.ts";
 import * as replies from "./replies.ts";
-import { teller4, teller5 } from "./session.ts";
+import { socks4Session, socks5Session } from "./session.ts";
 import * as wire from "./wire.ts";
 
 export interface SocksOptions {
@@ -29,15 +28,14 @@ export async function serveSocks(
 }
 
 async function serve4(client: Client, reader: ByteReader, env: InboundEnv): Promise<void> {
-  const { stream, accounts, arrival } = client;
+  const { connection, accounts } = client;
   const { command, destination, userId } = await reader.take(wire.decodeRequest4);
   if (accounts !== null && !accounts.verify(userId, ""))
     throw new Refusal(wire.encodeReply4(93), "SOCKS4 user id unknown");
   if (command !== wire.CONNECT) throw new Refusal(wire.encodeReply4(91), `SOCKS4 command ${command}`);
   reader[Symbol.dispose]();
   const user = accounts === null ? null : userId;
-  const metadata = describe(env, arrival, { network: "tcp", type: "Socks4", user, destination });
-  env.accept(streamSession(metadata, stream, teller4(stream)));
+  env.accept(socks4Session(connection, destination, user, env));
 }
 
 async function serve5(
@@ -46,16 +44,15 @@ async function serve5(
   options: SocksOptions,
   env: InboundEnv,
 ): Promise<void> {
-  const { stream, arrival } = client;
+  const { connection } = client;
   const user = await negotiate(client, reader);
   const { command, destination } = await reader.take(wire.decodeRequest);
   if (command === wire.CONNECT && destination !== null) {
     reader[Symbol.dispose]();
-    const metadata = describe(env, arrival, { network: "tcp", type: "Socks5", user, destination });
-    env.accept(streamSession(metadata, stream, teller5(stream, arrival.local)));
+    env.accept(socks5Session(connection, destination, user, env));
   } else if (command === wire.UDP_ASSOCIATE && destination !== null && options.udp) {
     reader[Symbol.dispose]();
-    await openAssociation(stream, arrival, user, { env, datagrams: options.datagrams });
+    await openAssociation(connection.stream(), connection, user, { env, datagrams: options.datagrams });
   } else {
     const unknownType = destination === null && (command === wire.CONNECT || command === wire.UDP_ASSOCIATE);
     const code = unknownType ? replies.ADDRESS_TYPE_UNSUPPORTED : replies.COMMAND_UNSUPPORTED;
@@ -67,13 +64,10 @@ async function serve5(
  * The user's name, or null where nobody has to say it. A client that offers nothing but a password to a listener that
  * wants none is let through with whatever it says: it has credentials configured, which is no reason to fail.
  */
-async function negotiate(
-  { stream, accounts, isGreeted }: Client,
-  reader: ByteReader,
-): Promise<string | null> {
+async function negotiate({ connection, accounts }: Client, reader: ByteReader): Promise<string | null> {
   const offered = await reader.take(wire.decodeGreeting);
   if (accounts === null && offered.includes(wire.NO_AUTHENTICATION)) {
-    if (isGreeted !== true) stream.write(wire.encodeChoice(wire.NO_AUTHENTICATION));
+    connection.reply(wire.encodeChoice(wire.NO_AUTHENTICATION));
     return null;
   }
   if (!offered.includes(wire.USER_PASSWORD))
@@ -81,10 +75,10 @@ async function negotiate(
       wire.encodeChoice(wire.NO_ACCEPTABLE_METHOD),
       "SOCKS5 client offers no method wanted here",
     );
-  stream.write(wire.encodeChoice(wire.USER_PASSWORD));
+  connection.reply(wire.encodeChoice(wire.USER_PASSWORD));
   const { username, password } = await reader.take(wire.decodeCredentials);
   if (accounts !== null && !accounts.verify(username, password))
     throw new Refusal(wire.encodeVerdict(false), "SOCKS5 user name or password wrong");
-  stream.write(wire.encodeVerdict(true));
+  connection.reply(wire.encodeVerdict(true));
   return accounts === null ? null : username;
 }

@@ -1,48 +1,68 @@
-/** What the accepting side tells its clients, and the sessions of those that a relay thread holds. */
+/** What the accepting side answers its clients, and the sessions of those that ask to connect. */
 import type { Duplex } from "node:stream";
-import type { WorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Destination, Endpoint, StreamSession } from "#core/session.ts";
 import { describe, endWithReply, type ListenerContext } from "#net/listen/accept.ts";
+import { AcceptedSession, type DialReply } from "#net/listen/accepted-session.ts";
 import type { Decoded } from "#net/stream/byte-reader.ts";
-import { OffloadedSession } from "#net/listen/worker-session.ts";
 import * as replies from "./replies.ts";
 import * as wire from "./wire.ts";
 
-type Teller = (failure: Error | null) => void;
+/** Null: this client need not say who it is. */
+type UserName = string | null;
 
-export function teller4(stream: Duplex): Teller {
-  return teller(stream, (failure) => wire.encodeReply4(failure === null ? 90 : 91));
-}
+const REPLY_4 = dialReply(wire.encodeReply4(90), () => wire.encodeReply4(91));
 
 /** `local`: the listening side's own address. */
-export function teller5(stream: Duplex, local: Endpoint): Teller {
-  return teller(stream, (failure) =>
-    failure === null ? connected5(local) : wire.encodeReply(replies.codeOf(failure)),
-  );
+function reply5(local: Endpoint): DialReply {
+  const success = wire.encodeReply(0, { host: null, ...local });
+  return dialReply(success, (failure) => wire.encodeReply(replies.codeOf(failure)));
 }
 
-function connected5(local: Endpoint): Buffer {
-  return wire.encodeReply(0, { host: null, ...local });
-}
-
-function teller(stream: Duplex, encode: (failure: Error | null) => Buffer): Teller {
-  return (failure) => {
-    if (failure === null) stream.write(encode(null));
-    else if (replies.isDropped(failure)) stream.destroy();
-    else endWithReply(stream, encode(failure));
+function dialReply(success: Buffer, encodeFailure: (failure: Error) => Buffer): DialReply {
+  const fail = (stream: Duplex, failure: Error): void => {
+    if (replies.isDropped(failure)) stream.destroy();
+    else endWithReply(stream, encodeFailure(failure));
   };
+  return { success, fail };
 }
 
-export function socks4Session(client: WorkerConnection, place: ListenerContext): StreamSession {
-  const { destination } = (wire.decodeRequest4(client.request) as Decoded<wire.Request4>).value;
-  const metadata = describe(place, client, { network: "tcp", type: "Socks4", user: null, destination });
-  return new OffloadedSession(metadata, client, wire.encodeReply4(90), teller4);
+export function socks4Session(
+  connection: AcceptedConnection,
+  destination: Destination,
+  user: UserName,
+  listener: ListenerContext,
+): StreamSession {
+  const metadata = describe(listener, connection, { network: "tcp", type: "Socks4", user, destination });
+  return new AcceptedSession(metadata, connection, REPLY_4);
 }
 
-export function socks5Session(client: WorkerConnection, place: ListenerContext): StreamSession {
-  const { value } = wire.decodeRequest(client.request) as Decoded<wire.Request>;
-  const destination = value.destination as Destination;
-  const metadata = describe(place, client, { network: "tcp", type: "Socks5", user: null, destination });
-  const { local } = client;
-  return new OffloadedSession(metadata, client, connected5(local), (stream) => teller5(stream, local));
+export function socks5Session(
+  connection: AcceptedConnection,
+  destination: Destination,
+  user: UserName,
+  listener: ListenerContext,
+): StreamSession {
+  const metadata = describe(listener, connection, { network: "tcp", type: "Socks5", user, destination });
+  return new AcceptedSession(metadata, connection, reply5(connection.local));
+}
+
+/** `request`: as a worker has read it. */
+export function requestedSocks4(
+  connection: AcceptedConnection,
+  request: Buffer,
+  listener: ListenerContext,
+): StreamSession {
+  const { value } = wire.decodeRequest4(request) as Decoded<wire.Request4>;
+  return socks4Session(connection, value.destination, null, listener);
+}
+
+/** The same; the greeting, which stood in front of the request, has been answered. */
+export function requestedSocks5(
+  connection: AcceptedConnection,
+  request: Buffer,
+  listener: ListenerContext,
+): StreamSession {
+  const { value } = wire.decodeRequest(request) as Decoded<wire.Request>;
+  return socks5Session(connection, value.destination as Destination, null, listener);
 }

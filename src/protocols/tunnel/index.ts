@@ -40,7 +40,10 @@ async function open(options: TunnelOptions, env: InboundEnv): Promise<Inbound> {
 
 function listenTcp(destination: Destination, env: InboundEnv): Promise<readonly Endpoint[]> {
   const asked = { network: "tcp", type: "Tunnel", user: null, destination } as const;
-  return listenSilently(env, { describe: (client) => describe(env, client, asked) });
+  return listenSilently(env, {
+    handshake: { handshake: "none" },
+    describe: (client) => describe(env, client, asked),
+  });
 }
 
 /** Clients of one port; a datagram of one more is dropped. */

@@ -2,7 +2,7 @@
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
-import type { TlsContextSource } from "#core/held.ts";
+import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import type { NativeTls, ServerContextOptions, SslContext } from "#platform/tls.ts";
 import type { TlsServerOptions } from "./server-options.ts";

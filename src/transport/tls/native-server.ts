@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
 import { descriptorOf, isPlainSocket } from "#core/handover.ts";
-import type { TlsWorkerConnection } from "#core/held.ts";
+import type { OffloadedTls } from "#core/accepted.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { NativeTls, SslContext } from "#platform/tls.ts";
 import { type NativeStreamOptions, NativeTlsStream } from "./native-stream.ts";
@@ -39,7 +39,7 @@ export function shakeNatively(socket: Socket, { native, context, exact }: Native
  * Continues a handshake that a worker has begun or finished. Throws `ProtocolError` when it failed there, or when the
  * system is out of descriptors or memory.
  */
-export function goOnShaking(client: TlsWorkerConnection, { native, context, exact }: NativeAccept): Shaking {
+export function continueHandshake(client: OffloadedTls, { native, context, exact }: NativeAccept): Shaking {
   if (client.failure !== null) throw new ProtocolError(client.failure);
   const { isDone } = client;
   const { address } = context;
@@ -48,7 +48,7 @@ export function goOnShaking(client: TlsWorkerConnection, { native, context, exac
   const isOurs = isDone || native.ssl.moveTo(ssl, address);
   if (!exact) native.ssl.readAhead(ssl);
   const stream = isOurs ? openStream(native, { fd, ssl, isDone, exact }) : discard(native, fd, ssl);
-  if (stream !== null) client.onStream?.(stream);
+  if (stream !== null) client.continueBy(stream);
   return shakingOf(native, stream, isDone);
 }
 

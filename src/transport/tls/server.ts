@@ -1,10 +1,11 @@
-import { Duplex } from "node:stream";
+import type { Duplex } from "node:stream";
 import type { SafeFiles } from "#core/files.ts";
-import type { TlsContextSource, TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection, OffloadedTls } from "#core/accepted.ts";
+import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls, type NativeTls } from "#platform/tls.ts";
 import { openLiveContexts } from "./live-contexts.ts";
-import { canGoNative, goOnShaking, shakeNatively } from "./native-server.ts";
+import { canGoNative, continueHandshake, shakeNatively } from "./native-server.ts";
 import { nodeAcceptor } from "./node-server.ts";
 import type { TlsServerOptions } from "./server-options.ts";
 import { type TlsAccepted, type Shaking, finishHandshake } from "./server-handshake.ts";
@@ -24,7 +25,9 @@ export interface TlsServer extends Disposable {
    * `ProtocolError` or `AuthError`, and destroys the stream, when the handshake fails, takes longer than 30 s, or the
    * client does not show the required certificate.
    */
-  accept(client: Duplex | TlsWorkerConnection, options?: AcceptOptions): Promise<TlsAccepted>;
+  accept(stream: Duplex, options?: AcceptOptions): Promise<TlsAccepted>;
+  /** The same for a connection, whose handshake a worker may have begun. */
+  acceptConnection(connection: AcceptedConnection, options?: AcceptOptions): Promise<TlsAccepted>;
 }
 
 /**
@@ -40,25 +43,38 @@ export async function openTlsServer(
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
   const live = await openLiveContexts(options, { files, log, native });
   const byNode = nodeAcceptor(options);
-  const begin = (client: Duplex | TlsWorkerConnection, exact: boolean): Shaking => {
+  const begin = (stream: Duplex, exact: boolean): Shaking => {
     const { node, ssl } = live.current();
-    if (!(client instanceof Duplex)) {
-      if (native === null || ssl === null) throw new Error("a client of another library");
-      return goOnShaking(client, { native, context: ssl, exact });
+    return native !== null && ssl !== null && canGoNative(stream)
+      ? shakeNatively(stream, { native, context: ssl, exact })
+      : byNode(stream, node, exact);
+  };
+  const resume = (handshake: OffloadedTls, exact: boolean): Shaking => {
+    const { ssl } = live.current();
+    if (native === null || ssl === null) throw new Error("a handshake of another library");
+    return continueHandshake(handshake, { native, context: ssl, exact });
+  };
+  const finish = async (
+    client: { destroy(): void },
+    handshake: () => Shaking,
+    signal?: AbortSignal,
+  ): Promise<TlsAccepted> => {
+    try {
+      return await finishHandshake(handshake(), options.clientAuthType, signal);
+    } catch (error) {
+      client.destroy();
+      throw error;
     }
-    return native !== null && ssl !== null && canGoNative(client)
-      ? shakeNatively(client, { native, context: ssl, exact })
-      : byNode(client, node, exact);
   };
   return {
     contexts: live,
-    async accept(client, { signal, bypassable = false } = {}) {
-      try {
-        return await finishHandshake(begin(client, bypassable), options.clientAuthType, signal);
-      } catch (error) {
-        client.destroy();
-        throw error;
-      }
+    accept: (stream, { signal, bypassable = false } = {}) =>
+      finish(stream, () => begin(stream, bypassable), signal),
+    acceptConnection: (connection, { signal, bypassable = false } = {}) => {
+      const { tls } = connection;
+      const handshake = () =>
+        tls === null ? begin(connection.stream(), bypassable) : resume(tls, bypassable);
+      return finish(connection, handshake, signal);
     },
     [Symbol.dispose]: () => live[Symbol.dispose](),
   };

@@ -1,5 +1,5 @@
 import type { Endpoint } from "#core/session.ts";
-import type { AcceptRequest, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
+import type { OffloadOptions, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { isWildcard } from "#platform/linux/sockaddr.ts";
 import { WorkerTlsContexts } from "./tls-contexts.ts";
@@ -7,7 +7,7 @@ import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
 import {
   CLOSED,
   DRAINS,
-  isGreeted,
+  repliedBytesOf,
   LISTENERS,
   listenerOf,
   OPEN,
@@ -20,7 +20,7 @@ import { LISTEN, REQUESTED, TLS_ACCEPTED, UNLISTEN } from "#dataplane/workers/sh
 import { socketOf } from "./socket-of.ts";
 
 interface Listener {
-  readonly ask: AcceptRequest;
+  readonly options: OffloadOptions;
   /** Threads from which somebody may still come. */
   readonly open: Set<WorkerHandle>;
   /** What its clients' handshakes are done by; null: they begin without TLS. */
@@ -59,21 +59,23 @@ export class AcceptDispatcher implements AcceptOffload {
     this.#calls.close(fd);
   }
 
-  listen(fd: number, ask: AcceptRequest): OffloadedListener | null {
+  listen(fd: number, options: OffloadOptions): OffloadedListener | null {
     const threads = this.#threads().filter(({ alive }) => alive);
     const number = this.#freeNumber();
-    if (threads.length === 0 || number === null) return null;
+    const handshake = HANDSHAKES.findIndex((one) => one === options.handshake);
+    if (threads.length === 0 || number === null || handshake < 0) return null;
     const open = new Set(threads);
-    const contexts = ask.handshake === "tls" ? WorkerTlsContexts.open(ask.contexts, number, open) : null;
-    if (ask.handshake === "tls" && contexts === null) return null;
+    const contexts =
+      options.handshake === "tls" ? WorkerTlsContexts.open(options.contexts, number, open) : null;
+    if (options.handshake === "tls" && contexts === null) return null;
     const own = this.#calls.duplicate(fd);
     if (own < 0) {
       contexts?.close();
       return null;
     }
-    this.#prepare(own, ask);
+    this.#prepare(own, options);
     const done = Promise.withResolvers<void>();
-    const listener: Listener = { ask, open, contexts, ...this.#nameOf(own), done };
+    const listener: Listener = { options, open, contexts, ...this.#nameOf(own), done };
     this.#listeners[number] = listener;
     void done.promise.then(() => {
       this.#listeners[number] = null;
@@ -82,7 +84,7 @@ export class AcceptDispatcher implements AcceptOffload {
     });
     for (const thread of threads) {
       thread.accepts.listeners[number] = own;
-      thread.accepts.handshakes[number] = HANDSHAKES.indexOf(ask.handshake);
+      thread.accepts.handshakes[number] = handshake;
       Atomics.store(thread.accepts.states, number, OPEN);
       thread.holdProcess(1);
       thread.command(number, LISTEN);
@@ -110,7 +112,7 @@ export class AcceptDispatcher implements AcceptOffload {
   }
 
   /** What is set of a listening socket its connections are born with. */
-  #prepare(fd: number, { probes }: AcceptRequest): void {
+  #prepare(fd: number, { probes }: OffloadOptions): void {
     this.#calls.noDelay(fd);
     this.#calls.delayAcknowledgements(fd);
     if (probes === null) this.#calls.noKeepAlive(fd);
@@ -123,12 +125,12 @@ export class AcceptDispatcher implements AcceptOffload {
     const word = thread.accepts.tags[slot] as number;
     const listener = this.#listeners[listenerOf(word)] ?? null;
     if (kind === TLS_ACCEPTED) return this.#onTlsAccepted(thread, slot, listener);
-    const ask = listener?.ask ?? null;
-    if (ask !== null && ask.handshake !== "tls" && kind === REQUESTED) {
-      const client = WorkerClient.asking(thread, slot, ask, this.#connectionEnv);
+    const options = listener?.options ?? null;
+    if (options !== null && kind === REQUESTED) {
+      const client = WorkerClient.asking(thread, slot, options, this.#connectionEnv);
       thread.track(slot, client);
       try {
-        ask.on(client);
+        options.onAccepted(client);
       } catch (error) {
         client.reset(); // it costs this client and nobody else
         throw error;
@@ -137,26 +139,26 @@ export class AcceptDispatcher implements AcceptOffload {
     }
     thread.track(slot, null);
     const socket = socketOfSlot(thread, slot, 0, this.#calls);
-    if (ask === null) socket.destroy();
-    else ask.onSocket(socket, isGreeted(word));
+    if (options === null) socket.destroy();
+    else options.onSocket(socket, repliedBytesOf(word));
   }
 
   #onTlsAccepted(thread: WorkerHandle, slot: number, listener: Listener | null): void {
     const source = this.#connectionEnv.sockaddrs.source(thread.accepts.source(slot));
     const shaken = takeHandshake(thread, slot);
     const { fd, ssl } = shaken;
-    const ask = listener?.ask;
+    const options = listener?.options;
     if (fd >= 0 && ssl === 0n) {
       const socket = socketOf(fd, this.#calls);
-      if (ask === undefined) socket?.destroy();
-      else if (socket !== null) ask.onSocket(socket, false);
+      if (options === undefined) socket?.destroy();
+      else if (socket !== null) options.onSocket(socket, 0);
       return;
     }
     const local = listener === null || listener.isBound || fd < 0 ? listener?.local : this.#nameOf(fd).local;
     const client = new TlsAcceptedSocket(shaken, source, local ?? source, this.#calls);
-    if (ask?.handshake !== "tls") return client.destroy();
+    if (options === undefined) return client.destroy();
     try {
-      ask.on(client);
+      options.onAccepted(client);
     } catch (error) {
       client.destroy(); // it costs this client and nobody else
       throw error;

@@ -1,5 +1,5 @@
 /** What one relay thread was told that is good for others, too; see standing.ts for the thread's side. */
-import type { CachedRoute, WorkerConnection } from "#core/held.ts";
+import type { CachedRoute, WorkerConnection } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { type AcceptMemory, JOINED } from "#dataplane/workers/shared/accept-memory.ts";

@@ -1,8 +1,9 @@
 import type { Duplex } from "node:stream";
-import type { TlsWorkerConnection } from "#core/held.ts";
+import type { AcceptedConnection, OffloadedTls } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { nativeTls } from "#platform/tls.ts";
+import { both } from "./followers.ts";
 import { freeOrphan } from "./orphans.ts";
 import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
@@ -50,12 +51,16 @@ function failureOf(stage: number, fault: number): string | null {
 }
 
 /** A client whose handshake a relay thread has done, begun, or given up. */
-export class TlsAcceptedSocket implements TlsWorkerConnection {
+export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
   readonly source: Endpoint;
   readonly local: Endpoint;
   readonly failure: string | null;
   readonly isDone: boolean;
-  onStream: ((stream: Duplex) => void) | null = null;
+  readonly original = null;
+  readonly request = null;
+  readonly worker = null;
+  readonly tls = this;
+  #onStream: ((stream: Duplex) => void) | null = null;
   readonly #calls: AcceptCalls;
   /** Null: somebody has it, or there was nothing. */
   #left: { readonly fd: number; readonly ssl: bigint } | null;
@@ -79,6 +84,26 @@ export class TlsAcceptedSocket implements TlsWorkerConnection {
     if (left === null) throw new Error("nothing is left of this client");
     this.#left = null;
     return left;
+  }
+
+  stream(): never {
+    throw new Error("a TLS handshake is under way");
+  }
+
+  reply(): never {
+    return this.stream();
+  }
+
+  follow(on: (stream: Duplex) => void): void {
+    this.#onStream = both(this.#onStream, on);
+  }
+
+  continueBy(stream: Duplex): void {
+    this.#onStream?.(stream);
+  }
+
+  reset(): void {
+    this.destroy();
   }
 
   destroy(): void {

@@ -1,4 +1,4 @@
-import type { TlsContextSource, SharedTlsContext } from "#core/held.ts";
+import type { TlsContextSource, SharedTlsContext } from "#core/tls-contexts.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { RENEWED } from "#dataplane/workers/shared/relay-memory.ts";
 

@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import { descriptorOf, type Detachable, detachable, type WireKind } from "#core/handover.ts";
-import type { WorkerConnection } from "#core/held.ts";
+import type { WorkerConnection } from "#core/accepted.ts";
 import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";

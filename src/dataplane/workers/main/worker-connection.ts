@@ -1,15 +1,20 @@
 import { Socket } from "node:net";
-import type { LocalEnd, WorkerConnection, DialEvents, DialPlan, CachedRoute } from "#core/held.ts";
+import type { Duplex } from "node:stream";
+import type { CachedRoute, DialEvents, LocalEnd, WorkerConnection } from "#core/accepted.ts";
+import type { DialPlan } from "#core/dial-plan.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
+import { abortStream } from "#core/stream.ts";
 import { connectError, lateError } from "#net/dial/dial.ts";
-import type { AcceptRequest } from "#net/listen/accept-offload.ts";
+import { guardErrors } from "#net/listen/accept.ts";
+import type { OffloadOptions } from "#net/listen/accept-offload.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import type { OffloadedFlow } from "./offloaded-flow.ts";
 import { DIAL_TIMED_OUT, requestSlotOf } from "#dataplane/workers/shared/accept-memory.ts";
 import type { Sockaddrs } from "./sockaddrs.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
+import { both } from "./followers.ts";
 import { DIAL, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
 
@@ -22,7 +27,8 @@ export interface WorkerClientEnv {
 }
 
 /** What a thread has seen of its client. */
-interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original" | "request"> {
+interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "original"> {
+  readonly request: Buffer;
   readonly handshakeBytes: number;
 }
 
@@ -37,7 +43,10 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly slot: number;
   readonly #env: WorkerClientEnv;
   readonly #handshakeBytes: number;
-  readonly #ask: AcceptRequest;
+  readonly #options: OffloadOptions;
+  readonly tls = null;
+  #stream: Duplex | null = null;
+  #onStream: ((stream: Duplex) => void) | null = null;
   #way: DialPlan | null = null;
   /** Nothing more can be asked of the thread. */
   #isOver = false;
@@ -45,14 +54,14 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   private constructor(
     thread: WorkerHandle,
     slot: number,
-    ask: AcceptRequest,
+    options: OffloadOptions,
     env: WorkerClientEnv,
     seen: SeenRequest,
   ) {
     this.thread = thread;
     this.slot = slot;
     this.#env = env;
-    this.#ask = ask;
+    this.#options = options;
     this.source = seen.source;
     this.local = seen.local;
     this.original = seen.original;
@@ -61,15 +70,20 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   /** As the place of the slot has it. */
-  static asking(thread: WorkerHandle, slot: number, ask: AcceptRequest, env: WorkerClientEnv): WorkerClient {
+  static asking(
+    thread: WorkerHandle,
+    slot: number,
+    options: OffloadOptions,
+    env: WorkerClientEnv,
+  ): WorkerClient {
     const { accepts: front } = thread;
     const { sockaddrs } = env;
     const place = requestSlotOf(front.tags[slot] as number);
     const handshakeBytes = front.sizes[place] as number;
-    return new WorkerClient(thread, slot, ask, env, {
+    return new WorkerClient(thread, slot, options, env, {
       source: sockaddrs.source(front.source(slot)),
       local: sockaddrs.local(front.local(place)),
-      original: ask.handshake === "redirected" ? sockaddrs.original(front.original(place)) : null,
+      original: options.handshake === "redirected" ? sockaddrs.original(front.original(place)) : null,
       request: handshakeBytes === 0 ? NO_BYTES : front.request(place),
       handshakeBytes,
     });
@@ -80,7 +94,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     const { local, original, thread } = this;
     const source = { ip: this.source.ip, port: sourcePort };
     const seen = { source, local, original, request: NO_BYTES, handshakeBytes: 0 };
-    return new WorkerClient(thread, slot, this.#ask, this.#env, seen);
+    return new WorkerClient(thread, slot, this.#options, this.#env, seen);
   }
 
   dial(way: DialPlan, words: Uint8Array, limited: boolean, standing: CachedRoute | null): void {
@@ -125,16 +139,41 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   }
 
   reset(): void {
+    if (this.#stream !== null) abortStream(this.#stream);
     if (this.#isOver) return;
     this.#isOver = true; // from now on its slot, its place and its descriptor may be another's at any moment
     this.thread.command(this.slot, RESET);
   }
 
-  toSocket(): StreamSocket {
-    if (this.#isOver) return new Socket().destroy();
+  destroy(): void {
+    this.stream().destroy();
+  }
+
+  get worker(): WorkerConnection | null {
+    return this.#isOver ? null : this;
+  }
+
+  stream(): Duplex {
+    if (this.#stream !== null) return this.#stream;
+    const socket = this.#isOver ? new Socket().destroy() : this.#take();
+    guardErrors(socket);
+    this.#stream = socket;
+    this.#onStream?.(socket);
+    return socket;
+  }
+
+  #take(): StreamSocket {
     this.#isOver = true;
-    this.#ask.onTaken?.();
+    this.#options.onTaken?.();
     return socketOfSlot(this.thread, this.slot, this.#handshakeBytes, this.#env.calls);
+  }
+
+  reply(bytes: Uint8Array): void {
+    this.stream().write(bytes);
+  }
+
+  follow(on: (stream: Duplex) => void): void {
+    this.#onStream = both(this.#onStream, on);
   }
 
   onGrantRequest(): void {} // of bytes whose conversation has not begun for us; `carriedBy` looks

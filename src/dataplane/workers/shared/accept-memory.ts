@@ -17,6 +17,9 @@ export const JOINED = 0x7fff_ffff;
 /** In place of an errno of a dial: the connection was not made in time. */
 export const DIAL_TIMED_OUT = 0;
 
+/** RFC 1928 §3: VER METHOD, no authentication required. A worker answers a greeting by it before it has the request. */
+export const NO_AUTHENTICATION = Uint8Array.of(5, 0);
+
 /** States of a listener. */
 export const CLOSED = 0;
 export const OPEN = 1;
@@ -206,5 +209,6 @@ export class AcceptMemory {
 export const tag = (listener: number, greeted: boolean, place: number): number =>
   listener | (greeted ? 256 : 0) | (place << 9);
 export const listenerOf = (word: number): number => word & 255;
-export const isGreeted = (word: number): boolean => (word & 256) !== 0;
+/** So much of the handshake's answer the worker has sent. */
+export const repliedBytesOf = (word: number): number => ((word & 256) === 0 ? 0 : NO_AUTHENTICATION.length);
 export const requestSlotOf = (word: number): number => word >>> 9;

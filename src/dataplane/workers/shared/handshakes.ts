@@ -1,7 +1,7 @@
-/** What a worker reads of a client before the request: a listener names it by its index in this list. */
-import type { PlainHandshake, TlsOffload } from "#core/held.ts";
+/** What a worker reads of a connection before it asks: a listener names it by its index in this list. */
+import type { PlainHandshake } from "#core/accepted.ts";
 
-export const HANDSHAKES: readonly (PlainHandshake | TlsOffload["handshake"])[] = [
+export const HANDSHAKES: readonly (PlainHandshake | "tls")[] = [
   "none",
   "mixed",
   "socks",

@@ -1,4 +1,4 @@
-import type { PlainHandshake } from "#core/held.ts";
+import type { PlainHandshake } from "#core/accepted.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import { SOCKADDR_BYTES, SOCKADDR_IN_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
@@ -14,7 +14,13 @@ import type { TaskIo, Outcome } from "./task.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
 import type { PendingOwner, RequestingTask } from "./pending-owner.ts";
 import type { PendingTask } from "./pending-task.ts";
-import { DIAL_TIMED_OUT, REQUEST_BYTES, tag, type Dial } from "#dataplane/workers/shared/accept-memory.ts";
+import {
+  DIAL_TIMED_OUT,
+  NO_AUTHENTICATION,
+  REQUEST_BYTES,
+  tag,
+  type Dial,
+} from "#dataplane/workers/shared/accept-memory.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
 import {
   DIALLED,
@@ -32,8 +38,6 @@ const ASKS = 1;
 const DIALS = 2;
 const GONE = 3;
 
-/** RFC 1928 §3: VER METHOD, no authentication required. */
-const NO_AUTHENTICATION = Uint8Array.of(5, 0);
 const NOTHING: PlainRequest = { from: 0, size: 0 };
 const EINPROGRESS = -115;
 

@@ -1,29 +1,28 @@
 /** What http, socks and mixed listeners have in common: who is let in, TLS, one error domain a client. */
-import type { Duplex } from "node:stream";
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
-import type { PlainOffload, TlsWorkerConnection, TlsOffload } from "#core/held.ts";
+import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
-import { endpointText, type Endpoint } from "#core/session.ts";
-import type { StreamSocket } from "#core/sockets.ts";
-import { endWithReply, guardErrors, acceptedConnection, type ConnectionEnds } from "#net/listen/accept.ts";
+import { endpointText, type Ip } from "#core/session.ts";
+import { endWithReply } from "#net/listen/accept.ts";
+import { StreamConnection } from "#net/listen/stream-connection.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer, type TlsServer } from "#transport/tls/server.ts";
 import { readTlsServer } from "#transport/tls/server-options.ts";
 import { AccountBook } from "./accounts.ts";
-import { offloadedSession } from "./plain-session.ts";
+import { requestedSession } from "./requested-session.ts";
 import type { Client } from "./client.ts";
 
 /** `users` absent: the global accounts; an empty list: nobody has to say who they are. */
-export const frontFields = {
+export const listenFields = {
   users: list(z.object({ username: name(), password: secret() })).optional(),
   ...tlsServerFields,
 };
-const frontSchema = z.object(frontFields);
-export type HandshakeOptions = z.output<typeof frontSchema>;
+const listenSchema = z.object(listenFields);
+export type HandshakeOptions = z.output<typeof listenSchema>;
 
 /**
  * Serves one client up to its session, or for good. What it throws closes that client's connection. The reader, with
@@ -57,36 +56,24 @@ export async function openHandshakes(
   const tls = undo.use(await openTls(options, env));
   const book = bookOf(options, env);
   const letIn = doorOf(options, env, book);
-  const on = (client: StreamSocket | TlsWorkerConnection, _: Endpoint, isGreeted?: boolean): void => {
-    const arrival = acceptedConnection(client);
-    const door = arrival === null ? null : letIn(arrival);
-    if (arrival === null || door === null) {
-      client.destroy();
-      return;
-    }
-    const isKnown = env.unauthenticated?.enter(client, arrival.source.ip, tls !== null);
-    attend(client, tls, isKnown, (stream, reader) =>
-      serve(
-        {
-          stream,
-          arrival,
-          accounts: door.accounts?.doorkeeper(stream) ?? null,
-          isGreeted: isGreeted === true,
-        },
-        reader,
-      ),
+  const onAccepted = (connection: AcceptedConnection): void => {
+    const { request, source } = connection;
+    if (request !== null) return env.accept(requestedSession(connection, request, env));
+    const door = letIn(source.ip);
+    if (door === null) return connection.destroy();
+    const isKnown = env.unauthenticated?.enter(connection, tls !== null);
+    attend(connection, tls, isKnown, (plain, reader) =>
+      serve({ connection: plain, accounts: door.accounts?.doorkeeper(plain.stream()) ?? null }, reader),
     ).catch((error: unknown) => {
-      env.log.debug(() => `${type} client ${endpointText(arrival.source)}: ${messageOf(error)}`);
+      env.log.debug(() => `${type} client ${endpointText(source)}: ${messageOf(error)}`);
     });
   };
-  const frontOf = (): PlainOffload | TlsOffload | null => {
-    if (!admitsAll(options, env)) return null; // who may not come in hears nothing
-    if (tls !== null) return { handshake: "tls", contexts: tls.contexts, on };
-    if (book !== null) return null;
-    return { handshake: type, on: (client) => env.accept(offloadedSession(client, env)) };
+  const handshakeOf = (): Handshake => {
+    if (!admitsAll(options, env)) return { handshake: "unknown" }; // who may not come in hears nothing
+    if (tls !== null) return { handshake: "tls", contexts: tls.contexts };
+    return { handshake: book === null ? type : "unknown" };
   };
-  const front = frontOf();
-  const endpoints = await env.listenTcp(on, front === null ? {} : { front });
+  const endpoints = await env.listenTcp({ ...handshakeOf(), onAccepted });
   const life = undo.move();
   return {
     name: env.name,
@@ -106,16 +93,17 @@ async function openTls(options: HandshakeOptions, env: InboundEnv): Promise<TlsS
 
 /** Takes TLS off and serves; a failure ends the connection and is thrown on to be logged. */
 async function attend(
-  client: StreamSocket | TlsWorkerConnection,
+  accepted: AcceptedConnection,
   tls: TlsServer | null,
   isKnown: (() => void) | undefined,
-  serve: (stream: Duplex, reader: ByteReader) => Promise<void>,
+  serve: (plain: AcceptedConnection, reader: ByteReader) => Promise<void>,
 ): Promise<void> {
-  const stream = tls === null ? (client as StreamSocket) : (await tls.accept(client)).stream;
+  const plain =
+    tls === null ? accepted : new StreamConnection((await tls.acceptConnection(accepted)).stream, accepted);
+  const stream = plain.stream();
   try {
-    guardErrors(stream);
     using reader = new ByteReader(stream, isKnown === undefined ? {} : { onDone: isKnown });
-    await serve(stream, reader);
+    await serve(plain, reader);
   } catch (error) {
     if (error instanceof Refusal) endWithReply(stream, error.words);
     else stream.destroy();
@@ -141,10 +129,10 @@ function usersOf(book: AccountBook, { endSessions }: InboundEnv): Omit<ManagedIn
 /** The source filter and the exempted prefixes belong to the global accounts; own users stand for themselves. */
 function doorOf({ users }: HandshakeOptions, { access }: InboundEnv, accounts: AccountBook | null) {
   const isOwn = users !== undefined;
-  return ({ source }: ConnectionEnds): { readonly accounts: AccountBook | null } | null => {
+  return (source: Ip): { readonly accounts: AccountBook | null } | null => {
     if (isOwn) return { accounts };
-    if (!access.admits(source.ip)) return null;
-    return { accounts: access.skipsAuthentication(source.ip) ? null : accounts };
+    if (!access.admits(source)) return null;
+    return { accounts: access.skipsAuthentication(source) ? null : accounts };
   };
 }
 

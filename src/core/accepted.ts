@@ -1,0 +1,107 @@
+/** TCP connections that listeners have accepted, whether the event loop or a worker has the socket. */
+import type { Duplex } from "node:stream";
+import type { DialPlan } from "./dial-plan.ts";
+import type { Endpoint, Ip } from "./endpoint.ts";
+import type { DialError } from "./errors.ts";
+import type { TlsContextSource } from "./tls-contexts.ts";
+
+/**
+ * What a worker can read of a connection by itself to learn the destination: a request; `none`: there is no handshake,
+ * the listener knows the destination; `redirected`: the kernel's connection tracking knows it.
+ */
+export type PlainHandshake = "mixed" | "socks" | "http" | "none" | "redirected";
+
+/** How the connections of a listener begin. `unknown`: in a way that only the event loop can read. */
+export type Handshake =
+  | { readonly handshake: Exclude<PlainHandshake, "redirected"> | "unknown" }
+  | {
+      readonly handshake: "redirected";
+      /** Asks the kernel where a connection was going before it was redirected; null: it was not. */
+      readonly originalOf: (descriptor: number, client: Ip) => Endpoint | null;
+    }
+  | { readonly handshake: "tls"; readonly contexts: TlsContextSource };
+
+/** Whoever is given one owns it: takes its stream, has it dialled by its worker, or ends it. */
+export interface AcceptedConnection {
+  readonly source: Endpoint;
+  /** The listening side's own address for this connection. */
+  readonly local: Endpoint;
+  /** Where it was going before the kernel redirected it; null: it was not, or the listener is not `redirected`. */
+  readonly original: Endpoint | null;
+  /**
+   * The request as a worker has read it, still unread in the socket; empty where there is no handshake. Null: the
+   * handshake is still to be read from `stream`.
+   */
+  readonly request: Buffer | null;
+  /** The same connection while a worker has the socket and can dial; null: the event loop has it, or TLS lies over it. */
+  readonly worker: WorkerConnection | null;
+  /** A TLS handshake that a worker has begun; null: TLS, if any, is still to begin on `stream`. */
+  readonly tls: OffloadedTls | null;
+  /**
+   * Always the same stream, with an 'error' listener, `allowHalfOpen`, and everything that was not part of a greeting
+   * still to be read. Takes the socket from a worker, which is done with it: not while it dials, and not after. Without
+   * a descriptor left it is destroyed already. Throws where `tls` is not null.
+   */
+  stream(): Duplex;
+  /** Answers a part of the handshake. What a worker has answered in place of the event loop is not sent again. */
+  reply(bytes: Uint8Array): void;
+  /** Calls `on` with the stream that the event loop has, once it has one, and with each that takes its place. */
+  follow(on: (stream: Duplex) => void): void;
+  destroy(): void;
+  /** Ends it as a fault would. */
+  reset(): void;
+}
+
+/** A connection whose socket a worker has. */
+export interface WorkerConnection extends AcceptedConnection {
+  /** Called with the end, and with what `dial` comes to. */
+  events: DialEvents | null;
+  /**
+   * Has the worker connect, send `success` to the client, and move the bytes. `limited`: every piece is asked for from
+   * the first on. `route`: other connections may be dialled by the same answer; null: each has to ask.
+   */
+  dial(plan: DialPlan, success: Uint8Array, limited: boolean, route: CachedRoute | null): void;
+  /** The near end of the connection that was dialled, as the kernel has it now; null: there is none yet, or any more. */
+  dialledFrom(): LocalEnd | null;
+}
+
+/** Called with the progress of a dial, in this order, each at most once. */
+export interface DialEvents {
+  /** Connected, and the client has its success reply. Bytes may have moved. */
+  dialled(): void;
+  /** The client waits to be taken. */
+  failed(error: DialError): void;
+  /** The client's connection is over and everything of it is freed. */
+  ended(): void;
+}
+
+/** The near end of what was dialled for a client. */
+export interface LocalEnd extends Endpoint {
+  /** Of its socket; the worker's. */
+  readonly descriptor: number;
+}
+
+/**
+ * An answer for all clients of one listener that come from the same address with the same request, valid for a second
+ * or until it is invalidated: a worker dials by it without asking, and reports which connections it served. None of
+ * these throws.
+ */
+export interface CachedRoute {
+  /** One has come and gone, and was connected; so many bytes were handed on. */
+  served(source: Endpoint, uploadBytes: number, downloadBytes: number): void;
+  /** One is still there, connected, and is like any other that was dialled for from now on. Unix time. */
+  joined(connection: WorkerConnection, startedAtMs: number): void;
+  /** No connection will be dialled by it any more, and all that were have been reported. */
+  released(): void;
+}
+
+/** A TLS handshake as a worker leaves it. */
+export interface OffloadedTls {
+  /** Why it failed; then nothing is left of the connection. Null: it is done, or under way. */
+  readonly failure: string | null;
+  readonly isDone: boolean;
+  /** The descriptor and the library's object, which are the caller's from then on. */
+  take(): { readonly fd: number; readonly ssl: bigint };
+  /** `stream` has the descriptor from now on; see `follow`. */
+  continueBy(stream: Duplex): void;
+}
