@@ -1,8 +1,8 @@
-/** What the users of an inbound have open at the moment, so that a user who is taken away loses it at once. */
+/** The open sessions of a listener's users, so that those of a removed user end at once. */
 export class LiveUsers {
   readonly #open = new Map<string, Set<() => void>>();
 
-  /** `end` runs when the user is taken away. Dispose when the conversation ended by itself. Null: no user, never ended. */
+  /** `end` runs when the user is removed. Dispose it when the session has ended by itself. Null: no user, never ended. */
   add(user: string | null, end: () => void): Disposable {
     if (user === null) return { [Symbol.dispose]() {} };
     const ends = this.#open.get(user) ?? new Set();
@@ -16,7 +16,7 @@ export class LiveUsers {
     };
   }
 
-  /** Ends everything of the users for whom `stays` says no. */
+  /** Ends all sessions of users for whom `stays` is false. */
   retain(stays: (user: string) => boolean): void {
     for (const [user, ends] of this.#open) {
       if (stays(user)) continue;

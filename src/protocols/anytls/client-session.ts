@@ -27,7 +27,7 @@ const VERSION = 2;
 export interface ClientSessionOptions {
   readonly hash: Buffer;
   readonly scheme: PaddingScheme;
-  /** Free text that says who we are. */
+  /** Free text that names the client. */
   readonly client: string;
   /** Grows from session to session: the youngest idle one is used first. */
   readonly sequence: number;

@@ -7,7 +7,7 @@ export interface IdlePoolOptions {
   readonly minIdle: number;
 }
 
-/** Idle sessions of one server. The number of conversations at one time bounds it; time-outs shrink it. */
+/** Idle sessions of one server. The number of streams at one time bounds it; time-outs shrink it. */
 export class IdlePool implements Disposable {
   readonly #options: IdlePoolOptions;
   /** Since when, in ms of `performance.now()`. */

@@ -20,7 +20,7 @@ const PREAMBLE_TIMEOUT_MS = 30_000;
 /** Throws `ConfigError`: users that cannot be told apart, nothing that hides the traffic and no `allow-insecure`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { name, files, log, portable = false } = env;
-  const nobody = AnyTlsTable.empty(); // all tables of the listener share its key, so that who stays is known as the same
+  const nobody = AnyTlsTable.empty(); // all tables of the listener share its key, so that users who stay keep their identity
   const tableOf = (users: readonly User[]) => nobody.changed({ gone: [], come: users }, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
   const shell = new UserInbound(env, {
@@ -57,9 +57,9 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 const REQUEST_LINE = /^[A-Z-]{3,16} [\x21-\x7e]+[ \r\n]/;
 
 /**
- * Takes the preamble of a user; of a stranger nothing, so that a fallback sees all. A request may be shorter than a hash.
- * Any other bytes may be the beginning of one: to compare them with those of users would tell a stranger byte by byte
- * what they are.
+ * Takes the preamble of a user. Of an unknown client it takes nothing, so that a fallback sees all bytes. A request may be
+ * shorter than a hash. Other bytes may be the beginning of a hash: comparing them early would let a client guess a hash
+ * byte by byte.
  */
 function takePreamble(arrived: ByteQueue, users: UserTable, mayFallBack: boolean): string | Stranger | null {
   const hash = arrived.peek(HASH_BYTES);
@@ -97,7 +97,7 @@ function acceptStream(
   connection.serveUdpOverTcp(stream, version);
 }
 
-/** Somebody without a password of ours, and what was seen of what it sent. */
+/** A client without a known password, and the bytes that it has sent so far. */
 class Stranger {
   readonly first: Buffer;
   constructor(first: Buffer) {

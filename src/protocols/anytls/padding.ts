@@ -1,4 +1,4 @@
-/** Padding schemes: how a client cuts and fills the first writes of a session, so that their sizes tell nothing. */
+/** Padding schemes: how a client cuts and fills the first writes of a session, so that their sizes give nothing away. */
 import { createHash, randomInt } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
 import { encodeWaste, HEADER_BYTES, MAX_DATA } from "./wire.ts";
@@ -25,7 +25,7 @@ const DEFAULT_TEXT = `stop=8
 6=500-1000
 7=500-1000`;
 
-/** A scheme comes from the network: more lines, or items in one, than anybody needs are refused. */
+/** A scheme comes from the network: more lines, or more items in a line, are refused. */
 const MAX_LINES = 256;
 const MAX_ITEMS = 256;
 

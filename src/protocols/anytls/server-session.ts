@@ -23,7 +23,7 @@ import {
   versionIn,
 } from "./wire.ts";
 
-/** What a stream moves before somebody else may go on with it: to come back, and to go there, costs as much as this. */
+/** Bytes that a stream moves before a relay worker may take it over: there and back costs as much as moving these. */
 const WORTH_BYTES = 256 * 1024;
 
 /** Streams open at once in one session; one more is refused, the session goes on. */
@@ -31,7 +31,7 @@ const MAX_STREAMS = 1024;
 
 export interface ServerSessionOptions {
   readonly scheme: PaddingScheme;
-  /** A stream has told its target. */
+  /** A stream has named its target. */
   onStream(stream: ServerStream, destination: Destination): void;
   onClosed(): void;
 }
@@ -78,7 +78,7 @@ export class ServerSession extends Session {
       this.streams.set(id, new ServerStream(this, id, (stream, to) => this.#options.onStream(stream, to)));
   }
 
-  /** Tells how the dial went, where the client wants to know. */
+  /** Reports the result of the dial, where the client wants to know it. */
   answer(stream: ServerStream, failure: Error | null): void {
     if (this.#clientVersion < 2 || this.streams.get(stream.id) !== stream) return;
     this.send(encodeFrame(SYNACK, stream.id, Buffer.from(failure === null ? "" : problemOf(failure))));
@@ -92,7 +92,7 @@ export class ServerSession extends Session {
   }
 }
 
-/** A short word: the user sees it, and it must not tell how things look behind this server. */
+/** A short word: the user sees it, and must not learn about the network behind this server. */
 function problemOf(failure: Error): string {
   return failure instanceof DialError ? failure.reason : "failed";
 }
@@ -112,7 +112,7 @@ export class ServerStream extends SessionStream {
   ) {
     super(session, id);
     this.#onTarget = onTarget;
-    this.on("error", () => {}); // until the target is known, nobody else listens
+    this.on("error", () => {}); // until the target is known there is no other listener
   }
 
   /** How the dial went. A failure ends the stream, the session stays. */
@@ -121,7 +121,7 @@ export class ServerStream extends SessionStream {
     if (failure !== null) this.destroy();
   }
 
-  /** Throws `ProtocolError` for a target that is none: who sends that is no client of ours. */
+  /** Throws `ProtocolError` for a target that is none: no client sends that. */
   override arrive(data: Buffer): boolean {
     const pending = this.#pending;
     this.#movedBytes += data.length;
@@ -152,7 +152,7 @@ export class ServerStream extends SessionStream {
     else super.farEnd();
   }
 
-  /** The peer cannot be told of one direction's end alone. */
+  /** The protocol cannot end one direction alone. */
   override _final(done: () => void): void {
     this.leave();
     this.endReading();

@@ -49,11 +49,11 @@ export abstract class Session implements StreamOwner {
     this.#flush();
   };
   #closed = false;
-  /** Somebody else has the wire, for the one stream that there is; what is sent waits for its return. */
+  /** A relay worker has the wire, for the only stream; what is sent waits until it is back. */
   #away = false;
-  /** Of large frames that the wire is through with, for the next ones; not without streams. */
+  /** The buffer of large frames that are written, for the next ones; none while there are no streams. */
   #memory: Buffer | null = null;
-  /** What is left of a data frame that is being handed on as it comes, and whose it is; null: nobody's. */
+  /** What is left of a data frame that is passed on in parts, and the stream that gets it; null: the data is discarded. */
   #dataLeft = 0;
   #dataFor: SessionStream | null = null;
 
@@ -220,8 +220,8 @@ export abstract class Session implements StreamOwner {
   }
 
   /**
-   * Of a stream that is the only one: somebody may go on with its data on the wire, and gives the wire back as soon as
-   * there is something else on it. Null: not now, and perhaps never.
+   * How a relay worker may take over the wire of the only stream; it gives the wire back as soon as anything but data
+   * comes. Null: not now, and perhaps never.
    */
   offerFor(stream: SessionStream): Detachable | null {
     const isAlone = this.streams.size === 1 && this.streams.get(stream.id) === stream;

@@ -12,11 +12,11 @@ export interface StreamOwner {
   sendData(stream: SessionStream, data: Buffer, done: () => void): void;
   /** Says that a stream is over for both sides and forgets it. */
   finish(stream: SessionStream): void;
-  /** Null: the wire cannot be handed on now, and perhaps never. */
+  /** Null: no worker can take the wire over now, and perhaps never. */
   offerFor(stream: SessionStream): Detachable | null;
 }
 
-/** One conversation inside a session. A FIN, from either side, ends both directions: there is no half-close. */
+/** One stream inside a session. A FIN, from either side, ends both directions: there is no half-close. */
 export abstract class SessionStream extends Duplex {
   id: number;
   /** Null once either side has ended the stream: what is written then goes nowhere. */

@@ -10,7 +10,7 @@ export interface UserTable extends ManagedTable {
   find(hash: Buffer): string | null;
 }
 
-/** Throws `ConfigError` for two users with one password, whom nobody could tell apart, and for an empty one. */
+/** Throws `ConfigError` for an empty password, and for two users with the same one: they could not be told apart. */
 export function userTable(users: readonly User[], where: string): AnyTlsTable {
   return AnyTlsTable.empty().changed({ gone: [], come: users }, where);
 }

@@ -30,8 +30,8 @@ export function createAead(name: AeadName, key: Uint8Array): Aead {
 }
 
 /**
- * For many messages under one key: libcrypto's own contexts where the runtime lends them, `node:crypto` elsewhere. Whoever
- * opened it disposes of it; what is forgotten goes with the garbage.
+ * For many messages under one key: libcrypto's own contexts where the runtime lends them, `node:crypto` elsewhere. The
+ * caller disposes of it; one that is forgotten is freed by the garbage collector.
  */
 export function openAead(name: AeadName, key: Uint8Array): KeptAead {
   const kept = name === "xchacha20-poly1305" ? null : keepAead(name, key);

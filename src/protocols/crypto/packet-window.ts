@@ -11,7 +11,7 @@ export class PacketWindow {
   #newest = 0n;
   #started = false;
 
-  /** Marks `id`; false where it was seen before or lies too far behind to tell. Call it for authenticated packets only. */
+  /** Marks `id`; false where it was seen before or is too old to know. Call it for authenticated packets only. */
   accept(id: bigint): boolean {
     const block = id / BigInt(BLOCK_BITS);
     if (!this.#started || id > this.#newest) this.#advance(block, id);

@@ -25,7 +25,7 @@ export class ReplayFilter {
   /**
    * Was this memory there in the second in which a request says that it was made? What is older may have been answered
    * before a restart. `nowMs`: Unix time by the clock that requests are compared with. The start is reckoned by the age of
-   * the memory, so a clock that is corrected later shuts out nobody.
+   * the memory, so a clock that is corrected later refuses no client.
    */
   covers(unixSeconds: number, nowMs: number): boolean {
     const startedMs = nowMs - (this.#options.now() - this.#startedAtMs);

@@ -18,7 +18,7 @@ export function directOutbound(
     connect: (destination, context) => dialer.connect(destination, context),
     plain: (destination, reach, signal) => dialer.plain?.(destination, reach, signal) ?? null,
     associate: (destination, context) => dialer.associate(destination, context),
-    async [Symbol.asyncDispose]() {}, // the dialer belongs to whoever made it
+    async [Symbol.asyncDispose]() {}, // the caller owns the dialer
   };
 }
 

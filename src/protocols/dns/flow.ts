@@ -6,7 +6,7 @@ import type { Datagram, DatagramFlow } from "#core/session.ts";
 /** Questions of one client that wait for their answers; one more is dropped: clients ask again. */
 const MAX_RUNNING = 64;
 
-/** Every datagram is a question; its answer seems to come from whoever was asked. */
+/** Every datagram is a question; its answer has the question's destination as its source. */
 export class DnsFlow implements DatagramFlow {
   readonly #dns: DnsAnswers;
   readonly #log: Log;

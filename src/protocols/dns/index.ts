@@ -24,7 +24,7 @@ function dnsOutbound({ name, dns, log }: Pick<OutboundEnv, "name" | "dns" | "log
       return near;
     },
     associate: async () => new DnsFlow(await service(), log),
-    async [Symbol.asyncDispose]() {}, // the DNS service belongs to whoever made it
+    async [Symbol.asyncDispose]() {}, // the caller owns the DNS service
   };
 }
 

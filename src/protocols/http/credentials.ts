@@ -15,7 +15,7 @@ export function encodeBasic(username: string, password: string): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 }
 
-/** The user's name; null where nobody has to say it; undefined: not proven. */
+/** The user's name; null where none is required; undefined: not proven. */
 export function identify(
   accounts: Authenticator | null,
   authorization: string | undefined,

@@ -52,7 +52,7 @@ class MemoryEnd extends Duplex {
     const peer = this.#peer;
     if (!peer.destroyed) {
       peer.push(null);
-      peer.read(0); // an idle end that nobody reads must notice, as a socket does
+      peer.read(0); // an idle end without a reader must notice it, as a socket does
     }
     done();
   }

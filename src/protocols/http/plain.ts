@@ -58,7 +58,7 @@ export class PlainProxy implements Disposable {
       // An upgrade with a body is forwarded as an ordinary request: the body must not be taken for the new protocol.
       shouldUpgradeCallback: (request) => !hasBody(request),
     });
-    // Whoever ends its side behind its last request still hears the answer.
+    // A client that ends its side behind its last request still gets the answer.
     (this.#server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
     this.#server.maxHeadersCount = 0; // the size bounds them; a count would drop the rest in silence
     const on = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
@@ -181,14 +181,14 @@ function inTurn(conversation: Conversation, work: () => Promise<void>): void {
   silence.waiting++;
   conversation.turn = conversation.turn
     .then(work)
-    .catch(() => client.connection.destroy()) // what went wrong costs this client and nobody else
+    .catch(() => client.connection.destroy()) // a fault costs this client alone
     .finally(() => {
       silence.waiting--;
       silence.broken();
     });
 }
 
-/** Browsers ask again with credentials on the same connection; a body that nobody reads would be in the way of that. */
+/** Browsers repeat the request with credentials on the same connection; an unread body would be in the way. */
 function answer(request: IncomingMessage, response: ServerResponse, what: Answer): void {
   if (what.status !== 407 || hasBody(request)) response.shouldKeepAlive = false;
   response.sendDate = false;

@@ -11,7 +11,7 @@ import { decodeConnect, type ConnectRequest } from "./head.ts";
 import type { PlainProxy } from "./plain.ts";
 import { tunnelSession } from "./tunnel.ts";
 
-/** Throws `Refusal` with the answer for whoever gets none. Refused clients may try again within the 30 s of a handshake. */
+/** Throws `Refusal` with the answer for a client that is refused. It may try again within the 30 s of a handshake. */
 export async function serveHttp(
   client: Client,
   reader: ByteReader,

@@ -23,7 +23,7 @@ export class Silence {
     this.#timer?.refresh();
   }
 
-  /** The stream is somebody else's now, or closed. */
+  /** The stream has another owner now, or is closed. */
   leave(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;

@@ -18,10 +18,10 @@ export interface AuthenticationContext {
   readonly arrival: ConnectionEnds;
 }
 
-/** `tell` answers the client; the first call counts. */
+/** Answers the client: null for success. Only the first call counts. */
 type Reply = (failure: Error | null) => void;
 
-/** One connection of a user who was let in: every session of managed users is made here. The methods may be handed on. */
+/** One authenticated connection: every session of managed users is made here. The methods may be passed on unbound. */
 export class AuthenticatedConnection {
   readonly #place: AuthenticationContext;
 
@@ -29,7 +29,7 @@ export class AuthenticatedConnection {
     this.#place = place;
   }
 
-  /** `end` runs when the user is taken away. Dispose when the conversation ended by itself. */
+  /** `end` runs when the user is removed. Dispose it when the session has ended by itself. */
   hold(end: () => void): Disposable {
     return this.#place.live.add(this.#place.user, end);
   }

@@ -1,4 +1,4 @@
-/** What listeners with users have in common: the table in force, who is let in by it, who loses what when it changes. */
+/** What listeners with users have in common: the table in force, admission by it, and the end of removed users' sessions. */
 import { AuthError, ConfigError, messageOf, ProtocolError } from "#core/errors.ts";
 import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { InboundEnv, ManagedInbound, User, UsersChange } from "#core/inbound.ts";
@@ -20,18 +20,18 @@ export interface ShellOptions<Table> {
   /** API spelling. */
   readonly type: string;
   readonly users: Table;
-  /** The same as a list. */
+  /** The users that `users` was made of. */
   readonly written: readonly User[];
   /** Throws `ConfigError`. */
   readonly tableOf: (users: readonly User[]) => Table;
-  /** The same table as `tableOf` would make, from the one in force; for thousands of users of whom one changes. */
+  /** Makes the table of `tableOf` out of the one in force, at the cost of what changes: there may be thousands of users. */
   readonly changeTable?: (table: Table, change: UsersChange) => Table;
 }
 
 export interface ListenOptions {
   /** False: refuses to open where nothing hides the traffic. */
   readonly mayBeBare: boolean;
-  /** How long one that did not shake hands is read on in silence; null: it is cut off at once. */
+  /** How long a peer is read in silence after its handshake failed; null: it is disconnected at once. */
   readonly silenceMs: number | null;
   /** Owns the stream, which has an 'error' handler; what it throws ends the connection. */
   readonly greet: (carried: Secured, arrival: ConnectionEnds) => Promise<void>;
@@ -84,8 +84,8 @@ export class UserInbound<Table extends UserTable> {
   }
 
   /**
-   * What one who is known may open. `user` null: the listener's one key, which has no users. Throws `AuthError` for
-   * one who was taken away, or is another now, since `greetedBy` was in force.
+   * The connection of an authenticated user. `user` null: the listener has one key and no users. Throws `AuthError` where
+   * the user was removed, or has other credentials, since `greetedBy` was in force.
    */
   admit(user: string | null, greetedBy: Table, arrival: ConnectionEnds): AuthenticatedConnection {
     if (user !== null && !isSame(user, greetedBy, this.#users))
@@ -134,7 +134,7 @@ export class UserInbound<Table extends UserTable> {
       greet(carried, arrival).then(isKnown, (error) => {
         this.#env.log.debug(() => `listener ${this.#env.name}: ${arrival.source.ip}: ${messageOf(error)}`);
         if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
-        // Counted from the start: whoever sends too little must not be kept longer than whoever sends nonsense.
+        // Counted from the start, so that a peer which sends too little is kept no longer than one which sends nonsense.
         discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));
       });
     });

@@ -9,7 +9,7 @@ export interface Authenticator {
   verify(username: string, password: string): boolean;
 }
 
-/** Who may use an inbound by user name and password. */
+/** The users of a plain listener, by name and password. */
 export class AccountBook implements Authenticator {
   /** What the book began with. */
   readonly written: readonly User[];
@@ -30,7 +30,7 @@ export class AccountBook implements Authenticator {
     return equal && wanted !== undefined;
   }
 
-  /** For one client: whoever it has proved to be, its connection ends with that user, as a fault. */
+  /** For one client: its connection is aborted when a user that it has authenticated as is removed. */
   doorkeeper(stream: Duplex): Authenticator {
     const proved = new Set<string>();
     return {
@@ -45,7 +45,7 @@ export class AccountBook implements Authenticator {
     };
   }
 
-  /** Answers with the names of those who are not what they were. Their connections end, unless others have the sockets. */
+  /** Answers with the names of removed and changed users. Their connections end, unless relay workers have the sockets. */
   replace(users: readonly User[]): ReadonlySet<string> {
     const before = this.#digests;
     const next = digestsOf(users);

@@ -2,10 +2,10 @@
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Authenticator } from "./accounts.ts";
 
-/** One that was let in. */
+/** An admitted client. */
 export interface Client {
   /** TLS, if any, is already taken off. */
   readonly connection: AcceptedConnection;
-  /** Null: this client need not say who it is. */
+  /** Null: this client needs no credentials. */
   readonly accounts: Authenticator | null;
 }

@@ -1,4 +1,4 @@
-/** What http, socks and mixed listeners have in common: who is let in, TLS, one error domain a client. */
+/** What http, socks and mixed listeners have in common: admission, TLS, one error domain a client. */
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
@@ -16,7 +16,7 @@ import { AccountBook } from "./accounts.ts";
 import { requestedSession } from "./requested-session.ts";
 import type { Client } from "./client.ts";
 
-/** `users` absent: the global accounts; an empty list: nobody has to say who they are. */
+/** `users` absent: the global accounts; an empty list: no credentials are required. */
 export const listenFields = {
   users: list(z.object({ username: name(), password: secret() })).optional(),
   ...tlsServerFields,
@@ -30,7 +30,7 @@ export type HandshakeOptions = z.output<typeof listenSchema>;
  */
 export type Serve = (client: Client, reader: ByteReader) => Promise<void>;
 
-/** Thrown by a `Serve` that wants its client to hear why. */
+/** Thrown by a `Serve` whose client gets the reason as an answer. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly words: string | Uint8Array;
@@ -69,7 +69,7 @@ export async function openHandshakes(
     });
   };
   const handshakeOf = (): Handshake => {
-    if (!admitsAll(options, env)) return { handshake: "unknown" }; // who may not come in hears nothing
+    if (!admitsAll(options, env)) return { handshake: "unknown" }; // a client that is not admitted gets no answer
     if (tls !== null) return { handshake: "tls", contexts: tls.contexts };
     return { handshake: book === null ? type : "unknown" };
   };
@@ -111,13 +111,13 @@ async function attend(
   }
 }
 
-/** Null: nobody has to say who they are. */
+/** Null: no credentials are required. */
 function bookOf({ users }: HandshakeOptions, { access }: InboundEnv): AccountBook | null {
   const accounts = users ?? access.accounts;
   return accounts.length === 0 ? null : new AccountBook(accounts);
 }
 
-/** Relay threads may have the sockets of those who are gone: what is left of these is their sessions. */
+/** Workers may have the sockets of removed users: those are ended by their sessions. */
 function usersOf(book: AccountBook, { endSessions }: InboundEnv): Omit<ManagedInbound, keyof Inbound> {
   const replaceUsers = (users: readonly User[]): void => {
     const gone = book.replace(users);

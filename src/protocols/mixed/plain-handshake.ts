@@ -1,6 +1,6 @@
 /**
- * What the first bytes of a client ask for, as far as a relay thread may see to it: plain requests to connect, of
- * clients that need not say who they are. By the parsers of the inbounds; everything else is left to those.
+ * The request in the first bytes of a client, as far as a worker may serve it: plain requests to connect, of clients that
+ * need no credentials. The parsers are those of the listeners on the main thread, which get everything else.
  */
 import { ProtocolError } from "#core/errors.ts";
 import type { PlainHandshake } from "#core/accepted.ts";
@@ -12,7 +12,7 @@ import { byteAt } from "#lib/at.ts";
 export interface PlainRequest {
   /** Where the request begins, behind a SOCKS5 greeting. */
   readonly from: number;
-  /** How long the handshake is, all in all. What follows is the tunnel's. */
+  /** Length of the whole handshake; the bytes behind it belong to the tunnel. */
   readonly size: number;
 }
 
@@ -42,7 +42,7 @@ export function readPlain(handshake: PlainHandshake, bytes: Buffer): PlainStep {
   try {
     return !isSocks ? readConnect(bytes) : first === 4 ? readSocks4(bytes) : readSocks5(bytes);
   } catch (error) {
-    if (error instanceof ProtocolError) return "other"; // the inbound says what it has to say about it
+    if (error instanceof ProtocolError) return "other"; // the listener's own parser refuses it with its reason
     throw error;
   }
 }

@@ -34,7 +34,7 @@ export interface CoolEvents {
   readonly log: Log;
 }
 
-/** One packet conversation with one destination. */
+/** One packet sub-session with one destination. */
 export interface CoolPackets {
   send(payload: Uint8Array): void;
   close(): void;
@@ -46,7 +46,7 @@ interface PacketHooks {
   readonly onEnd: () => void;
 }
 
-/** The client's side of mux.cool. Conversations have no windows: a slow reader holds up the connection at the bound. */
+/** The client's side of mux.cool. Sub-sessions have no windows: a slow reader stops the connection at the bound. */
 export class CoolClient implements MuxSession, StreamOwner {
   readonly #wire: Duplex;
   readonly #events: CoolEvents;
@@ -94,7 +94,7 @@ export class CoolClient implements MuxSession, StreamOwner {
   openPackets(destination: Destination, hooks: PacketHooks): CoolPackets {
     const id = this.#newId();
     this.#packets.set(id, hooks);
-    let status = STATUS_NEW; // the first packet opens the conversation
+    let status = STATUS_NEW; // the first packet opens the sub-session
     return {
       send: (data) => {
         if (!this.#packets.has(id) || this.#wire.writableLength > MAX_QUEUED_BYTES || data.length > 0xffff)
@@ -174,7 +174,7 @@ export class CoolClient implements MuxSession, StreamOwner {
     this.#wire.write(encodeFrame({ session: stream.id, status: STATUS_END, failed }));
   }
 
-  /** A conversation has gone. */
+  /** A sub-session has ended. */
   #rest(): void {
     if (this.#closed || this.streams > 0) return;
     if (this.#retiring || this.#nextId > LAST_ID) this.close(null);

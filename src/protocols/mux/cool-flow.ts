@@ -4,10 +4,10 @@ import type { CoolClient, CoolPackets } from "./cool-client.ts";
 
 /** Destinations of one flow; a further one takes the place of the one that was used first. */
 const MAX_DESTINATIONS = 64;
-/** Answers that nobody has asked for yet; beyond, they are dropped. */
+/** Datagrams that wait for a receiver; beyond, they are dropped. */
 const MAX_EARLY = 64;
 
-/** Datagrams to any destination: mux.cool proper knows one a conversation, so each gets its own. */
+/** Datagrams to any destination: a sub-session of mux.cool has one destination, so each destination gets its own. */
 export class CoolFlow implements DatagramFlow {
   readonly closed: Promise<void>;
   readonly #session: CoolClient;

@@ -17,7 +17,7 @@ const BRUTAL_HOST = "_brutalbwexchange";
 
 export interface MuxContext {
   readonly options: MuxServerOptions | undefined;
-  /** `tell` answers the client; the first call counts. A failure ends the stream. */
+  /** `tell` answers the client; only its first call counts. A failure ends the stream. */
   readonly onStream: (
     stream: Duplex,
     destination: Destination,
@@ -69,7 +69,7 @@ function answer(stream: Duplex, failure: Error | null): void {
   else refuse(stream, failure instanceof DialError ? failure.reason : "failed");
 }
 
-/** A short word: it must not tell how things look behind this server. */
+/** A short word: the client must not learn about the network behind this server. */
 function refuse(stream: Duplex, why: string): void {
   endWithReply(stream, encodeAnswer(why));
 }

@@ -20,7 +20,7 @@ const OPEN_AFTER_MS = 20;
 export type DialCool = (context: DialContext) => Promise<Duplex>;
 
 /**
- * The node with `smux`: its conversations share connections that it opens itself. As it is where that is off. `dialCool`:
+ * The node with `smux`: its sessions share connections that it opens itself. Unchanged where `smux` is off. `dialCool`:
  * how the node asks for mux.cool; absent: by its name, as servers without a command for it understand it.
  */
 export function withMux(

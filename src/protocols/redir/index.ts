@@ -12,7 +12,7 @@ import { openOriginalDestinations } from "#platform/transparent.ts";
 /** TCP that an nftables or iptables `redirect` rule sends here goes where it was going. */
 export const redir: Protocol = { type: "redir", inbound: inboundSide(z.object({}), open) };
 
-/** Throws `ConfigError` where this system does not tell where a connection was going. */
+/** Throws `ConfigError` where this system does not know the original destination of a connection. */
 async function open(_: object, env: InboundEnv): Promise<Inbound> {
   const ask = openOriginalDestinations();
   const originalOf = (descriptor: number, client: Ip): Endpoint | null => {

@@ -9,7 +9,7 @@ import type { Protocol } from "#core/protocol.ts";
 import type { DatagramFlow } from "#core/session.ts";
 
 const HOLD_MS = 60_000;
-/** Conversations of one REJECT-DROP that are held at a time; beyond, they are closed at once. */
+/** Connections that one REJECT-DROP holds open at a time; beyond, they are closed at once. */
 const MAX_HELD = 4096;
 
 /** Refuses at once: the client sees a closed connection, datagrams are dropped. */

@@ -68,7 +68,7 @@ export class ChunkSealer implements Disposable {
   }
 }
 
-/** Owns its cipher, and lets go of it where something does not authenticate. */
+/** Owns its cipher, and disposes of it where something does not authenticate. */
 export class ChunkOpener implements Disposable {
   readonly #aead: KeptAead;
   readonly #nonce: Buffer;
@@ -111,8 +111,8 @@ export class ChunkOpener implements Disposable {
   }
 
   /**
-   * Opens all chunks that are whole, and hands them over in one piece: as many writes fewer for whoever gets them. Those
-   * before a faulty one are handed over before its error is thrown.
+   * Opens all chunks that are whole, and emits them in one piece, which saves the receiver a write each. Those before a
+   * faulty one are emitted before its error is thrown.
    */
   openChunks(arrived: ByteQueue, emit: (plain: Buffer) => void): void {
     if (!this.#payloadArrived(arrived)) return;

@@ -52,7 +52,7 @@ export function addressed(body: Buffer | null): Datagram | null {
   }
 }
 
-/** Length that only DNS gets changed: its messages are short and few, and their sizes tell the name. */
+/** Only DNS messages are padded up to this length: they are short and few, and their sizes give the name away. */
 export function packetPadding(port: number): Buffer {
   return Buffer.alloc(port === 53 ? randomInt(1, MAX_PADDING + 1) : 0);
 }
@@ -127,7 +127,7 @@ class Packets022 implements ClientPackets {
     const nowMs = Date.now();
     if (!this.#servers.includes(session)) {
       const others = this.#servers.filter(({ seenAtMs }) => nowMs - seenAtMs < OLD_SESSION_MS);
-      if (others.length > 1) return false; // two restarts within a minute: somebody replays
+      if (others.length > 1) return false; // two restarts within a minute are a replay
       this.#servers = [...others, session];
     }
     if (!session.window.accept(packetId)) return false;

@@ -18,7 +18,7 @@ interface Entry {
   source: Endpoint;
 }
 
-/** Serves the socket until it closes. Idle sessions are disposed of by whoever took them. */
+/** Serves the socket until it closes. Idle sessions are disposed of by what `accept` handed them to. */
 export function serveDatagrams(
   socket: DatagramListener,
   shell: UserInbound<ServerUsers>,
@@ -30,7 +30,7 @@ export function serveDatagrams(
 
   function onPacket(packet: Buffer, source: Endpoint): void {
     const opened = openRequest(shell.users, packet, source, find, env.nowMs, memory);
-    if (opened === null) return; // nobody of ours, or a replay: silence
+    if (opened === null) return; // no user's packet, or a replay: no answer
     const { session, item } = opened;
     const known = entries.get(session.key);
     if (known !== undefined) {

@@ -16,7 +16,7 @@ const SESSION = 1;
 /** The plugin's server knows where to go; the address only has to be one. */
 const ANYWHERE = toDestination("127.0.0.1", 0);
 
-/** One conversation in mux.cool frames: what v2ray-plugin's server expects unless its `mux` is 0. */
+/** One connection in mux.cool frames: what v2ray-plugin's server expects unless its `mux` is 0. */
 export class MuxCodec implements StreamCodec {
   readonly #arrived = new ByteQueue();
   #opened = false;

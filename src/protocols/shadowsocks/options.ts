@@ -27,7 +27,7 @@ const FOREIGN_CIPHERS: ReadonlySet<string> = new Set(
   ].flat(),
 );
 
-/** A listener with a cipher that nobody knows stays closed; it costs nothing else. */
+/** A listener with an unknown cipher stays closed; the rest of the configuration is in force. */
 const listenerCipher = () =>
   scalar(
     { type: "string", enum: [...METHOD_NAMES] },

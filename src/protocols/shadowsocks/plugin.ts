@@ -30,7 +30,7 @@ function obfsPlugin({ mode, host }: PluginOptions, port: number): Plugin {
   return (stream) => Promise.resolve(new CodecStream(stream, codec()));
 }
 
-/** One conversation over a WebSocket, in the frames of the plugin's multiplexing. */
+/** One connection over a WebSocket, in the frames of the plugin's multiplexing. */
 type OneStream = (carried: Duplex, env: OutboundEnv) => Duplex;
 
 const muxCoolStream: OneStream = (carried) => new CodecStream(carried, new MuxCodec());

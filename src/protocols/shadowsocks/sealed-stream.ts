@@ -11,13 +11,13 @@ import {
 import { CodecStream, type CodecStreamOptions, type StreamCodec } from "#net/stream/codec-stream.ts";
 import { discardInput } from "#net/listen/read-handshake.ts";
 
-/** A codec whose ciphers somebody else may go on with, once all that opens the conversation is through. */
+/** A codec whose ciphers a relay worker may take over once everything that opens the connection has passed. */
 export interface DepartingCodec extends StreamCodec {
   /** How it leaves: from then on it seals and opens nothing. Null: not now, and perhaps never. */
   departure(): (() => DetachedState) | null;
 }
 
-/** Over a plain socket the relay threads may go on with it; over a plugin they may not. */
+/** Over a plain socket relay workers may take it over; over a plugin they may not. */
 class SealedStream extends CodecStream {
   readonly #codec: DepartingCodec;
   readonly #discardOnFaultMs: number | undefined;

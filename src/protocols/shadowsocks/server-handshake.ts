@@ -1,4 +1,4 @@
-/** Reads what opens a client's stream, in any split, and tells user and destination. */
+/** Reads what opens a client's stream, in any split, and finds user and destination. */
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
@@ -98,7 +98,7 @@ function sip004Step(keys: ServerKeys, salts: ReplayFilter): HandshakeStep<Reques
       const head = arrived.peek(method.keyBytes + LENGTH_BYTES);
       if (head === null) return null;
       const salt = Buffer.from(head.subarray(0, method.keyBytes));
-      // In this order, so that a replay costs what a stranger costs.
+      // In this order, so that a replay takes as long as a wrong key.
       const entry = findUser(keys, salt, head.subarray(method.keyBytes));
       if (salts.has(salt)) throw new ProtocolError("the salt was used before");
       arrived.skip(method.keyBytes);

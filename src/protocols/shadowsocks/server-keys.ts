@@ -1,4 +1,4 @@
-/** Whom a server knows, and by what key. Immutable: other users are another value. */
+/** The users of a server and their keys. Immutable: other users are another value. */
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
 import type { UserTable } from "#protocols/managed/shell.ts";
@@ -23,7 +23,7 @@ export interface ServerKeys {
 
 export type ServerUsers = ServerKeys & UserTable;
 
-/** As `serverKeys`, with what tells one user's key from the next. */
+/** `serverKeys` with an identity for each user's key, by which a change is noticed. */
 export function serverUsers(method: Method, password: string, users: readonly User[] | null): ServerUsers {
   const keys = serverKeys(method, password, users);
   const identities = new Map<string, string>();

@@ -60,7 +60,7 @@ abstract class Sip022Codec implements DepartingCodec {
   protected opener: ChunkOpener | null = null;
 
   protected abstract sealFirst(plain: Buffer): Buffer;
-  /** True when the header is through. */
+  /** True when the whole header was read. */
   protected abstract openFirst(emit: (plain: Buffer) => void): boolean;
   abstract sealEnd(): Buffer | null;
 
@@ -105,7 +105,7 @@ export class Sip022ClientCodec extends Sip022Codec {
   readonly #options: ClientOptions;
   readonly #psk: Uint8Array;
   #salt: Buffer = Buffer.alloc(0);
-  /** Length of the first payload, -1 before the header told. */
+  /** Length of the first payload; -1 until the header was read. */
   #firstBytes = -1;
   #headerDone = false;
 

@@ -20,7 +20,7 @@ const TYPES: ReadonlyMap<string, string> = new Map([
   ["tt", "trusttunnel"],
 ]);
 
-/** Null for a scheme that nobody uses for nodes. Throws `ConfigError`, which never shows the link. */
+/** Null for a scheme that is not one of nodes. Throws `ConfigError`, which never shows the link. */
 export function foreignNode(scheme: string, link: string): LinkNode | null {
   const type = TYPES.get(scheme);
   if (type === undefined) return null;

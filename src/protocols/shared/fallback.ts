@@ -1,4 +1,4 @@
-/** Where a server sends those who do not speak its protocol: to a web server that looks harmless. */
+/** Where a server forwards connections that do not speak its protocol: to a web server that looks harmless. */
 import type { Duplex } from "node:stream";
 import { z } from "zod";
 import { Fault, int, list, scalar, show, text } from "#core/fields.ts";

@@ -29,17 +29,17 @@ interface SubSession {
   peerEnded(failed: boolean): void;
 }
 
-/** One peer may hold so many conversations in one connection; one more ends the connection. */
+/** Sub-sessions that one connection may have at a time; one more ends the connection. */
 const MAX_SESSIONS = 1024;
-/** A connection without conversations is closed after so long. */
+/** A connection without sub-sessions is closed after so long. */
 const IDLE_MS = 60_000;
 /** Bytes the connection has not passed on; beyond, datagrams are dropped. */
 const MAX_QUEUED_BYTES = 512 * 1024;
 const MAX_EARLY_DATAGRAMS = 64;
 
 /**
- * The server's side of mux.cool: many conversations in one stream, which it owns. There is no flow control of single
- * conversations in the protocol: a reader that stops stops the connection.
+ * The server's side of mux.cool: many sub-sessions in one stream, which it owns. The protocol has no flow control of a
+ * single sub-session: a reader that stops stops the whole connection.
  */
 export class MuxServer {
   readonly #wire: Duplex;
@@ -58,7 +58,7 @@ export class MuxServer {
     wire.on("data", (bytes: Buffer) => this.#take(bytes));
     onEnd(wire, () => wire.destroy());
     wire.on("close", () => this.#close());
-    wire.setMaxListeners(0); // each conversation waits for 'drain' by itself
+    wire.setMaxListeners(0); // each sub-session waits for 'drain' by itself
   }
 
   #close(): void {
@@ -187,7 +187,7 @@ class MuxFlow implements DatagramFlow, SubSession {
   #last: Destination;
   #open = true;
   #on: ((item: Datagram) => void) | null = null;
-  /** What came before anybody received; past its bound the newest is dropped. */
+  /** Datagrams that came before a receiver was set; past the bound the newest is dropped. */
   #early: Datagram[] = [];
 
   constructor(wire: Duplex, id: number, first: Destination, forget: () => void) {

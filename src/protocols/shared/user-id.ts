@@ -24,7 +24,7 @@ export function plainUserId(text: string): string {
   return (parseUserId(text) as Buffer).toString("hex");
 }
 
-/** Never shown in messages: whoever knows it is the user. */
+/** A secret, never shown in messages: it is all that a client proves itself by. */
 export const userId = () =>
   scalar({ type: "string", format: "password" }, (source) =>
     parseUserId(source) === null

@@ -80,7 +80,7 @@ async function request(
   });
 }
 
-/** The request names 0.0.0.0:0, because nobody knows yet from where the datagrams will seem to come (RFC 1928 §6). */
+/** The request names 0.0.0.0:0, because the source address of the datagrams is not known yet (RFC 1928 §6). */
 async function associate(
   link: ProxyLink,
   dialer: Dialer,

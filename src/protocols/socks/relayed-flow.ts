@@ -17,7 +17,7 @@ export function relayedFlow(control: Duplex, inner: DatagramFlow, relay: Destina
     resolve();
     await inner[Symbol.asyncDispose]();
   };
-  const onEnd = (): void => void close().catch(() => {}); // its path is gone, nothing is left to tell anybody
+  const onEnd = (): void => void close().catch(() => {}); // its path is gone, and there is nothing to report
   control.on("error", onEnd).on("end", onEnd).on("close", onEnd).resume();
   inner.closed.then(onEnd, onEnd);
   if (control.destroyed || control.readableEnded) onEnd();

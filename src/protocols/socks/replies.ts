@@ -44,13 +44,13 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   8: { reason: "failed", text: "address type not supported" },
 };
 
-/** What a proxy's refusal means to whoever dialled through it. */
+/** The `DialError` that a proxy's refusal stands for. */
 export function errorOf(code: number, context: string): DialError {
   const { reason, text } = MEANINGS[code] ?? { reason: "failed", text: `unknown reply code ${code}` };
   return new DialError(reason, `${context}: the proxy answered: ${text}`);
 }
 
-/** REJECT-DROP: the client is to hear nothing at all. */
+/** REJECT-DROP: the client gets no reply at all. */
 export function isDropped(failure: Error): boolean {
   return failure instanceof DialError && failure.reason === "dropped";
 }

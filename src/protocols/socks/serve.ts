@@ -61,8 +61,8 @@ async function serve5(
 }
 
 /**
- * The user's name, or null where nobody has to say it. A client that offers nothing but a password to a listener that
- * wants none is let through with whatever it says: it has credentials configured, which is no reason to fail.
+ * The user's name, or null where none is required. A client that offers nothing but a password to a listener without users
+ * is admitted with any credentials: having some configured is no reason to fail.
  */
 async function negotiate({ connection, accounts }: Client, reader: ByteReader): Promise<string | null> {
   const offered = await reader.take(wire.decodeGreeting);

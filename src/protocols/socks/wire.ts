@@ -105,7 +105,7 @@ export function decodeReply(bytes: Uint8Array): Decoded<Reply> | null {
   const version = bytes[0];
   expectByte(version, 5, "SOCKS version");
   const code = bytes[1];
-  // Some servers close behind the code of a failure; what would follow tells nothing.
+  // Some servers close behind the code of a failure; what would follow holds no information.
   if (code !== undefined && code !== 0) return { value: { code, bound: NOWHERE }, size: bytes.length };
   if (bytes.length < 4) return null;
   const address = decodeSocksAddress(bytes, 3);

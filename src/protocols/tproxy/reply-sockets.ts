@@ -27,7 +27,7 @@ export class ReplySockets {
   #lastUser: Endpoint | null = null;
   #lastSocket: ReplySocket | null = null;
 
-  /** `open` may throw; `onRefused` hears of it once in a while. */
+  /** `open` may throw; `onRefused` is called with that once in a while. */
   constructor(
     open: (from: Endpoint) => ReplySocket,
     onRefused: (from: Endpoint, error: unknown) => void,
@@ -45,7 +45,7 @@ export class ReplySockets {
 
   /**
    * Null where the system refuses the address. `user` holds it until `release`: the client of one session, which is the
-   * same object throughout. Whoever keeps what comes back may find it closed.
+   * same object throughout. A socket that is kept longer may be closed.
    */
   get(from: Endpoint, user: Endpoint): ReplySocket | null {
     if (from === this.#lastFrom && user === this.#lastUser && this.#lastSocket !== null)
@@ -63,7 +63,7 @@ export class ReplySockets {
     return (this.#lastSocket = entry.socket);
   }
 
-  /** The session is over; what nobody else uses is closed. */
+  /** The session is over; sockets without another user are closed. */
   release(user: Endpoint): void {
     this.#lastSocket = null;
     for (const key of this.#used.get(user) ?? []) {

@@ -46,7 +46,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
 }
 
 interface TrojanUsers extends UserTable {
-  /** User names by their keys. Looked up as a whole, so time tells nothing about single characters. */
+  /** User names by their keys. Looked up as a whole, so that timing reveals nothing about single characters. */
   readonly byKey: ReadonlyMap<string, string>;
 }
 
@@ -78,7 +78,7 @@ async function serve(
   const stream = isPlainSocket(carried) ? new CodecStream(carried, new RequestCodec(null)) : carried;
   connection.holdStream(stream, carried);
   if (command === COMMAND_UDP) {
-    // Some peers put no real address into the request itself: the first packet tells.
+    // Some peers put no real address into the request itself: the first packet has it.
     const first = await readFirstAddress(stream);
     connection.onFlow(new StreamFlow(stream, packetFraming("server")), first);
   } else if (isMux(destination)) connection.serveMux(stream, mux, connection.onStream);

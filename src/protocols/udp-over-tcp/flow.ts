@@ -28,7 +28,7 @@ export class StreamFlow implements DatagramFlow {
     this.#opening = opening;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
-    stream.on("error", () => {}); // 'close' follows, and there is nobody to tell why
+    stream.on("error", () => {}); // 'close' follows, and the reason has no receiver
     stream.on("close", () => resolve());
     onEnd(stream, () => stream.destroy());
     if (stream.destroyed) resolve();

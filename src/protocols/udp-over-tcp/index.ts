@@ -49,7 +49,7 @@ export async function acceptUdpOverTcp(
   }
 }
 
-/** Version 1 has no request: the first packet tells where to. */
+/** Version 1 has no request: the first packet names the destination. */
 function firstPacket(arrived: ByteQueue): Request | null {
   const destination = peekAddress(arrived);
   return destination === null ? null : { connect: false, destination };

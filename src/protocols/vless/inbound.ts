@@ -140,8 +140,8 @@ async function readGreeting(stream: Duplex, users: UserTable, mayFallBack: boole
   using reader = new ByteReader(stream, { timeoutMs: HANDSHAKE_TIMEOUT_MS, maxBytes: 1 << 20 });
   return await reader.take<Greeting>((bytes) => {
     const refuse = (refused: string) => ({ value: { refused, first: Buffer.from(bytes) }, size: 0 });
-    // With a web server behind it, what cannot become a request is passed on at once; without one nobody may see when
-    // it was decided, so it takes as long as a wrong id does.
+    // With a web server behind it, what cannot become a request is forwarded at once. Without one the time of the decision
+    // must not show, so it takes as long as for a wrong id.
     if (mayFallBack && bytes[0] !== VERSION) return refuse("not VLESS version 0");
     if (bytes.length < DECIDED_BYTES) return null;
     if (bytes[0] !== VERSION) return refuse("not VLESS version 0");

@@ -12,7 +12,7 @@ export interface VlessUser {
   readonly flow: string;
 }
 
-/** Users by the 16 bytes of their ids. Looked up as a whole, so time tells nothing about single bytes. */
+/** Users by the 16 bytes of their ids. Looked up as a whole, so that timing reveals nothing about single bytes. */
 export interface UserTable extends ManagedTable {
   readonly usesVision: boolean;
   find(id: Buffer): VlessUser | null;

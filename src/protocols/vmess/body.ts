@@ -165,7 +165,7 @@ export class BodySealer implements Disposable {
     return out.subarray(0, this.#chunkInto(out, 0, Buffer.alloc(0)));
   }
 
-  /** The padding is left as zeros: nobody sees it but under the sizes' mask, and it is not looked at. */
+  /** The padding is zeros: on the wire it is masked like the sizes, and peers ignore it. */
   #chunkInto(out: Buffer, at: number, plain: Buffer): number {
     const direction = this.#direction;
     const padding = direction.nextPadding();
@@ -191,7 +191,7 @@ export class BodyOpener implements Disposable {
   #padding = 0;
   /**
    * A client's first chunk is no end, even where it is empty: Xray (26.7) sends one after its header when its own
-   * client has said nothing for 100 ms, and goes on. Whoever did end closes the wire, or sends a second one.
+   * client has said nothing for 100 ms, and continues. A real end closes the wire or is a second empty chunk.
    */
   #mayEnd: boolean;
 
@@ -207,8 +207,8 @@ export class BodyOpener implements Disposable {
   }
 
   /**
-   * Hands over what is whole: of a stream all chunks in one piece, as many writes fewer for whoever gets them; null is the
-   * peer's end mark. What came before a faulty chunk is handed over before its `ProtocolError` is thrown.
+   * Emits what is whole: of a stream all chunks in one piece, which saves the receiver a write each; null is the peer's
+   * end mark. What came before a faulty chunk is emitted before its `ProtocolError` is thrown.
    */
   open(arrived: ByteQueue, emit: (plain: Buffer | null) => void): void {
     if (!this.#direction.chunked) {

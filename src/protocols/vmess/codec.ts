@@ -13,7 +13,7 @@ import {
 
 const EMPTY = Buffer.alloc(0);
 
-/** Both directions of one conversation behind the request header. */
+/** Both directions of one connection behind the request header. */
 export class VmessCodec implements StreamCodec {
   readonly #request: RequestHeader;
   readonly #sealer: BodySealer;

@@ -60,7 +60,7 @@ function serve(
   else onFlow(new StreamFlow(stream, plainFraming(destination, "server")), destination);
 }
 
-/** The first packet tells where to; it stays in front of the others. Without one there is nothing to wait for. */
+/** The first packet names the destination and stays first in the stream. A stream without one is closed after a while. */
 function acceptPacketAddr(stream: Duplex, onFlow: (flow: DatagramFlow, to: Destination) => void): void {
   const timer = setTimeout(() => stream.destroy(), SILENCE_MS);
   stream.once("close", () => clearTimeout(timer));

@@ -66,7 +66,7 @@ export interface Greeting {
 
 /**
  * One step function per connection. Throws `ProtocolError` for every kind of unwelcome peer alike. What the first bytes
- * told is kept: a peer that sends single bytes does not make each of them cost the keys of all users.
+ * proved is kept, so that a peer which sends single bytes does not make each of them cost the keys of all users.
  */
 export function serverHandshake(users: readonly VmessUser[], guard: RequestGuard): HandshakeStep<Greeting> {
   let known: { readonly user: VmessUser; readonly size: number } | null = null;

@@ -32,7 +32,7 @@ export function openMask(key: Uint8Array, iv: Uint8Array): Cipheriv {
   return createCipheriv("aes-256-ctr", deriveKey(MASK_CONTEXT, key), iv);
 }
 
-/** One key in one direction. The nonce counts messages, big endian, and is one before the first. Whoever opened it disposes of it. */
+/** One key in one direction. The nonce counts messages, big endian, and is one before the first. The caller disposes of it. */
 export class CountedAead implements Disposable {
   readonly #aead: KeptAead;
   readonly #nonce = Buffer.alloc(NONCE_BYTES);

@@ -87,7 +87,7 @@ export class RecordCodec implements StreamCodec {
       this.#openAll(emit);
     } catch (error) {
       if (!this.#hasOpened) this.#onRefused?.();
-      this.#hasOpened = true; // told once
+      this.#hasOpened = true; // reported once
       throw error;
     }
   }

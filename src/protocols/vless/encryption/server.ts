@@ -49,7 +49,7 @@ export class EncryptionServer {
     this.#tickets = tickets;
   }
 
-  /** The stream inside. Throws `ProtocolError`; the wire stays the caller's then, and nothing tells why on it. */
+  /** The stream inside. Throws `ProtocolError`; the wire stays the caller's then, and nothing is written on it. */
   async accept(wire: Duplex, timeoutMs: number): Promise<Duplex> {
     using reader = new ByteReader(wire, { timeoutMs, maxBytes: MOST_MESSAGE_BYTES });
     const begun = await this.#readBeginning(reader);

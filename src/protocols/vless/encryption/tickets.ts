@@ -2,7 +2,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 
 export const TICKET_BYTES = 16;
-/** With one more the oldest goes: its client shakes hands anew. */
+/** With one more the oldest is dropped: its client makes a full handshake. */
 const MOST_TICKETS = 65_536;
 /** Of one ticket; with one more it is unknown. */
 const MOST_USES = 4096;
