@@ -39,7 +39,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: convertRuleset,
   },
   users: {
-    usage: "users export|import …   a state file of managed users as one JSON document, and back",
+    usage:
+      "users export|import …   a state file of managed users as one JSON document, and back; accept-rollback",
     run: users,
   },
   cleanup: {

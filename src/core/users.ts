@@ -28,6 +28,8 @@ export interface WaitingUsers {
 export interface UserAdmin {
   /** At least 32 bytes; only for comparing. */
   readonly secret: string;
+  /** The state file was older than what had been acknowledged, and that was not accepted; null: it was not. */
+  readonly rollback: RollbackView | null;
   protocols(): readonly ManagedProtocolView[];
   /** Sorted by tag. */
   inbounds(): readonly ManagedInboundView[];
@@ -49,6 +51,13 @@ export interface UserAdmin {
   ): Promise<{ readonly revision: number; readonly subscriptionUrl: string }>;
   /** The content behind a subscription token; null when no user with a link has this token. */
   subscription(token: string): SubscriptionView | null;
+}
+
+/** By generations of the state file, which grow with every commit. */
+export interface RollbackView {
+  readonly seenGeneration: number;
+  readonly foundGeneration: number;
+  readonly sinceMs: number;
 }
 
 export interface UsageView {

@@ -3,6 +3,7 @@ import { messageOf } from "#core/errors.ts";
 import { UndecidedError } from "./cut-log.ts";
 import { checkFolder, lockStore } from "./file-safety.ts";
 import { openBoth } from "./healing.ts";
+import { HighMark } from "./high-mark.ts";
 import type { Change, KeyValueFile, SealedChange } from "./kv.ts";
 import { type Begun, type FileWork, inThisThread, inThreadOf, type SecondFile } from "./second-file.ts";
 import type { Link } from "./thread-messages.ts";
@@ -31,6 +32,7 @@ export class Store implements Disposable {
   #attempt: number;
   /** What reached the backup only; the next commit repeats it. No more than there are records, however long it lasts. */
   #owed: ReadonlyMap<string, SealedChange> = new Map();
+  #mark: HighMark | null = null;
 
   private constructor(options: StoreOptions, lock: Disposable, primary: KeyValueFile, backup: KeyValueFile) {
     this.#options = options;
@@ -59,6 +61,8 @@ export class Store implements Disposable {
     undo.use(lock);
     const [primary, backup] = openBoth(options, undo);
     const store = new Store(options, lock, primary, backup);
+    if (options.isMarked === true)
+      store.#mark = HighMark.open(options, primary.generation, backup.generation);
     undo.move();
     return store;
   }
@@ -95,7 +99,9 @@ export class Store implements Disposable {
       for (const [name, change] of sealed) this.#behind.set(name, change);
     } else {
       this.#backUp(sealed, generation, nowMs, begun);
-      if (!this.#follow(sealed, generation, begun)) return;
+      const follows = this.#follow(sealed, generation, begun);
+      this.#mark?.note(generation);
+      if (!follows) return;
     }
     this.#owed = new Map();
     this.#generation = generation;
@@ -118,6 +124,7 @@ export class Store implements Disposable {
     const closing = this.#second.begin({ kind: "close" });
     all.defer(() => closing.end());
     all.use(this.#backup);
+    all.use(this.#mark);
   }
 
   #begin(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number): Begun {

@@ -1,5 +1,6 @@
 /** Which files are weir's own stores: told from their first bytes, without opening them as databases, which can change them. */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { MARK_MAGIC, MARK_SUFFIX } from "./high-mark.ts";
 import { createTable, ForeignFileError, SQLITE_MAGIC } from "./sqlite-file.ts";
 
 /** `unclear`: bytes that no program would recognize, damage of ours or a file of somebody else's. */
@@ -94,6 +95,7 @@ const SUM_BYTES = 64;
 const BESIDE: readonly (readonly [suffix: string, isOurs: (head: Buffer) => boolean])[] = [
   [".lock", (head) => head.length === 0],
   [".tmp", (head) => begins(head, SQLITE_MAGIC)],
+  [MARK_SUFFIX, (head) => begins(head, MARK_MAGIC)],
   [".sum", (head) => head.length <= SUM_BYTES && /^[0-9a-f]*$/.test(head.toString("latin1"))],
   ["-wal", (head) => LOGS.some((magic) => begins(head, magic)) || head.every((byte) => byte === 0)],
   ["-journal", (head) => begins(head, JOURNAL)],

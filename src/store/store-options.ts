@@ -8,4 +8,6 @@ export interface StoreOptions {
   readonly parts: readonly string[];
   readonly nowMs: () => number;
   readonly log: Log;
+  /** A third file, `<path>.seen`, tells where both files are older together. Absent: none is kept. */
+  readonly isMarked?: boolean;
 }

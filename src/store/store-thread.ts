@@ -60,7 +60,7 @@ export class StoreThread implements AsyncStore {
   constructor(options: StoreOptions, onOpened: (outcome: Records | Error) => void) {
     this.#options = options;
     this.#onOpened = onOpened;
-    const { path, parts, nowMs } = options;
+    const { path, parts, nowMs, isMarked = false } = options;
     const { port1, port2 } = new MessageChannel();
     const words = new SharedArrayBuffer(LINK_BYTES);
     const shared = { path, parts };
@@ -70,6 +70,7 @@ export class StoreThread implements AsyncStore {
       ...shared,
       link: first,
       nowMs: nowMs(),
+      isMarked,
       end: this.#end,
     });
     this.#second = started("store-second", { role: "second", ...shared, link: { port: port2, words } });

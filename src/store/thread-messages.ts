@@ -29,6 +29,7 @@ export interface StoreThreadData {
   readonly path: string;
   readonly parts: readonly string[];
   readonly nowMs: number;
+  readonly isMarked: boolean;
   /** One word: 1 when the files are closed. */
   readonly end: SharedArrayBuffer;
 }

@@ -43,10 +43,10 @@ else {
   if (store !== null) serve(store, data);
 }
 
-function open({ link, parts }: StoreThreadData): Store | null {
+function open({ link, parts, isMarked }: StoreThreadData): Store | null {
   using undo = new DisposableStack();
   try {
-    const opened = undo.use(Store.open({ path, parts, nowMs: () => nowMs, log }));
+    const opened = undo.use(Store.open({ path, parts, isMarked, nowMs: () => nowMs, log }));
     const records = parts.map((part) => [part, [...opened.entries(part)]] as const);
     opened.writeAtOnce(link);
     say({ kind: "opened", records: new Map(records) });

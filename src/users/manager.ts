@@ -9,6 +9,7 @@ import { KeyedQueue } from "#lib/keyed-queue.ts";
 import type {
   ManagedInboundView,
   ManagedProtocolView,
+  RollbackView,
   SubscriptionView,
   UsageView,
   UserAdmin,
@@ -19,6 +20,7 @@ import type {
 } from "#core/users.ts";
 import type { Change } from "#store/kv.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
+import { rollbackOf } from "#store/high-mark.ts";
 import { reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -54,9 +56,11 @@ export class Manager implements UserAdmin {
   readonly #checkpoints: Checkpoints;
   readonly #limits: LimitMonitor;
   #isOver = false;
+  readonly #rollback: RollbackView | null;
 
   private constructor(env: ManagerEnv, settings: UsersSettings, { store, records }: OpenedStore) {
     this.#env = env;
+    this.#rollback = rollbackOf(settings.store);
     this.registry = new UserRegistry(env, settings, stateOf(records));
     this.#repository = new UserRepository(store, settings.store, this.registry, env.log);
     this.#showing = new UserViews(env, this.registry);
@@ -80,7 +84,14 @@ export class Manager implements UserAdmin {
     const agree = async (records: OpenedStore["records"]) => {
       if (manager !== null) await manager.#agree(records);
     };
-    const opened = await env.openStore({ path: settings.store, parts: PARTS, nowMs, log, agree });
+    const opened = await env.openStore({
+      path: settings.store,
+      parts: PARTS,
+      isMarked: true,
+      nowMs,
+      log,
+      agree,
+    });
     try {
       return (manager = new Manager(env, settings, opened));
     } catch (error) {
@@ -188,6 +199,10 @@ export class Manager implements UserAdmin {
   }
 
   // --- what the API reads ---
+
+  get rollback(): RollbackView | null {
+    return this.#rollback;
+  }
 
   protocols(): readonly ManagedProtocolView[] {
     return this.#env.protocols.flatMap(({ type, users }) =>

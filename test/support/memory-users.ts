@@ -19,6 +19,7 @@ export class MemoryUsers implements UsersControl {
 
   readonly admin: UserAdmin = {
     secret: ADMIN_SECRET,
+    rollback: null,
     protocols: () => [{ type: "vless", label: "VLESS", credential: "uuid" }],
     inbounds: () => {
       const [userCount, revision] = [this.#users.size, this.#revision];

@@ -32,6 +32,7 @@ export function overviewJson(control: Control, admin: UserAdmin) {
       downlink_total: downloadBytes,
       active_connections: control.connections.size,
     },
+    ...rollbackJson(admin),
     users: { total, enabled, disabled: total - enabled },
     capabilities: admin.limitKinds(),
     authentication_enabled: true,
@@ -52,5 +53,14 @@ export function protocolsJson(admin: UserAdmin) {
       credential,
       update_policy: "live",
     })),
+  };
+}
+
+/** Loud as long as it was not accepted, absent otherwise. */
+function rollbackJson({ rollback }: UserAdmin) {
+  if (rollback === null) return {};
+  const { seenGeneration, foundGeneration, sinceMs } = rollback;
+  return {
+    rollback: { seen_generation: seenGeneration, found_generation: foundGeneration, since: sinceMs },
   };
 }
