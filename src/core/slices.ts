@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Steps } from "#lib/steps.ts";
 
 /** The longest that a relayed session waits for one slice. */
 const SLICE_MS = 8;
@@ -21,6 +22,15 @@ export class Slices {
     if (!this.isOver) return;
     this.#last = this.#last.then(() => this.#begin());
     await this.#last;
+  }
+
+  /** The whole work, with a pause behind a step where the slice is over. */
+  async run<T>(steps: Steps<T>): Promise<T> {
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      if (this.isOver) await this.pause();
+    }
   }
 
   async #begin(): Promise<void> {

@@ -5,7 +5,7 @@ import { messageOf } from "#core/errors.ts";
 import type { FaultReply } from "./messages.ts";
 
 /** On Linux a priority belongs to the thread: relaying goes first where cores are few. */
-const NICE = 10;
+const NICE = 5;
 
 /** `read` answers with its reply and what is handed over without a copy. Errors cross as their words: classes do not survive. */
 export async function answer<Reply>(

@@ -5,6 +5,7 @@ import type { ParseResult } from "#config/parse.ts";
 import type { Diagnostic } from "#config/report.ts";
 import { ruleOfLine, typesOf } from "#config/rules.ts";
 import type { Slices } from "#core/slices.ts";
+import type { Steps } from "#lib/steps.ts";
 import { pack, unpack, type PackedValue, type References } from "./packed.ts";
 
 /** Rules are sent as their lines: what else a rule has follows from it, and three hundred thousand are no rarity. */
@@ -39,17 +40,19 @@ export async function unpackResult(
   if (errors !== null) return { errors, warnings };
   const sent = (await unpack(config, slices, referencesTo(registries))) as Sent;
   const types = typesOf(registries);
-  const rulesOf = async (lines: readonly string[]): Promise<Config["rules"]> => {
-    const rules: Config["rules"][number][] = [];
-    for (const line of lines) {
-      rules.push(ruleOfLine(line, types));
-      if (slices.isOver) await slices.pause();
-    }
-    return Object.freeze(rules);
-  };
   const subRules = new Map<string, Config["rules"]>();
-  for (const [name, lines] of sent.subRules) subRules.set(name, await rulesOf(lines));
-  return { config: Object.freeze({ ...sent, rules: await rulesOf(sent.rules), subRules }), warnings };
+  for (const [name, lines] of sent.subRules) subRules.set(name, await slices.run(rulesOf(lines, types)));
+  const rules = await slices.run(rulesOf(sent.rules, types));
+  return { config: Object.freeze({ ...sent, rules, subRules }), warnings };
+}
+
+function* rulesOf(lines: readonly string[], types: ReturnType<typeof typesOf>): Steps<Config["rules"]> {
+  const rules: Config["rules"][number][] = [];
+  for (const line of lines) {
+    rules.push(ruleOfLine(line, types));
+    yield;
+  }
+  return Object.freeze(rules);
 }
 
 /** Both threads have the same registries. */

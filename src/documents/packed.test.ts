@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Plain } from "#core/fields.ts";
 import { Slices } from "#core/slices.ts";
+import { turnsDuring } from "../../test/support/turns.ts";
 import { pack, unpack } from "./packed.ts";
 
 const bare = (entries: object): object => Object.assign(Object.create(null) as object, entries);
@@ -36,13 +37,7 @@ test("many values are many blocks, between which the event loop turns", async ()
   const value = Array.from({ length: 200_000 }, (_, at) => ({ name: `node ${at}`, at }));
   const packed = pack(value);
   assert.ok(packed.every(({ length }) => length < 100_000) && packed.length > 400);
-  let turns = 0;
-  let next = setImmediate(function turn() {
-    turns++;
-    next = setImmediate(turn);
-  });
-  const back = await unpack(packed, new Slices());
-  clearImmediate(next);
+  const [back, turns] = await turnsDuring(() => unpack(packed, new Slices()));
   assert.deepEqual(back, value);
   assert.ok(turns > 3, `${turns} turns`);
 });

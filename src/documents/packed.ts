@@ -5,6 +5,7 @@
 import { deserialize, serialize } from "node:v8";
 import { Plain } from "#core/fields.ts";
 import type { Slices } from "#core/slices.ts";
+import type { Steps } from "#lib/steps.ts";
 
 /** Whole values and the heads of lists and maps in one block; a block takes well under a millisecond. */
 const BLOCK_TOKENS = 1000;
@@ -116,17 +117,12 @@ function kindOf(value: object): Kind {
 }
 
 /** The value with its lists and objects frozen. */
-export async function unpack(
+export function unpack(
   packed: PackedValue,
   slices: Slices,
   references: References = NO_REFERENCES,
 ): Promise<unknown> {
-  const steps = new Unpacker(packed, references).value();
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    await slices.pause();
-  }
+  return slices.run(new Unpacker(packed, references).value());
 }
 
 class Unpacker {
@@ -143,7 +139,7 @@ class Unpacker {
   }
 
   /** The next value; stops between two blocks. */
-  *value(): Generator<void, unknown> {
+  *value(): Steps<unknown> {
     if (this.#at === this.#block.operands.length) {
       yield;
       this.#block = deserialize(this.#packed[this.#blockAt++] as Uint8Array) as Block;
@@ -174,19 +170,19 @@ class Unpacker {
     return value;
   }
 
-  *#list(length: number): Generator<void, unknown> {
+  *#list(length: number): Steps<unknown> {
     const list: unknown[] = [];
     for (let left = length; left > 0; left--) list.push(yield* this.value());
     return Object.freeze(list);
   }
 
-  *#map(size: number): Generator<void, unknown> {
+  *#map(size: number): Steps<unknown> {
     const map = new Map<unknown, unknown>();
     for (let left = size; left > 0; left--) map.set(yield* this.value(), yield* this.value());
     return map;
   }
 
-  *#object(size: number, isBare: boolean): Generator<void, unknown> {
+  *#object(size: number, isBare: boolean): Steps<unknown> {
     const object = (isBare ? Object.create(null) : {}) as Record<string, unknown>;
     for (let left = size; left > 0; left--) {
       const key = (yield* this.value()) as string;

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contentsOfParts, readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
+import { contentsOfParts, readListParts, type ListKind } from "#providers/rule-set/read.ts";
 import type { Ip } from "#core/session.ts";
+import { Slices } from "#core/slices.ts";
+import { turnsDuring } from "../../test/support/turns.ts";
 import { contentIn } from "./node-list.ts";
 import { DocumentReader } from "./reader.ts";
 
@@ -11,25 +13,11 @@ const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 const names = (count: number): string =>
   Array.from({ length: count }, (_, at) => `+.host${at}.example${at % 97}.com\n`).join("");
 
-/** How often the event loop turns while `work` is under way: not at all where this thread does the work. */
-async function turnsDuring(work: () => Promise<ListParts>): Promise<[parts: ListParts, turns: number]> {
-  let turns = 0;
-  let next = setImmediate(function turn() {
-    turns++;
-    next = setImmediate(turn);
-  });
-  try {
-    return [await work(), turns];
-  } finally {
-    clearImmediate(next);
-  }
-}
-
 test("a large list of names is read elsewhere and matches here", async () => {
   const bytes = bytesOf(names(300_000) + "*.stars.com\nbad..com\n");
   const [, turnsHere] = await turnsDuring(() => readListParts(bytes, DOMAINS));
-  const [parts, turns] = await turnsDuring(() => new DocumentReader().readList(bytes, DOMAINS));
-  const { data, skipped } = contentsOfParts(parts, DOMAINS, none);
+  const [parts, turns] = await turnsDuring(() => new DocumentReader(new Slices()).readList(bytes, DOMAINS));
+  const { data, skipped } = await contentsOfParts(parts, DOMAINS, none);
   assert.deepEqual([data.size, skipped.count], [300_001, 1]);
   for (const host of ["host299999.example75.com", "a.host0.example0.com", "x.stars.com"])
     assert.equal(data.match({ host }), true, host);
@@ -39,10 +27,10 @@ test("a large list of names is read elsewhere and matches here", async () => {
 });
 
 test("networks and lines come over, too", async () => {
-  const reader = new DocumentReader({ smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 });
+  const reader = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 });
   const kind: ListKind = { behavior: "ipcidr", format: "text" };
   const many = Array.from({ length: 5000 }, (_, at) => `10.${at >> 8}.${at & 255}.0/24\n`).join("");
-  const { data } = contentsOfParts(
+  const { data } = await contentsOfParts(
     await reader.readList(bytesOf(`${many}2001:db8::/32\n`), kind),
     kind,
     none,
@@ -56,7 +44,7 @@ test("networks and lines come over, too", async () => {
 });
 
 test("what is wrong with a list is said as before; a bound that is exceeded ends the thread", async () => {
-  const reader = new DocumentReader({ smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 });
+  const reader = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 });
   await assert.rejects(reader.readList(bytesOf("<html>"), DOMAINS), /this is an HTML page, not a rule list/);
   const yaml: ListKind = { behavior: "domain", format: "yaml" };
   await assert.rejects(
@@ -67,9 +55,9 @@ test("what is wrong with a list is said as before; a bound that is exceeded ends
     reader.readList(bytesOf(`payload: ${"[".repeat(5_000_000)}`), yaml),
     /too large to be more than/,
   );
-  const impatient = new DocumentReader({ smallBytes: 0, mostMs: 1, mostHeapMiB: 256 });
+  const impatient = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 1, mostHeapMiB: 256 });
   await assert.rejects(impatient.readList(bytesOf(names(300_000)), DOMAINS), /took more than 0\.001 s/);
-  const small = new DocumentReader({ smallBytes: 0, mostMs: 60_000, mostHeapMiB: 24 });
+  const small = new DocumentReader(new Slices(), { smallBytes: 0, mostMs: 60_000, mostHeapMiB: 24 });
   await assert.rejects(small.readList(bytesOf(names(1_000_000)), DOMAINS), /took more than 24 MiB of memory/);
   assert.deepEqual(await reader.readList(bytesOf("a.com\n"), { behavior: "classical", format: "text" }), {
     lines: ["a.com"],
@@ -80,15 +68,17 @@ test("nodes come over with their types, quotes and places", async () => {
   const text =
     'proxies:\n  - { name: a, type: socks5, port: 0123, password: "0123", opts: { list: [x, "y", true] } }\n  - { name: b }\n';
   const here = contentIn(bytesOf(text));
-  const there = await new DocumentReader({ smallBytes: 0, mostMs: 60_000, mostHeapMiB: 256 }).readNodes(
-    bytesOf(text),
-  );
+  const there = await new DocumentReader(new Slices(), {
+    smallBytes: 0,
+    mostMs: 60_000,
+    mostHeapMiB: 256,
+  }).readNodes(bytesOf(text));
   assert.deepEqual(there.items, here.items);
   assert.deepEqual(there.locate(["proxies", 1, "name"], "value"), { line: 3, column: 5 });
 });
 
 test("hostile subscriptions are refused elsewhere, with the words of before", async () => {
-  const reader = new DocumentReader();
+  const reader = new DocumentReader(new Slices());
   const bomb = Array.from(
     { length: 10 },
     (_, at) =>

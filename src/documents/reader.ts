@@ -2,7 +2,7 @@
  * Lists that come from elsewhere, read away from the event loop: a large one in a thread of its own, which is ended where
  * it wants more time or memory than its bounds. Then the caller's old contents stay in use.
  */
-import { Slices } from "#core/slices.ts";
+import type { Slices } from "#core/slices.ts";
 import { readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
 import type { ListReply, ListRequest, NodesReply, NodesRequest } from "./messages.ts";
 import type { ThreadProgram } from "#platform/thread.ts";
@@ -26,11 +26,12 @@ const NODES = { from: import.meta.url, source: "node-worker.ts", built: "node-th
 
 export class DocumentReader {
   readonly #bounds: ReaderBounds;
-  readonly #slices = new Slices();
+  readonly #slices: Slices;
   /** One thread at a time, so that the bounds hold for all together; callers are as many as providers. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(bounds: ReaderBounds = BOUNDS) {
+  constructor(slices: Slices, bounds: ReaderBounds = BOUNDS) {
+    this.#slices = slices;
     this.#bounds = bounds;
   }
 

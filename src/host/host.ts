@@ -3,6 +3,7 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
 import type { HostMemory } from "#core/inbound.ts";
 import type { Ledger } from "#core/meter.ts";
+import { Slices } from "#core/slices.ts";
 import { BackendChoice } from "#dataplane/backend-choice.ts";
 import { systemClock } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
@@ -65,6 +66,8 @@ export interface Host extends Disposable {
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
   readonly loops: LoopDetector;
+  /** Of all long works of the main thread together. */
+  readonly slices: Slices;
   /** Reads large lists in a thread of its own. */
   readonly documents: DocumentReader;
   /** Opened once: functions of the C library are never given back. */
@@ -87,6 +90,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   cache.adopt(foreignSelections(join(home, FOREIGN_CACHE_FILE), log));
   const boot = openBootClock();
   const storeFile = (store: string) => governanceStore(files.resolve(store), log);
+  const slices = new Slices();
   const kernelDirect = new KernelDirect(log);
   const sockets = new SocketPool();
   const relayPath = new BackendChoice(log, { onAllDead: () => sockets.useThreads(null), seams });
@@ -137,7 +141,8 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     datagrams: new DatagramBudget(),
     kernelDirect,
     loops,
-    documents: new DocumentReader(),
+    slices,
+    documents: new DocumentReader(slices),
     processes: openProcessLookup(bytesOfIp),
     selfDials,
     rates,

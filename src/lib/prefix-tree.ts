@@ -1,3 +1,5 @@
+import type { Steps } from "./steps.ts";
+
 // A node: BITS HEAD CHILD0 CHILD1 UP KEY(1 or 4), one 32-bit word each. HEAD is the first item plus one, 0: none. A
 // child is the index where its node starts, 0: none, because the root starts there and is no node's child. UP is the
 // nearest node above that has items, else the root.
@@ -11,6 +13,9 @@ const KEY = 5;
 /** From this many items on, a table over the first 16 bits says where to begin: 256 KiB for some ten steps less. */
 const JUMP_FROM = 2048;
 const JUMP_BITS = 16;
+
+/** Nodes that are sealed in one step. */
+const STEP = 1024;
 
 /** All that a sealed tree is, to be handed to another thread: arrays of numbers. */
 export interface PrefixTreeParts {
@@ -65,8 +70,18 @@ export class PrefixTree {
   }
 
   /** After the last insertion, before the first question. */
-  seal(): void {
-    this.#link(0, 0);
+  *seal(): Steps<void> {
+    const open: { readonly node: number; readonly up: number }[] = [{ node: 0, up: 0 }];
+    for (let done = 1; ; done++) {
+      const next = open.pop();
+      if (next === undefined) return;
+      const up = this.#link(next.node, next.up);
+      for (const turn of [0, 1]) {
+        const child = uint32At(this.#nodes, next.node + CHILD + turn);
+        if (child !== 0) open.push({ node: child, up });
+      }
+      if (done % STEP === 0) yield;
+    }
   }
 
   /** The first item of the longest prefix that holds the key; -1: none. */
@@ -95,18 +110,15 @@ export class PrefixTree {
     return node;
   }
 
-  #link(node: number, up: number): void {
+  /** Answers with what the nodes below have above them. */
+  #link(node: number, up: number): number {
     this.#nodes[node + UP] = up;
     const bits = uint32At(this.#nodes, node);
     if (this.#jump !== null && bits <= JUMP_BITS) {
       const first = uint32At(this.#nodes, node + KEY) >>> (32 - JUMP_BITS);
       this.#jump.fill(node, first, first + (1 << (JUMP_BITS - bits))); // nodes below come later and overwrite
     }
-    const upForChildren = this.#head(node) >= 0 ? node : up;
-    for (const turn of [0, 1]) {
-      const child = uint32At(this.#nodes, node + CHILD + turn);
-      if (child !== 0) this.#link(child, upForChildren);
-    }
+    return this.#head(node) >= 0 ? node : up;
   }
 
   #head(node: number): number {

@@ -1,4 +1,5 @@
 import type { Facts, FactName, RuleData } from "#core/rule.ts";
+import type { Slices } from "#core/slices.ts";
 import { Resource, type Prepared, type ResourceEnv, type Source } from "./resource.ts";
 import type { Cidr } from "#net/address/cidr.ts";
 import { NO_CONTENTS, type Contents, type NetworkData } from "./rule-set/contents.ts";
@@ -14,6 +15,7 @@ export interface RuleProviderOptions extends ListKind {
   readonly source: Source;
   readonly payload: readonly string[];
   readonly classical: ReadClassical;
+  readonly slices: Slices;
   /** Reads a list, in another thread where it is large. Throws where nothing of it can be used. */
   readonly read: (bytes: Uint8Array, kind: ListKind) => Promise<ListParts>;
 }
@@ -40,12 +42,13 @@ export class RuleProvider implements RuleData, AsyncDisposable {
       ...env,
       prepare: async (bytes) => {
         const parts = await options.read(bytes, { behavior: options.behavior, format: options.format });
-        return this.#prepared(contentsOfParts(parts, options, options.classical));
+        return this.#prepared(await contentsOfParts(parts, options, options.classical));
       },
       preparePayload:
         payload.length === 0
           ? null
-          : async () => this.#prepared(contentsOf(payload, options.behavior, options.classical)),
+          : async () =>
+              this.#prepared(await contentsOf(payload, options.behavior, options.classical, options.slices)),
     });
   }
 

@@ -1,7 +1,9 @@
 /** A rule list made ready for matching: consecutive rules that can share a table are one step, the others one each. */
 import type { Facts, FactName, Rule } from "#core/rule.ts";
+import type { Cidr } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { DomainTable } from "#lib/domain-table.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
 import { mergeKeyOf } from "./mergeable.ts";
 import type { CidrSide, MergeKey } from "./mergeable.ts";
 import { itemAt } from "#lib/at.ts";
@@ -12,6 +14,9 @@ export const CANNOT_TELL = -2;
 
 /** Fewer rules than this are as fast one by one. */
 const SMALLEST_SEGMENT = 6;
+
+/** How many rules a long work looks at before it may pause. */
+export const RULES_AT_ONCE = 256;
 
 /** One table over the consecutive rules `first` to `last` of a list. */
 export interface Segment {
@@ -38,14 +43,18 @@ export interface RuleList {
 }
 
 export function compileList(name: string, rules: readonly Rule[]): RuleList {
+  return atOnce(compileInSteps(name, rules));
+}
+
+export function* compileInSteps(name: string, rules: readonly Rule[]): Steps<RuleList> {
   const steps: Step[] = [];
   for (let first = 0; first < rules.length;) {
-    const keys = mergeableRun(rules, first);
+    const keys = yield* mergeableRun(rules, first);
     if (keys.length < SMALLEST_SEGMENT) {
       steps.push({ first, last: first, segment: null });
       first++;
     } else {
-      steps.push({ first, last: first + keys.length - 1, segment: segmentOf(keys) });
+      steps.push({ first, last: first + keys.length - 1, segment: yield* segmentOf(keys) });
       first += keys.length;
     }
   }
@@ -53,28 +62,35 @@ export function compileList(name: string, rules: readonly Rule[]): RuleList {
 }
 
 /** The keys of the rules from `first` on that fit into one table. */
-function mergeableRun(rules: readonly Rule[], first: number): readonly MergeKey[] {
+function* mergeableRun(rules: readonly Rule[], first: number): Steps<readonly MergeKey[]> {
   const keys: MergeKey[] = [];
   for (let at = first; at < rules.length; at++) {
     const { type, matcher } = itemAt(rules, at);
     const key = type === "SUB-RULE" ? null : mergeKeyOf(matcher); // a table finds rules that decide, not lists to enter
     if (key === null || key.kind !== (keys[0] ?? key).kind) break;
     keys.push(key);
+    if (at % RULES_AT_ONCE === 0) yield;
   }
   return keys;
 }
 
-function segmentOf(keys: readonly MergeKey[]): Segment {
-  const kind = itemAt(keys, 0).kind;
-  if (kind === "domain") return domainSegment(keys.flatMap((key) => (key.kind === "domain" ? [key] : [])));
-  return cidrSegment(kind, new CidrTable(keys.flatMap((key) => (key.kind === "domain" ? [] : [key.cidr]))));
+function* segmentOf(keys: readonly MergeKey[]): Steps<Segment> {
+  const names: string[] = [];
+  const covers = new Uint8Array(keys.length);
+  const cidrs: Cidr[] = [];
+  for (const [at, key] of keys.entries()) {
+    if (key.kind === "domain") {
+      names.push(key.name);
+      covers[at] = key.covers;
+    } else cidrs.push(key.cidr);
+    if (at % RULES_AT_ONCE === 0) yield;
+  }
+  const { kind } = itemAt(keys, 0);
+  if (kind === "domain") return domainSegment(yield* DomainTable.build(names, covers));
+  return cidrSegment(kind, yield* CidrTable.build(cidrs));
 }
 
-function domainSegment(keys: readonly { readonly name: string; readonly covers: number }[]): Segment {
-  const table = DomainTable.of(
-    keys.map(({ name }) => name),
-    Uint8Array.from(keys, ({ covers }) => covers),
-  );
+function domainSegment(table: DomainTable): Segment {
   return {
     reads: ["host"],
     find: ({ host }, after, disabled) => {

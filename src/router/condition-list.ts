@@ -1,7 +1,8 @@
 /** A list of conditions without targets, as rule providers of behavior `classical` hold it: one of them is enough. */
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Facts, FactName, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
-import { CANNOT_TELL, compileList } from "./compile.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
+import { CANNOT_TELL, compileInSteps } from "./compile.ts";
 import { ruleTypeOf } from "./rules/index.ts";
 
 /** A condition that could not be read, and why. */
@@ -20,6 +21,14 @@ const REFUSED: ReadonlySet<string> = new Set(["MATCH", "RULE-SET", "SUB-RULE"]);
 
 /** Lines of `TYPE,payload[,params]`. What cannot be read is skipped. */
 export function compileConditions(lines: readonly string[], scope: RuleScope, onSkip: OnSkip): RuleData {
+  return atOnce(conditionsInSteps(lines, scope, onSkip));
+}
+
+export function* conditionsInSteps(
+  lines: readonly string[],
+  scope: RuleScope,
+  onSkip: OnSkip,
+): Steps<RuleData> {
   const inner: RuleScope = { ...scope, ruleSet: refuseRuleSet };
   const rules: Rule[] = [];
   for (const line of lines) {
@@ -28,11 +37,14 @@ export function compileConditions(lines: readonly string[], scope: RuleScope, on
     } catch (error) {
       onSkip(line, messageOf(error));
     }
+    yield;
   }
-  const { steps } = compileList("conditions", rules);
+  const { steps } = yield* compileInSteps("conditions", rules);
+  const reads = new Set<FactName>();
+  for (const { matcher } of rules) for (const name of matcher.reads) reads.add(name);
   return {
     size: rules.length,
-    reads: [...new Set<FactName>(rules.flatMap(({ matcher }) => matcher.reads))],
+    reads: [...reads],
     match(facts: Facts) {
       let open = false;
       for (const { first, segment } of steps) {

@@ -7,9 +7,10 @@ import type { Decision, Router } from "#core/router.ts";
 import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
 import { checkLists } from "./check-lists.ts";
-import { compileList } from "./compile.ts";
+import { compileInSteps, RULES_AT_ONCE } from "./compile.ts";
 import type { RuleList } from "./compile.ts";
 import { Walk } from "./match.ts";
 import type { Observer } from "./match.ts";
@@ -83,16 +84,22 @@ interface Way {
 
 /** Throws `ConfigError` where a rule names a target or a list that does not exist, or lists lead in a circle. */
 export function openRouter(env: RouterEnv): RuleRouter {
-  checkLists(env.rules, env.subRules);
-  const lists = new Map([...env.subRules].map(([name, rules]) => [name, compileList(name, rules)]));
-  const main = compileList("rules", env.rules);
-  return new ListRouter(env, main, lists, resolveTargets(env, [main, ...lists.values()]));
+  return atOnce(openRouterInSteps(env));
 }
 
-function resolveTargets(env: RouterEnv, lists: readonly RuleList[]): ReadonlyMap<string, Outbound> {
+export function* openRouterInSteps(env: RouterEnv): Steps<RuleRouter> {
+  yield* checkLists(env.rules, env.subRules);
+  const lists = new Map<string, RuleList>();
+  for (const [name, rules] of env.subRules) lists.set(name, yield* compileInSteps(name, rules));
+  const main = yield* compileInSteps("rules", env.rules);
+  return new ListRouter(env, main, lists, yield* resolveTargets(env, [main, ...lists.values()]));
+}
+
+function* resolveTargets(env: RouterEnv, lists: readonly RuleList[]): Steps<ReadonlyMap<string, Outbound>> {
   const targets = new Map<string, Outbound>();
   for (const { name, rules } of lists)
     for (const [at, { type, target }] of rules.entries()) {
+      if (at % RULES_AT_ONCE === 0) yield;
       if (type === "SUB-RULE" || targets.has(target)) continue;
       const outbound = env.outbound(target);
       if (outbound === null)

@@ -6,6 +6,7 @@ import type { Log } from "#core/log.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
+import type { Slices } from "#core/slices.ts";
 import type { Trust } from "#core/trust.ts";
 import type { Dns } from "#dns/dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
@@ -31,4 +32,5 @@ export interface OutboundsEnv {
   readonly log: Log;
   readonly nowMs: () => number;
   readonly trust: Trust;
+  readonly slices: Slices;
 }

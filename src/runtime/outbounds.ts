@@ -50,7 +50,10 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
     directOutbound("COMPATIBLE", dialers.direct, "Compatible"),
   ];
   for (const outbound of builtIns) all.set(outbound.name, undo.use(outbound));
-  for (const proxy of config.proxies) all.set(proxy.name, undo.use(await openProxy(proxy, dialers, env)));
+  for (const proxy of config.proxies) {
+    all.set(proxy.name, undo.use(await openProxy(proxy, dialers, env)));
+    if (env.slices.isOver) await env.slices.pause();
+  }
   const groups = [...config.groups];
   if (!groups.some(({ name }) => name === "GLOBAL")) groups.push(globalGroup(config));
   for (const group of groups) entries.set(group.name, group);
@@ -176,7 +179,10 @@ async function openGroups(
   };
   const openAll = async (names: readonly string[]): Promise<Outbound[]> => {
     const opened: Outbound[] = [];
-    for (const name of names) opened.push(await open(name));
+    for (const name of names) {
+      opened.push(await open(name));
+      if (env.slices.isOver) await env.slices.pause();
+    }
     return opened;
   };
   for (const { name } of groups) await open(name);

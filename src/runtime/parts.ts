@@ -4,7 +4,7 @@ import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { openTrust } from "#net/dial/trust.ts";
-import { openRouter, type RuleRouter } from "#router/router.ts";
+import { openRouterInSteps, type RuleRouter } from "#router/router.ts";
 import { openDnsListener } from "./dns-listener.ts";
 import { CoreDialers } from "./exits.ts";
 import { FakeIpStore } from "./fake-ip-store.ts";
@@ -63,7 +63,7 @@ async function openWays(
   { host, health, mode, onRuleList }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<OutboundParts> {
-  const { log, files, cache, egress, selfDials } = host;
+  const { log, files, cache, egress, selfDials, slices } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
   const exits = new CoreDialers({
     interfaceName,
@@ -102,22 +102,26 @@ async function openWays(
       log,
       nowMs,
       trust,
+      slices,
     }),
   );
   await lists.loadNodes(previous?.lists ?? null, outbounds);
   for (const text of outbounds.groupFaults()) log.warning(text);
-  const router = openRouter({
-    ...openRules(config, scope),
-    mode,
-    outbound: (name) => outbounds.all.get(name) ?? null,
-    global: outbounds.global,
-    direct: outbounds.direct,
-    resolver: names.resolver,
-    processes: host.processes,
-    findProcessMode: config.general.findProcessMode,
-    prepare: ({ destination }, sniffed) => routable(destination, sniffed, (asked) => names.prepare(asked)),
-    nowMs: Date.now,
-  });
+  const rules = await slices.run(openRules(config, scope));
+  const router = await slices.run(
+    openRouterInSteps({
+      ...rules,
+      mode,
+      outbound: (name) => outbounds.all.get(name) ?? null,
+      global: outbounds.global,
+      direct: outbounds.direct,
+      resolver: names.resolver,
+      processes: host.processes,
+      findProcessMode: config.general.findProcessMode,
+      prepare: ({ destination }, sniffed) => routable(destination, sniffed, (asked) => names.prepare(asked)),
+      nowMs: Date.now,
+    }),
+  );
   exits.bind({ outbounds: outbounds.all, router });
   const way = exits.through(config.ntp.dialerProxy || "DIRECT");
   const timeKeeper = undo.use(new TimeKeeper({ options: config.ntp, dialer: way, clock: host.clock, log }));

@@ -6,7 +6,7 @@ import type { SubscriptionInfo } from "#core/control.ts";
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { GroupSettings, Health } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
-import { Slices } from "#core/slices.ts";
+import type { Slices } from "#core/slices.ts";
 import { HealthCheck } from "#groups/health-check.ts";
 import type { Host } from "#host/host.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
@@ -40,7 +40,7 @@ export class ProxyProviders implements AsyncDisposable {
   /** At the start there is nothing yet that a pause could hold up, and threads would make it longer. */
   #isServing = false;
   /** Of all providers together: many that are refreshed at once take one turn each. */
-  readonly #slices = new Slices();
+  readonly #slices: Slices;
   #open: ((node: ProxyConfig) => Promise<Outbound>) | null = null;
 
   /** Throws `ConfigError` where a provider's nodes would dial through themselves. */
@@ -49,6 +49,7 @@ export class ProxyProviders implements AsyncDisposable {
     this.#config = config;
     this.#host = host;
     this.#health = health;
+    this.#slices = host.slices;
     for (const [name, item] of config.proxyProviders) {
       this.#refuseCircle(name, [item.override.dialerProxy ?? item.dialerProxy]);
       this.all.set(name, this.#made(name, item, fetch));

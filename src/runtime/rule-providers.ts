@@ -7,7 +7,7 @@ import type { EtagBook, ResourceEnv, Source } from "#providers/resource.ts";
 import { RuleProvider } from "#providers/rule-provider.ts";
 import { readListParts, type ListKind } from "#providers/rule-set/read.ts";
 import { Skipped } from "#providers/rule-set/contents.ts";
-import { compileConditions } from "#router/condition-list.ts";
+import { conditionsInSteps } from "#router/condition-list.ts";
 import { etagBook, writtenBook, type Fetch } from "./downloads.ts";
 
 /** For a whole download (configuration sheet §13). */
@@ -27,18 +27,23 @@ export class RuleProviders implements AsyncDisposable {
    */
   constructor(config: Config, host: Host, fetch: Fetch, scope: () => RuleScope, onChange: () => void) {
     this.configs = config.ruleProviders;
+    const { slices } = host;
     const etags = config.general.etagSupport ? etagBook(host.cache) : null;
     for (const [name, item] of config.ruleProviders) {
       const source = sourceOf(item, `rule provider ${name}`);
       const { behavior, format, payload } = item;
-      const classical = (lines: readonly string[]) => {
+      const classical = async (lines: readonly string[]) => {
         const skipped = new Skipped();
-        return { data: compileConditions(lines, scope(), (line, why) => skipped.add(line, why)), skipped };
+        const onSkip = (line: string, why: string): void => skipped.add(line, why);
+        return { data: await slices.run(conditionsInSteps(lines, scope(), onSkip)), skipped };
       };
       const env = { ...resourceEnv(item, source, host, fetch, etags), onChange };
       const read = (bytes: Uint8Array, kind: ListKind) =>
         this.#isServing ? host.documents.readList(bytes, kind) : readListParts(bytes, kind);
-      this.all.set(name, new RuleProvider({ source, behavior, format, payload, classical, read }, env));
+      this.all.set(
+        name,
+        new RuleProvider({ source, behavior, format, payload, classical, slices, read }, env),
+      );
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Config, RuleConfig } from "#config/config.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Rule, RuleScope } from "#core/rule.ts";
+import type { Steps } from "#lib/steps.ts";
 
 /** The rules of one runtime, ready to be compiled. */
 export interface RuleLists {
@@ -9,13 +10,22 @@ export interface RuleLists {
 }
 
 /** The configuration has checked every line; here each gets its matcher over the data that is loaded now. */
-export function openRules({ rules, subRules }: Config, scope: RuleScope): RuleLists {
-  const openList = (list: readonly RuleConfig[], isTop: boolean): readonly Rule[] =>
-    list.map((rule, at) => openRule(rule, isTop ? at : -1, scope));
-  return {
-    rules: openList(rules, true),
-    subRules: new Map([...subRules].map(([name, list]) => [name, openList(list, false)])),
-  };
+export function* openRules(
+  { rules, subRules }: Pick<Config, "rules" | "subRules">,
+  scope: RuleScope,
+): Steps<RuleLists> {
+  const nested = new Map<string, readonly Rule[]>();
+  for (const [name, list] of subRules) nested.set(name, yield* openList(list, false, scope));
+  return { rules: yield* openList(rules, true, scope), subRules: nested };
+}
+
+function* openList(list: readonly RuleConfig[], isTop: boolean, scope: RuleScope): Steps<readonly Rule[]> {
+  const rules: Rule[] = [];
+  for (const [at, rule] of list.entries()) {
+    rules.push(openRule(rule, isTop ? at : -1, scope));
+    yield;
+  }
+  return rules;
 }
 
 function openRule(

@@ -74,6 +74,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
       behavior: "domain",
       format: "yaml",
       payload: [],
+      slices: new Slices(),
       read: readListParts,
       classical: () => {
         throw new Error("not used");

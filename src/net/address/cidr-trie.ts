@@ -3,6 +3,10 @@ import type { Ip } from "#core/session.ts";
 import type { Cidr } from "./cidr.ts";
 import { IpReader } from "./ip-reader.ts";
 import { PrefixTree, type PrefixTreeParts } from "#lib/prefix-tree.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
+
+/** Networks that are inserted in one step. */
+const STEP = 256;
 
 /** All that a table is, to be handed to another thread: arrays of numbers. */
 export interface CidrTableParts {
@@ -13,12 +17,23 @@ export interface CidrTableParts {
 
 /** Positions by network: answers with the position of a network in the list it was made from. Families never mix. */
 export class CidrTable {
-  #size: number;
-  #v4: PrefixTree;
-  #v6: PrefixTree;
+  #size = 0;
+  #v4 = new PrefixTree(1, 0);
+  #v6 = new PrefixTree(4, 0);
   readonly #reader = new IpReader();
 
   constructor(cidrs: readonly Cidr[]) {
+    atOnce(this.#fill(cidrs));
+  }
+
+  /** The same in steps. */
+  static *build(cidrs: readonly Cidr[]): Steps<CidrTable> {
+    const table = new CidrTable([]);
+    yield* table.#fill(cidrs);
+    return table;
+  }
+
+  *#fill(cidrs: readonly Cidr[]): Steps<void> {
     this.#size = cidrs.length;
     const has = (length: number) => cidrs.some(({ bytes }) => bytes.length === length);
     this.#v4 = new PrefixTree(1, has(4) ? cidrs.length : 0);
@@ -28,9 +43,10 @@ export class CidrTable {
       const family = this.#reader.readBytes(bytes);
       if (family === 0) throw new RangeError(`a network has 4 or 16 bytes, not ${bytes.length}`);
       (family === 4 ? this.#v4 : this.#v6).insert(this.#reader.words, bits, at);
+      if (at % STEP === 0) yield;
     }
-    this.#v4.seal();
-    this.#v6.seal();
+    yield* this.#v4.seal();
+    yield* this.#v6.seal();
   }
 
   /** The table whose parts these are. It keeps them: they may come from another thread. */

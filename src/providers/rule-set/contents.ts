@@ -6,6 +6,7 @@ import { parseDomainPattern, type DomainPattern } from "#lib/domain-pattern.ts";
 import { DomainTable, type DomainTableParts } from "#lib/domain-table.ts";
 import { DomainTrie } from "#lib/domain-trie.ts";
 import { byteAt } from "#lib/at.ts";
+import { atOnce, type Steps } from "#lib/steps.ts";
 
 export interface Contents {
   readonly data: RuleData;
@@ -51,6 +52,10 @@ export class Skipped {
 
 /** Patterns of names (configuration sheet §6.8). */
 export function domainList(items: readonly string[]): ReadList {
+  return atOnce(domainsInSteps(items));
+}
+
+function* domainsInSteps(items: readonly string[]): Steps<ReadList> {
   const skipped = new Skipped();
   const names: string[] = [];
   const covers: number[] = [];
@@ -63,22 +68,34 @@ export function domainList(items: readonly string[]): ReadList {
       covers.push(pattern.covers);
     } else if (starred.length < MOST_STARRED) starred.push(pattern);
     else skipped.add(item, `more than ${MOST_STARRED} patterns with * in one list`);
+    yield;
   }
-  const { parts } = DomainTable.of(names, Uint8Array.from(covers));
+  const { parts } = yield* DomainTable.build(names, Uint8Array.from(covers));
   const size = names.length + starred.length;
   return { skipped, list: { behavior: "domain", parts, starred, size } };
 }
 
 /** Networks and bare addresses. */
 export function cidrList(items: readonly string[]): ReadList {
+  return atOnce(networksInSteps(items));
+}
+
+/** The list of either behavior. */
+export function listInSteps(items: readonly string[], behavior: BuiltList["behavior"]): Steps<ReadList> {
+  return behavior === "domain" ? domainsInSteps(items) : networksInSteps(items);
+}
+
+function* networksInSteps(items: readonly string[]): Steps<ReadList> {
   const skipped = new Skipped();
   const cidrs: Cidr[] = [];
   for (const item of items) {
     const cidr = parseCidr(item);
     if (cidr === null) skipped.add(item, "no network");
     else cidrs.push(cidr);
+    yield;
   }
-  return { skipped, list: networkList(cidrs, cidrs.length) };
+  const { parts } = yield* CidrTable.build(cidrs);
+  return { skipped, list: { behavior: "ipcidr", parts, packed: packNetworks(cidrs), size: cidrs.length } };
 }
 
 export function networkList(cidrs: readonly Cidr[], size: number): BuiltList {

@@ -1,9 +1,11 @@
 /** From the bytes of a rule list to something that matches. */
 import { ConfigError } from "#core/errors.ts";
+import type { Slices } from "#core/slices.ts";
+import { atOnce } from "#lib/steps.ts";
 import {
-  cidrList,
   dataOf,
   domainList,
+  listInSteps,
   networkList,
   Skipped,
   type Contents,
@@ -16,7 +18,7 @@ export type Behavior = "domain" | "ipcidr" | "classical";
 export type Format = "yaml" | "text" | "mrs";
 
 /** Makes one condition of each line `TYPE,payload[,params]`; handed in by a caller that knows the rule types. */
-export type ReadClassical = (items: readonly string[]) => Contents;
+export type ReadClassical = (items: readonly string[]) => Contents | Promise<Contents>;
 
 export interface ListKind {
   readonly behavior: Behavior;
@@ -30,17 +32,17 @@ export type ListParts = ReadList | { readonly lines: readonly string[] };
 export async function readListParts(bytes: Uint8Array, { behavior, format }: ListKind): Promise<ListParts> {
   if (format === "mrs") return readMrs(bytes, behavior);
   const lines = itemsOf(bytes, format);
-  return behavior === "classical" ? { lines } : built(lines, behavior);
+  return behavior === "classical" ? { lines } : atOnce(listInSteps(lines, behavior));
 }
 
 /** Throws `ConfigError`, as `readListParts`: then nothing of it can be used. */
-export function contentsOfParts(
+export async function contentsOfParts(
   parts: ListParts,
   { behavior }: ListKind,
   classical: ReadClassical,
-): Contents {
+): Promise<Contents> {
   const contents =
-    "lines" in parts ? classical(parts.lines) : { data: dataOf(parts.list), skipped: parts.skipped };
+    "lines" in parts ? await classical(parts.lines) : { data: dataOf(parts.list), skipped: parts.skipped };
   const { count, first } = contents.skipped;
   const items = "lines" in parts ? parts.lines.length : contents.data.size + count;
   if (items > 0 && contents.data.size === 0)
@@ -66,14 +68,16 @@ export function itemsOf(bytes: Uint8Array, format: "yaml" | "text"): string[] {
   return format === "yaml" ? yamlItems(text) : textItems(text);
 }
 
-export function contentsOf(items: readonly string[], behavior: Behavior, classical: ReadClassical): Contents {
+/** The contents of lines that the configuration itself has, read in slices. */
+export async function contentsOf(
+  items: readonly string[],
+  behavior: Behavior,
+  classical: ReadClassical,
+  slices: Slices,
+): Promise<Contents> {
   if (behavior === "classical") return classical(items);
-  const { list, skipped } = built(items, behavior);
+  const { list, skipped } = await slices.run(listInSteps(items, behavior));
   return { data: dataOf(list), skipped };
-}
-
-function built(items: readonly string[], behavior: "domain" | "ipcidr"): ReadList {
-  return behavior === "domain" ? domainList(items) : cidrList(items);
 }
 
 async function readMrs(bytes: Uint8Array, behavior: Behavior): Promise<ReadList> {
