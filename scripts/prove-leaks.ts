@@ -22,7 +22,7 @@ const DEFAULTS = {
   kills: "20",
   gone: "60000",
   late: "0,30,200",
-  by: "auto-redirect",
+  by: "auto-redirect,auto-route",
   cases: "open,closed",
   masquerade: "no,yes",
   together: "6",

@@ -30,7 +30,7 @@ const LOOK_MS = 3_000;
 
 /**
  * Brings traffic to the TUN of the plan. The device is up and the listeners listen. Cleans up what a crash left behind.
- * With auto-redirect the guard keeps in what is captured until the capture does. Throws `ConfigError` or `SystemError`
+ * The guard keeps in what is captured until the capture does, and after it. Throws `ConfigError` or `SystemError`
  * with nothing left in force but the guard.
  */
 export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<Capture> {
@@ -41,19 +41,20 @@ export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<C
   if (!options.autoRoute) return new RunningCapture(undo.move(), null, env.guard);
   const socket = undo.use(openNetlink(KEY));
   loosen(plan.device.name, log);
-  if (options.autoRedirect) await env.guard.hold(plan);
-  const routing = undo.use(new Routing(socket, plan, log));
+  const guard = options.guarded ? env.guard : null;
+  await guard?.hold(plan);
+  const routing = undo.use(new Routing(socket, plan, guard?.link ?? null, log));
   const table = options.autoRedirect ? await openTable(undo, socket, plan, env) : null;
   const parts = ["link", "route", "rule", "address"] as const;
   const onChange = (): void => {
     routing.keep();
-    if (table === null) return;
+    if (table === null) return void guard?.keep();
     void refreshLocal(table, socket, log);
-    void env.guard.renew();
+    void guard?.renew();
   };
   undo.use(watchNetwork(KEY, { parts, tables: [options.tableIndex], log }, onChange));
   onChange(); // what came while the table was made, nobody has seen
-  if (table !== null) await env.guard.settle();
+  await guard?.settle();
   return new RunningCapture(undo.move(), table, env.guard);
 }
 

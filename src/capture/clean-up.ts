@@ -4,7 +4,7 @@ import type { Log } from "#core/log.ts";
 import { openNetlink } from "#platform/netlink.ts";
 import { NftError, Nftables } from "#platform/nftables.ts";
 import { FirewallOpenings } from "./firewall.ts";
-import { removeGuard } from "./guard.ts";
+import { Guard, removeGuard } from "./guard.ts";
 import { TABLE } from "./nft/names.ts";
 import { clearRouting, type RoutingContext } from "./routing.ts";
 import { clearStale } from "./stale.ts";
@@ -18,9 +18,10 @@ export async function cleanUp(
   log: Log,
 ): Promise<void> {
   using socket = openNetlink(KEY);
-  for (const place of places) clearRouting(socket, place);
-  clearStale(log); // where the configuration is another one by now
   if (!keepsClosed) removeGuard(log);
+  const leaves = keepsClosed && Guard.isThere(); // what captures by routes is what keeps in
+  if (!leaves) for (const place of places) clearRouting(socket, place);
+  clearStale(log, { keepsFakes: leaves }); // where the configuration is another one by now
   const session = await new Nftables().open(KEY).catch((error: unknown) => {
     log.debug(`nftables: ${messageOf(error)}`); // without the library there was no table either
     return null;

@@ -1,6 +1,7 @@
 /**
  * Keeps in what is captured while no capture is in force: when one is changed, when the program restarts, and, with
- * `on-exit: closed`, after its end. Its table belongs to nobody, so it stays whatever becomes of the program.
+ * `on-exit: closed`, after its end. With auto-redirect that is a table of nftables without an owner, which stays whatever
+ * becomes of the program; with auto-route alone see `RouteHold`.
  */
 import type { CapturePlan, Prefix, SteeringMarks } from "#core/capture.ts";
 import { ConfigError, messageOf } from "#core/errors.ts";
@@ -8,6 +9,8 @@ import type { Log } from "#core/log.ts";
 import { deleteTable, hasTable, openNetlink } from "#platform/netlink.ts";
 import type { Nftables } from "#platform/nftables.ts";
 import { localNetworks } from "./local-networks.ts";
+import { isRouteHeld, removeRouteHold, RouteHold } from "./route-hold.ts";
+import type { HeldLink } from "./routing.ts";
 import { guardText, type Keeps } from "./nft/guard-text.ts";
 import { GUARD_TABLE } from "./nft/names.ts";
 
@@ -29,6 +32,7 @@ type State = "holding" | "steady";
 export class Guard {
   readonly #nftables: Pick<Nftables, "open">;
   readonly #log: Log;
+  readonly #routes = new RouteHold();
   #known: Known | null = null;
   #state: State = "steady";
   /** Null: nothing of ours is in force, as far as is known. */
@@ -46,10 +50,10 @@ export class Guard {
     return this.#known?.plan.options.onExit === "closed";
   }
 
-  /** Is the table of a program before still there? */
+  /** Has a program before left something that keeps traffic in? */
   static isThere(): boolean {
     try {
-      return hasTable(KEY, NAME);
+      return hasTable(KEY, NAME) || isRouteHeld();
     } catch {
       return false; // without the right to look there is nothing that this program could have left
     }
@@ -68,6 +72,11 @@ export class Guard {
     });
   }
 
+  /** Where routes lead that no TUN takes; null: nothing is held by routes. */
+  get link(): HeldLink | null {
+    return this.#routes.link;
+  }
+
   /** The capture of the last plan is in force. Throws as `hold`. */
   settle(): Promise<void> {
     return this.#next(async () => {
@@ -79,7 +88,8 @@ export class Guard {
   /** Puts it back where somebody has taken it away. Logs what fails. */
   keep(): Promise<void> {
     return this.#next(async () => {
-      if (this.#text === null || Guard.isThere()) return;
+      this.#routes.keep();
+      if (this.#text === null || hasTable(KEY, NAME)) return;
       this.#log.warning(`${KEY}: the table ${GUARD_TABLE} has gone, it is made anew`);
       this.#text = null;
       await this.#show();
@@ -95,12 +105,24 @@ export class Guard {
     }).catch((error: unknown) => this.#log.warning(messageOf(error)));
   }
 
+  /** There is no capture, and nothing shall wait for one: fake addresses alone are kept in. Throws as `hold`. */
+  async release(): Promise<void> {
+    await this.settle();
+    await this.#next(async () => this.#routes.release());
+  }
+
+  /** The program that is started in this one's place finds traffic kept in. */
+  passOn(): Promise<void> {
+    return this.#next(async () => this.#routes.passOn());
+  }
+
   /** No capture is wanted any more: everything goes its own way. Never throws. */
   remove(): Promise<void> {
     return this.#next(async () => {
       this.#known = null;
       this.#text = null;
-      removeGuard(this.#log);
+      removeTable(this.#log);
+      this.#routes.remove(this.#log);
     });
   }
 
@@ -118,11 +140,28 @@ export class Guard {
   async #show(): Promise<void> {
     const known = this.#known;
     if (known === null) return;
+    if (!known.plan.options.autoRedirect) return this.#showRoutes(known.plan);
+    await this.#showTable(known);
+    this.#routes.remove(this.#log); // of a plan before
+  }
+
+  #showRoutes(plan: CapturePlan): void {
+    try {
+      this.#routes.hold(plan);
+    } catch (error) {
+      this.#refused(plan, error);
+      this.#routes.remove(this.#log); // then the capture makes its rules itself
+    }
+    this.#text = null;
+    removeTable(this.#log);
+  }
+
+  async #showTable(known: Known): Promise<void> {
     const keeps = this.#keeps();
     const { plan, ...sets } = known;
     if (keeps === null && plan.fakeRanges.length === 0) {
       this.#text = null;
-      return removeGuard(this.#log);
+      return removeTable(this.#log);
     }
     try {
       using socket = openNetlink(KEY);
@@ -134,16 +173,25 @@ export class Guard {
       await session.run(text);
       this.#text = text;
     } catch (error) {
-      const what = "traffic is not kept in while nothing captures it";
-      if (plan.options.onExit === "closed")
-        throw new ConfigError(`on-exit: closed: ${what}: ${messageOf(error)}`, { cause: error });
-      this.#log.warning(`${KEY}: ${what}: ${messageOf(error)}`);
+      this.#refused(plan, error);
     }
+  }
+
+  #refused({ options: { onExit, autoRedirect } }: CapturePlan, error: unknown): void {
+    const what = "traffic is not kept in while nothing captures it";
+    if (onExit === "closed")
+      throw new ConfigError(`on-exit: closed: ${what}: ${messageOf(error)}`, { cause: error });
+    this.#log.warning(`${autoRedirect ? KEY : "auto-route"}: ${what}: ${messageOf(error)}`);
   }
 }
 
 /** Also what another program of ours has left. Needs no library. Never throws. */
 export function removeGuard(log: Log): void {
+  removeTable(log);
+  removeRouteHold(log);
+}
+
+function removeTable(log: Log): void {
   try {
     if (hasTable(KEY, NAME)) deleteTable(KEY, NAME);
   } catch (error) {

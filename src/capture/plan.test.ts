@@ -61,6 +61,33 @@ test("without auto-redirect every rule stands within the eleven priorities, jump
   assert.equal(closed.at(-2)?.end, "unreachable");
 });
 
+test("without auto-redirect fake addresses are captured wherever they come from, and leave by no device", () => {
+  const fakeRanges = prefixes("198.18.0.0/16", "fc00::/64");
+  const steps = (wanted: CapturePlan, family: 4 | 6, to: string) =>
+    policyRules(wanted)
+      .filter((rule) => rule.family === family && rule.to !== undefined && cidrText(rule.to) === to)
+      .map(({ priority, table, from, end }) => [priority, end ?? table, from?.bits ?? 0]);
+  const wanted = plan({ autoRedirect: false, excludeInterface: ["guest0"] }, { fakeRanges });
+  // The way back of answers is asked for with the client as source: that must not be refused.
+  assert.deepEqual(steps(wanted, 4, "198.18.0.0/16"), [
+    [9005, 2022, 0],
+    [9008, "unreachable", 32],
+    [9009, "unreachable", 0],
+  ]);
+  assert.deepEqual(steps(wanted, 6, "fc00::/64"), [
+    [9005, 2022, 0],
+    [9009, "unreachable", 0],
+  ]);
+  const out = policyRules(wanted).filter(({ inDevice }) => inDevice === "guest0");
+  assert.deepEqual(
+    out.map(({ goto }) => goto),
+    [9008, 9008],
+    "nor does what is left out",
+  );
+  const alone = plan({ autoRedirect: false }, { fakeRanges, inet6: null });
+  assert.deepEqual(steps(alone, 6, "fc00::/64"), [[9009, "unreachable", 0]], "a family that the TUN has not");
+});
+
 test("routes: the default, what was asked for, or the world without what was left out", () => {
   const routes = (options: Partial<CaptureOptions>, family: 4 | 6 = 4) =>
     tableRoutes(plan(options), family).map((prefix) => cidrText(prefix));

@@ -7,6 +7,11 @@ import { maskedPrefix } from "./ranges.ts";
 
 /** Priorities from `ruleIndex` on that belong to a capture; the last one is where a jump ends. */
 export const RULE_SPAN = 10;
+/** What leads all traffic to the TUN. */
+export const CAPTURE_STEP = 7;
+/** Where what is not captured goes on, if there are fake addresses: these go nowhere. */
+const FAKE_STEP = 8;
+const NO_SOURCE = { bytes: new Uint8Array(4), bits: 32 };
 const MOST_UID = 0xffff_fffe;
 const DNS_PORT = 53;
 
@@ -17,8 +22,11 @@ export function policyRules(plan: CapturePlan): readonly IpRule[] {
   return ([4, 6] as const).flatMap((family) => {
     const address = family === 4 ? plan.inet4 : plan.inet6;
     if (plan.options.autoRedirect) return address === null ? [] : markRules(plan, family);
-    if (address !== null) return routingRules(plan, family, address);
-    return plan.options.strictRoute ? closedFamily(plan, family) : [];
+    if (address !== null) return [...routingRules(plan, family, address), ...lastRules(plan, family)];
+    const closed = plan.options.strictRoute ? closedFamily(plan, family) : [];
+    return closed.length === 0 && fakesOf(plan, family).length === 0
+      ? []
+      : [...closed, ...lastRules(plan, family)];
   });
 }
 
@@ -39,19 +47,58 @@ function routingRules(plan: CapturePlan, family: 4 | 6, address: TunAddress): re
   const { options, device } = plan;
   const table = options.tableIndex;
   const own = maskedPrefix(address.address);
-  const end = options.ruleIndex + RULE_SPAN;
+  const end = endOf(plan, family);
   const at = ruleMaker(options.ruleIndex, family);
   // Networks that were asked for go before those of main. What is left of the world without the excluded ones does not:
   // it, too, is made of routes longer than the default one.
   const asked = options.routeAddress.some(({ bytes }) => bytes.length === (family === 4 ? 4 : 16));
   return [
     ...filters(plan, family),
-    at(4, { inDevice: device.name, goto: end }), // out of the TUN: on its way already
+    // Out of the TUN: on its way already. The name may not be known yet.
+    ...(device.name === "" ? [] : [at(4, { inDevice: device.name, goto: options.ruleIndex + RULE_SPAN })]),
     at(5, { to: own, table }),
+    ...fakesOf(plan, family).map((to) => at(5, { to, table })),
     ...(asked ? [at(5, { table, suppress: 0 })] : []),
     at(6, { not: true, destinationPort: DNS_PORT, table: MAIN_TABLE, suppress: 0 }), // known networks stay direct
-    ...(family === 4 ? capture4(own, table) : capture6(own, table, end)).map((rule) => at(7, rule)),
-    at(RULE_SPAN, { end: "nop" }),
+    ...(family === 4 ? capture4(own, table) : capture6(own, table, end)).map((rule) =>
+      at(CAPTURE_STEP, rule),
+    ),
+  ];
+}
+
+function fakesOf({ fakeRanges }: CapturePlan, family: 4 | 6): readonly Prefix[] {
+  return fakeRanges.filter(({ bytes }) => bytes.length === (family === 4 ? 4 : 16));
+}
+
+function endOf(plan: CapturePlan, family: 4 | 6): number {
+  return plan.options.ruleIndex + (fakesOf(plan, family).length === 0 ? RULE_SPAN : FAKE_STEP);
+}
+
+/**
+ * Fake addresses that are not captured, or not any more, leave by no device. The kernel asks the same rules about the way
+ * back of what comes out of the TUN: of IPv4, such questions look like packets made here that have a source already.
+ */
+function lastRules(plan: CapturePlan, family: 4 | 6): readonly IpRule[] {
+  const { ruleIndex } = plan.options;
+  const at = ruleMaker(ruleIndex, family);
+  const fakes = fakesOf(plan, family);
+  const own = family === 4 ? plan.inet4 : plan.inet6;
+  const last = at(RULE_SPAN, { end: "nop" });
+  if (fakes.length === 0) return [last];
+  const made: Conditions = { inDevice: "lo" };
+  return [
+    at(FAKE_STEP, { end: "nop" }),
+    ...(own === null
+      ? []
+      : [at(FAKE_STEP, { to: maskedPrefix(own.address), table: MAIN_TABLE, suppress: 0 })]), // the TUN's own network
+    ...(family === 4
+      ? [
+          ...fakes.map((to) => at(FAKE_STEP, { ...made, from: NO_SOURCE, to, end: "unreachable" })),
+          at(FAKE_STEP, { ...made, goto: ruleIndex + RULE_SPAN }),
+        ]
+      : []),
+    ...fakes.map((to) => at(FAKE_STEP + 1, { to, end: "unreachable" })),
+    last,
   ];
 }
 
@@ -59,7 +106,7 @@ function routingRules(plan: CapturePlan, family: 4 | 6, address: TunAddress): re
 function capture4(own: Prefix, table: number): readonly Conditions[] {
   return [
     { not: true, inDevice: "lo", table },
-    { inDevice: "lo", from: { bytes: new Uint8Array(4), bits: 32 }, table },
+    { inDevice: "lo", from: NO_SOURCE, table },
     { inDevice: "lo", from: own, table },
   ];
 }
@@ -77,13 +124,14 @@ function capture6(own: Prefix, table: number, end: number): readonly Conditions[
 /** `strict-route`: nothing of a family that the TUN cannot carry leaves past it. */
 function closedFamily(plan: CapturePlan, family: 4 | 6): readonly IpRule[] {
   const at = ruleMaker(plan.options.ruleIndex, family);
-  return [...filters(plan, family), at(3, { end: "unreachable" }), at(RULE_SPAN, { end: "nop" })];
+  return [...filters(plan, family), at(3, { end: "unreachable" })];
 }
 
 /** Users and devices that are left out, at the first three priorities. */
-function filters({ options }: CapturePlan, family: 4 | 6): readonly IpRule[] {
+function filters(plan: CapturePlan, family: 4 | 6): readonly IpRule[] {
+  const { options } = plan;
   const at = ruleMaker(options.ruleIndex, family);
-  const end = options.ruleIndex + RULE_SPAN;
+  const end = endOf(plan, family);
   const rules = leftOut(options.includeUid, options.excludeUid).map((uid) => at(0, { uid, goto: end }));
   for (const inDevice of options.excludeInterface) rules.push(at(1, { inDevice, goto: end }));
   if (options.includeInterface.length === 0) return rules;

@@ -10,16 +10,14 @@ import {
   deleteRules,
   eachRoute,
   listLinks,
-  listRules,
-  SystemError,
   type IpRule,
   type NetlinkSocket,
   type Route,
 } from "#platform/netlink.ts";
 import { policyRules, RULE_SPAN } from "./policy-rules.ts";
+import { addRules, deleteBlock, FAMILIES, shownRules, tolerating } from "./rule-block.ts";
 import { tableRoutes } from "./table-routes.ts";
 
-const FAMILIES = [4, 6] as const;
 const EVERYTHING: Route["destination"] = { bytes: new Uint8Array(), bits: 0 };
 
 /** Where a capture's rules and routes stand. */
@@ -27,30 +25,28 @@ export type RoutingContext = Pick<CaptureOptions, "ruleIndex" | "fallbackRuleInd
 
 /** Takes away whatever stands in the place, also what a crash left there. A family that the kernel lacks has nothing. */
 export function clearRouting(socket: NetlinkSocket, place: RoutingContext): void {
-  for (const family of FAMILIES) {
-    for (let step = 0; step <= RULE_SPAN; step++)
-      tolerating(() => deleteRules(socket, family, place.ruleIndex + step));
-    tolerating(() => deleteRules(socket, family, place.fallbackRuleIndex));
-    const routes: Route[] = [];
-    tolerating(() => eachRoute(socket, family, place.tableIndex, (route) => routes.push(route)));
-    for (const { destination, link } of routes)
-      tolerating(() => deleteRoute(socket, family, place.tableIndex, destination, link));
-  }
+  deleteBlock(socket, place.ruleIndex);
+  for (const family of FAMILIES) tolerating(() => deleteRules(socket, family, place.fallbackRuleIndex));
+  clearRoutes(socket, place.tableIndex, () => true);
 }
 
-const ABSENT: ReadonlySet<string> = new Set(["EAFNOSUPPORT", "EOPNOTSUPP", "ESRCH", "ENOENT"]);
-
-export function tolerating(work: () => unknown): void {
-  try {
-    work();
-  } catch (error) {
-    if (!(error instanceof SystemError && ABSENT.has(error.code))) throw error;
-  }
+/** Those of the table that `which` tells. */
+export function clearRoutes(socket: NetlinkSocket, table: number, which: (route: Route) => boolean): void {
+  const routes: Route[] = [];
+  for (const family of FAMILIES)
+    tolerating(() => eachRoute(socket, family, table, (route) => void (which(route) && routes.push(route))));
+  for (const { family, destination, link } of routes)
+    tolerating(() => deleteRoute(socket, family, table, destination, link));
 }
 
 interface Place {
   readonly family: 4 | 6;
   readonly priority: number;
+}
+
+/** The device that takes what no TUN does; its routes are the guard's. The index is another one once it was made anew. */
+export interface HeldLink {
+  index(): number;
 }
 
 /** What the kernel has, by names under which two looks can be compared. */
@@ -65,19 +61,25 @@ export class Routing implements Disposable {
   readonly #plan: CapturePlan;
   readonly #log: Log;
   readonly #rules: readonly IpRule[];
+  readonly #held: HeldLink | null;
   /** How it looks when all is well. */
   readonly #right: Shown;
 
-  /** Puts routes and then rules in force. Throws `SystemError` with neither left behind. */
-  constructor(socket: NetlinkSocket, plan: CapturePlan, log: Log) {
+  /**
+   * Puts routes and then rules in force; where the guard holds, the rules are there already and stay. Throws `SystemError`
+   * with neither left behind.
+   */
+  constructor(socket: NetlinkSocket, plan: CapturePlan, held: HeldLink | null, log: Log) {
     this.#socket = socket;
     this.#plan = plan;
+    this.#held = held;
     this.#log = log;
     this.#rules = policyRules(plan);
     try {
-      clearRouting(socket, plan.options);
+      if (held === null) clearRouting(socket, plan.options);
+      else clearRoutes(socket, plan.options.tableIndex, ({ link }) => link !== held.index());
       this.#addRoutes(new Map());
-      for (const rule of this.#rules) addRule(socket, rule);
+      if (held === null) addRules(socket, plan);
       this.#right = this.#look();
     } catch (error) {
       this[Symbol.dispose]();
@@ -108,7 +110,9 @@ export class Routing implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearRouting(this.#socket, this.#plan.options);
+    const held = this.#held;
+    if (held === null) clearRouting(this.#socket, this.#plan.options);
+    else clearRoutes(this.#socket, this.#plan.options.tableIndex, ({ link }) => link !== held.index());
   }
 
   /** Whoever holds it will notice, too, and make everything anew. */
@@ -155,17 +159,14 @@ export class Routing implements Disposable {
   #look(): Shown {
     const rules = new Map<string, string>();
     const routes = new Map<string, Route>();
-    for (const family of FAMILIES) {
-      tolerating(() => {
-        for (const rule of listRules(this.#socket, family))
-          rules.set(placeName(rule), `${rules.get(placeName(rule)) ?? ""}${JSON.stringify(rule)}`);
-      });
+    for (const rule of shownRules(this.#socket))
+      rules.set(placeName(rule), `${rules.get(placeName(rule)) ?? ""}${JSON.stringify(rule)}`);
+    for (const family of FAMILIES)
       tolerating(() =>
-        eachRoute(this.#socket, family, this.#plan.options.tableIndex, (route) =>
-          routes.set(routeName(route), route),
-        ),
+        eachRoute(this.#socket, family, this.#plan.options.tableIndex, (route) => {
+          if (route.link !== this.#held?.index()) routes.set(routeName(route), route);
+        }),
       );
-    }
     return { rules, routes };
   }
 }

@@ -5,7 +5,6 @@ import {
   deleteRoute,
   deleteRules,
   eachRoute,
-  listRules,
   MAIN_TABLE,
   openNetlink,
   OUR_PROTOCOL,
@@ -13,26 +12,34 @@ import {
   type Route,
   type ShownRule,
 } from "#platform/netlink.ts";
-import { tolerating } from "./routing.ts";
-
-const FAMILIES = [4, 6] as const;
+import { FAMILIES, refusesFakes, shownRules, tolerating } from "./rule-block.ts";
 
 /**
  * Takes away rules of ours that lead into tables without any device, and what else is in these. A table with a device is a
- * capture in force, of another program: then nothing is touched. Never throws: without the right to there is nothing of ours.
+ * capture in force, of another program, or what keeps its traffic in: then nothing is touched. `keepsFakes`: but for the rules
+ * that let no fake address leave. Never throws: without the right to there is nothing of ours.
  */
-export function clearStale(log: Log): void {
+export function clearStale(log: Log, { keepsFakes }: { readonly keepsFakes: boolean }): void {
   try {
     using socket = openNetlink("auto-route");
-    const rules: ShownRule[] = [];
-    for (const family of FAMILIES)
-      tolerating(() =>
-        rules.push(...listRules(socket, family).filter(({ protocol }) => protocol === OUR_PROTOCOL)),
-      );
+    const ours = shownRules(socket).filter(({ protocol }) => protocol === OUR_PROTOCOL);
+    const kept = keepsFakes ? fakeBlocks(ours) : new Set<string>();
+    const rules = ours.filter((rule) => !kept.has(placeName(rule)));
     if (rules.length > 0) clear(socket, rules);
   } catch (error) {
     log.debug(`auto-route: rules that a program before left: ${messageOf(error)}`);
   }
+}
+
+const placeName = ({ family, priority }: Pick<ShownRule, "family" | "priority">): string =>
+  `${family} ${priority}`;
+
+/** Where rules stand that let no fake address leave, and what these jump by. */
+function fakeBlocks(rules: readonly ShownRule[]): ReadonlySet<string> {
+  const kept = new Set<string>();
+  for (const { family, priority } of rules.filter(refusesFakes))
+    for (const near of [-1, 0, 1]) kept.add(placeName({ family, priority: priority + near }));
+  return kept;
 }
 
 function clear(socket: NetlinkSocket, rules: readonly ShownRule[]): void {

@@ -125,7 +125,7 @@ test("kernel-direct.md 1.1: what the keys demand of each other, also while the T
       /must not share a bit/,
     ],
     ["auto-route: false, auto-redirect: true", /auto-redirect requires auto-route/],
-    ["on-exit: closed", /on-exit: closed requires auto-redirect/],
+    ["on-exit: closed, auto-route: false", /on-exit: closed requires auto-route/],
     ["include-interface: [a], exclude-interface: [b]", /exclude each other/],
     ["route-address-set: [nope]", /rule-set "nope" not found/],
     ["include-uid-range: [5-9]", /expected a range such as 1000:1999/],

@@ -27,6 +27,8 @@ export interface CaptureOptions {
   readonly strictRoute: boolean;
   /** What becomes of traffic that is captured when the program ends: it takes its ordinary ways, or none. */
   readonly onExit: "open" | "closed";
+  /** Is it kept in while no capture is in force? One of all captures is. */
+  readonly guarded: boolean;
   /** With the older per-family spellings. Empty: everything. */
   readonly routeAddress: readonly Prefix[];
   readonly routeExcludeAddress: readonly Prefix[];

@@ -11,11 +11,13 @@ import { deleteTableNamed, hasTableNamed } from "./linux/netlink/tables.ts";
 import { openPoller } from "./linux/uv-poll.ts";
 
 export { SystemError } from "./linux/libc.ts";
+export { usesDeadLink } from "./linux/dead-links.ts";
 export { loosenReversePath } from "./linux/reverse-path.ts";
 export { addAddress, deleteAddress, listAddresses, type LinkAddress } from "./linux/netlink/addresses.ts";
 export { findLink, listLinks, setLink, type Link, type LinkChange } from "./linux/netlink/links.ts";
 export type { NetlinkSocket } from "./linux/netlink/socket.ts";
 export {
+  addLastRoute,
   addRoute,
   addUnreachable,
   deleteRoute,
@@ -28,6 +30,7 @@ export {
   deleteRules,
   listRules,
   OUR_PROTOCOL,
+  RULE_ACTIONS,
   type IpRule,
   type ShownRule,
 } from "./linux/netlink/rules.ts";

@@ -1,6 +1,7 @@
 /** TUN devices and what they need. On a system without them the error names the configuration key. */
 import { ConfigError } from "#core/errors.ts";
 import { EchoSocket, type OnEchoReply } from "./linux/icmp.ts";
+import { IdleTun } from "./linux/idle-tun.ts";
 import { openLibc } from "./linux/libc.ts";
 import { TunDevices } from "./linux/tun.ts";
 import { openPoller } from "./linux/uv-poll.ts";
@@ -16,7 +17,14 @@ export {
   VNET_BYTES,
 } from "./linux/tun.ts";
 export type { EchoSocket } from "./linux/icmp.ts";
+export type { IdleTun } from "./linux/idle-tun.ts";
 export type { PacketDevice, PacketBuffer, TunAsk, TunDevice, TunDevices } from "./linux/tun.ts";
+
+/** Throws `ConfigError` or `SystemError`: EBUSY where another program holds the device. */
+export function openIdleTun(key: string, name: string): IdleTun {
+  openTunDevices(key); // says what this system lacks
+  return new IdleTun(process.getBuiltinModule("node:ffi"), name);
+}
 
 /** Throws `ConfigError` where this system has no TUN that this program can use. */
 export function openTunDevices(key: string, system: string = process.platform): TunDevices {

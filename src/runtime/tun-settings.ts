@@ -1,4 +1,5 @@
 /** From the keys of `tun` to the settings of the TUN and the capture of traffic. */
+import { GUARD_DEVICE } from "#capture/index.ts";
 import type { Config } from "#config/config.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import type { TunConfig } from "#config/sections/index.ts";
@@ -17,12 +18,26 @@ const SKIP_IPV6_CHECK = "SKIP_SYSTEM_IPV6_CHECK";
 export function tunSettings(config: Config): readonly TunSettings[] {
   const { tun, tunListeners } = config;
   const listeners = tunListeners.filter(({ enable }) => enable);
-  return [
+  const all = [
     ...(tun.enable ? [settingsOf(tun, { name: TUN_NAME, ruleList: null, target: null }, config)] : []),
     ...listeners.map(({ name, ruleList, target, ...own }) =>
       settingsOf(own, { name, ruleList, target }, config),
     ),
   ];
+  const guarded = all.find(({ capture }) => capture.autoRedirect) ?? all.find((each) => captures(each));
+  return all.map((settings) => {
+    const { capture, name } = settings;
+    if (settings === guarded) return { ...settings, capture: { ...capture, guarded: true } };
+    if (capture.onExit === "closed" && captures(settings))
+      throw new ConfigError(
+        `${name}: on-exit: closed: one TUN alone can be kept in, and that is ${guarded?.name}`,
+      );
+    return settings;
+  });
+}
+
+function captures({ capture, fileDescriptor }: TunSettings): boolean {
+  return capture.autoRoute && fileDescriptor === 0;
 }
 
 function settingsOf(
@@ -64,6 +79,7 @@ function captureOptions(tun: TunConfig): CaptureOptions {
     autoRedirect: tun.autoRedirect,
     strictRoute: tun.strictRoute,
     onExit: tun.onExit,
+    guarded: false,
     routeAddress: [...tun.routeAddress, ...tun.inet4RouteAddress, ...tun.inet6RouteAddress],
     routeExcludeAddress: [
       ...tun.routeExcludeAddress,
@@ -116,9 +132,11 @@ function ranges(numbers: readonly number[], written: readonly Range[]): readonly
 /** Has any interface an address of IPv6 that reaches further than its link? */
 function hasIpv6(): boolean {
   if ((process.env[SKIP_IPV6_CHECK] ?? "") !== "") return true;
-  return Object.values(networkInterfaces()).some((all) =>
-    all?.some(
-      ({ family, internal, address }) => family === "IPv6" && !internal && !/^fe[89ab]/i.test(address),
-    ),
+  return Object.entries(networkInterfaces()).some(
+    ([name, all]) =>
+      name !== GUARD_DEVICE &&
+      all?.some(
+        ({ family, internal, address }) => family === "IPv6" && !internal && !/^fe[89ab]/i.test(address),
+      ),
   );
 }

@@ -4,8 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
-import { clearStale, Guard, openCapture, watchDefaultInterface, type CaptureEnv } from "#capture/index.ts";
-import type { CaptureOptions, DefaultInterface } from "#core/capture.ts";
+import { clearStale, Guard, openCapture } from "#capture/index.ts";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Metadata, Session } from "#core/session.ts";
@@ -15,13 +14,14 @@ import { DEFAULT_KEEP_ALIVE } from "#net/dial/keep-alive.ts";
 import { Nftables } from "#platform/nftables.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { EchoFate } from "#tun/echoes.ts";
-import { tunAddress, type TunSettings } from "#tun/settings.ts";
+import type { TunSettings } from "#tun/settings.ts";
 import { planBefore } from "#tun/parts.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
 import { deafLearning, openBypass } from "./open-bypass.ts";
 import { dnsAnswers } from "./outbounds.ts";
 import type { RuleData } from "./lists.ts";
 import type { Runtime } from "./runtime.ts";
+import { TunEgress } from "./tun-egress.ts";
 import { tunSettings } from "./tun-settings.ts";
 import { type TunChange, NO_CHANGE } from "./tun-change.ts";
 
@@ -55,8 +55,7 @@ export class Tuns implements AsyncDisposable {
   readonly #env: TunsEnv;
   readonly #nftables = new Nftables();
   readonly #guard: Guard;
-  /** While the guard keeps traffic in, sockets of ours need the mark without any TUN that demands it. */
-  #marked: Disposable | null = null;
+  readonly #egress: TunEgress;
   #running: readonly Tun[] = [];
   /** Of the configuration that the newest TUNs belong to. */
   #lists: RuleData | null = null;
@@ -66,13 +65,19 @@ export class Tuns implements AsyncDisposable {
   constructor(env: TunsEnv) {
     this.#env = env;
     this.#guard = new Guard(this.#nftables, env.log);
+    const onNetworkChange = (): void => env.runtime()?.names.networkChanged();
+    this.#egress = new TunEgress({ egress: env.egress, log: env.log, onNetworkChange });
   }
 
   /** Before anything of the first configuration leaves: a program before may have closed what it captured. */
   prepare(config: Config): void {
-    clearStale(this.#env.log);
-    const tun = [config.tun, ...config.tunListeners].find((each) => each.enable && each.autoRedirect);
-    if (tun !== undefined && Guard.isThere()) this.#mark({ outputMark: tun.autoRedirectOutputMark });
+    const all = [config.tun, ...config.tunListeners].filter((each) => each.enable);
+    const tun = all.find((each) => each.autoRedirect) ?? all.find((each) => each.autoRoute);
+    clearStale(this.#env.log, { keepsFakes: tun !== undefined });
+    if (tun === undefined || !Guard.isThere()) return;
+    const { autoRedirect, autoRedirectOutputMark: outputMark, autoDetectInterface } = tun;
+    const detectsInterface = tun.autoRoute && autoDetectInterface;
+    this.#egress.between({ capture: { autoRedirect, outputMark }, detectsInterface });
   }
 
   /** By the inbound's name. */
@@ -114,9 +119,9 @@ export class Tuns implements AsyncDisposable {
 
   /** While one capture has ended and the next has not begun, nothing passes by. */
   async #hold(ending: readonly Tun[]): Promise<void> {
-    const capture = captured(ending.map(({ settings }) => settings));
-    if (capture === null) return;
-    this.#mark(capture);
+    const settings = guarded(ending.map((tun) => tun.settings));
+    if (settings === null) return;
+    this.#egress.between(settings);
     await this.#guard.hold();
   }
 
@@ -125,19 +130,11 @@ export class Tuns implements AsyncDisposable {
    * traffic.
    */
   async #release(running: readonly Tun[], wanted: readonly TunSettings[]): Promise<void> {
-    const runs = running.some(({ capture, settings }) => settings.capture.autoRedirect && capture !== null);
-    const closed = !runs && captured(wanted)?.onExit === "closed";
-    if (!closed) this.#mark(null);
+    const runs = running.some(({ capture, settings }) => settings.capture.guarded && capture !== null);
+    const closed = !runs && guarded(wanted)?.capture.onExit === "closed";
+    if (!closed) this.#egress.between(null);
     if (runs || closed) return;
-    await (captured(wanted) === null ? this.#guard.remove() : this.#guard.settle());
-  }
-
-  #mark(capture: Pick<CaptureOptions, "outputMark"> | null): void {
-    const before = this.#marked;
-    const routingMark = capture?.outputMark ?? 0;
-    const demand = { routingMark, dnsAddresses: [], interfaceName: () => "" };
-    this.#marked = capture === null ? null : this.#env.egress.demand(demand);
-    before?.[Symbol.dispose]();
+    await (guarded(wanted) === null ? this.#guard.remove() : this.#guard.release());
   }
 
   async #openAll(
@@ -162,8 +159,8 @@ export class Tuns implements AsyncDisposable {
 
   async #open(settings: TunSettings): Promise<Tun> {
     const env = this.#tunEnv();
-    if (settings.capture.autoRedirect) {
-      this.#mark(settings.capture);
+    if (settings.capture.guarded) {
+      this.#egress.between(settings);
       await this.#guard.hold(planBefore(settings, env));
     }
     return Tun.open(settings, env);
@@ -195,6 +192,7 @@ export class Tuns implements AsyncDisposable {
     this.#running = [];
     if (restarting) await this.#hold(running);
     await this.#stop(running);
+    if (restarting) await this.#guard.passOn();
     if (!restarting && !this.#guard.isForGood) await this.#guard.remove();
   }
 
@@ -239,24 +237,6 @@ export class Tuns implements AsyncDisposable {
       }
   }
 
-  #openEgress({ capture, detectsInterface, addresses }: TunSettings, device: string): AsyncDisposable {
-    const { egress, log } = this.#env;
-    const undo = new AsyncDisposableStack();
-    const onChange = (now: DefaultInterface | null): void => {
-      log.info(`auto-detect-interface: ${now?.name ?? "there is no default route"}`);
-      this.#env.runtime()?.names.networkChanged();
-    };
-    const watch = detectsInterface ? undo.use(watchDefaultInterface(device, onChange, { log })) : null;
-    undo.use(
-      egress.demand({
-        routingMark: capture.autoRedirect ? capture.outputMark : 0,
-        dnsAddresses: [4, 6].flatMap((family) => tunAddress(addresses, family as 4 | 6)?.next ?? []),
-        interfaceName: () => (watch === null ? "" : (watch.current?.name ?? null)),
-      }),
-    );
-    return undo;
-  }
-
   /** As sockets of DIRECT have them. */
   #socketOptions(): SocketOptions | null {
     const general = this.#env.runtime()?.config.general;
@@ -287,14 +267,10 @@ export class Tuns implements AsyncDisposable {
 
   /** For a TUN whose device was deleted by another program. */
   async #holdBroken(settings: TunSettings): Promise<AsyncDisposable | null> {
-    if (!settings.capture.autoRedirect) return null;
-    this.#mark(settings.capture);
+    if (!settings.capture.guarded) return null;
+    this.#egress.between(settings);
     await this.#guard.hold();
     return { [Symbol.asyncDispose]: () => this.#release(this.#running, [settings]) };
-  }
-
-  #captureEnv(): CaptureEnv {
-    return { nftables: this.#nftables, guard: this.#guard, log: this.#env.log };
   }
 
   #tunEnv(): TunEnv {
@@ -310,8 +286,8 @@ export class Tuns implements AsyncDisposable {
       nowMs: () => performance.now(),
       decideEcho: (metadata) => this.#decideEcho(metadata),
       socketOptions: () => this.#socketOptions(),
-      openEgress: (settings, device) => this.#openEgress(settings, device),
-      openCapture: (plan) => openCapture(plan, this.#captureEnv()),
+      openEgress: (settings, device) => this.#egress.open(settings, device),
+      openCapture: (plan) => openCapture(plan, { nftables: this.#nftables, guard: this.#guard, log }),
       hold: (settings) => this.#holdBroken(settings),
       openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
       prefixesOf: (names) =>
@@ -320,9 +296,9 @@ export class Tuns implements AsyncDisposable {
   }
 }
 
-/** There is one at most: two cannot have the same table. */
-function captured(all: readonly TunSettings[]): CaptureOptions | null {
-  return all.find(({ capture }) => capture.autoRedirect)?.capture ?? null;
+/** There is one at most. */
+function guarded(all: readonly TunSettings[]): TunSettings | null {
+  return all.find(({ capture }) => capture.guarded) ?? null;
 }
 
 function holds(all: readonly TunSettings[], one: TunSettings): boolean {

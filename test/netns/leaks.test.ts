@@ -9,11 +9,13 @@ const COUNTS = { changes: 6, reloads: 2, restarts: 2, kills: 2, goneMs: 2_000 };
 const CASES: readonly LeakCase[] = [
   { by: "auto-redirect", onExit: "open", lateMs: 30, masquerades: false },
   { by: "auto-redirect", onExit: "closed", lateMs: 30, masquerades: true },
+  { by: "auto-route", onExit: "open", lateMs: 30, masquerades: true },
+  { by: "auto-route", onExit: "closed", lateMs: 30, masquerades: false },
 ];
 
 for (const each of CASES)
   test(
-    `on-exit: ${each.onExit}${each.masquerades ? ", behind masquerading" : ""}`,
+    `${each.by}, on-exit: ${each.onExit}${each.masquerades ? ", behind masquerading" : ""}`,
     { skip, timeout: 300_000 },
     async (t) => {
       const { steps } = await proveLeaks(each, COUNTS, (step) => t.diagnostic(shownLeaks(each, step)));

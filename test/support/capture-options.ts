@@ -8,6 +8,7 @@ export function captureOptions(options: Partial<CaptureOptions> = {}): CaptureOp
     autoRedirect: true,
     strictRoute: false,
     onExit: "open",
+    guarded: true,
     routeAddress: [],
     routeExcludeAddress: [],
     includeInterface: [],

@@ -39,6 +39,8 @@ export interface StartOptions {
   readonly prefix?: readonly string[];
   /** The program; the checkout's own by default. */
   readonly program?: string;
+  /** How long `shows` waits; only there to end a test that fails. */
+  readonly patienceMs?: number;
 }
 
 const PATIENCE_MS = 60_000;
@@ -58,7 +60,8 @@ export async function startCore(configText: string, options: StartOptions = {}):
   return core;
 }
 
-function launch(home: string, { args = [], env = {}, prefix = [], program }: StartOptions): Core {
+function launch(home: string, options: StartOptions): Core {
+  const { args = [], env = {}, prefix = [], program, patienceMs = PATIENCE_MS } = options;
   const command = [...prefix, program ?? join(root, "bin", "weir"), "-d", home, ...args];
   const child: ChildProcessByStdio<null, Readable, Readable> = spawn(command[0] as string, command.slice(1), {
     stdio: ["ignore", "pipe", "pipe"],
@@ -78,7 +81,7 @@ function launch(home: string, { args = [], env = {}, prefix = [], program }: Sta
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     const fail = (why: string): void =>
       reject(new Error(`${why} before ${pattern} was shown; output:\n${printed.slice(from)}`));
-    const timer = setTimeout(() => fail(`${PATIENCE_MS} ms passed`), PATIENCE_MS);
+    const timer = setTimeout(() => fail(`${patienceMs} ms passed`), patienceMs);
     const look = (): void => {
       const match = pattern.exec(printed.slice(from));
       if (match !== null) resolve(match);

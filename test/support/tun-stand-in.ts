@@ -167,7 +167,8 @@ class Sessions {
 
 try {
   const nftables = new Sessions();
-  const capture = await openCapture(plan, { nftables, guard: new Guard(nftables, log), log });
+  const guard = new Guard(nftables, log);
+  const capture = await openCapture(plan, { nftables, guard, log });
   const watch = watchDefaultInterface(DEVICE, (now) => say(`default ${now?.name ?? "none"}`), { log });
   say(`ready ${watch.current?.name ?? "none"}`);
   for await (const line of createInterface(process.stdin)) {
@@ -181,6 +182,7 @@ try {
     else if (command === "lose-session") await nftables.lose();
     else if (command === "stop") {
       await capture[Symbol.asyncDispose]();
+      await guard.remove();
       await watch[Symbol.asyncDispose]();
     }
     say(`done ${command}`);

@@ -176,7 +176,7 @@ const CHECKS: readonly Check[] = [
     "kernel-direct-ebpf-proxy-mark must not share a bit with kernel-direct-ebpf-mark or the auto-redirect marks",
   ],
   [(t) => t.autoRedirect && !t.autoRoute, "auto-redirect", needs("auto-redirect", "auto-route")],
-  [(t) => t.onExit === "closed" && !t.autoRedirect, "on-exit", needs("on-exit: closed", "auto-redirect")],
+  [(t) => t.onExit === "closed" && !t.autoRoute, "on-exit", needs("on-exit: closed", "auto-route")],
   [
     (t) => t.includeInterface.length > 0 && t.excludeInterface.length > 0,
     "exclude-interface",

@@ -23,22 +23,22 @@ export const PACKET_AT = VNET_BYTES;
 export const MOST_PACKET_BYTES = 65_535;
 const BUFFER_BYTES = VNET_BYTES + MOST_PACKET_BYTES;
 
-const IFF_TUN = 0x0001;
-const IFF_NO_PI = 0x1000;
+export const IFF_TUN = 0x0001;
+export const IFF_NO_PI = 0x1000;
 const IFF_VNET_HDR = 0x4000;
-const TUNSETIFF = 0x400454ca;
+export const TUNSETIFF = 0x400454ca;
 const TUNGETIFF = 0x800454d2;
 const TUNSETOFFLOAD = 0x400454d0;
 const OFFLOAD_CHECKSUM = 0x01;
 const OFFLOAD_TCP4 = 0x02;
 const OFFLOAD_TCP6 = 0x04;
 const OFFLOAD_UDP = 0x20 | 0x40; // both families, which come together
-const O_RDWR = 2;
+export const O_RDWR = 2;
 const F_GETFL = 3;
 const F_SETFL = 4;
 // struct ifreq: NAME(16) FLAGS(2) …, 40 bytes on 64-bit systems
-const IFREQ_BYTES = 40;
-const NAME_BYTES = 16;
+export const IFREQ_BYTES = 40;
+export const NAME_BYTES = 16;
 /** "File descriptor in bad state": the device was deleted. */
 const EBADFD = 77;
 
@@ -249,7 +249,7 @@ function nameIn(request: Buffer): string {
   return request.toString("latin1", 0, Math.min(end < 0 ? NAME_BYTES : end, NAME_BYTES));
 }
 
-function zeroEnded(text: string): Buffer {
+export function zeroEnded(text: string): Buffer {
   return Buffer.from(`${text}\0`);
 }
 

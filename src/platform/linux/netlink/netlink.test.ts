@@ -124,6 +124,7 @@ test("what was encoded is decoded", () => {
     table: 2022,
     mark: 0x2023,
     inDevice: "lan0",
+    toBits: 0,
     protocol: 119,
   });
 });

@@ -83,7 +83,19 @@ export function addRoute(
   destination: Destination,
   link: number,
 ): void {
-  change(socket, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, family, table, destination, link);
+  change(socket, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, { family, table, destination, link });
+}
+
+/** One that counts only where no other route of the table to this destination does. */
+export function addLastRoute(
+  socket: NetlinkSocket,
+  family: 4 | 6,
+  table: number,
+  destination: Destination,
+  link: number,
+): void {
+  const wanted = { family, table, destination, link, metric: LAST_METRIC };
+  change(socket, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, wanted);
 }
 
 /** What no other route of the table takes is refused. */
@@ -104,17 +116,18 @@ export function deleteRoute(
   destination: Destination,
   link: number,
 ): void {
-  change(socket, RTM_DELROUTE, 0, family, table, destination, link);
+  change(socket, RTM_DELROUTE, 0, { family, table, destination, link });
+}
+
+interface Wanted extends Pick<Route, "family" | "table" | "destination" | "link"> {
+  readonly metric?: number;
 }
 
 function change(
   socket: NetlinkSocket,
   type: number,
   flags: number,
-  family: 4 | 6,
-  table: number,
-  { bytes, bits }: Destination,
-  link: number,
+  { family, table, destination: { bytes, bits }, link, metric }: Wanted,
 ): void {
   const head = header(family, bits, table);
   if (type === RTM_NEWROUTE) {
@@ -125,6 +138,7 @@ function change(
   const parts = [head, attribute32(RTA_TABLE, table)];
   if (bits > 0) parts.push(attribute(RTA_DST, bytes));
   if (link !== 0) parts.push(attribute32(RTA_OIF, link));
+  if (metric !== undefined) parts.push(attribute32(RTA_PRIORITY, metric));
   const verb = type === RTM_NEWROUTE ? "add" : "delete";
   socket.request(`${verb} a route of table ${table}`, type, flags, Buffer.concat(parts));
 }

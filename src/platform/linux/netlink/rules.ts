@@ -38,7 +38,7 @@ const FIB_RULE_INVERT = 2;
  * it.
  */
 export const OUR_PROTOCOL = 119;
-const ACTIONS = { table: 1, goto: 2, nop: 3, unreachable: 7 } as const;
+export const RULE_ACTIONS = { table: 1, goto: 2, nop: 3, unreachable: 7 } as const;
 
 export interface RuleAction {
   /** Look into a table, `suppress` passing over routes that are no longer than so many bits; */
@@ -79,6 +79,8 @@ export interface ShownRule {
   readonly table: number;
   readonly mark: number | null;
   readonly inDevice: string;
+  /** Length of the destination's prefix; 0: any. */
+  readonly toBits: number;
   /** 0: not given. */
   readonly protocol: number;
 }
@@ -106,7 +108,8 @@ export function encodeRule(rule: IpRule): Uint8Array {
 }
 
 function encodeAction(head: Uint8Array, { table, suppress, goto, end }: RuleAction): readonly Uint8Array[] {
-  head[7] = end !== undefined ? ACTIONS[end] : goto !== undefined ? ACTIONS.goto : ACTIONS.table;
+  head[7] =
+    end !== undefined ? RULE_ACTIONS[end] : goto !== undefined ? RULE_ACTIONS.goto : RULE_ACTIONS.table;
   if (goto !== undefined) return [attribute32(FRA_GOTO, goto)];
   if (table === undefined) return [];
   head[4] = table < 256 ? table : 0;
@@ -165,6 +168,7 @@ export function decodeRule({ payload }: NetlinkMessage): ShownRule | null {
     table: uint32Of(attributes.get(FRA_TABLE)) ?? byteAt(payload, 4),
     mark: uint32Of(attributes.get(FRA_FWMARK)),
     inDevice: textOf(attributes.get(FRA_IIFNAME)),
+    toBits: payload[1] as number,
     protocol: attributes.get(FRA_PROTOCOL)?.[0] ?? 0,
   };
 }
