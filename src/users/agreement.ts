@@ -10,7 +10,7 @@ import type { UserBook, UserRecord } from "./user-book.ts";
 
 /**
  * Nothing else may go on meanwhile. Rejects with `StoreError` and nothing changed where the file has not got what was
- * acknowledged, and with what a listener says that does not take its users; then nobody is managed any more.
+ * acknowledged, and with what a listener says that does not take its users; then management ends.
  */
 export async function reconcileWith(
   state: StoredState,
@@ -50,13 +50,13 @@ function stepsTo(known: UserBook, stored: UserBook, { traffic }: StoredState): r
     const before = known.users.get(id) ?? null;
     const after = stored.users.get(id) ?? null;
     const counted = traffic.get(id);
-    // Whoever was there and was not set back has been counted on since.
+    // A user who was there and was not reset has been counted since.
     const isFresh = after !== null && after.trafficGeneration !== before?.trafficGeneration;
     return { before, after, ...(isFresh && counted !== undefined ? { traffic: counted } : {}) };
   });
 }
 
-/** Ids of the users who are not the same in both. */
+/** Ids of the users who differ between the two. */
 function differing({ users: before }: UserBook, { users: after }: UserBook): readonly string[] {
   const ids = new Set([...before.keys(), ...after.keys()]);
   return [...ids].filter((id) => textOf(before.get(id)) !== textOf(after.get(id)));

@@ -1,5 +1,5 @@
 /**
- * Who has a name or a credential already, and how many are enabled; with thousands of users a walk through all would be
+ * Which users have a name or a credential, and how many are enabled; with thousands of users a walk through all would be
  * most of a change.
  */
 import { ApiError } from "#core/errors.ts";

@@ -1,6 +1,6 @@
 /**
  * The way of a change: build the next book, check it, write it to the state file; then, in one turn of the event loop,
- * hand it to the listener and make it the present one. While it is written nobody sees it.
+ * hand it to the listener and make it the present one. While it is written it is not visible.
  */
 import { randomUUID } from "node:crypto";
 import { ApiError, messageOf } from "#core/errors.ts";

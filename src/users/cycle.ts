@@ -34,7 +34,7 @@ const MOST_CYCLES = 4;
 /**
  * What was used in each cycle that the clock has shown. A clock that jumps ahead and back finds the usage that it left,
  * so nothing is forgiven by a wrong date, and a wrong date forgives nothing for good. A date before everything that is
- * known (a machine that starts in 1970 until it hears the time) goes on with the newest cycle.
+ * known (a machine whose clock starts in 1970) goes on with the newest cycle.
  */
 export class CycleUsage {
   readonly cycle: QuotaCycle;

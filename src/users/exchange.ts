@@ -158,7 +158,7 @@ function refuseUnusable(
     throw wrong("the token is not base64url without padding, as it is written");
 }
 
-/** Two users whom the API would not have let become alike, and no listener could tell apart. */
+/** Two users with the same name or credential: the API refuses such a pair, and a listener could not tell them apart. */
 function refuseDoubles(
   listener: string,
   users: readonly z.output<typeof storedUser>[],

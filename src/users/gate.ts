@@ -11,7 +11,7 @@ export interface Passed {
 
 const NOTHING = (): void => {};
 
-/** A text says why the session may not begin. Who is no managed user passes as they are. */
+/** A text says why the session may not begin. Sessions without a managed user pass unchanged. */
 export function passGate(registry: UserRegistry | null, session: Session, nowMs: number): Passed | string {
   const { inbound, source } = session.metadata;
   const found = inbound.user === null ? null : (registry?.findAt(inbound.name, inbound.user) ?? null);
@@ -51,5 +51,5 @@ function streamNamed(session: StreamSession, metadata: Metadata): StreamSession 
 
 function endSession(session: Session): void {
   if (session.network === "tcp") return abortStream(session.stream);
-  session.flow[Symbol.asyncDispose]().then(NOTHING, NOTHING); // a path that cannot be closed is nobody's to repair
+  session.flow[Symbol.asyncDispose]().then(NOTHING, NOTHING); // a flow that cannot be closed cannot be repaired either
 }

@@ -1,4 +1,4 @@
-/** Writes users into the state file: a change before anybody sees it, counters some time after they have moved. */
+/** Writes users into the state file: a change before it is published, counters some time after they have moved. */
 import { ApiError, messageOf, StoreError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { withoutFolders } from "#core/places.ts";
@@ -11,7 +11,7 @@ import type { UserBook, UserRecord } from "./user-book.ts";
 
 /**
  * While something is written bytes are counted on. So counters are said to be saved when they are put into words, and
- * to be changed again where the words could not be written. Nobody else may change the users of that listener meanwhile.
+ * to be changed again where the words could not be written. The users of that listener must not be changed otherwise meanwhile.
  */
 export class UserRepository {
   readonly #store: AsyncStore;
@@ -59,7 +59,7 @@ export class UserRepository {
     }
   }
 
-  /** Writes what nobody counts any more. Never rejects. */
+  /** Writes counters that no longer change. Never rejects. */
   async saveLast(counters: readonly UserCounter[]): Promise<void> {
     if (counters.length > 0) await this.save(counters, { backup: true });
   }

@@ -1,4 +1,4 @@
-/** Limits as time goes by: bars users whose quota is used up or whose time is over, and lets those in who have room again. */
+/** Enforces limits over time: blocks users whose quota is used up or whose time is over, and unblocks them later. */
 import type { Shared } from "./changes.ts";
 import { toggled } from "./roster.ts";
 import * as books from "./user-book.ts";
@@ -26,7 +26,7 @@ export class LimitMonitor {
     const { env, repository, registry, isOver } = this.#shared;
     const turned = registry.turned().get(name) ?? [];
     if (turned.length === 0) return;
-    // Written first: who was cut off must not come back with a crash.
+    // Written first: a user who was disconnected must not be admitted again after a crash.
     const moved = turned.map(({ counter }) => counter).filter(({ isChanged }) => isChanged);
     if (moved.length > 0) await repository.save(moved, { backup: false });
     if (isOver()) return;
@@ -42,7 +42,7 @@ export class LimitMonitor {
       for (const target of targets) target.replaceUsers(books.activeUsers(book, blocked));
       registry.blocked = blocked;
     } catch (error) {
-      env.onFailure(error); // who has nothing left must not go on
+      env.onFailure(error); // a user without quota must not stay connected
     }
   }
 }

@@ -11,7 +11,7 @@ export const NO_LIMITS: UserLimits = {
   ips: 0,
 };
 
-/** A later one is no date: ECMA-262 §21.4.1.1. Who means never says 0. */
+/** A later one is no date: ECMA-262 §21.4.1.1. For never there is 0. */
 export const LAST_MOMENT_MS = 8_640_000_000_000_000;
 
 export const QUOTA_RESETS: readonly UserQuota["reset"][] = ["never", ...QUOTA_CYCLES, "window"];

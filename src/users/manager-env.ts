@@ -8,6 +8,6 @@ export interface ManagerEnv extends ShowingEnv {
   readonly log: Log;
   readonly protocols: readonly Protocol[];
   readonly openStore: (options: SupervisedOptions) => Promise<OpenedStore>;
-  /** A listener could be neither changed nor put back: nobody must be let in any more. */
+  /** A listener could be neither changed nor put back: no user may be admitted any more. */
   readonly onFailure: (error: unknown) => void;
 }

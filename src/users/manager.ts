@@ -132,7 +132,7 @@ export class Manager implements UserAdmin {
     const changes: Change[] = [];
     const next = new Map<string, UserBook>();
     const blocked = new Set<string>();
-    const present = settings.listeners.map((listener) => this.#bookOf(listener, nowMs)); // before anybody hears of it
+    const present = settings.listeners.map((listener) => this.#bookOf(listener, nowMs)); // before it is published
     for (const seeded of present) {
       const { listener } = seeded;
       for (const user of seeded.users.values())
@@ -149,7 +149,7 @@ export class Manager implements UserAdmin {
     }
     await this.#repository.keepAll(changes);
     const leaving = [...registry.counters.changed].filter(({ listener }) => !next.has(listener));
-    void this.#repository.saveLast(leaving); // counted since keepAll, and by nobody from here on
+    void this.#repository.saveLast(leaving); // counted since keepAll, and no longer from here on
     registry.settings = settings;
     registry.blocked = blocked;
     this.#take(settings, next);
@@ -264,12 +264,12 @@ export class Manager implements UserAdmin {
     return this.#checkpoints.run();
   }
 
-  /** Bars users whose quota is used up or whose time is over, and lets those in who have room again. Never rejects. */
+  /** Blocks users whose quota is used up or whose time is over, and unblocks those within their limits. Never rejects. */
   watchLimits(): Promise<void> {
     return this.#limits.look();
   }
 
-  /** Writes everything and lets go of the file. Never rejects; from the call on nobody is managed by this one. */
+  /** Writes everything and closes the file. Never rejects; from the call on it manages no users. */
   close(): Promise<void> {
     const closed = this.#repository.close();
     this.#end();

@@ -1,4 +1,4 @@
-/** Who is here: the sessions of managed users and the addresses they come from. Nothing of it is kept on disk. */
+/** The open sessions of managed users and the addresses that they come from. Nothing of it is kept on disk. */
 import type { Ip } from "#core/session.ts";
 import type { UserLimits } from "#core/users.ts";
 
@@ -80,7 +80,7 @@ export class Presence {
 
   #close(visits: readonly Visit[]): void {
     for (const visit of visits) {
-      this.leave(visit); // its end is told later; its place is free now
+      this.leave(visit); // its end is reported later; its slot is free now
       visit.close();
     }
   }

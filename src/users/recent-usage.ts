@@ -3,7 +3,7 @@ import type { Direction } from "#core/meter.ts";
 import type { UsageStep } from "#core/users.ts";
 
 export const STEP_SECONDS = 300;
-/** A day; of a user who moves something all the time, 7 KB. Beyond it the oldest step is forgotten. */
+/** A day: 7 KB for a user with traffic in every step. Beyond it the oldest step is dropped. */
 const MOST_STEPS = 288;
 
 interface Step {

@@ -54,7 +54,7 @@ export class UserRegistry {
   /** Counters of users whose listener is not managed now. */
   readonly resting: Map<string, Traffic>;
   listeners: ReadonlyMap<string, ManagedListener> = new Map();
-  /** Ids of the users whom the listeners do not know for their limits' sake. */
+  /** Ids of the users that are kept from the listeners because of their limits. */
   blocked: ReadonlySet<string> = new Set();
   settings: UsersSettings;
   /** What windows are measured by. */
@@ -93,7 +93,7 @@ export class UserRegistry {
     return null;
   }
 
-  /** Null: nobody who is managed now. */
+  /** Null: no user who is managed now. */
   findAt(listenerName: string, id: string): Found | null {
     const listener = this.listeners.get(listenerName);
     const book = this.books.get(listenerName);
@@ -122,7 +122,7 @@ export class UserRegistry {
     return (counter === null ? null : barOf(counter, this.#env.nowMs())) ?? "active";
   }
 
-  /** Whom the listeners know and should not, or the other way round; by listener. */
+  /** Users that a listener has and should not have, or lacks and should have; by listener. */
   turned(): ReadonlyMap<string, readonly Turned[]> {
     const nowMs = this.#env.nowMs();
     const turned: Turned[] = [];

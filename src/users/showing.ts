@@ -78,8 +78,8 @@ export class UserViews {
   }
 
   /**
-   * Whoever is past a limit keeps the subscription: there a client reads why nothing works. For a token of nobody who may
-   * have one the same is done for nobody, so that the time that it takes tells nothing either.
+   * A user past a limit keeps the subscription: there the client finds the reason. For a token without an entitled user the
+   * same work is done for a decoy, so that the time of the answer reveals nothing.
    */
   subscription(token: string): SubscriptionView | null {
     const owner = this.#registry.tokens.find(token);
@@ -109,7 +109,7 @@ export class UserViews {
     };
   }
 
-  /** A user of the first listener whom nobody knows; null where nothing is managed. */
+  /** A decoy: a user of the first listener that does not exist; null where nothing is managed. */
   #nobody(): Found | null {
     const [listener] = this.#registry.listeners.values();
     const book = listener === undefined ? undefined : this.#registry.books.get(listener.name);

@@ -11,7 +11,7 @@ export interface TokenOwner {
   readonly userId: string;
 }
 
-/** Who a subscription token belongs to. Looked up by digest, then compared in constant time. */
+/** The users of subscription tokens. Looked up by digest, then compared in constant time. */
 export class TokenIndex {
   readonly #byDigest = new Map<string, TokenOwner & { readonly token: Buffer }>();
 

@@ -1,4 +1,4 @@
-/** The users of one listener at one revision. Immutable: a change is a new book, checked whole before anybody sees it. */
+/** The users of one listener at one revision. Immutable: a change is a new book, checked whole before it is published. */
 import { ApiError } from "#core/errors.ts";
 import type { ManagedInbound, User } from "#core/inbound.ts";
 import { PersistentMap } from "#lib/persistent-map.ts";
@@ -8,7 +8,7 @@ import { changedLimits, NO_LIMITS } from "./limits.ts";
 import { BookIndex } from "./book-index.ts";
 
 export interface UserRecord {
-  /** UUID; never changes. The listener knows the user by it, so renaming touches nobody. */
+  /** UUID; never changes. The listener knows the user by it, so that renaming ends no session. */
   readonly id: string;
   readonly name: string;
   readonly credential: string;
@@ -111,7 +111,7 @@ export function withUser(
   };
 }
 
-/** What the listener is to know: to it, `barred` users are nobody. */
+/** The users for the listener: it gets none of the `barred` ones. */
 export function activeUsers({ users }: UserBook, blocked: ReadonlySet<string>): readonly User[] {
   return [...users.values()].filter(({ id, enabled }) => enabled && !blocked.has(id)).map(listed);
 }
@@ -120,7 +120,7 @@ function listed({ id, credential, flow }: UserRecord): User {
   return { id, credential, flow: flow === "" ? null : flow };
 }
 
-/** Tells a listener that knows the other users what it is to know of this one from now on. */
+/** Changes one user in a listener, which has the others already. */
 export function changeListener(
   target: ManagedInbound,
   book: UserBook,
@@ -133,7 +133,7 @@ export function changeListener(
   target.changeUsers(isListed ? { gone: [], come: [listed(user)] } : { gone: [id], come: [] });
 }
 
-/** Does the listener have to hear of it? A user whom it does not know is null. */
+/** Does the change concern the listener? Null: it does not have the user. */
 export function changesListener(before: UserRecord | null, after: UserRecord | null): boolean {
   if (before === null || after === null) return before !== after;
   return before.credential !== after.credential || before.flow !== after.flow;

@@ -7,7 +7,7 @@ import type { UserCounter } from "./counters.ts";
 import type { Origin } from "./presence.ts";
 
 export interface MeterEnv {
-  /** Who counts for a user now; null: nobody. A reset makes another one, and a listener may stop being managed. */
+  /** The user's present counter; null: there is none. A reset makes a new one, and a listener may stop being managed. */
   readonly counterOf: (listener: string, user: string) => UserCounter | null;
   /** Where the session comes from. */
   readonly originOf: (metadata: Metadata) => Origin | null;
@@ -55,7 +55,7 @@ class Lane {
   /** Takes the bucket in force. */
   turnTo(bucket: TokenBucket | null, nowMs: number): Slot | null {
     if (bucket === (this.slot?.bucket ?? null)) return this.slot;
-    this.wentOut(nowMs); // nobody will say so at the bucket that is left behind
+    this.wentOut(nowMs); // the bucket that is left behind gets no further report
     return (this.slot = bucket === null ? null : new Slot(bucket, null));
   }
 

@@ -34,7 +34,7 @@ export interface UsersEnv {
 
 /** What a crash may cost of the counters. */
 const CHECKPOINT_MS = 1_000;
-/** How late somebody past a limit is cut off, besides the time that it takes. */
+/** How late a user past a limit is disconnected at most, besides the time that it takes. */
 const WATCH_MS = 200;
 
 /** Managed users for the life of the program; what is managed, and in which file, changes with the configuration. */
@@ -113,7 +113,7 @@ export class Users implements UsersControl {
     this.#waiting = null;
     this.#inbounds = inbounds;
     const managed = new Set(settings?.listeners.map(({ name }) => name));
-    // Those who came in as managed users are nobody any more where the listener is no longer managed.
+    // Sessions of managed users end where their listener is no longer managed.
     this.#empty([...inbounds()].filter(({ name }) => !managed.has(name)));
   }
 
@@ -122,7 +122,7 @@ export class Users implements UsersControl {
     await this.#manager?.checkpoint();
   }
 
-  /** Looks whose quota or time is over by now, and who has room again. */
+  /** Checks which users are past a quota or an end by now, and which are within it again. */
   async watchLimits(): Promise<void> {
     await this.#manager?.watchLimits();
   }
@@ -158,7 +158,7 @@ export class Users implements UsersControl {
     ];
   }
 
-  /** Whom the refused settings have let in must not stay, least of all as somebody whom nobody counts. */
+  /** Users whom the refused settings admitted must not stay connected, because nothing counts them. */
   #putBack(running: readonly ManagedInbound[]): void {
     const serving = new Set(this.#manager === null ? [] : this.#inbounds());
     this.#empty(running.filter((inbound) => !serving.has(inbound)));
@@ -169,7 +169,7 @@ export class Users implements UsersControl {
     }
   }
 
-  /** Nobody is managed any more; the file is written and closed behind it. */
+  /** Ends the management of all users; the file is written and closed behind it. */
   #leave(): void {
     const closed = this.#stop()?.close();
     if (closed !== undefined) this.#left = closed;
