@@ -20,5 +20,5 @@ export const portNumber = () => z.int().min(0).max(65_535);
 /** A port as text: dashboards compare it with "443". */
 export const portText = () => z.string().regex(/^\d{1,5}$/);
 
-/** Any JSON: somebody else decides what stands there. */
+/** Any JSON: its content comes from outside. */
 export const anyJson = () => z.unknown();

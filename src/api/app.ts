@@ -58,7 +58,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
   return app;
 }
 
-/** Who may pass is decided by the route that will answer, never by the text of the path. */
+/** Access is decided by the route that will answer, never by the text of the path. */
 function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgrades: Upgrades) {
   const secret = new Secret(options.secret);
   const origins = options.cors.allowOrigins.map(hostOfOrigin).filter((host) => host !== null);
@@ -109,7 +109,7 @@ function isForeign({ headers, host }: FastifyRequest, admits: (origin: string) =
   return withPort(page.host, scheme) !== withPort(host, scheme);
 }
 
-/** Two hosts in one request: whoever stands before us may have looked at the other one. */
+/** Two hosts in one request: a proxy in front of us may have checked the other one. */
 function rejectAmbiguous({ raw }: FastifyRequest): void {
   const { rawHeaders, headers, url = "" } = raw;
   const lines = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");

@@ -72,14 +72,14 @@ class Gathered {
   }
 }
 
-/** The client's doing, and nobody is left to read the answer; not worth a line in the log. */
+/** The client has gone before the answer: not worth a line in the log. */
 function brokenOff(options?: ErrorOptions): ApiError {
   return new ApiError(400, "the request broke off", options);
 }
 
 function discard(request: IncomingMessage, alreadyBytes: number): void {
   let sizeBytes = alreadyBytes;
-  request.on("error", () => request.destroy()); // the client gave up; there is nobody to tell
+  request.on("error", () => request.destroy()); // the client gave up, and no answer reaches it
   request.on("data", (chunk: Buffer) => {
     sizeBytes += chunk.length;
     if (sizeBytes > DISCARD_BYTES) request.destroy();

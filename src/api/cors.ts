@@ -5,7 +5,7 @@ export interface CorsOptions {
   /** Exact origins, each with at most one `*`; empty or `*`: all. */
   readonly allowOrigins: readonly string[];
   readonly allowPrivateNetwork: boolean;
-  /** The list is what nobody has written down: every origin may ask, with the secret. */
+  /** The configuration has no list: every origin may ask, with the secret. */
   readonly isDefault?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** DNS over HTTPS (RFC 8484) on a path of the user's choice, open to everybody who reaches the server. */
+/** DNS over HTTPS (RFC 8484) on a path of the user's choice, open to every client that reaches the server. */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { ProtocolError } from "#core/errors.ts";
@@ -50,7 +50,7 @@ async function exchange(dns: DnsControl, call: Call, message: Uint8Array | null)
     reply.header("cache-control", `max-age=${answer.ttlSeconds}`); // RFC 8484 §5.1: no longer than the smallest TTL
     return await reply.type(MEDIA_TYPE).send(answer.message);
   } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error; // a fault of ours: for the log, not for strangers
+    if (!(error instanceof ProtocolError)) throw error; // a fault of ours: for the log, not for the client
     return refuse(reply, error.message);
   }
 }

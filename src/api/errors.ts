@@ -20,7 +20,7 @@ export const unauthorized = () => new ApiError(401, "Unauthorized");
 export const forbidden = () => new ApiError(403, "Forbidden");
 export const notFound = () => new ApiError(404, "Resource not found");
 
-/** A body of 1 MiB can have half a million faults; nobody reads more than the first. */
+/** A body of 1 MiB can have half a million faults; the answer lists the first ones. */
 const MAX_DETAILS = 16;
 
 /** A request whose JSON or query does not have the shape of its route. */

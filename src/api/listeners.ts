@@ -42,7 +42,7 @@ export type Serve = (request: IncomingMessage, response: ServerResponse) => void
 /** An answer of which a client takes nothing for so long is given up; one that has nothing to say may be silent. */
 const STUCK_MS = 120_000;
 
-/** Else a stranger who reads nothing of the dashboard would keep a connection for good. */
+/** Otherwise a client that reads nothing would keep its connection forever. */
 export function giveUpWhenStuck(response: ServerResponse, stuckMs = STUCK_MS): void {
   response.setTimeout(stuckMs, () => {
     if (response.writableLength > 0) response.destroy();
@@ -78,7 +78,7 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
   return settled(server, () => server.listen({ host, port }));
 }
 
-/** Only the owner may use the socket: whoever opens it may command the core. */
+/** Only the owner may open the socket: it gives full control of the core. */
 const SOCKET_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 

@@ -35,7 +35,7 @@ export class Metrics {
     });
   }
 
-  /** `declared` is null for a path that nobody declared. */
+  /** `declared` is null for a path without a route. */
   count(declared: Route | null, status: number): void {
     const { method = "other", path = "other" } = declared ?? {};
     this.#requests.inc({ method, route: path, status });
@@ -63,7 +63,7 @@ export class Metrics {
     });
   }
 
-  /** A counter that somebody else keeps. */
+  /** A counter that is kept elsewhere, and read. */
   #total(name: string, help: string, read: () => number): void {
     const collect = (): void => {
       counter.reset();

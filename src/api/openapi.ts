@@ -86,7 +86,7 @@ function contentOf({ answer, method }: Route, schemas: Schemas): object {
   return { content: { [type]: own, ...Object.fromEntries(others) } };
 }
 
-/** Text, somebody else's JSON, or bytes. */
+/** Text, JSON from outside, or bytes. */
 function plain(type: string): object {
   if (type.startsWith("text/")) return TEXT;
   return type === "application/json" ? { schema: {} } : {};

@@ -9,7 +9,7 @@ export type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Guard = (request: FastifyRequest, reply: FastifyReply) => void;
 
 /**
- * Who may call: `secret` (the Controller secret, and the Host allow-list where it is empty), `open` (anybody), or a
+ * Access: `secret` (the Controller secret, and the Host allow-list where it is empty), `open` (everyone), or a
  * guard (the Host allow-list where the Controller secret is empty, then the guard).
  */
 export type Access = "secret" | "open" | Guard;

@@ -1,4 +1,4 @@
-/** Shapes of queries and bodies, after the manners of the ecosystem: keys in any case, null is absent, strangers are ignored. */
+/** Shapes of queries and bodies, after the manners of the ecosystem: keys in any case, null is absent, unknown keys are ignored. */
 import { isIP } from "node:net";
 import { z } from "zod";
 

@@ -1,6 +1,6 @@
 /**
- * Somebody who listens to an endless stream, over a WebSocket or as newline-delimited JSON. What a subscriber does not
- * read waits in a bounded queue of its own; at the bound its next records are dropped, nobody else notices.
+ * A client of an endless stream, over a WebSocket or as newline-delimited JSON. What a subscriber does not
+ * read waits in a bounded queue of its own; at the bound its next records are dropped, and other subscribers are not affected.
  */
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";

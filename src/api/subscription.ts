@@ -13,7 +13,7 @@ import { subscriptionPage } from "./subscription-page.ts";
 
 const TEXT = "text/plain; charset=utf-8";
 const NOT_FOUND = "404 page not found\n";
-/** Nothing is loaded and nobody hears of the address, which is a secret. */
+/** The page loads nothing and sends no referrer: its address is a secret. */
 const PAGE_HEADERS = {
   "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
   "referrer-policy": "no-referrer",
@@ -88,7 +88,7 @@ function find({ admin }: UsersControl, token: string, format: string | undefined
   return { type: wanted.type, headers: { ...wanted.headers, ...(isTold ? usageHeaders(view) : {}) }, body };
 }
 
-/** A fault of ours is the same answer, too (svc-admin-api §10), and the log does not hear the token. */
+/** A fault of ours is the same answer, too (svc-admin-api §10), and the token never enters the log. */
 function orNothing<T>(work: () => T | null, log: Log): T | null {
   try {
     return work();

@@ -49,7 +49,7 @@ export async function openTlsServer(options: TlsOptions, serve: Serve, log: Log)
   );
   Object.assign(server, { shouldUpgradeCallback: isWebSocketRequest }); // no option of this kind of server
   server.prependListener("secureConnection", (socket) => {
-    socket.on("error", () => socket.destroy()); // one client's fault is nobody else's
+    socket.on("error", () => socket.destroy()); // a fault of one client ends its connection alone
     if (!isAcceptable(socket, auth)) socket.destroy();
   });
   server.on("session", closeWhenIdle);

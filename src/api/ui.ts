@@ -30,7 +30,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".wasm": "application/wasm",
 };
 
-/** What our own page may do: load from here, talk to here, and nothing else. Nobody may frame it. */
+/** What our own page may do: load from here, talk to here, and nothing else. No page may frame it. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -126,7 +126,7 @@ async function locate(folder: string, path: string): Promise<string | null> {
     const real = await realpath(join(root, ...segments));
     return real === root || real.startsWith(root.endsWith(sep) ? root : root + sep) ? real : null;
   } catch {
-    return null; // not there, or not readable: the same to a stranger
+    return null; // not there, or not readable: the answer does not say which
   }
 }
 

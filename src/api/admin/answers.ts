@@ -41,7 +41,7 @@ const userFields = {
 
 const user = z.object(userFields).meta({ id: "User" });
 
-/** Sensitive: the credential of the listener's kind, and the link of whoever may have one. */
+/** Sensitive: the credential of the listener's kind, and the subscription link where the user may have one. */
 export const userDetail = z
   .object({
     ...userFields,

@@ -1,4 +1,4 @@
-/** Who may call the admin API: checks in the order of its manual, before anything of the request is used. */
+/** Access to the admin API: checks in the order of its manual, before anything of the request is used. */
 import { isIPv4 } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Transport } from "#api/app-env.ts";

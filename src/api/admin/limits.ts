@@ -109,7 +109,7 @@ function quotaJson({ limits: { quota: limit }, quota: used }: UserView) {
   };
 }
 
-/** Where somebody keeps an eye on the user, for a limit's sake or because it was asked for. */
+/** Present where the user's addresses are followed: for a limit, or because the request asks for them. */
 export function onlineJson({ limits, online }: UserDetailView, isWanted: boolean) {
   if (!isWanted && !isLimited(limits)) return {};
   return {

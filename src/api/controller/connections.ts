@@ -8,7 +8,7 @@ import { ConnectionsWriter } from "./connections-json.ts";
 import { connectionsShape } from "./connections-shape.ts";
 
 const DEFAULT_INTERVAL_MS = 1000;
-/** Faster than this nobody can read; shorter wishes get this. */
+/** The shortest interval: nobody can read faster. */
 const MIN_INTERVAL_MS = 50;
 const MAX_INTERVAL_MS = 86_400_000;
 

@@ -55,7 +55,7 @@ export function upkeepRoutes(upkeep: UpkeepControl): readonly Route[] {
   ];
 }
 
-/** The client hears of it first, unless it has left already. */
+/** The client gets its answer first, unless it has left already. */
 function afterwards(over: AbortSignal, act: () => void): void {
   if (over.aborted) act();
   else over.addEventListener("abort", act, { once: true });
