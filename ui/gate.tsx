@@ -1,4 +1,4 @@
-/** What stands instead of the pages while they cannot be shown, and above them while nobody answers. */
+/** What stands instead of the pages while they cannot be shown, and above them while the Controller does not answer. */
 import type { LinkState } from "./api/link.ts";
 import { SecretForm } from "./parts/secret-form.tsx";
 import { useEnvironment } from "./state/context.ts";

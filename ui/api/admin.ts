@@ -4,7 +4,7 @@ import type { Link } from "./link.ts";
 import { ApiError, jsonOf, request, type Method } from "./request.ts";
 
 export type AdminState =
-  /** Nobody has asked yet. */
+  /** Not asked yet. */
   | { readonly kind: "unknown" }
   /** Nothing is managed, or not to be reached this way. */
   | { readonly kind: "absent" }

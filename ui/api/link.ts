@@ -1,4 +1,4 @@
-/** The way to the Controller: requests, streams, and one state that says whether there is anybody, and whether we may. */
+/** The way to the Controller: requests, streams, and one state: is it reachable, and is the secret accepted? */
 import { Store } from "#ui/state/store.ts";
 import { ApiError, jsonOf, request, UnreachableError, type Method } from "./request.ts";
 
@@ -39,7 +39,7 @@ export class Link {
     void this.probe();
   }
 
-  /** Finds out how things stand; goes on asking by itself as long as nobody answers. */
+  /** Finds out how things stand; repeats the request by itself until there is an answer. */
   probe(): Promise<void> {
     this.#probing ??= this.#ask().finally(() => (this.#probing = null));
     return this.#probing;

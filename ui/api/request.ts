@@ -1,4 +1,4 @@
-/** One request to the Controller, whoever asks. */
+/** One request to the Controller. */
 
 /** An answer that is not 2xx; the message is the Controller's own. */
 export class ApiError extends Error {
@@ -10,7 +10,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Nobody answered, not to the end, or somebody else did. */
+/** There was no answer, not a whole one, or one that is not the Controller's. */
 export class UnreachableError extends Error {
   override readonly name = "UnreachableError";
   constructor(message = "the Controller cannot be reached") {

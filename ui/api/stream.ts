@@ -1,4 +1,4 @@
-/** A WebSocket that comes back: for as long as somebody listens. */
+/** A WebSocket that reconnects for as long as it has subscribers. */
 import type { Link } from "./link.ts";
 
 const REOPEN_MS = 1_000;

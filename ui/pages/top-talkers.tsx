@@ -22,7 +22,7 @@ interface Props {
   readonly onShow: (policy: PolicyStatus) => void;
 }
 
-/** Who used most in the time that the plot shows. */
+/** The users with the most traffic in the time that the plot shows. */
 export function TopTalkers({ policies, span, range, onShow }: Props) {
   const { link } = useEnvironment();
   const [talkers, setTalkers] = useState<readonly Talker[] | null>(null);

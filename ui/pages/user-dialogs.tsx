@@ -8,7 +8,7 @@ import type { UserEditor } from "#ui/state/user-editor.ts";
 import { UserDetails } from "./user-details.tsx";
 import { UserForm } from "./user-form.tsx";
 
-/** Which dialog is open, and of whom. */
+/** Which dialog is open, and for which user. */
 export type Open =
   | { readonly kind: "nothing" | "new" }
   | { readonly kind: "details" | "edit" | "delete"; readonly user: ManagedUser };
@@ -21,7 +21,7 @@ interface DialogsProps {
   readonly editor: UserEditor;
 }
 
-/** The one that is open, and above it the one that a change of somebody else asks for. */
+/** The open dialog, and above it the one that a conflict needs. */
 export function UserDialogs({ open, setOpen, list, history, editor }: DialogsProps) {
   const { save, turn, run } = useUserActions(list, editor, setOpen);
   const current = "user" in open ? (list.users.find(({ id }) => id === open.user.id) ?? open.user) : null;

@@ -1,4 +1,4 @@
-/** Line drawings on a grid of 24; decoration, so readers of the page do not hear of them. */
+/** Line drawings on a grid of 24; decoration, which screen readers skip. */
 const PATHS = {
   overview: "M4 19V9m5 10V5m5 14v-7m5 7V8",
   connections: "M4 8h12m0 0-4-4m4 4-4 4M20 16H8m0 0 4-4m-4 4 4 4",

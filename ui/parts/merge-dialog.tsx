@@ -1,4 +1,4 @@
-/** Somebody else was faster: what they changed, and what is to become of it. */
+/** Another user's change came first: what it was, and how to continue. */
 import { useMemo, useState } from "preact/hooks";
 import type { Conflict } from "#ui/state/conflicts.ts";
 import { textOf } from "#ui/state/context.ts";

@@ -23,7 +23,7 @@ export interface PlotLook {
 interface Props {
   readonly data: PlotData;
   readonly look: PlotLook;
-  /** What a reader of the page hears of it. */
+  /** What a screen reader says. */
   readonly label: string;
   readonly note: string;
 }

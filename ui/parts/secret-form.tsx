@@ -8,7 +8,7 @@ interface Props {
   readonly label: string;
   /** The secret that was given last is wrong. */
   readonly refused: boolean;
-  /** Never rejects: whoever asks says what went wrong. */
+  /** Never rejects: the caller shows what went wrong. */
   readonly onSecret: (secret: string) => Promise<unknown>;
   readonly level?: "h1" | "h2";
   readonly children: ComponentChildren;

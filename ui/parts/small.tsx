@@ -65,7 +65,7 @@ export function Button({
   disabled = false,
 }: {
   readonly label: string;
-  /** Where several buttons have one label: what readers of the page hear instead. */
+  /** Where several buttons have one label: what screen readers say instead. */
   readonly name?: string;
   readonly onPress?: () => unknown;
   readonly kind?: "plain" | "main" | "danger";
@@ -115,7 +115,7 @@ export function Empty({
   );
 }
 
-/** What went wrong, told at once; nothing where nothing did. */
+/** What went wrong, announced at once; empty where nothing did. */
 export function Fault({ text }: { readonly text: string | null }) {
   if (text === null || text === "") return null;
   return (

@@ -11,10 +11,10 @@ interface Props<T> extends RowsProps<T> {
   readonly filterHint: string;
   /** Stand behind the filter. */
   readonly tools: ComponentChildren;
-  /** How many there are, or that nobody knows yet. */
+  /** How many there are; or that this is not known yet. */
   readonly status: string;
   readonly error?: string | null;
-  /** Stands instead of the table; null while there are rows, or nobody knows. */
+  /** Stands instead of the table; null while there are rows, or while that is not known. */
   readonly nothing: ComponentChildren;
   /** Besides the filter: what makes another list of it, which begins at its top. */
   readonly order?: string;

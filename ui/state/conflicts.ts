@@ -1,4 +1,4 @@
-/** Somebody else was faster (409): the question that puts, and what happens with the answer. */
+/** Another user's change came first (409): the question for the user, and what happens with the answer. */
 import { useState } from "preact/hooks";
 import { ApiError } from "#ui/api/request.ts";
 import type { Json } from "./merge.ts";
@@ -18,11 +18,11 @@ export interface Question {
 }
 
 export interface Conflicts {
-  /** Not null while somebody has to decide. */
+  /** Not null while a decision of the user is needed. */
   readonly conflict: Conflict | null;
   /** Null gives up. Throws what the Controller says; the question stays then, and nothing that was typed is lost. */
   decide(merged: Json | null): Promise<void>;
-  /** Null: somebody was faster, and what `ask` answers waits for a decision. Throws everything else. */
+  /** Null: another change came first, and what `ask` answers waits for a decision. Throws everything else. */
   attempt<T>(send: () => Promise<T>, ask: () => Promise<Question>): Promise<{ readonly value: T } | null>;
 }
 
@@ -41,7 +41,7 @@ export function useConflicts(): Conflicts {
     },
     async decide(merged) {
       if (merged !== null) await waiting?.again(merged);
-      setWaiting((now) => (now === waiting ? null : now)); // somebody may have been faster once more
+      setWaiting((now) => (now === waiting ? null : now)); // another change may have come first once more
     },
   };
 }

@@ -30,7 +30,7 @@ export class Speedometer {
     const list = connections ?? [];
     const live = list.map((connection) => {
       const before = this.#before.get(connection.id);
-      const { upload, download } = before ?? connection; // nobody knows the speed of a new one yet
+      const { upload, download } = before ?? connection; // the speed of a new one is not known yet
       return {
         ...connection,
         name: nameOf(connection),

@@ -9,7 +9,7 @@ export interface Difference {
   readonly path: readonly string[];
   /** Undefined: absent. */
   readonly before: Json | undefined;
-  /** What somebody else made of it. */
+  /** The other user's version. */
   readonly theirs: Json | undefined;
   readonly mine: Json | undefined;
 }

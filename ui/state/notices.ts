@@ -6,7 +6,7 @@ export interface Notice {
   readonly text: string;
 }
 
-/** More than these at once nobody reads; older ones go. */
+/** More are not read at once; older ones are dropped. */
 const MAX_NOTICES = 3;
 const LIFETIME_MS = { done: 4_000, failed: 10_000 };
 

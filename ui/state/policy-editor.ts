@@ -1,4 +1,4 @@
-/** Changes to the policies: each goes out with the revision it was made on; who was too late merges. */
+/** Changes to the policies: each is sent with the revision it was made on, and merged where that is no longer the present one. */
 import type { Envelope, GovernanceDocument } from "#ui/api/governance-types.ts";
 import { useConflicts, type Conflicts } from "./conflicts.ts";
 import { useEnvironment } from "./context.ts";

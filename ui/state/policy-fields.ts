@@ -86,7 +86,7 @@ function subjectOf(kind: PolicyKind, fields: PolicyFields): PolicyDocument {
   return { ...given({ mac: fields.mac.trim() }), "source-cidrs": sources };
 }
 
-/** People write the address of one device; the Controller wants to hear the length. */
+/** People write the address of one device; the Controller needs a prefix length. */
 function asNetwork(source: string): string {
   if (source.includes("/")) return source;
   return source.includes(":") ? `${source}/128` : `${source}/32`;

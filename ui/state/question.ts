@@ -13,7 +13,7 @@ export interface Question<T> {
   ask(parameters: Readonly<Record<string, string>>): Promise<void>;
 }
 
-/** Asks a path of the Controller when it is told to. */
+/** Requests a path of the Controller on demand. */
 export function useQuestion<T>(path: string): Question<T> {
   const { link } = useEnvironment();
   const [outcome, setOutcome] = useState<Outcome<T>>({ kind: "none" });

@@ -35,7 +35,7 @@ export class UsageHistory {
       };
       return [user.id, { last: user, time, samples: withSample(before.samples, sample) }];
     });
-    this.#tracks = new Map(next); // who is gone is forgotten
+    this.#tracks = new Map(next); // removed users are dropped
   }
 
   of(id: string): PlotData {
@@ -48,7 +48,7 @@ export class UsageHistory {
   }
 }
 
-/** Of thousands of users most are silent: who has not moved anything yet costs nothing. */
+/** Of thousands of users most are silent: a user without traffic costs nothing. */
 function withSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
   if (samples.length === 0 && sample.up + sample.down === 0) return samples;
   return [...samples, sample].slice(-MAX_SAMPLES);

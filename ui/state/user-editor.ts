@@ -1,4 +1,4 @@
-/** Changes to managed users: each goes out with the revision it was made on; who was too late sees what changed. */
+/** Changes to managed users: each is sent with the revision it was made on; where that is no longer the present one the user sees what changed. */
 import type { AdminLink } from "#ui/api/admin.ts";
 import type { ManagedUser, UserDetail, UserList } from "#ui/api/admin-types.ts";
 import { useConflicts, type Conflicts, type Question } from "./conflicts.ts";
@@ -75,7 +75,7 @@ async function askAboutUser(
   return { conflict, again: (merged) => again(now, merged as UserFields) };
 }
 
-/** Who is in a listener now: the one that is to be added takes nobody's place. */
+/** The present users of a listener: the new one must not replace any of them. */
 async function askAboutList(
   admin: AdminLink,
   list: UserList,

@@ -103,7 +103,7 @@ function count(field: string, text: string): number {
 
 const countText = (value = 0): string => (value === 0 ? "" : String(value));
 
-/** In the time zone of whoever looks, to the minute. */
+/** In the time zone of the browser, to the minute. */
 function localText(unixMs: number | undefined): string {
   if (unixMs === undefined) return "";
   const minutes = new Date(unixMs).getTimezoneOffset();
