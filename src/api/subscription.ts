@@ -1,6 +1,6 @@
 /**
- * `/sub/svc/{token}`: what a managed user's client imports. The token is all that is asked for, and whoever has a wrong
- * one, or asks for what there is not, gets the same answer and learns nothing.
+ * `/sub/svc/{token}`: what a managed user's client imports. The token is the only credential. A wrong token
+ * and a form that does not exist get the same answer, which reveals nothing.
  */
 import { z } from "zod";
 import { messageOf } from "#core/errors.ts";

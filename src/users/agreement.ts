@@ -9,8 +9,8 @@ import { limitsJson } from "./stored-limits.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 /**
- * Nothing else may go on meanwhile. Rejects with `StoreError` and nothing changed where the file has not got what was
- * acknowledged, and with what a listener says that does not take its users; then management ends.
+ * No change may run meanwhile. Rejects with `StoreError` and nothing changed where the file lacks an acknowledged change,
+ * and with the error of a listener that refuses its users; then management ends.
  */
 export async function reconcileWith(
   state: StoredState,

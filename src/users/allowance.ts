@@ -11,7 +11,7 @@ export interface StoredUsage {
   readonly period: string;
   /** Start in Unix seconds, upload and download bytes. */
   readonly rows: StoredWindow;
-  /** Of a window, when the rows were put into words, by the time that they stand in. */
+  /** Of a window: when its rows were encoded, by the clock of the rows. */
   readonly moment?: StoredMoment | undefined;
 }
 

@@ -1,7 +1,7 @@
 /** When counters are written that no change has taken along. */
 import type { Shared } from "./changes.ts";
 
-/** Users put into words in one turn of the event loop: some milliseconds. */
+/** Users encoded in one turn of the event loop: some milliseconds. */
 const BATCH = 200;
 /** How long the backup may lack counters; it never lacks a change. */
 const BACKUP_MS = 5 * 60_000;

@@ -127,7 +127,7 @@ export class UserCounters {
     return dropped;
   }
 
-  /** Those whose limits may bar them from their listener. */
+  /** Users whose limits may block them. */
   get limited(): ReadonlySet<UserCounter> {
     return this.#limited;
   }

@@ -33,8 +33,8 @@ const MOST_CYCLES = 4;
 
 /**
  * What was used in each cycle that the clock has shown. A clock that jumps ahead and back finds the usage that it left,
- * so nothing is forgiven by a wrong date, and a wrong date forgives nothing for good. A date before everything that is
- * known (a machine whose clock starts in 1970) goes on with the newest cycle.
+ * so a wrong date frees no quota. A date before every known cycle (a machine whose clock starts in 1970) continues the
+ * newest cycle.
  */
 export class CycleUsage {
   readonly cycle: QuotaCycle;

@@ -10,8 +10,8 @@ import type { UserRegistry } from "./roster.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 /**
- * While something is written bytes are counted on. So counters are said to be saved when they are put into words, and
- * to be changed again where the words could not be written. The users of that listener must not be changed otherwise meanwhile.
+ * Counters grow while they are being written. So they count as saved when they are encoded, and as changed again where the
+ * write failed. The users of that listener must not be changed otherwise meanwhile.
  */
 export class UserRepository {
   readonly #store: AsyncStore;
@@ -64,7 +64,7 @@ export class UserRepository {
     if (counters.length > 0) await this.save(counters, { backup: true });
   }
 
-  /** Writes everything and lets go of the file. Never rejects; what it writes is what has been counted by the call. */
+  /** Writes what has been counted by the time of the call, and closes the file. Never rejects. */
   async close(): Promise<void> {
     const written = this.keepAll([]);
     const closed = this.#store.close();

@@ -20,7 +20,7 @@ const SECONDS = { m: 60, h: 3600, d: 86_400, w: 604_800 } as const;
 const SHORTEST_WINDOW_SECONDS = SECONDS.h;
 const LONGEST_WINDOW_SECONDS = 365 * SECONDS.d;
 
-/** Is there anything that can bar the user from the listener? */
+/** Is there a limit that can block the user? */
 export function canBar({ quota, expiresAtMs }: UserLimits): boolean {
   return quota !== null || expiresAtMs !== null;
 }

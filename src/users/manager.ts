@@ -1,7 +1,6 @@
 /**
- * The users of one state file, as long as it is in use. Whatever concerns the users of one listener is done in the lane
- * of this listener: a change, counters that are written, users who turn from active to limited and back. A reload is
- * done alone.
+ * The users of one state file, as long as it is in use. Work on the users of one listener is done in the queue of this
+ * listener: a change, counters that are written, users who turn from active to limited and back. A reload is exclusive.
  */
 import { ConfigError, tooManyChanges } from "#core/errors.ts";
 import type { ManagedInbound } from "#core/inbound.ts";
@@ -108,7 +107,7 @@ export class Manager implements UserAdmin {
     return this.registry.settings.store;
   }
 
-  /** Runs `work` while no change is under way; what is asked for meanwhile waits. */
+  /** Runs `work` while no change is under way; changes that come meanwhile wait. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     return this.#queues.exclusive(work);
   }
@@ -123,8 +122,8 @@ export class Manager implements UserAdmin {
 
   /**
    * Puts settings in force; `running` are the listeners that will serve them. Rejects with `ConfigError`, `StoreError`,
-   * with nothing changed but the users of `running` ones that did not run before. Nothing else may go on meanwhile
-   * (`alone`). What it does after the last word of the file it does in one turn of the event loop.
+   * with nothing changed but the users of `running` ones that did not run before. No change may run meanwhile (`alone`).
+   * Everything after the last write to the file happens in one turn of the event loop.
    */
   async configure(settings: UsersSettings, running: readonly ManagedInbound[]): Promise<void> {
     const nowMs = this.#env.nowMs();

@@ -36,7 +36,7 @@ export interface Turned {
   readonly bar: Bar | null;
 }
 
-/** Past what can bar a user from a listener, enabled or not? The first that holds; null: neither. */
+/** The first limit that the user is past, enabled or not; null: none. */
 export function barOf(counted: Counted, wallMs: number): Bar | null {
   const { allowance } = counted;
   if (allowance === null) return null;

@@ -84,9 +84,9 @@ export class Users implements UsersControl {
   /**
    * Puts settings in force, null: none. `running` are the listeners, opened without users, that are to serve them;
    * `inbounds` answers at any time with all that were opened so and may carry sessions, the present ones last. Rejects
-   * with `ConfigError`, `StoreError` with nothing changed: of `running`, those that serve already have the users from
-   * before, the others none. No change of users comes in between, nor in the rest of the turn of the event loop in
-   * which this settles.
+   * with `ConfigError` or `StoreError` and nothing changed: `running` listeners that serve already keep their users, the
+   * others have none. No change of users happens meanwhile, nor in the rest of the turn of the event loop in which this
+   * settles.
    */
   async adopt(
     settings: UsersSettings | null,

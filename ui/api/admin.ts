@@ -35,13 +35,13 @@ export class AdminLink {
     this.state.set({ kind: "locked", refused: false });
   }
 
-  /** Finds out how things stand. Throws `UnreachableError`, or the `ApiError` that says nothing about that. */
+  /** Updates the state of the admin API. Throws `UnreachableError`, and each `ApiError` that is not about that state. */
   async probe(): Promise<void> {
     try {
       await this.call("GET", "overview");
       this.state.set({ kind: "open" });
     } catch (error) {
-      if (!(error instanceof ApiError) || !TELLING.includes(error.status)) throw error; // otherwise `call` has said it
+      if (!(error instanceof ApiError) || !TELLING.includes(error.status)) throw error; // otherwise `call` has set the state
     }
   }
 

@@ -51,7 +51,7 @@ export class Link {
       const { version } = await this.get<{ version: string }>("version");
       if (this.state.value.kind !== "ready") this.state.set({ kind: "ready", version });
     } catch (error) {
-      if (error instanceof ApiError && REFUSALS.includes(error.status)) return; // `#fetch` has said it
+      if (error instanceof ApiError && REFUSALS.includes(error.status)) return; // `#fetch` has set the state
       const text = error instanceof Error ? error.message : String(error);
       const why = error instanceof ApiError ? `status ${error.status}: ${text}` : text;
       this.state.set({ kind: "unreachable", why });

@@ -54,7 +54,7 @@ function factsOf(connection: LiveConnection): readonly Fact[] {
   ];
 }
 
-/** The question that this connection puts to the rules. */
+/** The question for the rules that this connection stands for. */
 function whyAddress({ metadata }: LiveConnection): string {
   const query = new URLSearchParams({
     destination: metadata.host || metadata.destinationIP,

@@ -18,7 +18,7 @@ const NETWORKS = [
 ] as const;
 const VERDICTS = { yes: "matches", no: "does not match", unknown: "cannot tell" } as const;
 
-/** `query`: a question that another page puts. */
+/** `query`: a question that comes from another page. */
 export function ExplainPage({ query }: { readonly query: URLSearchParams }) {
   const [asked, setAsked] = useState<Asked>({
     destination: query.get("destination") ?? "",

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 
-/** The heading takes the focus when its page opens, so that the keyboard and readers go on from there. */
+/** The heading takes the focus when its page opens, so that keyboard and screen readers continue there. */
 export function Page({
   title,
   tools,

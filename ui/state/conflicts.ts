@@ -20,7 +20,7 @@ export interface Question {
 export interface Conflicts {
   /** Not null while a decision of the user is needed. */
   readonly conflict: Conflict | null;
-  /** Null gives up. Throws what the Controller says; the question stays then, and nothing that was typed is lost. */
+  /** Null gives up. Throws what the Controller says; the dialog stays open then, and nothing that was typed is lost. */
   decide(merged: Json | null): Promise<void>;
   /** Null: another change came first, and what `ask` answers waits for a decision. Throws everything else. */
   attempt<T>(send: () => Promise<T>, ask: () => Promise<Question>): Promise<{ readonly value: T } | null>;

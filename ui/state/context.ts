@@ -57,7 +57,7 @@ export function useAdminResource<T>(path: string, when: readonly unknown[]): Res
   return { ...state, reload: ask };
 }
 
-/** The newest answer to a question; `key` says which one it is. What is late by a newer answer, or answers another, is not shown. */
+/** The newest answer to a question; `key` says which one it is. An answer that a newer one has overtaken, or to another question, is not shown. */
 function useLatest<T>(key: string, question: () => Promise<T>) {
   const [state, set] = useState<Pick<Resource<T>, "value" | "error">>({ value: null, error: null });
   const now = useRef({ key, asked: 0, shown: 0 });

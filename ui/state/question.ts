@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { textOf, useEnvironment } from "./context.ts";
 
-/** What became of a question that a person puts by hand. */
+/** The state of a request that the user makes by a button. */
 export type Outcome<T> =
   | { readonly kind: "none" | "busy" }
   | { readonly kind: "failed"; readonly text: string }

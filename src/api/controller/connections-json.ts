@@ -35,7 +35,7 @@ export class ConnectionsWriter {
     return [...this.parts()].join("");
   }
 
-  /** The same, made as it is asked for: a slow reader sees counters of different moments, and the whole is never in memory. */
+  /** The same text in pieces, each made when it is read: a slow reader sees counters of different moments, and the whole is never in memory. */
   *parts(): Generator<string, undefined> {
     const { connections } = this.#control;
     const { uploadBytes, downloadBytes } = connections.totals();
