@@ -147,6 +147,50 @@ test("a protocol is known in its folder and in one line of the registry", () => 
   }
 });
 
+test("no files import each other in a circle, types included", () => {
+  const imports = new Map<string, string[]>();
+  for (const file of globSync("**/*.ts", { cwd: src }).filter((file) => !file.endsWith(".test.ts")))
+    imports.set(file, importsOf(file));
+  assert.deepEqual(circlesOf(imports), []);
+  const known = new Map([
+    ["a.ts", ["b.ts"]],
+    ["b.ts", ["c.ts", "d.ts"]],
+    ["c.ts", ["a.ts"]],
+    ["d.ts", []],
+  ]);
+  assert.deepEqual(circlesOf(known), [["a.ts", "b.ts", "c.ts"]]);
+});
+
+/** Files of ours that a file names, as they are named below src/. */
+function importsOf(file: string): string[] {
+  const found = [...readFileSync(join(src, file), "utf8").matchAll(IMPORT)].map(([, wanted = ""]) => wanted);
+  return found
+    .filter((wanted) => wanted.startsWith("#") || wanted.startsWith("."))
+    .map((wanted) => (wanted.startsWith("#") ? wanted.slice(1) : join(dirname(file), wanted)));
+}
+
+/** The strongly connected components of more than one file (Tarjan). */
+function circlesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const numbers = new Map<string, number>();
+  const path: string[] = [];
+  const circles: string[][] = [];
+  const visit = (file: string): number => {
+    const number = numbers.size;
+    numbers.set(file, number);
+    path.push(file);
+    let least = number;
+    for (const next of imports.get(file) ?? [])
+      if (!numbers.has(next)) least = Math.min(least, visit(next));
+      else if (path.includes(next)) least = Math.min(least, numbers.get(next) ?? least);
+    if (least !== number) return least;
+    const circle = path.splice(path.indexOf(file));
+    if (circle.length > 1) circles.push(circle.sort());
+    return least;
+  };
+  for (const file of imports.keys()) if (!numbers.has(file)) visit(file);
+  return circles;
+}
+
 test("every abort gives a reason: without one an exception keeps the caller's frames in memory", () => {
   const faults = globSync("**/*.ts", { cwd: src }).filter(
     (file) => !file.endsWith(".test.ts") && readFileSync(join(src, file), "utf8").includes(".abort()"),
