@@ -8,7 +8,7 @@ import {
 } from "node:http";
 import { connect, isIP, type AddressInfo, type Server } from "node:net";
 import { dirname } from "node:path";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, errnoOf } from "#core/errors.ts";
 import { isWebSocketRequest } from "./upgrade.ts";
 
 export interface TcpListener {
@@ -68,7 +68,7 @@ async function listenEverywhere(listen: typeof listenOn, server: Server, port: n
   try {
     await listen(server, "::", port);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = errnoOf(error);
     if (code !== "EAFNOSUPPORT" && code !== "EADDRNOTAVAIL" && code !== "EINVAL") throw error;
     await listen(server, "0.0.0.0", port);
   }

@@ -1,6 +1,6 @@
 import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { ConfigError, ProtocolError } from "#core/errors.ts";
+import { ConfigError, ProtocolError, errnoOf } from "#core/errors.ts";
 import { readArchive } from "./archive.ts";
 import type { ArchiveLimits } from "./budget.ts";
 
@@ -48,7 +48,7 @@ export async function refuseStrangeFolder(folder: string): Promise<void> {
 }
 
 function ifMissing(error: unknown): null {
-  if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+  if (errnoOf(error) === "ENOENT") return null;
   throw error;
 }
 
@@ -64,7 +64,7 @@ async function writeEntries(archive: Uint8Array, target: string, limits: Archive
       await mkdir(bytes === null ? file : dirname(file), { recursive: true });
       if (bytes !== null) await writeFile(file, bytes, { flag: "wx", mode: 0o644 });
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
+      const code = errnoOf(error);
       if (code !== "EEXIST" && code !== "ENOTDIR") throw error;
       throw new ProtocolError(`the archive holds ${JSON.stringify(path.join("/"))} twice`, { cause: error });
     }

@@ -1,7 +1,7 @@
 /** tar.gz archives: POSIX ustar with pax headers (IEEE 1003.1, pax "ustar Interchange Format"), GNU long names. */
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { messageOf, ProtocolError } from "#core/errors.ts";
+import { messageOf, ProtocolError, errnoOf } from "#core/errors.ts";
 import { trimEndOf } from "#lib/trim-end.ts";
 import { Budget, tooLarge, type ArchiveLimits } from "./budget.ts";
 import { decodeName, entryPath, type ArchiveEntry } from "./entry-path.ts";
@@ -48,7 +48,7 @@ async function unpack(archive: Buffer, maxOutputLength: number): Promise<Buffer>
   try {
     return await unzip(archive, { maxOutputLength });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
+    if (errnoOf(error) === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
     throw new ProtocolError(`the archive is damaged: ${messageOf(error)}`, { cause: error });
   }
 }

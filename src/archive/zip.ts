@@ -1,7 +1,7 @@
 /** Zip archives by their central directory (PKWARE APPNOTE 6.3.10 §4.3); stored and deflated entries. */
 import { promisify } from "node:util";
 import { crc32, inflateRaw } from "node:zlib";
-import { messageOf, ProtocolError } from "#core/errors.ts";
+import { messageOf, ProtocolError, errnoOf } from "#core/errors.ts";
 import { Budget, tooLarge, type ArchiveLimits } from "./budget.ts";
 import { decodeName, entryPath, type ArchiveEntry } from "./entry-path.ts";
 
@@ -121,7 +121,7 @@ async function unpack(packed: Buffer, sizeBytes: number): Promise<Buffer> {
   try {
     return await inflate(packed, { maxOutputLength: Math.max(1, sizeBytes) }); // 0 is not a limit that zlib takes
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
+    if (errnoOf(error) === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
     throw new ProtocolError(`an entry of the zip archive is damaged: ${messageOf(error)}`, { cause: error });
   }
 }

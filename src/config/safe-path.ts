@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync, realpathSync, watch, type FSWatcher } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, delimiter, dirname, isAbsolute, join, relative, resolve } from "node:path";
-import { ConfigError, messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf, errnoOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 
@@ -65,7 +65,7 @@ function realPath(path: string): string {
     try {
       return join(realpathSync(at), ...missing);
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
+      const code = errnoOf(error);
       // A link that leads nowhere, or in a circle, could lead anywhere tomorrow.
       if (code !== "ENOENT" && code !== "ENOTDIR") throw new ConfigError(`path ${path}: ${messageOf(error)}`);
       if (dirname(at) === at) return path;

@@ -93,7 +93,7 @@ const REASON_BY_ERRNO: Readonly<Record<string, DialFailure>> = {
 export function asDialError(error: unknown, context: string): DialError {
   if (error instanceof DialError) return error;
   const cause = error instanceof Error ? error : new Error(String(error));
-  const errno = (cause as NodeJS.ErrnoException).code ?? "";
+  const errno = errnoOf(cause) ?? "";
   return new DialError(REASON_BY_ERRNO[errno] ?? "failed", `${context}: ${cause.message}`, { cause });
 }
 
@@ -105,9 +105,20 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
 
 /** Why the system does not let us listen; the text around it has the address already. */
 export function listenFault(error: unknown): string {
-  const errno = (error as NodeJS.ErrnoException | null)?.code ?? "";
+  const errno = errnoOf(error) ?? "";
   const fault = LISTEN_FAULTS[errno];
   return fault === undefined ? messageOf(error) : `${fault} (${errno})`;
+}
+
+/** The system's code of an error (`ENOENT`); undefined where it has none. */
+export function errnoOf(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
+}
+
+/** What was thrown, as an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
 /** The text of anything that was thrown. */

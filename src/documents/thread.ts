@@ -1,5 +1,5 @@
 /** One document in a thread of its own, which is ended where it wants more time or memory than its bounds. */
-import { ConfigError, messageOf } from "#core/errors.ts";
+import { ConfigError, messageOf, errnoOf } from "#core/errors.ts";
 import { openThread, type ThreadProgram } from "#platform/thread.ts";
 import type { FaultReply } from "./messages.ts";
 
@@ -50,7 +50,7 @@ export async function answerOfThread<Reply extends object>(
 }
 
 function isOutOfMemory(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === "ERR_WORKER_OUT_OF_MEMORY";
+  return errnoOf(error) === "ERR_WORKER_OUT_OF_MEMORY";
 }
 
 function isFault(reply: object): reply is FaultReply {

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, constants, lstatSync, openSync, readSync } from "node:fs";
 import { open, stat } from "node:fs/promises";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, errnoOf } from "#core/errors.ts";
 import { isPemText } from "#core/files.ts";
 
 /** What weir has written where, over restarts. */
@@ -100,5 +100,5 @@ function refuse(fault: string | null): void {
 }
 
 function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === "ENOENT";
+  return errnoOf(error) === "ENOENT";
 }

@@ -4,7 +4,7 @@
  * replaces the file, and whatever goes wrong on the way leaves the old contents in use.
  */
 import { utimes } from "node:fs/promises";
-import { ABORTED, messageOf } from "#core/errors.ts";
+import { ABORTED, messageOf, errnoOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { Fetched } from "./fetch.ts";
@@ -133,7 +133,7 @@ export class Resource implements AsyncDisposable {
       this.#updatedAtMs = changedAtMs;
       return true;
     } catch (error) {
-      const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+      const isMissing = errnoOf(error) === "ENOENT";
       if (!isMissing || type === "file")
         this.#env.log.warning(`${title}: ${this.#source.path}: ${messageOf(error)}`);
       return false;

@@ -3,7 +3,7 @@
  * engine can run is accepted, and V8 falls back to that engine as soon as its usual one backtracks too much.
  */
 import { setFlagsFromString } from "node:v8";
-import { ConfigError, UnusableError } from "#core/errors.ts";
+import { ConfigError, UnusableError, messageOf } from "#core/errors.ts";
 import { compileBounded } from "./bounded-pattern.ts";
 
 const LENGTH_LIMIT = 2000;
@@ -55,7 +55,7 @@ function compile(folded: string, source: string): RegExp {
     new RegExp(folded, "s"); // on its own, for `a)(b` must not become right by the group
     return new RegExp(source);
   } catch (error) {
-    throw new ConfigError(`no regular expression: ${(error as Error).message}`, { cause: error });
+    throw new ConfigError(`no regular expression: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -1,7 +1,7 @@
 /** Takes a transaction that was refused out of SQLite's log, where its frames may lie whole and would count after a crash. */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import { messageOf, StoreError } from "#core/errors.ts";
+import { messageOf, StoreError, errnoOf } from "#core/errors.ts";
 
 /** A change was refused and cannot be taken back: only opening the file anew tells whether it holds. */
 export class UndecidedError extends StoreError {}
@@ -29,7 +29,7 @@ const FSYNC_FAILED = 1034;
 
 /** A file system that is read-only has refused the frames, too, unless it became so because it could not flush them. */
 function wroteNothing(error: unknown, why: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
+  const code = errnoOf(error);
   return code === "EROFS" && (why as { errcode?: number }).errcode !== FSYNC_FAILED;
 }
 

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { messageOf, StoreError } from "#core/errors.ts";
+import { messageOf, StoreError, errnoOf } from "#core/errors.ts";
 import type { Choices } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
 import { headOf } from "./own-file.ts";
@@ -214,7 +214,7 @@ function markOf(path: string): "missing" | "own" | "strange" {
   try {
     head = headOf(path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return "missing"; // making it says what is in the way
+    if (errnoOf(error) === "ENOTDIR") return "missing"; // making it says what is in the way
     throw error;
   }
   if (head === null) return "missing";

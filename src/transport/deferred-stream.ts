@@ -1,5 +1,6 @@
 import { Duplex } from "node:stream";
 import { abortStream } from "#core/stream.ts";
+import { asError } from "#core/errors.ts";
 
 /**
  * The result of opening: the stream for everything further, and the part of the first bytes that still has to be
@@ -60,7 +61,7 @@ export class DeferredStream extends Duplex {
     clearTimeout(this.#timer);
     this.#opening ??= this.#open(first).then(
       ({ stream, rest }) => this.#adopt(stream, rest),
-      (error) => void this.destroy(error as Error),
+      (error) => void this.destroy(asError(error)),
     );
     return this.#opening;
   }

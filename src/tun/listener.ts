@@ -6,6 +6,7 @@ import type { Ip } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
+import { errnoOf } from "#core/errors.ts";
 
 const BACKLOG = 4096;
 /** The address of a new device may not be ready at once. */
@@ -45,7 +46,7 @@ export class TunListener {
         await once(server, "listening");
         return new TunListener(server, on);
       } catch (error) {
-        const { code } = error as NodeJS.ErrnoException;
+        const code = errnoOf(error);
         if (ip === ANY_V6 && code === "EAFNOSUPPORT") return TunListener.open(ANY_V4, on);
         if (tried === TRIES || code !== "EADDRNOTAVAIL") throw error;
         await sleep(RETRY_MS);

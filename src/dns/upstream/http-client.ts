@@ -2,7 +2,7 @@
 import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Duplex } from "node:stream";
-import { DialError, ProtocolError } from "#core/errors.ts";
+import { DialError, ProtocolError, asError } from "#core/errors.ts";
 import { MAX_MESSAGE_BYTES } from "#dns/types.ts";
 import { abortion } from "./wire.ts";
 
@@ -151,7 +151,7 @@ class Http1Client implements HttpClient {
         closeAtEnd(stream);
         done(null, stream);
       } catch (error) {
-        done(error as Error);
+        done(asError(error));
       }
     };
     // The agent takes a stream from the call or from the callback; a promise is neither, so it must not be returned.

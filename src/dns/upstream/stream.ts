@@ -3,7 +3,7 @@
  * by id. Answers may come in any order.
  */
 import type { Duplex } from "node:stream";
-import { DialError, ProtocolError } from "#core/errors.ts";
+import { DialError, ProtocolError, asError } from "#core/errors.ts";
 import type { NameserverOptions } from "#core/dns-options.ts";
 import { FrameReader, frameOf } from "#dns/frames.ts";
 import { dialStream, dialTls, inDialTime } from "./dial.ts";
@@ -178,7 +178,7 @@ class Connection {
     try {
       checkAnswers(pending.query, frame);
     } catch (error) {
-      return pending.reject(error as Error);
+      return pending.reject(asError(error));
     }
     this.proven = true;
     pending.resolve(frame);

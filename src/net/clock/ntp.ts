@@ -1,6 +1,6 @@
 /** One question to a time server: SNTP version 4 (RFC 5905 §14). */
 import { randomBytes } from "node:crypto";
-import { ProtocolError } from "#core/errors.ts";
+import { ProtocolError, asError } from "#core/errors.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { byteAt } from "#lib/at.ts";
 
@@ -34,7 +34,7 @@ export async function askOffset(
   question[0] = CLIENT_VERSION_4;
   randomBytes(8).copy(question, TRANSMIT_AT);
   const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const onAbort = (): void => reject(signal.reason as Error);
+  const onAbort = (): void => reject(asError(signal.reason));
   signal.addEventListener("abort", onAbort);
   try {
     signal.throwIfAborted();
@@ -46,7 +46,7 @@ export async function askOffset(
         const times = readAnswer(Buffer.from(payload.buffer, payload.byteOffset, payload.length), question);
         if (times !== null) resolve(offsetOf(times, sentAtMs, roundTripMs));
       } catch (error) {
-        reject(error as Error);
+        reject(asError(error));
       }
     });
     flow.send({ payload: question, destination: server });

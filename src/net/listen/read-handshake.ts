@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { ProtocolError } from "#core/errors.ts";
+import { ProtocolError, asError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 
 /** Looks at what has arrived; takes its bytes and answers, or answers null and waits. Throws `ProtocolError`. */
@@ -21,7 +21,7 @@ export function readHandshake<T>(stream: Duplex, step: HandshakeStep<T>, deadlin
     }
     function fail(error: unknown): void {
       settle();
-      reject(error as Error);
+      reject(asError(error));
     }
     function onEnd(): void {
       fail(new ProtocolError("the connection ended within the handshake"));

@@ -11,6 +11,7 @@ import { OffloadWorth } from "./offload-worth.ts";
 import { StreamConnection } from "./stream-connection.ts";
 import { ANY_V4, ANY_V6, socketIp } from "#net/address/ip.ts";
 import type { ListenAsk } from "./listen-ask.ts";
+import { errnoOf } from "#core/errors.ts";
 
 export interface TcpHolder {
   readonly on: AcceptOptions;
@@ -217,7 +218,7 @@ async function listen(server: Server, { ip, port }: ListenAsk, reusePort: boolea
     await once(server, "listening");
   } catch (error) {
     // A machine without IPv6: "all families" is IPv4 then.
-    if (ip !== ANY_V6 || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
+    if (ip !== ANY_V6 || errnoOf(error) !== "EAFNOSUPPORT") throw error;
     server.listen({ host: ANY_V4, port, backlog: BACKLOG, reusePort });
     await once(server, "listening");
   }

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { DialError, ProtocolError } from "#core/errors.ts";
+import { DialError, ProtocolError, asError } from "#core/errors.ts";
 
 /** What a decoder made of the bytes at hand, and how many of them it took. */
 export interface Decoded<T> {
@@ -116,7 +116,7 @@ export class ByteReader implements Disposable {
     try {
       size = pending.attempt(bytes, seen);
     } catch (error) {
-      this.#fail(error as Error);
+      this.#fail(asError(error));
       return;
     }
     if (size === null) {

@@ -1,5 +1,5 @@
 import { Duplex } from "node:stream";
-import { ProtocolError } from "#core/errors.ts";
+import { ProtocolError, errnoOf, asError } from "#core/errors.ts";
 import { LOWER_STREAM, LOWER_DETACHED } from "#core/handover.ts";
 import { abortStream } from "#core/stream.ts";
 import { onEnd } from "./late-end.ts";
@@ -133,7 +133,7 @@ export class CodecStream extends Duplex {
 
   /** An HTTP/2 stream whose both ends are reached is gone before it calls back: nothing was lost. */
   #closedInOrder(error: Error): boolean {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = errnoOf(error);
     return code === "ERR_STREAM_DESTROYED" && this.#wire.errored === null && this.#wire.readableEnded;
   }
 
@@ -164,7 +164,7 @@ export class CodecStream extends Duplex {
     try {
       work();
     } catch (error) {
-      this.destroy(error as Error);
+      this.destroy(asError(error));
     }
   }
 

@@ -9,6 +9,7 @@ import {
 } from "#platform/transparent.ts";
 import { ANY_V4, ANY_V6, bytesOfIp, familyOf, ipFromBytes } from "#net/address/ip.ts";
 import { PeerNames } from "#net/address/peer-names.ts";
+import { errnoOf } from "#core/errors.ts";
 
 export interface OpenedTransparentUdp {
   readonly socket: TransparentSocket;
@@ -75,7 +76,7 @@ function listen<Made>(at: Endpoint, open: (at: Endpoint) => Made): Made {
   try {
     return open(at);
   } catch (error) {
-    if (at.ip !== ANY_V6 || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
+    if (at.ip !== ANY_V6 || errnoOf(error) !== "EAFNOSUPPORT") throw error;
     return open({ ...at, ip: ANY_V4 });
   }
 }

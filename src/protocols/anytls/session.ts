@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { ProtocolError } from "#core/errors.ts";
+import { ProtocolError, asError } from "#core/errors.ts";
 import { type DetachedState, type Detachable, detachable, type WireRemainder } from "#core/handover.ts";
 import { PassingMap } from "#lib/passing-map.ts";
 import { abortStream } from "#core/stream.ts";
@@ -178,7 +178,7 @@ export abstract class Session implements StreamOwner {
       this.#arrived.push(bytes);
       while (!this.#closed && this.#step());
     } catch (error) {
-      this.close(error as Error);
+      this.close(asError(error));
     }
   }
 

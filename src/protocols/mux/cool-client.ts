@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { DialError, messageOf } from "#core/errors.ts";
+import { DialError, messageOf, asError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { Destination } from "#core/session.ts";
 import { endWithReply } from "#net/listen/accept.ts";
@@ -192,7 +192,7 @@ export class CoolClient implements MuxSession, StreamOwner {
       for (let frame = takeFrame(this.#arrived); frame !== null; frame = takeFrame(this.#arrived))
         this.#dispatch(frame);
     } catch (error) {
-      this.close(error as Error);
+      this.close(asError(error));
     }
   }
 

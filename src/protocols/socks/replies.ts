@@ -1,4 +1,4 @@
-import type { DialFailure } from "#core/errors.ts";
+import { type DialFailure, errnoOf } from "#core/errors.ts";
 import { DialError } from "#core/errors.ts";
 
 /** Reply codes (RFC 1928 §6). */
@@ -23,7 +23,7 @@ export const ADDRESS_TYPE_UNSUPPORTED = 8;
 export function codeOf(failure: Error): number {
   if (!(failure instanceof DialError)) return GENERAL_FAILURE;
   const { cause } = failure;
-  const errno = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined;
+  const errno = cause instanceof Error ? errnoOf(cause) : undefined;
   if (failure.reason === "unreachable" && errno?.startsWith("EHOST") === true) return 4;
   return CODE_BY_REASON[failure.reason];
 }

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { Datagram, DatagramFlow } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { onEnd } from "#net/stream/late-end.ts";
+import { asError } from "#core/errors.ts";
 
 /** Bytes that the stream has not passed on yet; beyond, datagrams are dropped, as a full network queue would. */
 const MAX_QUEUED_BYTES = 512 * 1024;
@@ -56,7 +57,7 @@ export class StreamFlow implements DatagramFlow {
         for (let item = this.#framing.take(arrived); item !== null; item = this.#framing.take(arrived))
           on(item);
       } catch (error) {
-        this.#stream.destroy(error as Error);
+        this.#stream.destroy(asError(error));
       }
     });
     this.#stream.resume(); // a handshake before may have paused it

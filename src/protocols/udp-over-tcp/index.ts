@@ -17,6 +17,7 @@ import {
   type Request,
   type Version,
 } from "./wire.ts";
+import { asError } from "#core/errors.ts";
 
 export { magicDestination, versionOf, type Version } from "./wire.ts";
 
@@ -45,7 +46,7 @@ export async function acceptUdpOverTcp(
     const flow = new StreamFlow(stream, framing(connect ? destination : null, "ip"));
     accept({ network: "udp", metadata: metadata(destination), flow });
   } catch (error) {
-    stream.destroy(error as Error);
+    stream.destroy(asError(error));
   }
 }
 

@@ -14,6 +14,7 @@ import {
 } from "./vision-padding.ts";
 import { HandshakeInspector, RecordTracker } from "./vision-inspector.ts";
 import type { AnswerStripper } from "./wire.ts";
+import { asError } from "#core/errors.ts";
 
 export interface VisionOptions {
   readonly secured: Secured & { readonly bypass: Bypass };
@@ -121,7 +122,7 @@ export class VisionStream extends Duplex {
       try {
         this.#takeSecured(bytes);
       } catch (error) {
-        this.destroy(error as Error);
+        this.destroy(asError(error));
       }
     });
     onEnd(secured, () => {

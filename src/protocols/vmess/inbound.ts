@@ -16,6 +16,7 @@ import type { InboundOptions } from "./options.ts";
 import { packetAddr, plainFraming } from "./packets.ts";
 import { RequestGuard, RequestMemory, serverHandshake } from "./server-handshake.ts";
 import { vmessUsers } from "./users.ts";
+import { asError } from "#core/errors.ts";
 
 /** How long a peer that does not fit is read on in silence. */
 const SILENCE_MS = 60_000;
@@ -73,7 +74,7 @@ function acceptPacketAddr(stream: Duplex, onFlow: (flow: DatagramFlow, to: Desti
       stream.unshift(packet);
       onFlow(new StreamFlow(stream, packetAddr), destination);
     } catch (error) {
-      stream.destroy(error as Error);
+      stream.destroy(asError(error));
     }
   });
 }

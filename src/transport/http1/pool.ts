@@ -1,7 +1,7 @@
 import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { asDialError, DialError, ProtocolError } from "#core/errors.ts";
+import { asDialError, DialError, ProtocolError, asError } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import { MessagePair } from "#transport/message-pair.ts";
 import type { HttpClient, HttpRequest } from "#transport/http-client.ts";
@@ -113,7 +113,7 @@ class DialAgent extends Agent {
       stream.on("end", () => stream.destroy());
       done(null, stream);
     } catch (error) {
-      done(error as Error);
+      done(asError(error));
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { DialError, messageOf, ProtocolError } from "#core/errors.ts";
+import { DialError, messageOf, ProtocolError, asError } from "#core/errors.ts";
 import { endWithReply } from "#net/listen/accept.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { onEnd } from "#net/stream/late-end.ts";
@@ -166,7 +166,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
     try {
       while (!this.#closed && this.#takeNext());
     } catch (error) {
-      this.close(error as Error);
+      this.close(asError(error));
     }
   }
 
@@ -192,7 +192,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
     try {
       this.keepAlive();
     } catch (error) {
-      this.close(error as Error);
+      this.close(asError(error));
     }
   }
 }

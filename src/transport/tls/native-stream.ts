@@ -15,6 +15,7 @@ import {
   type ReadinessWatch,
 } from "#platform/tls.ts";
 import type { Bypass, RawSink } from "./record-pump.ts";
+import { asError } from "#core/errors.ts";
 
 type Done = (error?: Error | null) => void;
 
@@ -132,7 +133,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     try {
       this.#watch = this.#openWatch();
     } catch (error) {
-      this.destroy(error as Error);
+      this.destroy(asError(error));
       return;
     }
     if (remains.failed) return void this.destroy(cutOff());

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { ABORTED } from "#core/errors.ts";
+import { ABORTED, asError } from "#core/errors.ts";
 import type { DialContext } from "#core/outbound.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { PlainCodec } from "#transport/http2/plain-codec.ts";
@@ -140,7 +140,7 @@ class PacketUpStream extends Duplex {
       }
       done();
     } catch (error) {
-      done((await this.#endsSoon()) ? null : (error as Error));
+      done((await this.#endsSoon()) ? null : asError(error));
     }
   }
 
