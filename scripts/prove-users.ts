@@ -7,7 +7,7 @@
  */
 import { proveCounts, proveCrashes, shownCounts, shownCrashes } from "../test/proofs/users-count.ts";
 import { proveDamage, shownDamage } from "../test/proofs/users-damage.ts";
-import { CALLS, proveFaults, shownFaults } from "../test/proofs/store-faults.ts";
+import { CALLS, ENDS, proveFaults, shownFaults } from "../test/proofs/store-faults.ts";
 import { proveKills, shownKills } from "../test/proofs/users-kill.ts";
 import { proveRevocation, shownRevocation } from "../test/proofs/users-revoke.ts";
 import { randomFrom } from "../test/support/random.ts";
@@ -63,12 +63,13 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   faults: {
     budget: 8,
     async *run(most) {
-      for (const call of CALLS)
-        yield of(
-          await proveFaults([call], most),
-          withFaults(shownFaults),
-          ({ faults }) => faults.length === 0,
-        );
+      for (const end of ENDS)
+        for (const call of CALLS)
+          yield of(
+            await proveFaults([call], most, end),
+            withFaults((found) => `${call}, ${end}: ${shownFaults(found)}`),
+            ({ faults }) => faults.length === 0,
+          );
     },
   },
   count: {
