@@ -65,8 +65,11 @@ export interface RelayBackend {
    * touched: not for me (limits that it cannot keep, no capacity), the portable pump does it.
    */
   relay(pair: RelayPair, meter: Meter, options: RelayBackendOptions): Promise<void> | null;
-  /** Threads that accept; absent or null: there are none. */
+  /** Workers that accept; absent or null: there are none. */
   readonly accepting?: AcceptOffload | null;
-  /** Goes on with a client of those threads from where it was `dialled`, in that very turn; what it answers with ends it. */
-  resume?(held: WorkerConnection, meter: Meter, patience: RelayTimeouts, owner: RelayOwner): Resettable;
+  /**
+   * Relays a connection that its worker has `dialled`; to be called in the same turn. What is returned ends it as a fault
+   * would.
+   */
+  resume?(worker: WorkerConnection, meter: Meter, timeouts: RelayTimeouts, owner: RelayOwner): Resettable;
 }

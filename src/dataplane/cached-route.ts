@@ -1,4 +1,4 @@
-/** What is known of one client's conversation serves others that ask for the same, without a look at the rules. */
+/** The answer for one connection serves others with the same request for a second, without a look at the rules. */
 import { randomUUID } from "node:crypto";
 import type { WorkerConnection, CachedRoute } from "#core/accepted.ts";
 import { reportDial, type Decision } from "#core/router.ts";
@@ -6,16 +6,16 @@ import type { Endpoint, Ip, Metadata } from "#core/session.ts";
 import type { SessionEnv } from "./session-env.ts";
 import { matched } from "./connection-log.ts";
 
-/** What was found out for one client. */
+/** How a connection was dialled. */
 export interface RoutedAnswer {
   readonly decision: Decision;
   readonly ip: Ip;
 }
 
-/** Goes on with a client that is connected. */
+/** Serves a connection that a worker has dialled by a cached route. */
 type Join = (client: WorkerConnection, metadata: Metadata, by: RoutedAnswer, env: SessionEnv) => void;
 
-/** Null: each is decided by itself. `metadata` is that of the one for whom it was found out. */
+/** Null: each connection is decided by itself. `metadata` is that of the connection for which it was decided. */
 export function cachedRoute(
   metadata: Metadata,
   answered: RoutedAnswer,
@@ -23,14 +23,14 @@ export function cachedRoute(
   join: Join,
 ): CachedRoute | null {
   const { decision } = answered;
-  // What the loop guard notes it notes of each.
+  // The loop detector notes every single dial.
   const again = env.loops.notes ? null : (env.router.repeatCounter?.(metadata, decision) ?? null);
   return again === null ? null : new CachedRouteEntry(metadata, answered, again, env, join);
 }
 
 class CachedRouteEntry implements CachedRoute {
   readonly #metadata: Metadata;
-  /** Of all who come by it: without what only one of them has. */
+  /** Without what only one connection has. */
   readonly #answered: RoutedAnswer;
   readonly #again: () => void;
   readonly #env: SessionEnv;

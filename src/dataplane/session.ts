@@ -55,14 +55,16 @@ class OpeningSession implements DialEvents {
   #isFirstOfMany = false;
   #noted: Disposable | null = null;
   #isOver = false;
-  /** A client that hangs up ends the dial. */
-  readonly #onGone = (): void => this.#entry.close();
+  /** A client that hangs up ends the dial. The stream keeps it, so it keeps no more than the entry. */
+  readonly #onGone: () => void;
 
   constructor(session: StreamSession, env: SessionEnv, onEnd: () => void) {
     this.#session = session;
     this.#env = env;
     this.#onEnd = onEnd;
-    this.#entry = env.live.open(session.metadata); // visible in /connections until the end
+    const entry = env.live.open(session.metadata); // visible in /connections until the end
+    this.#entry = entry;
+    this.#onGone = () => entry.close();
   }
 
   start(): void {

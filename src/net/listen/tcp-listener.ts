@@ -27,11 +27,11 @@ interface Offloaded {
 /** Connections that arrive while a new socket has no active holder yet; beyond this they are closed. */
 const PENDING_LIMIT = 1024;
 const BACKLOG = 4096;
-/** For so long the event loop accepts where most clients are not for threads; then these try again. */
+/** The event loop accepts for so long where most connections are not for workers; then these try again. */
 const REST_MS = 10_000;
 
 /**
- * One listening socket of the process. The event loop accepts, or relay threads do, where they are worth it; the socket
+ * One listening socket of the process. The event loop accepts, or workers do, where they are worth it; the socket
  * stays the same one, so nothing of what the kernel has queued is lost when that changes.
  */
 export class TcpListener {
