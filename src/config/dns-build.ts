@@ -12,7 +12,7 @@ import type { IpPrefix } from "#core/session.ts";
 import { parseHostPort, parsePrefix } from "#net/address/address-fields.ts";
 import { parseConditions, parseFakeIpRule } from "#net/dial/dns-policy.ts";
 import { familyOf, ipFromBytes } from "#net/address/ip.ts";
-import { needsNoResolver, parseNameserver, withoutUnsupported } from "#net/dial/nameserver.ts";
+import { needsNoResolver, noServer, parseNameserver, withoutUnsupported } from "#net/dial/nameserver.ts";
 import type { Context } from "./context.ts";
 import type { Path, Report } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
@@ -126,13 +126,19 @@ function readServers(
         followRules: server.followRules || (followRules && server.exit === null),
       });
     } catch (error) {
+      if (error instanceof UnusableError) {
+        report.warning(here, `DNS NameServer[${at}] of ${key}: ${error.message}; it is left out`);
+        continue;
+      }
       const scheme = item.includes("://") ? item.slice(0, item.indexOf("://")).toLowerCase() : null;
       const hint = scheme === null || SCHEMES.has(scheme) ? "" : report.suggest(scheme, SCHEMES);
       report.error(here, `DNS NameServer[${at}] of ${key}: ${messageOf(error)}${hint}`);
     }
   }
   const list = [...servers.values()];
-  return withoutUnsupported(list, `dns.${key}`, (message) => report.warning(path, message));
+  const warn = (message: string): void => report.warning(path, message);
+  if (list.length === 0 && items.length > 0) return noServer(`dns.${key}`, warn);
+  return withoutUnsupported(list, `dns.${key}`, warn);
 }
 
 function readPolicies(

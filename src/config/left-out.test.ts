@@ -91,6 +91,21 @@ const ROWS: readonly Row[] = [
     ({ dns }) => [dns.fakeIpFilter, [{ kind: "domain", pattern: "+.lan" }]],
   ],
   [
+    "nameservers that are none; a list of nothing else fails, and its names go nowhere else",
+    "dns: {nameserver: [1.1.1.1, 'tls://1.1.1.1:99999', a..b, 'https://', ''], nameserver-policy: {a.test: a..b}}\n",
+    /^1:29 dns\.nameserver\[1\]: .* port 99999 is outside 1 to 65535; it is left out\n(.*\n){3}1:95 dns\.nameserver-policy\["a\.test"\]\[0\]: .*"a\.\.b" is neither .*\n1:103 .*: every question to it fails$/,
+    ({ dns }) => [
+      [dns.nameserver.map(({ text }) => text), dns.nameserverPolicy.map(({ servers }) => servers[0]?.scheme)],
+      [["udp://1.1.1.1:53"], ["rcode"]],
+    ],
+  ],
+  [
+    "a rule without a word",
+    "rules: ['', 'MATCH,DIRECT']\n",
+    /^1:9 rules\[0\]: rules\[0\] \[\]: the line is empty and is left out$/,
+    ({ rules }) => [rules.map(({ text }) => text), ["MATCH,DIRECT"]],
+  ],
+  [
     "the address of the DNS listener",
     "dns: {enable: true, listen: nowhere, nameserver: [1.1.1.1]}\n",
     /^1:29 dns\.listen: expected host:port .*; no DNS listener is opened$/,

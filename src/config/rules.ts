@@ -142,6 +142,10 @@ export class RuleReader {
 
   #read(text: string, path: Path, prefix: string): RuleConfig | null {
     const { report } = this.#context;
+    if (text === "") {
+      report.warning(path, `${prefix}: the line is empty and is left out`);
+      return null;
+    }
     const line = splitRule(text);
     if (line === null) {
       const [word = ""] = text.split(",", 1);

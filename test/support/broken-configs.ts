@@ -199,7 +199,7 @@ function ports(): Edit[] {
 
 function servers(): Edit[] {
   const lines = ["    - https://1.1.1.1/dns-query", "    - tls://8.8.8.8", "    - 223.5.5.5"];
-  const bad = ["htps://1.1.1.1", "https://", "tls://1.1.1.1:99999", "rcode://sucess", "udp://a b", "dhcp://"];
+  const bad = ["htps://1.1.1.1", "rcode://sucess", "[a]", "{a: b}"];
   const edits = lines.flatMap((line) =>
     bad.map((text): Edit => [`nameserver ${line.trim()} → ${text}`, `${line}\n`, `    - ${text}\n`]),
   );

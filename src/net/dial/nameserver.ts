@@ -3,7 +3,7 @@
  * entry with its key, and the DNS engine need it, and neither may import the other.
  */
 import type { NameserverOptions } from "#core/dns-options.ts";
-import { ConfigError } from "#core/errors.ts";
+import { ConfigError, UnusableError } from "#core/errors.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import type { IpPrefix } from "#core/session.ts";
 import { parseCidr } from "#net/address/cidr.ts";
@@ -53,7 +53,7 @@ function parseServer(body: string): Server {
   }
   if (scheme === "dhcp") {
     if (/^[^\s/]{1,15}$/.test(rest)) return serverOf("dhcp", rest, 0);
-    throw new ConfigError(`dhcp:// needs the name of an interface, as in dhcp://eth0`);
+    throw new UnusableError(`dhcp:// needs the name of an interface, as in dhcp://eth0`);
   }
   if (scheme === "https" || scheme === "http") return parseUrl(scheme, body);
   if (scheme === "ts" || scheme === "tailscale") return serverOf("tailscale", rest, 0);
@@ -72,7 +72,7 @@ function serverOf(scheme: NameserverOptions["scheme"], host: string, port: numbe
 
 function parseUrl(scheme: "https" | "http", body: string): Server {
   if (!URL.canParse(body))
-    throw new ConfigError(`malformed DoH address, expected ${scheme}://host/dns-query`);
+    throw new UnusableError(`malformed DoH address, expected ${scheme}://host/dns-query`);
   const url = new URL(body);
   const literal = parseIp(url.hostname);
   const host = literal ?? checkHost(url.hostname);
@@ -92,9 +92,10 @@ function parseHostPort(text: string, defaultPort: number): { host: string; port:
   const literal = parseIp(trimmed);
   if (literal !== null) return { host: literal, port: defaultPort };
   const parts = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(trimmed);
-  if (parts === null) throw new ConfigError(`malformed DNS server "${trimmed}", expected host or host:port`);
+  if (parts === null)
+    throw new UnusableError(`malformed DNS server "${trimmed}", expected host or host:port`);
   const port = parts[2] === undefined ? defaultPort : Number(parts[2]);
-  if (port < 1 || port > 65_535) throw new ConfigError(`DNS server port ${port} is outside 1 to 65535`);
+  if (port < 1 || port > 65_535) throw new UnusableError(`DNS server port ${port} is outside 1 to 65535`);
   const host = itemAt(parts, 1);
   return { host: parseIp(host) ?? checkHost(host), port };
 }
@@ -102,7 +103,7 @@ function parseHostPort(text: string, defaultPort: number): { host: string; port:
 function checkHost(host: string): string {
   const name = host.toLowerCase().replace(/\.$/, "");
   if (/^[a-z0-9_]([a-z0-9_-]*)(\.[a-z0-9_][a-z0-9_-]*)*$/.test(name) && !/^[\d.]+$/.test(name)) return name;
-  throw new ConfigError(`"${host}" is neither an address nor a host name`);
+  throw new UnusableError(`"${host}" is neither an address nor a host name`);
 }
 
 type Suffix = Omit<NameserverOptions, keyof Server | "text">;
@@ -191,7 +192,11 @@ export function withoutUnsupported(
   const left = list.map((server) => [server, unsupported(server)] as const);
   const kept = left.filter(([, why]) => why === null).map(([server]) => server);
   for (const [server, why] of left) if (why !== null) warn(`${key}: ${server.text} is left out: ${why}`);
-  if (list.length === 0 || kept.length > 0) return kept;
+  return list.length === 0 || kept.length > 0 ? kept : noServer(key, warn);
+}
+
+/** For a list of which nothing can be used. */
+export function noServer(key: string, warn: Warn): readonly NameserverOptions[] {
   warn(`${key}: no server of the list can be used: every question to it fails`);
   return [parseNameserver("rcode://server_failure", warn)];
 }
