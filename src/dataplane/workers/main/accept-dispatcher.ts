@@ -18,6 +18,7 @@ import { Sockaddrs } from "./sockaddrs.ts";
 import { TlsAcceptedSocket, takeHandshake } from "./tls-accepted.ts";
 import { LISTEN, REQUESTED, TLS_ACCEPTED, UNLISTEN } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
+import { int32At } from "#lib/at.ts";
 
 interface Listener {
   readonly options: OffloadOptions;
@@ -122,7 +123,7 @@ export class AcceptDispatcher implements AcceptOffload {
   // For the threads.
 
   onEvent(thread: WorkerHandle, slot: number, kind: number): void {
-    const word = thread.accepts.tags[slot] as number;
+    const word = int32At(thread.accepts.tags, slot);
     const listener = this.#listeners[listenerOf(word)] ?? null;
     if (kind === TLS_ACCEPTED) return this.#onTlsAccepted(thread, slot, listener);
     const options = listener?.options ?? null;

@@ -1,5 +1,6 @@
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Who wants to know when the thread has done as it was told. Never throws. */
 export interface CommandObserver {
@@ -71,7 +72,7 @@ export class Commands {
     if (this.#nextWaiting === this.#waiting.length) return;
     const obeyed = this.#told - this.#table.commandsLeft;
     for (; this.#nextWaiting < this.#waiting.length; this.#nextWaiting++) {
-      const { teller, told } = this.#waiting[this.#nextWaiting] as Waiting;
+      const { teller, told } = itemAt(this.#waiting, this.#nextWaiting);
       if (told > obeyed) break;
       teller.onExecuted(told);
     }

@@ -8,6 +8,7 @@ import { PLAIN, type WireSpec, LEFT_OPEN } from "#dataplane/workers/shared/wire-
 import type { WorkerHandle } from "./worker-handle.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { CLOSE, FREE, GRANT, LIMIT, RESET } from "#dataplane/workers/shared/relay-memory.ts";
+import { float64At, int32At } from "#lib/at.ts";
 
 /** What each direction has in what the thread shares. */
 const UP = 0;
@@ -124,8 +125,8 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   #lookAt(at: At, counts: Float64Array): void {
     const { reported } = this.#thread;
     const place = this.#slot * 2 + at;
-    const bytes = counts[place] as number;
-    const moved = bytes - (reported[place] as number);
+    const bytes = float64At(counts, place);
+    const moved = bytes - float64At(reported, place);
     if (moved === 0) return;
     const direction = DIRECTIONS[at] as Direction;
     this.activeAtMs = this.#timeouts.timers.exactMs;
@@ -155,7 +156,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     this.#lookAt(one.at, counts);
     const meter = this.#meter;
     const piece = Math.min(
-      asked[this.#slot * 2 + one.at] as number,
+      float64At(asked, this.#slot * 2 + one.at),
       Math.max(1, meter.pieceBytes),
       MOST_PIECE_BYTES,
     );
@@ -228,7 +229,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   }
 
   #askingFrom(at: At): GrantState {
-    return asking(at, this.#thread.reported[this.#slot * 2 + at] as number);
+    return asking(at, float64At(this.#thread.reported, this.#slot * 2 + at));
   }
 
   /** Ends both sides as a fault would. */
@@ -251,7 +252,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     const { descriptors, kinds } = this.#thread.table;
     const place = this.#slot * 2 + side;
     if (kinds[place] !== LEFT_OPEN) return -1;
-    const fd = descriptors[place] as number;
+    const fd = int32At(descriptors, place);
     kinds[place] = PLAIN;
     descriptors[place] = -1;
     return fd;
@@ -274,7 +275,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   #settle(one: GrantState): void {
     clearTimeout(one.timer);
     this.#onSent(one);
-    const told = this.#thread.reported[this.#slot * 2 + one.at] as number;
+    const told = float64At(this.#thread.reported, this.#slot * 2 + one.at);
     const late = told - (one.chargedBytes - one.delayedBytes);
     if (one.delayedBytes > 0) this.#meter.cancel?.(one.direction);
     if (late !== 0) this.#correct(one, late);

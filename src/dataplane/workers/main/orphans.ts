@@ -10,6 +10,7 @@ import {
   type WireCode,
 } from "#dataplane/workers/shared/wire-spec.ts";
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+import { float64At, int32At } from "#lib/at.ts";
 
 /** The words are those of a port's plan. */
 export type Free = (kind: WireCode, words: Float64Array) => void;
@@ -27,7 +28,7 @@ const frees: Readonly<Record<WireCode, (word: (at: number) => bigint) => void>> 
 };
 
 export const freeOrphan: Free = (kind, words) => {
-  frees[kind]((at) => BigInt(words[at] as number));
+  frees[kind]((at) => BigInt(float64At(words, at)));
 };
 
 /**
@@ -38,7 +39,7 @@ export function orphanedFronts({ descriptors, owned, acceptedSlots: fronted }: R
   const found: number[] = [];
   for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + fronted; slot++) {
     const [near, far] = [slot * 2, slot * 2 + 1];
-    const isOpen = (descriptors[near] as number) >= 0 || (descriptors[far] as number) >= 0;
+    const isOpen = int32At(descriptors, near) >= 0 || int32At(descriptors, far) >= 0;
     if (isOpen || owned[near] !== PLAIN || owned[far] !== PLAIN) found.push(slot);
   }
   return found;
@@ -56,7 +57,7 @@ export function freeOrphans({ owned, wireNumbers: portWords }: RelayMemory, slot
 
 export function closeOrphans({ descriptors }: RelayMemory, slot: number, close: (fd: number) => void): void {
   for (const place of [slot * 2, slot * 2 + 1]) {
-    const fd = descriptors[place] as number;
+    const fd = int32At(descriptors, place);
     descriptors[place] = -1;
     if (fd >= 0) close(fd);
   }

@@ -4,6 +4,7 @@ import type { Endpoint } from "#core/session.ts";
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { type AcceptMemory, JOINED } from "#dataplane/workers/shared/accept-memory.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
+import { int32At, float64At } from "#lib/at.ts";
 
 /** At one time; to one more nobody's answer is good for others. */
 const MOST = 4096;
@@ -55,11 +56,11 @@ export class RouteCache {
   /** The news of it: the slot is about to be the thread's again. */
   onServed(slot: number): void {
     const { routeIds: standings } = this.#front;
-    const { answer, client } = this.#given[-(standings[slot] as number)] as Given;
+    const { answer, client } = this.#given[-int32At(standings, slot)] as Given;
     standings[slot] = 0;
     const { counts } = this.#table;
     const source: Endpoint = { ip: client.source.ip, port: this.#front.sourcePort(slot) };
-    answer.served(source, counts[slot * 2] as number, counts[slot * 2 + 1] as number);
+    answer.served(source, float64At(counts, slot * 2), float64At(counts, slot * 2 + 1));
   }
 
   onDropped(number: number): void {
@@ -75,13 +76,13 @@ export class RouteCache {
     if (this.#size === 0) return;
     const { routeIds: standings, startedAtMs } = this.#front;
     for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + this.#table.acceptedSlots; slot++) {
-      const number = standings[slot] as number;
+      const number = int32At(standings, slot);
       if (number <= 0 || number === JOINED) continue;
       if (Atomics.compareExchange(standings, slot, number, JOINED) !== number) continue; // it has just ended
       const { answer, client: first } = this.#given[number] as Given;
       const client = first.another(slot, this.#front.sourcePort(slot));
       hold(slot, client);
-      answer.joined(client, startedAtMs[slot] as number);
+      answer.joined(client, float64At(startedAtMs, slot));
     }
   }
 

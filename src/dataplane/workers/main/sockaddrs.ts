@@ -1,6 +1,7 @@
 import type { Endpoint, Ip } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import { decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
+import { byteAt } from "#lib/at.ts";
 
 const NOWHERE: Endpoint = { ip: ipFromBytes(new Uint8Array(4)), port: 0 };
 
@@ -44,9 +45,9 @@ function endpointOf(sockaddr: Uint8Array, last: Last): Endpoint {
     const raw = decodeSockaddr(sockaddr);
     return raw === null ? NOWHERE : { ip: ipFromBytes(raw.address), port: raw.port };
   }
-  const port = ((sockaddr[2] as number) << 8) | (sockaddr[3] as number);
-  const [a, b] = [sockaddr[at] as number, sockaddr[at + 1] as number];
-  const [c, d] = [sockaddr[at + 2] as number, sockaddr[at + 3] as number];
+  const port = (byteAt(sockaddr, 2) << 8) | byteAt(sockaddr, 3);
+  const [a, b] = [byteAt(sockaddr, at), byteAt(sockaddr, at + 1)];
+  const [c, d] = [byteAt(sockaddr, at + 2), byteAt(sockaddr, at + 3)];
   const address = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
   if (address !== last.address) {
     last.address = address;

@@ -14,6 +14,7 @@ import {
   HANDSHAKE_LATE,
   STAGE_NUMBER,
 } from "#dataplane/workers/shared/tls-stage.ts";
+import { float64At, int32At } from "#lib/at.ts";
 
 /** What a relay thread has left of a client of a TLS listener. */
 export interface HandshakeResult {
@@ -29,8 +30,8 @@ export interface HandshakeResult {
 export function takeHandshake(thread: WorkerHandle, slot: number): HandshakeResult {
   const { descriptors, owned, wireNumbers } = thread.table;
   const place = slot * 2;
-  const word = (at: number): number => wireNumbers[place * WIRE_NUMBERS + at] as number;
-  const fd = descriptors[place] as number;
+  const word = (at: number): number => float64At(wireNumbers, place * WIRE_NUMBERS + at);
+  const fd = int32At(descriptors, place);
   const stage = word(STAGE_NUMBER);
   const shaken = {
     fd,

@@ -1,6 +1,7 @@
 import type { TlsContextSource, SharedTlsContext } from "#core/tls-contexts.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import { RENEWED } from "#dataplane/workers/shared/relay-memory.ts";
+import { itemAt } from "#lib/at.ts";
 
 /**
  * What the threads of one listener make TLS conversations of. A context that was replaced is released when no thread can
@@ -42,7 +43,7 @@ export class WorkerTlsContexts {
   #share(): void {
     const present: SharedTlsContext[] = [];
     for (const { accepts: front } of this.#threads) {
-      const onAlpn = front.onAlpn[0] as bigint;
+      const onAlpn = itemAt(front.onAlpn, 0);
       const context = onAlpn === 0n ? null : this.#source.share(onAlpn);
       Atomics.store(front.contexts, this.#number, context?.address ?? 0n);
       if (context !== null) present.push(context);

@@ -17,6 +17,7 @@ import type { WorkerTaskOwner } from "./task-owner.ts";
 import { both } from "./followers.ts";
 import { DIAL, RESET, TAKE } from "#dataplane/workers/shared/relay-memory.ts";
 import { socketOf } from "./socket-of.ts";
+import { int32At } from "#lib/at.ts";
 
 const NO_BYTES = Buffer.alloc(0);
 
@@ -78,8 +79,8 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   ): WorkerClient {
     const { accepts: front } = thread;
     const { sockaddrs } = env;
-    const place = requestSlotOf(front.tags[slot] as number);
-    const handshakeBytes = front.sizes[place] as number;
+    const place = requestSlotOf(int32At(front.tags, slot));
+    const handshakeBytes = int32At(front.sizes, place);
     return new WorkerClient(thread, slot, options, env, {
       source: sockaddrs.source(front.source(slot)),
       local: sockaddrs.local(front.local(place)),
@@ -102,7 +103,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#way = way;
     const { accepts: front, table, routeCache: book } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
-    front.writeDial(requestSlotOf(front.tags[this.slot] as number), {
+    front.writeDial(requestSlotOf(int32At(front.tags, this.slot)), {
       address: this.#env.sockaddrs.encode(way),
       mark,
       timeoutMs,
@@ -198,7 +199,7 @@ export function socketOfSlot(
   handshakeBytes: number,
   calls: AcceptCalls,
 ): StreamSocket {
-  const fd = calls.duplicate(thread.table.descriptors[slot * 2] as number);
+  const fd = calls.duplicate(int32At(thread.table.descriptors, slot * 2));
   if (fd >= 0 && handshakeBytes > 0) calls.consume(fd, handshakeBytes);
   thread.untrack(slot);
   thread.command(slot, TAKE);

@@ -29,6 +29,7 @@ import { Slots } from "#dataplane/workers/shared/slots.ts";
 import { RouteCache } from "./route-cache.ts";
 import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
+import { float64At } from "#lib/at.ts";
 
 export interface WorkerHandleOptions {
   readonly calls: RelayCalls;
@@ -229,7 +230,7 @@ export class WorkerHandle implements AsyncDisposable {
   takeRemainder(place: number): WireRemainder | null {
     if (this.table.messageStates[place] !== RETURNED) return null;
     for (;;) {
-      const letter = receiveMessageOnPort(this.#messages)?.message as ReturnedRemainder | undefined;
+      const letter: ReturnedRemainder | undefined = receiveMessageOnPort(this.#messages)?.message;
       if (letter === undefined || letter.place === place) return letter?.remains ?? null;
     }
   }
@@ -286,7 +287,7 @@ export class WorkerHandle implements AsyncDisposable {
     else if (kind === codes.STALE_ROUTE) this.syncRouteCache();
     else if (kind === codes.DIALLED) this.#tasks.get(slot)?.onDialled?.(null);
     else if (kind === codes.NOT_DIALLED)
-      this.#tasks.get(slot)?.onDialled?.(this.table.asked[slot * 2] as number);
+      this.#tasks.get(slot)?.onDialled?.(float64At(this.table.asked, slot * 2));
     else this.#options.onArrived(this, slot, kind);
   }
 

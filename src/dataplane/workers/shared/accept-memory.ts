@@ -4,6 +4,7 @@
  */
 import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { WordLayout } from "./word-layout.ts";
+import { int32At } from "#lib/at.ts";
 
 /** At one time; one more is served by the event loop. */
 export const LISTENERS = 256;
@@ -130,7 +131,7 @@ export class AcceptMemory {
   }
 
   #number(place: number, at: number): number {
-    return this.#words[(place * PLACE_BYTES + at) >>> 2] as number;
+    return int32At(this.#words, (place * PLACE_BYTES + at) >>> 2);
   }
 
   #setNumber(place: number, at: number, value: number): void {

@@ -5,6 +5,7 @@
 
 import { WIRE_NUMBERS } from "./wire-spec.ts";
 import { WordLayout } from "./word-layout.ts";
+import { int32At } from "#lib/at.ts";
 
 /** Command words are `slot * COMMANDS + command`. */
 export const COMMANDS = 16;
@@ -149,7 +150,7 @@ export class RelayMemory {
 
   /** The eventfd that wakes the relay thread. */
   get signal(): number {
-    return this.#header[SIGNAL] as number;
+    return int32At(this.#header, SIGNAL);
   }
 
   set signal(fd: number) {
@@ -158,7 +159,7 @@ export class RelayMemory {
 
   /** The eventfd that wakes the main thread. */
   get eventSignal(): number {
-    return this.#header[EVENT_SIGNAL] as number;
+    return int32At(this.#header, EVENT_SIGNAL);
   }
 
   set eventSignal(fd: number) {
@@ -167,7 +168,7 @@ export class RelayMemory {
 
   /** The relay thread's, for whoever outlives it; -1: none. */
   get epoll(): number {
-    return this.#header[EPOLL] as number;
+    return int32At(this.#header, EPOLL);
   }
 
   set epoll(fd: number) {
@@ -176,7 +177,7 @@ export class RelayMemory {
 
   /** Slots from `FRONT` on that were ever given out. */
   get acceptedSlots(): number {
-    return this.#header[ACCEPTED_SLOTS] as number;
+    return int32At(this.#header, ACCEPTED_SLOTS);
   }
 
   set acceptedSlots(count: number) {
@@ -198,7 +199,7 @@ export class RelayMemory {
 
   /** For a command that can wait until the thread has something else to do. */
   commandLazily(slot: number, command: number): void {
-    const written = this.#header[COMMANDS_WRITTEN] as number;
+    const written = int32At(this.#header, COMMANDS_WRITTEN);
     this.#commands[written % COMMAND_RING] = slot * COMMANDS + command;
     Atomics.store(this.#header, COMMANDS_WRITTEN, (written + 1) % (COMMAND_RING * 2));
   }
@@ -206,7 +207,7 @@ export class RelayMemory {
   /** Commands that the relay thread has not obeyed yet. */
   get commandsLeft(): number {
     const read = Atomics.load(this.#header, COMMANDS_READ);
-    return ((this.#header[COMMANDS_WRITTEN] as number) - read + COMMAND_RING * 2) % (COMMAND_RING * 2);
+    return (int32At(this.#header, COMMANDS_WRITTEN) - read + COMMAND_RING * 2) % (COMMAND_RING * 2);
   }
 
   stop(): void {
@@ -221,8 +222,8 @@ export class RelayMemory {
     Atomics.store(this.#header, SIGNALLED, 0);
     for (let left = this.#eventsLeft; left > 0; left--) {
       if (this.#eventsLeft === 0) return true; // `on` came back here
-      const read = this.#header[EVENTS_READ] as number;
-      const word = this.#events[read % EVENT_RING] as number;
+      const read = int32At(this.#header, EVENTS_READ);
+      const word = int32At(this.#events, read % EVENT_RING);
       this.#header[EVENTS_READ] = (read + 1) % (EVENT_RING * 2);
       on(Math.floor(word / EVENTS), word % EVENTS);
       if (left > 1 && !goesOn()) return false;
@@ -232,7 +233,7 @@ export class RelayMemory {
 
   get #eventsLeft(): number {
     const written = Atomics.load(this.#header, EVENTS_WRITTEN);
-    return (written - (this.#header[EVENTS_READ] as number) + EVENT_RING * 2) % (EVENT_RING * 2);
+    return (written - int32At(this.#header, EVENTS_READ) + EVENT_RING * 2) % (EVENT_RING * 2);
   }
 
   // For the relay thread.
@@ -263,13 +264,13 @@ export class RelayMemory {
   nextCommand(): number {
     Atomics.store(this.#header, COMMANDS_READ, this.#nextRead);
     if (this.#nextRead === Atomics.load(this.#header, COMMANDS_WRITTEN)) return -1;
-    const word = this.#commands[this.#nextRead % COMMAND_RING] as number;
+    const word = int32At(this.#commands, this.#nextRead % COMMAND_RING);
     this.#nextRead = (this.#nextRead + 1) % (COMMAND_RING * 2);
     return word;
   }
 
   report(slot: number, kind: number): void {
-    const written = this.#header[EVENTS_WRITTEN] as number;
+    const written = int32At(this.#header, EVENTS_WRITTEN);
     this.#events[written % EVENT_RING] = slot * EVENTS + kind;
     Atomics.store(this.#header, EVENTS_WRITTEN, (written + 1) % (EVENT_RING * 2));
   }

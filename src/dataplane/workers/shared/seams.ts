@@ -1,3 +1,5 @@
+import { int32At } from "#lib/at.ts";
+
 /**
  * Where one thread hands on what another takes at once, or has read what another may be giving back: what is written here
  * of the two must hold however long the thread is kept from going on at that place. Tests keep it there.
@@ -43,7 +45,7 @@ export function atSeams(memory: SharedArrayBuffer): AtSeam {
   const lastsMs = new Int32Array(memory);
   return (seam) => {
     const at = SEAMS.indexOf(seam);
-    const ms = lastsMs[at] as number;
+    const ms = int32At(lastsMs, at);
     if (ms > 0) Atomics.wait(lastsMs, at, ms, ms);
   };
 }

@@ -10,6 +10,7 @@ import { ShadowsocksMemory } from "./shadowsocks-memory.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
 import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsWire } from "./tls.ts";
+import { int32At, float64At } from "#lib/at.ts";
 
 /** Makes the ports of one relay thread from what the main thread wrote of them. */
 export class Wires {
@@ -33,8 +34,8 @@ export class Wires {
    */
   open(place: number): Wire | null {
     const { descriptors, kinds } = this.#table;
-    const fd = descriptors[place] as number;
-    const kind = kinds[place] as number;
+    const fd = int32At(descriptors, place);
+    const kind = int32At(kinds, place);
     const letter = this.#unreadOf(place);
     if (kind === PLAIN) return new PlainWire(fd);
     if (kind === SEALED) return this.#openSealed(place, fd, letter);
@@ -78,11 +79,11 @@ export class Wires {
   }
 
   #number(place: number, at: number): number {
-    return this.#table.wireNumbers[place * WIRE_NUMBERS + at] as number;
+    return float64At(this.#table.wireNumbers, place * WIRE_NUMBERS + at);
   }
 
   #unreadOf(place: number): Uint8Array | null {
     if (this.#table.messageStates[place] !== 1) return null;
-    return (receiveMessageOnPort(this.#messages)?.message ?? null) as Uint8Array | null;
+    return receiveMessageOnPort(this.#messages)?.message ?? null;
   }
 }

@@ -1,5 +1,6 @@
 import { EAGAIN, EINTR, type RelayCalls } from "#platform/linux/relay-calls.ts";
 import { LENGTH_BYTES, type ShadowsocksMemory, TAG_BYTES } from "./shadowsocks-memory.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** The errno EPROTO: the peer broke the rules. */
 export const BROKEN = -71;
@@ -138,7 +139,7 @@ export class ShadowsocksReader {
     if (this.#payloadBytes < 0) {
       const { length, lengthAt } = this.#memory;
       if (end - this.#at < LENGTH_BYTES + TAG_BYTES || !this.#openPart(lengthAt, LENGTH_BYTES)) return false;
-      const bytes = ((length[0] as number) << 8) | (length[1] as number);
+      const bytes = (byteAt(length, 0) << 8) | byteAt(length, 1);
       if (bytes > this.#chunkBytes) {
         this.#last = BROKEN;
         return false;

@@ -25,6 +25,7 @@ import { TlsHandshake } from "./tls-handshake.ts";
 import { CachedRoutes } from "./cached-routes.ts";
 import { RequestKey } from "./request-key.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
+import { int32At, itemAt } from "#lib/at.ts";
 
 /** In epoll data, with the listener's number: no slot is as large. */
 export const LISTENER_DATA = 0x4000_0000;
@@ -94,13 +95,13 @@ export class Acceptor implements PendingOwner {
     this.#listening.add(listener);
     this.#serials[listener] = ++this.#listened;
     const { address } = this.calls;
-    const isKnown = this.calls.localName(this.shared.listeners[listener] as number) >= 0;
+    const isKnown = this.calls.localName(int32At(this.shared.listeners, listener)) >= 0;
     this.#locals[listener] = isKnown && !isWildcard(address) ? address.slice() : null;
     this.#watchListener(listener);
   }
 
   #watchListener(listener: number): void {
-    const fd = this.shared.listeners[listener] as number;
+    const fd = int32At(this.shared.listeners, listener);
     if (this.calls.watchListener(this.host.epoll, fd, LISTENER_DATA + listener) < 0)
       this.#pauseAccept(listener);
   }
@@ -109,7 +110,7 @@ export class Acceptor implements PendingOwner {
   unlisten(listener: number): void {
     if (!this.#listening.delete(listener)) return;
     this.#paused.delete(listener);
-    this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
+    this.calls.unwatch(this.host.epoll, int32At(this.shared.listeners, listener));
     if (Atomics.load(this.shared.states, listener) === DRAINS) this.#drain(listener);
     this.#pending.forEach((one) => {
       if (one.listener === listener) one.handOver();
@@ -138,7 +139,7 @@ export class Acceptor implements PendingOwner {
     if (state !== OPEN && state !== DRAINS) return false; // the queue is somebody else's already
     if (this.#free.length === 0 && FIRST_ACCEPTED_SLOT + this.table.acceptedSlots === CAPACITY)
       return this.#pauseAccept(listener);
-    const fd = this.calls.accept(this.shared.listeners[listener] as number);
+    const fd = this.calls.accept(int32At(this.shared.listeners, listener));
     if (fd < 0) return fd === ECONNABORTED || fd === EINTR || (fd !== EAGAIN && this.#pauseAccept(listener));
     this.#admit(fd, listener);
     return true;
@@ -171,7 +172,7 @@ export class Acceptor implements PendingOwner {
   }
 
   #newTask(fd: number, slot: number, listener: number): PendingTask {
-    const handshake = HANDSHAKES[this.shared.handshakes[listener] as number] ?? "mixed";
+    const handshake = HANDSHAKES[int32At(this.shared.handshakes, listener)] ?? "mixed";
     if (handshake === "tls") return new TlsHandshake(this, slot, listener, fd);
     return new PendingConnection(this, slot, listener, { fd, handshake });
   }
@@ -179,7 +180,7 @@ export class Acceptor implements PendingOwner {
   /** Nothing is accepted of it for a moment. */
   #pauseAccept(listener: number): false {
     if (!this.#listening.has(listener)) return false; // it is drained for the last time
-    this.calls.unwatch(this.host.epoll, this.shared.listeners[listener] as number);
+    this.calls.unwatch(this.host.epoll, int32At(this.shared.listeners, listener));
     this.#paused.add(listener);
     this.#resumesAtMs = performance.now() + PAUSE_MS;
     return false;
@@ -201,7 +202,7 @@ export class Acceptor implements PendingOwner {
 
   /** The main thread knows it from now on, and it may stay for long. */
   onJoined(slot: number): void {
-    const fd = this.table.descriptors[slot * 2 + 1] as number;
+    const fd = int32At(this.table.descriptors, slot * 2 + 1);
     const dial = this.routes.dialOf(slot);
     if (dial !== null && fd >= 0 && dial.idleSeconds > 0)
       this.calls.keepAlive(fd, dial.idleSeconds, dial.intervalSeconds);
@@ -210,7 +211,7 @@ export class Acceptor implements PendingOwner {
   /** Of a client whose request is what `calls.bytes` has there; until the next one's. */
   keyOf({ fd, greeted, listener, slot }: PendingConnection, from: number, end: number): RequestKey {
     const key = this.#key;
-    key.begin((this.#serials[listener] as number) * 2 + (greeted ? 1 : 0));
+    key.begin(itemAt(this.#serials, listener) * 2 + (greeted ? 1 : 0));
     key.addHost(this.shared.sources, slot * SOCKADDR_BYTES);
     if (this.#locals[listener] === null) key.addHost(this.localOf(listener, fd), 0);
     else key.addNoHost();

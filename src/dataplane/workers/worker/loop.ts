@@ -28,6 +28,7 @@ import {
   type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { Slots } from "#dataplane/workers/shared/slots.ts";
+import { float64At, int32At } from "#lib/at.ts";
 
 /** It is woken by its signal; this is for a process that ends without saying so. */
 const LONGEST_SLEEP_MS = 3_000;
@@ -211,14 +212,14 @@ export class Loop {
     if (conversation === null) return;
     if (command >= GRANT) {
       const way = (command - GRANT) as FlowDirection;
-      conversation.grant(way, this.#table.asked[slot * 2 + way] as number);
+      conversation.grant(way, float64At(this.#table.asked, slot * 2 + way));
     } else conversation.limit(command === LIMIT);
     if (!conversation.queued) this.#turn(slot, conversation);
   }
 
   #add(slot: number): void {
     const { descriptors } = this.#table;
-    const [client, remote] = [descriptors[slot * 2] as number, descriptors[slot * 2 + 1] as number];
+    const [client, remote] = [int32At(descriptors, slot * 2), int32At(descriptors, slot * 2 + 1)];
     const conversation = this.#pair(slot);
     if (conversation === null) return this.#close(slot, true);
     this.#tasks.set(slot, conversation);
@@ -290,7 +291,7 @@ export class Loop {
 
   #release(place: number, isFault: boolean): void {
     const { descriptors, kinds } = this.#table;
-    const fd = descriptors[place] as number;
+    const fd = int32At(descriptors, place);
     if (fd < 0) return;
     if (kinds[place] === LEFT_OPEN) return this.#calls.unwatch(this.#epoll, fd);
     // First: nobody asks for its name any more, nor closes what may be another's by then, should this thread die.

@@ -15,7 +15,7 @@ const {
   letters,
   unauthenticated,
   seams,
-} = workerData as ThreadData;
+}: ThreadData = workerData;
 const calls = openAcceptCalls();
 if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;

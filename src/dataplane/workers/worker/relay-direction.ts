@@ -3,6 +3,7 @@ import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BACK, FAILED, MORE, OVER, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { type Wire, HANDS_BACK } from "#dataplane/workers/wire/wire.ts";
 import { Splice } from "./splice.ts";
+import { float64At } from "#lib/at.ts";
 
 /** What a direction may move before the others have their turn. */
 const TURN_BYTES = 4 * 1024 * 1024;
@@ -152,7 +153,7 @@ export class RelayDirection {
   }
 
   #handedOn({ counts }: TaskIo, bytes: number): number {
-    if (bytes > 0) counts[this.#count] = (counts[this.#count] as number) + bytes;
+    if (bytes > 0) counts[this.#count] = float64At(counts, this.#count) + bytes;
     return this.#written(bytes);
   }
 

@@ -1,5 +1,6 @@
 import { SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { REQUEST_BYTES } from "#dataplane/workers/shared/accept-memory.ts";
+import { byteAt } from "#lib/at.ts";
 
 /** A key as it is kept. */
 export interface StoredRequestKey {
@@ -56,7 +57,7 @@ export class RequestKey {
 
   /** `REQUEST_BYTES` at most. */
   add(bytes: Uint8Array, from: number, end: number): void {
-    for (let at = from; at < end; at++) this.#add(bytes[at] as number);
+    for (let at = from; at < end; at++) this.#add(byteAt(bytes, at));
   }
 
   equals({ hash, bytes }: StoredRequestKey): boolean {

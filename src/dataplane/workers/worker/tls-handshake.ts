@@ -19,6 +19,7 @@ import { tag } from "#dataplane/workers/shared/accept-memory.ts";
 import type { DeadlineList } from "#lib/deadline-list.ts";
 import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
 import { TLS_ACCEPTED } from "#dataplane/workers/shared/relay-memory.ts";
+import { int32At } from "#lib/at.ts";
 
 /** What the library's object takes in the middle of a handshake, measured with RSA and P-256. */
 const OBJECT_BYTES = 60 * 1024;
@@ -108,7 +109,7 @@ export class TlsHandshake implements PendingTask {
     table.wireNumbers[at + FAULT_NUMBER] = fault;
     shared.tags[this.slot] = tag(this.listener, false, 0);
     // Whoever gets the descriptor watches it with another epoll, and gives it other threads.
-    if ((table.descriptors[this.slot * 2] as number) >= 0) calls.unwatch(host.epoll, this.fd);
+    if (int32At(table.descriptors, this.slot * 2) >= 0) calls.unwatch(host.epoll, this.fd);
     this.#leave();
     host.report(this.slot, TLS_ACCEPTED);
   }
