@@ -26,7 +26,7 @@ export async function buildApp(env: AppEnv): Promise<FastifyInstance> {
     routerOptions: { maxParamLength: MAX_NAME_CHARACTERS },
     frameworkErrors(_error, request, rawReply) {
       const reply = rawReply as unknown as FastifyReply; // hooks have not run for a path that cannot be decoded
-      if (cors.apply(request as FastifyRequest, reply)) void reply.code(200).send();
+      if (cors.apply(request, reply)) void reply.code(200).send();
       else void sendError(reply, answerTo(new ApiError(400, "the path is not UTF-8 in percent-encoding")));
     },
   });

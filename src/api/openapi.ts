@@ -114,7 +114,7 @@ function faultsOf({ answer, faults = {}, stream }: Route) {
     status,
     { description, ...(Number(status) < 400 ? {} : { content }) },
   ]);
-  return Object.fromEntries(entries) as Record<string, unknown>;
+  return Object.fromEntries(entries);
 }
 
 function pathParameters(path: string) {
@@ -156,7 +156,7 @@ function schemaOf(schema: z.ZodType): Schema {
 function answerSchema(schema: z.ZodType, shared: Schemas): Schema {
   const text = JSON.stringify(z.toJSONSchema(schema, { io: "output" }));
   const moved = text.replaceAll('"$ref":"#/$defs/', '"$ref":"#/components/schemas/');
-  const { $schema: _, $defs = {}, ...own } = JSON.parse(moved) as Schema & { $defs?: Schemas };
+  const { $schema: _, $defs = {}, ...own }: Schema & { $defs?: Schemas } = JSON.parse(moved);
   Object.assign(shared, $defs);
   return own;
 }

@@ -95,7 +95,7 @@ interface TypedRoute<Query extends z.ZodType, Body extends z.ZodType> extends Om
 export function route<Query extends z.ZodType = z.ZodUnknown, Body extends z.ZodType = z.ZodUnknown>(
   typed: TypedRoute<Query, Body>,
 ): Route {
-  return typed as Route; // the handler only ever sees what the schemas put out
+  return typed; // the handler only ever sees what the schemas put out
 }
 
 /** Text that is JSON already. */

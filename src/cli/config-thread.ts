@@ -10,7 +10,7 @@ import type { ConfigReply, ConfigRequest } from "./config-messages.ts";
 import { openParseEnv, REGISTRIES } from "./parse-env.ts";
 import { readConfigFile } from "./source.ts";
 
-const { settings, document, edit } = workerData as ConfigRequest;
+const { settings, document, edit }: ConfigRequest = workerData;
 await answer<ConfigReply>(
   () => {
     const found = "text" in document ? document.text : readConfigFile(document.file);

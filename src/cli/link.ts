@@ -67,7 +67,7 @@ function serverOf(hosts: ListenerConfig["hosts"], name: string): string {
 
 /** The first DNS name in the certificate; null where there is none to read. */
 async function certificateName({ options }: ListenerConfig, { files }: Setup): Promise<string | null> {
-  const { certificate } = options as { readonly certificate?: string };
+  const { certificate }: { readonly certificate?: string } = options;
   if (certificate === undefined || certificate === "") return null;
   const { subjectAltName = "" } = new X509Certificate(await files.readPem(certificate));
   return /DNS:([^,\s]+)/.exec(subjectAltName)?.[1] ?? null;

@@ -209,9 +209,10 @@ function runHook(flags: ParsedFlags, hook: "post-up" | "post-down"): void {
 /** The same program with the same arguments; on Unix in the same process. */
 function restartProcess(log: LogHub): void {
   log.flush();
-  const [command, ...args] = [process.execPath, ...process.execArgv, ...process.argv.slice(1)] as [
-    string,
-    ...string[],
+  const [command, ...args]: [string, ...string[]] = [
+    process.execPath,
+    ...process.execArgv,
+    ...process.argv.slice(1),
   ];
   if (process.platform !== "win32" && process.execve)
     process.execve(command, [command, ...args], process.env);

@@ -123,7 +123,7 @@ export class Context {
   /** The items of a list section, or none; anything else than a list is an error. */
   list(value: unknown, path: Path): readonly unknown[] {
     if (value === undefined) return [];
-    if (Array.isArray(value)) return value as unknown[];
+    if (Array.isArray(value)) return value;
     this.typeFault(path, `expected a list, got ${show(value)}`);
     return [];
   }

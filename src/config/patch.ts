@@ -82,7 +82,7 @@ function patchedGeneral(patch: ConfigsPatch, context: Context): Partial<Config["
     const value = given.get(camelCase(key));
     return value === undefined ? [] : [[key, value] as const];
   });
-  return readGiven(GENERAL, Object.fromEntries(written), [], context) as Partial<Config["general"]>;
+  return readGiven(GENERAL, Object.fromEntries(written), [], context);
 }
 
 function patchedTun(config: Config, { tun: fragment }: ConfigsPatch, context: Context): TunKeys {

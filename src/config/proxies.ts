@@ -127,7 +127,7 @@ export class ProxyReader {
         [...path, "ip-version"],
         `${prefix}: 'ip-version' ${common["ip-version"]} is unknown and means dual${suggestion(common["ip-version"], IP_VERSIONS)}`,
       );
-    const { server } = options as { readonly server?: unknown };
+    const { server }: { readonly server?: unknown } = options;
     if (typeof server === "string" && !isHost(server))
       report.warning(
         [...path, "server"],

@@ -96,7 +96,7 @@ export class Shapes {
     path: Path,
     options: WalkOptions,
   ): Record<string, unknown> {
-    const prepared = Object.create(null) as Record<string, unknown>;
+    const prepared: Record<string, unknown> = Object.create(null);
     const inner = options.partial === true ? { ...options, partial: false } : options;
     for (const key in value) {
       let name = key;
@@ -212,7 +212,7 @@ function mapValues(
   value: Readonly<Record<string, unknown>>,
   change: (item: unknown, key: string) => unknown,
 ): object {
-  const changed = Object.create(null) as Record<string, unknown>;
+  const changed: Record<string, unknown> = Object.create(null);
   for (const key in value) changed[key] = change(value[key], key);
   return changed;
 }

@@ -145,7 +145,7 @@ export class Converter {
   }
 
   #convertMap(node: YAMLMap, trail: Trail, depth: number): Converted {
-    const map = Object.create(null) as Record<string, unknown>;
+    const map: Record<string, unknown> = Object.create(null);
     const merges: Pair[] = [];
     const pairs = new Map<string, Pair>();
     this.#pairs.set(node, pairs);

@@ -143,7 +143,7 @@ class Reader {
   }
 
   #readRoot(contents: Node | null): YamlMap | null {
-    if (contents === null || isNull(contents)) return Object.create(null) as YamlMap;
+    if (contents === null || isNull(contents)) return Object.create(null);
     if (isMap(contents)) return this.#converter.convert(contents);
     const got = isSeq(contents) ? "a list" : "text";
     const offset = offsetOf(contents);

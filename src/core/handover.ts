@@ -61,7 +61,7 @@ interface DetachSteps {
 
 /** The offer of a stream, or of the one that it has become. Null: there is none now, and perhaps never. */
 export function detachable(stream: Duplex): Detachable | null {
-  const { [DETACHABLE]: own, [LOWER_STREAM]: below } = stream as Duplex & DetachSteps;
+  const { [DETACHABLE]: own, [LOWER_STREAM]: below }: Duplex & DetachSteps = stream;
   if (own !== undefined) return own.call(stream);
   if (below === undefined) return isPlainSocket(stream) ? detachableSocket(stream) : null;
   const next = below.call(stream);

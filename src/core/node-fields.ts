@@ -33,7 +33,7 @@ function asksForNothing(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (sourceOf(value) !== null || typeof value !== "object")
     return OFF.has(String(sourceOf(value)).toLowerCase());
-  const { enable, enabled = enable } = value as { readonly enable?: unknown; readonly enabled?: unknown };
+  const { enable, enabled = enable }: { readonly enable?: unknown; readonly enabled?: unknown } = value;
   return Object.keys(value).length === 0 || (enabled !== undefined && asksForNothing(enabled));
 }
 

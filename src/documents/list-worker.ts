@@ -5,7 +5,7 @@ import { answer } from "./answer.ts";
 import type { ListReply, ListRequest } from "./messages.ts";
 import { buffersOf } from "./packed.ts";
 
-const { bytes, kind } = workerData as ListRequest;
+const { bytes, kind }: ListRequest = workerData;
 await answer<ListReply>(
   async () => ({ parts: await readListParts(bytes, kind) }),
   ({ parts }) => buffersOf(arraysOf(parts)),

@@ -8,7 +8,7 @@ import type { NodesReply, NodesRequest } from "./messages.ts";
 import { contentIn, packContent } from "./node-list.ts";
 import { buffersOf } from "./packed.ts";
 
-const { bytes } = workerData as NodesRequest;
+const { bytes }: NodesRequest = workerData;
 await answer<NodesReply>(
   () => ({ content: packContent(contentIn(bytes)) }),
   ({ content }) => buffersOf(content.nodes),

@@ -162,7 +162,7 @@ export class PolicyState {
 
   /** Throws where the text is no state. `time` goes on from what it says. */
   static decode(text: string, time: SteadyTime): PolicyState {
-    const stored = JSON.parse(text) as StoredState;
+    const stored: StoredState = JSON.parse(text);
     const { id: key, dimension, identity } = stored;
     if (typeof key !== "string" || !Array.isArray(stored.buckets))
       throw new TypeError("not a policy's state");

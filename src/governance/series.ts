@@ -131,7 +131,7 @@ export class Series {
 
   /** Puts hours of the journal in the place of those stored; what is rolled up already was stored later. */
   fold(text: string): void {
-    const { updated, hourly } = JSON.parse(text) as StoredSeries;
+    const { updated, hourly }: StoredSeries = JSON.parse(text);
     for (const [hour, counters] of loaded(hourly))
       if (!this.#rolled.has(hour)) this.#hours.set(hour, counters);
     this.updated = Math.max(this.updated, updated);
@@ -141,7 +141,7 @@ export class Series {
 
   /** Throws where the text is no series. */
   static decode(text: string): Series {
-    const { key, updated, hourly, daily, monthly, rolled } = JSON.parse(text) as StoredSeries;
+    const { key, updated, hourly, daily, monthly, rolled }: StoredSeries = JSON.parse(text);
     if (typeof key !== "string" || !Array.isArray(rolled)) throw new TypeError("not a report series");
     const series = new Series(key, updated);
     series.#hours = loaded(hourly);

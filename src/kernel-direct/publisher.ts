@@ -63,9 +63,9 @@ export class Publisher {
 
   /** Null: what was published is still true. */
   #takeChanges(): Changes | null {
-    const changes = { direct: { add: [], remove: [] }, proxy: { add: [], remove: [] } } as {
+    const changes: {
       readonly [side in Verdict]: { readonly add: Ip[]; readonly remove: Ip[] };
-    };
+    } = { direct: { add: [], remove: [] }, proxy: { add: [], remove: [] } };
     let any = false;
     for (const ip of this.#book.takeTouched()) {
       const was = this.#published.get(ip) ?? null;

@@ -13,7 +13,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
 
   /** The same map where it is one already. */
   static from<V>(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
-    if (entries instanceof PersistentMap) return entries as PersistentMap<V>;
+    if (entries instanceof PersistentMap) return entries;
     return new PersistentMap<V>(Array.from({ length: BUCKETS }), 0).with(entries);
   }
 

@@ -77,7 +77,7 @@ function restOf(cache: ProfileCache, bucket: Bucket): Rest | null {
   const text = cache.get(bucket, REST);
   if (text === null) return null;
   try {
-    const { range, offset, cycle } = JSON.parse(text) as Partial<Rest>;
+    const { range, offset, cycle }: Partial<Rest> = JSON.parse(text);
     return typeof range === "string" && typeof offset === "number"
       ? { range, offset, cycle: cycle === true }
       : null;

@@ -106,7 +106,7 @@ export class Inbounds {
    */
   closeRemovedUsers(next: Inbounds): void {
     for (const { inbound, key, isManaged } of this.held.values()) {
-      const { written = [], replaceUsers } = inbound as Partial<ManagedInbound>;
+      const { written = [], replaceUsers }: Partial<ManagedInbound> = inbound;
       const heir = next.#writtenFor(inbound);
       if (isManaged || next.held.has(key) || heir === null) continue;
       const known = new Set(heir.map(credentialKey));

@@ -219,7 +219,7 @@ export class KeyValueFile implements Disposable {
     if (schema !== SCHEMA_VERSION)
       throw new ForeignFileError(`${this.path}: schema ${schema}, this version knows ${SCHEMA_VERSION}`);
     this.#rootBlob = this.#metaBlob("root");
-    const root = JSON.parse(this.#meta("root").toString()) as Root;
+    const root: Root = JSON.parse(this.#meta("root").toString());
     this.#makeTables(this.#parts.filter((part) => root.rows[part] === undefined));
     for (const part of this.#parts) {
       let found = 0;

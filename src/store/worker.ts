@@ -26,7 +26,7 @@ const DUE_FOLDING = 250;
 
 if (parentPort === null) throw new Error("the program of a store's thread needs somebody who sends");
 const port = parentPort;
-const data = workerData as StoreThreadData | SecondThreadData;
+const data: StoreThreadData | SecondThreadData = workerData;
 const { path } = data;
 let nowMs = 0;
 let isOver = false;

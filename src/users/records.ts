@@ -80,7 +80,7 @@ export function decodeState(listeners: Records, users: Records): StoredState {
   const traffic = new Map<string, Traffic>();
   const tokens = new Set<string>();
   for (const [key, value] of listeners) {
-    const { id, name, protocol, revision, applied_revision } = JSON.parse(value.toString()) as StoredListener;
+    const { id, name, protocol, revision, applied_revision }: StoredListener = JSON.parse(value.toString());
     const sound = name === key && id !== "" && protocol !== "" && isCount(revision) && revision > 0;
     if (!sound || !isCount(applied_revision) || applied_revision > revision)
       throw new StoreError(`state of listener ${key}: the record contradicts itself`);
@@ -94,7 +94,7 @@ export function decodeState(listeners: Records, users: Records): StoredState {
     });
   }
   for (const [key, value] of users) {
-    const stored = JSON.parse(value.toString()) as StoredUser;
+    const stored: StoredUser = JSON.parse(value.toString());
     const book = books.get(stored.inbound);
     if (book === undefined || stored.id !== key || stored.protocol !== book.protocol || !isSound(stored))
       throw new StoreError(`state of user ${key}: the record contradicts itself`);

@@ -131,7 +131,7 @@ function isGroupConfig(config: ProxyConfig | GroupConfig | undefined): config is
 export function serverOf(outbound: Outbound, { outbounds, providers }: ProxiesEnv): string {
   const config = providers().originOf(outbound)?.config ?? outbounds().configOf.get(outbound.name);
   if (config === undefined || isGroupConfig(config)) return "";
-  const { server } = (config.options ?? {}) as { readonly server?: unknown };
+  const { server }: { readonly server?: unknown } = config.options ?? {};
   return typeof server === "string" ? server : "";
 }
 

@@ -42,7 +42,7 @@ export function peekStream(stream: Duplex, options: PeekOptions): Promise<void> 
     const size = stream.readableLength;
     // At the end there is nothing to read; a read() would report the end while bytes in front of it are held here.
     if (size === 0) return finish();
-    const piece = stream.read(size) as Buffer | null;
+    const piece: Buffer | null = stream.read(size);
     if (piece === null) return;
     held.push(piece);
     heldBytes += piece.length;

@@ -103,7 +103,7 @@ export class ByteReader implements Disposable {
   /** To the last buffered chunk: a `read` returns one of them, and no event reports those behind it. */
   #pump(): void {
     for (let pending = this.#pending; pending !== null; pending = this.#pending) {
-      const chunk = this.#stream.read() as Buffer | null;
+      const chunk: Buffer | null = this.#stream.read();
       if (chunk === null) return;
       this.#offer(pending, chunk);
     }

@@ -100,7 +100,7 @@ export class UdpClients<Item extends Datagram = Datagram> {
   #hasRoom(nowMs: number): boolean {
     if (this.#clients.size < this.#maxSources) return true;
     if (nowMs < this.#fullUntilMs) return false;
-    const oldest = this.#clients.values().next().value as Client;
+    const oldest: Client = this.#clients.values().next().value;
     this.#fullUntilMs = oldest.usedAtMs + SILENT_MS;
     if (nowMs < this.#fullUntilMs) return false;
     oldest.flow.close();

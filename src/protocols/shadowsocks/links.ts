@@ -122,7 +122,7 @@ function sip008Nodes(text: string): LinkNode[] | null {
   return servers.flatMap((item: unknown) => {
     const entry = mapOf(item);
     if (entry === null) return [];
-    const { remarks, server, server_port: port, password, method } = entry as Record<string, unknown>;
+    const { remarks, server, server_port: port, password, method }: Record<string, unknown> = entry;
     return [
       {
         name: textOf(remarks) ?? `${textOf(server)}:${textOf(port)}`,

@@ -153,5 +153,5 @@ function pickAs(value: unknown, name: FactName): Facts {
 }
 
 function pick(facts: Facts, names: readonly FactName[]): Facts {
-  return Object.assign({}, ...names.map((name) => pickAs(facts[name], name))) as Facts;
+  return Object.assign({}, ...names.map((name) => pickAs(facts[name], name)));
 }

@@ -34,13 +34,13 @@ function factsOf(socket: TLSSocket, pump: RecordPump | null): HandshakeFacts {
 }
 
 function sniOf(socket: TLSSocket): string | null {
-  const { servername } = socket as TLSSocket & { servername?: string | false | null };
+  const { servername }: TLSSocket & { servername?: string | false | null } = socket;
   return typeof servername === "string" && servername !== "" ? servername.toLowerCase() : null;
 }
 
 /** What the library knows of the client's certificate. Only `tls.Server` reads it into `authorized`, so it is read here. */
 function verifyError(socket: TLSSocket): string | null {
-  const { ssl } = socket as TLSSocket & { ssl?: { verifyError?(): Error | null | undefined } };
+  const { ssl }: TLSSocket & { ssl?: { verifyError?(): Error | null | undefined } } = socket;
   if (typeof ssl?.verifyError !== "function") return "the runtime does not tell"; // closed, not open
   return ssl.verifyError()?.message ?? null;
 }
