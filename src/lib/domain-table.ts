@@ -1,5 +1,4 @@
-import { itemAt } from "./at.ts";
-import { byteAt, int32At, uint32At } from "./at.ts";
+import { byteAt, int32At, itemAt, uint32At } from "./at.ts";
 
 /** Positions by domain name: a hash of name suffixes in flat arrays, about 35 bytes a name beside its text. */
 
