@@ -37,8 +37,8 @@ test(
     const [controller] = (await freePorts(1)) as [number];
     const [config = ""] = blocks("yaml");
     const commands = blocks("sh");
-    assert.equal(commands.length, 5);
-    const [make = "", change = "", end = "", limit = "", files = ""] = commands.map((text) =>
+    assert.equal(commands.length, 6);
+    const [make = "", change = "", end = "", limit = "", files = "", accept = ""] = commands.map((text) =>
       text.replaceAll("127.0.0.1:9090", `127.0.0.1:${controller}`),
     );
     assert.match(limit, /quota/);
@@ -64,6 +64,7 @@ rules: ["MATCH,DIRECT"]
       await bash(make, core.home);
       await core.stop();
       await bash(files, core.home);
+      await bash(accept, core.home);
       const document = JSON.parse(readFileSync(join(core.home, "users.json"), "utf8")) as {
         listeners: object;
       };
