@@ -2,7 +2,7 @@ import { UsageError } from "./cli/flags.ts";
 import { messageOf } from "#core/errors.ts";
 import { runCommand } from "./cli/index.ts";
 
-// Whoever reads (`weir schema | head`) may have seen enough.
+// The reader of a pipe (`weir schema | head`) may have closed it.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });

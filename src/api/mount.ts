@@ -1,4 +1,7 @@
-/** Puts routes on the framework: every method of a known path is answered (405 for the rest), inputs are checked once. */
+/**
+ * Registers routes with the framework: every method of a known path is answered (405 for undeclared ones), inputs are
+ * checked once.
+ */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { z } from "zod";
 import { MAX_BODY_BYTES, parseJson, readBody } from "./body.ts";
@@ -8,7 +11,7 @@ import type { Upgrades } from "./upgrade.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Absent on answers that reveal nothing: 404, and 405 where no guard stands. */
+    /** Absent on answers that reveal nothing: 404, and 405 where no guard applies. */
     access?: Access;
     stream?: boolean;
     acts?: boolean;

@@ -63,7 +63,7 @@ export async function openController(
   log: Log,
 ): Promise<Controller> {
   const { http, https, unix, pipe } = options.listeners;
-  refuseOpenDoor(options);
+  refuseMissingSecret(options);
   await using undo = new AsyncDisposableStack();
   const endpoints: ControllerEndpoint[] = [];
   const metrics = new Metrics(control);
@@ -93,7 +93,7 @@ export async function openController(
   return { endpoints, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-function refuseOpenDoor({ secret, listeners: { http, https } }: ControllerOptions): void {
+function refuseMissingSecret({ secret, listeners: { http, https } }: ControllerOptions): void {
   const open = [http, https].find((listener) => listener !== undefined && !isLoopbackHost(listener.host));
   if (secret !== "" || open === undefined) return;
   throw new ConfigError(`secret: must not be empty while the Controller listens on ${hostPort(open)}`);

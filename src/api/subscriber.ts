@@ -58,7 +58,7 @@ export class Subscribers implements Disposable {
     const subscriber =
       upgrade === null
         ? ndjson(reply.raw, reply.getHeaders() as Record<string, string>)
-        : shakeHands(this.#sockets, upgrade);
+        : handshake(this.#sockets, upgrade);
     if (subscriber === null) return null;
     this.#open.add(subscriber);
     subscriber.onClose(() => this.#open.delete(subscriber));
@@ -71,7 +71,7 @@ export class Subscribers implements Disposable {
 }
 
 /** Null: the handshake was faulty and has been answered. */
-function shakeHands(sockets: WebSocketServer, upgrade: Upgrade): Subscriber | null {
+function handshake(sockets: WebSocketServer, upgrade: Upgrade): Subscriber | null {
   upgrade.response.detachSocket(upgrade.socket as Upgrade["request"]["socket"]);
   let subscriber: Subscriber | null = null;
   sockets.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
@@ -91,7 +91,7 @@ function overWebSocket(socket: WebSocket): Subscriber {
   socket.on("error", () => socket.terminate()); // a client that breaks the protocol loses its connection
   socket.on("close", () => clearInterval(pinging));
   let isBusy = false;
-  /** Fragments of one message (RFC 6455 §5.4); pings may stand between them. */
+  /** Fragments of one message (RFC 6455 §5.4); pings may be sent between them. */
   const goOn = (parts: Iterator<string>): void => {
     while (socket.readyState === socket.OPEN) {
       const { value, done = false } = parts.next();
@@ -123,7 +123,7 @@ function overWebSocket(socket: WebSocket): Subscriber {
     },
     close() {
       socket.close(1001);
-      socket.terminate(); // the farewell is in the kernel by now or the client was not reading
+      socket.terminate(); // the close frame is in the kernel by now, or the client was not reading
     },
   };
   return subscriber;

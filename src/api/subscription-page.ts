@@ -1,7 +1,7 @@
 /** A user's subscription for people: what is left, and the codes that a phone scans. No script, nothing to load. */
 import encodeQr from "qr";
 import { bytesText, escapeHtml } from "#lib/html.ts";
-import type { SubscriptionView, UserStanding } from "#core/users.ts";
+import type { SubscriptionView, UserStatus } from "#core/users.ts";
 
 const STYLE =
   "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}" +
@@ -9,7 +9,7 @@ const STYLE =
   "code{word-break:break-all}svg{width:15rem;height:15rem;background:#fff}svg path{fill:#000}" +
   "@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}}";
 
-const STANDINGS: Readonly<Record<UserStanding, string>> = {
+const STATUS_TEXTS: Readonly<Record<UserStatus, string>> = {
   active: "active",
   disabled: "disabled",
   expired: "expired",
@@ -30,10 +30,10 @@ export function subscriptionPage(view: SubscriptionView): string {
 }
 
 function rowsOf(view: SubscriptionView): readonly (readonly [string, string])[] {
-  const { uploadBytes, downloadBytes, totalBytes, expiresAtMs, standing } = view;
+  const { uploadBytes, downloadBytes, totalBytes, expiresAtMs, status } = view;
   const left = Math.max(0, totalBytes - uploadBytes - downloadBytes);
   return [
-    ["State", STANDINGS[standing]],
+    ["State", STATUS_TEXTS[status]],
     ["Used", `${bytesText(uploadBytes + downloadBytes)} (upload ${bytesText(uploadBytes)})`],
     ...(totalBytes === 0 ? [] : [["Left", `${bytesText(left)} of ${bytesText(totalBytes)}`] as const]),
     ...(expiresAtMs === null ? [] : [["Until", `${instantText(expiresAtMs)} UTC`] as const]),

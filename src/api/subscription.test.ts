@@ -15,7 +15,7 @@ const VIEW: SubscriptionView = {
   link: LINK,
   ...clientForms(LINK),
   title: "edge - <b>",
-  standing: "active",
+  status: "active",
   uploadBytes: 100,
   downloadBytes: 2000,
   totalBytes: 0,
@@ -63,7 +63,7 @@ test("with a quota or an end every form says what is used", async () => {
     ...VIEW,
     totalBytes: 5000,
     expiresAtMs: 1_785_312_000_999,
-    standing: "limited",
+    status: "limited",
   });
   for (const path of ["good", "good?format=base64", "good?format=mihomo", "good?format=html"]) {
     const { headers } = await ask(path);

@@ -84,8 +84,8 @@ function find({ admin }: UsersControl, token: string, format: string | undefined
   const wanted = format === undefined ? PLAIN : Object.hasOwn(FORMATS, format) ? FORMATS[format] : null;
   const body = view === null ? null : (wanted?.body(view) ?? null);
   if (view === null || !wanted || body === null) return null;
-  const isTold = format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null;
-  return { type: wanted.type, headers: { ...wanted.headers, ...(isTold ? usageHeaders(view) : {}) }, body };
+  const isShown = format !== undefined || view.totalBytes > 0 || view.expiresAtMs !== null;
+  return { type: wanted.type, headers: { ...wanted.headers, ...(isShown ? usageHeaders(view) : {}) }, body };
 }
 
 /** A fault of ours is the same answer, too (svc-admin-api §10), and the token never enters the log. */

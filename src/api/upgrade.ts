@@ -26,7 +26,7 @@ export function isWebSocketRequest(request: IncomingMessage): boolean {
 }
 
 /** How long the answer to a refused handshake may take to leave. */
-const FAREWELL_MS = 5_000;
+const CLOSE_MS = 5_000;
 
 /** For a server's `upgrade` event. */
 export function takeUpgrade(
@@ -40,7 +40,7 @@ export function takeUpgrade(
     response.assignSocket(socket as IncomingMessage["socket"]);
     response.on("finish", () => {
       socket.end();
-      setTimeout(() => socket.destroy(), FAREWELL_MS).unref();
+      setTimeout(() => socket.destroy(), CLOSE_MS).unref();
     });
     upgrades.set(request, { request, response, socket, head });
     serve(request, response);

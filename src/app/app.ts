@@ -192,7 +192,7 @@ export class App implements AsyncDisposable {
     undo.move();
     policies?.activate();
     fresh.activate();
-    for (const each of this.#alive) if (each !== fresh) this.#endStrangers(each, fresh);
+    for (const each of this.#alive) if (each !== fresh) this.#closeRemovedUsers(each, fresh);
     host.kernelDirect.use(fresh.classifier);
     if (old !== undefined) this.#retire(old, fresh);
   }
@@ -206,7 +206,7 @@ export class App implements AsyncDisposable {
     this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
   }
 
-  #endStrangers(old: Runtime, next: Runtime): void {
+  #closeRemovedUsers(old: Runtime, next: Runtime): void {
     try {
       old.inbounds.closeRemovedUsers(next.inbounds);
     } catch (error) {

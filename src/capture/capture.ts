@@ -53,7 +53,7 @@ export async function openCapture(plan: CapturePlan, env: CaptureEnv): Promise<C
     void guard?.renew();
   };
   undo.use(watchNetwork(KEY, { parts, tables: [options.tableIndex], log }, onChange));
-  onChange(); // what came while the table was made, nobody has seen
+  onChange(); // no event has reported changes from before the table was made
   await guard?.settle();
   return new RunningCapture(undo.move(), table, env.guard);
 }
@@ -89,7 +89,7 @@ async function openTable(
     await guard.keep();
   };
   undo.use(watchNftables(NFT_KEY, log, () => void onChange()));
-  // The kernel tells nobody of a table that goes with its owner's socket.
+  // The kernel reports no event for a table that goes with its owner's socket.
   const timer = setInterval(() => void table.keep(), LOOK_MS).unref();
   undo.defer(() => clearInterval(timer));
   return table;

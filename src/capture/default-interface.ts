@@ -16,8 +16,8 @@ import {
 const KEY = "auto-detect-interface";
 
 /**
- * Calls `on` whenever the interface of the default route has become another; null: there is none. `except` is the name
- * of the TUN. Throws `ConfigError` where this system cannot tell.
+ * Calls `on` whenever the interface of the default route has changed; null: there is none. `except` is the name of the
+ * TUN. Throws `ConfigError` where this system cannot tell.
  */
 export function watchDefaultInterface(
   except: string,
@@ -39,7 +39,7 @@ export function watchDefaultInterface(
     on(now);
   };
   undo.use(watchNetwork(KEY, { parts: ["link", "route"], tables: [], log }, look));
-  current = findDefaultInterface(socket, except); // not before news come: what changed in between would be nobody's
+  current = findDefaultInterface(socket, except); // after the subscription: a change in between would be missed
   const owned = undo.move();
   return {
     get current() {

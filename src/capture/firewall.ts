@@ -6,7 +6,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { NftSession } from "#platform/nftables.ts";
 
-/** Also in the sight of whoever lists the rules. */
+/** Also visible in a listing of the rules. */
 const COMMENT = "svc: auto-redirect";
 
 interface Place {

@@ -19,7 +19,7 @@ const KEY = "auto-redirect";
 const SECONDS = 60;
 const NAME = GUARD_TABLE.replace(/^inet /, "");
 
-/** What the guard has to know beside the plan; kept as it was told last. */
+/** The guard's inputs beside the plan, as they were last set. */
 interface Known {
   readonly plan: CapturePlan;
   readonly route: readonly Prefix[] | null;
@@ -85,7 +85,7 @@ export class Guard {
     });
   }
 
-  /** Puts it back where somebody has taken it away. Logs what fails. */
+  /** Restores the table where another program has deleted it. Logs failures. */
   keep(): Promise<void> {
     return this.#next(async () => {
       this.#routes.keep();

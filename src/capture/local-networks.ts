@@ -1,4 +1,4 @@
-/** The networks that this machine stands in: what goes there is never captured. */
+/** The networks of this machine's own interfaces: traffic to them is never captured. */
 import type { Prefix } from "#core/capture.ts";
 import { cidrHolds, parseCidr, type Cidr } from "#net/address/cidr.ts";
 import { findLink, listAddresses, type NetlinkSocket } from "#platform/netlink.ts";

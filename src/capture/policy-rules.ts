@@ -144,7 +144,7 @@ function ruleMaker(first: number, family: 4 | 6): (step: number, rule: Condition
   return (step, rule) => ({ family, priority: first + step, ...rule });
 }
 
-/** User ids that are not captured. With a list of those that are, everybody else. */
+/** User ids that are not captured. Given a list of captured ones, all others. */
 export function leftOut(include: readonly Range[], exclude: readonly Range[]): readonly Range[] {
   const out = [...exclude];
   if (include.length > 0) {

@@ -1,6 +1,6 @@
 /**
  * Keeps in what ip rules capture (auto-route) while no TUN takes it. The rules stay where they are, and the table that they
- * lead to has a second, worse way, into a device that nobody reads: what is captured goes there, and nothing else does.
+ * lead to has a second, worse way, into a device without a reader: captured packets end there, and no others do.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { CapturePlan } from "#core/capture.ts";
@@ -102,7 +102,7 @@ export class RouteHold {
     this.#dropAddresses(socket, index, addresses);
   }
 
-  /** Puts back what somebody has deleted. Throws as `hold`. */
+  /** Restores rules, routes and device that another program deleted. Throws as `hold`. */
   keep(): void {
     const held = this.#held;
     if (held === null) return;
@@ -220,6 +220,6 @@ export function removeRouteHold(log: Log): void {
     }
     clearStale(log, { keepsFakes: false });
   } catch (error) {
-    log.debug(`${KEY}: the device ${GUARD_DEVICE}: ${messageOf(error)}`); // somebody holds it, or it is none of ours
+    log.debug(`${KEY}: the device ${GUARD_DEVICE}: ${messageOf(error)}`); // another program holds it, or it is not ours
   }
 }

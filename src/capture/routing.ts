@@ -20,14 +20,17 @@ import { tableRoutes } from "./table-routes.ts";
 
 const EVERYTHING: Route["destination"] = { bytes: new Uint8Array(), bits: 0 };
 
-/** Where a capture's rules and routes stand. */
+/** The priorities and the table of a capture's rules and routes. */
 export type RoutingContext = Pick<CaptureOptions, "ruleIndex" | "fallbackRuleIndex" | "tableIndex">;
 
-/** Takes away whatever stands in the place, also what a crash left there. A family that the kernel lacks has nothing. */
-export function clearRouting(socket: NetlinkSocket, place: RoutingContext): void {
-  deleteBlock(socket, place.ruleIndex);
-  for (const family of FAMILIES) tolerating(() => deleteRules(socket, family, place.fallbackRuleIndex));
-  clearRoutes(socket, place.tableIndex, () => true);
+/**
+ * Deletes all rules and routes with these priorities and in this table, also those that a crash left. A family that the
+ * kernel lacks has none.
+ */
+export function clearRouting(socket: NetlinkSocket, position: RoutingContext): void {
+  deleteBlock(socket, position.ruleIndex);
+  for (const family of FAMILIES) tolerating(() => deleteRules(socket, family, position.fallbackRuleIndex));
+  clearRoutes(socket, position.tableIndex, () => true);
 }
 
 /** Those of the table that `which` tells. */
@@ -39,7 +42,7 @@ export function clearRoutes(socket: NetlinkSocket, table: number, which: (route:
     tolerating(() => deleteRoute(socket, family, table, destination, link));
 }
 
-interface Place {
+interface RulePosition {
   readonly family: 4 | 6;
   readonly priority: number;
 }
@@ -88,22 +91,23 @@ export class Routing implements Disposable {
   }
 
   /**
-   * Writes anew what somebody else took away (a firewall or network manager that starts again), and nothing but that: what
-   * is right never goes, not even for the moment in which traffic would take another way. Never throws.
+   * Restores what another program deleted (a firewall or network manager that starts again), and only that: correct
+   * entries are never removed, not even for a moment in which traffic would take another way. Never throws.
    */
   keep(): void {
     try {
       const seen = this.#look();
-      const places = this.#places().filter(
-        (place) => seen.rules.get(placeName(place)) !== this.#right.rules.get(placeName(place)),
+      const positions = this.#positions().filter(
+        (position) =>
+          seen.rules.get(positionName(position)) !== this.#right.rules.get(positionName(position)),
       );
       const strange = [...seen.routes].filter(([name]) => !this.#right.routes.has(name));
       const whole = [...this.#right.routes.keys()].every((name) => seen.routes.has(name));
-      if ((places.length === 0 && strange.length === 0 && whole) || this.#hasLostDevice()) return;
+      if ((positions.length === 0 && strange.length === 0 && whole) || this.#hasLostDevice()) return;
       this.#log.warning("auto-route: ip rules or routes were changed from outside, they are written anew");
       for (const [, route] of strange) this.#delete(route);
       this.#addRoutes(strange.length === 0 ? seen.routes : this.#look().routes);
-      for (const place of places) this.#renew(place);
+      for (const position of positions) this.#renew(position);
     } catch (error) {
       this.#log.error(`auto-route: ip rules and routes could not be written anew: ${messageOf(error)}`);
     }
@@ -115,12 +119,12 @@ export class Routing implements Disposable {
     else clearRoutes(this.#socket, this.#plan.options.tableIndex, ({ link }) => link !== held.index());
   }
 
-  /** Whoever holds it will notice, too, and make everything anew. */
+  /** The owner of the device notices, too, and makes everything anew. */
   #hasLostDevice(): boolean {
     return !listLinks(this.#socket).some(({ index }) => index === this.#plan.device.index);
   }
 
-  #places(): readonly Place[] {
+  #positions(): readonly RulePosition[] {
     const { ruleIndex, fallbackRuleIndex } = this.#plan.options;
     const span = Array.from({ length: RULE_SPAN + 1 }, (_, step) => ruleIndex + step);
     return FAMILIES.flatMap((family) =>
@@ -128,8 +132,8 @@ export class Routing implements Disposable {
     );
   }
 
-  /** All rules of one priority: several stand in an order. */
-  #renew({ family, priority }: Place): void {
+  /** All rules of one priority: several have an order. */
+  #renew({ family, priority }: RulePosition): void {
     tolerating(() => deleteRules(this.#socket, family, priority));
     for (const rule of this.#rules)
       if (rule.family === family && rule.priority === priority) addRule(this.#socket, rule);
@@ -148,8 +152,8 @@ export class Routing implements Disposable {
       for (const destination of prefixes)
         if (!there.has(routeName({ family, destination, link: device.index, unicast: true })))
           addRoute(this.#socket, family, table, destination, device.index);
-      // Somebody deletes the device: until we have noticed, what is marked for it must not leave past it. Marks end with
-      // nftables' table, so after a crash this refuses nothing.
+      // If another program deletes the device, packets marked for it must not leave past it until we have noticed.
+      // Marks end with nftables' table, so after a crash this refuses nothing.
       const refused = { family, destination: EVERYTHING, link: 0, unicast: false };
       if (options.autoRedirect && prefixes.length > 0 && !there.has(routeName(refused)))
         addUnreachable(this.#socket, family, table);
@@ -160,7 +164,7 @@ export class Routing implements Disposable {
     const rules = new Map<string, string>();
     const routes = new Map<string, Route>();
     for (const rule of shownRules(this.#socket))
-      rules.set(placeName(rule), `${rules.get(placeName(rule)) ?? ""}${JSON.stringify(rule)}`);
+      rules.set(positionName(rule), `${rules.get(positionName(rule)) ?? ""}${JSON.stringify(rule)}`);
     for (const family of FAMILIES)
       tolerating(() =>
         eachRoute(this.#socket, family, this.#plan.options.tableIndex, (route) => {
@@ -171,7 +175,7 @@ export class Routing implements Disposable {
   }
 }
 
-function placeName({ family, priority }: Place): string {
+function positionName({ family, priority }: RulePosition): string {
   return `${family} ${priority}`;
 }
 

@@ -1,4 +1,4 @@
-/** What stands in the routing table of the TUN: pure, from the plan. */
+/** The routes in the routing table of the TUN: pure, from the plan. */
 import type { CapturePlan, Prefix } from "#core/capture.ts";
 import { everything, prefixesOf, rangesOf, subtract } from "./ranges.ts";
 

@@ -7,10 +7,10 @@ import { parseYamlDocument, YamlBoundError } from "#core/yaml-document.ts";
 export function withBlock(text: string, key: string, value: object): string {
   const document = documentOf(text);
   if (document.errors.length > 0 || !isMap(document.contents)) throw uneditable("it is no YAML map");
-  const there = placeOf(document.contents, key);
+  const there = positionOf(document.contents, key);
   mergeKey(document, document.contents, key, value);
   const edited = document.toString({ lineWidth: 0 });
-  const made = placeOf(documentOf(edited).contents, key);
+  const made = positionOf(documentOf(edited).contents, key);
   if (made === null || document.contents.flow === true) return edited;
   // Writing the whole file anew would lose its author's spacing.
   const block = `${edited.slice(...made).trimEnd()}\n`;
@@ -33,7 +33,7 @@ function uneditable(why: string): ConfigError {
 }
 
 /** From the key to the end of its value, comments that follow in the same line included. */
-function placeOf(map: unknown, key: string): readonly [start: number, end: number] | null {
+function positionOf(map: unknown, key: string): readonly [start: number, end: number] | null {
   if (!isMap(map)) return null;
   const pair = map.items.find((item) => keyText(item.key) === key);
   const from = isNode(pair?.key) ? pair.key.range : null;

@@ -111,7 +111,7 @@ export class Context {
   }
 
   typeFault(path: Path, message: string): void {
-    const { line } = this.report.placeOf(path);
+    const { line } = this.report.positionOf(path);
     this.report.error(path, line === 0 ? message : `yaml: line ${line}: ${message}`); // 0: it came from no file
   }
 

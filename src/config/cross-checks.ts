@@ -154,7 +154,7 @@ export function warnOfListenerNames(
     );
 }
 
-interface ProviderWays {
+interface ProviderRefs {
   readonly proxy: string;
   readonly dialerProxy?: string;
   readonly override?: { readonly dialerProxy: string | null };
@@ -164,7 +164,7 @@ interface ProviderWays {
 export function warnOfProviderNames(
   { report }: Context,
   section: "proxy-providers" | "rule-providers",
-  providers: ReadonlyMap<string, ProviderWays>,
+  providers: ReadonlyMap<string, ProviderRefs>,
   outbounds: ReadonlySet<string>,
 ): void {
   const say = (name: string, keys: readonly string[], way: string, loss: string): void => {

@@ -12,19 +12,19 @@ test("UTF-8 and UTF-16 with a byte order mark are read", () => {
 });
 
 test("what is neither is refused with its place", () => {
-  const samples: readonly (readonly [bytes: Uint8Array, place: string])[] = [
+  const samples: readonly (readonly [bytes: Uint8Array, position: string])[] = [
     [Buffer.from("mixed-port: 7890\nsecret: caf\xe9\n", "latin1"), "2:12"],
     [Buffer.from(TEXT, "utf16le"), "1:2"],
     [Uint8Array.of(0x1f, 0x8b, 8, 0), "1:2"],
     [Buffer.from("a: \0\n"), "1:4"],
     [Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from("\0\0")]), "1:1"],
   ];
-  for (const [bytes, place] of samples)
+  for (const [bytes, position] of samples)
     assert.throws(
       () => decodeConfig(bytes, "c.yaml"),
       (error) =>
         error instanceof ConfigError &&
-        error.message === `c.yaml:${place} (document): this is no text in UTF-8; save the file as UTF-8`,
-      place,
+        error.message === `c.yaml:${position} (document): this is no text in UTF-8; save the file as UTF-8`,
+      position,
     );
 });

@@ -12,7 +12,7 @@ export function decodeConfig(bytes: Uint8Array, name: string): string {
   const text = utf16Of(bytes) ?? (isUtf8(bytes) ? new TextDecoder().decode(bytes) : null);
   if (text !== null && !text.includes("\0")) return text;
   throw new ConfigError(
-    `${name}:${placeOf(bytes)} (document): this is no text in UTF-8; save the file as UTF-8`,
+    `${name}:${positionOf(bytes)} (document): this is no text in UTF-8; save the file as UTF-8`,
   );
 }
 
@@ -23,7 +23,7 @@ function utf16Of(bytes: Uint8Array): string | null {
 }
 
 /** `line:column` of the first byte that no text has; no character of UTF-8 has a line end inside. */
-function placeOf(bytes: Uint8Array): string {
+function positionOf(bytes: Uint8Array): string {
   let line = 1;
   for (let begin = 0; begin < bytes.length; line++) {
     const found = bytes.indexOf(NEWLINE, begin);

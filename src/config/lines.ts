@@ -2,10 +2,10 @@ import type { SourcePosition } from "./report.ts";
 import { itemAt } from "#lib/at.ts";
 
 /** Line and column of offsets in a text; the lines are counted on first use. */
-export function lineIndex(text: string): { place(offset: number): SourcePosition } {
+export function lineIndex(text: string): { position(offset: number): SourcePosition } {
   let starts: number[] | null = null;
   return {
-    place(offset) {
+    position(offset) {
       starts ??= lineStarts(text);
       let low = 0;
       let high = starts.length - 1;

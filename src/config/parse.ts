@@ -57,8 +57,8 @@ export type ParseResult =
 export function parseConfig(text: string, env: ParseEnv): ParseResult {
   const yaml = readYaml(text);
   const report = new Report(yaml.locate);
-  for (const { place, path, message } of yaml.faults) report.errorAt(place, path, message);
-  for (const { place, path, message } of yaml.warnings) report.warningAt(place, path, message);
+  for (const { position, path, message } of yaml.faults) report.errorAt(position, path, message);
+  for (const { position, path, message } of yaml.warnings) report.warningAt(position, path, message);
   const config =
     yaml.root === null
       ? null
@@ -102,9 +102,9 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   for (const [key, message] of legacyWarnings(flat.legacy)) context.report.warning([key], message, "key");
   const lifted = liftGeneral(flat.general, context, env.userAgent);
 
-  const ways = readWays(root, context);
+  const sections = readSections(root, context);
   const listenerItems = context.list(root["listeners"], ["listeners"]);
-  const scope = { outbounds: ways.outbounds, subRules: subRuleNames(root, context) };
+  const scope = { outbounds: sections.outbounds, subRules: subRuleNames(root, context) };
   const { types, tunListeners, listeners: listed } = readListeners(context, listenerItems, scope);
   const ports = portListeners(lifted.general, env.registries, (key, message) =>
     context.report.warning([key], message),
@@ -121,10 +121,10 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
   if (svc !== null) checkManagedListeners(context, svc.managedListeners, types);
   const controller = { ...flat.controller, saysEveryOrigin: saysEveryOrigin(root) };
   checkController(context, controller, blocks.tls);
-  checkTimeDialer(context, blocks.ntp, ways.outbounds);
-  const sources = { proxyProviders: ways.proxyProviders, ruleProviders: ruleProviders.configs };
-  warnOfProviderNames(context, "proxy-providers", sources.proxyProviders, ways.outbounds);
-  warnOfProviderNames(context, "rule-providers", sources.ruleProviders, ways.outbounds);
+  checkTimeDialer(context, blocks.ntp, sections.outbounds);
+  const sources = { proxyProviders: sections.proxyProviders, ruleProviders: ruleProviders.configs };
+  warnOfProviderNames(context, "proxy-providers", sources.proxyProviders, sections.outbounds);
+  warnOfProviderNames(context, "rule-providers", sources.ruleProviders, sections.outbounds);
   warnOfInertKeys({ ...blocks, ...sources, general: flat.general }, context);
   const trafficControl = readTrafficControl(root["traffic-control"], context);
   checkPortal(context, trafficControl?.enabled === true ? trafficControl.portal.listen : null, {
@@ -142,9 +142,9 @@ function readRoot(root: YamlMap, yaml: YamlFile, context: Context, env: ParseEnv
     legacy: flat.legacy,
     listeners: [...ports, ...listed],
     tunListeners,
-    tunnels: readTunnels(context, context.list(root["tunnels"], ["tunnels"]), ways.outbounds),
-    proxies: ways.proxies,
-    groups: ways.groups,
+    tunnels: readTunnels(context, context.list(root["tunnels"], ["tunnels"]), sections.outbounds),
+    proxies: sections.proxies,
+    groups: sections.groups,
     ...sources,
     rules,
     subRules,
@@ -173,7 +173,7 @@ function readBlocks(root: YamlMap, context: Context, ruleSets: RuleSetNames) {
 }
 
 /** Everything that rules and listeners may send traffic to. */
-function readWays(root: YamlMap, context: Context) {
+function readSections(root: YamlMap, context: Context) {
   const items = context.list(root["proxies"], ["proxies"]);
   const reader = new ProxyReader(context);
   const { proxies, names } = reader.readAll(items, ["proxies"], "proxy", new Set([...BUILT_INS, GLOBAL]));

@@ -95,7 +95,7 @@ export class Report {
     return text;
   }
 
-  placeOf(path: Path): SourcePosition {
+  positionOf(path: Path): SourcePosition {
     return this.#locate(path, "value");
   }
 
@@ -122,12 +122,12 @@ export class Report {
   }
 
   /** Something whose place is known already. */
-  errorAt(place: SourcePosition, path: Path, message: string): void {
-    this.#errors.add(() => place, path, message);
+  errorAt(position: SourcePosition, path: Path, message: string): void {
+    this.#errors.add(() => position, path, message);
   }
 
-  warningAt(place: SourcePosition, path: Path, message: string): void {
-    this.#warnings.add(() => place, path, message);
+  warningAt(position: SourcePosition, path: Path, message: string): void {
+    this.#warnings.add(() => position, path, message);
   }
 
   get failed(): boolean {
@@ -153,10 +153,10 @@ class Diagnostics {
     this.#severity = severity;
   }
 
-  add(place: () => SourcePosition, path: Path, message: string, about?: About): void {
+  add(position: () => SourcePosition, path: Path, message: string, about?: About): void {
     if (++this.count > MOST) return;
     const text = cut(message, LONGEST_MESSAGE);
-    const said = { severity: this.#severity, ...place(), path: pathText(path), message: text };
+    const said = { severity: this.#severity, ...position(), path: pathText(path), message: text };
     this.#kept.push(about === undefined ? said : { ...said, about });
   }
 

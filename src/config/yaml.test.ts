@@ -18,7 +18,9 @@ function read(text: string): unknown {
 }
 
 function faultsOf(text: string): readonly string[] {
-  return readYaml(text).faults.map(({ place, message }) => `${place.line}:${place.column} ${message}`);
+  return readYaml(text).faults.map(
+    ({ position, message }) => `${position.line}:${position.column} ${message}`,
+  );
 }
 
 test("unquoted scalars keep their text, quoted ones are strings, null is absence", () => {
@@ -91,7 +93,7 @@ test("a document of comments is an empty map; a second document is only warned a
   const { root, warnings } = readYaml("a: 1\n---\nb: 2\n");
   assert.deepEqual(shown(root), { a: "~1" });
   assert.deepEqual(
-    warnings.map(({ place, message }) => `${place.line}:${place.column} ${message}`),
+    warnings.map(({ position, message }) => `${position.line}:${position.column} ${message}`),
     ["2:1 yaml: line 2: only the first document is read"],
   );
 });

@@ -12,7 +12,7 @@ import { around, isNull, offsetOf, topLevelKeyBefore } from "./yaml-nodes.ts";
 import { lookalikeHint, wordsOf } from "./yaml-words.ts";
 
 export interface YamlFault {
-  readonly place: SourcePosition;
+  readonly position: SourcePosition;
   readonly path: Path;
   readonly message: string;
 }
@@ -40,13 +40,13 @@ const NEAR = 200;
 export function readYaml(text: string): YamlFile {
   const lines = lineIndex(text);
   const broken = (message: string, offset = 0): YamlFile => {
-    const place = lines.place(offset);
+    const position = lines.position(offset);
     const path = topLevelKeyBefore(text, offset);
     return {
       root: null,
-      faults: [{ place, path, message: `yaml: line ${place.line}: ${message}` }],
+      faults: [{ position, path, message: `yaml: line ${position.line}: ${message}` }],
       warnings: [],
-      locate: () => place,
+      locate: () => position,
       holdsAnchor: () => false,
       emptyKeys: () => [],
     };
@@ -82,7 +82,7 @@ class Reader {
     this.#document = document;
     this.#converter = new Converter(
       (offset, path, message) => this.#faults.push(this.#fault(offset, path, message)),
-      (offset) => this.#lines.place(offset).line,
+      (offset) => this.#lines.position(offset).line,
     );
   }
 
@@ -94,7 +94,7 @@ class Reader {
       root: this.#faults.length === 0 ? this.#readRoot(contents) : null,
       faults: this.#faults,
       warnings: this.#warnings,
-      locate: (path, at) => this.#lines.place(this.#converter.offsetOf(contents, path, at)),
+      locate: (path, at) => this.#lines.position(this.#converter.offsetOf(contents, path, at)),
       holdsAnchor: (key) => {
         const value = isMap(contents) ? this.#converter.pairsOf(contents).get(key)?.value : null;
         return anchored(value as Node | null);
@@ -137,7 +137,7 @@ class Reader {
     const at = path.length > 0 ? path : topLevelKeyBefore(this.#text, offset);
     const opened =
       error.message.startsWith("Missing closing") && isScalar(node)
-        ? `, opened at line ${this.#lines.place(offsetOf(node)).line}`
+        ? `, opened at line ${this.#lines.position(offsetOf(node)).line}`
         : "";
     return this.#fault(offset, at, wordsOf(error) + opened + lookalikeHint(this.#lineAt(offset)));
   }
@@ -160,8 +160,8 @@ class Reader {
   }
 
   #fault(offset: number, path: Path, message: string): YamlFault {
-    const place = this.#lines.place(offset);
-    return { place, path, message: `yaml: line ${place.line}: ${message}` };
+    const position = this.#lines.position(offset);
+    return { position, path, message: `yaml: line ${position.line}: ${message}` };
   }
 }
 

@@ -21,7 +21,7 @@ export type Handshake =
     }
   | { readonly handshake: "tls"; readonly contexts: TlsContextSource };
 
-/** Whoever is given one owns it: takes its stream, has it dialled by its worker, or ends it. */
+/** The receiver owns it: takes its stream, has it dialled by its worker, or ends it. */
 export interface AcceptedConnection {
   readonly source: Endpoint;
   /** The listening side's own address for this connection. */

@@ -20,7 +20,7 @@ export interface Detachable {
    * Called at the end when the wire has left the descriptor open: it is the stream's again. -1: it is gone. `remains`
    * comes from a wire that served one session of a socket that continues.
    */
-  readonly reattach?: (fd: number, remains: WireRemainder | null) => void;
+  readonly reattach?: (fd: number, remainder: WireRemainder | null) => void;
 }
 
 /** The state of a wire whose socket has a next owner. */
@@ -66,13 +66,13 @@ export function detachable(stream: Duplex): Detachable | null {
   if (below === undefined) return isPlainSocket(stream) ? detachableSocket(stream) : null;
   const next = below.call(stream);
   if (next === null || next.readableLength > 0 || next.writableLength > 0) return null;
-  const offer = detachable(next);
-  if (offer === null) return null;
+  const side = detachable(next);
+  if (side === null) return null;
   const leave = (): DetachedState => {
     (stream as Duplex & DetachSteps)[LOWER_DETACHED]?.();
-    return offer.detach();
+    return side.detach();
   };
-  return { ...offer, detach: leave };
+  return { ...side, detach: leave };
 }
 
 /** A kernel TCP socket without TLS, or a local pipe. */

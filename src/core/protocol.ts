@@ -90,7 +90,7 @@ export interface UserSupport {
   /** The same options without users. */
   emptied(options: object): object;
   /** Null where no link would work. */
-  shareLink(options: object, place: PublicAddress, user: LinkedUser): string | null;
+  shareLink(options: object, context: PublicAddress, user: LinkedUser): string | null;
   /** Leads nowhere, and takes as long to work on as a link of a user: made use of where there is no such user. */
   readonly decoyLink: string;
 }

@@ -9,7 +9,7 @@ export interface Link {
   readonly scheme: string;
   /** Everything before query and name: what the forms that are base64 as a whole are made of. */
   readonly body: string;
-  /** As it stands in the link. */
+  /** As written in the link. */
   readonly rawUser: string;
   /** Percent-escapes undone. */
   readonly user: string;

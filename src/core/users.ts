@@ -80,7 +80,7 @@ export interface SubscriptionView extends ClientForms {
   readonly link: string;
   /** What clients call it. */
   readonly title: string;
-  readonly standing: UserStanding;
+  readonly status: UserStatus;
   /** Of the quota's present period; without a quota, of the counters. */
   readonly uploadBytes: number;
   readonly downloadBytes: number;
@@ -146,7 +146,7 @@ export interface QuotaView {
 }
 
 /** `limited`: the quota is used up. The first that holds of disabled, expired, limited. */
-export type UserStanding = "active" | "disabled" | "expired" | "limited";
+export type UserStatus = "active" | "disabled" | "expired" | "limited";
 
 export interface OnlineIp {
   readonly ip: Ip;
@@ -171,7 +171,7 @@ export interface UserView {
   readonly activeConnections: number;
   readonly revision: number;
   readonly appliedRevision: number;
-  readonly standing: UserStanding;
+  readonly status: UserStatus;
   readonly limits: UserLimits;
   /** Null without a quota. */
   readonly quota: QuotaView | null;

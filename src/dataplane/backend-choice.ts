@@ -15,7 +15,10 @@ export interface RelayPathOptions extends Pick<WorkerBackendOptions, "seams"> {
   readonly onAllDead?: () => void;
 }
 
-/** Which way plain conversations take, for the life of the program. The engine is opened when first asked for. */
+/**
+ * Chooses the backend that relays plain connections, for the life of the program. The workers are started at their
+ * first use.
+ */
 export class BackendChoice implements AsyncDisposable {
   readonly #log: Log;
   #engine: Promise<WorkerBackend | null> | null = null;
@@ -50,7 +53,7 @@ export class BackendChoice implements AsyncDisposable {
     this.#opened?.look(maxAgeMs);
   }
 
-  /** Has the engine make everybody known. */
+  /** Reports all connections that workers serve by cached routes. */
   sync(): void {
     this.#opened?.syncRouteCache();
   }

@@ -6,16 +6,16 @@ import type { Direction, Meter } from "#core/meter.ts";
 import type { AcceptOffload } from "#net/listen/accept-offload.ts";
 import type { IdleTimers } from "./idle-timers.ts";
 
-/** How long conversations may rest, and who sees to it. */
+/** Idle timeouts of connections, and the timers that apply them. */
 export interface RelayTimeouts {
   readonly timers: IdleTimers;
-  /** Silence in both directions after which the conversation is closed. */
+  /** Silence in both directions after which the connection is closed. */
   readonly idleMs: number;
   /** The same once one direction has ended. */
   readonly halfClosedIdleMs: number;
 }
 
-/** What every way of carrying a conversation must keep to. */
+/** What every backend must apply to a connection. */
 export interface RelayBackendOptions extends RelayTimeouts {
   /** Aborted: both sides are ended as a fault would end them. */
   readonly signal: AbortSignal;
@@ -23,7 +23,7 @@ export interface RelayBackendOptions extends RelayTimeouts {
   readonly onBytes: (direction: Direction, bytes: number) => void;
 }
 
-/** Who keeps the books of a conversation that an engine moves. */
+/** Receives the byte counts and the end of a connection that a backend relays. */
 export interface RelayOwner {
   /** As `CarryOptions.onBytes`. */
   onBytes(direction: Direction, bytes: number): void;
@@ -36,7 +36,7 @@ export interface Resettable {
   reset(): void;
 }
 
-/** One side of a conversation: the stream that the relay has, and what lies below it. */
+/** One side of a connection: the relay's stream, and the socket below it. */
 export interface RelayEnd {
   readonly stream: Duplex;
   readonly detachable: Detachable;
@@ -46,23 +46,24 @@ export interface RelayPair {
   readonly client: RelayEnd;
   readonly remote: RelayEnd;
   /**
-   * Called, in place of settling, where the carrier cannot go on and the portable pump can: the client's stream lives
-   * again, and the remote side is this one from now on. Absent: what may have to come back is not carried.
+   * Called, instead of settling, when the backend cannot continue and the event-loop pump can: the client's stream is
+   * usable again, and the remote side is this one from now on. Absent: connections that may have to come back are not
+   * relayed by the backend.
    */
   readonly resume?: (remote: Duplex) => void;
 }
 
 export interface RelayBackend {
   /**
-   * What a conversation must have moved before it is offered, in bytes; one that is older than a sweep is offered
-   * anyhow. To hand over costs more than a short conversation by the pump. 0: it is offered before anything else.
+   * Bytes that a connection must have moved before it is offered; one that is older than an idle-timer period is
+   * offered anyhow. A hand-over costs more than a short connection by the pump. 0: it is offered before any byte.
    */
   readonly afterBytes: number;
   /**
-   * Takes both sides over and settles when both are closed; never rejects. Bytes that a stream has read already
+   * Takes ownership of both sides and settles when both are closed; never rejects. Bytes that a stream has read already
    * (`readableLength`) are delivered first, in order; its listeners stay. A plain socket of the runtime is destroyed at
-   * once; any other stream stays until the end, and whoever destroys it ends the conversation. Null, with nothing
-   * touched: not for me (limits that it cannot keep, no capacity), the portable pump does it.
+   * once; any other stream stays until the end, and destroying it ends the connection. Null, with nothing touched: the
+   * backend cannot relay it (limits that it does not support, no capacity), and the event-loop pump does.
    */
   relay(pair: RelayPair, meter: Meter, options: RelayBackendOptions): Promise<void> | null;
   /** Workers that accept; absent or null: there are none. */

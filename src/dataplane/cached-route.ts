@@ -43,7 +43,7 @@ class CachedRouteEntry implements CachedRoute {
     this.#again = again;
     this.#env = env;
     this.#join = join;
-    env.enter(); // its listener's generation stays until nobody comes by it
+    env.enter(); // the listener's generation is kept until the route is released
   }
 
   served(source: Endpoint, uploadBytes: number, downloadBytes: number): void {

@@ -1,4 +1,4 @@
-/** One line per conversation, in the shapes that dashboards parse. */
+/** One line for each connection, in the shapes that dashboards parse. */
 import { asDialError } from "#core/errors.ts";
 import type { DialError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
@@ -45,8 +45,8 @@ function failed(metadata: Metadata, decision: Decision | null, error: DialError)
 }
 
 /**
- * Says how a dial failed and gives the reason back. A rejection is what the rule asked for, and a client that hung up
- * or was closed is nobody's fault: neither is a warning.
+ * Logs how a dial failed and returns the reason. A rejection is what the rule asked for, and a client that hung up or
+ * was closed is no fault: neither is a warning.
  */
 export function dialFailed(
   log: Log,

@@ -16,12 +16,12 @@ export class LiveEntry implements LiveConnection, Disposable {
   downloadBytes = 0;
   /** Of the outbound's stream. An engine may take the stream away, so it is asked for once, at the beginning. */
   remoteAddress = "";
-  /** By the monotonic clock, whole ms. Null: a datagram path, or the dial goes on. */
+  /** By the monotonic clock, whole ms. Null: datagrams, or the dial is still in progress. */
   dialledAtMs: number | null = null;
   readonly #table: LiveTable;
   #abort: AbortController | null = null;
   #closed = false;
-  /** Reset by `close`: for whoever has no use for a signal. */
+  /** Reset by `close`: for a connection that has no use for a signal. */
   resets: Resettable | null = null;
 
   constructor(table: LiveTable, metadata: Metadata) {
@@ -33,15 +33,15 @@ export class LiveEntry implements LiveConnection, Disposable {
     return this.metadata.acceptedAtMs;
   }
 
-  /** Null: there is no stream to tell the peer's address by. */
+  /** Null: there is no stream from which to read the peer's address. */
   dialled(remote: Duplex | null): void {
     this.dialledAtMs = Math.trunc(performance.now());
-    // Sockets of the kernel know it, and streams that go on with one.
+    // Kernel sockets have it, and streams that took one over.
     const { remoteAddress } = (remote ?? {}) as { readonly remoteAddress?: string };
     if (remoteAddress !== undefined) this.remoteAddress = remoteAddress;
   }
 
-  /** Aborted by `close`: whoever works for this conversation stops. */
+  /** Aborted by `close`: all work for this connection stops. */
   get signal(): AbortSignal {
     if (this.#abort === null) {
       this.#abort = new AbortController();

@@ -11,14 +11,14 @@ const nameOf = ({ ip, port }: Endpoint, far: string): string => `${ip} ${port} $
 interface Dial {
   readonly client: WorkerConnection;
   readonly far: string;
-  /** Null: nobody has looked yet. */
+  /** Null: not asked from the kernel yet. */
   name: string | null;
 }
 
 /**
- * What relay threads have dialled, by name. The near end is asked of the kernel when somebody looks for a dial to the
- * same far end for the first time, of each once. It is never too late for that: a thread shows its socket before it
- * connects, and only then can anything come back.
+ * The sockets that workers have dialled, by name. The local end is read from the kernel when a dial to the same remote
+ * end is looked up for the first time, once for each. It is never too late for that: a worker publishes its socket
+ * before it connects, and only then can a connection come back.
  */
 export class DialledNames {
   /** By the far end. */

@@ -45,12 +45,12 @@ test("whoever is looked at seldom has a timer of its own", () => {
   const clock = new FakeClock();
   const asked: number[] = [];
   const every = (ms: number, on: () => void): Disposable => (asked.push(ms), clock.every(ms, on));
-  const { slow: seldom } = new IdleTimers({ now: clock.now, every });
+  const { slow } = new IdleTimers({ now: clock.now, every });
   const one = idle(60_000);
-  seldom.add(one);
+  slow.add(one);
   assert.deepEqual(asked, [5_000]);
   clock.nowMs += 4_000;
-  one.activeAtMs = seldom.exactMs;
+  one.activeAtMs = slow.exactMs;
   clock.advance(59_000);
   assert.equal(one.expired, 0, "not sooner after what it has done");
   clock.advance(1_000);
@@ -71,11 +71,11 @@ test("a sweep that rested does not expire what comes next", () => {
 
 test("who comes between two walks has all of its time", () => {
   const clock = new FakeClock();
-  const { slow: seldom } = new IdleTimers(clock);
-  seldom.add(idle(Infinity));
+  const { slow } = new IdleTimers(clock);
+  slow.add(idle(Infinity));
   clock.nowMs += 4_900;
   const late = idle(8_000);
-  seldom.add(late);
+  slow.add(late);
   clock.advance(100);
   clock.advance(5_000);
   assert.equal(late.expired, 0, "5.1 s are no 8 s");

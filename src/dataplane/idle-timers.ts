@@ -1,6 +1,8 @@
 import { PassingMap } from "#lib/passing-map.ts";
 
-/** One timer for all idle time-outs: thousands of conversations cost one short walk a period, and none per chunk. */
+/**
+ * One timer for all idle timeouts: thousands of connections cost one short walk in each period, and nothing per chunk.
+ */
 export interface IdleEntry {
   /** Reading of `IdleTimers.nowMs` when something last happened. */
   activeAtMs: number;
@@ -37,7 +39,7 @@ export class IdleTimers {
   readonly #idles = new PassingMap<IdleEntry, null>();
   readonly #clock: IdleTimersClock;
   readonly #periodMs: number;
-  #seldom: IdleTimers | null = null;
+  #slow: IdleTimers | null = null;
   #ticking: Disposable | null = null;
   #walkEndsAtMs = 0;
   #wasLate = false;
@@ -48,9 +50,9 @@ export class IdleTimers {
     this.nowMs = clock.now();
   }
 
-  /** For those whom a look every five seconds is enough: thousands that rest. */
+  /** For entries that need a look only every five seconds: thousands of idle connections. */
   get slow(): IdleTimers {
-    return (this.#seldom ??= new IdleTimers(this.#clock, SLOW_TICK_MS));
+    return (this.#slow ??= new IdleTimers(this.#clock, SLOW_TICK_MS));
   }
 
   add(idle: IdleEntry): void {

@@ -1,8 +1,8 @@
 /**
- * Finds connections that we made ourselves and that came back to us: a captured one that is a live one of DIRECT would go
- * round for ever (transparent-proxy.md §8.4, kernel-direct.md §5). The source alone does not tell: connections to
- * different servers share local ports, and a program of this machine is not to be refused for a port of ours. Nor do both
- * ends, where ours is bound to a device: the kernel gives them to a socket that is bound to none once more.
+ * Finds connections that we made ourselves and that came back to us: a captured connection that is an open one of
+ * DIRECT would loop for ever (transparent-proxy.md §8.4, kernel-direct.md §5). The source alone does not identify it:
+ * connections to different servers share local ports, and a program of this machine must not be refused for a port of
+ * ours. Nor do both ends when ours is bound to a device: the kernel may give the same ends to an unbound socket.
  */
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -85,7 +85,7 @@ export class LoopDetector {
     return { [Symbol.dispose]: () => void this.#flows.delete(opened) };
   }
 
-  /** Notes a client for whom a relay thread is about to dial `to`, until it is disposed of. */
+  /** Registers a client for which a worker is about to dial `to`, until it is disposed of. */
   dials({ outbound }: Decision, client: WorkerConnection, to: Endpoint): Disposable | null {
     return this.#armed && outbound.type === "Direct" ? this.#dials.add(client, to) : null;
   }

@@ -1,4 +1,4 @@
-/** How many bytes went through in the last whole second, for those who look now and then. */
+/** Bytes that were moved in the last whole second, computed only when read. */
 import type { LiveTable } from "./connections.ts";
 
 export interface Rates {

@@ -1,6 +1,6 @@
 /**
- * Clients that are not local are kept from what listens for local programs only: through the proxy their connections would
- * come from this machine itself. Local is who comes from an address of this machine.
+ * Keeps clients that are not local from listeners for local programs only: through the proxy their connections would
+ * come from this machine itself. A client is local when it comes from an address of this machine.
  */
 import type { Reach } from "#core/reach.ts";
 import type { Decision } from "#core/router.ts";
@@ -30,7 +30,7 @@ const PRIVATE = table(
 
 /** A rule that is as true of these names no address in particular. */
 const ANYWHERE = { 4: "9.9.9.9" as Ip, 6: "2620:fe::fe" as Ip };
-/** Rules that name hosts one by one. Lists, key words and patterns hold names that strangers can register. */
+/** Rules that name hosts one by one. Lists, key words and patterns match names that other people can register. */
 const NAMING = new Set(["DOMAIN", "DOMAIN-SUFFIX"]);
 
 export class ReachGuard {
@@ -48,8 +48,9 @@ export class ReachGuard {
   }
 
   /**
-   * To be asked once, right before the dial. Null: the client may reach everything. A session that came by a connection of
-   * ours is that of the client for whom it was opened. Throws `DialError` where it has come round too often.
+   * To be called once, right before the dial. Null: the client may reach everything. A session that came by a
+   * connection of ours is that of the client for which it was opened. Throws `DialError` when it has come round too
+   * often.
    */
   of(metadata: Metadata, decision: Decision): Reach | null {
     this.#selfDials.joins(metadata, decision.outbound);
@@ -77,7 +78,7 @@ export class ReachGuard {
 /** Does the rule that matched name this address, or the name that was resolved to it? */
 function isNamed({ rule, facts, destination, sniffedHost }: Decision, ip: Ip): boolean {
   if (rule === null) return false;
-  // A sniffed name is what the client says; only of one that was resolved here does the address follow.
+  // A sniffed name is the client's claim; only when it was resolved here does the address belong to it.
   const isResolved = sniffedHost === undefined || destination.ip === null;
   if (NAMING.has(rule.type)) return destination.host !== null && isResolved;
   return tellsApart(rule, facts, ip);

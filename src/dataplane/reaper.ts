@@ -1,6 +1,6 @@
 /**
- * Closes captured TCP connections over which nothing has ever gone (kernel-direct.md §5): what a loop that nobody
- * noticed looks like. Inbounds that clients chose themselves are left alone: a server may be the first to speak there.
+ * Closes captured TCP connections over which no byte has ever gone (kernel-direct.md §5): the sign of an undetected
+ * loop. Listeners that clients chose themselves are left alone: a server may send first there.
  */
 import type { LiveEntry, LiveTable } from "./connections.ts";
 import { TRANSPARENT } from "./loop-detector.ts";

@@ -1,9 +1,9 @@
-/** Answers a new plain-HTTP conversation in the place of its origin. */
+/** Answers a new plain-HTTP connection instead of its origin. */
 import type { Duplex } from "node:stream";
 
 export const HTTP_PORT = 80;
 /** For the request, and again for the answer to be taken. */
-const PATIENCE_MS = 5_000;
+const DRAIN_MS = 5_000;
 /** A request is answered after this many bytes, whatever it still has to say. */
 const MAX_REQUEST_BYTES = 64 * 1024;
 
@@ -12,8 +12,8 @@ export function redirect(stream: Duplex, location: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let seen = "";
   let bytes = 0;
-  const timer = setTimeout(() => stream.destroy(), 2 * PATIENCE_MS);
-  const giveUp = setTimeout(() => answer(), PATIENCE_MS);
+  const timer = setTimeout(() => stream.destroy(), 2 * DRAIN_MS);
+  const giveUp = setTimeout(() => answer(), DRAIN_MS);
   const onData = (chunk: Buffer): void => {
     bytes += chunk.length;
     seen = (seen + chunk.toString("latin1")).slice(-(chunk.length + 3));

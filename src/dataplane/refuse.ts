@@ -5,7 +5,7 @@ import type { Session } from "#core/session.ts";
 import { closeFlow } from "./udp/udp-flow.ts";
 import { refused } from "./connection-log.ts";
 
-/** Ends a session that may not begin; a stream's client is told as for a failed dial. Never rejects. */
+/** Ends a session that is not admitted; a stream's client gets the reply of a failed dial. Never rejects. */
 export async function refuse(session: Session, why: string, log: Log): Promise<void> {
   log.info(() => `${refused(session.metadata)}: ${why}`);
   if (session.network === "udp") return closeFlow(session.flow, log);
@@ -16,7 +16,7 @@ export async function refuse(session: Session, why: string, log: Log): Promise<v
   stream.destroy();
 }
 
-/** For the answer to a client who is turned away; one that does not take it is cut off. */
+/** Time for the reply to a refused client; one that does not read it is cut off. */
 const FLUSH_MS = 3_000;
 
 export function flush(stream: Duplex): Promise<void> {

@@ -40,7 +40,7 @@ function relayByWorker(
 
 /**
  * A connection until its bytes move: decide, dial, reply. A worker that has the socket dials and relays by itself where
- * it can; for everything else the event loop takes the socket, and goes on with what is known by then.
+ * it can; in all other cases the event loop takes the socket over, with everything that was decided by then.
  */
 class OpeningSession implements DialEvents {
   readonly #session: StreamSession;
@@ -88,7 +88,7 @@ class OpeningSession implements DialEvents {
     }
   }
 
-  /** Goes on in the same turn where there is nothing to wait for. */
+  /** Continues in the same turn when there is nothing to wait for. */
   #then<T>(value: T | Promise<T>, next: (value: T) => void): void {
     if (value instanceof Promise) void this.#wait(value, next);
     else next(value);
@@ -214,7 +214,7 @@ class OpeningSession implements DialEvents {
     this.#end();
   }
 
-  /** The event loop goes on with the connection in the place of the worker. */
+  /** The event loop takes the connection over from the worker. */
   #take(): void {
     if (this.#isOver) return;
     this.#leaveWorker();

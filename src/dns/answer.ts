@@ -52,16 +52,16 @@ function writeOpt(out: Buffer, at: number, dnssecOk: boolean): void {
 /** The end of the last record that lies wholly inside `room`. Compression points back only, so a prefix stays sound. */
 function lastRecordEnd(packet: Packet, room: number): number {
   let end = packet.questionEnd;
-  walkRecords(packet.bytes, packet.questionEnd, (place) => {
-    if (place.end <= room) end = place.end;
+  walkRecords(packet.bytes, packet.questionEnd, (offset) => {
+    if (offset.end <= room) end = offset.end;
   });
   return end;
 }
 
 function countKept(out: Buffer, packet: Packet, kept: number): void {
   const counts = { answer: 0, authority: 0, additional: 0 };
-  walkRecords(packet.bytes, packet.questionEnd, (place) => {
-    if (place.end <= kept) counts[place.section]++;
+  walkRecords(packet.bytes, packet.questionEnd, (offset) => {
+    if (offset.end <= kept) counts[offset.section]++;
   });
   out.writeUInt16BE(counts.answer, 6);
   out.writeUInt16BE(counts.authority, 8);

@@ -59,7 +59,7 @@ export function writeU32(bytes: Uint8Array, at: number, value: number): void {
 export function walkRecords(
   bytes: Uint8Array,
   start: number,
-  visit: (place: RecordPosition) => void,
+  visit: (offset: RecordPosition) => void,
 ): number {
   const counts = [u16(bytes, 6), u16(bytes, 8), u16(bytes, 10)] as const;
   if ((counts[0] + counts[1] + counts[2]) * 11 > bytes.length - start)
@@ -102,12 +102,12 @@ export function questionEndOf(bytes: Uint8Array): number {
 export function openPacket(input: Uint8Array): Packet {
   const questionEnd = questionEndOf(input);
   const opts: RecordPosition[] = [];
-  const places: RecordPosition[] = [];
-  const end = walkRecords(input, questionEnd, (place) => {
-    if (place.type === TYPE.OPT) opts.push(place);
+  const offsets: RecordPosition[] = [];
+  const end = walkRecords(input, questionEnd, (offset) => {
+    if (offset.type === TYPE.OPT) opts.push(offset);
     else {
-      checkData(input, place.type, place.dataAt, place.end);
-      places.push(place);
+      checkData(input, offset.type, offset.dataAt, offset.end);
+      offsets.push(offset);
     }
   });
   const opt = opts[0];
@@ -118,7 +118,7 @@ export function openPacket(input: Uint8Array): Packet {
   }
   const bytes = new Uint8Array(input.subarray(0, opt === undefined ? end : opt.ownerAt));
   if (opt !== undefined) decrementAdditionals(bytes);
-  const ttlOffsets = Uint16Array.from(places, (place) => place.ttlAt);
+  const ttlOffsets = Uint16Array.from(offsets, (offset) => offset.ttlAt);
   return {
     bytes,
     rcode: u16(bytes, 2) & RCODE_MASK,
@@ -161,8 +161,8 @@ export function eachAddress(
   visit: (address: Uint8Array, ttl: number) => void,
 ): void {
   const { bytes } = packet;
-  walkRecords(bytes, packet.questionEnd, (place) => {
-    if (place.section !== "answer" || place.type !== type || place.class !== 1) return;
-    visit(bytes.subarray(place.dataAt, place.end), readU32(bytes, place.ttlAt));
+  walkRecords(bytes, packet.questionEnd, (offset) => {
+    if (offset.section !== "answer" || offset.type !== type || offset.class !== 1) return;
+    visit(bytes.subarray(offset.dataAt, offset.end), readU32(bytes, offset.ttlAt));
   });
 }

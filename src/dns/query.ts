@@ -87,10 +87,10 @@ export class QueryReader {
 
 function readEdns(bytes: Uint8Array, questionEnd: number): Edns | null {
   let found: RecordPosition | null = null;
-  walkRecords(bytes, questionEnd, (place) => {
-    if (place.type !== TYPE.OPT) return;
+  walkRecords(bytes, questionEnd, (offset) => {
+    if (offset.type !== TYPE.OPT) return;
     if (found !== null) throw new ProtocolError("DNS query with two OPT records");
-    found = place;
+    found = offset;
   });
   if (found === null) return null;
   const { ttlAt, class: size, dataAt, end } = found as RecordPosition;

@@ -36,7 +36,7 @@ export async function raceUpstreams(
     throw new DialError("resolve", `all DNS requests failed: ${messageOf(first)}`, { cause: error });
   } finally {
     signal.removeEventListener("abort", stop);
-    losers.abort(ABORTED); // one for all: each question would make an error with its stack for nobody
+    losers.abort(ABORTED); // one for all: each question would make an error with its stack that is never read
   }
 }
 

@@ -45,10 +45,10 @@ function openRecords<T>(
 }
 
 /** Records that may say nothing, such as a continent without a country, before the file counts as another kind. */
-const PATIENCE = 1000;
+const ATTEMPTS = 1000;
 
 function refuseOther(database: Mmdb, read: (record: MmdbValue) => unknown, what: string): void {
-  let left = PATIENCE;
+  let left = ATTEMPTS;
   for (const offset of database.offsets()) {
     if (read(database.valueAt(offset)) !== null) return;
     if (--left === 0) break;

@@ -86,7 +86,7 @@ export class Checkpoint {
   readonly #store: SeriesStore;
   readonly #file: StoreFile;
   readonly #log: Log;
-  readonly #lanes = new KeyedQueue(tooManyChanges);
+  readonly #queues = new KeyedQueue(tooManyChanges);
   /** Those that the store has, or may have. */
   #journalKeys = new Set<string>();
   readonly #lengths = new Map<string, number>();
@@ -115,7 +115,7 @@ export class Checkpoint {
 
   /** Writes every changed record in one transaction. Rejects with `StoreError`: the next try writes all of it. */
   commit(books: OpenState, nowSeconds: number): Promise<void> {
-    return this.#lanes.on("", async () => {
+    return this.#queues.on("", async () => {
       await this.#write(books, nowSeconds);
       await this.#fit(books, nowSeconds);
     });
@@ -123,7 +123,7 @@ export class Checkpoint {
 
   /** The same with a change of what is counted, which is in force when this resolves, and taken back where it rejects. */
   change(books: OpenState, nowSeconds: number, make: () => () => void): Promise<void> {
-    return this.#lanes.on("", async () => {
+    return this.#queues.on("", async () => {
       const takeBack = make();
       try {
         await this.#write(books, nowSeconds);
@@ -167,7 +167,7 @@ export class Checkpoint {
    * in the middle of traffic does not hold the traffic up. Rejects with `StoreError`.
    */
   urgent(books: OpenState, nowSeconds: number): Promise<void> {
-    return this.#lanes.on("", async () => {
+    return this.#queues.on("", async () => {
       const { states, reports } = books();
       const written = [...states.all()].filter(({ dirty }) => dirty);
       const recent = [...reports.all()].filter(({ journalDirty }) => journalDirty);
@@ -189,7 +189,7 @@ export class Checkpoint {
    * changed byte ends there without a word. Rejects with `StoreError`.
    */
   journal(books: OpenState): Promise<void> {
-    return this.#lanes.on("", async () => {
+    return this.#queues.on("", async () => {
       const { states, reports } = books();
       const recentStates = [...states.all()].filter(({ journalDirty }) => journalDirty);
       const recentSeries = [...reports.all()].filter(({ journalDirty }) => journalDirty);
@@ -242,7 +242,7 @@ export class Checkpoint {
 
   /** Behind all that was asked for. Rejects with `StoreError`. */
   close(): Promise<void> {
-    return this.#lanes.on("", () => this.#store.close());
+    return this.#queues.on("", () => this.#store.close());
   }
 
   /** A last commit, and the store is closed when this returns; for the end of the program. Throws `StoreError`. */

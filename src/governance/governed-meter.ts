@@ -26,7 +26,7 @@ const NO_SLOTS: readonly Slot[] = [];
 const LAST_PIECE_BYTES = 64 * 1024;
 
 /** A piece that was paid for and counted and has not passed yet. */
-interface Held {
+interface DelayedBytes {
   /** Null: none. */
   account: PolicySet | null;
   slots: readonly Slot[];
@@ -34,7 +34,7 @@ interface Held {
   untilMs: number;
 }
 
-const noneHeld = (): Held => ({ account: null, slots: NO_SLOTS, bytes: 0, untilMs: 0 });
+const noneDelayed = (): DelayedBytes => ({ account: null, slots: NO_SLOTS, bytes: 0, untilMs: 0 });
 
 /** One session's meter. Bound to an account; a change of the policies binds it anew, whatever it matched before. */
 export class GovernedMeter implements Meter {
@@ -46,8 +46,8 @@ export class GovernedMeter implements Meter {
   #upload = NO_SLOTS;
   #download = NO_SLOTS;
   /** Made with the first piece that has to wait; most sessions have none. */
-  #heldUpload: Held | null = null;
-  #heldDownload: Held | null = null;
+  #delayedUpload: DelayedBytes | null = null;
+  #delayedDownload: DelayedBytes | null = null;
   #closed = false;
 
   constructor(ledger: MeterOwner, metadata: Metadata, decision: Decision) {
@@ -109,18 +109,18 @@ export class GovernedMeter implements Meter {
 
   trySend(direction: Direction, bytes: number): number {
     const slots = direction === "upload" ? this.#upload : this.#download;
-    const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
-    const holds = held !== null && held.account !== null;
+    const delayed = direction === "upload" ? this.#delayedUpload : this.#delayedDownload;
+    const holds = delayed !== null && delayed.account !== null;
     if (slots.length === 0 && !holds) return 0;
     const nowMs = this.#ledger.clock.monotonicMs();
-    let holdMs = holds ? holdMsOf(held.untilMs, nowMs) : 0;
+    let holdMs = holds ? holdMsOf(delayed.untilMs, nowMs) : 0;
     if (holdMs > 0) return holdMs; // a timer that came early
     for (let at = 0; at < slots.length; at++) {
       const slot = slots[at] as Slot;
       holdMs = Math.max(holdMs, slot.bucket.closedMs(slot, bytes, nowMs));
     }
     if (holdMs > 0) {
-      if (holds) held.untilMs = nowMs + holdMs;
+      if (holds) delayed.untilMs = nowMs + holdMs;
       else this.#hold(direction, bytes, nowMs + holdMs);
       return holdMs;
     }
@@ -128,7 +128,7 @@ export class GovernedMeter implements Meter {
       const slot = slots[at] as Slot;
       slot.bucket.pass(slot, bytes, nowMs);
     }
-    if (holds) held.account = null;
+    if (holds) delayed.account = null;
     return 0;
   }
 
@@ -171,11 +171,13 @@ export class GovernedMeter implements Meter {
 
   #hold(direction: Direction, bytes: number, untilMs: number): void {
     const isUpload = direction === "upload";
-    const held = isUpload ? (this.#heldUpload ??= noneHeld()) : (this.#heldDownload ??= noneHeld());
-    held.account = this.#account;
-    held.slots = isUpload ? this.#upload : this.#download;
-    held.bytes = bytes;
-    held.untilMs = untilMs;
+    const delayed = isUpload
+      ? (this.#delayedUpload ??= noneDelayed())
+      : (this.#delayedDownload ??= noneDelayed());
+    delayed.account = this.#account;
+    delayed.slots = isUpload ? this.#upload : this.#download;
+    delayed.bytes = bytes;
+    delayed.untilMs = untilMs;
   }
 
   [Symbol.dispose](): void {
@@ -192,10 +194,10 @@ export class GovernedMeter implements Meter {
   }
 
   cancel(direction: Direction): void {
-    const held = direction === "upload" ? this.#heldUpload : this.#heldDownload;
-    if (held === null || held.account === null) return;
-    const { account, slots, bytes } = held;
-    held.account = null;
+    const delayed = direction === "upload" ? this.#delayedUpload : this.#delayedDownload;
+    if (delayed === null || delayed.account === null) return;
+    const { account, slots, bytes } = delayed;
+    delayed.account = null;
     const nowMs = this.#ledger.clock.monotonicMs();
     for (const slot of slots) slot.bucket.cancel(slot, bytes, nowMs);
     this.#ledger.record(account, direction, -bytes);

@@ -146,8 +146,8 @@ class Book implements PolicyBook {
     const found = new Set(this.#nodes.get(chain.at(-1) ?? "") ?? NONE);
     for (const name of chain.slice(0, -1))
       for (const policy of this.#groups.get(name) ?? NONE) found.add(policy);
-    const place = (policy: Policy): number => this.#order.get(policy) ?? 0;
-    return [...found].sort((a, b) => place(a) - place(b));
+    const index = (policy: Policy): number => this.#order.get(policy) ?? 0;
+    return [...found].sort((a, b) => index(a) - index(b));
   }
 
   #signatureOf(rule: Rule): string {

@@ -19,7 +19,7 @@ export class UrlTestGroup extends TestedGroup {
   }
 
   /**
-   * Looked for again where a result has come in since, whoever tested. Not in the middle of the group's own tests, which
+   * Looked for again where a result has come in since, from any test. Not in the middle of the group's own tests, which
    * tell of one member after the other: then a measured choice stands until all are through.
    */
   protected best(): Outbound {

@@ -8,7 +8,7 @@ import type { StoreOptions } from "#store/store-options.ts";
 import { setAside } from "#store/healing.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import { DamageError } from "#store/sealed-blob.ts";
-import { openSupervisedStore } from "#store/steady-store.ts";
+import { openSupervisedStore } from "#store/supervised-store.ts";
 
 /** `path` is absolute; its folder is made where it is missing. */
 export function governanceStore(

@@ -37,29 +37,29 @@ const KEY = "kernel-direct-ebpf";
 
 export class Bypass implements BypassViews, AsyncDisposable {
   readonly #settings: BypassSettings;
-  readonly #place: BypassContext;
+  readonly #context: BypassContext;
   readonly #env: BypassEnv;
   readonly #owned = new AsyncDisposableStack();
   #classifier: Classifier | null = null;
   #consumer: Consumer | null = null;
 
-  private constructor(settings: BypassSettings, place: BypassContext, env: BypassEnv) {
+  private constructor(settings: BypassSettings, context: BypassContext, env: BypassEnv) {
     this.#settings = settings;
-    this.#place = place;
+    this.#context = context;
     this.#env = env;
   }
 
   /** The table of the capture exists. Throws `ConfigError` with nothing left behind. */
-  static async open(settings: BypassSettings, place: BypassContext, env: BypassEnv): Promise<Bypass> {
-    const set = place.capture.directSet;
+  static async open(settings: BypassSettings, context: BypassContext, env: BypassEnv): Promise<Bypass> {
+    const set = context.capture.directSet;
     if (set === null) throw new ConfigError("kernel-direct needs auto-redirect with nftables");
     await using undo = new AsyncDisposableStack();
-    const bypass = undo.use(new Bypass(settings, place, env));
+    const bypass = undo.use(new Bypass(settings, context, env));
     const classifier = await bypass.#tryClassifier();
     const proxied = settings.classifier?.proxyMode === true ? settings.classifier.proxyPrefixes : [];
     const planes = [nftPlane(set, proxied), ...(classifier === null ? [] : [classifier])];
     const { learning } = env;
-    const consumer = learning.attach({ maxEntries: settings.maxEntries, inbound: place.inbound, planes });
+    const consumer = learning.attach({ maxEntries: settings.maxEntries, inbound: context.inbound, planes });
     bypass.#consumer = consumer;
     bypass.#owned.defer(() => learning.detach(consumer));
     learning.bypasses.add(bypass);
@@ -85,7 +85,7 @@ export class Bypass implements BypassViews, AsyncDisposable {
       backend: redirects ? "ebpf-tc-lpm-lru-redirect" : "ebpf-tc-lpm-lru",
       requestedInterfaces: [...new Set(interfaces)].sort(),
       interfaces: classifier.ports,
-      proxyRedirectInterface: redirects ? this.#place.device : null,
+      proxyRedirectInterface: redirects ? this.#context.device : null,
       mark: directMark,
       proxyMark: proxyMode ? proxyMark : 0,
       inputMark,
@@ -120,7 +120,7 @@ export class Bypass implements BypassViews, AsyncDisposable {
   }
 
   async #openClassifier(settings: ClassifierSettings): Promise<Classifier> {
-    const { capture, device } = this.#place;
+    const { capture, device } = this.#context;
     const { fakeRanges } = this.#settings;
     await using undo = new AsyncDisposableStack();
     const netlink = undo.use(openNetlink(KEY));
@@ -156,7 +156,7 @@ export class Bypass implements BypassViews, AsyncDisposable {
     this.#classifier = null;
     learning.lastError = messageOf(error);
     log.error(`${KEY}: ${messageOf(error)}; the classifier is gone, nftables alone decides`);
-    this.#place.capture
+    this.#context.capture
       .steer(null)
       .catch((failure: unknown) => log.error(`${KEY}: the rules on its marks stay: ${messageOf(failure)}`));
   }

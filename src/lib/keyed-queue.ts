@@ -9,7 +9,7 @@ export class KeyedQueue {
   readonly #refuse: (waiting: number) => Error;
   /** What new work waits for when nothing else of its key is waiting. */
   #barrier: Promise<unknown> = Promise.resolve();
-  readonly #lanes = new Map<string, Lane>();
+  readonly #queues = new Map<string, KeyQueue>();
 
   /** `refuse` makes the error for work that would be one too many behind `waiting` others of its key. */
   constructor(refuse: (waiting: number) => Error) {
@@ -18,13 +18,13 @@ export class KeyedQueue {
 
   /** Rejects as `work` does, and with the error of `refuse` when 1,024 wait for the key already. */
   on<T>(key: string, work: () => T | Promise<T>): Promise<T> {
-    let lane = this.#lanes.get(key);
-    if (lane === undefined) this.#lanes.set(key, (lane = { last: this.#barrier, waiting: 0 }));
-    if (lane.waiting >= MOST_WAITING) return Promise.reject(this.#refuse(MOST_WAITING));
-    const own = lane;
+    let queue = this.#queues.get(key);
+    if (queue === undefined) this.#queues.set(key, (queue = { last: this.#barrier, waiting: 0 }));
+    if (queue.waiting >= MOST_WAITING) return Promise.reject(this.#refuse(MOST_WAITING));
+    const own = queue;
     own.waiting++;
     const done = own.last.then(work).finally(() => {
-      if (--own.waiting === 0 && this.#lanes.get(key) === own) this.#lanes.delete(key);
+      if (--own.waiting === 0 && this.#queues.get(key) === own) this.#queues.delete(key);
     });
     own.last = done.catch(() => {}); // the caller has it
     return done;
@@ -35,18 +35,18 @@ export class KeyedQueue {
    * the caller has the rest of the current turn undisturbed.
    */
   exclusive<T>(work: () => T | Promise<T>): Promise<T> {
-    const before = [this.#barrier, ...[...this.#lanes.values()].map(({ last }) => last)];
+    const before = [this.#barrier, ...[...this.#queues.values()].map(({ last }) => last)];
     const done = Promise.all(before).then(work);
     this.#barrier = done.then(
       () => nextTurn(),
       () => nextTurn(),
     );
-    this.#lanes.clear();
+    this.#queues.clear();
     return done;
   }
 }
 
-interface Lane {
+interface KeyQueue {
   last: Promise<unknown>;
   waiting: number;
 }

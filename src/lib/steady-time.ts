@@ -30,7 +30,7 @@ const whole = Math.trunc;
 
 /**
  * Begins as Unix time and is never set: it grows by what has really passed. A later process goes on from a stored moment.
- * Within one run of the machine it knows exactly how long nobody looked; after that the system's clock has to tell, and
+ * Within one run of the machine it knows exactly how long it was not read; after that the system's clock has to tell, and
  * where that contradicts itself (a machine that starts in 1970) the pause counts as nothing. So what is measured by it can
  * stay too long after a wrong clock, and leaves too early only where the clock was ahead when the process began.
  */
@@ -57,7 +57,7 @@ export class SteadyTime {
     return Math.floor(this.nowMs() / 1000);
   }
 
-  /** What the system's clock shows, or will show if nobody sets it, at this moment of the line. */
+  /** What the system's clock shows, or will show unless it is set, at this moment of the line. */
   wallSecondsAt(seconds: number): number {
     return seconds + Math.round((this.#clocks.wallMs() - this.nowMs()) / 1000);
   }

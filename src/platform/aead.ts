@@ -23,15 +23,15 @@ export interface KeptAead extends Disposable {
   [Symbol.dispose](): void;
 }
 
-interface Door {
+interface Library {
   evp?: Evp | null;
 }
 /** One library and one scratch memory for each thread, loaded at the first use and kept. */
-const door: Door = {};
+const library: Library = {};
 
 /** For a context that was given away, and whose new owner is gone. */
 export function freeGiven(context: bigint): void {
-  door.evp?.free({ sealing: context, opening: 0n });
+  library.evp?.free({ sealing: context, opening: 0n });
 }
 
 /**
@@ -39,6 +39,6 @@ export function freeGiven(context: bigint): void {
  * length.
  */
 export function keepAead(name: KeptAeadName, key: Uint8Array): KeptAead | null {
-  if (door.evp === undefined) door.evp = Evp.open();
-  return door.evp?.keep(name, key) ?? null;
+  if (library.evp === undefined) library.evp = Evp.open();
+  return library.evp?.keep(name, key) ?? null;
 }

@@ -5,7 +5,7 @@ import { openLibc } from "./linux/libc.ts";
 import { forgetFlows } from "./linux/netlink/conntrack.ts";
 import { Monitor, type MonitorOptions } from "./linux/netlink/monitor.ts";
 import type { NetlinkMessage } from "./linux/netlink/message.ts";
-import { isRouteNews, isTableNews, NFTABLES_GROUP, ROUTE_GROUPS } from "./linux/netlink/news.ts";
+import { isRouteChange, isTableChange, NFTABLES_GROUP, ROUTE_GROUPS } from "./linux/netlink/changes.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from "./linux/netlink/socket.ts";
 import { deleteTableNamed, hasTableNamed } from "./linux/netlink/tables.ts";
 import { openPoller } from "./linux/uv-poll.ts";
@@ -69,13 +69,13 @@ export interface NetworkWatch {
 export function watchNetwork(key: string, { parts, tables, log }: NetworkWatch, on: () => void): Disposable {
   const groups = parts.flatMap((part) => ROUTE_GROUPS[part]);
   const wanted = new Set(tables);
-  const isNews = (message: NetlinkMessage) => isRouteNews(message, wanted);
-  return watch(key, NETLINK_ROUTE, { groups, isNews, log }, on);
+  const isRelevant = (message: NetlinkMessage) => isRouteChange(message, wanted);
+  return watch(key, NETLINK_ROUTE, { groups, isRelevant, log }, on);
 }
 
 /** Reports changes of nftables' tables, chains and rules by any program. Throws `ConfigError`. */
 export function watchNftables(key: string, log: Log, on: () => void): Disposable {
-  return watch(key, NETLINK_NETFILTER, { groups: [NFTABLES_GROUP], isNews: isTableNews, log }, on);
+  return watch(key, NETLINK_NETFILTER, { groups: [NFTABLES_GROUP], isRelevant: isTableChange, log }, on);
 }
 
 function watch(key: string, protocol: number, options: MonitorOptions, on: () => void): Disposable {

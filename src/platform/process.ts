@@ -8,14 +8,14 @@ import type { ProcessLookup } from "./process-lookup.ts";
 /** May a `UID` rule be written on this system? */
 export const KNOWS_USER_IDS: boolean = process.platform === "linux" || process.platform === "android";
 
-const NOBODY: ProcessLookup = { uid: async () => null, process: async () => null };
+const NO_LOOKUP: ProcessLookup = { uid: async () => null, process: async () => null };
 
 /** `addressBytes` gives an address as 4 or 16 bytes in network order. */
 export function openProcessLookup(
   addressBytes: (ip: Ip) => Uint8Array,
   system: string = process.platform,
 ): ProcessLookup {
-  return system === "linux" ? openLinuxProcesses(addressBytes) : NOBODY;
+  return system === "linux" ? openLinuxProcesses(addressBytes) : NO_LOOKUP;
 }
 
 /**

@@ -16,22 +16,22 @@ export interface ServiceManager extends Disposable {
   stopping(): void;
 }
 
-const NOBODY: ServiceManager = { ready() {}, reloading() {}, stopping() {}, [Symbol.dispose]() {} };
+const NO_MANAGER: ServiceManager = { ready() {}, reloading() {}, stopping() {}, [Symbol.dispose]() {} };
 
 /** The service manager passes in `env`: NOTIFY_SOCKET, and for a watchdog WATCHDOG_USEC and WATCHDOG_PID. */
 export function openServiceManager(env: NodeJS.ProcessEnv, log: Log): ServiceManager {
   const path = env["NOTIFY_SOCKET"] ?? "";
-  if (path === "" || process.platform !== "linux") return NOBODY;
+  if (path === "" || process.platform !== "linux") return NO_MANAGER;
   const libc = openLibc();
   if (libc === null) {
     log.warning(`the service manager cannot be told anything: ${process.version} has no node:ffi`);
-    return NOBODY;
+    return NO_MANAGER;
   }
   try {
     return new Notifier(openNotifySocket(libc, path), watchdogMs(env, process.pid), log);
   } catch (error) {
     log.warning(messageOf(error));
-    return NOBODY;
+    return NO_MANAGER;
   }
 }
 
@@ -81,7 +81,7 @@ class Notifier implements ServiceManager {
   }
 
   #live(): void {
-    if (this.#unsaid.length === 0) this.#isTold(SIGN_OF_LIFE);
+    if (this.#unsaid.length === 0) this.#isSent(SIGN_OF_LIFE);
   }
 
   #send(text: string): void {
@@ -91,12 +91,12 @@ class Notifier implements ServiceManager {
 
   #sayAll(): void {
     this.#again = null;
-    while (this.#unsaid.length > 0 && this.#isTold(itemAt(this.#unsaid, 0))) this.#unsaid.shift();
+    while (this.#unsaid.length > 0 && this.#isSent(itemAt(this.#unsaid, 0))) this.#unsaid.shift();
     if (this.#unsaid.length > 0) this.#again = setTimeout(() => this.#sayAll(), AGAIN_MS).unref();
   }
 
   /** False: the manager's queue is full, which on many systems holds ten datagrams of all services together. */
-  #isTold(text: string): boolean {
+  #isSent(text: string): boolean {
     try {
       this.#socket.send(text);
     } catch (error) {

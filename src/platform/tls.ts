@@ -21,16 +21,16 @@ export interface NativeTls {
   readonly poller: Poller;
 }
 
-interface Door {
+interface Library {
   native?: NativeTls | null;
 }
 /** One for each thread, loaded at the first use and kept. */
-const door: Door = {};
+const library: Library = {};
 
 /** Null where this system or runtime cannot: `node:tls` is there. */
 export function nativeTls(): NativeTls | null {
-  if (door.native === undefined) door.native = open();
-  return door.native;
+  if (library.native === undefined) library.native = open();
+  return library.native;
 }
 
 function open(): NativeTls | null {

@@ -10,7 +10,7 @@ import { itemAt } from "#lib/at.ts";
 
 /** Answers of `Segment.find` besides a position. */
 export const NONE = -1;
-export const CANNOT_TELL = -2;
+export const UNDECIDED = -2;
 
 /** Fewer rules than this are as fast one by one. */
 const SMALLEST_SEGMENT = 6;
@@ -94,7 +94,7 @@ function domainSegment(table: DomainTable): Segment {
   return {
     reads: ["host"],
     find: ({ host }, after, disabled) => {
-      if (host === undefined) return CANNOT_TELL;
+      if (host === undefined) return UNDECIDED;
       return host === null ? NONE : table.lowest(host, after, disabled);
     },
   };
@@ -106,7 +106,7 @@ function cidrSegment(side: CidrSide, table: CidrTable): Segment {
     reads: [ofSource ? "sourceIp" : "ip"],
     find: (facts, after, disabled) => {
       const address = ofSource ? facts.sourceIp : facts.ip;
-      if (address === undefined) return side === "known-ip" ? NONE : CANNOT_TELL;
+      if (address === undefined) return side === "known-ip" ? NONE : UNDECIDED;
       return address === null ? NONE : table.lowest(address, after, disabled);
     },
   };

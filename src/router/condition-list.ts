@@ -2,7 +2,7 @@
 import { ConfigError, messageOf } from "#core/errors.ts";
 import type { Facts, FactName, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
-import { CANNOT_TELL, compileInSteps } from "./compile.ts";
+import { UNDECIDED, compileInSteps } from "./compile.ts";
 import { ruleTypeOf } from "./rules/index.ts";
 
 /** A condition that could not be read, and why. */
@@ -61,7 +61,7 @@ export function* conditionsInSteps(
 }
 
 function told(found: number): boolean | undefined {
-  return found === CANNOT_TELL ? undefined : found >= 0;
+  return found === UNDECIDED ? undefined : found >= 0;
 }
 
 function parseCondition(line: string, scope: RuleScope): Rule {

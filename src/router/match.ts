@@ -1,6 +1,6 @@
 /** Tries a rule list in order, synchronously, from one missing fact to the next. */
 import type { Facts, FactName, Matcher, Rule } from "#core/rule.ts";
-import { CANNOT_TELL } from "./compile.ts";
+import { UNDECIDED } from "./compile.ts";
 import type { RuleList, Step } from "./compile.ts";
 
 /** Reports the rules that did not match. Used by `explain` only. */
@@ -146,7 +146,7 @@ export class Walk {
     const disabled = list.disabled?.subarray(step.first, step.last + 1) ?? null;
     const allDisabled = disabled !== null && !disabled.subarray(after + 1).includes(0);
     const found = allDisabled ? -1 : segment.find(this.facts, after, disabled);
-    if (found === CANNOT_TELL && this.#wants(segment.reads)) return "wants";
+    if (found === UNDECIDED && this.#wants(segment.reads)) return "wants";
     if (found < 0) {
       if (this.#observer !== null && from <= step.last) this.#reportMissed(list, from, step.last);
       frame.step++;

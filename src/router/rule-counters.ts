@@ -19,7 +19,7 @@ export interface RuleCount {
 export class RuleCounters {
   readonly #size: number;
   /** Runs that began at a rule; and, since the last settling, that ended by its match. */
-  readonly #begun: Float64Array;
+  readonly #startedRuns: Float64Array;
   readonly #ended: Float64Array;
   readonly #hits: Float64Array;
   readonly #misses: Float64Array;
@@ -30,7 +30,7 @@ export class RuleCounters {
 
   constructor(size: number) {
     this.#size = size;
-    this.#begun = new Float64Array(size + 1);
+    this.#startedRuns = new Float64Array(size + 1);
     this.#ended = new Float64Array(size + 1);
     this.#endAtMs = new Float64Array(size + 1);
     this.#hits = new Float64Array(size);
@@ -41,7 +41,7 @@ export class RuleCounters {
 
   /** The rules from `first` to the one before `end` were passed; `end` matched, or is the length of the list. */
   run(first: number, end: number, atMs: number): void {
-    this.#begun[first] = float64At(this.#begun, first) + 1;
+    this.#startedRuns[first] = float64At(this.#startedRuns, first) + 1;
     this.#ended[end] = float64At(this.#ended, end) + 1;
     this.#endAtMs[end] = atMs;
     if (end < this.#size) this.#hitAtMs[end] = atMs;
@@ -51,7 +51,7 @@ export class RuleCounters {
   settle(disabled: Uint8Array | null): void {
     let passing = 0;
     for (let at = 0; at < this.#size; at++) {
-      passing += float64At(this.#begun, at);
+      passing += float64At(this.#startedRuns, at);
       const hits = float64At(this.#ended, at);
       passing -= hits;
       this.#hits[at] = float64At(this.#hits, at) + hits;
@@ -63,7 +63,7 @@ export class RuleCounters {
       if (missed && latest > float64At(this.#missAtMs, at)) this.#missAtMs[at] = latest;
       latest = Math.max(latest, float64At(this.#endAtMs, at));
     }
-    for (const array of [this.#begun, this.#ended, this.#endAtMs]) array.fill(0);
+    for (const array of [this.#startedRuns, this.#ended, this.#endAtMs]) array.fill(0);
   }
 
   /** As of the last settling. */

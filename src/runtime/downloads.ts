@@ -5,7 +5,7 @@ import { fetchResource, type Fetched } from "#providers/fetch.ts";
 import type { WrittenBook } from "#providers/own-copy.ts";
 import type { EtagBook } from "#providers/resource.ts";
 import type { ProfileCache } from "#store/profile-cache.ts";
-import type { CoreDialers } from "./exits.ts";
+import type { CoreDialers } from "./core-dialers.ts";
 
 export interface Download {
   readonly url: string;
@@ -20,9 +20,9 @@ export interface Download {
 /** Throws `DialError`. */
 export type Fetch = (download: Download, signal: AbortSignal) => Promise<Fetched>;
 
-export function openFetch({ general }: Config, exits: CoreDialers, trust: Trust): Fetch {
+export function openFetch({ general }: Config, coreDialers: CoreDialers, trust: Trust): Fetch {
   return ({ proxy, ...download }, signal) => {
-    const dialer = exits.through(proxy);
+    const dialer = coreDialers.through(proxy);
     return fetchResource({ ...download, userAgent: general.globalUa, dialer, trust }, signal);
   };
 }

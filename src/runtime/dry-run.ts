@@ -14,7 +14,7 @@ import { reasonOf } from "./inert.ts";
 
 const refuse = () =>
   Promise.reject(new DialError("unsupported", "nothing is dialled while a file is checked"));
-const NOBODY: Dialer = { connect: refuse, associate: refuse };
+const REFUSING: Dialer = { connect: refuse, associate: refuse };
 const NO_NAMES: Resolver = {
   lookup: (host) => Promise.reject(new DialError("resolve", `${host} is not looked up`)),
 };
@@ -25,7 +25,7 @@ const INBOUND_ENV = {
   listenUdp: nowhere,
   listenTransparentUdp: nowhere,
   accept() {},
-  dialer: NOBODY,
+  dialer: REFUSING,
   log: SILENT,
   nowMs: Date.now,
 };
@@ -36,7 +36,7 @@ export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise
   for (const { name, protocol, options, inert } of proxies) {
     if (inert !== null) continue; // the file's warnings say so
     try {
-      const env = { name, dialer: NOBODY, resolver: NO_NAMES, files, log: SILENT, nowMs: Date.now };
+      const env = { name, dialer: REFUSING, resolver: NO_NAMES, files, log: SILENT, nowMs: Date.now };
       const node = await protocol?.outbound?.open(options as never, env);
       await node?.[Symbol.asyncDispose]();
     } catch (error) {

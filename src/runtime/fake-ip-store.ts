@@ -7,7 +7,7 @@ import type { Bucket, ProfileCache } from "#store/profile-cache.ts";
 
 /** Prefix of names, so that none can equal the key of the row with the remaining state. */
 const NAME_MARK = "@";
-const REST = "pool";
+const POOL_STATE = "pool";
 
 export class FakeIpStore {
   readonly #cache: ProfileCache;
@@ -32,8 +32,12 @@ export class FakeIpStore {
     if (this.#closed) return;
     const bucket = family === 4 ? "fakeip" : "fakeip6";
     const changes = pairs.map(([host, ip]) => [NAME_MARK + host, ip] as const);
-    const others = restOf(this.#cache, bucket)?.range === range ? [] : forgotten(this.#cache, bucket);
-    this.#cache.setAll(bucket, [...others, ...changes, [REST, JSON.stringify({ range, offset, cycle })]]);
+    const others = poolStateOf(this.#cache, bucket)?.range === range ? [] : forgotten(this.#cache, bucket);
+    this.#cache.setAll(bucket, [
+      ...others,
+      ...changes,
+      [POOL_STATE, JSON.stringify({ range, offset, cycle })],
+    ]);
   }
 
   /** From here on nothing is written: the pools of another runtime count. */
@@ -45,7 +49,7 @@ export class FakeIpStore {
     const gone = new Map(forgotten(this.#cache, bucket));
     for (const [host] of pairs) gone.delete(NAME_MARK + host);
     const kept = pairs.map(([host, ip]) => [NAME_MARK + host, ip] as const);
-    this.#cache.setAll(bucket, [...gone, ...kept, [REST, JSON.stringify({ range, offset, cycle })]]);
+    this.#cache.setAll(bucket, [...gone, ...kept, [POOL_STATE, JSON.stringify({ range, offset, cycle })]]);
   }
 }
 
@@ -60,10 +64,10 @@ export function carryOver(dns: Dns, before: DnsState | null, store: FakeIpStore 
   if (now !== null) store?.replace(now);
 }
 
-type Rest = Omit<FakePoolState, "pairs">;
+type PoolState = Omit<FakePoolState, "pairs">;
 
 function loadPool(cache: ProfileCache, bucket: Bucket): FakePoolState | null {
-  const rest = restOf(cache, bucket);
+  const rest = poolStateOf(cache, bucket);
   if (rest === null) return null;
   const pairs = cache.entries(bucket).flatMap(([key, value]) => {
     const ip = key.startsWith(NAME_MARK) ? parseIp(value) : null;
@@ -73,11 +77,11 @@ function loadPool(cache: ProfileCache, bucket: Bucket): FakePoolState | null {
 }
 
 /** Null where nothing was stored, or nothing that makes sense: the pool starts over then. */
-function restOf(cache: ProfileCache, bucket: Bucket): Rest | null {
-  const text = cache.get(bucket, REST);
+function poolStateOf(cache: ProfileCache, bucket: Bucket): PoolState | null {
+  const text = cache.get(bucket, POOL_STATE);
   if (text === null) return null;
   try {
-    const { range, offset, cycle }: Partial<Rest> = JSON.parse(text);
+    const { range, offset, cycle }: Partial<PoolState> = JSON.parse(text);
     return typeof range === "string" && typeof offset === "number"
       ? { range, offset, cycle: cycle === true }
       : null;

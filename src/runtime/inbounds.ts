@@ -27,7 +27,7 @@ export interface InboundsEnv {
 }
 
 /** One running listener, shared by the runtimes whose configurations of it are equal. */
-interface Held {
+interface RunningListener {
   readonly key: string;
   readonly inbound: Inbound;
   readonly leases: LeaseBook;
@@ -37,12 +37,16 @@ interface Held {
 
 /** The listeners of one runtime. What a reload did not change is taken over from the runtime before, running. */
 export class Inbounds {
-  readonly held: ReadonlyMap<string, Held>;
+  readonly held: ReadonlyMap<string, RunningListener>;
   /** Addresses that are taken, so that nothing else of the same configuration listens there. */
   readonly claims: Set<string>;
-  readonly #fresh: ReadonlySet<Held>;
+  readonly #fresh: ReadonlySet<RunningListener>;
 
-  private constructor(held: ReadonlyMap<string, Held>, fresh: ReadonlySet<Held>, claims: Set<string>) {
+  private constructor(
+    held: ReadonlyMap<string, RunningListener>,
+    fresh: ReadonlySet<RunningListener>,
+    claims: Set<string>,
+  ) {
     this.held = held;
     this.#fresh = fresh;
     this.claims = claims;
@@ -55,8 +59,8 @@ export class Inbounds {
     const { keepAlive, routingMark } = config.general;
     const portable = config.general.relay === "portable";
     const guard = [accessKey(config), keepAlive, routingMark, portable];
-    const held = new Map<string, Held>();
-    const fresh = new Set<Held>();
+    const held = new Map<string, RunningListener>();
+    const fresh = new Set<RunningListener>();
     const claims = new Set<string>();
     const managed = new Set(config.svc?.managedListeners);
     for (const written of [...config.listeners, ...config.tunnels.map(tunnelListener)]) {
@@ -75,7 +79,7 @@ export class Inbounds {
           env,
         );
         if (made === null) continue;
-        undo.defer(() => closeHeld(made));
+        undo.defer(() => closeListener(made));
         const own = { ...made, isManaged };
         held.set(key, own);
         fresh.add(own);
@@ -107,9 +111,9 @@ export class Inbounds {
   closeRemovedUsers(next: Inbounds): void {
     for (const { inbound, key, isManaged } of this.held.values()) {
       const { written = [], replaceUsers }: Partial<ManagedInbound> = inbound;
-      const heir = next.#writtenFor(inbound);
-      if (isManaged || next.held.has(key) || heir === null) continue;
-      const known = new Set(heir.map(credentialKey));
+      const successor = next.#writtenFor(inbound);
+      if (isManaged || next.held.has(key) || successor === null) continue;
+      const known = new Set(successor.map(credentialKey));
       const staying = written.filter((user) => known.has(credentialKey(user)));
       if (staying.length < written.length) replaceUsers?.(staying);
     }
@@ -128,12 +132,12 @@ export class Inbounds {
    */
   async retire(next: Inbounds | null): Promise<void> {
     const leaving = [...this.held.values()].filter((held) => heldBy(next).get(held.key) !== held);
-    await Promise.all(leaving.map(closeHeld));
+    await Promise.all(leaving.map(closeListener));
   }
 
   /** Undoes `open` of a runtime that will not run: closes only what it made itself. */
   async abandon(): Promise<void> {
-    await Promise.all([...this.#fresh].map(closeHeld));
+    await Promise.all([...this.#fresh].map(closeListener));
   }
 }
 
@@ -141,11 +145,14 @@ function credentialKey({ credential, flow }: User): string {
   return JSON.stringify([credential, flow]);
 }
 
-function heldBy(inbounds: Inbounds | null): ReadonlyMap<string, Held> {
+function heldBy(inbounds: Inbounds | null): ReadonlyMap<string, RunningListener> {
   return inbounds?.held ?? new Map();
 }
 
-async function closeHeld({ inbound, leases }: Pick<Held, "inbound" | "leases">): Promise<void> {
+async function closeListener({
+  inbound,
+  leases,
+}: Pick<RunningListener, "inbound" | "leases">): Promise<void> {
   await leases[Symbol.asyncDispose](); // completes handshakes in progress
   await inbound[Symbol.asyncDispose]();
 }
@@ -201,7 +208,7 @@ async function openListener(
   key: string,
   { access, claims, keepAlive, routingMark: commonMark, portable }: Common,
   { sockets, live, accept, files, dialer, log, nowMs, memory, tolerant }: InboundsEnv,
-): Promise<Omit<Held, "isManaged"> | null> {
+): Promise<Omit<RunningListener, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
   const leases = new LeaseBook(sockets, { owner: name, hosts, ports, claims, ...configure });

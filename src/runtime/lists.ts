@@ -8,7 +8,7 @@ import { Geodata } from "#geodata/geodata.ts";
 import type { Host } from "#host/host.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
 import { openFetch } from "./downloads.ts";
-import type { CoreDialers } from "./exits.ts";
+import type { CoreDialers } from "./core-dialers.ts";
 import { GeoUpdater } from "./geo-update.ts";
 import type { Outbounds } from "./outbounds.ts";
 import { ProxyProviders } from "./proxy-providers.ts";
@@ -18,7 +18,7 @@ import { openScope } from "./scope.ts";
 export interface RuleDataEnv {
   readonly host: Host;
   readonly health: Health;
-  readonly exits: CoreDialers;
+  readonly coreDialers: CoreDialers;
   readonly trust: Trust;
   /** Called when a rule provider has new contents; also while lists are loaded. */
   readonly onRuleList: () => void;
@@ -34,10 +34,10 @@ export class RuleData implements AsyncDisposable {
   readonly #geodata: Geodata;
 
   private constructor(config: Config, previous: RuleData | null, given: RuleDataEnv) {
-    const { host, health, exits, trust, onRuleList } = given;
+    const { host, health, coreDialers, trust, onRuleList } = given;
     const { log, home } = host;
     const { geodata: options, dns } = config;
-    const fetch = openFetch(config, exits, trust);
+    const fetch = openFetch(config, coreDialers, trust);
     const env = {
       home,
       geodataMode: options.geodataMode,

@@ -13,10 +13,10 @@ import type { Prepared } from "#dns/prepare.ts";
 import type { CountryOf } from "#dns/strategy.ts";
 import { openSystemDns } from "#dns/system-dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
-import type { CoreDialers } from "./exits.ts";
+import type { CoreDialers } from "./core-dialers.ts";
 
 export interface DnsStackEnv {
-  readonly exits: CoreDialers;
+  readonly coreDialers: CoreDialers;
   readonly egress: Egress;
   readonly sets: NameSets;
   readonly countryOf: CountryOf | null;
@@ -44,12 +44,12 @@ const HOSTS_FILE = "/etc/hosts";
 /** Throws `ConfigError`; nothing stays open then. */
 export async function openDnsStack(
   config: Config,
-  { exits, egress, sets, countryOf, persist, observer, log, trust }: DnsStackEnv,
+  { coreDialers, egress, sets, countryOf, persist, observer, log, trust }: DnsStackEnv,
 ): Promise<DnsStack> {
   const system = {
     hosts: config.hosts,
     ipv6: config.general.ipv6,
-    exitFor: exits.for.bind(exits),
+    exitFor: coreDialers.for.bind(coreDialers),
     ownAddresses: () => egress.dnsAddresses,
     log,
     trust,

@@ -8,11 +8,11 @@ import type { TunSettings } from "#tun/settings.ts";
 /** Null: the TUN does without. Throws `ConfigError`. */
 export async function openBypass(
   { bypass, ruleList, target }: TunSettings,
-  place: { readonly device: string; readonly capture: Capture },
+  context: { readonly device: string; readonly capture: Capture },
   env: Pick<BypassEnv, "learning" | "log">,
 ): Promise<Bypass | null> {
   if (bypass === null) return null;
-  return Bypass.open(bypass, { ...place, inbound: { ruleList, target } }, { ...env, ownAddresses });
+  return Bypass.open(bypass, { ...context, inbound: { ruleList, target } }, { ...env, ownAddresses });
 }
 
 /** Learning needs to see the clients' DNS questions. */

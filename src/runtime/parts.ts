@@ -6,7 +6,7 @@ import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import { openRouterInSteps, type RuleRouter } from "#router/router.ts";
 import { openDnsListener } from "./dns-listener.ts";
-import { CoreDialers } from "./exits.ts";
+import { CoreDialers } from "./core-dialers.ts";
 import { FakeIpStore } from "./fake-ip-store.ts";
 import { Inbounds } from "./inbounds.ts";
 import type { LeaseBook } from "./leases.ts";
@@ -53,11 +53,11 @@ export async function openParts(
   env: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<Parts> {
-  const ways = await openWays(config, previous, env, undo);
-  return { config, ...ways, ...(await openDoors(config, previous, env, ways)) };
+  const parts = await openOutboundParts(config, previous, env, undo);
+  return { config, ...parts, ...(await openInboundParts(config, previous, env, parts)) };
 }
 
-async function openWays(
+async function openOutboundParts(
   config: Config,
   previous: Previous | null,
   { host, health, mode, onRuleList }: RuntimeEnv,
@@ -65,7 +65,7 @@ async function openWays(
 ): Promise<OutboundParts> {
   const { log, files, cache, egress, selfDials, slices } = host;
   const { interfaceName, routingMark, tcpConcurrent, ipv6, keepAlive } = config.general;
-  const exits = new CoreDialers({
+  const coreDialers = new CoreDialers({
     interfaceName,
     routingMark,
     egress,
@@ -76,7 +76,7 @@ async function openWays(
   });
   const trust = await openTrust(config.tls.customCertifactes, files, "tls.custom-certifactes");
   const lists = undo.use(
-    await RuleData.open(config, previous?.lists ?? null, { host, health, exits, trust, onRuleList }),
+    await RuleData.open(config, previous?.lists ?? null, { host, health, coreDialers, trust, onRuleList }),
   );
   const { scope, countryOf } = lists;
   const fakeIps = config.profile.storeFakeIp ? new FakeIpStore(cache) : null;
@@ -84,7 +84,7 @@ async function openWays(
   const observer = () => host.kernelDirect.observer;
   const sets = nameSets(scope);
   const names = undo.use(
-    await openDnsStack(config, { exits, egress, sets, countryOf, persist, observer, log, trust }),
+    await openDnsStack(config, { coreDialers, egress, sets, countryOf, persist, observer, log, trust }),
   );
   const choices = config.profile.storeSelected ? cache : host.choices;
   const providers = lists.proxyProviders.all;
@@ -122,13 +122,13 @@ async function openWays(
       nowMs: Date.now,
     }),
   );
-  exits.bind({ outbounds: outbounds.all, router });
-  const way = exits.through(config.ntp.dialerProxy || "DIRECT");
+  coreDialers.bind({ outbounds: outbounds.all, router });
+  const way = coreDialers.through(config.ntp.dialerProxy || "DIRECT");
   const timeKeeper = undo.use(new TimeKeeper({ options: config.ntp, dialer: way, clock: host.clock, log }));
   return { outbounds, router, names, fakeIps, lists, trust, timeKeeper };
 }
 
-async function openDoors(
+async function openInboundParts(
   config: Config,
   previous: Previous | null,
   { host, accept, changeTuns, adopt, tolerant }: RuntimeEnv,

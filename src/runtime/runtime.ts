@@ -16,7 +16,7 @@ import type { RuleRouter } from "#router/router.ts";
 import type { Users } from "#users/users.ts";
 import { carryOver, type FakeIpStore } from "./fake-ip-store.ts";
 import type { Inbounds } from "./inbounds.ts";
-import { openDirectClassifier } from "./judge.ts";
+import { openDirectClassifier } from "./direct-classifier.ts";
 import type { LeaseBook } from "./leases.ts";
 import type { RuleData } from "./lists.ts";
 import type { DnsStack } from "./names.ts";

@@ -8,7 +8,7 @@ import type { Range } from "#core/fields.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { BypassSettings } from "#core/kernel-direct.ts";
 import type { TunSettings } from "#tun/settings.ts";
-import { fakeRanges } from "./judge.ts";
+import { fakeRanges } from "./direct-classifier.ts";
 import { networkInterfaces } from "node:os";
 
 /** Set, it keeps IPv6 on the TUN where no other interface has any. */
@@ -42,7 +42,7 @@ function captures({ capture, fileDescriptor }: TunSettings): boolean {
 
 function settingsOf(
   tun: TunConfig,
-  place: Pick<TunSettings, "name" | "ruleList" | "target">,
+  context: Pick<TunSettings, "name" | "ruleList" | "target">,
   config: Config,
 ): TunSettings {
   const { ipv6, routingMark } = config.general;
@@ -51,7 +51,7 @@ function settingsOf(
       "routing-mark: tun.auto-redirect marks every socket itself (auto-redirect-output-mark); take routing-mark out",
     );
   return {
-    ...place,
+    ...context,
     stack: tun.stack,
     device: tun.device,
     mtu: tun.mtu,

@@ -5,7 +5,13 @@ import { checkFolder, lockStore } from "./file-safety.ts";
 import { openBoth } from "./healing.ts";
 import { HighMark } from "./high-mark.ts";
 import type { Change, KeyValueFile, SealedChange } from "./kv.ts";
-import { type Begun, type FileWork, inThisThread, inThreadOf, type SecondFile } from "./second-file.ts";
+import {
+  type StartedBackup,
+  type FileWork,
+  inThisThread,
+  inThreadOf,
+  type SecondFile,
+} from "./second-file.ts";
 import type { Link } from "./thread-messages.ts";
 import { refuseForeignFiles } from "./own-file.ts";
 import { seal, unseal } from "./sealed-blob.ts";
@@ -93,13 +99,13 @@ export class Store implements Disposable {
     for (const change of Array.from(changes, sealChange)) sealed.set(nameOf(change), change);
     const generation = ++this.#attempt;
     const nowMs = this.#options.nowMs();
-    const begun = this.#begin(sealed, generation, nowMs);
+    const started = this.#begin(sealed, generation, nowMs);
     if (!backup) {
-      begun.end();
+      started.end();
       for (const [name, change] of sealed) this.#behind.set(name, change);
     } else {
-      this.#backUp(sealed, generation, nowMs, begun);
-      const follows = this.#follow(sealed, generation, begun);
+      this.#backUp(sealed, generation, nowMs, started);
+      const follows = this.#follow(sealed, generation, started);
       this.#mark?.note(generation);
       if (!follows) return;
     }
@@ -127,24 +133,29 @@ export class Store implements Disposable {
     all.use(this.#mark);
   }
 
-  #begin(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number): Begun {
+  #begin(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number): StartedBackup {
     return this.#second.begin({ kind: "commit", changes: [...sealed.values()], generation, nowMs });
   }
 
   #inBoth(work: FileWork, inBackup: () => void): void {
     using all = new DisposableStack();
-    const begun = this.#second.begin(work);
-    all.defer(() => begun.end());
+    const started = this.#second.begin(work);
+    all.defer(() => started.end());
     inBackup();
   }
 
   /** The backup decides: where it refuses a change, the primary loses it again. */
-  #backUp(sealed: ReadonlyMap<string, SealedChange>, generation: number, nowMs: number, begun: Begun): void {
+  #backUp(
+    sealed: ReadonlyMap<string, SealedChange>,
+    generation: number,
+    nowMs: number,
+    started: StartedBackup,
+  ): void {
     try {
       this.#backup.commit(new Map([...this.#behind, ...sealed]).values(), generation, nowMs);
       this.#behind.clear();
     } catch (error) {
-      if (begun.revoke()) this.#takeBack(sealed, nowMs, error);
+      if (started.revoke()) this.#takeBack(sealed, nowMs, error);
       throw error;
     }
   }
@@ -169,9 +180,9 @@ export class Store implements Disposable {
   }
 
   /** The backup has it, so it is committed whatever happens here. False: the primary did not take it. */
-  #follow(sealed: ReadonlyMap<string, SealedChange>, generation: number, begun: Begun): boolean {
+  #follow(sealed: ReadonlyMap<string, SealedChange>, generation: number, started: StartedBackup): boolean {
     try {
-      begun.end();
+      started.end();
       return true;
     } catch (error) {
       if (this.#owed.size === 0)

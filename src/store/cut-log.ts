@@ -3,7 +3,7 @@ import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } f
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError, errnoOf } from "#core/errors.ts";
 
-/** A change was refused and cannot be taken back: only opening the file anew tells whether it holds. */
+/** A change was refused and cannot be taken back: only opening the file anew shows whether it is in force. */
 export class UndecidedError extends StoreError {}
 
 /** https://sqlite.org/walformat.html §1: a header, then frames of a header and a page. */

@@ -1,4 +1,4 @@
-/** Who else could read or change a store, and who has it open. */
+/** Checks who else could read or change a store, and which process has it open. */
 import { closeSync, existsSync, lstatSync, mkdirSync, openSync, statSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -13,7 +13,7 @@ export function checkFolder(path: string): void {
   refuseOpenFolders(path);
 }
 
-/** The same of folders that are there; makes nothing. */
+/** The same for existing folders; creates nothing. */
 function refuseOpenFolders(path: string): void {
   const folder = dirname(path);
   const stats = lstatSync(folder, { throwIfNoEntry: false });
@@ -32,7 +32,7 @@ function refuseOpenFolder(folder: string, stats: Stats): void {
 const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
 
-/** Who can write to a folder can put another one in the place of what is in it, but for a sticky one such as /tmp. */
+/** A user who can write to a folder can replace its contents, except in a sticky one such as /tmp. */
 function refuseOpenAncestor(folder: string): void {
   const mode = statSync(folder, { throwIfNoEntry: false })?.mode ?? 0;
   if ((mode & OTHERS_WRITE) !== 0 && (mode & STICKY) === 0)
@@ -58,12 +58,12 @@ export function checkAccess(path: string): void {
   for (const file of [path, `${path}.bak`]) checkFile(file);
 }
 
-/** An empty file that nobody else can read; fails where there is one. SQLite gives its log the same mode. */
+/** An empty file that no other user can read; fails when there is one. SQLite gives its log the same mode. */
 export function createFile(path: string): void {
   closeSync(openSync(path, "wx", 0o600));
 }
 
-/** Tells a file from one that took its name. */
+/** Distinguishes a file from one that took its name. */
 export function identityOf(path: string): string {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   return stats === undefined ? "missing" : `${stats.dev}:${stats.ino}`;
@@ -75,8 +75,8 @@ function checkOwner(path: string, { uid }: Stats): void {
 }
 
 /**
- * Keeps other processes, and other stores of this one, away until disposed of. The system lets go of it when the
- * process ends, however that happens. Throws `StoreError` where somebody has it.
+ * Keeps other processes, and other stores of this one, away until disposed of. The system releases it when the process
+ * ends in any way. Throws `StoreError` when another store holds it.
  */
 export function lockStore(path: string): Disposable {
   const file = `${path}.lock`;

@@ -4,7 +4,7 @@ import { StoreError } from "#core/errors.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { checkFile } from "./file-safety.ts";
 import { KeyValueFile, type SealedChange } from "./kv.ts";
-import { clearCleanShutdown } from "./last-word.ts";
+import { clearCleanShutdown } from "./clean-shutdown.ts";
 import { DamageError } from "./sealed-blob.ts";
 
 type Found = KeyValueFile | "missing" | DamageError;
@@ -110,8 +110,8 @@ function* allRecords(source: KeyValueFile, parts: readonly string[]): Generator<
 }
 
 /**
- * Gives a damaged file, which may be missing, and the log beside it another name, for whoever can read them. Two files that
- * were damaged within a second are both kept. Answers with the name.
+ * Renames a damaged file, which may be missing, and its log, so that they can be examined. Two files that were damaged
+ * within a second are both kept. Returns the new name.
  */
 export function setAside(path: string, nowMs: number): string {
   const wanted = `${path}.corrupt-${Math.trunc(nowMs / 1000)}`;

@@ -14,7 +14,7 @@ export const MARK_MAGIC = Buffer.from("weir-seen ");
 /** Less than a sector, so it is written whole or not at all. */
 const MARK_BYTES = 128;
 
-/** The files were older than what was acknowledged, since then, and nobody has said that it is meant so. */
+/** The files were older than what was acknowledged, since then, and the operator has not accepted that. */
 export interface Rollback {
   readonly seenGeneration: number;
   readonly foundGeneration: number;
@@ -99,7 +99,7 @@ export function rollbackOf(path: string): Rollback | null {
   }
 }
 
-/** What is in the files from now on is what is meant. Throws `StoreError` while somebody has the store open. */
+/** Accepts the present content of the files. Throws `StoreError` while another process has the store open. */
 export function acceptRollback(path: string): void {
   using _lock = lockStore(path);
   checkFile(path + MARK_SUFFIX);

@@ -3,11 +3,11 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { cutLog } from "./cut-log.ts";
 import { checkFile, createFile, identityOf } from "./file-safety.ts";
-import { matchesCleanShutdown, writeCleanShutdown, clearCleanShutdown } from "./last-word.ts";
+import { matchesCleanShutdown, writeCleanShutdown, clearCleanShutdown } from "./clean-shutdown.ts";
 import { DamageError, seal, unseal } from "./sealed-blob.ts";
 import { connect, createTable, ForeignFileError, orDamaged } from "./sqlite-file.ts";
 
-/** Somebody else changed the store; nothing was written. */
+/** Another program changed the store; nothing was written. */
 export class ConflictError extends StoreError {}
 
 /** One record's new value; null: the record goes. */
@@ -65,7 +65,7 @@ export class KeyValueFile implements Disposable {
     });
   }
 
-  /** Goes on with a file that another thread has opened, decoded and closed: `root` is what it had last. */
+  /** Continues with a file that another thread has opened, decoded and closed: `root` is the last state there. */
   static resume(path: string, parts: readonly string[], root: Uint8Array): KeyValueFile {
     checkFile(path);
     return KeyValueFile.#begin(path, parts, false, (file) => {
@@ -110,7 +110,7 @@ export class KeyValueFile implements Disposable {
     return this.#root.generation;
   }
 
-  /** Tells what the file holds from everything that it held before. */
+  /** A blob that differs for every state that the file has ever had. */
   get rootBlob(): Uint8Array {
     return this.#rootBlob;
   }

@@ -4,7 +4,7 @@ import type { CommitOptions } from "./backup.ts";
 import type { StoreOptions } from "./store-options.ts";
 import type { Change } from "./kv.ts";
 
-/** The store has come to its end under a commit: it is in the file whole or not at all, and nobody knows which. */
+/** The store ended during a commit: the change is in the file whole or not at all, and which of both is unknown. */
 export class InterruptedError extends StoreError {}
 /** The store is not open at present; nothing was tried. */
 export class UnavailableError extends StoreError {}
@@ -15,12 +15,13 @@ export interface OpenedStore {
   readonly records: ReadonlyMap<string, StoredRecords>;
 }
 
-/** Where a store may come to its end while its owner goes on. */
+/** Options of a store that may end while its owner continues. */
 export interface SupervisedOptions extends StoreOptions {
   /**
-   * The store was opened anew: what was under way when it ended is in it whole or not at all, and nobody has been told
-   * which. Resolves when its owner goes by these records; rejects where it cannot, then the store stays closed. Until it
-   * settles no commit is taken. Absent: the owner writes values that do not depend on what was there.
+   * Called after the store was opened anew: the commit that was interrupted is in it whole or not at all, and its
+   * caller was not told which. Resolves when the owner has adopted these records; rejects when it cannot, then the
+   * store stays closed. No commit is accepted until it settles. Absent: the owner writes values that do not depend on
+   * earlier ones.
    */
   readonly agree?: (records: OpenedStore["records"]) => Promise<void>;
 }

@@ -1,9 +1,12 @@
-/** Which files are weir's own stores: told from their first bytes, without opening them as databases, which can change them. */
+/**
+ * Which files are weir's own stores: decided by their first bytes, without opening them as databases, which can change
+ * them.
+ */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
 import { MARK_MAGIC, MARK_SUFFIX } from "./high-mark.ts";
 import { createTable, ForeignFileError, SQLITE_MAGIC } from "./sqlite-file.ts";
 
-/** `unclear`: bytes that no program would recognize, damage of ours or a file of somebody else's. */
+/** `unclear`: bytes of no known format, a damaged file of ours or a foreign one. */
 export type Mark =
   | { readonly kind: "missing" | "own" }
   | { readonly kind: "foreign" | "unclear"; readonly why: string };
@@ -91,7 +94,7 @@ const begins = (head: Buffer, magic: Buffer) =>
 /** SHA-256 in hexadecimal digits. */
 const SUM_BYTES = 64;
 
-/** Names beside a store's file, with what tells ours from others: of these the last three are SQLite's. */
+/** Files beside a store's file, and how ours are recognised: the last three are SQLite's. */
 const BESIDE: readonly (readonly [suffix: string, isOurs: (head: Buffer) => boolean])[] = [
   [".lock", (head) => head.length === 0],
   [".tmp", (head) => begins(head, SQLITE_MAGIC)],

@@ -18,8 +18,8 @@ const TABLE = "CREATE TABLE entry (bucket TEXT, key TEXT, value TEXT, PRIMARY KE
 
 /**
  * The profile cache: conveniences that survive a restart. Losing it costs a choice, never data, so every fault is a
- * warning and the cache goes on in memory; what could not be written goes with a later write. The file is made at the
- * first write. A file that is not a profile cache is left as it is.
+ * warning and the cache continues in memory; what could not be written goes with a later write. The file is made at the
+ * first write. A file that is not a profile cache is left alone.
  */
 export class ProfileCache implements Choices, Disposable {
   readonly #path: string;

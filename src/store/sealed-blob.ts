@@ -16,7 +16,7 @@ const PACKED = 0x54435a31; // TCZ1
 const PLAIN = 0x54435231; // TCR1
 const NUL = new Uint8Array(1);
 const QUICKLY = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
-/** Fewer bytes have nothing to gain from being compressed, and setting a compressor up costs more than all the rest. */
+/** Fewer bytes gain nothing from compression, and setting a compressor up costs more than all the rest. */
 const WORTH_BYTES = 256;
 /** Of a Zstandard frame with its length in one byte and no checksum: RFC 8878 §3.1.1. */
 const RAW_FRAME = Buffer.from("28b52ffd20", "hex");

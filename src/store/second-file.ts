@@ -16,7 +16,7 @@ export type FileWork =
   | { readonly kind: "close" };
 
 /** One piece of work; exactly one of its methods is called, once. */
-export interface Begun {
+export interface StartedBackup {
   /** Returns when it is done, and throws what `KeyValueFile` does. */
   end(): void;
   /** It shall not be done; true where it is already. Throws `UndecidedError`. */
@@ -25,7 +25,7 @@ export interface Begun {
 
 /** One piece of work after the other. */
 export interface SecondFile {
-  begin(work: FileWork): Begun;
+  begin(work: FileWork): StartedBackup;
 }
 
 /** Nothing is done before its end is waited for. */
@@ -53,11 +53,11 @@ type Answer = { readonly failure: StoreFailure | null };
 
 /**
  * Hands the file over to the thread at the other end: closes it here and has it opened there. Both threads wait for one
- * another without an event loop, which is why somebody else has to look whether they live.
+ * another without an event loop, so a third one must watch whether they live.
  */
 export function inThreadOf(link: Link, file: KeyValueFile): SecondFile {
   const words = new Int32Array(link.words);
-  const begin = (work: FileWork | Handed): Begun => {
+  const begin = (work: FileWork | Handed): StartedBackup => {
     link.port.postMessage(work);
     const number = Atomics.add(words, ASKED, 1) + 1;
     Atomics.notify(words, ASKED);

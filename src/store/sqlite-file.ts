@@ -1,4 +1,7 @@
-/** A SQLite file as a store opens it: exclusively, with a log, and nobody else's; and what SQLite's errors say of it. */
+/**
+ * A SQLite file as a store opens it: exclusively, with a log, refusing foreign files; and the meaning of SQLite's
+ * errors.
+ */
 import { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
 import { DamageError } from "./sealed-blob.ts";
@@ -15,7 +18,7 @@ const KEPT_LOG_BYTES = 4 * 1024 * 1024;
 export function connect(path: string, tables: ReadonlySet<string>): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
-    // Nobody else writes, and no shared index file lies beside, if this is said before anything is read.
+    // Before anything is read: no other process may write, and no shared index file is made.
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF");
     refuseForeign(path, database, tables); // before anything is written to it
     // What was deleted is overwritten: it was a secret.
@@ -30,7 +33,7 @@ export function connect(path: string, tables: ReadonlySet<string>): DatabaseSync
   }
 }
 
-/** A database with a table that is not ours is somebody else's, or another store's. */
+/** A database with a table that is not ours is foreign, or another store's. */
 function refuseForeign(path: string, database: DatabaseSync, own: ReadonlySet<string>): void {
   const found = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   const foreign = found.find(({ name }) => !own.has(String(name)));
@@ -56,7 +59,7 @@ const IO_ERROR = 10;
 /** Of these `IO_ERROR`s the bytes are to blame: they cannot be read, there are too few, or they contradict themselves. */
 const BAD_BYTES: ReadonlySet<number> = new Set([266, 522, 8202, 8458]);
 
-/** Somebody else has the file. */
+/** Another process has the file open. */
 export function isBusy(error: unknown): boolean {
   return (codeOf(error) & 0xff) === BUSY;
 }

@@ -4,7 +4,7 @@ import type { Log } from "#core/log.ts";
 export interface StoreOptions {
   /** Absolute. The backup is `<path>.bak`, the lock `<path>.lock`, damaged files are kept as `<path>.corrupt-<unix>`. */
   readonly path: string;
-  /** Names of the tables; letters and digits. */
+  /** Names of the tables; A-Z, a-z and digits. */
   readonly parts: readonly string[];
   readonly nowMs: () => number;
   readonly log: Log;

@@ -15,7 +15,7 @@ import {
   type StoreThreadData,
 } from "./thread-messages.ts";
 
-/** Whoever commits waits for the answer, so there are few; beyond this somebody does not, and is refused. */
+/** A caller of commit waits for its answer, so few are queued; beyond this a caller is refused. */
 const MOST_WAITING = 1024;
 /** What the end of the program waits for a medium that does not answer. */
 const MOST_END_MS = 5_000;
@@ -56,7 +56,9 @@ export class StoreThread implements AsyncStore {
   /** Why it ended by itself. */
   #death: StoreError | null = null;
 
-  /** `onOpened` hears what the store holds, or once or more why it could not be opened. */
+  /**
+   * `onOpened` is called with the contents of the store, or once or more with the reason why it could not be opened.
+   */
   constructor(options: StoreOptions, onOpened: (outcome: Records | Error) => void) {
     this.#options = options;
     this.#onOpened = onOpened;
@@ -74,7 +76,7 @@ export class StoreThread implements AsyncStore {
       end: this.#end,
     });
     this.#second = started("store-second", { role: "second", ...shared, link: { port: port2, words } });
-    this.#second.unref(); // whoever has to be waited for waits for the first
+    this.#second.unref(); // the first thread keeps the process alive when there is work
     for (const worker of [this.#worker, this.#second])
       worker.on("error", (error) => this.#die(messageOf(error)));
     void this.#watch();
@@ -115,7 +117,7 @@ export class StoreThread implements AsyncStore {
 
   closeNow(): void {
     if (this.#death !== null) throw this.#death;
-    void this.close().catch(() => {}); // nobody hears an answer any more
+    void this.close().catch(() => {}); // no answer is expected any more
     if (Atomics.wait(new Int32Array(this.#end), 0, 0, MOST_END_MS) === "timed-out")
       throw new StoreError(`${this.#options.path}: the medium does not answer`);
   }
@@ -128,14 +130,14 @@ export class StoreThread implements AsyncStore {
       return Promise.reject(new StoreError(`${path}: ${MOST_WAITING} changes wait already`));
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.push({ resolve, reject });
-    this.#worker.ref(); // somebody waits
+    this.#worker.ref(); // a caller waits
     this.#worker.postMessage(request);
     return promise;
   }
 
   #answer(failure: Error | null): void {
     const first = this.#waiting.shift();
-    // Behind a refused opening and behind the last answer somebody waits for the end of the threads.
+    // After a refused opening and after the last answer, the end of the threads is awaited.
     if (this.#waiting.length === 0 && first !== undefined && !this.#isOver) this.#worker.unref();
     if (failure === null) first?.resolve();
     else if (first !== undefined) first.reject(failure);
@@ -149,7 +151,7 @@ export class StoreThread implements AsyncStore {
     });
     await exitOf(this.#worker);
     this.#die("it has ended");
-    await this.#second.terminate(); // where it has not closed its file by now nobody will tell it to
+    await this.#second.terminate(); // it can no longer be told to close its file
     await second;
     this.#ended.resolve(this.#death);
   }

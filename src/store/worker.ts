@@ -17,7 +17,7 @@ import {
   type StoreThreadData,
 } from "./thread-messages.ts";
 
-/** How long nobody may have asked for anything before the logs are folded into their files: seldom in a change's way. */
+/** Time without a request before the logs are checkpointed: rarely in the way of a change. */
 const QUIET_MS = 100;
 /** Fewer commits are not worth it, even then. */
 const WORTH_FOLDING = 50;
@@ -112,7 +112,7 @@ function commitTogether(opened: Store, commits: readonly Commit[]): boolean {
 }
 
 function fold(opened: Store, leastCommits: number): void {
-  if (isOver) return; // nobody is at the other end of the link
+  if (isOver) return; // the other end of the link is gone
   try {
     opened.checkpointWal(leastCommits);
   } catch (error) {
@@ -133,7 +133,7 @@ function answer(work: () => void): void {
     work();
     say({ kind: "done", failure: null });
   } catch (error) {
-    if (error instanceof UndecidedError) throw error; // the end of this thread: whoever starts another one learns what holds
+    if (error instanceof UndecidedError) throw error; // ends this thread: the next one finds out what is in force
     say({ kind: "done", failure: failureOf(error) });
   }
 }

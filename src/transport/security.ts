@@ -50,15 +50,15 @@ export interface SecurityClientContext extends TlsClientContext {
 
 export async function chooseSecurityClient(
   fields: SecurityClientFields,
-  place: SecurityClientContext,
+  context: SecurityClientContext,
 ): Promise<SecurityClient> {
   if (fields["reality-opts"] !== undefined)
     throw new ConfigError(
-      `proxy ${place.node}: reality-opts: REALITY is not available yet; use TLS with a certificate`,
+      `proxy ${context.node}: reality-opts: REALITY is not available yet; use TLS with a certificate`,
     );
   if (!fields.tls) return { kind: "none", open: async (stream) => plain(stream) };
-  const { bypassable } = place;
-  const options = await readTlsClient(fields, bypassable ? { ...place, minVersion: "TLSv1.3" } : place);
+  const { bypassable } = context;
+  const options = await readTlsClient(fields, bypassable ? { ...context, minVersion: "TLSv1.3" } : context);
   return {
     kind: "tls",
     async open(stream, signal) {
@@ -86,13 +86,13 @@ export interface SecurityServerContext {
 
 export async function chooseSecurityServer(
   fields: SecurityServerFields,
-  place: SecurityServerContext,
+  context: SecurityServerContext,
 ): Promise<SecurityServer> {
   if (fields["reality-config"] !== undefined)
     throw new ConfigError(
-      `${place.where}: reality-config: REALITY is not available yet; use certificate and private-key`,
+      `${context.where}: reality-config: REALITY is not available yet; use certificate and private-key`,
     );
-  const options = readTlsServer(fields, place.where, place.alpn);
+  const options = readTlsServer(fields, context.where, context.alpn);
   if (options === null)
     return {
       kind: "none",
@@ -100,11 +100,16 @@ export async function chooseSecurityServer(
       accept: async (connection) => plain(connection.stream()),
       [Symbol.dispose]() {},
     };
-  const server = await openTlsServer(options, place.files, place.log, place.portable ? null : nativeTls());
+  const server = await openTlsServer(
+    options,
+    context.files,
+    context.log,
+    context.portable ? null : nativeTls(),
+  );
   return {
     kind: "tls",
     contexts: server.contexts,
-    accept: (connection) => server.acceptConnection(connection, { bypassable: place.bypassable() }),
+    accept: (connection) => server.acceptConnection(connection, { bypassable: context.bypassable() }),
     [Symbol.dispose]: () => server[Symbol.dispose](),
   };
 }

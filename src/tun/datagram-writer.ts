@@ -40,10 +40,10 @@ export class DatagramWriter {
   }
 
   /**
-   * A datagram from `source` to `destination`, both of one family, which nobody changes any more: the same objects are the
-   * same addresses. Longer than the MTU it is cut into fragments in IPv4. It goes at the end of the turn at the latest:
-   * the kernel's way of a packet costs far more than its bytes, so datagrams of one flow and size go as one, which the
-   * kernel cuts at the other end of that way. False: too long, and nothing was sent.
+   * A datagram from `source` to `destination`, both of one family, which must not change: equal objects are equal
+   * addresses. Longer than the MTU it is cut into fragments in IPv4. Sent at the end of the turn at the latest: a
+   * packet costs the kernel far more than its bytes, so datagrams of one flow and size go as one, which the kernel
+   * splits at the far end. False: too long, and nothing was sent.
    */
   write(
     source: Uint8Array,

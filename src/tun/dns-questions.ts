@@ -1,4 +1,4 @@
-/** Questions over UDP that were meant for somebody else: answered by our service, as if whoever was asked had. */
+/** DNS questions over UDP to other servers, answered by our service in their name. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { DnsAnswers } from "#core/outbound.ts";
@@ -26,7 +26,7 @@ export class DnsQuestions {
     this.#writer = writer;
   }
 
-  /** False: nobody answers questions here. No session is kept. The payload belongs to this. */
+  /** False: questions are not answered here. No session is kept. Takes ownership of the payload. */
   ask(payload: Uint8Array, packet: Packet): boolean {
     const dns = this.#env.dns();
     if (dns === null) return false;

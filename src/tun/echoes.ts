@@ -51,13 +51,13 @@ interface Waiting extends Pick<Ping, "client" | "destination"> {
 }
 
 export class Echoes {
-  readonly #place: EchoContext;
+  readonly #slot: EchoContext;
   readonly #forwarders: Readonly<Record<4 | 6, Forwarder>>;
   #deciding = 0;
 
-  constructor(place: EchoContext) {
-    this.#place = place;
-    this.#forwarders = { 4: new Forwarder(4, place), 6: new Forwarder(6, place) };
+  constructor(slot: EchoContext) {
+    this.#slot = slot;
+    this.#forwarders = { 4: new Forwarder(4, slot), 6: new Forwarder(6, slot) };
   }
 
   /** Copies what it needs of the packet. */
@@ -80,7 +80,7 @@ export class Echoes {
   }
 
   async #decide(ping: Ping): Promise<void> {
-    const { settings, decideEcho, writer } = this.#place;
+    const { settings, decideEcho, writer } = this.#slot;
     const fate = settings.forwardsIcmp ? await decideEcho(this.#metadataOf(ping)) : "answer";
     if (fate === "drop") return;
     if (fate === "refuse") return writer.unreachableFrom(ping.destination, ping.client, ping.packet, "host");
@@ -92,7 +92,7 @@ export class Echoes {
   }
 
   #metadataOf({ client, destination }: Ping): Metadata {
-    const { name, ruleList, target } = this.#place.settings;
+    const { name, ruleList, target } = this.#slot.settings;
     const source = { ip: ipFromBytes(client), port: 0 };
     const local = { ip: "0.0.0.0" as Ip, port: 0 };
     return {
@@ -110,16 +110,16 @@ export class Echoes {
 /** Requests of one family on their way, by the sequence number under which they left. */
 class Forwarder {
   readonly #family: 4 | 6;
-  readonly #place: EchoContext;
+  readonly #slot: EchoContext;
   readonly #waiting = new Map<number, Waiting>();
   #sequence = 0;
   #socket: EchoSocket | null = null;
   #options: SocketOptions | null = null;
   #failedAtMs = -Infinity;
 
-  constructor(family: 4 | 6, place: EchoContext) {
+  constructor(family: 4 | 6, slot: EchoContext) {
     this.#family = family;
-    this.#place = place;
+    this.#slot = slot;
   }
 
   /** False: it cannot be sent. */
@@ -138,7 +138,7 @@ class Forwarder {
   }
 
   tick(): void {
-    const oldest = performance.now() - this.#place.settings.icmpTimeoutMs;
+    const oldest = performance.now() - this.#slot.settings.icmpTimeoutMs;
     for (const [sequence, { sinceMs }] of this.#waiting) {
       if (sinceMs > oldest) break; // in the order of their departure
       this.#waiting.delete(sequence);
@@ -152,7 +152,7 @@ class Forwarder {
   }
 
   #current(): EchoSocket | null {
-    const options = this.#place.socketOptions();
+    const options = this.#slot.socketOptions();
     if (options === null || performance.now() - this.#failedAtMs < REOPEN_MS) return null;
     const same =
       options.routingMark === this.#options?.routingMark &&
@@ -165,7 +165,7 @@ class Forwarder {
       this.#socket = openEchoSocket(this.#family, options, (source, message) => this.#reply(source, message));
     } catch (error) {
       this.#failedAtMs = performance.now();
-      this.#place.log.warning(`[TUN] pings are answered here, none can be sent: ${messageOf(error)}`);
+      this.#slot.log.warning(`[TUN] pings are answered here, none can be sent: ${messageOf(error)}`);
     }
     return this.#socket;
   }
@@ -178,7 +178,7 @@ class Forwarder {
     const reply = Buffer.from(message);
     reply.set(waiting.marks, 4);
     reply[2] = reply[3] = 0;
-    this.#place.writer.icmp(source, waiting.client, reply);
+    this.#slot.writer.icmp(source, waiting.client, reply);
   }
 }
 

@@ -7,7 +7,7 @@ const GOLDEN = 0x9e37_79b1 | 0;
 
 /**
  * Holds `slots` keys at most. To look for a key, write its words into `key` and call `find`. Freed slots are given out
- * again in the order in which they became free, so a slot rests for as long as it can.
+ * again in the order in which they became free, so a slot stays unused as long as possible.
  */
 export class FlowTable {
   /** The key that `find` and `insert` are about. */
@@ -22,7 +22,7 @@ export class FlowTable {
   readonly #free: Int32Array;
   #freeFrom = 0;
   #freeCount: number;
-  /** Nobody outside can choose keys that fall into one bucket. */
+  /** Prevents outsiders from choosing keys that fall into one bucket. */
   readonly #seed = randomInt(2 ** 32) | 0;
 
   constructor(slots: number, words: number) {

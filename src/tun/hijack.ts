@@ -1,4 +1,4 @@
-/** Which destinations are questions to our DNS service, whoever they were meant for. */
+/** Which destinations are questions to our DNS service, whatever server they were sent to. */
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp, parseIp } from "#net/address/ip.ts";
@@ -26,7 +26,7 @@ export class Hijack {
     this.#entries = [...written, ...own.map((ip) => ({ address: bytesOfIp(ip), port: DNS_PORT }))];
   }
 
-  /** `at`: where the destination's address stands in `bytes`. */
+  /** `at`: the offset of the destination's address in `bytes`. */
   takes(bytes: Uint8Array, at: number, addressBytes: number, port: number): boolean {
     for (const { address, port: wanted } of this.#entries) {
       if (port !== wanted) continue;

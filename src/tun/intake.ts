@@ -45,7 +45,7 @@ export class Intake {
   natted(socket: StreamSocket): void {
     const { remoteAddress = "", remotePort = 0, localPort = 0 } = socket;
     const family = (remoteAddress.includes(":") ? this.stack?.inet6 : this.stack?.inet4) ?? null;
-    // Anybody may find the listener's port; only the stack comes from the address after the TUN's own.
+    // Any client may find the listener's port; only the stack comes from the address after the TUN's own.
     const ours = family !== null && socketIp(remoteAddress) === ipFromBytes(family.next);
     const flow = ours ? family.nat.endpointsOf(remotePort) : null;
     if (family === null || flow === null) return abortStream(socket);
@@ -60,15 +60,13 @@ export class Intake {
 
   /** A connection that auto-redirect sent here: the kernel knows where it was going. */
   redirected(socket: StreamSocket): void {
-    const arrival = connectionEnds(socket);
+    const ends = connectionEnds(socket);
     const original =
-      arrival === null
-        ? null
-        : (this.#originalOf?.(descriptorOf(socket), familyOf(arrival.source.ip)) ?? null);
-    if (arrival === null || original === null) return abortStream(socket);
+      ends === null ? null : (this.#originalOf?.(descriptorOf(socket), familyOf(ends.source.ip)) ?? null);
+    if (ends === null || original === null) return abortStream(socket);
     const destination = { ip: ipFromBytes(original.address), port: original.port };
-    if (loopsBack({ host: null, ...destination }, arrival.local)) return abortStream(socket);
-    this.#streams(socket, "Redir", arrival.source, destination, arrival.local.port, () => {});
+    if (loopsBack({ host: null, ...destination }, ends.local)) return abortStream(socket);
+    this.#streams(socket, "Redir", ends.source, destination, ends.local.port, () => {});
   }
 
   /** A new client socket. */

@@ -59,7 +59,7 @@ export class TunListener {
     for (const socket of this.#waiting.splice(0)) this.#on(socket);
   }
 
-  /** Accepted connections go on by themselves. */
+  /** Accepted connections continue. */
   close(): void {
     for (const socket of this.#waiting.splice(0)) socket.destroy();
     this.#server.close();

@@ -1,8 +1,8 @@
-/** The NAT of the system stack: a port for every TCP flow, which nobody else gets while a socket uses it. */
+/** The NAT of the system stack: a port for every TCP flow, which no other flow gets while a socket uses it. */
 import type { Endpoint, Ip } from "#core/session.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { FlowTable } from "./flow-table.ts";
-import { RestLine } from "./rest-line.ts";
+import { IdleList } from "./idle-list.ts";
 import { byteAt } from "#lib/at.ts";
 
 export const FIRST_NAT_PORT = 10_000;
@@ -18,9 +18,9 @@ export interface NatFlow {
 }
 
 /**
- * Flows by source, destination and their ports, one table a family. A flow that a socket holds stays; the others stand in a
- * line by the time of their last packet, from whose head they are forgotten. With all ports taken, the head of the
- * line gives its port to a new flow; with all of them held, a new flow is refused.
+ * Flows by source, destination and their ports, one table for each family. A flow with an open socket stays; the others
+ * are in a list by the time of their last packet, and are dropped from its head. With all ports taken, the flow at the
+ * head gives its port to a new one; when all have open sockets, a new flow is refused.
  */
 export class NatTable {
   /** A key: source address, destination address, the two ports in one word. */
@@ -28,7 +28,7 @@ export class NatTable {
   readonly #addressWords: number;
   readonly #held = new Uint8Array(NAT_PORTS);
   /** Of those that no socket holds. */
-  readonly #line = new RestLine(NAT_PORTS);
+  readonly #line = new IdleList(NAT_PORTS);
 
   constructor(family: 4 | 6) {
     this.#addressWords = family === 4 ? 1 : 4;
@@ -64,7 +64,7 @@ export class NatTable {
     return slot;
   }
 
-  /** Whose flow a NAT port is; null: nobody's. */
+  /** The flow of a NAT port; null: none. */
   endpointsOf(port: number): NatFlow | null {
     const slot = port - FIRST_NAT_PORT;
     if (slot < 0 || !this.flows.isLive(slot)) return null;
@@ -96,7 +96,7 @@ export class NatTable {
     if (this.#held[slot] === 0) this.#line.append(slot, nowMs);
   }
 
-  /** Forgets who has rested for long enough. */
+  /** Drops flows that have been idle for long enough. */
   sweep(nowMs: number): void {
     while (this.#line.hasRested(REST_MS, nowMs)) this.#forgetHead();
   }

@@ -69,14 +69,14 @@ export class PacketBuilder {
     this.#identification = (this.#identification + count - 1) & 0xffff; // each has one
   }
 
-  /** The sum of the pseudo-header of what stands in the buffer. */
+  /** The sum of the pseudo-header for the packet in the buffer. */
   #pseudo(at: number, protocol: number, length: number): number {
     const four = at === PACKET_AT + V4_HEADER_BYTES;
     if (four && protocol === ICMP) return 0; // it has none
     return pseudoSum(this.view, PACKET_AT + (four ? 12 : 8), four ? 4 : 16, protocol, length);
   }
 
-  /** The kernel finishes the checksum, if anybody ever needs it; without a header it is done here. */
+  /** The kernel finishes the checksum when it is needed; without a virtio header it is computed here. */
   leaveChecksum(at: number, offset: number, protocol: number, length: number): void {
     if (!this.device.hasHeader) return this.sum(at, offset, protocol, length);
     const view = this.view;

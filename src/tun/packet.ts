@@ -11,7 +11,7 @@ export const ICMP6 = 58;
 const HOP_BY_HOP = 0;
 const ROUTING = 43;
 const DESTINATION_OPTIONS = 60;
-/** A chain of more extension headers than this is nobody's honest packet. */
+/** No honest packet has a longer chain of extension headers. */
 const MOST_EXTENSIONS = 8;
 
 export const V4_HEADER_BYTES = 20;
@@ -34,7 +34,7 @@ export class Packet {
   family: 4 | 6 = 4;
   /** Of the transport: `TCP`, `UDP`, `ICMP`, `ICMP6`. */
   protocol = 0;
-  /** Where source and destination stand. */
+  /** Offsets of source and destination. */
   sourceAt = 0;
   destinationAt = 0;
   /** 4 or 16. */
@@ -63,7 +63,7 @@ export class Packet {
 
   /**
    * False: not to be handled. Malformed, a fragment, another transport than TCP, UDP and ICMP, or addresses that no
-   * conversation can have (multicast, broadcast, link-local, loopback, unspecified).
+   * connection can have (multicast, broadcast, link-local, loopback, unspecified).
    */
   read(length: number): boolean {
     if (length < V4_HEADER_BYTES) return false;
@@ -125,7 +125,7 @@ export class Packet {
     return third !== 0 || view.getUint32(at + 12) > 1; // :: and ::1
   }
 
-  /** Does the network hold the address that stands at `at`? */
+  /** Does the network contain the address at offset `at`? */
   isWithin(at: number, { bytes, bits }: Cidr): boolean {
     if (bytes.length !== this.addressBytes) return false;
     const whole = bits >> 3;
@@ -134,7 +134,7 @@ export class Packet {
     return ((byteAt(this.bytes, at + whole) ^ byteAt(bytes, whole)) & (0xff00 >> (bits & 7)) & 0xff) === 0;
   }
 
-  /** Is the address that stands at `at` this one? */
+  /** Is the address at offset `at` this one? */
   hasAt(at: number, address: Uint8Array): boolean {
     if (address.length !== this.addressBytes) return false;
     for (let index = 0; index < address.length; index++)

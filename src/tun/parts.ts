@@ -36,14 +36,14 @@ export interface Parts extends AsyncDisposable {
   readonly device: TunDevice;
   readonly stack: Stack;
   readonly capture: Capture | null;
-  /** Packets are read and connections handed over from here on. `onGone`: somebody else has deleted the device. */
+  /** Packets are read and connections handed over from here on. `onGone`: the device was deleted by another program. */
   activate(onGone: () => void): void;
 }
 
 const TICK_MS = 1_000;
 
 /**
- * In the order of starting; disposing is the same backwards, so that traffic is given back before nobody listens. Throws
+ * In the order of starting; disposing is the same backwards, so that the capture ends before the listeners do. Throws
  * `ConfigError` naming the key, with nothing left open.
  */
 export async function openParts(settings: TunSettings, env: PartsEnv): Promise<Parts> {
@@ -56,11 +56,11 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
   const device = openDevice(settings, env.log);
   undo.defer(() => device.close());
   const intake = undo.adopt(new Intake(settings, hijack, env), (opened) => opened.close());
-  const doors = await openDoors(undo, settings, own, intake);
-  const stack = openStack(undo, { settings, env, device, hijack, intake, doors });
+  const listeners = await openListeners(undo, settings, own, intake);
+  const stack = openStack(undo, { settings, env, device, hijack, intake, listeners });
   intake.stack = stack;
   undo.use(env.openEgress(settings, device.name));
-  const plan = planOf(settings, { device, ...own, redirectPort: doors.redirectPort }, env);
+  const plan = planOf(settings, { device, ...own, redirectPort: listeners.redirectPort }, env);
   const captures = settings.capture.autoRoute && settings.fileDescriptor === 0;
   const capture = captures ? undo.use(await env.openCapture(plan)) : null;
   if (capture !== null) undo.use(await env.openBypass(settings, device.name, capture));
@@ -71,7 +71,7 @@ export async function openParts(settings: TunSettings, env: PartsEnv): Promise<P
     stack,
     capture,
     activate: (onGone) => {
-      for (const listener of doors.listeners) listener.activate();
+      for (const listener of listeners.listeners) listener.activate();
       device.receive((length) => stack.receive(length), onGone);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -91,7 +91,7 @@ function ownAddresses({ addresses }: TunSettings): Own {
 }
 
 /** Listeners of the kernel: where the stack turns TCP to, and where auto-redirect does. */
-interface Doors {
+interface Listeners {
   readonly inet4: StackAddress | null;
   readonly inet6: StackAddress | null;
   /** Null: without auto-redirect. */
@@ -99,12 +99,12 @@ interface Doors {
   readonly listeners: readonly TunListener[];
 }
 
-async function openDoors(
+async function openListeners(
   undo: AsyncDisposableStack,
   { capture }: TunSettings,
   { inet4, inet6 }: Own,
   intake: Intake,
-): Promise<Doors> {
+): Promise<Listeners> {
   const listeners: TunListener[] = [];
   const listen = async (...args: Parameters<typeof TunListener.open>): Promise<number> => {
     const listener = await TunListener.open(...args);
@@ -130,19 +130,19 @@ interface UnderStack {
   readonly device: TunDevice;
   readonly hijack: Hijack;
   readonly intake: Intake;
-  readonly doors: Doors;
+  readonly listeners: Listeners;
 }
 
 function openStack(undo: AsyncDisposableStack, under: UnderStack): Stack {
-  const { settings, env, device, hijack, intake, doors } = under;
+  const { settings, env, device, hijack, intake, listeners } = under;
   const writer = new PacketWriter(device, mtuOf(settings));
   const echoes = undo.adopt(new Echoes({ ...env, settings, writer }), (opened) => opened.close());
   const questions = new DnsQuestions(env, writer);
   const stack = new Stack({
     device,
     writer,
-    inet4: doors.inet4,
-    inet6: doors.inet6,
+    inet4: listeners.inet4,
+    inet6: listeners.inet6,
     loopbackAddresses: settings.loopbackAddresses,
     hijack,
     question: (payload, packet) => questions.ask(payload, packet),

@@ -18,7 +18,7 @@ export interface TunSettings {
   readonly mtu: number;
   /** TCP segments and checksums are left to the kernel. */
   readonly gso: boolean;
-  /** 0: a device of our own. Otherwise one that somebody else has set up, and nobody makes routes for. */
+  /** 0: a device of our own. Otherwise one that another program has set up, and for which weir makes no routes. */
   readonly fileDescriptor: number;
   /** All addresses of the device; the first of each family is the stack's. */
   readonly addresses: readonly IpPrefix[];

@@ -30,7 +30,7 @@ export interface StackEnv extends Pick<UdpSessionsEnv, "open" | "tooLong"> {
    * A question over UDP; the payload is its own. False: there is no DNS service, and the packet is one like any other.
    */
   readonly question: (payload: Uint8Array, packet: Packet) => boolean;
-  /** An echo request for somebody else; `message` is lent until it returns. */
+  /** An echo request for another host; `message` is lent until it returns. */
   readonly echo: (packet: Packet) => void;
   readonly nowMs: () => number;
 }
@@ -75,7 +75,7 @@ export class Stack {
     else this.#icmp(packet, family);
   }
 
-  /** About once a second: the time of what happens until the next, and what rests is forgotten. */
+  /** About once a second: sets the time for the events until the next tick, and drops idle flows. */
   tick(): void {
     this.#nowMs = this.#env.nowMs();
     for (const family of [this.inet4, this.inet6]) {

@@ -1,6 +1,6 @@
 /**
- * A TUN inbound: it is whole when it exists, and packets are read from `activate` on. Where somebody deletes its device it
- * is made anew. Disposing it gives traffic back first.
+ * A TUN inbound: it is whole when it exists, and packets are read from `activate` on. A device that another program
+ * deletes is made anew. Disposing it ends the capture of traffic first.
  */
 import type { Capture } from "#core/capture.ts";
 import { messageOf } from "#core/errors.ts";
@@ -12,7 +12,7 @@ export interface TunEnv extends PartsEnv {
   readonly hold: (settings: TunSettings) => Promise<AsyncDisposable | null>;
 }
 
-/** A device that somebody deletes is made anew after this long; twice as long after each failure, up to the second. */
+/** A deleted device is made anew after this time; twice as long after each failure, up to the second value. */
 const REBUILD_MS = 1_000;
 const MOST_REBUILD_MS = 60_000;
 
@@ -94,7 +94,7 @@ export class Tun implements AsyncDisposable {
   }
 
   #onGone(): void {
-    if (this.#closed) return; // it is on its way out with everything else
+    if (this.#closed) return; // it is being closed with everything else
     const parts = this.#parts;
     this.#parts = null;
     this.#env.log.error(`[TUN] somebody has deleted the device ${parts?.device.name}; it is made anew`);

@@ -1,11 +1,14 @@
-/** UDP of a TUN: one session per client socket, whatever it writes to; replies are packets from whoever replied. */
+/**
+ * UDP of a TUN: one session for each client socket, whatever its destinations; replies are packets from the address
+ * that replied.
+ */
 import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes } from "#net/address/ip.ts";
 import { clientFlow, type ClientFlow } from "#net/udp/udp-clients.ts";
 import { FlowTable } from "./flow-table.ts";
 import { type Packet, UDP_HEADER_BYTES } from "./packet.ts";
 import type { PacketWriter } from "./packet-writer.ts";
-import { RestLine } from "./rest-line.ts";
+import { IdleList } from "./idle-list.ts";
 import { itemAt } from "#lib/at.ts";
 
 /** Sessions of one family. */
@@ -41,7 +44,7 @@ export class UdpSessions {
   readonly #table: FlowTable;
   readonly #sessions: (Session | null)[] = [];
   /** By the last datagram of either direction. */
-  readonly #line = new RestLine(MOST_SESSIONS);
+  readonly #line = new IdleList(MOST_SESSIONS);
   #nowMs: number;
 
   constructor(family: 4 | 6, env: UdpSessionsEnv, nowMs: number) {
@@ -120,7 +123,7 @@ export class UdpSessions {
     }
     this.#line.touch(session.slot, this.#nowMs);
     const { replyBytes, sourceBytes, source } = session;
-    if (replyBytes.length !== sourceBytes.length) return; // a stranger of the other family: no packet can say so
+    if (replyBytes.length !== sourceBytes.length) return; // a sender of the other family: no packet can carry both
     if (!this.#env.writer.udp(replyBytes, port, sourceBytes, source.port, payload))
       this.#env.tooLong(payload.length, source);
   }

@@ -9,12 +9,12 @@ import type { KeyedQueue } from "#lib/keyed-queue.ts";
 import type { UserChange, UserDetailView, UserDraft } from "#core/users.ts";
 import { Allowance } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic } from "./counters.ts";
-import type { UserRepository } from "./keeper.ts";
+import type { UserRepository } from "./user-repository.ts";
 import { NO_LIMITS } from "./limits.ts";
 import type { ManagerEnv } from "./manager-env.ts";
-import { barOf, type Found, type UserRegistry, toggled } from "./roster.ts";
+import { barOf, type Found, type UserRegistry, toggled } from "./user-registry.ts";
 import type { ManagedListener } from "./settings.ts";
-import type { UserViews } from "./showing.ts";
+import type { UserViews } from "./user-views.ts";
 import { newToken } from "./tokens.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
@@ -24,7 +24,7 @@ export interface Shared {
   readonly env: ManagerEnv;
   readonly registry: UserRegistry;
   readonly repository: UserRepository;
-  readonly showing: UserViews;
+  readonly views: UserViews;
   /** By listener. */
   readonly queues: KeyedQueue;
   /** The manager has been closed, perhaps while something was written. */
@@ -51,7 +51,7 @@ export class Changes {
   }
 
   create(draft: UserDraft): Promise<UserDetailView> {
-    const { env, queues, registry, showing } = this.#shared;
+    const { env, queues, registry, views } = this.#shared;
     return queues.on(draft.inbound, async () => {
       const listener = registry.listeners.get(draft.inbound);
       const book = registry.books.get(draft.inbound);
@@ -60,7 +60,7 @@ export class Changes {
       books.checkRevision(book, draft.revision);
       const fresh = { id: randomUUID(), token: newToken(), createdAtMs: Math.trunc(env.nowMs()) };
       const user = books.recordOf(draft, listener.support, fresh);
-      return showing.detail(
+      return views.detail(
         await this.#change({ book, listener }, { before: null, after: user, traffic: NO_TRAFFIC }),
       );
     });
@@ -71,7 +71,7 @@ export class Changes {
       before: user,
       after: books.changedRecord(user, change, listener.support, Math.trunc(this.#shared.env.nowMs())),
     }));
-    return this.#shared.showing.detail(found);
+    return this.#shared.views.detail(found);
   }
 
   async remove(id: string, revision: number): Promise<void> {
@@ -84,7 +84,7 @@ export class Changes {
       after: { ...user, trafficGeneration: user.trafficGeneration + 1 },
       traffic: NO_TRAFFIC,
     }));
-    return this.#shared.showing.detail(found);
+    return this.#shared.views.detail(found);
   }
 
   async rotateSubscription(
@@ -95,11 +95,11 @@ export class Changes {
       before: user,
       after: { ...user, token: newToken() },
     }));
-    const subscriptionUrl = this.#shared.showing.subscriptionUrl(found) ?? "";
+    const subscriptionUrl = this.#shared.views.subscriptionUrl(found) ?? "";
     return { revision: found.book.revision, subscriptionUrl };
   }
 
-  /** Puts a step in force that the file has already: `next` as it stands there. Rejects as a change does. */
+  /** Puts a step in force that the file has already, with `next` as the book in it. Rejects as a change does. */
   adopt({ book }: Place, next: UserBook, step: Step): Promise<void> {
     return this.#apply(book, next, step);
   }

@@ -25,7 +25,7 @@ export class UserCounter implements Traffic {
   isOver = false;
   /** Null: the user has no limits. */
   allowance: Allowance | null;
-  /** Goes on where the counters are set back. */
+  /** Continues when the counters are reset. */
   readonly recent: RecentUsage;
   readonly #changed: Set<UserCounter>;
 

@@ -1,6 +1,6 @@
 /** Enforces limits over time: blocks users whose quota is used up or whose time is over, and unblocks them later. */
 import type { Shared } from "./changes.ts";
-import { toggled } from "./roster.ts";
+import { toggled } from "./user-registry.ts";
 import * as books from "./user-book.ts";
 import type { UserBook } from "./user-book.ts";
 

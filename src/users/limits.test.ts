@@ -50,11 +50,11 @@ class House extends Bench {
     await this.users.watchLimits();
   }
   /** What the listener and the view say: the two must agree. */
-  get standing(): string {
-    const { standing } = this.user;
-    assert.equal(this.edge.users.length, standing === "active" ? 1 : 0);
+  get status(): string {
+    const { status } = this.user;
+    assert.equal(this.edge.users.length, status === "active" ? 1 : 0);
     assert.equal(this.side.calls, 1, "the other listener hears nothing");
-    return standing;
+    return status;
   }
   meter(): Meter {
     return this.meterOf(this.id, OPEN);
@@ -84,19 +84,19 @@ test("a quota: the piece that uses it up passes, what follows waits for the cut,
   assert.equal(meter.admit("download", 10), false);
   meter[Symbol.dispose](); // as the cut does: what was held never went out
   await house.pass(200);
-  assert.equal(house.standing, "limited");
+  assert.equal(house.status, "limited");
   const { quota, uploadBytes, downloadBytes } = house.user;
   assert.deepEqual([uploadBytes, downloadBytes], [600, 600]);
   assert.deepEqual(quota, { uploadBytes: 600, downloadBytes: 600, resetsAtMs: null });
   assert.match(refusal(house.enter()), /limited/);
   await house.limit({ quota: { totalBytes: 2000 } });
-  assert.equal(house.standing, "active");
+  assert.equal(house.status, "active");
   await house.limit({ quota: { totalBytes: 1100 } });
-  assert.equal(house.standing, "limited", "at once, not at the next look");
+  assert.equal(house.status, "limited", "at once, not at the next look");
   await house.admin.resetTraffic(house.id, house.revision("edge"));
-  assert.equal(house.standing, "active");
+  assert.equal(house.status, "active");
   await house.limit({ quota: { totalBytes: 0 } });
-  assert.deepEqual([house.standing, house.user.quota, house.user.limits], ["active", null, NO_LIMITS]);
+  assert.deepEqual([house.status, house.user.quota, house.user.limits], ["active", null, NO_LIMITS]);
 });
 
 test("a cycle ends the quota's usage, the counters go on, and both survive a restart", async () => {
@@ -105,11 +105,11 @@ test("a cycle ends the quota's usage, the counters go on, and both survive a res
   await house.limit({ quota: { totalBytes: 1000, reset: "month" } });
   house.meter().reserve("upload", 1500);
   await house.pass(200);
-  assert.equal(house.standing, "limited");
+  assert.equal(house.status, "limited");
   await house.pass(DAY_MS);
   house.restart();
   const [edge] = (await house.adopt([listener("edge"), listener("side")])) as [FakeInbound];
-  assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"], "no gap at the start");
+  assert.deepEqual([edge.users.length, house.user.status], [0, "limited"], "no gap at the start");
   assert.equal(house.user.quota?.resetsAtMs, Date.parse("2026-12-01T00:00:00Z"));
   house.nowMs = Date.parse("2026-12-01T00:00:00Z") - 1;
   await house.users.watchLimits();
@@ -119,7 +119,7 @@ test("a cycle ends the quota's usage, the counters go on, and both survive a res
   assert.deepEqual([edge.users.length, house.user.quota?.uploadBytes, house.user.uploadBytes], [1, 0, 1500]);
   house.nowMs = Date.parse("2026-11-30T12:00:00Z"); // the clock was wrong
   await house.users.watchLimits();
-  assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"]);
+  assert.deepEqual([edge.users.length, house.user.status], [0, "limited"]);
 });
 
 test("a window is freed by time that passes, not by a clock that is set ahead, restarts between them", async () => {
@@ -127,18 +127,18 @@ test("a window is freed by time that passes, not by a clock that is set ahead, r
   await house.limit({ quota: { totalBytes: 1000, window: "24h" } });
   house.meter().reserve("upload", 1500);
   await house.pass(200);
-  assert.equal(house.standing, "limited");
+  assert.equal(house.status, "limited");
   house.nowMs += 40 * DAY_MS;
   await house.users.watchLimits();
-  assert.equal(house.standing, "limited");
+  assert.equal(house.status, "limited");
   await house.users.checkpoint();
   house.nowMs -= 40 * DAY_MS;
   house.restart();
   const [edge] = (await house.adopt([listener("edge"), listener("side")])) as [FakeInbound];
   await house.pass(23 * HOUR_MS);
-  assert.deepEqual([edge.users.length, house.user.standing], [0, "limited"]);
+  assert.deepEqual([edge.users.length, house.user.status], [0, "limited"]);
   await house.pass(2 * HOUR_MS);
-  assert.deepEqual([edge.users.length, house.user.standing], [1, "active"]);
+  assert.deepEqual([edge.users.length, house.user.status], [1, "active"]);
 });
 
 test("a window lets in again what has left it; another period begins anew, more bytes do not", async () => {
@@ -148,13 +148,13 @@ test("a window lets in again what has left it; another period begins anew, more 
   await house.pass(12 * HOUR_MS);
   house.meter().reserve("upload", 700);
   await house.pass(200);
-  assert.equal(house.standing, "limited");
+  assert.equal(house.status, "limited");
   await house.pass(13 * HOUR_MS);
-  assert.equal(house.standing, "active");
+  assert.equal(house.status, "active");
   await house.limit({ quota: { totalBytes: 500, window: "1d" } });
-  assert.equal(house.standing, "limited", "usage stays with the window's length, however it is written");
+  assert.equal(house.status, "limited", "usage stays with the window's length, however it is written");
   await house.limit({ quota: { totalBytes: 500, reset: "day" } });
-  assert.deepEqual([house.standing, house.user.quota?.uploadBytes], ["active", 0]);
+  assert.deepEqual([house.status, house.user.quota?.uploadBytes], ["active", 0]);
 });
 
 test("where a listener cannot be told of a limit nobody is let in anywhere, whoever else turns", async () => {
@@ -176,7 +176,7 @@ test("a reset that the listener refuses leaves what was counted, in the file too
   await house.pass(200);
   house.edge.failures = 1;
   await assert.rejects(() => house.admin.resetTraffic(house.id, house.revision("edge")), /no/);
-  const counted = () => [house.user.uploadBytes, house.user.quota?.uploadBytes, house.user.standing];
+  const counted = () => [house.user.uploadBytes, house.user.quota?.uploadBytes, house.user.status];
   assert.deepEqual(counted(), [1500, 1500, "limited"]);
   house.restart();
   await house.adopt([listener("edge"), listener("side")]);
@@ -187,17 +187,17 @@ test("expiry follows the clock both ways", async () => {
   using house = await House.open();
   await house.limit({ expiresAtMs: house.nowMs + 1000 });
   await house.pass(999);
-  assert.equal(house.standing, "active");
+  assert.equal(house.status, "active");
   await house.pass(1);
-  assert.equal(house.standing, "expired");
+  assert.equal(house.status, "expired");
   assert.match(refusal(house.enter()), /expired/);
   house.nowMs -= 500;
   await house.users.watchLimits();
-  assert.equal(house.standing, "active");
+  assert.equal(house.status, "active");
   await house.limit({ expiresAtMs: 1 });
-  assert.equal(house.standing, "expired");
+  assert.equal(house.status, "expired");
   await house.limit({ expiresAtMs: 0 });
-  assert.equal(house.standing, "active");
+  assert.equal(house.status, "active");
 });
 
 test("a disabled user stays out whatever the limits say, and a link is for the enabled only", async () => {
@@ -206,11 +206,11 @@ test("a disabled user stays out whatever the limits say, and a link is for the e
   const token = house.user.subscriptionUrl?.split("/").at(-1) as string;
   assert.deepEqual(house.admin.subscription(token)?.expiresAtMs, house.nowMs - 1, "past, and still told");
   await house.admin.update(house.id, { revision: house.revision("edge"), enabled: false });
-  assert.deepEqual([house.standing, house.admin.subscription(token)], ["disabled", null]);
+  assert.deepEqual([house.status, house.admin.subscription(token)], ["disabled", null]);
   await house.limit({ expiresAtMs: 0 });
-  assert.equal(house.standing, "disabled");
+  assert.equal(house.status, "disabled");
   await house.admin.update(house.id, { revision: house.revision("edge"), enabled: true });
-  assert.equal(house.standing, "active");
+  assert.equal(house.status, "active");
 });
 
 test("speed: the sessions of a user share one rate, others keep theirs, and a new rate holds at once", async () => {

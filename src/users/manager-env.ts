@@ -2,9 +2,9 @@
 import type { Log } from "#core/log.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
-import type { ShowingEnv } from "./showing.ts";
+import type { UserViewsEnv } from "./user-views.ts";
 
-export interface ManagerEnv extends ShowingEnv {
+export interface ManagerEnv extends UserViewsEnv {
   readonly log: Log;
   readonly protocols: readonly Protocol[];
   readonly openStore: (options: SupervisedOptions) => Promise<OpenedStore>;

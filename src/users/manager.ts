@@ -24,7 +24,7 @@ import { reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { type Counted, NO_TRAFFIC } from "./counters.ts";
-import { UserRepository } from "./keeper.ts";
+import { UserRepository } from "./user-repository.ts";
 import { LimitMonitor } from "./limit-watch.ts";
 import { NO_LIMITS } from "./limits.ts";
 import {
@@ -36,10 +36,10 @@ import {
   type StoredState,
   USERS,
 } from "./records.ts";
-import { barOf, UserRegistry } from "./roster.ts";
+import { barOf, UserRegistry } from "./user-registry.ts";
 import { seedBook } from "./seed.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
-import { UserViews } from "./showing.ts";
+import { UserViews } from "./user-views.ts";
 import * as books from "./user-book.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 import type { ManagerEnv } from "./manager-env.ts";
@@ -48,7 +48,7 @@ export class Manager implements UserAdmin {
   readonly registry: UserRegistry;
   readonly #env: ManagerEnv;
   readonly #repository: UserRepository;
-  readonly #showing: UserViews;
+  readonly #views: UserViews;
   readonly #queues = new KeyedQueue(tooManyChanges);
   readonly #shared: Shared;
   readonly #changes: Changes;
@@ -62,11 +62,11 @@ export class Manager implements UserAdmin {
     this.#rollback = rollbackOf(settings.store);
     this.registry = new UserRegistry(env, settings, stateOf(records));
     this.#repository = new UserRepository(store, settings.store, this.registry, env.log);
-    this.#showing = new UserViews(env, this.registry);
+    this.#views = new UserViews(env, this.registry);
     const parts = {
       registry: this.registry,
       repository: this.#repository,
-      showing: this.#showing,
+      views: this.#views,
       queues: this.#queues,
     };
     const shared = { ...parts, env, isOver: () => this.#isOver };
@@ -210,28 +210,28 @@ export class Manager implements UserAdmin {
   }
 
   inbounds(): readonly ManagedInboundView[] {
-    return this.#showing.inboundViews();
+    return this.#views.inboundViews();
   }
 
   users(inbound: string | null): readonly UserView[] {
-    return this.#showing.userViews(inbound);
+    return this.#views.userViews(inbound);
   }
 
   user(id: string): UserDetailView | null {
     const found = this.registry.find(id);
-    return found === null ? null : this.#showing.detail(found);
+    return found === null ? null : this.#views.detail(found);
   }
 
   usage(id: string): UsageView | null {
-    return this.#showing.usage(id);
+    return this.#views.usage(id);
   }
 
   limitKinds(): { readonly quota: boolean; readonly expiration: boolean } {
-    return this.#showing.limitKinds();
+    return this.#views.limitKinds();
   }
 
   subscription(token: string): SubscriptionView | null {
-    return this.#showing.subscription(token);
+    return this.#views.subscription(token);
   }
 
   // --- what it commands ---

@@ -94,7 +94,7 @@ export class Presences {
     return this.#byUser.get(`${listener}\n${id}`) ?? null;
   }
 
-  /** Answers with the way out; a text says why there is no way in. */
+  /** Returns a function that ends the visit; a text says why the session is refused. */
   enter(
     { listener, id }: { readonly listener: string; readonly id: string },
     from: { readonly ip: Ip; readonly close: () => void },

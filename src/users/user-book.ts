@@ -93,7 +93,10 @@ export function changedRecord(
   };
 }
 
-/** The book with one user put in or, with null, taken out. Throws `ApiError` 400 where two could not be told apart. */
+/**
+ * The book with one user added, replaced or, with null, removed. Throws `ApiError` 400 when two could not be
+ * distinguished.
+ */
 export function withUser(
   book: UserBook,
   id: string,

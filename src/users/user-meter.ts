@@ -1,4 +1,7 @@
-/** The meter of a managed user's session: counts for the user, and keeps to the user's limits besides everybody's. */
+/**
+ * The meter of a managed user's session: counts for the user, and applies the user's limits besides those of the
+ * policies.
+ */
 import type { Direction, Ledger, Meter } from "#core/meter.ts";
 import type { Metadata } from "#core/session.ts";
 import { holdMsOf } from "#lib/rate.ts";
@@ -37,19 +40,19 @@ export function meterUsers(inner: Ledger, env: MeterEnv): Ledger {
 }
 
 /** One direction: the place at the bucket in force, and the piece that it holds back. */
-class Lane {
+class MeterQueue {
   slot: Slot | null = null;
-  heldFor: UserCounter | null = null;
-  heldBytes = 0;
+  delayedFor: UserCounter | null = null;
+  delayedBytes = 0;
   /** 0: nothing is held. */
-  heldUntilMs = 0;
+  delayedUntilMs = 0;
   /** The inner meter holds the same piece. */
   innerHolds = false;
 
   hold(counter: UserCounter | null, bytes: number, untilMs: number): void {
-    this.heldFor = counter;
-    this.heldBytes = bytes;
-    this.heldUntilMs = untilMs;
+    this.delayedFor = counter;
+    this.delayedBytes = bytes;
+    this.delayedUntilMs = untilMs;
   }
 
   /** Takes the bucket in force. */
@@ -70,7 +73,7 @@ class UserMeter implements Meter {
   readonly #listener: string;
   readonly #user: string;
   readonly #origin: Origin | null;
-  readonly #queues = { upload: new Lane(), download: new Lane() };
+  readonly #queues = { upload: new MeterQueue(), download: new MeterQueue() };
 
   constructor(inner: Meter, env: MeterEnv, metadata: Metadata, user: string) {
     this.#inner = inner;
@@ -101,37 +104,37 @@ class UserMeter implements Meter {
     let holdMs = innerMs;
     if (counter.isOver) holdMs = Math.max(holdMs, OVER_HOLD_MS);
     counter.count(direction, bytes, this.#env.nowMs());
-    const lane = this.#queues[direction];
-    const slot = lane.turnTo(counter.allowance?.[direction] ?? null, nowMs);
+    const queue = this.#queues[direction];
+    const slot = queue.turnTo(counter.allowance?.[direction] ?? null, nowMs);
     if (slot !== null) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
-    lane.innerHolds = innerMs > 0;
-    if (holdMs > 0) lane.hold(counter, bytes, nowMs + holdMs);
+    queue.innerHolds = innerMs > 0;
+    if (holdMs > 0) queue.hold(counter, bytes, nowMs + holdMs);
     return holdMs;
   }
 
   trySend(direction: Direction, bytes: number): number {
     const counter = this.#counter;
-    const lane = this.#queues[direction];
+    const queue = this.#queues[direction];
     const nowMs = this.#env.monotonicMs();
-    let holdMs = lane.heldUntilMs === 0 ? 0 : holdMsOf(lane.heldUntilMs, nowMs);
+    let holdMs = queue.delayedUntilMs === 0 ? 0 : holdMsOf(queue.delayedUntilMs, nowMs);
     if (holdMs > 0) return holdMs; // a timer that came early
-    const slot = lane.turnTo(counter?.allowance?.[direction] ?? null, nowMs);
+    const slot = queue.turnTo(counter?.allowance?.[direction] ?? null, nowMs);
     holdMs = slot?.bucket.closedMs(slot, bytes, nowMs) ?? 0;
     if (holdMs === 0) {
       holdMs = this.#inner.trySend(direction, bytes);
-      lane.innerHolds = holdMs > 0;
+      queue.innerHolds = holdMs > 0;
     }
     if (holdMs === 0) {
       slot?.bucket.pass(slot, bytes, nowMs);
-      lane.heldUntilMs = 0;
-    } else if (lane.heldUntilMs === 0) lane.hold(counter, bytes, nowMs + holdMs);
-    else lane.heldUntilMs = nowMs + holdMs;
+      queue.delayedUntilMs = 0;
+    } else if (queue.delayedUntilMs === 0) queue.hold(counter, bytes, nowMs + holdMs);
+    else queue.delayedUntilMs = nowMs + holdMs;
     return holdMs;
   }
 
   sent(direction: Direction): void {
-    const lane = this.#queues[direction];
-    if (lane.slot !== null) lane.wentOut(this.#env.monotonicMs());
+    const queue = this.#queues[direction];
+    if (queue.slot !== null) queue.wentOut(this.#env.monotonicMs());
     this.#inner.sent?.(direction);
   }
 
@@ -161,13 +164,14 @@ class UserMeter implements Meter {
   }
 
   cancel(direction: Direction): void {
-    const lane = this.#queues[direction];
-    if (lane.heldUntilMs === 0) return;
-    lane.heldUntilMs = 0;
-    lane.slot?.bucket.cancel(lane.slot, lane.heldBytes, this.#env.monotonicMs());
-    if (lane.innerHolds) this.#inner.cancel?.(direction);
-    else this.#inner.adjust(direction, -lane.heldBytes);
-    if (lane.heldFor === this.#counter) lane.heldFor?.count(direction, -lane.heldBytes, this.#env.nowMs());
+    const queue = this.#queues[direction];
+    if (queue.delayedUntilMs === 0) return;
+    queue.delayedUntilMs = 0;
+    queue.slot?.bucket.cancel(queue.slot, queue.delayedBytes, this.#env.monotonicMs());
+    if (queue.innerHolds) this.#inner.cancel?.(direction);
+    else this.#inner.adjust(direction, -queue.delayedBytes);
+    if (queue.delayedFor === this.#counter)
+      queue.delayedFor?.count(direction, -queue.delayedBytes, this.#env.nowMs());
   }
 
   get #counter(): UserCounter | null {

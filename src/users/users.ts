@@ -8,11 +8,11 @@ import type { Session } from "#core/session.ts";
 import type { ClientForms } from "#core/share-link.ts";
 import type { UserAdmin, UsersControl, WaitingUsers } from "#core/users.ts";
 import type { BootClock } from "#lib/steady-time.ts";
-import { type Passed, passGate } from "./gate.ts";
+import { type AdmittedSession, passGate } from "./admission.ts";
 import { Manager } from "./manager.ts";
 import type { UsersSettings } from "./settings.ts";
 import { meterUsers } from "./user-meter.ts";
-import { openSupervisedStore } from "#store/steady-store.ts";
+import { openSupervisedStore } from "#store/supervised-store.ts";
 import type { OpenedStore, SupervisedOptions } from "#store/opened-store.ts";
 
 export interface UsersEnv {
@@ -77,7 +77,7 @@ export class Users implements UsersControl {
   }
 
   /** Every session passes here before it is served. A text says why it may not begin. */
-  enter(session: Session): Passed | string {
+  enter(session: Session): AdmittedSession | string {
     return passGate(this.#manager?.registry ?? null, session, this.#monotonicMs());
   }
 

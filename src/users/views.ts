@@ -5,7 +5,7 @@ import type {
   OnlineIp,
   QuotaView,
   UserDetailView,
-  UserStanding,
+  UserStatus,
   UserView,
 } from "#core/users.ts";
 import type { ManagedListener, UsersSettings } from "./settings.ts";
@@ -30,13 +30,13 @@ export interface State {
   readonly traffic: { readonly uploadBytes: number; readonly downloadBytes: number };
   readonly quota: QuotaView | null;
   readonly activeConnections: number;
-  readonly standing: UserStanding;
+  readonly status: UserStatus;
 }
 
 export function userView(
   book: UserBook,
   user: UserRecord,
-  { traffic, quota, activeConnections, standing }: State,
+  { traffic, quota, activeConnections, status }: State,
 ): UserView {
   return {
     id: user.id,
@@ -53,7 +53,7 @@ export function userView(
     activeConnections,
     revision: book.revision,
     appliedRevision: book.appliedRevision,
-    standing,
+    status,
     limits: user.limits,
     quota,
   };

@@ -257,7 +257,7 @@ test("a quota that is used up while a change waits bars the user, whichever come
   const watched = bench.users.watchLimits();
   await bench.release();
   await Promise.all([renamed, watched]);
-  assert.deepEqual([edge.users, bench.first().standing, bench.first().name], [[], "limited", "renamed"]);
+  assert.deepEqual([edge.users, bench.first().status, bench.first().name], [[], "limited", "renamed"]);
 });
 
 test("the end of the program writes what waits, and the file is free when it returns", async () => {

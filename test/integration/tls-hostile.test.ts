@@ -16,7 +16,7 @@ import { echoed } from "../support/client.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { assertHeardAll, opensslClient, updateKeys } from "../support/openssl-client.ts";
 import { missing } from "../support/peer.ts";
-import { answersTo, clientHello, nonsense } from "../support/tls-strangers.ts";
+import { answersTo, clientHello, nonsense } from "../support/hostile-tls-clients.ts";
 import { until } from "../support/until.ts";
 
 const native = nativeTls();

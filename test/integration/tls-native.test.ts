@@ -129,7 +129,7 @@ for (const [what, fail] of [
     const left: WireRemainder[] = [];
     const port = new FramedWire(ssl, first.fd, {
       word: (at) => [first.object, 1, 0][at] as number,
-      letter: null,
+      unread: null,
       spare: (remains) => void left.push(remains),
     });
     try {

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { messageOf } from "#core/errors.ts";
 import { openTcpOrigin, type Origin } from "./origin.ts";
-import { clientHello } from "./tls-strangers.ts";
+import { clientHello } from "./hostile-tls-clients.ts";
 
 export interface ExactSums {
   /** Connections that the origin has got. */

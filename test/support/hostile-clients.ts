@@ -6,7 +6,7 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { randomFrom } from "./random.ts";
-import { clientHello } from "./tls-strangers.ts";
+import { clientHello } from "./hostile-tls-clients.ts";
 
 const [secure = 0, plain = 0, aMinute = 600] = process.argv.slice(2).map(Number);
 const TICK_MS = 100;

@@ -62,7 +62,7 @@ export class MemoryUsers implements UsersControl {
         ? {
             url: "https://proxy.example.com/sub/svc/1",
             link: "vless://x@127.0.0.1:443",
-            standing: "active",
+            status: "active",
             node: { name: "edge - alice", type: "vless", server: "127.0.0.1", port: 443, uuid: "x" },
             singBox: null,
             title: "edge - alice",
@@ -91,7 +91,7 @@ export class MemoryUsers implements UsersControl {
       credentialKind: "uuid",
       credential: "11111111-2222-4333-8444-555555555555",
       subscriptionUrl: null,
-      standing: "active",
+      status: "active",
       limits: NO_LIMITS,
       quota: null,
       online: [],

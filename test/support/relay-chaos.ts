@@ -110,10 +110,10 @@ class Arrival {
   }
 }
 
-async function play(socket: Socket, side: Side, id: number, arrival: Arrival): Promise<void> {
+async function play(socket: Socket, side: Side, id: number, ends: Arrival): Promise<void> {
   socket.on("error", () => {}); // resets are what it is about; the sums tell
-  socket.on("data", (chunk: Buffer) => arrival.take(chunk));
-  socket.on("end", () => (arrival.ended = true));
+  socket.on("data", (chunk: Buffer) => ends.take(chunk));
+  socket.on("end", () => (ends.ended = true));
   if (side.stallMs > 0) {
     socket.pause();
     setTimeout(() => socket.resume(), side.stallMs);

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SILENT } from "#core/log.ts";
 import { UndecidedError } from "#store/cut-log.ts";
 import { InterruptedError } from "#store/opened-store.ts";
-import { openSupervisedStore } from "#store/steady-store.ts";
+import { openSupervisedStore } from "#store/supervised-store.ts";
 
 const [path, value, more, end] = process.argv.slice(2) as [string, string, string, "kill" | "go on"];
 const options = { path, parts: ["users"], isMarked: true, nowMs: Date.now, log: SILENT };

@@ -79,11 +79,11 @@ export const onlineAnswers = {
 
 /** Empty for a user without limits. */
 export function limitsJson(view: UserView): z.output<z.ZodObject<typeof limitAnswers>> {
-  const { limits, standing } = view;
+  const { limits, status } = view;
   if (!isLimited(limits)) return {};
   const { expiresAtMs, uploadBitsPerSecond, downloadBitsPerSecond, connections, ips } = limits;
   return {
-    status: standing,
+    status: status,
     ...quotaJson(view),
     ...(expiresAtMs === null ? {} : { expires_at: expiresAtMs }),
     ...(uploadBitsPerSecond === 0 ? {} : { upload_bps: uploadBitsPerSecond }),

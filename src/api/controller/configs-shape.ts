@@ -4,7 +4,7 @@ import { LOG_LEVELS } from "#core/log.ts";
 import { amount, portNumber, texts } from "#api/answer-shapes.ts";
 import { TUN_MEMBERS } from "./configs-patch.ts";
 
-/** What stands in the block beyond these is left out where it is zero, false, "" or an empty list. */
+/** Keys of the block beyond these are left out while they are zero, false, "" or an empty list. */
 const tun = z.object({
   ...Object.fromEntries(
     Object.entries(TUN_MEMBERS).map(([key, type]): [string, z.ZodType] => [key, type.optional()]),

@@ -18,7 +18,7 @@ const NEWLY_KEPT = 300;
 /** A part is about 100 KiB: a tenth of what a slow reader may hold up, and few enough that each costs little. */
 const PART_CHARACTERS = 100_000;
 const PART_ENTRIES = 130;
-/** Stands before the first counter; text in between cannot hold it, its quotes would be escaped. */
+/** Precedes the first counter; text in between cannot hold it, its quotes would be escaped. */
 const UPLOAD = ',"upload":';
 
 export class ConnectionsWriter {

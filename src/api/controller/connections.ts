@@ -8,7 +8,7 @@ import { ConnectionsWriter } from "./connections-json.ts";
 import { connectionsShape } from "./connections-shape.ts";
 
 const DEFAULT_INTERVAL_MS = 1000;
-/** The shortest interval: nobody can read faster. */
+/** The shortest interval; shorter ones are raised to it. */
 const MIN_INTERVAL_MS = 50;
 const MAX_INTERVAL_MS = 86_400_000;
 

@@ -3,7 +3,7 @@ export function timeJson(atMs: number): string {
   return new Date(atMs).toISOString().replace(".000Z", "Z");
 }
 
-/** The zero time of the ecosystem stands for never. */
+/** The zero time of the ecosystem means never. */
 export function updatedAtJson(atMs: number | null): string {
   return atMs === null ? "0001-01-01T00:00:00Z" : timeJson(atMs);
 }

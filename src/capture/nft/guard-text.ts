@@ -1,6 +1,7 @@
 /**
- * The guard's table as text: pure. It lets nothing leave that the plan captures, whatever has become of the capture. While
- * one is in force nothing of that comes here: TCP has been turned to this machine, the rest goes out by the TUN.
+ * The guard's table as text: pure. It drops everything that the plan captures, whatever the state of the capture. While
+ * a capture is in force no such packet reaches this table: TCP has been redirected to this machine, and everything else
+ * leaves by the TUN.
  */
 import type { CapturePlan } from "#core/capture.ts";
 import { maskedPrefix } from "#capture/ranges.ts";
@@ -63,14 +64,18 @@ function keeping(plan: CapturePlan, contents: GuardContents, keeps: Exclude<Keep
   return [
     ...FAMILIES.flatMap((family) => prefixSets(contents, family)),
     `set kept { type inet_proto; flags timeout; elements = ${braced(elements)}; }`,
-    // Keeps the kernel translating: without any chain of NAT the rest of a redirected conversation would leave as it came.
+    // Keeps NAT active in the kernel: without any NAT chain the later packets of a redirected connection would leave
+    // untranslated.
     chain("prerouting", "nat hook prerouting priority -98", []),
     ...forwarding(plan, contents),
     ...(capturesOwn(plan) ? sending(plan) : []),
   ];
 }
 
-/** What the TUN says to a flow that was forgotten would begin it anew, from its other end: the rest would pass NAT by. */
+/**
+ * A packet from the TUN for a flow without a conntrack entry would create one in the wrong direction, and the flow's
+ * later packets would bypass NAT.
+ */
 function forwarding(plan: CapturePlan, { marks }: GuardContents): readonly string[] {
   const { inputMark, outputMark } = plan.options;
   const from = plan.device.name === "" ? [] : [`iifname ${quoted(plan.device.name)}`];
@@ -100,7 +105,10 @@ function forwarding(plan: CapturePlan, { marks }: GuardContents): readonly strin
   ];
 }
 
-/** Behind NAT (-100) and what marks packets for the TUN (-150). Who came to this machine is answered: nobody is locked out. */
+/**
+ * Behind NAT (-100) and the chain that marks packets for the TUN (-150). Replies to connections into this machine pass,
+ * so that no administrator is locked out.
+ */
 function sending(plan: CapturePlan): readonly string[] {
   const { inputMark, outputMark } = plan.options;
   return [

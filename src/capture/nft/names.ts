@@ -1,6 +1,6 @@
-/** What stands in nftables, by name. One table holds all of it, so that one deletion takes all of it away. */
+/** The names of our objects in nftables. One table holds all of them, so that one deletion removes everything. */
 export const TABLE = "inet svc";
-/** Beside it, of nobody: what may leave while the other is not there. */
+/** A second table without an owner: it decides what may leave while the first is missing. */
 export const GUARD_TABLE = "inet svc_guard";
 
 export interface SetNames {
@@ -22,7 +22,7 @@ export function setNames(family: 4 | 6): SetNames {
 
 /** Empty chains that a classifier fills with rules on the marks it sets; `accept` there means: not captured. */
 export const DIRECT_MARK_CHAIN = "kernel_direct_mark";
-/** The same for marks that mean: captured. It stands directly before the redirect. */
+/** The same for marks that mean captured. Directly before the redirect. */
 export const PROXY_MARK_CHAIN = "kernel_direct_proxy";
 /** Before connection tracking looks at a packet. */
 export const UNTRACKED_CHAIN = "kernel_direct_untracked";

@@ -24,7 +24,7 @@ const KEYWORD = { 4: "ip", 6: "ip6" } as const;
 // orders them among each other, so the port forwardings of others (-100) are decided before ours (-99).
 const PRIORITY = { output: -150, prerouting: -99, restore: -98, raw: -300 } as const;
 
-/** `owned`: the table ends with the session that makes it, and nobody else can change it (Linux 5.12). */
+/** `owned`: the table ends with the session that makes it, and no other program can change it (Linux 5.12). */
 export function tableText(plan: CapturePlan, contents: SetContents, owned: boolean): string {
   const lines = [
     ...(owned ? ["flags owner"] : []),
@@ -101,7 +101,7 @@ function outputUdp(plan: CapturePlan): string {
   return chain("output_udp_icmp", `route hook output priority ${PRIORITY.output}`, [
     `meta l4proto != ${CARRIED} return`,
     `meta mark ${outputMark} return`,
-    `ct mark ${outputMark} return`, // answers to those who asked this machine
+    `ct mark ${outputMark} return`, // replies to connections into this machine
     ...exclusions(plan, { side: "output", does: "mark" }),
     ...refusal(plan),
     toTun(plan),
@@ -135,7 +135,7 @@ function judged(plan: CapturePlan): string {
 
 /**
  * A flow's later packets pass NAT by: connection tracking knows what became of the first. Answers that the TUN gives to
- * packets of a flow that has been forgotten begin one anew, and so do strangers behind a proxy: what is said to them is ours.
+ * a packet of a flow without a conntrack entry begins a new one, and so does one from a host behind a proxy: replies to it are captured.
  */
 function preroutingUdp(plan: CapturePlan): string {
   const { inputMark, outputMark } = plan.options;
@@ -163,7 +163,7 @@ function hook({ options }: CapturePlan, name: string): readonly string[] {
   return options.kernelDirect ? [`jump ${name}`] : [];
 }
 
-/** `strict-route`: a family that the TUN cannot carry is told so at once, instead of leaving past it. */
+/** `strict-route`: packets of a family that the TUN cannot carry are rejected at once, instead of leaving past it. */
 function refusal({ options, inet4, inet6 }: CapturePlan): readonly string[] {
   if (!options.strictRoute || (inet4 !== null) === (inet6 !== null)) return [];
   return [`meta nfproto ipv${inet4 === null ? 4 : 6} counter reject with icmpx no-route`];

@@ -12,7 +12,7 @@ import { steeringChains } from "./steering.ts";
 
 const KEY = "auto-redirect";
 const FAMILIES = [4, 6] as const;
-/** What a table of ours with another flag, or of another session, is told from. */
+/** The error for a table of ours with another flag, or of another session. */
 const NOT_OURS = /Operation not permitted/;
 const PRESENT = new RegExp(`^table ${TABLE}\\b`, "m");
 const NO_OWNER = /Operation not supported|unknown flag|unexpected|Invalid argument/;
@@ -59,7 +59,7 @@ export class RedirectTable implements AsyncDisposable {
     this.learned = plan.options.kernelDirect ? this.#learned : null;
   }
 
-  /** In force when it settles. Throws `ConfigError` where nftables cannot be used or somebody else owns the table. */
+  /** In force when it settles. Throws `ConfigError` when nftables cannot be used or another program owns the table. */
   static async open(
     plan: CapturePlan,
     local: readonly Prefix[],

@@ -20,8 +20,8 @@ export interface PumpDirectionEnv {
 }
 
 /**
- * One direction of a relayed conversation. At any time it keeps at most one chunk of its own, besides what the two
- * streams buffer up to their high-water marks: at that bound reading stops, so the sender is made to wait.
+ * One direction of a relayed connection. At any time it keeps at most one chunk of its own, besides what the two
+ * streams buffer up to their high-water marks: at that bound reading stops, so the sender is slowed down.
  */
 export class PumpDirection {
   readonly #from: Duplex;
@@ -33,7 +33,9 @@ export class PumpDirection {
   /** Charged for, and held back until the timer fires. */
   #held: Uint8Array | null = null;
   #timer: NodeJS.Timeout | undefined;
-  /** From a kernel socket to another one, or to a stream that copies, nobody else sees a read or a write. */
+  /**
+   * Between kernel sockets, or to a stream that copies, no other listener sees the chunk, so its buffer can be reused.
+   */
   readonly #ownsReads: boolean;
   readonly #copies: boolean;
   #blocked = false;
@@ -82,14 +84,14 @@ export class PumpDirection {
     this.#rest = this.#held = null;
   }
 
-  /** Whom it writes to had ended and has gone: what still comes is read and thrown away. */
+  /** The receiver had ended and has closed: further bytes are read and thrown away. */
   abandon(): void {
     this.stop();
     this.#ended = this.#closed = true;
     this.#from.resume();
   }
 
-  /** To be called once it has stopped, where another one goes on with one of the streams. */
+  /** To be called once it has stopped, when a backend takes one of the streams over. */
   leave(): void {
     this.#from.off("data", this.#take).off("end", this.#end);
     this.#to.off("drain", this.#drained);

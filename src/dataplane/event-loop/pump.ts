@@ -1,4 +1,4 @@
-/** Moves the bytes of one TCP conversation, by hand: data, write, drain (docs/adr/0015). */
+/** Moves the bytes of one TCP connection by data, write and drain (docs/adr/0015). */
 import type { Duplex } from "node:stream";
 import type { Direction, Meter } from "#core/meter.ts";
 import { detachable } from "#core/handover.ts";
@@ -12,9 +12,10 @@ export interface RelayOptions extends RelayBackendOptions {
 }
 
 /**
- * Owns both streams from here and settles when both are closed; never rejects, because how a conversation ends is an
- * outcome. A half-close is passed on and the other direction goes on; a fault of one side (RST, a cut TLS stream)
- * becomes a fault of the other, unless that side had ended before: then the other gets all that was said to it, and the end.
+ * Owns both streams from here and settles when both are closed; never rejects, because the way a connection ends is an
+ * outcome. A half-close is passed on and the other direction continues; a fault of one side (RST, a cut TLS stream)
+ * becomes a fault of the other, unless that side had ended before: then the other gets all bytes that were sent to it,
+ * and the end.
  */
 export function relay(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions): Promise<void> {
   if (options.backend?.afterBytes === 0) {
@@ -34,7 +35,7 @@ function pairOf(client: Duplex, remote: Duplex): RelayPair | null {
     : { client: { stream: client, detachable: near }, remote: { stream: remote, detachable: far } };
 }
 
-/** How much longer a conversation stays here each time that a carrier gives it back. */
+/** Factor by which a connection stays here longer each time that a backend returns it. */
 const GROWTH = 4;
 
 class Pump implements IdleEntry {
@@ -114,7 +115,7 @@ class Pump implements IdleEntry {
     const pair = pairOf(this.#client, this.#remote);
     if (pair === null) return;
     this.#youngBytes = Infinity;
-    this.#settled = true; // the carrier destroys the streams of the runtime, which is no end of the conversation
+    this.#settled = true; // the backend destroys the runtime's streams, which is not the end of the connection
     const resume = (remote: Duplex): void => this.#resume(remote, backend);
     const carried = backend.relay({ ...pair, resume: resume }, this.#meter, this.#options);
     if (carried === null) this.#settled = false;
@@ -124,7 +125,7 @@ class Pump implements IdleEntry {
     }
   }
 
-  /** The carrier could not go on; it is asked again only after far more bytes. */
+  /** The backend could not continue; it is offered the connection again only after far more bytes. */
   #resume(remote: Duplex, { afterBytes }: RelayBackend): void {
     this.#returns++;
     this.#youngBytes = afterBytes * GROWTH ** this.#returns;
@@ -150,7 +151,7 @@ class Pump implements IdleEntry {
     stream.once("close", () => this.#lose(stream, new Error("the other side was cut off")));
   }
 
-  /** Nothing moves through it any more. What it had said before its end goes on to the other one. */
+  /** No byte moves through it any more. What it had sent before its end is still delivered to the other one. */
   #lose(stream: Duplex, error: Error): void {
     if (this.#settled || this.#isPast(stream)) return;
     const isClient = stream === this.#client;

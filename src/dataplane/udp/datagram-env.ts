@@ -12,7 +12,7 @@ import type { IdleTimers } from "#dataplane/idle-timers.ts";
 
 export interface DatagramEnv {
   readonly router: Router;
-  /** Null: nobody looks at what clients send. */
+  /** Null: datagrams are not sniffed. */
   readonly sniffer: Sniffer | null;
   readonly ledger: Ledger;
   readonly flows: FlowWatch;

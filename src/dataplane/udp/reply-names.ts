@@ -1,26 +1,27 @@
 import type { Destination } from "#core/session.ts";
 
-const NOBODY: Destination = { host: null, ip: null, port: 0 };
+const NO_NAMES: Destination = { host: null, ip: null, port: 0 };
 
 /**
- * What the client calls whoever answers. A client that wrote to an address (a fake one, one that sniffing replaced by a
- * name) accepts replies from that address only; a client that wrote to a name hears the real source.
+ * The source address that the client expects of replies. A client that wrote to an address (a fake one, one that
+ * sniffing replaced by a name) accepts replies from that address only; a client that wrote to a name gets the real
+ * source.
  */
 export class ReplyNames {
   readonly #limit: number;
   readonly #known = new Map<string, Destination>();
   /** By port, for names: the reply comes from an address that only the far side knew. */
   readonly #named = new Map<number, Destination>();
-  #lastFrom = NOBODY;
-  #lastName = NOBODY;
+  #lastFrom = NO_NAMES;
+  #lastName = NO_NAMES;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
   /**
-   * False where a reply could no longer be told from one of another name: two names, the same port, and at least one
-   * client that insists on an address. Such a destination needs a path of its own.
+   * False when replies could no longer be attributed: two names, the same port, and at least one client that expects an
+   * address. Such a destination needs a flow of its own.
    */
   accepts(client: Destination, sentTo: Destination): boolean {
     if (sentTo.ip !== null) return true;
@@ -33,7 +34,7 @@ export class ReplyNames {
     this.#known.set(keyOf(sentTo.host, sentTo.ip, sentTo.port), client);
     if (sentTo.ip !== null) this.#known.set(keyOf(null, sentTo.ip, sentTo.port), client);
     else this.#named.set(sentTo.port, client);
-    this.#lastFrom = NOBODY;
+    this.#lastFrom = NO_NAMES;
   }
 
   nameOf(from: Destination): Destination {

@@ -19,7 +19,7 @@ export interface BranchOwner {
   branchClosed(branch: Branch, failure: DialError | null): void;
 }
 
-/** A conversation with a name server is one question and one answer. */
+/** A flow to a name server is one question and one answer. */
 const DNS_PORT = 53;
 const DNS_IDLE_MS = 10_000;
 
@@ -98,7 +98,7 @@ export class Branch implements IdleEntry {
     this.#handOn(this.#owner, payload, this.names.nameOf(destination));
   }
 
-  /** A path that breaks its promise not to throw costs itself, and nobody else anything. */
+  /** A flow that throws although it must not costs only itself. */
   #handOn(to: Pick<DatagramFlow, "send">, payload: Uint8Array, destination: Destination): void {
     try {
       to.send({ payload, destination });
@@ -126,7 +126,7 @@ export class Branch implements IdleEntry {
   }
 }
 
-/** Never rejects: what cannot be closed is nobody's to repair. */
+/** Never rejects: a flow that cannot be closed cannot be repaired here. */
 export async function closeFlow(flow: DatagramFlow, log: Log): Promise<void> {
   try {
     await flow[Symbol.asyncDispose]();

@@ -25,7 +25,7 @@ interface Route {
   /** Non-null while its datagrams are looked at, before it is decided. */
   watch: DatagramWatch | null;
   refusedUntilMs: number;
-  /** By a rule: the client is told. */
+  /** By a rule: the client gets a refusal. */
   rejected: boolean;
 }
 

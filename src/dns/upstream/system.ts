@@ -62,7 +62,7 @@ class SystemServerSource {
       const stamp = `${mtimeMs} ${size} ${ino}`;
       if (stamp === this.#stamp) return this.#servers;
       const servers = parseResolvConf(await readFile(resolvConf, "utf8"));
-      if (servers.length === 0) return this.#servers; // it is being written, or the network is away: no reason to ask strangers
+      if (servers.length === 0) return this.#servers; // it is being written, or the network is away: no reason to ask other servers
       this.#stamp = stamp;
       return servers;
     } catch {

@@ -122,13 +122,13 @@ export function openDirectDialer(options: DirectDialerOptions): Dialer {
         const [ip] = addresses as [Ip, ...Ip[]];
         if (selfDials?.leadsHere("tcp", ip, destination.port) === true) return null; // it is to be noted
         const isFirstOfMany = addresses.length > 1;
-        const patienceMs = isFirstOfMany ? Math.min(STAGGER_MS, timeoutMs) : timeoutMs;
+        const attemptMs = isFirstOfMany ? Math.min(STAGGER_MS, timeoutMs) : timeoutMs;
         return {
           ip,
           port: destination.port,
           ...sockets.optionsFor(ip),
           probes,
-          timeoutMs: patienceMs,
+          timeoutMs: attemptMs,
           isFirstOfMany,
         };
       };

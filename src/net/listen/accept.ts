@@ -40,16 +40,16 @@ export type ListenerContext = Pick<InboundEnv, "name" | "ruleList" | "target">;
 
 export function describe(
   { name, ruleList, target }: ListenerContext,
-  arrival: ConnectionEnds,
+  ends: ConnectionEnds,
   asked: ClientRequest,
 ): Metadata {
   const { network, type, user, destination } = asked;
   return {
     id: randomUUID(),
     network,
-    source: arrival.source,
+    source: ends.source,
     destination,
-    inbound: { name, type, user, local: arrival.local, ruleList, target },
+    inbound: { name, type, user, local: ends.local, ruleList, target },
     dscp: null,
     acceptedAtMs: Date.now(),
   };
@@ -59,7 +59,7 @@ export function describe(
 export function streamSession(
   metadata: Metadata,
   stream: Duplex,
-  tell: (failure: Error | null) => void,
+  reply: (failure: Error | null) => void,
 ): StreamSession {
   let told = false;
   return {
@@ -70,7 +70,7 @@ export function streamSession(
       if (told || stream.destroyed) return;
       told = true;
       try {
-        tell(failure);
+        reply(failure);
       } catch (error) {
         stream.destroy(error instanceof Error ? error : new Error(String(error)));
       }
@@ -92,11 +92,11 @@ const FINAL_REPLY_MS = 2000;
  * Ends a connection with last words. Reads on until the peer has closed, for two seconds at most: a close over unread
  * bytes is a reset, which can take the words back.
  */
-export function endWithReply(stream: Duplex, words: string | Uint8Array): void {
+export function endWithReply(stream: Duplex, replyBytes: string | Uint8Array): void {
   if (stream.destroyed) return;
   const timer = setTimeout(() => stream.destroy(), FINAL_REPLY_MS);
   stream.on("close", () => clearTimeout(timer));
-  stream.end(words);
+  stream.end(replyBytes);
   stream.resume();
 }
 

@@ -77,7 +77,7 @@ export class SocketPool {
     return lease(this.#place("udp", this.#transparent), ask, on, openTransparent);
   }
 
-  #place<Of>(network: Network, pool: Map<string, Promise<Of>>): Place<Of> {
+  #place<Of>(network: Network, pool: Map<string, Promise<Of>>): SocketSlot<Of> {
     return { network, pool, listening: this.listening };
   }
 
@@ -88,7 +88,7 @@ export class SocketPool {
 }
 
 /** Where sockets of one kind are kept, and noted. */
-interface Place<Of> {
+interface SocketSlot<Of> {
   readonly network: Network;
   readonly pool: Map<string, Promise<Of>>;
   readonly listening: OwnListeners;
@@ -96,7 +96,7 @@ interface Place<Of> {
 
 /** `open`: its second argument says that another socket of ours has the port at an address that overlaps. */
 async function lease<Handler, Of extends Shared<Handler>>(
-  place: Place<Of>,
+  place: SocketSlot<Of>,
   ask: ListenAsk,
   on: Handler,
   open: (ask: ListenAsk, shared: boolean) => Promise<Of>,

@@ -48,8 +48,8 @@ export class ByteReader implements Disposable {
   readonly #onEnd = () =>
     this.#fail(new ProtocolError("the peer closed the connection in the middle of the handshake"));
   readonly #onError = (error: Error) => this.#fail(error);
-  #held: Buffer | null = null;
-  #heldSize = 0;
+  #buffered: Buffer | null = null;
+  #bufferedSize = 0;
   #pending: Pending | null = null;
   #failure: Error | null = null;
   #disposed = false;
@@ -105,12 +105,12 @@ export class ByteReader implements Disposable {
     for (let pending = this.#pending; pending !== null; pending = this.#pending) {
       const chunk: Buffer | null = this.#stream.read();
       if (chunk === null) return;
-      this.#offer(pending, chunk);
+      this.#detachable(pending, chunk);
     }
   }
 
-  #offer(pending: Pending, chunk: Buffer): void {
-    const seen = this.#heldSize;
+  #detachable(pending: Pending, chunk: Buffer): void {
+    const seen = this.#bufferedSize;
     const bytes = this.#append(chunk);
     let size: number | null;
     try {
@@ -125,32 +125,32 @@ export class ByteReader implements Disposable {
       return;
     }
     this.#pending = null;
-    this.#held = null;
-    this.#heldSize = 0;
+    this.#buffered = null;
+    this.#bufferedSize = 0;
     if (size < bytes.length) this.#stream.unshift(bytes.subarray(size));
   }
 
   /** Doubles its buffer, so that a peer that sends single bytes does not make every arrival copy all earlier ones. */
   #append(chunk: Buffer): Buffer {
-    const size = this.#heldSize + chunk.length;
-    if (this.#held === null) this.#held = chunk;
+    const size = this.#bufferedSize + chunk.length;
+    if (this.#buffered === null) this.#buffered = chunk;
     else {
-      if (size > this.#held.length) {
-        const grown = Buffer.allocUnsafe(Math.max(size, this.#held.length * 2));
-        this.#held.copy(grown, 0, 0, this.#heldSize);
-        this.#held = grown;
+      if (size > this.#buffered.length) {
+        const grown = Buffer.allocUnsafe(Math.max(size, this.#buffered.length * 2));
+        this.#buffered.copy(grown, 0, 0, this.#bufferedSize);
+        this.#buffered = grown;
       }
-      chunk.copy(this.#held, this.#heldSize);
+      chunk.copy(this.#buffered, this.#bufferedSize);
     }
-    this.#heldSize = size;
-    return this.#held.length === size ? this.#held : this.#held.subarray(0, size);
+    this.#bufferedSize = size;
+    return this.#buffered.length === size ? this.#buffered : this.#buffered.subarray(0, size);
   }
 
   #fail(error: Error): void {
     this.#failure ??= error;
     const pending = this.#pending;
     this.#pending = null;
-    this.#held = null;
+    this.#buffered = null;
     pending?.reject(this.#failure);
   }
 }

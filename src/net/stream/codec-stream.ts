@@ -43,7 +43,7 @@ export class CodecStream extends Duplex {
   readonly #openTimer: NodeJS.Timeout | null;
   #opened = false;
   #plainEnded = false;
-  #passedOn = false;
+  #handedOver = false;
   /** The peer has said its end and closed: what is still written is thrown away until that end has been read. */
   #isRefused = false;
   /** The peer has ended and only our own late end is left to be sent: it may have closed by then. */
@@ -85,7 +85,7 @@ export class CodecStream extends Duplex {
   }
 
   [LOWER_DETACHED](): void {
-    this.#passedOn = true;
+    this.#handedOver = true;
   }
 
   override _read(): void {
@@ -183,7 +183,7 @@ export class CodecStream extends Duplex {
   }
 
   #wireClosed(): void {
-    if (this.destroyed || this.#passedOn || this.#isMoot) return;
+    if (this.destroyed || this.#handedOver || this.#isMoot) return;
     if (this.#plainEnded && this.writableFinished) return;
     if (!this.#plainEnded || this.readableEnded)
       return void this.destroy(new Error("the connection below closed before its end"));

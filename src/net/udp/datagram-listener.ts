@@ -40,17 +40,17 @@ export async function openDatagrams(
   const { address, port } = socket.address();
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   let receiver: OnDatagram | null = null;
-  const door: DatagramSocket = sockets.take(socket, (payload, from) => receiver?.(payload, from));
+  const bound: DatagramSocket = sockets.take(socket, (payload, from) => receiver?.(payload, from));
   return {
     socket: {
       local: { ip: socketIp(address), port },
       receive: (on) => void (receiver = on),
-      send: (payload, { ip, port: to }) => door.send(null, payload, ip, to),
+      send: (payload, { ip, port: to }) => bound.send(null, payload, ip, to),
       closed,
     },
-    fd: door.fd,
+    fd: bound.fd,
     close() {
-      door.close();
+      bound.close();
       resolve();
     },
   };

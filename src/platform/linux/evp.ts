@@ -103,10 +103,10 @@ export class Evp {
     const context = EVP_CIPHER_CTX_new();
     if (context === NULL) throw new Error("libcrypto has no memory for a cipher context");
     const cipher = this.#functions[`EVP_${name.replaceAll("-", "_")}` as "EVP_aes_128_gcm"]();
-    const isBegun =
+    const isStarted =
       EVP_CipherInit_ex(context, cipher, NULL, this.#lend(1, key), NULL, BigInt(direction)) === 1;
     this.#lent[1] = NOTHING;
-    if (isBegun) return context;
+    if (isStarted) return context;
     this.#functions.EVP_CIPHER_CTX_free(context);
     this.#functions.ERR_clear_error();
     throw new Error(`libcrypto refuses ${name}`);

@@ -1,5 +1,5 @@
 /**
- * A TUN device that nobody reads: what is routed to it is lost. It belongs to one program at a time, and may outlive it or be
+ * A TUN device without a reader: packets routed to it are lost. It belongs to one program at a time, and may outlive it or be
  * passed on to the program that takes the process's place (Documentation/networking/tuntap).
  */
 import type * as Ffi from "node:ffi";
@@ -46,7 +46,7 @@ export class IdleTun implements Disposable {
     }
   }
 
-  /** 0: somebody has deleted it. */
+  /** 0: it was deleted by another program. */
   get index(): number {
     return this.#library.functions.if_nametoindex(zeroEnded(this.name));
   }

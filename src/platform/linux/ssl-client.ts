@@ -53,7 +53,7 @@ export interface ClientContextOptions extends CommonSettings {
   readonly verifies: boolean;
 }
 
-export interface ClientConversation {
+export interface ClientConnection {
   readonly fd: number;
   /** For SNI; empty: none is sent. */
   readonly serverName: string;
@@ -154,7 +154,7 @@ export class SslClients {
   }
 
   /** Nothing is said yet. Zero: the library has no memory, or does not take the name. */
-  connect({ address }: SslHandle, { fd, serverName, alpn, readAhead }: ClientConversation): bigint {
+  connect({ address }: SslHandle, { fd, serverName, alpn, readAhead }: ClientConnection): bigint {
     const { SSL_new, SSL_free, SSL_set_fd, SSL_set_connect_state, SSL_set_read_ahead } = this.#functions;
     const { SSL_set_alpn_protos, ERR_clear_error } = this.#functions;
     const ssl = SSL_new(address);

@@ -50,7 +50,7 @@ export class ClientStream extends SessionStream {
     clearTimeout(this.#answerTimer);
   }
 
-  /** Goes on in another session, as if nothing had been. */
+  /** Continues in another session; the user of the stream notices nothing. */
   moveTo(session: Session, id: number): void {
     const kept = this.#unconfirmed ?? [];
     this.session = session;

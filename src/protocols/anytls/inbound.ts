@@ -4,8 +4,8 @@ import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { Destination } from "#core/session.ts";
 import type { ByteQueue } from "#lib/byte-queue.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
-import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
-import { UserInbound } from "#protocols/managed/shell.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
+import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
 import { openTransportServer } from "#transport/server.ts";
@@ -17,11 +17,11 @@ import { HASH_BYTES } from "./wire.ts";
 
 const PREAMBLE_TIMEOUT_MS = 30_000;
 
-/** Throws `ConfigError`: users that cannot be told apart, nothing that hides the traffic and no `allow-insecure`. */
+/** Throws `ConfigError`: users with equal passwords, or neither TLS nor `allow-insecure`. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { name, files, log, portable = false } = env;
-  const nobody = AnyTlsTable.empty(); // all tables of the listener share its key, so that users who stay keep their identity
-  const tableOf = (users: readonly User[]) => nobody.changed({ gone: [], come: users }, `listener ${name}`);
+  const noUsers = AnyTlsTable.empty(); // all tables of the listener share its key, so that users who stay keep their identity
+  const tableOf = (users: readonly User[]) => noUsers.changed({ gone: [], come: users }, `listener ${name}`);
   const users = Object.entries(options.users).map(([id, credential]) => ({ id, credential, flow: null }));
   const shell = new UserInbound(env, {
     type: "AnyTLS",
@@ -35,17 +35,17 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
-    async greet({ stream, alpn, serverName }, arrival) {
+    async authenticate({ stream, alpn, serverName }, ends) {
       const table = shell.users;
       const user = await readHandshake(
         stream,
         (arrived) => takePreamble(arrived, table, options.fallbacks.length > 0),
         PREAMBLE_TIMEOUT_MS,
       );
-      if (!(user instanceof Stranger)) return serve(stream, scheme, shell.admit(user, table, arrival));
+      if (!(user instanceof Unauthenticated)) return serve(stream, scheme, shell.admit(user, table, ends));
       const fallback = chooseFallback(options.fallbacks, { alpn, serverName, first: user.first });
       if (fallback === null) throw new AuthError("a password that nobody has");
-      await serveFallback(stream, fallback, arrival, env.dialer);
+      await serveFallback(stream, fallback, ends, env.dialer);
     },
   });
 }
@@ -61,16 +61,21 @@ const REQUEST_LINE = /^[A-Z-]{3,16} [\x21-\x7e]+[ \r\n]/;
  * shorter than a hash. Other bytes may be the beginning of a hash: comparing them early would let a client guess a hash
  * byte by byte.
  */
-function takePreamble(arrived: ByteQueue, users: UserTable, mayFallBack: boolean): string | Stranger | null {
+function takePreamble(
+  arrived: ByteQueue,
+  users: UserTable,
+  mayFallBack: boolean,
+): string | Unauthenticated | null {
   const hash = arrived.peek(HASH_BYTES);
-  const stranger = (): Stranger => new Stranger(Buffer.from(arrived.peek(arrived.length) as Buffer));
+  const unauthenticated = (): Unauthenticated =>
+    new Unauthenticated(Buffer.from(arrived.peek(arrived.length) as Buffer));
   if (hash === null) {
     const isRequest =
       mayFallBack && REQUEST_LINE.test((arrived.peek(arrived.length) as Buffer).toString("latin1"));
-    return isRequest ? stranger() : null;
+    return isRequest ? unauthenticated() : null;
   }
   const user = users.find(hash);
-  if (user === null) return stranger();
+  if (user === null) return unauthenticated();
   const head = arrived.peek(HASH_BYTES + 2);
   if (head === null) return null;
   const size = head.length + head.readUInt16BE(HASH_BYTES);
@@ -98,7 +103,7 @@ function acceptStream(
 }
 
 /** A client without a known password, and the bytes that it has sent so far. */
-class Stranger {
+class Unauthenticated {
   readonly first: Buffer;
   constructor(first: Buffer) {
     this.first = first;

@@ -39,12 +39,12 @@ export function listenerNodes(options: object, listener: ListenerContext): reado
 /** The link of a managed user, byte for byte as the admin API promises it; null where no link would work. */
 export function managedLink(
   options: InboundOptions,
-  place: PublicAddress,
+  address: PublicAddress,
   { name, credential }: LinkedUser,
 ): string | null {
-  const security = securityQuery(options, place);
+  const security = securityQuery(options, address);
   if (Object.keys(security).length === 0) return null; // clients of this protocol always speak TLS
-  return shareLink({ scheme: "anytls", credential, place, query: { type: "tcp", ...security }, name });
+  return shareLink({ scheme: "anytls", credential, address, query: { type: "tcp", ...security }, name });
 }
 
 export function singBox(node: LinkNode): SingBoxOutbound {

@@ -15,6 +15,6 @@ export const managedUsers: UserSupport = {
       .map(([name, credential]) => ({ name, credential, flow: "" }))
       .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name))),
   emptied: (options) => ({ ...options, users: {} }),
-  shareLink: (options, place, user) => managedLink(options as InboundOptions, place, user),
+  shareLink: (options, context, user) => managedLink(options as InboundOptions, context, user),
   decoyLink: "anytls://none@192.0.2.1:443?security=tls&sni=192.0.2.1&type=tcp#nobody",
 };

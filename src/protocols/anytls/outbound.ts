@@ -26,7 +26,7 @@ const CLIENT_NAME = "weir/1";
 /** Throws `ConfigError` for TLS keys that do not fit. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
   const { name, files, log, trust, portable } = env;
-  const place = {
+  const context = {
     node: name,
     server: options.server,
     serverName: options.sni,
@@ -36,7 +36,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     trust,
     portable,
   };
-  const client = new Client(options, env, await chooseSecurityClient({ ...options, tls: true }, place));
+  const client = new Client(options, env, await chooseSecurityClient({ ...options, tls: true }, context));
   return {
     name,
     type: "AnyTLS",

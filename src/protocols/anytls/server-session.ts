@@ -26,7 +26,7 @@ import {
 /** Bytes that a stream moves before a relay worker may take it over: there and back costs as much as moving these. */
 const WORTH_BYTES = 256 * 1024;
 
-/** Streams open at once in one session; one more is refused, the session goes on. */
+/** Streams open at once in one session; one more is refused, the session continues. */
 const MAX_STREAMS = 1024;
 
 export interface ServerSessionOptions {
@@ -144,7 +144,9 @@ export class ServerStream extends SessionStream {
   [DETACHABLE](): Detachable | null {
     const holds = this.readableLength + this.writableLength > 0 || this.#pending !== null;
     const isOver = this.destroyed || this.writableEnded || this.session === null;
-    return isOver || holds || this.#movedBytes < WORTH_BYTES ? null : (this.session?.offerFor(this) ?? null);
+    return isOver || holds || this.#movedBytes < WORTH_BYTES
+      ? null
+      : (this.session?.detachableFor(this) ?? null);
   }
 
   override farEnd(): void {

@@ -223,7 +223,7 @@ export abstract class Session implements StreamOwner {
    * How a relay worker may take over the wire of the only stream; it gives the wire back as soon as anything but data
    * comes. Null: not now, and perhaps never.
    */
-  offerFor(stream: SessionStream): Detachable | null {
+  detachableFor(stream: SessionStream): Detachable | null {
     const isAlone = this.streams.size === 1 && this.streams.get(stream.id) === stream;
     if (!isAlone || this.#closed || this.#away || (this.#dataLeft > 0 && this.#dataFor !== stream))
       return null;
@@ -235,30 +235,30 @@ export abstract class Session implements StreamOwner {
       kind: "framed",
       socket: wire.socket,
       detach: () => this.#leave(stream, wire),
-      reattach: (fd, remains) => this.#takeBack(stream, remains, () => wire.reattach?.(fd, remains)),
+      reattach: (fd, remainder) => this.#takeBack(stream, remainder, () => wire.reattach?.(fd, remainder)),
     };
   }
 
   #leave(stream: SessionStream, wire: Detachable): DetachedState {
     this.#away = true;
-    const letter = this.#arrived.length === 0 ? null : this.#arrived.takeAll();
-    const words = [...wire.detach().numbers, stream.id, this.#dataLeft];
+    const unread = this.#arrived.length === 0 ? null : this.#arrived.takeAll();
+    const numbers = [...wire.detach().numbers, stream.id, this.#dataLeft];
     this.#dataLeft = 0;
-    return { numbers: words, unread: letter };
+    return { numbers: numbers, unread: unread };
   }
 
-  #takeBack(stream: SessionStream, remains: WireRemainder | null, takeWire: () => void): void {
+  #takeBack(stream: SessionStream, remainder: WireRemainder | null, takeWire: () => void): void {
     this.#away = false;
     takeWire();
-    if (remains === null) return this.close(new Error("the thread that had the session is gone"));
+    if (remainder === null) return this.close(new Error("the thread that had the session is gone"));
     if (this.#closed) return;
-    this.#dataLeft = remains.dataLeft;
+    this.#dataLeft = remainder.dataLeft;
     this.#dataFor = this.streams.get(stream.id) === stream ? stream : null;
-    const { undelivered } = remains;
+    const { undelivered } = remainder;
     if (undelivered !== null && this.#dataFor !== null && !stream.arrive(Buffer.from(undelivered)))
       this.#block(stream);
     this.#flush();
-    this.#receive(Buffer.from(remains.unread));
+    this.#receive(Buffer.from(remainder.unread));
   }
 
   #answer(frame: Buffer): void {

@@ -13,7 +13,7 @@ export interface StreamOwner {
   /** Says that a stream is over for both sides and forgets it. */
   finish(stream: SessionStream): void;
   /** Null: no worker can take the wire over now, and perhaps never. */
-  offerFor(stream: SessionStream): Detachable | null;
+  detachableFor(stream: SessionStream): Detachable | null;
 }
 
 /** One stream inside a session. A FIN, from either side, ends both directions: there is no half-close. */

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { ConfigError } from "#core/errors.ts";
 import type { User, UsersChange } from "#core/inbound.ts";
 import { PersistentMap } from "#lib/persistent-map.ts";
-import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
+import type { UserTable as ManagedTable } from "#protocols/managed/user-inbound.ts";
 import { passwordHash } from "./wire.ts";
 
 export interface UserTable extends ManagedTable {

@@ -1,6 +1,6 @@
 /** RC4, which the runtime's default provider no longer has. Broken as a cipher; here for `rc4-md5` of old servers alone. */
 
-/** A keystream from its beginning; each call goes on where the last one ended. */
+/** A keystream from its beginning; each call continues where the last one ended. */
 export function rc4(key: Uint8Array): (bytes: Uint8Array) => Buffer {
   const state = Uint8Array.from({ length: 256 }, (_, at) => at);
   const at = (index: number): number => state[index] ?? 0;

@@ -18,7 +18,7 @@ export function parseAuthority(text: string, defaultPort: number): Destination |
 
 const CONNECT_TARGET = /^(?:([a-z]+):\/\/)?([^/]+)\/?$/i;
 
-/** What stands behind CONNECT; some clients put a scheme before it. Without a port: 443 for https and wss, else 80. */
+/** The target of CONNECT; some clients put a scheme before it. Without a port: 443 for https and wss, else 80. */
 export function parseConnectTarget(text: string): Destination | null {
   const match = CONNECT_TARGET.exec(text);
   if (match === null) return null;

@@ -42,7 +42,7 @@ async function open(options: Options, env: OutboundEnv): Promise<Outbound> {
   };
 }
 
-/** A name from any inbound comes here; none may end the line that it stands in. */
+/** A name from any inbound comes here; it must not be able to end its line. */
 // oxlint-disable-next-line no-control-regex -- control characters are what it is about
 const UNSAFE = /[\0-\x20\x7f]/;
 
@@ -73,7 +73,7 @@ function encodeConnect(authority: string, fields: ReadonlyMap<string, string>): 
   return `CONNECT ${authority} HTTP/1.1\r\n${lines.join("")}\r\n`;
 }
 
-/** The configured headers go last, so one of them may stand for `Host` or `Proxy-Authorization`. */
+/** The configured headers go last, so one of them may replace `Host` or `Proxy-Authorization`. */
 function fieldsOf({ username, password, headers }: Options, node: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   if (username !== "" || password !== "") fields.set("Proxy-Authorization", encodeBasic(username, password));

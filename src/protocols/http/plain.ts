@@ -17,7 +17,7 @@ const MAX_HEAD_BYTES = 64 * 1024;
 /** Requests of one connection that may wait for their turn; a client that sends more ahead is closed. */
 const MAX_PIPELINED = 16;
 
-interface Conversation {
+interface ClientState {
   readonly client: Client;
   readonly upstream: Upstream;
   readonly silence: Silence;
@@ -42,7 +42,7 @@ export class PlainProxy implements Disposable {
   readonly #env: InboundEnv;
   readonly #server: Server;
   readonly #silenceMs: number;
-  readonly #conversations = new Map<Duplex, Conversation>();
+  readonly #states = new Map<Duplex, ClientState>();
   #disposed = false;
 
   constructor(env: InboundEnv, { headMs, idleMs, checkMs } = DEADLINES) {
@@ -60,7 +60,7 @@ export class PlainProxy implements Disposable {
     });
     // A client that ends its side behind its last request still gets the answer.
     (this.#server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-    this.#server.maxHeadersCount = 0; // the size bounds them; a count would drop the rest in silence
+    this.#server.maxHeadersCount = 0; // the size bounds them; a count would silently drop the others
     const on = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     this.#server.on("request", on).on("checkContinue", on);
     this.#server.on("upgrade", (request, stream, head) => this.#onUpgrade(request, stream, head));
@@ -75,10 +75,10 @@ export class PlainProxy implements Disposable {
     const stream = client.connection.stream();
     const upstream = new Upstream(client, this.#env);
     const silence = new Silence(stream, this.#silenceMs);
-    this.#conversations.set(stream, { client, upstream, silence, turn: Promise.resolve(), response: null });
+    this.#states.set(stream, { client, upstream, silence, turn: Promise.resolve(), response: null });
     stream.on("close", () => {
       upstream.destroy();
-      this.#conversations.delete(stream);
+      this.#states.delete(stream);
       this.#stopChecking();
     });
     this.#server.emit("connection", stream);
@@ -92,23 +92,23 @@ export class PlainProxy implements Disposable {
   }
 
   #stopChecking(): void {
-    if (this.#disposed && this.#conversations.size === 0) this.#server.close(() => {});
+    if (this.#disposed && this.#states.size === 0) this.#server.close(() => {});
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
-    const conversation = this.#conversations.get(request.socket);
-    if (conversation === undefined) return;
-    const { silence } = conversation;
+    const state = this.#states.get(request.socket);
+    if (state === undefined) return;
+    const { silence } = state;
     if (silence.waiting >= MAX_PIPELINED) {
       request.socket.destroy();
       return;
     }
     response.on("pipe", (incoming: IncomingMessage) => incoming.on("data", () => silence.broken()));
-    inTurn(conversation, async () => {
+    inTurn(state, async () => {
       if (response.destroyed || request.socket.destroyed) return;
-      conversation.response = response;
+      state.response = response;
       if (this.#disposed) response.shouldKeepAlive = false;
-      const understood = this.#understand(request, conversation);
+      const understood = this.#understand(request, state);
       if ("status" in understood) answer(request, response, understood);
       else await forward(request, response, understood, (final) => answer(request, response, final));
     });
@@ -116,10 +116,10 @@ export class PlainProxy implements Disposable {
 
   #onUpgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
     guardErrors(stream);
-    const conversation = this.#conversations.get(stream);
-    if (conversation === undefined) return;
-    stream.once("pipe", () => conversation.silence.leave()); // the two sides have become one connection
-    inTurn(conversation, async () => {
+    const state = this.#states.get(stream);
+    if (state === undefined) return;
+    stream.once("pipe", () => state.silence.leave()); // the two sides have become one connection
+    inTurn(state, async () => {
       if (stream.destroyed) return;
       if (head.length > 0) stream.unshift(head);
       // For an answer other than 101: the connection has left the server and closes behind it.
@@ -127,7 +127,7 @@ export class PlainProxy implements Disposable {
       response.shouldKeepAlive = false;
       response.assignSocket(request.socket);
       response.on("finish", () => stream.end());
-      const understood = this.#understand(request, conversation);
+      const understood = this.#understand(request, state);
       if ("status" in understood) answer(request, response, understood);
       else
         await forwardUpgrade(request, response, stream, understood, (final) =>
@@ -139,20 +139,20 @@ export class PlainProxy implements Disposable {
   /** A CONNECT behind other requests of one connection; the first one never comes here. */
   #onConnect(request: IncomingMessage, stream: Duplex, head: Buffer): void {
     guardErrors(stream);
-    const conversation = this.#conversations.get(stream);
-    if (conversation === undefined) return;
-    inTurn(conversation, async () => {
+    const state = this.#states.get(stream);
+    if (state === undefined) return;
+    inTurn(state, async () => {
       if (stream.destroyed) return;
       const version = versionOf(request);
       const destination = parseConnectTarget(request.url ?? "");
       if (destination === null || hasBody(request))
         return endWithReply(stream, encodeAnswer(BAD_REQUEST, version, false));
-      const { client } = conversation;
+      const { client } = state;
       const user = identify(client.accounts, request.headers["proxy-authorization"]);
       if (user === undefined)
         return endWithReply(stream, encodeAnswer(AUTHENTICATION_REQUIRED, version, false));
       if (head.length > 0) stream.unshift(head);
-      conversation.silence.leave();
+      state.silence.leave();
       const { connection } = client;
       this.#env.accept(tunnelSession(connection, { version, user, destination }, this.#env));
     });
@@ -160,13 +160,13 @@ export class PlainProxy implements Disposable {
 
   #onMalformed(error: NodeJS.ErrnoException, stream: Duplex): void {
     // In the middle of an answer another one would be taken for a part of it.
-    const { response = null } = this.#conversations.get(stream) ?? {};
+    const { response = null } = this.#states.get(stream) ?? {};
     const isAnswering = response !== null && response.headersSent && !response.writableFinished;
     if (stream.destroyed || isAnswering || error.code === "ECONNRESET") stream.destroy();
     else endWithReply(stream, encodeAnswer(faultOf(error), "1.1", false));
   }
 
-  #understand(request: IncomingMessage, { client, upstream }: Conversation): Forwarded | Answer {
+  #understand(request: IncomingMessage, { client, upstream }: ClientState): Forwarded | Answer {
     const user = identify(client.accounts, request.headers["proxy-authorization"]);
     if (user === undefined) return AUTHENTICATION_REQUIRED;
     const { method = "GET", url = "" } = request;
@@ -176,10 +176,10 @@ export class PlainProxy implements Disposable {
   }
 }
 
-function inTurn(conversation: Conversation, work: () => Promise<void>): void {
-  const { client, silence } = conversation;
+function inTurn(state: ClientState, work: () => Promise<void>): void {
+  const { client, silence } = state;
   silence.waiting++;
-  conversation.turn = conversation.turn
+  state.turn = state.turn
     .then(work)
     .catch(() => client.connection.destroy()) // a fault costs this client alone
     .finally(() => {

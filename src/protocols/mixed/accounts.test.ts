@@ -26,13 +26,13 @@ test("who is taken away, or has another password, loses the connections that wer
   const book = new AccountBook(accounts);
   const streams = accounts.map(({ username }) => {
     const stream = new PassThrough();
-    const door = book.doorkeeper(stream);
+    const door = book.authenticator(stream);
     assert.equal(door.verify(username, "2"), false);
     assert.equal(door.verify(username, "1"), true);
     return stream;
   });
   const stranger = new PassThrough();
-  assert.equal(book.doorkeeper(stranger).verify("gone", "wrong"), false);
+  assert.equal(book.authenticator(stranger).verify("gone", "wrong"), false);
   const next = new AccountBook([
     { username: "changed", password: "2" },
     { username: "stays", password: "1" },

@@ -26,12 +26,12 @@ export class AccountBook implements Authenticator {
   /** Takes the same time for a wrong password, whatever its length, and for an unknown user. */
   verify(username: string, password: string): boolean {
     const wanted = this.#digests.get(username);
-    const equal = timingSafeEqual(digest(userOf({ username, password }).credential), wanted ?? NOBODY);
+    const equal = timingSafeEqual(digest(userOf({ username, password }).credential), wanted ?? NO_ACCOUNTS);
     return equal && wanted !== undefined;
   }
 
   /** For one client: its connection is aborted when a user that it has authenticated as is removed. */
-  doorkeeper(stream: Duplex): Authenticator {
+  authenticator(stream: Duplex): Authenticator {
     const proved = new Set<string>();
     return {
       verify: (username, password) => {
@@ -70,4 +70,4 @@ function digest(text: string): Buffer {
   return hash("sha256", text, "buffer");
 }
 
-const NOBODY = Buffer.alloc(32);
+const NO_ACCOUNTS = Buffer.alloc(32);

@@ -63,7 +63,7 @@ export async function openHandshakes(
     if (door === null) return connection.destroy();
     const isKnown = env.unauthenticated?.enter(connection, tls !== null);
     attend(connection, tls, isKnown, (plain, reader) =>
-      serve({ connection: plain, accounts: door.accounts?.doorkeeper(plain.stream()) ?? null }, reader),
+      serve({ connection: plain, accounts: door.accounts?.authenticator(plain.stream()) ?? null }, reader),
     ).catch((error: unknown) => {
       env.log.debug(() => `${type} client ${endpointText(source)}: ${messageOf(error)}`);
     });
@@ -126,7 +126,10 @@ function usersOf(book: AccountBook, { endSessions }: InboundEnv): Omit<ManagedIn
   return { written: book.written, replaceUsers };
 }
 
-/** The source filter and the exempted prefixes belong to the global accounts; own users stand for themselves. */
+/**
+ * The source filter and the exempted prefixes belong to the global accounts; a listener's own users are not affected by
+ * them.
+ */
 function doorOf({ users }: HandshakeOptions, { access }: InboundEnv, accounts: AccountBook | null) {
   const isOwn = users !== undefined;
   return (source: Ip): { readonly accounts: AccountBook | null } | null => {

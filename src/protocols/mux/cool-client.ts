@@ -142,8 +142,8 @@ export class CoolClient implements MuxSession, StreamOwner {
   }
 
   sendEnd(stream: MuxStream, done: Done): void {
-    if (stream.farEnded) this.#tellEnd(stream as PatientStream, false);
-    else (stream as PatientStream).waitForSilence(() => this.#tellEnd(stream as PatientStream, false));
+    if (stream.farEnded) this.#sendEnd(stream as PatientStream, false);
+    else (stream as PatientStream).waitForSilence(() => this.#sendEnd(stream as PatientStream, false));
     done();
   }
 
@@ -158,7 +158,7 @@ export class CoolClient implements MuxSession, StreamOwner {
   gone(stream: MuxStream, whole: boolean): void {
     if (!this.#streams.delete(stream.id)) return;
     (stream as PatientStream).stopWaiting();
-    this.#tellEnd(stream as PatientStream, !whole);
+    this.#sendEnd(stream as PatientStream, !whole);
     this.#rest();
   }
 
@@ -168,7 +168,7 @@ export class CoolClient implements MuxSession, StreamOwner {
     return this.#nextId++;
   }
 
-  #tellEnd(stream: PatientStream, failed: boolean): void {
+  #sendEnd(stream: PatientStream, failed: boolean): void {
     if (stream.endSent || this.#closed) return;
     stream.endSent = true;
     this.#wire.write(encodeFrame({ session: stream.id, status: STATUS_END, failed }));

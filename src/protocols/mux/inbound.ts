@@ -21,7 +21,7 @@ export interface MuxContext {
   readonly onStream: (
     stream: Duplex,
     destination: Destination,
-    tell: (failure: Error | null) => void,
+    reply: (failure: Error | null) => void,
   ) => void;
   readonly onFlow: (flow: DatagramFlow, first: Destination) => void;
   readonly log: Log;
@@ -36,11 +36,11 @@ export function isMuxCool({ host }: Destination): boolean {
 }
 
 /** Serves a connection whose client asked for the mux name. Owns it; never throws. */
-export function acceptMux(wire: Duplex, place: MuxContext): void {
-  const { options, log } = place;
+export function acceptMux(wire: Duplex, context: MuxContext): void {
+  const { options, log } = context;
   serveMux(wire, {
     needsPadding: options?.padding === true,
-    onStream: (stream) => void acceptOne(stream, place),
+    onStream: (stream) => void acceptOne(stream, context),
     onClosed() {},
     log,
   }).catch((error) => {

@@ -37,7 +37,9 @@ export function rejectDropOutbound(name: string, holdMs = HOLD_MS): Outbound {
   });
 }
 
-/** PASS (`rule`) and PASS-RULE (`line`): matching goes on behind what names them, so they are never dialled. */
+/**
+ * PASS (`rule`) and PASS-RULE (`line`): matching continues behind the rule that names them, so they are never dialled.
+ */
 export function passOutbound(name: string, passes: "rule" | "line"): Outbound {
   const refuse = () =>
     Promise.reject(new DialError("unsupported", `${name} only has a meaning as the target of a rule`));

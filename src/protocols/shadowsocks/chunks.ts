@@ -174,11 +174,11 @@ function countOf({ giveAway }: KeptAead, nonce: Buffer): number {
 }
 
 /**
- * For a relay thread that goes on with both directions, the words of its port: the contexts of opening and sealing, the
- * messages of each so far, the most that a chunk carries, the length that is known of the next payload or -1. Null: a
- * direction has not begun, or there are no contexts to give.
+ * The numbers of the wire for a worker that takes over both directions: the contexts of opening and sealing, the
+ * message count of each, the largest payload of a chunk, the known length of the next payload or -1. Null: a direction
+ * has not begun, or there are no contexts to hand over.
  */
-export function departureOf(
+export function detachedStateOf(
   sealer: ChunkSealer | null,
   opener: ChunkOpener | null,
   arrived: ByteQueue,

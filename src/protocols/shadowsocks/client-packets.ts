@@ -64,7 +64,7 @@ interface ServerSession {
   seenAtMs: number;
 }
 
-/** A restarted server answers with another session; the one before it is still heard for so long. */
+/** A restarted server uses another session id; packets of the former one are accepted for so long. */
 const OLD_SESSION_MS = 60_000;
 
 class Packets022 implements ClientPackets {

@@ -3,7 +3,7 @@ import type { InboundEnv } from "#core/inbound.ts";
 import type { Datagram, Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { type ClientFlow, clientFlow } from "#net/udp/udp-clients.ts";
-import type { UserInbound } from "#protocols/managed/shell.ts";
+import type { UserInbound } from "#protocols/managed/user-inbound.ts";
 import type { ShadowsocksMemory } from "./memory.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
 import type { ServerUsers } from "./server-keys.ts";

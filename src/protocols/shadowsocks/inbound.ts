@@ -3,8 +3,8 @@ import { ConfigError } from "#core/errors.ts";
 import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import { type Destination, destinationText } from "#core/session.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
-import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
-import { UserInbound } from "#protocols/managed/shell.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
+import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { BARE_SERVER } from "#transport/server.ts";
@@ -43,14 +43,14 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   const inbound = await shell.listen(BARE_SERVER, {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
-    async greet({ stream }, arrival) {
+    async authenticate({ stream }, ends) {
       const table = shell.users;
       const request = await readHandshake(stream, serverHandshake(table, salts, chance), SILENCE_MS);
       env.log.debug(
         () =>
           `listener ${env.name}: ${request.user ?? "client"} asks for ${destinationText(request.destination)}`,
       );
-      serve(stream, request, shell.admit(request.user, table, arrival), options["mux-option"]);
+      serve(stream, request, shell.admit(request.user, table, ends), options["mux-option"]);
     },
   });
   if (options.udp) await env.listenUdp((socket) => serveDatagrams(socket, shell, env, memory));
@@ -66,10 +66,10 @@ function serve(
   const stream = openStream(wire, codec, { discardOnFaultMs: SILENCE_MS });
   if (payload.length > 0) stream.unshift(payload);
   connection.holdStream(stream, wire);
-  const onStream = (sub: Duplex, to: Destination, tell: (failure: Error | null) => void): void => {
+  const onStream = (sub: Duplex, to: Destination, reply: (failure: Error | null) => void): void => {
     const version = versionOf(to);
-    if (version === null) return connection.onStream(sub, to, tell);
-    tell(null);
+    if (version === null) return connection.onStream(sub, to, reply);
+    reply(null);
     connection.serveUdpOverTcp(sub, version);
   };
   if (isMux(destination)) connection.serveMux(stream, mux, onStream);

@@ -27,7 +27,7 @@ export const links: LinkForm = {
   },
   write(node) {
     const [cipher, password] = [String(node["cipher"]), String(node["password"])];
-    // The keys of 2022 methods are base64 themselves and stand there as text (SIP022).
+    // The keys of 2022 methods are base64 themselves and are written as text (SIP022).
     const user = cipher.startsWith("2022-")
       ? `${cipher}:${encodeURIComponent(password)}`
       : Buffer.from(`${cipher}:${password}`).toString("base64url");
@@ -137,7 +137,7 @@ function sip008Nodes(text: string): LinkNode[] | null {
   });
 }
 
-/** Users of a 2022 method stand behind the server's key. */
+/** Keys of users of a 2022 method follow the server's key. */
 export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
   const { cipher, password, users } = options as LinkNode;
   const node = { type: "ss", cipher };

@@ -19,7 +19,7 @@ export const SESSION_ID_BYTES = 8;
 const HEADER_BYTES = 16;
 const EXTENDED_NONCE_BYTES = 24;
 
-/** Session id (8) and packet id (8) as they stand in clear once a packet is opened. */
+/** Session id (8) and packet id (8), in clear once a packet is opened. */
 export interface PacketHeader {
   readonly bytes: Buffer;
   readonly sessionId: string;
@@ -36,7 +36,9 @@ export function bodyAead(method: Method, psk: Uint8Array, sessionId: Uint8Array)
   return createAead(method.aead, sessionSubkey(psk, sessionId));
 }
 
-/** `keys`: those whose identity blocks go in front, the sealing user's last. The header is sealed by the first of them. */
+/**
+ * `keys`: those whose identity blocks go in front, the sealing user's last. The header is sealed by the first of them.
+ */
 export function sealPacket022(
   method: Method,
   keys: readonly Uint8Array[],

@@ -1,4 +1,4 @@
-/** SIP003 plugins that we are ourselves: what stands between the socket and the cipher. Datagrams go past them. */
+/** The built-in SIP003 plugins: the layer between the socket and the cipher. Datagrams do not pass through them. */
 import type { Duplex } from "node:stream";
 import type { OutboundEnv } from "#core/outbound.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
@@ -53,8 +53,8 @@ async function webSocketPlugin(
   const { host, headers, tls, mux, "v2ray-http-upgrade": upgrades } = options;
   const { name, files, log, trust, portable } = env;
   const fields = tls ? { ...options, tls, alpn: options.alpn ?? ["http/1.1"] } : { ...options, tls };
-  const place = { node: name, server, serverName: host, bypassable: false, portable, files, log, trust };
-  const security = await chooseSecurityClient(fields, place);
+  const context = { node: name, server, serverName: host, bypassable: false, portable, files, log, trust };
+  const security = await chooseSecurityClient(fields, context);
   const { path, earlyDataBytes } = parseConfiguredPath(options.path);
   const common = { path, host, headers };
   const webSocket = { ...common, earlyDataBytes, earlyDataHeader: EARLY_DATA_HEADER };

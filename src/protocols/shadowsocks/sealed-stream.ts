@@ -14,7 +14,7 @@ import { discardInput } from "#net/listen/read-handshake.ts";
 /** A codec whose ciphers a relay worker may take over once everything that opens the connection has passed. */
 export interface DepartingCodec extends StreamCodec {
   /** How it leaves: from then on it seals and opens nothing. Null: not now, and perhaps never. */
-  departure(): (() => DetachedState) | null;
+  detached(): (() => DetachedState) | null;
 }
 
 /** Over a plain socket relay workers may take it over; over a plugin they may not. */
@@ -32,18 +32,18 @@ class SealedStream extends CodecStream {
     const { wire } = this;
     const isBusy = this.destroyed || this.writableEnded || this.writableLength > 0 || wire.readableLength > 0;
     const below = isBusy || !isPlainSocket(wire) ? null : detachable(wire);
-    const depart = below === null ? null : this.#codec.departure();
+    const depart = below === null ? null : this.#codec.detached();
     if (below === null || depart === null) return null;
     const limitMs = this.#discardOnFaultMs;
     const leave = (): DetachedState => {
       this[LOWER_DETACHED]();
-      const { numbers: words, unread: letter } = depart();
-      return { numbers: [...words, limitMs === undefined ? 0 : 1], unread: letter };
+      const { numbers, unread } = depart();
+      return { numbers: [...numbers, limitMs === undefined ? 0 : 1], unread: unread };
     };
-    const offer: Detachable = { kind: "sealed", socket: below.socket, detach: leave };
+    const side: Detachable = { kind: "sealed", socket: below.socket, detach: leave };
     return limitMs === undefined
-      ? offer
-      : { ...offer, reattach: (fd) => void (fd >= 0 && discard(fd, limitMs)) };
+      ? side
+      : { ...side, reattach: (fd) => void (fd >= 0 && discard(fd, limitMs)) };
   }
 }
 
@@ -52,7 +52,7 @@ function discard(fd: number, limitMs: number): void {
 }
 
 export function openStream(wire: Duplex, codec: StreamCodec, options: CodecStreamOptions): Duplex {
-  return "departure" in codec
+  return "detached" in codec
     ? new SealedStream(wire, codec as DepartingCodec, options)
     : new CodecStream(wire, codec, options);
 }

@@ -1,7 +1,7 @@
 /** The users of a server and their keys. Immutable: other users are another value. */
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
-import type { UserTable } from "#protocols/managed/shell.ts";
+import type { UserTable } from "#protocols/managed/user-inbound.ts";
 import { keyName, masterKey, type Method, preSharedKey, preSharedKeys } from "./methods.ts";
 import { itemAt } from "#lib/at.ts";
 
@@ -31,7 +31,7 @@ export function serverUsers(method: Method, password: string, users: readonly Us
   return { ...keys, identities };
 }
 
-/** `users` null: one key for everybody. Throws `ConfigError`. */
+/** `users` null: one key for all clients. Throws `ConfigError`. */
 export function serverKeys(method: Method, password: string, users: readonly User[] | null): ServerKeys {
   if (users === null) return withoutUsers(method, password);
   if (method.edition === "plain")

@@ -5,14 +5,14 @@ import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
-import { ChunkOpener, ChunkSealer, departureOf, MAX_CHUNK } from "./chunks.ts";
+import { ChunkOpener, ChunkSealer, detachedStateOf, MAX_CHUNK } from "./chunks.ts";
 import { type Method, sip004Subkey } from "./methods.ts";
 import type { DepartingCodec } from "./sealed-stream.ts";
 
 export interface Sip004Options {
   readonly method: Method;
   readonly master: Uint8Array;
-  /** What goes in front of the first payload: a client's target address; empty for a server. */
+  /** Sent in front of the first payload: a client's target address; empty for a server. */
   readonly request: Buffer;
   /** A server's, which has read the client's salt already. */
   readonly opener?: ChunkOpener;
@@ -75,8 +75,8 @@ export class Sip004Codec implements DepartingCodec {
       throw new ProtocolError("the stream ended within a chunk");
   }
 
-  departure(): (() => DetachedState) | null {
-    return departureOf(this.#sealer, this.#opener, this.#arrived);
+  detached(): (() => DetachedState) | null {
+    return detachedStateOf(this.#sealer, this.#opener, this.#arrived);
   }
 
   close(): void {

@@ -5,7 +5,7 @@ import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
-import { ChunkOpener, ChunkSealer, departureOf, MAX_CHUNK } from "./chunks.ts";
+import { ChunkOpener, ChunkSealer, detachedStateOf, MAX_CHUNK } from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
 import type { DepartingCodec } from "./sealed-stream.ts";
@@ -82,8 +82,8 @@ abstract class Sip022Codec implements DepartingCodec {
       throw new ProtocolError("the stream ended within a chunk");
   }
 
-  departure(): (() => DetachedState) | null {
-    return departureOf(this.sealer, this.opener, this.arrived);
+  detached(): (() => DetachedState) | null {
+    return detachedStateOf(this.sealer, this.opener, this.arrived);
   }
 
   close(): void {
@@ -173,8 +173,8 @@ export class Sip022ClientCodec extends Sip022Codec {
     return fixed.readUInt16BE(end);
   }
 
-  override departure(): (() => DetachedState) | null {
-    return this.#headerDone ? super.departure() : null;
+  override detached(): (() => DetachedState) | null {
+    return this.#headerDone ? super.detached() : null;
   }
 
   override openEnd(): void {

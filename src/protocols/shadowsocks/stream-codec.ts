@@ -14,7 +14,7 @@ import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 export interface StreamCodecOptions {
   readonly cipher: StreamCipherName;
   readonly master: Uint8Array;
-  /** What the first bytes carry in front of the payload: a client's target address; empty for a server. */
+  /** Sent in front of the payload in the first bytes: a client's target address; empty for a server. */
   readonly request: Buffer;
   /** A server's, which has read the client's IV already. */
   readonly opener?: StreamCipher;

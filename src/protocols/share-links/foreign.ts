@@ -32,8 +32,8 @@ export function foreignNode(scheme: string, link: string): LinkNode | null {
 /** ssr://base64(host:port:protocol:method:obfs:base64(password)/?remarks=base64(name)…) */
 function ssrNode(link: string): LinkNode {
   const text = decodeBase64(link.slice("ssr://".length)) ?? "";
-  const [place = "", query = ""] = text.split("/?", 2);
-  const [, authority = ""] = /^(.*)(?::[^:]*){4}$/s.exec(place) ?? [];
+  const [position = "", query = ""] = text.split("/?", 2);
+  const [, authority = ""] = /^(.*)(?::[^:]*){4}$/s.exec(position) ?? [];
   if (authority === "") throw new ConfigError("the ssr link lacks its server");
   const { host, port } = splitAuthority(authority);
   const remarks = new URLSearchParams(query).get("remarks")?.replaceAll(" ", "+") ?? "";

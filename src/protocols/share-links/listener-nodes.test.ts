@@ -6,7 +6,7 @@ import { PROTOCOLS } from "#protocols/index.ts";
 import { newEncryption } from "#protocols/vless/encryption/generate.ts";
 import { renderLink } from "./index.ts";
 
-const place: ListenerContext = {
+const position: ListenerContext = {
   name: "in",
   server: "h.example",
   port: 443,
@@ -15,7 +15,7 @@ const place: ListenerContext = {
 };
 const links = (type: string, options: object, changes: Partial<ListenerContext> = {}) =>
   PROTOCOLS.find((protocol) => protocol.type === type && protocol.inbound !== undefined)
-    ?.listenerNodes?.(options, { ...place, ...changes })
+    ?.listenerNodes?.(options, { ...position, ...changes })
     .map(renderLink) ?? [];
 
 test("every user of a listener gets a link", () => {

@@ -36,8 +36,8 @@ function vlessLink(
 
 function anytlsLink(options: object, name: string, credential: string): string | null {
   const parsed = anytlsSchema.parse({ users: {}, ...options });
-  const place = { host: "proxy.example.com", port: 9443 };
-  return anytls.shareLink(parsed, place, { name: `edge-anytls - ${name}`, credential, flow: "" });
+  const position = { host: "proxy.example.com", port: 9443 };
+  return anytls.shareLink(parsed, position, { name: `edge-anytls - ${name}`, credential, flow: "" });
 }
 
 test("svc-admin-api §15.9 vless", () => {
@@ -133,21 +133,28 @@ test("whatever a user is called, the link reads back as the same user", () => {
     .tuple(text, text)
     .map((parts) => parts.join("").trim())
     .filter((one) => one !== "");
-  const place = { host: "proxy.example.com", port: 8443 };
+  const position = { host: "proxy.example.com", port: 8443 };
   fc.assert(
     fc.property(name, fc.uuid(), text, (shown, uuid, password) => {
       const parsed = vlessSchema.parse({ users: [], ...TLS });
-      const link = vless.shareLink(parsed, place, { name: shown, credential: uuid, flow: VISION }) as string;
+      const link = vless.shareLink(parsed, position, {
+        name: shown,
+        credential: uuid,
+        flow: VISION,
+      }) as string;
       const node = parseLink(link);
       assert.deepEqual(
         [node["name"], node["uuid"], node["server"], node["port"], node["flow"], node["servername"]],
-        [shown, uuid, place.host, place.port, VISION, place.host],
+        [shown, uuid, position.host, position.port, VISION, position.host],
       );
       assert.deepEqual(parseLink(renderLink(node) as string), node);
       const other = anytlsSchema.parse({ users: {}, ...TLS });
       const user = { name: shown, credential: password, flow: "" };
-      const second = parseLink(anytls.shareLink(other, place, user) as string);
-      assert.deepEqual([second["name"], second["password"], second["port"]], [shown, password, place.port]);
+      const second = parseLink(anytls.shareLink(other, position, user) as string);
+      assert.deepEqual(
+        [second["name"], second["password"], second["port"]],
+        [shown, password, position.port],
+      );
       assert.deepEqual(parseLink(renderLink(second) as string), second);
     }),
     { numRuns: 1000 },

@@ -96,7 +96,7 @@ export function peekPacketAddr(bytes: Buffer): Destination | null {
 export function xudpFraming(): DatagramFraming {
   let started = false;
   let last: Destination | null = null;
-  const globalId = randomBytes(8); // stands for this flow; nothing of the client can be read from it
+  const globalId = randomBytes(8); // identifies this flow; reveals nothing about the client
   return {
     encode({ payload, destination }) {
       const status = started ? STATUS_KEEP : STATUS_NEW;

@@ -61,7 +61,9 @@ function preferred(
   return exact.length > 0 ? exact : all.filter((one) => of(one) === "");
 }
 
-/** The path of what looks like an HTTP/1 request: a slash behind a method of 3 to 7 letters, a blank within 64 bytes. */
+/**
+ * The path of what looks like an HTTP/1 request: a slash behind a method of 3 to 7 letters, a blank within 64 bytes.
+ */
 function pathIn(first: Buffer): string | null {
   for (let at = 4; at <= 8 && at < first.length; at++) {
     if (first[at] !== 0x2f || first[at - 1] !== 0x20) continue;

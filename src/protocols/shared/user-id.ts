@@ -19,7 +19,7 @@ export function parseUserId(text: string): Buffer | null {
   return id;
 }
 
-/** One spelling of a user id that is one, so that two texts that stand for the same user are the same text. */
+/** The canonical spelling of a user id, so that two texts for the same user become equal. */
 export function plainUserId(text: string): string {
   return (parseUserId(text) as Buffer).toString("hex");
 }

@@ -22,11 +22,11 @@ const MAX_SOURCES = 256;
  */
 export async function openAssociation(
   stream: Duplex,
-  arrival: ConnectionEnds,
+  ends: ConnectionEnds,
   user: string | null,
   { env, datagrams }: { readonly env: InboundEnv; readonly datagrams: DatagramSockets },
 ): Promise<void> {
-  const { ip } = arrival.local;
+  const { ip } = ends.local;
   const socket = createSocket({ type: familyOf(ip) === 6 ? "udp6" : "udp4", lookup: literally, ...BUFFERS });
   try {
     const listening = once(socket, "listening"); // comes within `bind`, as no name is looked up
@@ -37,29 +37,29 @@ export async function openAssociation(
     throw new Refusal(wire.encodeReply(replies.GENERAL_FAILURE), `UDP ASSOCIATE: ${messageOf(error)}`);
   }
   socket.on("error", () => {
-    // An ICMP error for one datagram; the association goes on.
+    // An ICMP error for one datagram; the association continues.
   });
   const headers = new DatagramHeaders("ip");
   const clients = new UdpClients(
     MAX_SOURCES,
     (source, flow, first) => {
       const asked = { network: "udp", type: "Socks5", user, destination: first.destination } as const;
-      env.accept({ network: "udp", metadata: describe(env, { ...arrival, source }, asked), flow });
+      env.accept({ network: "udp", metadata: describe(env, { ...ends, source }, asked), flow });
     },
     (item, source) => {
-      door.send(headers.encode(item.destination), item.payload, source.ip, source.port);
+      udpSocket.send(headers.encode(item.destination), item.payload, source.ip, source.port);
     },
   );
-  const door: DatagramSocket = datagrams.take(socket, (bytes, from) => {
-    if (from.ip !== arrival.source.ip) return;
+  const udpSocket: DatagramSocket = datagrams.take(socket, (bytes, from) => {
+    if (from.ip !== ends.source.ip) return;
     const item = headers.decode(bytes);
     if (item !== null) clients.deliver(from, item);
   });
   holdUntilClosed(stream, () => {
-    door.close();
+    udpSocket.close();
     clients.close();
   });
-  const bound = { host: null, ip, port: door.port };
+  const bound = { host: null, ip, port: udpSocket.port };
   stream.write(wire.encodeReply(0, bound));
 }
 

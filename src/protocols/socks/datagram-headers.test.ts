@@ -16,13 +16,13 @@ const places: readonly Destination[] = [
 test("any sequence of datagrams reads as each would alone, cut and fragments included", () => {
   const datagram = fc
     .record({
-      place: fc.constantFrom(...places),
+      context: fc.constantFrom(...places),
       payload: fc.uint8Array({ maxLength: 20 }),
       cut: fc.option(fc.nat({ max: 40 }), { freq: 4, nil: Infinity }),
       fragment: fc.constantFrom(0, 0, 0, 1, 0x80),
     })
-    .map(({ place, payload, cut, fragment }) => {
-      const bytes = Buffer.concat([encodeDatagramHeader(place, "host"), payload]);
+    .map(({ context, payload, cut, fragment }) => {
+      const bytes = Buffer.concat([encodeDatagramHeader(context, "host"), payload]);
       bytes[2] = fragment;
       return bytes.subarray(0, cut);
     });
@@ -36,9 +36,9 @@ test("any sequence of datagrams reads as each would alone, cut and fragments inc
 
 test("a header is the object of the datagram before, and right for another destination", () => {
   const headers = new DatagramHeaders("ip");
-  for (const place of [...places, ...places])
+  for (const context of [...places, ...places])
     for (let time = 0; time < 2; time++)
-      assert.deepEqual(headers.encode(place), encodeDatagramHeader(place, "ip"));
+      assert.deepEqual(headers.encode(context), encodeDatagramHeader(context, "ip"));
   const [first] = places as [Destination];
   assert.equal(headers.encode(first), headers.encode(first));
   const bytes = Buffer.concat([headers.encode(first), Buffer.from("payload")]);

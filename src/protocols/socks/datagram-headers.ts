@@ -26,7 +26,7 @@ export class DatagramHeaders {
     return item;
   }
 
-  /** What stands before the data. Throws `DialError` for a name that does not fit. */
+  /** The header before the data. Throws `DialError` for a name that does not fit. */
   encode(destination: Destination): Buffer {
     if (destination === this.#encodedFor) return this.#encoded;
     this.#encoded = encodeDatagramHeader(destination, this.#prefer);

@@ -128,7 +128,7 @@ export function decodeDatagram(bytes: Uint8Array): Datagram | null {
   }
 }
 
-/** What stands before the data; `prefer` as in `encodeSocksAddress`. */
+/** The header before the data; `prefer` as in `encodeSocksAddress`. */
 export function encodeDatagramHeader(destination: Destination, prefer: "host" | "ip"): Buffer {
   return Buffer.concat([Buffer.alloc(3), encodeSocksAddress(destination, prefer)]);
 }

@@ -36,6 +36,6 @@ function describeClient(
     env.log.debug(() => `${env.name}: a connection to the listener itself is reset`);
     return null;
   }
-  const place = { source, local: listener };
-  return describe(env, place, { network: "tcp", type: "TProxy", user: null, destination });
+  const context = { source, local: listener };
+  return describe(env, context, { network: "tcp", type: "TProxy", user: null, destination });
 }

@@ -1,10 +1,12 @@
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 
-/** The request in front of the first bytes, in one write: servers look at their first read only. Nothing else changes. */
+/**
+ * The request in front of the first bytes, in one write: servers look at their first read only. Nothing else changes.
+ */
 export class RequestCodec implements StreamCodec {
   #request: Buffer | null;
 
-  /** Null: nothing stands in front. */
+  /** Null: nothing is added in front. */
   constructor(request: Buffer | null) {
     this.#request = request;
   }

@@ -6,8 +6,8 @@ import type { Destination } from "#core/session.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { decodeSocksAddress } from "#net/address/socks-address.ts";
-import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
-import { UserInbound, type UserTable } from "#protocols/managed/shell.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
+import { UserInbound, type UserTable } from "#protocols/managed/user-inbound.ts";
 import { isMux, isMuxCool } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { chooseFallback, serveFallback } from "#protocols/shared/fallback.ts";
@@ -31,16 +31,16 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: options["allow-insecure"],
     silenceMs: null,
-    async greet({ stream, serverName, alpn }, arrival) {
+    async authenticate({ stream, serverName, alpn }, ends) {
       const table = shell.users;
       const greeting = await readGreeting(stream, table, options.fallbacks.length > 0);
       if ("user" in greeting) {
-        const connection = shell.admit(greeting.user, table, arrival);
+        const connection = shell.admit(greeting.user, table, ends);
         return await serve(stream, greeting.request, connection, options["mux-option"]);
       }
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
       if (fallback === null) throw new ProtocolError(greeting.refused);
-      await serveFallback(stream, fallback, arrival, env.dialer);
+      await serveFallback(stream, fallback, ends, env.dialer);
     },
   });
 }

@@ -23,7 +23,7 @@ export interface TrojanRequest {
   readonly destination: Destination;
 }
 
-/** The text that stands for a password on the wire. */
+/** The wire form of a password. */
 export function keyOf(password: string): string {
   return createHash("sha224").update(password).digest("hex");
 }

@@ -54,7 +54,7 @@ const TYPE_V6 = 1;
 const TYPE_NAME = 2;
 const MAX_PAYLOAD = 0xffff;
 
-/** What stands before a packet: nothing in connect mode, else the name where there is one, or the address (replies). */
+/** The address before a packet: none in connect mode, else the name if there is one, or the address (replies). */
 export type Addressing = "none" | "host" | "ip";
 
 // Packet: [TYPE(1): 0 IPv4, 1 IPv6, 2 name; ADDR; PORT(2)] LENGTH(2) DATA.

@@ -1,7 +1,7 @@
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { ANSWER, AnswerStripper } from "./wire.ts";
 
-/** The client's side without a flow: the request in front of the first bytes, the answer's header taken off. */
+/** The client's side without a flow: adds the request in front of the first bytes, removes the response header. */
 export class ClientCodec implements StreamCodec {
   #request: Buffer | null;
   readonly #answer = new AnswerStripper();

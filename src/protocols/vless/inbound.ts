@@ -5,8 +5,8 @@ import type { DatagramFlow, Destination } from "#core/session.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
-import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
-import { UserInbound } from "#protocols/managed/shell.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
+import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import type { Secured } from "#transport/security.ts";
@@ -62,13 +62,13 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, { name, bypassable, portable, files, log }), {
     mayBeBare: options["allow-insecure"] || encryption !== null,
     silenceMs: null,
-    async greet(secured, arrival) {
+    async authenticate(secured, ends) {
       const carried = encryption === null ? secured : await decrypted(secured, encryption);
       const table = shell.users;
       const greeting = await readGreeting(carried.stream, table, options.fallbacks.length > 0);
       if ("user" in greeting) {
         checkFlow(greeting.user, greeting.request, carried);
-        const connection = shell.admit(greeting.user.name, table, arrival);
+        const connection = shell.admit(greeting.user.name, table, ends);
         const stream = openStream(carried, greeting.user, greeting.request);
         connection.holdStream(stream, carried.stream);
         return await serve(stream, greeting, connection, options["mux-option"]);
@@ -76,7 +76,7 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
       const { stream, serverName, alpn } = carried;
       const fallback = chooseFallback(options.fallbacks, { serverName, alpn, first: greeting.first });
       if (fallback === null) throw new ProtocolError(greeting.refused);
-      await serveFallback(stream, fallback, arrival, env.dialer);
+      await serveFallback(stream, fallback, ends, env.dialer);
     },
   });
 }

@@ -50,7 +50,7 @@ export function listenerNodes(options: object, listener: ListenerContext): reado
 /** The link of a managed user, byte for byte as the admin API promises it; null where no link would work. */
 export function managedLink(
   options: InboundOptions,
-  place: PublicAddress,
+  address: PublicAddress,
   { name, credential, flow }: LinkedUser,
 ): string | null {
   if (isBeyondLinks(options)) return null;
@@ -58,9 +58,9 @@ export function managedLink(
     encryption: clientSettingOf(options),
     ...carrierQuery(options),
     ...(flow === "" ? {} : { flow }),
-    ...securityQuery(options, place),
+    ...securityQuery(options, address),
   };
-  return shareLink({ scheme: "vless", credential, place, query, name });
+  return shareLink({ scheme: "vless", credential, address, query, name });
 }
 
 /** What clients of the listener write into `encryption`. */

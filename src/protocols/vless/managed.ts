@@ -21,11 +21,11 @@ export const managedUsers: UserSupport = {
       flow,
     })),
   emptied: (options) => ({ ...options, users: [] }),
-  shareLink: (options, place, user) => managedLink(options as InboundOptions, place, user),
+  shareLink: (options, context, user) => managedLink(options as InboundOptions, context, user),
   decoyLink: "vless://00000000-0000-4000-8000-000000000000@192.0.2.1:443?encryption=none&type=tcp#nobody",
 };
 
-/** A text that is no UUID stands for the one that the listener makes of it. */
+/** A text that is no UUID is mapped to the UUID that the listener derives from it. */
 function uuidText(credential: string): string {
   if (UUID.test(credential)) return credential;
   const hex = (parseUserId(credential) as Buffer).toString("hex");

@@ -80,7 +80,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
 /** What lies between a request and the server. */
 interface Layers {
   readonly transport: TransportClient;
-  /** Null: the header stands in the transport as it is. */
+  /** Null: the header is sent in the transport without encryption. */
   readonly encryption: EncryptionClient | null;
 }
 

@@ -2,7 +2,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { User, UsersChange } from "#core/inbound.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { PersistentMap } from "#lib/persistent-map.ts";
-import type { UserTable as ManagedTable } from "#protocols/managed/shell.ts";
+import type { UserTable as ManagedTable } from "#protocols/managed/user-inbound.ts";
 import { parseUserId } from "#protocols/shared/user-id.ts";
 import { ID_BYTES, VISION } from "./wire.ts";
 

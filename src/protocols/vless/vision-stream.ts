@@ -19,7 +19,7 @@ import { asError } from "#core/errors.ts";
 export interface VisionOptions {
   readonly secured: Secured & { readonly bypass: Bypass };
   readonly id: Buffer;
-  /** Goes in front of the first block, in the same TLS record: the request, or the answer's header. */
+  /** Sent in front of the first block, in the same TLS record: the request, or the response header. */
   readonly opening: Buffer;
   /** Client: takes the answer's header off. */
   readonly answer: AnswerStripper | null;
@@ -49,7 +49,7 @@ export class VisionStream extends Duplex {
   #writeState: WriteState = "padded";
   #rawRead = false;
   #readEnded = false;
-  #passedOn = false;
+  #handedOver = false;
   #raw: Duplex | null = null;
   #afterDrain: Done | null = null;
   readonly #emit = (content: Buffer): void => {
@@ -86,7 +86,7 @@ export class VisionStream extends Duplex {
   }
 
   [LOWER_DETACHED](): void {
-    this.#passedOn = true;
+    this.#handedOver = true;
   }
 
   override _read(): void {
@@ -159,7 +159,7 @@ export class VisionStream extends Duplex {
   }
 
   #closedBelow(): void {
-    if (this.destroyed || this.#passedOn || (this.#readEnded && this.writableFinished)) return;
+    if (this.destroyed || this.#handedOver || (this.#readEnded && this.writableFinished)) return;
     this.destroy(new Error("the connection below closed before its end"));
   }
 
@@ -176,7 +176,7 @@ export class VisionStream extends Duplex {
     else this.#writeBlocks(bytes, CONTINUE, done);
   }
 
-  /** The last padded bytes, then the rest in the new way. The rest waits until the last block has left TLS. */
+  /** The last padded bytes, then all further bytes in the new way. These wait until the last block has left TLS. */
   #writeLast(bytes: Buffer, at: number, command: Command, done: Done): void {
     this.#writeBlocks(bytes.subarray(0, at), command, (error) => {
       if (error) return done(error);

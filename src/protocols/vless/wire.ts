@@ -81,7 +81,7 @@ function varint(bytes: Buffer, from: number): readonly [value: number, next: num
 
 export const ANSWER = Buffer.from([VERSION, 0]);
 
-/** Takes the answer's header from the front of a stream that may come in any pieces. */
+/** Removes the response header from the front of a stream that may arrive in any pieces. */
 export class AnswerStripper {
   /** Bytes of the header still to come; null: the length is not known yet. */
   #left: number | null = null;

@@ -3,8 +3,8 @@ import type { InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
 import type { DatagramFlow, Destination } from "#core/session.ts";
 import { CodecStream } from "#net/stream/codec-stream.ts";
 import { readHandshake } from "#net/listen/read-handshake.ts";
-import type { AuthenticatedConnection } from "#protocols/managed/entrance.ts";
-import { UserInbound } from "#protocols/managed/shell.ts";
+import type { AuthenticatedConnection } from "#protocols/managed/authenticated-connection.ts";
+import { UserInbound } from "#protocols/managed/user-inbound.ts";
 import { isMux } from "#protocols/mux/inbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { decodePacketAddr, PACKET_ADDR_HOST } from "#protocols/shared/datagram-framing.ts";
@@ -35,10 +35,10 @@ export async function openInbound(options: InboundOptions, env: InboundEnv): Pro
   return await shell.listen(await openTransportServer(options, { name, portable, files, log }), {
     mayBeBare: true,
     silenceMs: SILENCE_MS,
-    async greet({ stream: wire }, arrival) {
+    async authenticate({ stream: wire }, ends) {
       const table = shell.users;
       const { user, request } = await readHandshake(wire, serverHandshake(table.all, guard), SILENCE_MS);
-      const connection = shell.admit(user.name, table, arrival);
+      const connection = shell.admit(user.name, table, ends);
       const stream = new CodecStream(wire, new VmessCodec(request, null), { discardOnFaultMs: SILENCE_MS });
       connection.holdStream(stream, wire);
       serve(stream, request, connection, options["mux-option"]);

@@ -96,7 +96,7 @@ class Client {
 
   #optionsFor(command: number): number {
     const { cipher, "global-padding": padding, "authenticated-length": authenticated } = this.#options;
-    // Chunks without a cipher are a form that sing-box's server cannot read in a stream; bare bytes everybody can.
+    // Chunks without a cipher are a form that sing-box's server cannot read in a stream; all servers read bare bytes.
     if (cipher === "zero" || cipher === "none") return command === COMMAND_TCP ? 0 : OPTION_CHUNKS;
     const padded = padding ? OPTION_PADDING : 0;
     const sealedSizes = authenticated ? OPTION_AUTHENTICATED_LENGTH : 0;

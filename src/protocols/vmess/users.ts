@@ -1,6 +1,6 @@
 import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
-import type { UserTable } from "#protocols/managed/shell.ts";
+import type { UserTable } from "#protocols/managed/user-inbound.ts";
 import { parseUserId } from "#protocols/shared/user-id.ts";
 import { AUTH_ID_BYTES, authIdKey, openAuthId } from "./header.ts";
 import { commandKey } from "./kdf.ts";

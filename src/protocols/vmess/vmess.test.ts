@@ -40,7 +40,7 @@ const WIRE =
   "4774fe5cc901ea4f81f2159909767a36 632a69fd04bffdad706fea08308758eaf7e8 a0a1a2a3a4a5a6a7" +
   "62f5e4542e3928912665ad15c2e4d26beb1cc6844cfdb411b2c7961a5934d7c24c478e8d9f69f9c0875a0d3dd40a554711b830c7c4601b04f1c9f34804ed0520ab5afb1b65c86c0dd98dc0";
 
-function greet(
+function authenticate(
   wire: Buffer,
   guard = new RequestGuard(() => TIME * 1000, new RequestMemory()),
 ): Greeting | null {
@@ -74,7 +74,7 @@ describe("published values", () => {
     const chunk = "985be84e60171b5a3bd1450570e5c6f58c305d5c23";
     assert.deepEqual(codec.seal(Buffer.from("GET")), hex(WIRE + chunk));
     assert.deepEqual(codec.sealEnd(), hex("19566334ec174d7c6cd918a0ee0a87d3d8a9"));
-    const got = greet(hex(WIRE)) as Greeting;
+    const got = authenticate(hex(WIRE)) as Greeting;
     assert.equal(got.user.name, "ada");
     assert.deepEqual(got.request, REQUEST);
     assert.equal(collect(new VmessCodec(got.request, null), hex(chunk)).text, "GET");
@@ -159,15 +159,15 @@ test("a client's first chunk may be empty and is no end; a second one is, and so
 
 test("every truncation of the header waits; every changed bit is refused; noise too", () => {
   const wire = hex(WIRE);
-  for (let size = 0; size < wire.length; size++) assert.equal(greet(wire.subarray(0, size)), null);
+  for (let size = 0; size < wire.length; size++) assert.equal(authenticate(wire.subarray(0, size)), null);
   for (let at = 0; at < wire.length; at++) {
     const changed = Buffer.from(wire);
     changed[at] = (changed[at] as number) ^ 1;
-    assert.throws(() => greet(changed), ProtocolError);
+    assert.throws(() => authenticate(changed), ProtocolError);
   }
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 42, maxLength: 200 }), (noise) => {
-      assert.throws(() => greet(Buffer.from(noise)), ProtocolError);
+      assert.throws(() => authenticate(Buffer.from(noise)), ProtocolError);
     }),
   );
 });
@@ -183,32 +183,32 @@ test("clocks may differ by 120 s; a request is good once", () => {
     const memory = new RequestMemory(() => now);
     now = 120_000; // older requests than the memory are refused, see below
     const guard = new RequestGuard(() => (TIME + skew) * 1000, memory);
-    if (!fine) assert.throws(() => greet(hex(WIRE), guard), /clock differs/);
+    if (!fine) assert.throws(() => authenticate(hex(WIRE), guard), /clock differs/);
     else {
-      assert.notEqual(greet(hex(WIRE), guard), null);
-      assert.throws(() => greet(hex(WIRE), guard), /made before/);
+      assert.notEqual(authenticate(hex(WIRE), guard), null);
+      assert.throws(() => authenticate(hex(WIRE), guard), /made before/);
     }
   }
   // The same session under another AuthID.
   const guard = new RequestGuard(() => TIME * 1000, new RequestMemory());
-  greet(hex(WIRE), guard);
+  authenticate(hex(WIRE), guard);
   const again = header.sealRequest(KEY, REQUEST, { ...CHANCE, authRandom: hex("ffffffff") });
-  assert.throws(() => greet(again, guard), /made before/);
+  assert.throws(() => authenticate(again, guard), /made before/);
 });
 
 test("a request from before the memory began is refused, whatever the clock is set to later", () => {
   let now = 5_000;
   const memory = new RequestMemory(() => now);
   const at = (seconds: number) => new RequestGuard(() => (TIME + seconds) * 1000, memory);
-  assert.throws(() => greet(hex(WIRE), at(1)), /before this server started/);
+  assert.throws(() => authenticate(hex(WIRE), at(1)), /before this server started/);
   now += 50_000;
-  assert.throws(() => greet(hex(WIRE), at(51)), /before this server started/);
-  assert.notEqual(greet(hex(WIRE), at(50)), null);
+  assert.throws(() => authenticate(hex(WIRE), at(51)), /before this server started/);
+  assert.notEqual(authenticate(hex(WIRE), at(50)), null);
 });
 
 test("what cannot be asked for", () => {
   const ask = (change: Partial<header.RequestHeader>) =>
-    greet(header.sealRequest(KEY, { ...REQUEST, ...change }, CHANCE));
+    authenticate(header.sealRequest(KEY, { ...REQUEST, ...change }, CHANCE));
   assert.throws(() => ask({ security: 1 }), ProtocolError);
   assert.throws(() => ask({ command: 9 }), ProtocolError);
   assert.throws(() => ask({ command: header.COMMAND_UDP, options: 0 }), ProtocolError);

@@ -84,7 +84,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   /** Sends a keep-alive frame, for the peer and for routers between. Throws when the peer has stopped answering. */
   protected abstract keepAlive(): void;
   /** Empty where the protocol has none. */
-  protected abstract lastWords(error: Error | null): Buffer;
+  protected abstract finalBytes(error: Error | null): Buffer;
 
   /** `length` bytes follow the header: payload of the stream, or to be skipped when it is null. */
   protected expectBody(stream: MuxStream | null, length: number, endsStream = false): void {
@@ -107,7 +107,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   }
 
   /** Accepts a stream that the peer has opened. False: there are too many, and the caller sends the refusal. */
-  protected welcome(stream: MuxStream): boolean {
+  protected acceptStream(stream: MuxStream): boolean {
     if (this.table.size >= MAX_STREAMS) return false;
     this.enter(stream).on("error", () => {}); // the stream's user attaches its listener later; 'close' follows this event
     this.#events.onStream?.(stream);
@@ -150,7 +150,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
     if (error !== null) this.#events.log.debug(() => `mux session: ${messageOf(error)}`);
     this.#closed = true;
     clearInterval(this.#timer);
-    endWithReply(this.#wire, this.lastWords(error));
+    endWithReply(this.#wire, this.finalBytes(error));
     for (const stream of this.table.values()) stream.destroy(error ?? new Error("the mux session has ended"));
     this.#blocked.length = 0; // their streams are gone
     this.#events.onClosed();

@@ -73,14 +73,14 @@ export class SmuxSession extends FramedSession {
   #accept(id: number): void {
     if (this.isClient) throw new ProtocolError("a smux server opened a stream");
     if (this.table.has(id)) return; // as other implementations do
-    if (!this.welcome(new PatientStream(this, id))) this.send(encodeHead(FIN, id, 0));
+    if (!this.acceptStream(new PatientStream(this, id))) this.send(encodeHead(FIN, id, 0));
   }
 
   protected keepAlive(): void {
     if (this.table.size > 0) this.send(encodeHead(NOP, 0, 0)); // peers do not answer it: it only keeps NAT entries alive
   }
 
-  protected lastWords(): Buffer {
+  protected finalBytes(): Buffer {
     return Buffer.alloc(0); // the connection's end says it
   }
 }

@@ -117,7 +117,7 @@ export class YamuxSession extends FramedSession {
     if (this.isClient || id % 2 === 0 || this.table.has(id))
       throw new ProtocolError(`yamux stream ${id} cannot be opened`);
     const stream = new YamuxStream(this, id);
-    if (this.welcome(stream)) this.send(encodeHead(WINDOW_UPDATE, ACK, id, stream.grant()));
+    if (this.acceptStream(stream)) this.send(encodeHead(WINDOW_UPDATE, ACK, id, stream.grant()));
     else this.send(encodeHead(WINDOW_UPDATE, RST, id, 0));
   }
 
@@ -137,7 +137,7 @@ export class YamuxSession extends FramedSession {
     this.send(encodeHead(PING, SYN, 0, this.#unanswered));
   }
 
-  protected lastWords(error: Error | null): Buffer {
+  protected finalBytes(error: Error | null): Buffer {
     return encodeHead(GO_AWAY, 0, 0, error instanceof ProtocolError ? GO_AWAY_PROTOCOL : GO_AWAY_NORMAL);
   }
 }

@@ -36,18 +36,18 @@ export interface TlsClientContext {
 /** From the node's keys to options; reads the client certificate. Throws `ConfigError`. */
 export async function readTlsClient(
   fields: TlsClientFields,
-  place: TlsClientContext,
+  context: TlsClientContext,
 ): Promise<TlsClientOptions> {
-  const { node, log } = place;
+  const { node, log } = context;
   if (fields["ech-opts"]?.enable === true)
     throw new ConfigError(
       `proxy ${node}: ech-opts: Encrypted ClientHello is not available in this runtime; remove ech-opts, it is never silently left out`,
     );
-  const { trust = DEFAULT_TRUST, minVersion = "TLSv1.2" } = place;
-  const keyPair = await readKeyPair(fields, place);
-  const alpn = fields.alpn ?? place.defaultAlpn;
+  const { trust = DEFAULT_TRUST, minVersion = "TLSv1.2" } = context;
+  const keyPair = await readKeyPair(fields, context);
+  const alpn = fields.alpn ?? context.defaultAlpn;
   const options = {
-    serverName: place.serverName || place.server,
+    serverName: context.serverName || context.server,
     ...(alpn === undefined ? {} : { alpn }),
     skipCertVerify: fields["skip-cert-verify"],
     ...(fields.fingerprint === undefined ? {} : { fingerprint: fields.fingerprint }),
@@ -55,7 +55,7 @@ export async function readTlsClient(
     minVersion,
     secureContext: secureContext(trust, minVersion, keyPair, node),
   };
-  const native = place.portable === true ? null : nativeTls();
+  const native = context.portable === true ? null : nativeTls();
   if (native === null) return options;
   return { ...options, native: new NativeClient(native, options, { trust, minVersion, keyPair }, log) };
 }

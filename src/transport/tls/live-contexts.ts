@@ -19,15 +19,18 @@ export interface LiveContexts extends Disposable, TlsContextSource {
   current(): Contexts;
 }
 
-interface Place {
+interface LiveContext {
   readonly files: SafeFiles;
   readonly log: Log;
   readonly native: NativeTls | null;
 }
 
 /** Replaces them when a file changes. Half a change (a new key, the old certificate) keeps the old. Throws `ConfigError`. */
-export async function openLiveContexts(options: TlsServerOptions, place: Place): Promise<LiveContexts> {
-  const { files, log, native } = place;
+export async function openLiveContexts(
+  options: TlsServerOptions,
+  context: LiveContext,
+): Promise<LiveContexts> {
+  const { files, log, native } = context;
   const texts: Texts = {
     cert: await files.readPem(options.certificate),
     key: await files.readPem(options.privateKey),
@@ -35,20 +38,20 @@ export async function openLiveContexts(options: TlsServerOptions, place: Place):
   };
   let contexts: Contexts;
   try {
-    contexts = make(texts, options, place);
+    contexts = make(texts, options, context);
   } catch (cause) {
     throw new ConfigError(`certificate and private-key cannot be used: ${messageOf(cause)}`, { cause });
   }
-  const told = new Set<() => void>();
+  const reported = new Set<() => void>();
   const watch = (source: string | null, part: keyof Texts): Disposable[] => {
     if (source === null || isPemText(source)) return [];
     const onChange = (pem: string) => {
       texts[part] = pem;
       try {
-        const next = make(texts, options, place);
+        const next = make(texts, options, context);
         contexts.ssl?.[Symbol.dispose]();
         contexts = next;
-        for (const onChange of told) onChange();
+        for (const onChange of reported) onChange();
         log.info(`${source}: changed, used for new connections`);
       } catch (error) {
         log.warning(`${source}: changed, but certificate and key do not fit (yet): ${messageOf(error)}`);
@@ -70,8 +73,8 @@ export async function openLiveContexts(options: TlsServerOptions, place: Place):
         : native.contexts.share(ssl, settings, onAlpn);
     },
     watch(onChange) {
-      told.add(onChange);
-      return { [Symbol.dispose]: () => void told.delete(onChange) };
+      reported.add(onChange);
+      return { [Symbol.dispose]: () => void reported.delete(onChange) };
     },
     [Symbol.dispose]() {
       for (const one of watches) one[Symbol.dispose]();
@@ -87,7 +90,7 @@ interface Texts {
 }
 
 /** What `node:tls` refuses is refused; what only the other way cannot do is left to `node:tls`. */
-function make(texts: Texts, options: TlsServerOptions, { log, native }: Place): Contexts {
+function make(texts: Texts, options: TlsServerOptions, { log, native }: LiveContext): Contexts {
   const minVersion = options.minVersion ?? "TLSv1.2";
   const node = createSecureContext({ ...texts, minVersion });
   if (native === null) return { node, ssl: null, settings: null };

@@ -85,8 +85,8 @@ export class NativeClient implements KernelSocketTls {
   /** Or why there is none. */
   #openStream(fd: number, exact: boolean, remoteAddress: string | undefined): NativeTlsStream | string {
     const { calls, ssl, clients } = this.#native;
-    const conversation = { fd, serverName: this.#serverName, alpn: this.#alpn, readAhead: !exact };
-    const object = clients.connect(this.#context as SslHandle, conversation);
+    const connection = { fd, serverName: this.#serverName, alpn: this.#alpn, readAhead: !exact };
+    const object = clients.connect(this.#context as SslHandle, connection);
     const explain = (reason: string): Error => this.#explain(object, reason);
     try {
       if (object !== 0n)

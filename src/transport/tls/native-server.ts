@@ -7,7 +7,7 @@ import type { OffloadedTls } from "#core/accepted.ts";
 import { REPLACED } from "#core/sockets.ts";
 import type { NativeTls, SslContext } from "#platform/tls.ts";
 import { type NativeStreamOptions, NativeTlsStream } from "./native-stream.ts";
-import type { HandshakeFacts, Shaking } from "./server-handshake.ts";
+import type { HandshakeFacts, Handshake } from "./server-handshake.ts";
 
 export interface NativeAccept {
   readonly native: NativeTls;
@@ -25,21 +25,21 @@ export function canGoNative(stream: Duplex): stream is Socket {
 }
 
 /** The socket is destroyed, and its descriptor lives on in the stream. Throws `ProtocolError` where the system has no room. */
-export function shakeNatively(socket: Socket, { native, context, exact }: NativeAccept): Shaking {
+export function acceptNatively(socket: Socket, { native, context, exact }: NativeAccept): Handshake {
   const { address } = context; // throws where it has gone: before there is anything to close
   const fd = native.calls.duplicate(descriptorOf(socket));
   const ssl = fd < 0 ? 0n : native.ssl.accept(address, fd, !exact);
   const stream = openStream(native, { fd, ssl, isDone: false, exact });
   if (stream !== null) socket.emit(REPLACED, stream);
   socket.destroy();
-  return shakingOf(native, stream, false);
+  return handshakeOf(native, stream, false);
 }
 
 /**
  * Continues a handshake that a worker has begun or finished. Throws `ProtocolError` when it failed there, or when the
  * system is out of descriptors or memory.
  */
-export function continueHandshake(client: OffloadedTls, { native, context, exact }: NativeAccept): Shaking {
+export function continueHandshake(client: OffloadedTls, { native, context, exact }: NativeAccept): Handshake {
   if (client.failure !== null) throw new ProtocolError(client.failure);
   const { isDone } = client;
   const { address } = context;
@@ -49,10 +49,10 @@ export function continueHandshake(client: OffloadedTls, { native, context, exact
   if (!exact) native.ssl.readAhead(ssl);
   const stream = isOurs ? openStream(native, { fd, ssl, isDone, exact }) : discard(native, fd, ssl);
   if (stream !== null) client.continueBy(stream);
-  return shakingOf(native, stream, isDone);
+  return handshakeOf(native, stream, isDone);
 }
 
-function shakingOf({ contexts }: NativeTls, stream: NativeTlsStream | null, isDone: boolean): Shaking {
+function handshakeOf({ contexts }: NativeTls, stream: NativeTlsStream | null, isDone: boolean): Handshake {
   if (stream === null) throw new ProtocolError("no descriptor or memory is left for TLS");
   return { stream, below: stream, isDone, facts: () => factsOf(contexts, stream) };
 }

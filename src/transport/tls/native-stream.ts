@@ -50,7 +50,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   readonly remoteAddress: string | undefined;
   readonly #explain: (reason: string) => Error;
   #watch: ReadinessWatch;
-  #shaking: boolean;
+  #isHandshaking: boolean;
   #wanted = false;
   /** The library holds no unread plaintext: the next data will be reported by the socket. */
   #drained = false;
@@ -84,7 +84,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.#native = native;
     this.#fd = fd;
     this.#ssl = ssl;
-    this.#shaking = !isDone;
+    this.#isHandshaking = !isDone;
     this.exact = exact;
     this.remoteAddress = remoteAddress;
     this.#explain = explain ?? ((reason) => new Error(reason));
@@ -103,12 +103,12 @@ export class NativeTlsStream extends Duplex implements Bypass {
 
   [DETACHABLE](): Detachable | null {
     const writes = this.#written !== null || this.#unsent !== null;
-    const busy = this.#shaking || writes || this.readableLength + this.writableLength > 0;
+    const busy = this.#isHandshaking || writes || this.readableLength + this.writableLength > 0;
     if (busy || this.#ended || this.writableEnded || this.destroyed || this.#left) return null;
     const raw = this.#sink !== null && this.#rawWrite;
     if (!raw && (this.#sink !== null || this.#rawWrite)) return null;
     const leave = (): DetachedState => this.#leave(raw);
-    const takeBack = (fd: number, remains: WireRemainder | null): void => this.#takeBack(fd, remains);
+    const takeBack = (fd: number, remainder: WireRemainder | null): void => this.#takeBack(fd, remainder);
     return {
       kind: raw ? "plain" : "tls",
       socket: this.#fd,
@@ -125,10 +125,10 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   /** Of a port that leaves the object of the library as it is; others free it and have nothing left. */
-  #takeBack(fd: number, remains: WireRemainder | null): void {
-    if (fd < 0 || remains === null) return;
+  #takeBack(fd: number, remainder: WireRemainder | null): void {
+    if (fd < 0 || remainder === null) return;
     this.#left = false;
-    this.#unsent = remains.unsent;
+    this.#unsent = remainder.unsent;
     if (this.destroyed) return this.#release();
     try {
       this.#watch = this.#openWatch();
@@ -136,7 +136,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
       this.destroy(asError(error));
       return;
     }
-    if (remains.failed) return void this.destroy(cutOff());
+    if (remainder.failed) return void this.destroy(cutOff());
     this.#drained = false;
     this.#writeTurn();
     this.#readSoon();
@@ -144,7 +144,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
 
   override _read(): void {
     this.#wanted = true;
-    if (this.#shaking) return;
+    if (this.#isHandshaking) return;
     if (this.#drained) this.#watchOn();
     else this.#readSoon();
   }
@@ -183,7 +183,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
     this.#watch.close();
     this.#native.ssl.free(this.#ssl);
     // What node:tls would have read by then: or the system would answer with a reset where it answers with an end.
-    if (this.#shaking) this.#native.calls.receive(this.#fd, READ_BYTES);
+    if (this.#isHandshaking) this.#native.calls.receive(this.#fd, READ_BYTES);
     this.#native.calls.close(this.#fd);
   }
 
@@ -200,7 +200,7 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   #onReady(events: number): void {
-    if (this.#shaking) return this.#shake();
+    if (this.#isHandshaking) return this.#handshake();
     if ((events & UV_WRITABLE) !== 0) {
       this.#readsAfterWrite = false;
       this.#writeTurn();
@@ -210,16 +210,16 @@ export class NativeTlsStream extends Duplex implements Bypass {
 
   /** For the side that speaks first. The handshake may be done, or have failed, before this returns. */
   begin(): void {
-    if (this.#shaking && !this.#left) this.#shake();
+    if (this.#isHandshaking && !this.#left) this.#handshake();
   }
 
-  #shake(): void {
+  #handshake(): void {
     const { ssl } = this.#native;
     const answer = ssl.handshake(this.#ssl);
     if (answer === BROKEN) return void this.destroy(this.#explain(ssl.reasonOf(ssl.fault)));
     if (answer === EAGAIN) return this.#watch.want(UV_READABLE);
     if (answer === BLOCKED_BY_WRITE) return this.#watch.want(UV_WRITABLE);
-    this.#shaking = false;
+    this.#isHandshaking = false;
     this.#watchOn(true);
     this.emit("secure");
     if (this.#wanted) this.#readSoon();

@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import { TLSSocket, type SecureContext } from "node:tls";
 import { openRecordPump, type RecordPump } from "./record-pump.ts";
-import type { HandshakeFacts, Shaking } from "./server-handshake.ts";
+import type { HandshakeFacts, Handshake } from "./server-handshake.ts";
 import type { TlsServerOptions } from "./server-options.ts";
 
 /** What is built over each stream. */
@@ -13,7 +13,7 @@ export function nodeAcceptor(options: TlsServerOptions) {
     requestCert: options.clientAuthType !== "",
     rejectUnauthorized: false, // checked after the handshake, so that the client gets an orderly end
   };
-  return (below: Duplex, secureContext: SecureContext, bypassable: boolean): Shaking => {
+  return (below: Duplex, secureContext: SecureContext, bypassable: boolean): Handshake => {
     const pump = bypassable ? openRecordPump(below) : null;
     const wire = pump?.wire ?? below;
     const stream = new TLSSocket(wire, { ...tlsOptions, secureContext });

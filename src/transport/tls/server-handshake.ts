@@ -21,7 +21,7 @@ export interface TlsAccepted {
 const REQUIRING: ReadonlySet<string> = new Set(["require-any", "require-and-verify"]);
 
 /** A handshake that is under way: `stream` emits `secure` when it is done, where it is not yet. */
-export interface Shaking {
+export interface Handshake {
   readonly isDone: boolean;
   readonly stream: Duplex;
   /** What to destroy with it. */
@@ -36,7 +36,7 @@ export interface HandshakeFacts extends Omit<TlsAccepted, "stream"> {
 }
 
 export function finishHandshake(
-  { stream, below, isDone, facts }: Shaking,
+  { stream, below, isDone, facts }: Handshake,
   clientAuthType: ClientAuthType,
   signal: AbortSignal | undefined,
 ): Promise<TlsAccepted> {

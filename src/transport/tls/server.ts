@@ -5,10 +5,10 @@ import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import { nativeTls, type NativeTls } from "#platform/tls.ts";
 import { openLiveContexts } from "./live-contexts.ts";
-import { canGoNative, continueHandshake, shakeNatively } from "./native-server.ts";
+import { canGoNative, continueHandshake, acceptNatively } from "./native-server.ts";
 import { nodeAcceptor } from "./node-server.ts";
 import type { TlsServerOptions } from "./server-options.ts";
-import { type TlsAccepted, type Shaking, finishHandshake } from "./server-handshake.ts";
+import { type TlsAccepted, type Handshake, finishHandshake } from "./server-handshake.ts";
 
 export interface AcceptOptions {
   readonly signal?: AbortSignal;
@@ -43,20 +43,20 @@ export async function openTlsServer(
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
   const live = await openLiveContexts(options, { files, log, native });
   const byNode = nodeAcceptor(options);
-  const begin = (stream: Duplex, exact: boolean): Shaking => {
+  const begin = (stream: Duplex, exact: boolean): Handshake => {
     const { node, ssl } = live.current();
     return native !== null && ssl !== null && canGoNative(stream)
-      ? shakeNatively(stream, { native, context: ssl, exact })
+      ? acceptNatively(stream, { native, context: ssl, exact })
       : byNode(stream, node, exact);
   };
-  const resume = (handshake: OffloadedTls, exact: boolean): Shaking => {
+  const resume = (handshake: OffloadedTls, exact: boolean): Handshake => {
     const { ssl } = live.current();
     if (native === null || ssl === null) throw new Error("a handshake of another library");
     return continueHandshake(handshake, { native, context: ssl, exact });
   };
   const finish = async (
     client: { destroy(): void },
-    handshake: () => Shaking,
+    handshake: () => Handshake,
     signal?: AbortSignal,
   ): Promise<TlsAccepted> => {
     try {

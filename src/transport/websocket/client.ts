@@ -38,10 +38,10 @@ export async function openWebSocketClient(
   if (options.earlyDataBytes > 0)
     return new DeferredStream(async (first) => {
       const early = first.subarray(0, options.earlyDataBytes);
-      await shake(wire, options, early, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
+      await handshake(wire, options, early, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
       return { stream: framed(wire, "client"), rest: first.subarray(early.length) };
     }, EARLY_DATA_WAIT_MS).on("close", () => wire.destroy());
-  await shake(wire, options, null, signal);
+  await handshake(wire, options, null, signal);
   return framed(wire, "client");
 }
 
@@ -53,7 +53,7 @@ export function framed(wire: Duplex, role: "client" | "server"): CodecStream {
   return new CodecStream(wire, codec, role === "client" ? { endAfterSilenceMs: END_AFTER_SILENCE_MS } : {});
 }
 
-async function shake(
+async function handshake(
   wire: Duplex,
   options: WebSocketClientOptions,
   early: Buffer | null,

@@ -22,7 +22,7 @@ import { int32At } from "#lib/at.ts";
 
 interface Listener {
   readonly options: OffloadOptions;
-  /** Threads from which somebody may still come. */
+  /** Workers from which clients may still come. */
   readonly open: Set<WorkerHandle>;
   /** What its clients' handshakes are done by; null: they begin without TLS. */
   readonly contexts: WorkerTlsContexts | null;
@@ -133,7 +133,7 @@ export class AcceptDispatcher implements AcceptOffload {
       try {
         options.onAccepted(client);
       } catch (error) {
-        client.reset(); // it costs this client and nobody else
+        client.reset(); // a fault costs only this client
         throw error;
       }
       return;
@@ -146,8 +146,8 @@ export class AcceptDispatcher implements AcceptOffload {
 
   #onTlsAccepted(thread: WorkerHandle, slot: number, listener: Listener | null): void {
     const source = this.#connectionEnv.sockaddrs.source(thread.accepts.source(slot));
-    const shaken = takeHandshake(thread, slot);
-    const { fd, ssl } = shaken;
+    const tlsAccepted = takeHandshake(thread, slot);
+    const { fd, ssl } = tlsAccepted;
     const options = listener?.options;
     if (fd >= 0 && ssl === 0n) {
       const socket = socketOf(fd, this.#calls);
@@ -156,12 +156,12 @@ export class AcceptDispatcher implements AcceptOffload {
       return;
     }
     const local = listener === null || listener.isBound || fd < 0 ? listener?.local : this.#nameOf(fd).local;
-    const client = new TlsAcceptedSocket(shaken, source, local ?? source, this.#calls);
+    const client = new TlsAcceptedSocket(tlsAccepted, source, local ?? source, this.#calls);
     if (options === undefined) return client.destroy();
     try {
       options.onAccepted(client);
     } catch (error) {
-      client.destroy(); // it costs this client and nobody else
+      client.destroy(); // a fault costs only this client
       throw error;
     }
   }

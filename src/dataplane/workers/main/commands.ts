@@ -2,23 +2,23 @@ import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { itemAt } from "#lib/at.ts";
 
-/** Who wants to know when the thread has done as it was told. Never throws. */
+/** Notified when the worker has executed a command. Never throws. */
 export interface CommandObserver {
-  /** `told` is what `Commands.tell` answered. */
-  onExecuted(told: number): void;
+  /** `posted` is the number that `Commands.post` returned. */
+  onExecuted(posted: number): void;
 }
 
 interface Waiting {
-  readonly teller: CommandObserver;
-  readonly told: number;
+  readonly observer: CommandObserver;
+  readonly posted: number;
 }
 
-/** How often it is looked where the thread has no other news. */
+/** How often progress is checked when the worker sends no events. */
 const LOOK_MS = 2;
-/** Those who have been told already are let go of together. */
+/** Entries that were notified are removed together. */
 const MOST_PAST = 256;
 
-/** What the main thread tells one relay thread, and how far that one has got with it. */
+/** The commands to one worker, and how far it has executed them. */
 export class Commands {
   readonly #table: RelayMemory;
   readonly #calls: RelayCalls;
@@ -32,7 +32,7 @@ export class Commands {
     this.#lookLater();
   };
   #waking = false;
-  #told = 0;
+  #posted = 0;
   /** In the order of the commands, from `#nextWaiting` on; each waits for one of those under way. */
   readonly #waiting: Waiting[] = [];
   #nextWaiting = 0;
@@ -44,37 +44,37 @@ export class Commands {
   }
 
   /**
-   * A sleeping thread is woken once a turn of the event loop, behind what else the turn brings: to wake it for each
-   * connection of a burst would cost more than the connections' own calls. Answers how many it has been told up to now.
+   * A sleeping worker is woken once a turn of the event loop, at its end: waking it for each connection of a burst
+   * would cost more than the connections' own calls. Returns the number of commands up to now.
    */
-  post(slot: number, command: number, teller: CommandObserver | null): number {
+  post(slot: number, command: number, observer: CommandObserver | null): number {
     const isAsleep = this.#table.command(slot, command);
-    this.#told++;
-    if (teller !== null) {
-      this.#waiting.push({ teller, told: this.#told });
+    this.#posted++;
+    if (observer !== null) {
+      this.#waiting.push({ observer, posted: this.#posted });
       this.#lookLater();
     }
     if (isAsleep && !this.#waking) {
       this.#waking = true;
       setImmediate(this.#wake);
     }
-    return this.#told;
+    return this.#posted;
   }
 
   /** For a command that can wait until the thread has something else to do. */
   postLazily(slot: number, command: number): void {
-    this.#told++;
+    this.#posted++;
     this.#table.commandLazily(slot, command);
   }
 
-  /** Tells those whose commands the thread has obeyed. */
+  /** Notifies the observers of executed commands. */
   look(): void {
     if (this.#nextWaiting === this.#waiting.length) return;
-    const obeyed = this.#told - this.#table.commandsLeft;
+    const obeyed = this.#posted - this.#table.commandsLeft;
     for (; this.#nextWaiting < this.#waiting.length; this.#nextWaiting++) {
-      const { teller, told } = itemAt(this.#waiting, this.#nextWaiting);
-      if (told > obeyed) break;
-      teller.onExecuted(told);
+      const { observer, posted } = itemAt(this.#waiting, this.#nextWaiting);
+      if (posted > obeyed) break;
+      observer.onExecuted(posted);
     }
     if (this.#nextWaiting < this.#waiting.length && this.#nextWaiting < MOST_PAST) return;
     this.#waiting.splice(0, this.#nextWaiting);
@@ -85,7 +85,7 @@ export class Commands {
     if (this.#nextWaiting < this.#waiting.length) this.#timer ??= setTimeout(this.#onTime, LOOK_MS).unref();
   }
 
-  /** Nothing more is obeyed: everybody hears that the conversation has ended. */
+  /** No further command will be executed: every observer is told that the connection has ended. */
   forget(): void {
     clearTimeout(this.#timer);
     this.#waiting.length = this.#nextWaiting = 0;

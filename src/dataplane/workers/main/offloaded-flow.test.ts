@@ -45,8 +45,8 @@ class StillThread {
   readonly #io = {
     counts: this.table.counts,
     bufferedBytes: 0,
-    ask: (place: number, bytes: number) => {
-      this.table.asked[place] = bytes;
+    ask: (index: number, bytes: number) => {
+      this.table.asked[index] = bytes;
       this.table.report(0, GRANT_WANTED);
     },
   } as unknown as TaskIo;
@@ -74,8 +74,8 @@ class StillThread {
     await Promise.resolve();
   }
 
-  command(slot: number, command: number, teller: CommandObserver | null = null): number {
-    return this.#commands.post(slot, command, teller);
+  command(slot: number, command: number, observer: CommandObserver | null = null): number {
+    return this.#commands.post(slot, command, observer);
   }
 
   takeEvents(): void {

@@ -16,7 +16,7 @@ const DOWN = 1;
 type At = typeof UP | typeof DOWN;
 const DIRECTIONS: readonly Direction[] = ["upload", "download"];
 
-/** What is known of one direction by whoever has to ask for its pieces. */
+/** State of one direction that needs grants. */
 interface GrantState {
   readonly at: At;
   readonly direction: Direction;
@@ -25,7 +25,7 @@ interface GrantState {
   /** Charged for and held back: the meter itself takes it back where it comes to nothing. */
   delayedBytes: number;
   timer: NodeJS.Timeout | undefined;
-  /** The command that gave it leave; 0: what it was given leave for is out. */
+  /** The command with the latest grant; 0: the granted bytes have been sent. */
   grant: number;
 }
 
@@ -45,9 +45,9 @@ const MOST_PIECE_BYTES = 2 * 1024 * 1024;
 const MAX_HOLD_MS = 0x7fffffff;
 
 /**
- * One conversation as the main thread sees it. While its meter is free, the thread moves what it can and sums are charged
- * afterwards. Otherwise the thread asks for what has arrived, and each piece is charged and held as the pump would do it.
- * There are thousands, and most only rest: what a limit needs is made when there is one for the first time.
+ * One relayed connection as the main thread sees it. While its meter is free, the worker moves everything and sums are
+ * charged afterwards. Otherwise the worker asks for grants, and each piece is charged and delayed as the pump would do
+ * it. There are thousands, mostly idle: the state of a limit is made at the first limit.
  */
 export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserver, MeterWatch, Resettable {
   activeAtMs = 0;
@@ -56,7 +56,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   readonly #meter: Meter;
   readonly #timeouts: RelayTimeouts;
   readonly #owner: RelayOwner;
-  /** By direction. Null: it was free all the time, and what has been told was charged. */
+  /** By direction. Null: it was free all the time, and reported bytes were charged. */
   #grants: readonly [GrantState, GrantState] | null = null;
   #slot = -1;
   /** Of the thread, when it was looked at. */
@@ -82,7 +82,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     this.#begin(this.#thread.add(client, remote, this.#limited, this));
   }
 
-  /** The thread has it already, as it was told when that was to be dialled. */
+  /** The worker relays it already, as its dial plan said. */
   join(slot: number): void {
     this.#limited = this.#thread.table.limited[slot] === 1;
     this.#begin(slot);
@@ -124,14 +124,14 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
 
   #lookAt(at: At, counts: Float64Array): void {
     const { reported } = this.#thread;
-    const place = this.#slot * 2 + at;
-    const bytes = float64At(counts, place);
-    const moved = bytes - float64At(reported, place);
+    const index = this.#slot * 2 + at;
+    const bytes = float64At(counts, index);
+    const moved = bytes - float64At(reported, index);
     if (moved === 0) return;
     const direction = DIRECTIONS[at] as Direction;
     this.activeAtMs = this.#timeouts.timers.exactMs;
     this.#owner.onBytes(direction, moved);
-    reported[place] = bytes;
+    reported[index] = bytes;
     if (this.#grants === null) this.#meter.adjust(direction, moved);
     else this.#catchUp(this.#grants[at], bytes);
   }
@@ -185,11 +185,11 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     one.grant = this.#thread.command(this.#slot, GRANT + one.at, this);
   }
 
-  /** It may have been granted something since, of which it hears by itself. */
-  onExecuted(told: number): void {
-    const granted = this.#grants?.find(({ grant }) => grant === told);
+  /** A later grant in progress is reported by its own command. */
+  onExecuted(posted: number): void {
+    const granted = this.#grants?.find(({ grant }) => grant === posted);
     if (granted !== undefined) this.#onSent(granted);
-    else if (this.#change === told) {
+    else if (this.#change === posted) {
       this.#change = 0;
       this.onMeterChange();
     }
@@ -212,9 +212,9 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   }
 
   /**
-   * What is held stays held for its time: it was paid for. One change at a time: once the thread asks for nothing any more,
-   * all that it has asked for has been said, and is heard of before it is told to ask again. So a question is never taken
-   * for a later one, and answered twice.
+   * A delayed piece keeps its delay: it was paid for. One change at a time: once the worker asks for no grants any
+   * more, all its earlier requests have been read before it is told to ask again. So a request is never taken for a
+   * later one, and answered twice.
    */
   #setMode(): void {
     const limited = this.#meter.free !== true;
@@ -250,15 +250,15 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   /** Once it has ended: the descriptor of a side that was not closed and is the caller's from here on; -1: there is none. */
   takeOpenDescriptor(side: Side): number {
     const { descriptors, kinds } = this.#thread.table;
-    const place = this.#slot * 2 + side;
-    if (kinds[place] !== LEFT_OPEN) return -1;
-    const fd = int32At(descriptors, place);
-    kinds[place] = PLAIN;
-    descriptors[place] = -1;
+    const index = this.#slot * 2 + side;
+    if (kinds[index] !== LEFT_OPEN) return -1;
+    const fd = int32At(descriptors, index);
+    kinds[index] = PLAIN;
+    descriptors[index] = -1;
     return fd;
   }
 
-  /** The same of what its port had in hand. */
+  /** The same for the state of its wire. */
   takeRemainder(side: Side): WireRemainder | null {
     return this.#thread.takeRemainder(this.#slot * 2 + side);
   }
@@ -275,8 +275,8 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
   #settle(one: GrantState): void {
     clearTimeout(one.timer);
     this.#onSent(one);
-    const told = float64At(this.#thread.reported, this.#slot * 2 + one.at);
-    const late = told - (one.chargedBytes - one.delayedBytes);
+    const posted = float64At(this.#thread.reported, this.#slot * 2 + one.at);
+    const late = posted - (one.chargedBytes - one.delayedBytes);
     if (one.delayedBytes > 0) this.#meter.cancel?.(one.direction);
     if (late !== 0) this.#correct(one, late);
   }

@@ -13,7 +13,7 @@ import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared
 import { float64At, int32At } from "#lib/at.ts";
 
 /** The words are those of a port's plan. */
-export type Free = (kind: WireCode, words: Float64Array) => void;
+export type Free = (kind: WireCode, numbers: Float64Array) => void;
 
 const freeTls = (word: (at: number) => bigint): void => nativeTls()?.ssl.free(word(0));
 
@@ -27,17 +27,17 @@ const frees: Readonly<Record<WireCode, (word: (at: number) => bigint) => void>> 
   },
 };
 
-export const freeOrphan: Free = (kind, words) => {
-  frees[kind]((at) => BigInt(float64At(words, at)));
+export const freeOrphan: Free = (kind, numbers) => {
+  frees[kind]((at) => BigInt(float64At(numbers, at)));
 };
 
 /**
  * Of the slots that the thread gave out those in which something is left. Foreign calls are made elsewhere: this walks over
  * thousands at the end of a process, and the runtime must not be compiling any when it lets go of them.
  */
-export function orphanedFronts({ descriptors, owned, acceptedSlots: fronted }: RelayMemory): number[] {
+export function orphanedAccepts({ descriptors, owned, acceptedSlots: accepted }: RelayMemory): number[] {
   const found: number[] = [];
-  for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + fronted; slot++) {
+  for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + accepted; slot++) {
     const [near, far] = [slot * 2, slot * 2 + 1];
     const isOpen = int32At(descriptors, near) >= 0 || int32At(descriptors, far) >= 0;
     if (isOpen || owned[near] !== PLAIN || owned[far] !== PLAIN) found.push(slot);
@@ -47,18 +47,18 @@ export function orphanedFronts({ descriptors, owned, acceptedSlots: fronted }: R
 
 /** What the ports of a slot hold besides their sockets lies outside the heap. */
 export function freeOrphans({ owned, wireNumbers: portWords }: RelayMemory, slot: number, free: Free): void {
-  for (const place of [slot * 2, slot * 2 + 1]) {
-    const kind = owned[place] as WireCode;
+  for (const index of [slot * 2, slot * 2 + 1]) {
+    const kind = owned[index] as WireCode;
     if (kind === PLAIN) continue;
-    owned[place] = PLAIN;
-    free(kind, portWords.subarray(place * WIRE_NUMBERS, (place + 1) * WIRE_NUMBERS));
+    owned[index] = PLAIN;
+    free(kind, portWords.subarray(index * WIRE_NUMBERS, (index + 1) * WIRE_NUMBERS));
   }
 }
 
 export function closeOrphans({ descriptors }: RelayMemory, slot: number, close: (fd: number) => void): void {
-  for (const place of [slot * 2, slot * 2 + 1]) {
-    const fd = int32At(descriptors, place);
-    descriptors[place] = -1;
+  for (const index of [slot * 2, slot * 2 + 1]) {
+    const fd = int32At(descriptors, index);
+    descriptors[index] = -1;
     if (fd >= 0) close(fd);
   }
 }

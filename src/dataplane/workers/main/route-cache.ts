@@ -1,4 +1,4 @@
-/** What one relay thread was told that is good for others, too; see standing.ts for the thread's side. */
+/** The cached routes of one worker, main thread's side; see worker/cached-routes.ts for the worker's. */
 import type { CachedRoute, WorkerConnection } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
@@ -6,7 +6,7 @@ import { type AcceptMemory, JOINED } from "#dataplane/workers/shared/accept-memo
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { int32At, float64At } from "#lib/at.ts";
 
-/** At one time; to one more nobody's answer is good for others. */
+/** At one time; beyond this a decision is not cached. */
 const MOST = 4096;
 
 /** A connection that the main thread knows, in a slot of the worker. */
@@ -26,15 +26,15 @@ interface Given {
 
 export class RouteCache {
   readonly #table: RelayMemory;
-  readonly #front: AcceptMemory;
-  /** By number; nobody has 0. */
+  readonly #accepts: AcceptMemory;
+  /** By number; 0 is not used. */
   readonly #given: (Given | null)[] = [null];
   readonly #free: number[] = [];
   #size = 0;
 
-  constructor(table: RelayMemory, front: AcceptMemory) {
+  constructor(table: RelayMemory, accepts: AcceptMemory) {
     this.#table = table;
-    this.#front = front;
+    this.#accepts = accepts;
   }
 
   get isEmpty(): boolean {
@@ -53,13 +53,13 @@ export class RouteCache {
     return number;
   }
 
-  /** The news of it: the slot is about to be the thread's again. */
+  /** On the worker's event: the slot is about to be the worker's again. */
   onServed(slot: number): void {
-    const { routeIds: standings } = this.#front;
-    const { answer, client } = this.#given[-int32At(standings, slot)] as Given;
-    standings[slot] = 0;
+    const { routeIds } = this.#accepts;
+    const { answer, client } = this.#given[-int32At(routeIds, slot)] as Given;
+    routeIds[slot] = 0;
     const { counts } = this.#table;
-    const source: Endpoint = { ip: client.source.ip, port: this.#front.sourcePort(slot) };
+    const source: Endpoint = { ip: client.source.ip, port: this.#accepts.sourcePort(slot) };
     answer.served(source, float64At(counts, slot * 2), float64At(counts, slot * 2 + 1));
   }
 
@@ -71,16 +71,16 @@ export class RouteCache {
     answer.released();
   }
 
-  /** From now on the main thread knows of everybody who goes by one; `hold` makes a slot known to the thread's keeper. */
+  /** Makes all connections by cached routes known to the main thread; `hold` registers a slot. */
   collect(hold: (slot: number, client: KnownClient) => void): void {
     if (this.#size === 0) return;
-    const { routeIds: standings, startedAtMs } = this.#front;
+    const { routeIds, startedAtMs } = this.#accepts;
     for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + this.#table.acceptedSlots; slot++) {
-      const number = int32At(standings, slot);
+      const number = int32At(routeIds, slot);
       if (number <= 0 || number === JOINED) continue;
-      if (Atomics.compareExchange(standings, slot, number, JOINED) !== number) continue; // it has just ended
+      if (Atomics.compareExchange(routeIds, slot, number, JOINED) !== number) continue; // it has just ended
       const { answer, client: first } = this.#given[number] as Given;
-      const client = first.another(slot, this.#front.sourcePort(slot));
+      const client = first.another(slot, this.#accepts.sourcePort(slot));
       hold(slot, client);
       answer.joined(client, float64At(startedAtMs, slot));
     }

@@ -1,6 +1,6 @@
 import type { Direction } from "#core/meter.ts";
 
-/** What the main thread has of a task in a worker: it is told how the task goes. */
+/** The main thread's observer of a task in a worker. */
 export interface WorkerTaskOwner {
   /** A direction has bytes that may not move without leave. */
   onGrantRequest(direction: Direction): void;

@@ -29,20 +29,20 @@ export interface HandshakeResult {
 /** From here on all of it is the caller's, and the slot is the thread's again. */
 export function takeHandshake(thread: WorkerHandle, slot: number): HandshakeResult {
   const { descriptors, owned, wireNumbers } = thread.table;
-  const place = slot * 2;
-  const word = (at: number): number => float64At(wireNumbers, place * WIRE_NUMBERS + at);
-  const fd = int32At(descriptors, place);
+  const index = slot * 2;
+  const word = (at: number): number => float64At(wireNumbers, index * WIRE_NUMBERS + at);
+  const fd = int32At(descriptors, index);
   const stage = word(STAGE_NUMBER);
-  const shaken = {
+  const tlsAccepted = {
     fd,
     ssl: fd < 0 ? 0n : BigInt(word(0)),
     isDone: stage === HANDSHAKE_DONE,
     failure: failureOf(stage, word(FAULT_NUMBER)),
   };
-  descriptors[place] = -1;
-  owned[place] = PLAIN;
+  descriptors[index] = -1;
+  owned[index] = PLAIN;
   thread.release(slot);
-  return shaken;
+  return tlsAccepted;
 }
 
 function failureOf(stage: number, fault: number): string | null {
@@ -63,7 +63,7 @@ export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
   readonly tls = this;
   #onStream: ((stream: Duplex) => void) | null = null;
   readonly #calls: AcceptCalls;
-  /** Null: somebody has it, or there was nothing. */
+  /** Null: it was taken, or there was none. */
   #left: { readonly fd: number; readonly ssl: bigint } | null;
 
   constructor(

@@ -4,8 +4,8 @@ import { RENEWED } from "#dataplane/workers/shared/relay-memory.ts";
 import { itemAt } from "#lib/at.ts";
 
 /**
- * What the threads of one listener make TLS conversations of. A context that was replaced is released when no thread can
- * be between reading its address and using it: when all of them have obeyed a command that came after the change.
+ * The TLS contexts of one listener for the workers. A replaced context is released when no worker can be between
+ * reading its address and using it: when all of them have executed a command that came after the change.
  */
 export class WorkerTlsContexts {
   readonly #source: TlsContextSource;
@@ -42,10 +42,10 @@ export class WorkerTlsContexts {
 
   #share(): void {
     const present: SharedTlsContext[] = [];
-    for (const { accepts: front } of this.#threads) {
-      const onAlpn = itemAt(front.onAlpn, 0);
+    for (const { accepts: offload } of this.#threads) {
+      const onAlpn = itemAt(offload.onAlpn, 0);
       const context = onAlpn === 0n ? null : this.#source.share(onAlpn);
-      Atomics.store(front.contexts, this.#number, context?.address ?? 0n);
+      Atomics.store(offload.contexts, this.#number, context?.address ?? 0n);
       if (context !== null) present.push(context);
     }
     this.#present = present;
@@ -73,7 +73,7 @@ export class WorkerTlsContexts {
     this.#begin();
   }
 
-  /** Nobody listens any more. */
+  /** The listener has closed. */
   close(): void {
     this.#watch[Symbol.dispose]();
     const left = [...this.#present, ...this.#replaced, ...(this.#round?.contexts ?? [])];

@@ -1,4 +1,4 @@
-/** Relay threads as a `Carrier`: conversations between two kernel sockets leave the event loop for good. */
+/** Workers as a `RelayBackend`: connections between two kernel sockets leave the event loop for good. */
 import { availableParallelism } from "node:os";
 import type { Duplex } from "node:stream";
 import { descriptorOf, type Detachable, detachable, type WireKind } from "#core/handover.ts";
@@ -36,9 +36,9 @@ import { socketOf } from "./socket-of.ts";
 export interface WorkerBackendOptions {
   /** Default: one a core. */
   readonly threads?: number;
-  /** Bytes that a conversation moves before it is worth to be carried; default: those of one large read. */
+  /** Bytes that a connection moves before it is handed over; default: those of one large read. */
   readonly afterBytes?: number;
-  /** A thread has died. Its conversations are over; without threads every `carry` says no. */
+  /** A worker has died. Its connections are over; without workers every `relay` returns null. */
   readonly onDeath: (why: string, threadsLeft: number) => void;
   /** For tests: how long the seams of its threads last, see seams.ts. */
   readonly seams?: SharedArrayBuffer | undefined;
@@ -52,7 +52,7 @@ const PIPES = 56;
 
 const AFTER_BYTES = 64 * 1024;
 
-/** Whoever reads rows and totals one after the other shall not cause a walk each time. */
+/** Reading rows and totals one after the other must not cause a walk each time. */
 const FRESH_MS = 100;
 
 const KINDS: Readonly<Record<WireKind, WireCode>> = {
@@ -137,7 +137,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     if (far < 0) return this.#giveUp(client, near);
     deliver(client, remote, (bytes) => count(meter, options, "upload", bytes));
     deliver(remote, client, (bytes) => count(meter, options, "download", bytes));
-    // What the kernel did not take at once stays with the streams, and so does the conversation.
+    // Bytes that the kernel did not take at once stay with the streams, and so does the connection.
     if (!canLeave(client) || !canLeave(remote)) {
       this.#giveUp(remote, far);
       return this.#giveUp(client, near);
@@ -155,10 +155,10 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<void>();
     const { client, remote } = pair;
     const { onBytes, signal } = options;
-    // Whoever waits for the end of thousands keeps no more of each than that needs.
+    // The closure below lives as long as the connection, of which there are thousands: it keeps only this.
     const resume = client.detachable.kind === "framed" ? pair.resume : undefined;
     const backs = [client.detachable.reattach, remote.detachable.reattach];
-    const left = [huskOf(client), huskOf(remote)];
+    const left = [shellOf(client), shellOf(remote)];
     const onGone = (): void => flow.reset();
     const onEnded = (): void => {
       signal.removeEventListener("abort", onGone);
@@ -186,23 +186,23 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     return flow;
   }
 
-  /** Whoever threads serve by standing answers is known from now on. */
+  /** Connections by cached routes are known to the main thread from now on. */
   syncRouteCache(): void {
     for (const thread of this.#threads) thread.syncRouteCache();
   }
 
-  /** What standing answers rest on has changed: nobody comes by those that were given up to now. */
+  /** The basis of cached routes has changed: none of those from before is used any more. */
   invalidateRoutes(): void {
     for (const thread of this.#threads) thread.invalidateRoutes();
   }
 
-  /** Has every conversation report what was counted up to now, or up to `maxAgeMs` ago. */
+  /** Has every connection report its counts up to now, or up to `maxAgeMs` ago. */
   look(maxAgeMs = FRESH_MS): void {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs < maxAgeMs) return;
     this.#lookedAtMs = nowMs;
     const turns = this.#threads.reduce((sum, { table }) => sum + table.turns, 0);
-    if (turns === this.#lookedAtTurns) return; // no thread has done anything, nor taken anybody
+    if (turns === this.#lookedAtTurns) return; // no worker has moved a byte or accepted a client
     this.#lookedAtTurns = turns;
     this.syncRouteCache();
     for (const thread of this.#threads) thread.look();
@@ -225,7 +225,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     return null;
   }
 
-  /** Resets the conversations that are left. */
+  /** Resets the remaining connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     process.off("exit", this.#onExit);
     await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()));
@@ -259,22 +259,22 @@ function canLeave({ stream }: RelayEnd): boolean {
   return stream.readableLength === 0 && stream.writableLength === 0 && detachable(stream) !== null;
 }
 
-/** A stream over the socket stays until the end, for those who want to end it: destroyed, it takes all with it. */
-function huskOf({ stream, detachable: offer }: RelayEnd): Duplex | null {
-  return stream === offer.socket ? null : stream;
+/** A stream over the socket stays until the end, so that destroying it ends the connection. */
+function shellOf({ stream, detachable }: RelayEnd): Duplex | null {
+  return stream === detachable.socket ? null : stream;
 }
 
 /** From the next turn of the event loop on nothing of the runtime reads the socket. */
-function depart({ detachable: offer }: RelayEnd, fd: number): WireSpec {
-  const { numbers: words, unread: letter } = offer.detach();
-  if (typeof offer.socket !== "number") offer.socket.destroy();
-  return { kind: KINDS[offer.kind], fd, numbers: words, unread: letter };
+function depart({ detachable }: RelayEnd, fd: number): WireSpec {
+  const { numbers, unread } = detachable.detach();
+  if (typeof detachable.socket !== "number") detachable.socket.destroy();
+  return { kind: KINDS[detachable.kind], fd, numbers: numbers, unread: unread };
 }
 
 function giveBack(flow: OffloadedFlow, side: Side, takeBack: NonNullable<Detachable["reattach"]>): void {
   const fd = flow.takeOpenDescriptor(side);
-  const remains = flow.takeRemainder(side);
-  takeBack(fd, fd < 0 ? null : remains);
+  const remainder = flow.takeRemainder(side);
+  takeBack(fd, fd < 0 ? null : remainder);
 }
 
 function count(meter: Meter, { onBytes }: RelayBackendOptions, direction: Direction, bytes: number): void {

@@ -77,15 +77,15 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     options: OffloadOptions,
     env: WorkerClientEnv,
   ): WorkerClient {
-    const { accepts: front } = thread;
+    const { accepts } = thread;
     const { sockaddrs } = env;
-    const place = requestSlotOf(int32At(front.tags, slot));
-    const handshakeBytes = int32At(front.sizes, place);
+    const index = requestSlotOf(int32At(accepts.tags, slot));
+    const handshakeBytes = int32At(accepts.sizes, index);
     return new WorkerClient(thread, slot, options, env, {
-      source: sockaddrs.source(front.source(slot)),
-      local: sockaddrs.local(front.local(place)),
-      original: options.handshake === "redirected" ? sockaddrs.original(front.original(place)) : null,
-      request: handshakeBytes === 0 ? NO_BYTES : front.request(place),
+      source: sockaddrs.source(accepts.source(slot)),
+      local: sockaddrs.local(accepts.local(index)),
+      original: options.handshake === "redirected" ? sockaddrs.original(accepts.original(index)) : null,
+      request: handshakeBytes === 0 ? NO_BYTES : accepts.request(index),
       handshakeBytes,
     });
   }
@@ -98,21 +98,21 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     return new WorkerClient(thread, slot, this.#options, this.#env, seen);
   }
 
-  dial(way: DialPlan, words: Uint8Array, limited: boolean, standing: CachedRoute | null): void {
-    if (this.#isOver) return standing?.released();
+  dial(way: DialPlan, replyBytes: Uint8Array, limited: boolean, routeId: CachedRoute | null): void {
+    if (this.#isOver) return routeId?.released();
     this.#way = way;
-    const { accepts: front, table, routeCache: book } = this.thread;
+    const { accepts, table, routeCache: book } = this.thread;
     const { probes, routingMark: mark, interfaceName, timeoutMs } = way;
-    front.writeDial(requestSlotOf(int32At(front.tags, this.slot)), {
+    accepts.writeDial(requestSlotOf(int32At(accepts.tags, this.slot)), {
       address: this.#env.sockaddrs.encode(way),
       mark,
       timeoutMs,
       idleSeconds: probes === null ? 0 : wholeSeconds(probes.idleMs),
       intervalSeconds: probes === null ? 0 : wholeSeconds(probes.intervalMs),
       device: interfaceName === "" ? NO_BYTES : Buffer.from(interfaceName),
-      words,
-      standing: standing === null ? 0 : book.add(standing, this),
-      epoch: front.epoch,
+      replyBytes,
+      routeId: routeId === null ? 0 : book.add(routeId, this),
+      epoch: accepts.epoch,
     });
     table.limited[this.slot] = limited ? 1 : 0;
     this.thread.command(this.slot, DIAL);
@@ -122,17 +122,17 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     if (this.#isOver) return null;
     const { calls, sockaddrs } = this.#env;
     const { atSeam, table } = this.thread;
-    const place = this.slot * 2 + 1;
-    const fd = Atomics.load(table.descriptors, place);
+    const index = this.slot * 2 + 1;
+    const fd = Atomics.load(table.descriptors, index);
     atSeam?.("named");
     if (fd < 0 || calls.localName(fd) < 0) return null;
     // The thread strikes a number off before it closes it: else the name may be of another's socket.
-    if (Atomics.load(table.descriptors, place) !== fd) return null;
+    if (Atomics.load(table.descriptors, index) !== fd) return null;
     const { ip, port } = sockaddrs.local(calls.address);
     return port === 0 ? null : { ip, port, descriptor: fd };
   }
 
-  /** From here on the thread's news are the flow's. */
+  /** From here on the slot's events go to the flow. */
   handOverTo(flow: OffloadedFlow): void {
     this.events = this.#way = null;
     this.request = NO_BYTES; // it may be known to a standing answer for long
@@ -177,7 +177,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#onStream = both(this.#onStream, on);
   }
 
-  onGrantRequest(): void {} // of bytes whose conversation has not begun for us; `carriedBy` looks
+  onGrantRequest(): void {} // for bytes before the flow was attached; `handOverTo` checks
 
   onDialled(errno: number | null): void {
     if (errno === null) return this.events?.dialled();

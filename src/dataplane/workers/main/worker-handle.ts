@@ -9,7 +9,7 @@ import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/u
 import { openThread } from "#platform/thread.ts";
 import { Commands, type CommandObserver } from "./commands.ts";
 import { AcceptMemory, newAcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
-import { closeOrphans, type Free, freeOrphans, orphanedFronts } from "./orphans.ts";
+import { closeOrphans, type Free, freeOrphans, orphanedAccepts } from "./orphans.ts";
 import { closeOrphanPipes, newPipeMemory } from "#dataplane/workers/shared/pipe-memory.ts";
 import { WIRE_NUMBERS, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
@@ -37,7 +37,7 @@ export interface WorkerHandleOptions {
   readonly poller: Poller;
   /** So many at most. */
   readonly pipes: number;
-  /** Of its clients that may still turn out to be nobody. */
+  /** Of its clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
   /** A client that the thread has accepted wants something. */
   readonly onArrived: (thread: WorkerHandle, slot: number, kind: number) => void;
@@ -45,7 +45,7 @@ export interface WorkerHandleOptions {
   readonly onUnlistened: (thread: WorkerHandle, listener: number) => void;
   /** For what ports hold besides their sockets, where no thread frees it. */
   readonly free: Free;
-  /** It died; its conversations have been reset, and it takes no more. */
+  /** It died; its connections have been reset, and it takes no more. */
   readonly onDeath: (why: string, thread: WorkerHandle) => void;
   /** For tests: how long its seams last, see seams.ts. */
   readonly seams?: SharedArrayBuffer | undefined;
@@ -57,12 +57,15 @@ export interface WorkerHandleOptions {
  */
 const TURN_MS = 10;
 
-/** It keeps some hundred bytes a conversation, and makes next to no garbage. */
+/** It keeps some hundred bytes for each connection, and makes next to no garbage. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 256 };
 
 export class WorkerHandle implements AsyncDisposable {
   readonly table: RelayMemory;
-  /** By place: how much of its count the conversation's owner has been told of. Numbers in objects would weigh three times as much. */
+  /**
+   * By index: the part of its count that the connection's owner has been told. Numbers in objects would take three
+   * times the memory.
+   */
   readonly reported = new Float64Array(CAPACITY * 2);
   readonly accepts: AcceptMemory;
   readonly routeCache: RouteCache;
@@ -85,7 +88,7 @@ export class WorkerHandle implements AsyncDisposable {
   /** Of those, clients that it has accepted. */
   #accepted = 0;
   #withdraws = false;
-  /** Reasons besides conversations to keep the process alive. */
+  /** Reasons besides connections to keep the process alive. */
   #holds = 0;
 
   private constructor(options: WorkerHandleOptions) {
@@ -105,14 +108,14 @@ export class WorkerHandle implements AsyncDisposable {
       options.calls.close(this.table.signal);
       throw new Error("no descriptor is left for a relay thread");
     }
-    const { port1, port2: letters } = new MessageChannel();
+    const { port1, port2: messages } = new MessageChannel();
     this.#messages = port1;
     this.#pipes = newPipeMemory(options.pipes);
     const workerData: ThreadData = {
       table: memory,
       accepts: accepts,
       pipes: this.#pipes,
-      letters,
+      messages,
       unauthenticated,
       seams,
     };
@@ -120,7 +123,7 @@ export class WorkerHandle implements AsyncDisposable {
       { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker.mjs" },
       {
         workerData,
-        transferList: [letters],
+        transferList: [messages],
         resourceLimits: RESOURCE_LIMITS,
         name: "relay",
       },
@@ -136,7 +139,7 @@ export class WorkerHandle implements AsyncDisposable {
     this.#eventWatch.hold(false);
     this.#worker.once("message", () => (this.#alive = this.#wasAlive = true));
     this.#worker.on("message", ({ fault }: ThreadMessage) => {
-      if (fault !== undefined) throw fault; // it is heard of where faults of this thread are
+      if (fault !== undefined) throw fault; // reported where faults of the main thread are
     });
     this.#worker.on("error", (error) => {
       this.#alive = false; // it takes no more; what it has is touched when nothing of it runs any more
@@ -164,7 +167,7 @@ export class WorkerHandle implements AsyncDisposable {
     return this.#alive;
   }
 
-  /** Conversations that it has now. */
+  /** Number of its connections. */
   get size(): number {
     return this.#size;
   }
@@ -189,14 +192,14 @@ export class WorkerHandle implements AsyncDisposable {
     return slot;
   }
 
-  /** Conversations and listeners keep the process alive, as sockets do. */
+  /** Connections and listeners keep the process alive, as sockets do. */
   holdProcess(change: 1 | -1): void {
     this.#holds += change;
     if (this.#holds === 1 && change === 1) this.#worker.ref();
     else if (this.#holds === 0) this.#worker.unref();
   }
 
-  /** A client that the thread has accepted. Null: nobody is told of it. */
+  /** Registers a client that the worker has accepted. Null: it has no observer. */
   track(slot: number, carried: WorkerTaskOwner | null): void {
     this.#tasks.set(slot, carried);
     this.#size++;
@@ -204,12 +207,12 @@ export class WorkerHandle implements AsyncDisposable {
     this.holdProcess(1);
   }
 
-  /** The same client's news go to somebody else. */
+  /** The client's events go to another owner. */
   handOver(slot: number, carried: WorkerTaskOwner): void {
     this.#tasks.set(slot, carried);
   }
 
-  /** A client that is nobody's of the thread any more. */
+  /** Forgets a client that has left the worker. */
   untrack(slot: number): void {
     this.#clearSlot(slot);
     this.#size--;
@@ -218,36 +221,42 @@ export class WorkerHandle implements AsyncDisposable {
   }
 
   /**
-   * Of a slot that the thread gave out, once nobody on this side looks at anything of it any more: as soon as the thread
-   * hears of it, the slot may be somebody else's.
+   * For a slot that the worker gave out, after the last access to anything of it on this side: as soon as the worker
+   * executes it, the slot may belong to another client.
    */
   release(slot: number): void {
     this.#commands.postLazily(slot, codes.RELEASE);
     this.atSeam?.("released");
   }
 
-  /** Of a place whose slot has just ended, in the order of the ends: a letter that nobody asked for is lost. Null: there are none. */
-  takeRemainder(place: number): WireRemainder | null {
-    if (this.table.messageStates[place] !== RETURNED) return null;
+  /**
+   * For an index whose slot has just ended, in the order of the ends: a message that is not taken is lost. Null: there
+   * is none.
+   */
+  takeRemainder(index: number): WireRemainder | null {
+    if (this.table.messageStates[index] !== RETURNED) return null;
     for (;;) {
-      const letter: ReturnedRemainder | undefined = receiveMessageOnPort(this.#messages)?.message;
-      if (letter === undefined || letter.place === place) return letter?.remains ?? null;
+      const unread: ReturnedRemainder | undefined = receiveMessageOnPort(this.#messages)?.message;
+      if (unread === undefined || unread.index === index) return unread?.remainder ?? null;
     }
   }
 
-  #describe(place: number, { fd, kind, numbers: words, unread: letter }: WireSpec): void {
-    const { descriptors, kinds, messageStates: letters, owned, wireNumbers } = this.table;
-    descriptors[place] = fd;
-    kinds[place] = owned[place] = kind;
-    for (const [at, word] of words.entries()) wireNumbers[place * WIRE_NUMBERS + at] = word;
-    letters[place] = letter === null ? 0 : 1;
-    if (letter !== null) this.#messages.postMessage(letter);
+  #describe(index: number, { fd, kind, numbers, unread }: WireSpec): void {
+    const { descriptors, kinds, messageStates: messages, owned, wireNumbers } = this.table;
+    descriptors[index] = fd;
+    kinds[index] = owned[index] = kind;
+    for (const [at, word] of numbers.entries()) wireNumbers[index * WIRE_NUMBERS + at] = word;
+    messages[index] = unread === null ? 0 : 1;
+    if (unread !== null) this.#messages.postMessage(unread);
   }
 
-  /** Nothing is told to one that has ended. Answers with the command's number, of which `teller` hears unless the thread ends before. */
-  command(slot: number, command: number, teller: CommandObserver | null = null): number {
+  /**
+   * Does nothing for a worker that has ended. Returns the command's number, with which the observer is called unless
+   * the worker ends before.
+   */
+  command(slot: number, command: number, observer: CommandObserver | null = null): number {
     if (!this.#alive) return 0;
-    const reported = this.#commands.post(slot, command, teller);
+    const reported = this.#commands.post(slot, command, observer);
     this.atSeam?.("told");
     return reported;
   }
@@ -299,12 +308,12 @@ export class WorkerHandle implements AsyncDisposable {
     }
   }
 
-  /** Has every conversation say what has moved up to now. */
+  /** Has every connection report its counts up to now. */
   look(): void {
     this.#tasks.forEach((one) => one.look?.());
   }
 
-  /** Whoever goes by a standing answer is known from now on. */
+  /** Connections by cached routes are known from now on. */
   syncRouteCache(): void {
     this.routeCache.collect((slot, client) => {
       this.track(slot, client);
@@ -312,7 +321,7 @@ export class WorkerHandle implements AsyncDisposable {
     });
   }
 
-  /** Nobody comes by a standing answer any more. */
+  /** No cached route is used any more. */
   invalidateRoutes(): void {
     if (this.routeCache.isEmpty) return;
     this.accepts.nextEpoch();
@@ -332,7 +341,7 @@ export class WorkerHandle implements AsyncDisposable {
     this.command(0, codes.INVALIDATE, { onExecuted: onObeyed });
   }
 
-  /** Whoever comes next to the slot goes unlimited where nobody says anything else, as by a standing answer. */
+  /** The slot's next client is unlimited unless it is set otherwise, as for a cached route. */
   #clearSlot(slot: number): void {
     this.#tasks.set(slot, null);
     this.table.limited[slot] = 0;
@@ -342,7 +351,7 @@ export class WorkerHandle implements AsyncDisposable {
   #ended(slot: number): void {
     const carried = this.#tasks.get(slot);
     try {
-      if (carried !== null) this.#settle(slot, carried); // else of a client of which nobody had heard
+      if (carried !== null) this.#settle(slot, carried); // else a client that was never reported
     } finally {
       if (slot < FIRST_ACCEPTED_SLOT) this.#free.push(slot);
       else this.release(slot);
@@ -358,7 +367,7 @@ export class WorkerHandle implements AsyncDisposable {
     carried.onEnded();
   }
 
-  /** Nothing of the thread runs any more. What it had is reset: nobody else knows what is in its pipes. */
+  /** The worker has exited. Its connections are reset: the bytes in its pipes are lost. */
   #onExit(): void {
     const { calls } = this.#options;
     this.#alive = false;
@@ -369,8 +378,8 @@ export class WorkerHandle implements AsyncDisposable {
       closeOrphans(this.table, slot, (fd) => calls.reset(fd));
       this.#take(slot, ENDED);
     }
-    // In a handshake, or taken: then the socket goes on by another descriptor, and must not be reset.
-    for (const slot of orphanedFronts(this.table)) {
+    // In a handshake, or taken: then the socket continues by another descriptor, and must not be reset.
+    for (const slot of orphanedAccepts(this.table)) {
       freeOrphans(this.table, slot, this.#options.free);
       closeOrphans(this.table, slot, (fd) => calls.close(fd));
     }
@@ -380,7 +389,9 @@ export class WorkerHandle implements AsyncDisposable {
     if (this.#wasAlive) this.#options.onDeath(this.#why, this);
   }
 
-  /** It ends as soon as it hears of it; nothing is called any more. For the end of the process, which waits for it. */
+  /**
+   * It ends when it reads the command; no observer is called any more. For the end of the process, which waits for it.
+   */
   stop(): void {
     this.#eventWatch.want(0);
     this.#postStop();

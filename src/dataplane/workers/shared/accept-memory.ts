@@ -1,6 +1,6 @@
 /**
- * What threads that accept share with the main thread beside the table of conversations: listeners, and places where
- * requests and answers to them are written. A place is the thread's until it asks, the main thread's until it answers.
+ * The memory that accepting workers share with the main thread beside the relay memory: listeners, and slots for
+ * requests and their answers. A request slot is the worker's until it asks, the main thread's until it answers.
  */
 import { portOf, SOCKADDR_BYTES } from "#platform/linux/sockaddr.ts";
 import { WordLayout } from "./word-layout.ts";
@@ -10,7 +10,7 @@ import { int32At } from "#lib/at.ts";
 export const LISTENERS = 256;
 /** Requests that wait for an answer; one more waits for a place. */
 export const REQUEST_SLOTS = 1024;
-const PLACE_BYTES = 1024;
+const REQUEST_SLOT_BYTES = 1024;
 
 /** In `standings`: the main thread has found it, and knows it from then on. */
 export const JOINED = 0x7fff_ffff;
@@ -34,7 +34,7 @@ const LOCAL = 0;
 const REQUEST_LENGTH = 32;
 const REQUEST = 36;
 /** A longer request is left to the event loop. */
-export const REQUEST_BYTES = PLACE_BYTES - REQUEST;
+export const REQUEST_BYTES = REQUEST_SLOT_BYTES - REQUEST;
 
 const ADDRESS_LENGTH = 28;
 const MARK = 32;
@@ -43,15 +43,15 @@ const IDLE = 40;
 const INTERVAL = 44;
 const DEVICE = 48;
 const DEVICE_BYTES = 16;
-const WORDS_LENGTH = 64;
-const STANDING = 68;
+const REPLY_LENGTH = 64;
+const CACHED_ROUTE = 68;
 const EPOCH = 72;
-const WORDS = 76;
+const REPLY = 76;
 
 const LISTENER_WORDS = 3;
 const HEADER_WORDS = 2;
 const MEMORY_BYTES =
-  (HEADER_WORDS + LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * PLACE_BYTES;
+  (HEADER_WORDS + LISTENERS * LISTENER_WORDS + REQUEST_SLOTS) * 4 + REQUEST_SLOTS * REQUEST_SLOT_BYTES;
 const SLOTS_AT = MEMORY_BYTES + (LISTENERS + 1) * 8;
 const SLOT_BYTES = 8 + 2 * 4 + SOCKADDR_BYTES;
 
@@ -68,9 +68,9 @@ export interface Dial {
   readonly idleSeconds: number;
   readonly intervalSeconds: number;
   readonly device: Uint8Array;
-  readonly words: Uint8Array;
+  readonly replyBytes: Uint8Array;
   /** What is to be done for others as well: a number for it, from 1 on, and when it was given; 0: nothing. */
-  readonly standing: number;
+  readonly routeId: number;
   readonly epoch: number;
 }
 
@@ -82,11 +82,11 @@ export class AcceptMemory {
   readonly handshakes: Int32Array;
   /** One: the address of the thread's choice of a protocol; see platform/linux/ssl-alpn.ts. */
   readonly onAlpn: BigUint64Array;
-  /** Of listeners with TLS: the address of what new conversations are made of; 0: there is nothing. */
+  /** For listeners with TLS: the address of the context for new connections; 0: none. */
   readonly contexts: BigUint64Array;
   /** Of each slot: its listener, whether it was greeted, its place; see `tag`. */
   readonly tags: Int32Array;
-  /** How many bytes of handshake stand before the tunnel's, of each place. */
+  /** Bytes of the handshake in front of the tunnel's, by request slot. */
   readonly sizes: Int32Array;
   /**
    * Of each slot: the number of the standing answer by which it goes, connected and unknown to the main thread; negative:
@@ -109,8 +109,8 @@ export class AcceptMemory {
     this.states = words.take(LISTENERS);
     this.handshakes = words.take(LISTENERS);
     this.sizes = words.take(REQUEST_SLOTS);
-    this.#bytes = Buffer.from(memory, words.bytes, REQUEST_SLOTS * PLACE_BYTES) as Buffer;
-    this.#words = new Int32Array(memory, words.bytes, (REQUEST_SLOTS * PLACE_BYTES) / 4);
+    this.#bytes = Buffer.from(memory, words.bytes, REQUEST_SLOTS * REQUEST_SLOT_BYTES) as Buffer;
+    this.#words = new Int32Array(memory, words.bytes, (REQUEST_SLOTS * REQUEST_SLOT_BYTES) / 4);
     this.contexts = new BigUint64Array(memory, MEMORY_BYTES, LISTENERS);
     this.onAlpn = new BigUint64Array(memory, MEMORY_BYTES + LISTENERS * 8, 1);
     const slots = (memory.byteLength - SLOTS_AT) / SLOT_BYTES;
@@ -130,16 +130,16 @@ export class AcceptMemory {
     Atomics.add(this.#header, 0, 1);
   }
 
-  #number(place: number, at: number): number {
-    return int32At(this.#words, (place * PLACE_BYTES + at) >>> 2);
+  #number(index: number, at: number): number {
+    return int32At(this.#words, (index * REQUEST_SLOT_BYTES + at) >>> 2);
   }
 
-  #setNumber(place: number, at: number, value: number): void {
-    this.#words[(place * PLACE_BYTES + at) >>> 2] = value;
+  #setNumber(index: number, at: number, value: number): void {
+    this.#words[(index * REQUEST_SLOT_BYTES + at) >>> 2] = value;
   }
 
-  #part(place: number, at: number, length: number): Buffer {
-    const start = place * PLACE_BYTES + at;
+  #part(index: number, at: number, length: number): Buffer {
+    const start = index * REQUEST_SLOT_BYTES + at;
     return this.#bytes.subarray(start, start + length);
   }
 
@@ -151,64 +151,64 @@ export class AcceptMemory {
     return portOf(this.sources, slot * SOCKADDR_BYTES);
   }
 
-  writeRequest(place: number, local: Uint8Array, request: Uint8Array): void {
-    this.#part(place, LOCAL, SOCKADDR_BYTES).set(local);
-    this.#setNumber(place, REQUEST_LENGTH, request.length);
-    this.#part(place, REQUEST, request.length).set(request);
+  writeRequest(index: number, local: Uint8Array, request: Uint8Array): void {
+    this.#part(index, LOCAL, SOCKADDR_BYTES).set(local);
+    this.#setNumber(index, REQUEST_LENGTH, request.length);
+    this.#part(index, REQUEST, request.length).set(request);
   }
 
-  local(place: number): Uint8Array {
-    return this.#part(place, LOCAL, SOCKADDR_BYTES);
+  local(index: number): Uint8Array {
+    return this.#part(index, LOCAL, SOCKADDR_BYTES);
   }
 
   /** A copy. */
-  request(place: number): Buffer {
-    return Buffer.from(this.#requestAt(place));
+  request(index: number): Buffer {
+    return Buffer.from(this.#requestAt(index));
   }
 
   /** Of a redirected client. */
-  original(place: number): Uint8Array {
-    return this.#requestAt(place);
+  original(index: number): Uint8Array {
+    return this.#requestAt(index);
   }
 
-  #requestAt(place: number): Buffer {
-    return this.#part(place, REQUEST, this.#number(place, REQUEST_LENGTH));
+  #requestAt(index: number): Buffer {
+    return this.#part(index, REQUEST, this.#number(index, REQUEST_LENGTH));
   }
 
-  writeDial(place: number, dial: Dial): void {
-    this.#part(place, 0, dial.address.length).set(dial.address);
-    this.#setNumber(place, ADDRESS_LENGTH, dial.address.length);
-    this.#setNumber(place, MARK, dial.mark | 0);
-    this.#setNumber(place, TIMEOUT, dial.timeoutMs);
-    this.#setNumber(place, IDLE, dial.idleSeconds);
-    this.#setNumber(place, INTERVAL, dial.intervalSeconds);
-    this.#part(place, DEVICE, DEVICE_BYTES).fill(0).set(dial.device);
-    this.#setNumber(place, WORDS_LENGTH, dial.words.length);
-    this.#setNumber(place, STANDING, dial.standing);
-    this.#setNumber(place, EPOCH, dial.epoch);
-    this.#part(place, WORDS, dial.words.length).set(dial.words);
+  writeDial(index: number, dial: Dial): void {
+    this.#part(index, 0, dial.address.length).set(dial.address);
+    this.#setNumber(index, ADDRESS_LENGTH, dial.address.length);
+    this.#setNumber(index, MARK, dial.mark | 0);
+    this.#setNumber(index, TIMEOUT, dial.timeoutMs);
+    this.#setNumber(index, IDLE, dial.idleSeconds);
+    this.#setNumber(index, INTERVAL, dial.intervalSeconds);
+    this.#part(index, DEVICE, DEVICE_BYTES).fill(0).set(dial.device);
+    this.#setNumber(index, REPLY_LENGTH, dial.replyBytes.length);
+    this.#setNumber(index, CACHED_ROUTE, dial.routeId);
+    this.#setNumber(index, EPOCH, dial.epoch);
+    this.#part(index, REPLY, dial.replyBytes.length).set(dial.replyBytes);
   }
 
   /** What of it is longer than a number lies in the place. */
-  dial(place: number): Dial {
-    const device = this.#part(place, DEVICE, DEVICE_BYTES);
+  dial(index: number): Dial {
+    const device = this.#part(index, DEVICE, DEVICE_BYTES);
     return {
-      address: this.#part(place, 0, this.#number(place, ADDRESS_LENGTH)),
-      mark: this.#number(place, MARK),
-      timeoutMs: this.#number(place, TIMEOUT),
-      idleSeconds: this.#number(place, IDLE),
-      intervalSeconds: this.#number(place, INTERVAL),
+      address: this.#part(index, 0, this.#number(index, ADDRESS_LENGTH)),
+      mark: this.#number(index, MARK),
+      timeoutMs: this.#number(index, TIMEOUT),
+      idleSeconds: this.#number(index, IDLE),
+      intervalSeconds: this.#number(index, INTERVAL),
       device: device.subarray(0, device.indexOf(0)),
-      words: this.#part(place, WORDS, this.#number(place, WORDS_LENGTH)),
-      standing: this.#number(place, STANDING),
-      epoch: this.#number(place, EPOCH),
+      replyBytes: this.#part(index, REPLY, this.#number(index, REPLY_LENGTH)),
+      routeId: this.#number(index, CACHED_ROUTE),
+      epoch: this.#number(index, EPOCH),
     };
   }
 }
 
-// Tag: LISTENER(8 bits) GREETED(1) PLACE(the rest)
-export const tag = (listener: number, greeted: boolean, place: number): number =>
-  listener | (greeted ? 256 : 0) | (place << 9);
+// Tag: LISTENER(8 bits) HAS_METHOD_REPLY(1) REQUEST_SLOT(the rest)
+export const tag = (listener: number, greeted: boolean, index: number): number =>
+  listener | (greeted ? 256 : 0) | (index << 9);
 export const listenerOf = (word: number): number => word & 255;
 /** So much of the handshake's answer the worker has sent. */
 export const repliedBytesOf = (word: number): number => ((word & 256) === 0 ? 0 : NO_AUTHENTICATION.length);

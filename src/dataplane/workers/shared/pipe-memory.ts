@@ -1,7 +1,7 @@
 /** In place of a descriptor. */
 export const NO_PIPE = -1;
 
-/** For the ends of so many pipes, two words each: whoever outlives the thread closes what stands there. */
+/** For the ends of so many pipes, two words each: the main thread closes those that are left after the worker's end. */
 export function newPipeMemory(limit: number): SharedArrayBuffer {
   const memory = new SharedArrayBuffer(limit * 8);
   new Int32Array(memory).fill(NO_PIPE);

@@ -1,6 +1,6 @@
 /**
- * What a relay thread and the main thread share: the conversations by slot, and a queue in each direction. The main
- * thread owns a slot until it has queued `ADD`, and again from when it reads in the news that the slot has ended.
+ * The memory that a worker and the main thread share: the connections by slot, and a queue in each direction. The main
+ * thread owns a slot until it has queued `ADD`, and again once it has read the event that the slot has ended.
  */
 
 import { WIRE_NUMBERS } from "./wire-spec.ts";
@@ -19,24 +19,27 @@ export const LIMIT = 3;
 export const FREE = 4;
 /** What was asked for may move: of the upload, and of the download next to it. */
 export const GRANT = 5;
-// Of slots that the thread gave out, from `FRONT` on; see front.ts.
+// For slots that the worker gave out, from `FIRST_ACCEPTED_SLOT` on; see acceptor.ts.
 /** Connects, as the place of the slot says. */
 export const DIAL = 8;
 /** The main thread has a descriptor of its own; the slot is free. */
 export const TAKE = 9;
-/** The main thread has read that it ended; the slot is free. Nobody is woken for it. */
+/** The main thread has read that it ended; the slot is free. Does not wake the worker. */
 export const RELEASE = 10;
 /** The slot is that of a listener. */
 export const LISTEN = 11;
 export const UNLISTEN = 12;
 /** Of whatever slot: no standing answer is good any more. */
 export const INVALIDATE = 13;
-/** The main thread has found it, see standing.ts; the slot stays the thread's until it is told of its end. */
+/** The main thread has found it, see cached-routes.ts; the slot stays the worker's until its end is read. */
 export const JOIN = 14;
 /** The slot is that of a listener: what its contexts were before is used no more when this is obeyed. */
 export const RENEWED = 15;
 
-/** Words of the news are `slot * NEWS + kind`: it has ended, or a direction asks (upload, and download next to it). */
+/**
+ * Words of the event ring are `slot * EVENTS + kind`: it has ended, or a direction asks for a grant (upload, and
+ * download next to it).
+ */
 export const EVENTS = 16;
 export const ENDED = 0;
 export const GRANT_WANTED = 1;
@@ -45,20 +48,20 @@ export const REQUESTED = 3;
 /** A client that the thread can do nothing with. */
 export const HANDED_OVER = 4;
 export const DIALLED = 5;
-/** Why stands where a direction asks. */
+/** The errno is in `asked`. */
 export const NOT_DIALLED = 6;
 /** Nothing comes of that listener any more. */
 export const UNLISTENED = 7;
 /** One that was served by a standing answer has ended; see standing.ts. */
 export const SERVED = 8;
-/** The slot is the number of a standing answer: nobody comes by it any more. */
+/** The slot is the number of a cached route, which is no longer used. */
 export const ROUTE_DROPPED = 9;
-/** One has been connected by a standing answer that is good no more: it is to be heard of. */
+/** Connected by a cached route that is no longer valid: the main thread must look at it. */
 export const STALE_ROUTE = 10;
-/** A client of a TLS listener is the main thread's, with what its words name; see shaking.ts. The slot is free when it says so. */
+/** A client of a TLS listener goes to the main thread with the objects in its numbers; see tls-handshake.ts. The main thread releases the slot. */
 export const TLS_ACCEPTED = 11;
 
-/** Of a letter: the relay thread has written it. */
+/** State of a message: the worker has written it. */
 export const RETURNED = 2;
 
 /** Slots of one thread. */
@@ -66,16 +69,17 @@ export const CAPACITY = 1 << 16;
 /** From this slot on they are the thread's to give out, to clients that it accepts. One more waits in the kernel. */
 export const FIRST_ACCEPTED_SLOT = CAPACITY >>> 1;
 /**
- * Never full, however long the thread stands still, so nobody looks. Of a slot below `FRONT` seven commands wait at most:
- * of a conversation that the thread has ended a grant of each direction, a change of its mode (the next one is told when
- * it was obeyed) and an end (told once); of the next one its addition, a change of its mode and its end, but no grant,
- * for it has not asked. Of a slot from `FRONT` on there are two grants, a change, an end, its release and that it joined:
- * the thread itself gives those out. That is seven at most; what is left is for 256 listeners, one change of each one's contexts and one withdrawal.
+ * Never full, however long the worker is suspended, so it is not checked. For a slot below `FIRST_ACCEPTED_SLOT` at
+ * most seven commands wait: of a connection that the worker has ended a grant of each direction, a change of its mode
+ * (the next one is posted when that was executed) and an end (posted once); of the next one its addition, a change of
+ * its mode and its end, but no grant, for it has not asked. For an accepted slot there are two grants, a change, an
+ * end, its release and that it joined: the worker itself gives those out. That is seven at most; the remaining space is
+ * for 256 listeners, one change of each one's contexts and one invalidation.
  */
 const COMMAND_RING = CAPACITY * 8;
 /**
- * Neither is this one: of a slot wait one of those that begin it (what is asked then comes when it was answered), a
- * question of each direction and its end. A direction that no longer has to ask is told to ask again behind its question.
+ * Nor is this one: of a slot wait one of those events that begin it (a request for a grant comes after the answer), a
+ * request of each direction and its end. A direction that no longer has to ask is told to ask again behind its request.
  */
 const EVENT_RING = CAPACITY * 4;
 
@@ -122,14 +126,14 @@ export class RelayMemory {
    * before it frees anything: whatever is left at the end of the slot, or of the thread, is the main thread's to free.
    */
   readonly owned: Int32Array;
-  /** Two a slot: 1 where a letter goes with the port; `RETURNED`: one has come back. */
+  /** Two for each slot: 1 when a message goes with the wire; `RETURNED`: one has come back. */
   readonly messageStates: Int32Array;
   /** `PORT_WORDS` a descriptor: what its port is made of. */
   readonly wireNumbers: Float64Array;
   readonly #header: Int32Array;
   readonly #commands: Int32Array;
   readonly #events: Int32Array;
-  /** Of the relay thread: where its next command stands. */
+  /** The worker's: index of its next command. */
   #nextRead = 0;
 
   constructor(memory: SharedArrayBuffer) {
@@ -166,7 +170,7 @@ export class RelayMemory {
     this.#header[EVENT_SIGNAL] = fd;
   }
 
-  /** The relay thread's, for whoever outlives it; -1: none. */
+  /** The worker's, for the main thread after the worker's end; -1: none. */
   get epoll(): number {
     return int32At(this.#header, EPOLL);
   }
@@ -175,7 +179,7 @@ export class RelayMemory {
     this.#header[EPOLL] = fd;
   }
 
-  /** Slots from `FRONT` on that were ever given out. */
+  /** Accepted slots that were ever given out. */
   get acceptedSlots(): number {
     return int32At(this.#header, ACCEPTED_SLOTS);
   }
@@ -215,8 +219,9 @@ export class RelayMemory {
   }
 
   /**
-   * Gives the events since the last time, in order, also where `on` comes back here; those that the worker reports meanwhile
-   * are for the next time, of which its signal tells. False: `goesOn` has said no, and the rest is to be asked for again.
+   * Passes the events since the last time, in order, also when `on` re-enters; those that the worker reports meanwhile
+   * are for the next time, which its signal announces. False: `goesOn` has returned false, and the remaining events
+   * must be taken later.
    */
   takeEvents(on: (slot: number, kind: number) => void, goesOn: () => boolean = always): boolean {
     Atomics.store(this.#header, SIGNALLED, 0);
@@ -247,7 +252,7 @@ export class RelayMemory {
     Atomics.add(this.#header, TURNS, 1);
   }
 
-  /** False: there is something to do. Else whoever queues a command raises the signal. */
+  /** False: there is something to do. Else the next queued command raises the signal. */
   fallAsleep(): boolean {
     Atomics.store(this.#header, ASLEEP, 1);
     const idle =
@@ -275,7 +280,7 @@ export class RelayMemory {
     Atomics.store(this.#header, EVENTS_WRITTEN, (written + 1) % (EVENT_RING * 2));
   }
 
-  /** True: the main thread does not know yet that there is news. */
+  /** True: the main thread has not been signalled since it took events. */
   mustSignal(): boolean {
     return Atomics.exchange(this.#header, SIGNALLED, 1) === 0;
   }

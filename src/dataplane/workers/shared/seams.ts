@@ -12,22 +12,22 @@ export const SEAMS = [
   "told",
   /** Behind the return of a slot: the relay thread may have given it out again. */
   "released",
-  /** Between the news being read and what is done about them. */
+  /** Between reading events and acting on them. */
   "heard",
   /** Between the number of a relay thread's descriptor being read and its name being asked for. */
   "named",
   // Of a relay thread.
-  /** Behind news: the main thread may have done what it does about them. */
+  /** Behind an event: the main thread may have acted on it. */
   "reported",
   /** Between a descriptor being struck off and its close. */
   "closing",
   /** Between what a port holds being struck off and being freed. */
   "freeing",
-  /** Between the address of a TLS context being read and a conversation being made of it. */
+  /** Between reading the address of a TLS context and making an object of it. */
   "context",
   /** Behind a client's entry into its slot. */
   "admitted",
-  /** Between a session that goes by a standing answer being struck off and the news of its end. */
+  /** Between striking off a session by a cached route and the event of its end. */
   "passing",
 ] as const;
 

@@ -3,7 +3,7 @@ export const STAGE_NUMBER = 1;
 export const FAULT_NUMBER = 2;
 /** The handshake is done. */
 export const HANDSHAKE_DONE = 0;
-/** It is not, perhaps not even begun (then there is no SSL object): whoever takes it goes on with it. */
+/** The handshake is not done, perhaps not even begun (then there is no SSL object): the taker continues it. */
 export const HANDSHAKE_BEGUN = 1;
 /** Why, is in the fault. Nothing is left of it, nor of the next ones. */
 export const HANDSHAKE_FAILED = 2;

@@ -1,6 +1,6 @@
 /** What main thread and workers call the kinds of wire, and how one is described to a worker. */
 
-/** Of what a conversation is made, per side: kept in the shared table as a number. */
+/** The kind of wire, by side: kept in the shared memory as a number. */
 export const PLAIN = 0;
 export const TLS = 1;
 export const SEALED = 2;
@@ -9,7 +9,7 @@ export const FRAMED = 4;
 export const LEFT_OPEN = 3;
 export type WireCode = typeof PLAIN | typeof TLS | typeof SEALED | typeof FRAMED;
 
-/** Numbers that a kind of port is told at its start; addresses of this process fit into a double. */
+/** Numbers that a wire gets at its start; addresses of this process fit into a double. */
 export const WIRE_NUMBERS = 8;
 
 /** How the main thread describes a port to the relay thread. */

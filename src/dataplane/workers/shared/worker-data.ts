@@ -4,7 +4,7 @@ import type { MessagePort } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 
 /**
- * Clients of all threads together that have not said what they want or not shaken hands: beyond that the oldest ones are
+ * Clients of all threads together without a request, or in their TLS handshake: beyond that the oldest ones are
  * closed, those of a source that has half of it first.
  */
 export const PENDING_BOUNDS: PendingBounds = { count: 8192, bytes: 128 * 1024 * 1024 };
@@ -14,8 +14,8 @@ export interface ThreadData {
   readonly accepts: SharedArrayBuffer;
   readonly pipes: SharedArrayBuffer;
   /** Bytes that go with ports, in the order in which these are added. */
-  readonly letters: MessagePort;
-  /** Of clients that may still turn out to be nobody. */
+  readonly messages: MessagePort;
+  /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
   /** Of tests only; see seams.ts. */
   readonly seams: SharedArrayBuffer | undefined;
@@ -23,12 +23,12 @@ export interface ThreadData {
 
 /** The first one says that it is ready. */
 export interface ThreadMessage {
-  /** Of ours, in one conversation. */
+  /** Of ours, in one connection. */
   readonly fault?: unknown;
 }
 
 /** What the thread sends back of a place. */
 export interface ReturnedRemainder {
-  readonly place: number;
-  readonly remains: WireRemainder;
+  readonly index: number;
+  readonly remainder: WireRemainder;
 }

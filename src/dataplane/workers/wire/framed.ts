@@ -18,34 +18,34 @@ export interface FramedStart {
   /** 0: the object of the library. 1: the stream. 2: what is still to come of the data frame that is under way. */
   word(at: number): number;
   /** Bytes of the session that were read already and not understood. */
-  readonly letter: Uint8Array | null;
+  readonly unread: Uint8Array | null;
   /** The socket stays open, with what is left. */
-  spare(remains: WireRemainder): void;
+  spare(remainder: WireRemainder): void;
 }
 
 /**
- * One stream of a session of frames in TLS, the only one that is open there. It knows data of that stream and nothing else:
- * whatever else comes, and the end of its own side, is for those who have the session, so both sockets go back.
+ * One stream of a session of frames in TLS, the only one that is open there. It understands data of that stream only:
+ * on any other frame, and at the end of its own side, both sockets go back to the session's owner.
  */
 export class FramedWire extends TlsWire {
   readonly #stream: number;
   /** How its frames begin. */
   readonly #prefix: Uint8Array;
-  readonly #spare: (remains: WireRemainder) => void;
+  readonly #spare: (remainder: WireRemainder) => void;
   readonly #header = Buffer.alloc(HEADER_BYTES);
   #headerBytes = 0;
   /** Of a data frame. */
   #dataLeft: number;
-  #letter: Uint8Array;
+  #unread: Uint8Array;
   #undelivered: Uint8Array | null = null;
 
   /** The object is its own from here on, and `batched`, until it comes to `spare`. */
-  constructor(ssl: Ssl, fd: number, { word, letter, spare }: FramedStart) {
+  constructor(ssl: Ssl, fd: number, { word, unread, spare }: FramedStart) {
     super(ssl, BigInt(word(0)), fd);
     this.#stream = word(1);
     this.#prefix = encodeFrame(PSH, this.#stream).subarray(0, HEADER_BYTES - 2);
     this.#dataLeft = word(2);
-    this.#letter = letter ?? NOTHING;
+    this.#unread = unread ?? NOTHING;
     this.#spare = spare;
   }
 
@@ -64,7 +64,7 @@ export class FramedWire extends TlsWire {
   override available(io: WireIo): number {
     const opened = this.#openFrame(io);
     if (opened <= 0) return opened;
-    const bytes = this.#letter.length > 0 ? this.#letter.length : super.available(io);
+    const bytes = this.#unread.length > 0 ? this.#unread.length : super.available(io);
     return bytes === 0 ? BROKEN : Math.min(bytes, this.#dataLeft);
   }
 
@@ -89,17 +89,17 @@ export class FramedWire extends TlsWire {
 
   /** Bytes of the session, as far behind the start of the buffer. */
   #take(io: WireIo, size: number, at: number): number {
-    if (this.#letter.length === 0) {
+    if (this.#unread.length === 0) {
       const bytes = this.readAt(io, size, at);
       return bytes === 0 ? BROKEN : bytes; // the session ended within the stream
     }
-    const piece = this.#letter.subarray(0, size);
+    const piece = this.#unread.subarray(0, size);
     io.calls.roomy.set(piece, HEADROOM_BYTES + at);
-    this.#letter = this.#letter.subarray(piece.length);
+    this.#unread = this.#unread.subarray(piece.length);
     return piece.length;
   }
 
-  /** All of it: a header goes where something was that is sealed already, the first one in front of the buffer. */
+  /** All of it: a header replaces bytes that are sealed already, the first one precedes the buffer. */
   override write(io: WireIo, size: number): number {
     const { roomy } = io.calls;
     for (let from = 0; from < size; from += FRAME_BYTES) {
@@ -110,7 +110,7 @@ export class FramedWire extends TlsWire {
       roomy[at + 6] = bytes;
       const sealed = this.seal(HEADER_BYTES + bytes, from - HEADER_BYTES);
       if (sealed < HEADER_BYTES + bytes) {
-        this.send(io); // what is sealed already lies where all conversations of the thread seal
+        this.send(io); // the ciphertext is in the buffer that all connections of the worker use
         return this.fail(BROKEN);
       }
     }
@@ -123,7 +123,7 @@ export class FramedWire extends TlsWire {
     return HANDS_BACK;
   }
 
-  /** Bytes that were read here and found no room on the other side, for a conversation that goes back. */
+  /** Bytes that were read here and found no room on the other side, for a connection that goes back. */
   unread(bytes: Uint8Array): void {
     this.#undelivered = bytes;
   }
@@ -135,7 +135,7 @@ export class FramedWire extends TlsWire {
       unsent,
       undelivered: this.#undelivered,
       dataLeft: this.#dataLeft,
-      unread: Buffer.concat([this.#header.subarray(0, this.#headerBytes), this.#letter]),
+      unread: Buffer.concat([this.#header.subarray(0, this.#headerBytes), this.#unread]),
     });
   }
 }

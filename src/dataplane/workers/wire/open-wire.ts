@@ -22,9 +22,9 @@ export class Wires {
   #sealed: ShadowsocksMemory | null | undefined;
 
   /** `buffer` is the thread's. */
-  constructor(table: RelayMemory, letters: MessagePort, buffer: Uint8Array) {
+  constructor(table: RelayMemory, messages: MessagePort, buffer: Uint8Array) {
     this.#table = table;
-    this.#messages = letters;
+    this.#messages = messages;
     this.#buffer = buffer;
   }
 
@@ -32,33 +32,33 @@ export class Wires {
    * `place` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had, and what
    * its words name is left to the main thread.
    */
-  open(place: number): Wire | null {
+  open(index: number): Wire | null {
     const { descriptors, kinds } = this.#table;
-    const fd = int32At(descriptors, place);
-    const kind = int32At(kinds, place);
-    const letter = this.#unreadOf(place);
+    const fd = int32At(descriptors, index);
+    const kind = int32At(kinds, index);
+    const unread = this.#unreadOf(index);
     if (kind === PLAIN) return new PlainWire(fd);
-    if (kind === SEALED) return this.#openSealed(place, fd, letter);
-    const address = BigInt(this.#number(place, 0));
+    if (kind === SEALED) return this.#openSealed(index, fd, unread);
+    const address = BigInt(this.#number(index, 0));
     const ssl = this.#sslFor(address);
     if (ssl === null) return null;
-    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openFramed(place, fd, { ssl, letter });
+    return kind === TLS ? new TlsWire(ssl, address, fd) : this.#openFramed(index, fd, { ssl, unread });
   }
 
-  #openSealed(place: number, fd: number, letter: Uint8Array | null): Wire | null {
+  #openSealed(index: number, fd: number, unread: Uint8Array | null): Wire | null {
     if (this.#sealed === undefined) this.#sealed = ShadowsocksMemory.open(this.#buffer);
     if (this.#sealed === null) return null;
-    const spare = (): void => void (this.#table.kinds[place] = LEFT_OPEN);
-    return new ShadowsocksWire(this.#sealed, fd, { word: (at) => this.#number(place, at), letter, spare });
+    const spare = (): void => void (this.#table.kinds[index] = LEFT_OPEN);
+    return new ShadowsocksWire(this.#sealed, fd, { word: (at) => this.#number(index, at), unread, spare });
   }
 
-  #openFramed(place: number, fd: number, { ssl, letter }: { ssl: Ssl; letter: Uint8Array | null }): Wire {
-    const spare = (remains: WireRemainder): void => {
-      this.#messages.postMessage({ place, remains } satisfies ReturnedRemainder);
-      this.#table.messageStates[place] = RETURNED;
-      this.#table.kinds[place] = LEFT_OPEN;
+  #openFramed(index: number, fd: number, { ssl, unread }: { ssl: Ssl; unread: Uint8Array | null }): Wire {
+    const spare = (remainder: WireRemainder): void => {
+      this.#messages.postMessage({ index, remainder } satisfies ReturnedRemainder);
+      this.#table.messageStates[index] = RETURNED;
+      this.#table.kinds[index] = LEFT_OPEN;
     };
-    return new FramedWire(ssl, fd, { word: (at) => this.#number(place, at), letter, spare });
+    return new FramedWire(ssl, fd, { word: (at) => this.#number(index, at), unread, spare });
   }
 
   /** Where that object writes from now on. */
@@ -73,17 +73,17 @@ export class Wires {
     return this.#ssl;
   }
 
-  /** To be called before a port is dropped: should this thread die meanwhile, nobody frees the same a second time. */
-  disown(place: number): void {
-    this.#table.owned[place] = PLAIN;
+  /** To be called before a wire is dropped: should this worker die meanwhile, its objects are not freed twice. */
+  disown(index: number): void {
+    this.#table.owned[index] = PLAIN;
   }
 
-  #number(place: number, at: number): number {
-    return float64At(this.#table.wireNumbers, place * WIRE_NUMBERS + at);
+  #number(index: number, at: number): number {
+    return float64At(this.#table.wireNumbers, index * WIRE_NUMBERS + at);
   }
 
-  #unreadOf(place: number): Uint8Array | null {
-    if (this.#table.messageStates[place] !== 1) return null;
+  #unreadOf(index: number): Uint8Array | null {
+    if (this.#table.messageStates[index] !== 1) return null;
     return receiveMessageOnPort(this.#messages)?.message ?? null;
   }
 }

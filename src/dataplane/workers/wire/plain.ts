@@ -3,7 +3,7 @@ import type { WireIo } from "./wire.ts";
 import type { Wire } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
 
-/** A kernel socket whose bytes are the conversation's. */
+/** A kernel socket that carries the payload as it is. */
 export class PlainWire extends Readiness implements Wire {
   override readable = false;
   readonly pending = false;
@@ -42,7 +42,7 @@ export class PlainWire extends Readiness implements Wire {
     return sent;
   }
 
-  /** The first piece waits for nothing anyway, and most short conversations have no second: they are spared the call. */
+  /** The first piece never waits, and most short connections have no second: they are spared the call. */
   onBulk({ calls }: WireIo): void {
     if (this.#isPrompt) return;
     this.#isPrompt = true;

@@ -32,14 +32,14 @@ export class ShadowsocksReader {
   /** Wire bytes from here on are not opened yet. */
   #at = 0;
   #rest: Uint8Array | null;
-  #restBytes: number;
+  #remainderBytes: number;
   /** Opened, and more than was asked for: one chunk at most. */
-  #held: Uint8Array | null = null;
+  #buffered: Uint8Array | null = null;
   #isDry = false;
-  /** There may be whole chunks among the rest. */
+  /** There may be complete chunks in the buffered bytes. */
   #isFull = false;
   #ended = false;
-  /** What reading comes to from here on; null: it goes on. */
+  /** The result of all further reads; null: reading continues. */
   #last: number | null = null;
 
   /** `rest` was read from the socket already; `payloadBytes` of a length that was opened already, or -1. */
@@ -57,12 +57,12 @@ export class ShadowsocksReader {
     this.#chunkBytes = chunkBytes;
     this.#payloadBytes = payloadBytes;
     this.#rest = rest;
-    this.#restBytes = rest?.length ?? 0;
+    this.#remainderBytes = rest?.length ?? 0;
   }
 
   /** Nothing more can be had before the socket has something. */
   get isDry(): boolean {
-    return this.#isDry && !this.#isFull && !this.#ended && this.#held === null && this.#last === null;
+    return this.#isDry && !this.#isFull && !this.#ended && this.#buffered === null && this.#last === null;
   }
 
   /** The socket may have something. */
@@ -72,36 +72,36 @@ export class ShadowsocksReader {
 
   /** Up to `size` plain bytes to the start of the thread's buffer. 0: the end. */
   read(calls: RelayCalls, size: number): number {
-    return this.#held === null ? this.#fetch(calls, size) : this.#deliver(this.#held, size);
+    return this.#buffered === null ? this.#fetch(calls, size) : this.#deliver(this.#buffered, size);
   }
 
   /** Plain bytes that are there for sure, and those on the socket, more or less. */
   available(calls: RelayCalls): number {
-    const bytes = this.#held === null ? this.#fetch(calls, 0) : 0;
-    return this.#held === null ? bytes : this.#held.length + Math.max(0, calls.available(this.#fd));
+    const bytes = this.#buffered === null ? this.#fetch(calls, 0) : 0;
+    return this.#buffered === null ? bytes : this.#buffered.length + Math.max(0, calls.available(this.#fd));
   }
 
-  #deliver(held: Uint8Array, size: number): number {
-    const bytes = Math.min(size, held.length);
-    this.#memory.plain.set(held.subarray(0, bytes));
-    this.#held = bytes < held.length ? held.subarray(bytes) : null;
+  #deliver(buffered: Uint8Array, size: number): number {
+    const bytes = Math.min(size, buffered.length);
+    this.#memory.plain.set(buffered.subarray(0, bytes));
+    this.#buffered = bytes < buffered.length ? buffered.subarray(bytes) : null;
     return bytes;
   }
 
   /** The plain bytes of a chunk that are beyond `size` are held. */
   #fetch(calls: RelayCalls, size: number): number {
     if (this.#last !== null) return this.#last;
-    let end = this.#takeRest();
+    let end = this.#takeRemainder();
     let bytes = this.#open(end, size);
     let got = EINTR;
-    if (bytes === 0 && this.#held === null && this.#last === null && !this.#ended) {
+    if (bytes === 0 && this.#buffered === null && this.#last === null && !this.#ended) {
       got = this.#receive(calls, end, size);
       if (got > 0) bytes = this.#open((end += got), size);
       else if (got !== 0 && got !== EAGAIN && got !== EINTR) this.#last = got;
     }
-    this.#keepRest(end);
-    if (bytes > 0 || this.#held !== null) return bytes;
-    if (this.#ended) this.#last ??= this.#restBytes > 0 || this.#payloadBytes >= 0 ? BROKEN : 0;
+    this.#keepRemainder(end);
+    if (bytes > 0 || this.#buffered !== null) return bytes;
+    if (this.#ended) this.#last ??= this.#remainderBytes > 0 || this.#payloadBytes >= 0 ? BROKEN : 0;
     return this.#last ?? (got === EAGAIN ? EAGAIN : EINTR);
   }
 
@@ -130,7 +130,7 @@ export class ShadowsocksReader {
       this.#payloadBytes = -1;
       bytes = next;
     }
-    if (bytes > room) this.#held = plain.slice(room, bytes);
+    if (bytes > room) this.#buffered = plain.slice(room, bytes);
     return Math.min(bytes, room);
   }
 
@@ -161,16 +161,16 @@ export class ShadowsocksReader {
     return true;
   }
 
-  #takeRest(): number {
+  #takeRemainder(): number {
     const { wire } = this.#memory;
     this.#at = 0;
-    if (this.#rest !== null) wire.set(this.#rest.subarray(0, this.#restBytes));
-    return this.#restBytes;
+    if (this.#rest !== null) wire.set(this.#rest.subarray(0, this.#remainderBytes));
+    return this.#remainderBytes;
   }
 
-  #keepRest(end: number): void {
+  #keepRemainder(end: number): void {
     const bytes = end - this.#at;
-    this.#restBytes = bytes;
+    this.#remainderBytes = bytes;
     if (bytes === 0) this.#rest = null;
     else {
       if (this.#rest === null || this.#rest.length < bytes)

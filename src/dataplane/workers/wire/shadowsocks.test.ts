@@ -60,7 +60,7 @@ interface Bench {
 function openBench({
   chunkBytes = 0x3fff,
   payloadBytes = -1,
-  letter = null as Uint8Array | null,
+  unread = null as Uint8Array | null,
 } = {}): Bench {
   const memory = ShadowsocksMemory.open(new Uint8Array(PLAIN_BYTES)) as ShadowsocksMemory;
   const socket = new FakeSocket(memory);
@@ -68,7 +68,7 @@ function openBench({
   const words = [...contexts, 3, 5, chunkBytes, payloadBytes, 1];
   let spared = false;
   const word = (at: number): number => words[at] as number;
-  const port = new ShadowsocksWire(memory, 9, { word, letter, spare: () => void (spared = true) });
+  const port = new ShadowsocksWire(memory, 9, { word, unread, spare: () => void (spared = true) });
   const io = { calls: socket as unknown as RelayCalls, bufferedBytes: 0 } as TaskIo;
   return { port, socket, io, spared: () => spared };
 }
@@ -200,7 +200,7 @@ test("noise is a fault or a wait", { skip }, () => {
 
 test("goes on in the middle of a chunk, with what was read before", { skip }, () => {
   const wire = sealed([Buffer.from("payload"), Buffer.from("next")], 2);
-  const bench = openBench({ payloadBytes: 7, letter: wire.subarray(18, 30) });
+  const bench = openBench({ payloadBytes: 7, unread: wire.subarray(18, 30) });
   assert.equal(bench.port.read(bench.io, 100), EAGAIN);
   bench.socket.arrived = wire.subarray(30);
   bench.port.onEvents(READABLE);

@@ -12,12 +12,12 @@ export interface WireStart {
    */
   word(at: number): number;
   /** Read from the socket already, and not opened. */
-  readonly letter: Uint8Array | null;
+  readonly unread: Uint8Array | null;
   /** The socket stays open. */
   spare(): void;
 }
 
-/** A socket with the sealed chunks of Shadowsocks; all that opens the conversation is through. */
+/** A socket with the sealed chunks of Shadowsocks, behind the headers that open the stream. */
 export class ShadowsocksWire extends Readiness implements Wire {
   readonly bareSocket = -1;
   readonly #memory: ShadowsocksMemory;
@@ -28,7 +28,7 @@ export class ShadowsocksWire extends Readiness implements Wire {
   readonly #spare: (() => void) | null;
 
   /** The contexts are its own from here on. */
-  constructor(memory: ShadowsocksMemory, fd: number, { word, letter, spare }: WireStart) {
+  constructor(memory: ShadowsocksMemory, fd: number, { word, unread, spare }: WireStart) {
     super();
     const opening = BigInt(word(0));
     const sealing = BigInt(word(1));
@@ -37,7 +37,7 @@ export class ShadowsocksWire extends Readiness implements Wire {
     this.fd = fd;
     this.#contexts = { opening, sealing };
     const inward = { context: opening, count: word(2), chunkBytes };
-    this.#reader = new ShadowsocksReader(memory, fd, inward, word(5), letter);
+    this.#reader = new ShadowsocksReader(memory, fd, inward, word(5), unread);
     this.#writer = new ShadowsocksWriter(memory, fd, { context: sealing, count: word(3), chunkBytes });
     this.#spare = word(6) === 1 ? spare : null;
   }

@@ -4,7 +4,7 @@ import type { WireIo } from "./wire.ts";
 import type { Wire } from "./wire.ts";
 import { Readiness } from "./readiness.ts";
 
-/** A read of so much makes a conversation bulk. */
+/** A read of this size marks a connection as bulk. */
 const BULK_BYTES = 64 * 1024;
 /** One write of the whole buffer, sealed, and some answers to key updates of a peer that does not read; more ends it. */
 const MOST_WIRE_BYTES = 320 * 1024;
@@ -17,12 +17,12 @@ export class TlsWire extends Readiness implements Wire {
   readonly fd: number;
   /** In bulk, and something may wait in its buffer. */
   #wide = false;
-  /** What reading comes to from now on: 0 or an errno; null while it goes on. */
+  /** The result of all further reads: 0 or an errno; null while reading continues. */
   #last: number | null = null;
   /** Sealed, and not taken by the socket yet. */
   #wire: Uint8Array | null = null;
   #said = false;
-  /** Neither direction can go on. */
+  /** Neither direction can continue. */
   #failed = false;
 
   /** The object is the port's own from here on, and `batched`. */

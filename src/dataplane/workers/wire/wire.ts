@@ -8,9 +8,9 @@ export interface WireIo {
 }
 
 /**
- * One side of a conversation as a relay thread sees it: plain bytes on this side, and on the other a socket with what
- * travels there: the same bytes, TLS records, sealed chunks. Counts are of plain bytes; errors are errnos as negative
- * numbers, EAGAIN where nothing can be done until `notice`, EINTR where the next try may get further. Nothing throws.
+ * One side of a connection as a worker sees it: plain bytes on this side, and on the other a socket with what travels
+ * there: the same bytes, TLS records, sealed chunks. Counts are of plain bytes; errors are errnos as negative numbers,
+ * EAGAIN when nothing can be done until `onEvents`, EINTR when the next try may get further. Nothing throws.
  */
 export interface Wire {
   /** Reading may give something. The port itself clears it when it finds nothing, and sets it by `notice`. */
@@ -40,13 +40,15 @@ export interface Wire {
   flush(io: WireIo): number;
   /** Says that no more follows. 0, EAGAIN (to be called again once writable), or another errno. */
   endWriting(io: WireIo): number;
-  /** The kernel's news of its socket, epoll(7) bits. */
+  /** The kernel's events of its socket, epoll(7) bits. */
   onEvents(events: number): void;
-  /** Takes what it has read and the other side has not taken, where the conversation goes back by its `RETURNS`. */
+  /**
+   * Takes back bytes that it has read and the other side has not taken, when the connection goes back by `HANDS_BACK`.
+   */
   unread?(bytes: Uint8Array): void;
   /** Frees what it holds, the descriptor apart, which is the loop's. */
   drop(io: WireIo): void;
 }
 
-/** An answer of a port that cannot go on: the main thread can, with both sockets. No errno. */
+/** The result of a wire that cannot continue: the main thread can, with both sockets. No errno. */
 export const HANDS_BACK = -10_020;

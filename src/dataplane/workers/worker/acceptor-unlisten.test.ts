@@ -76,8 +76,8 @@ test("nobody comes of a listener behind the news that nobody does any more", () 
     idleSeconds: 0,
     intervalSeconds: 0,
     device: new Uint8Array(),
-    words: new Uint8Array(),
-    standing: 1, // it is good for others
+    replyBytes: new Uint8Array(),
+    routeId: 1, // it is good for others
     epoch: shared.epoch,
   });
   first.dial();

@@ -1,6 +1,6 @@
 /**
- * The part of a relay thread that takes connections: accepts them, looks at the plain handshake, asks the main thread
- * where to, and dials. The conversation then goes on in the same slot.
+ * The accepting part of a worker: accepts connections, parses the plain handshake, sends the request to the main
+ * thread, and dials. The connection is then relayed in the same slot.
  */
 import { performance } from "node:perf_hooks";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
@@ -35,9 +35,9 @@ const ACCEPTS = 4;
 /** Of a listening socket; no system queues more (somaxconn). */
 const MOST_QUEUED = 4096;
 const HANDSHAKE_MS = 30_000;
-/** What one that has only connected weighs, in the program and in the kernel; what TLS adds says shaking.ts. */
+/** Memory of a client that has only connected, in the program and in the kernel; for TLS see tls-handshake.ts. */
 const CONNECTED_BYTES = 2 * 1024;
-/** The system gets its memory back no more often: meanwhile the thread stands still. */
+/** Memory is returned to the system no more often: the worker stands still meanwhile. */
 const TRIM_MS = 10_000;
 /** How precise deadlines are. */
 const TICK_MS = 50;
@@ -106,7 +106,7 @@ export class Acceptor implements PendingOwner {
       this.#pauseAccept(listener);
   }
 
-  /** Whoever is in a handshake is handed over; after the news of it nobody comes any more. */
+  /** Clients in a handshake are handed over; after the event of it none will come any more. */
   unlisten(listener: number): void {
     if (!this.#listening.delete(listener)) return;
     this.#paused.delete(listener);
@@ -115,7 +115,7 @@ export class Acceptor implements PendingOwner {
     this.#pending.forEach((one) => {
       if (one.listener === listener) one.handOver();
     });
-    // Behind that news nobody can ask any more.
+    // Behind that event no request may be sent.
     this.#dialling.forEach((one) => {
       const asks = one instanceof PendingConnection && this.routes.has(one.slot);
       if (asks && one.listener === listener) one.handBack();
@@ -124,7 +124,7 @@ export class Acceptor implements PendingOwner {
     this.host.report(listener, UNLISTENED);
   }
 
-  /** What the kernel has queued by now, and not what a flood goes on queueing. */
+  /** Accepts what the kernel has queued by now, and not what a flood keeps queueing. */
   #drain(listener: number): void {
     for (let left = MOST_QUEUED; left > 0 && this.#acceptOne(listener); left--);
   }
@@ -136,7 +136,7 @@ export class Acceptor implements PendingOwner {
 
   #acceptOne(listener: number): boolean {
     const state = Atomics.load(this.shared.states, listener);
-    if (state !== OPEN && state !== DRAINS) return false; // the queue is somebody else's already
+    if (state !== OPEN && state !== DRAINS) return false; // the queue has another owner already
     if (this.#free.length === 0 && FIRST_ACCEPTED_SLOT + this.table.acceptedSlots === CAPACITY)
       return this.#pauseAccept(listener);
     const fd = this.calls.accept(int32At(this.shared.listeners, listener));
@@ -147,13 +147,13 @@ export class Acceptor implements PendingOwner {
 
   #admit(fd: number, listener: number): void {
     const slot = this.#free.pop() ?? FIRST_ACCEPTED_SLOT + this.table.acceptedSlots++;
-    const { descriptors, halfClosed, counts, kinds, messageStates: letters } = this.table;
+    const { descriptors, halfClosed, counts, kinds, messageStates: messages } = this.table;
     descriptors[slot * 2] = fd;
     descriptors[slot * 2 + 1] = -1;
     halfClosed[slot] = 0;
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
     kinds[slot * 2] = kinds[slot * 2 + 1] = 0;
-    letters[slot * 2] = letters[slot * 2 + 1] = 0;
+    messages[slot * 2] = messages[slot * 2 + 1] = 0;
     this.shared.sources.set(this.calls.address, slot * SOCKADDR_BYTES);
     const one = this.#newTask(fd, slot, listener);
     one.deadlineMs = this.#roughNowMs() + HANDSHAKE_MS;
@@ -219,15 +219,15 @@ export class Acceptor implements PendingOwner {
     return key;
   }
 
-  /** -1: there is none now; it will be told to ask again. */
+  /** -1: none is free now; it will be told to ask again. */
   takeRequestSlot(one: PendingConnection): number {
-    const place = this.#requestSlots.pop() ?? -1;
-    if (place < 0) this.#waitingForSlot.add(one);
-    return place;
+    const index = this.#requestSlots.pop() ?? -1;
+    if (index < 0) this.#waitingForSlot.add(one);
+    return index;
   }
 
-  freeRequestSlot(place: number): void {
-    this.#requestSlots.push(place);
+  freeRequestSlot(index: number): void {
+    this.#requestSlots.push(index);
     for (const next of this.#waitingForSlot) {
       if (this.#requestSlots.length === 0) return;
       this.#waitingForSlot.delete(next);
@@ -251,7 +251,7 @@ export class Acceptor implements PendingOwner {
     this.#dialling.leave(one);
   }
 
-  /** Of a client that the main thread has not heard of, or has taken. */
+  /** For a client that was never reported to the main thread, or that it has taken. */
   freeSlot(slot: number): void {
     this.#freed.push(slot);
   }
@@ -303,8 +303,8 @@ export class Acceptor implements PendingOwner {
     )
       first.timedOut();
     if (this.#paused.size === 0 || nowMs < this.#resumesAtMs) return;
-    const resting = [...this.#paused];
+    const paused = [...this.#paused];
     this.#paused.clear();
-    for (const listener of resting) this.#watchListener(listener);
+    for (const listener of paused) this.#watchListener(listener);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Of a relay thread: answers of the main thread that are good for others who ask for the same. Whoever comes by one is
- * dialled for at once; the main thread hears of it when it has ended, unless it has looked and found it before.
+ * The worker's side of cached routes: decisions of the main thread that are valid for equal requests. A client with one
+ * is dialled for at once; the main thread learns of it when it has ended, unless it has looked before.
  */
 import { performance } from "node:perf_hooks";
 import { type Dial, type AcceptMemory, JOINED } from "#dataplane/workers/shared/accept-memory.ts";
@@ -8,7 +8,7 @@ import { ROUTE_DROPPED, FIRST_ACCEPTED_SLOT, SERVED } from "#dataplane/workers/s
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 import type { StoredRequestKey, RequestKey } from "./request-key.ts";
 
-/** So long: what nobody is told of (a name moves, a node dies) shows as soon as that. */
+/** Changes that invalidate nothing by themselves (a name moves, a node dies) take effect after this time. */
 const HOLDS_MS = 1_000;
 
 export interface CachedDial {
@@ -17,14 +17,14 @@ export interface CachedDial {
   readonly dial: Dial;
   readonly key: StoredRequestKey;
   endsAtMs: number;
-  /** Somebody may still come by it. */
+  /** New clients may still use it. */
   isKept: boolean;
-  /** Those who go by it and that the main thread has not been told of. */
+  /** Connections that use it and have not been reported to the main thread. */
   users: number;
 }
 
-interface StandingHost {
-  /** News that can wait until there is other news. */
+interface CachedRoutesHost {
+  /** An event that can wait until there is another one. */
   reportLazily(slot: number, kind: number): void;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
@@ -32,13 +32,13 @@ interface StandingHost {
 
 export class CachedRoutes {
   readonly #shared: AcceptMemory;
-  readonly #host: StandingHost;
+  readonly #host: CachedRoutesHost;
   /** In the order in which they end, by the hashes of their keys: where two have the same the first is kept. */
   readonly #kept = new Map<number, CachedDial>();
   /** By slot, from the first of the thread's own on. */
   readonly #used: (CachedDial | null)[] = [];
 
-  constructor(shared: AcceptMemory, host: StandingHost) {
+  constructor(shared: AcceptMemory, host: CachedRoutesHost) {
     this.#shared = shared;
     this.#host = host;
   }
@@ -58,7 +58,7 @@ export class CachedRoutes {
 
   /** Of a dial that has worked: what the main thread has said of it is good for others, if it has. */
   keep(dial: Dial, key: StoredRequestKey): void {
-    const { standing: number, epoch } = dial;
+    const { routeId: number, epoch } = dial;
     if (number === 0) return;
     if (this.#kept.has(key.hash) || epoch !== this.#shared.epoch)
       return this.#host.reportLazily(number, ROUTE_DROPPED);
@@ -66,8 +66,8 @@ export class CachedRoutes {
     this.#kept.set(key.hash, { number, dial, key, endsAtMs, isKept: true, users: 0 });
   }
 
-  /** Likewise, of one that has not. */
-  drop({ standing: number }: Dial): void {
+  /** The same for a connection that has not. */
+  drop({ routeId: number }: Dial): void {
     if (number !== 0) this.#host.reportLazily(number, ROUTE_DROPPED);
   }
 
@@ -88,27 +88,27 @@ export class CachedRoutes {
 
   /** It is connected: from now on the main thread may find it. True: it should, for the answer has been withdrawn meanwhile. */
   begin(slot: number): boolean {
-    const { epoch, startedAtMs, routeIds: standings } = this.#shared;
+    const { epoch, startedAtMs, routeIds } = this.#shared;
     const { dial, number } = this.#used[slot - FIRST_ACCEPTED_SLOT] as CachedDial;
     startedAtMs[slot] = Date.now();
-    Atomics.store(standings, slot, number);
+    Atomics.store(routeIds, slot, number);
     return dial.epoch !== epoch;
   }
 
-  /** It could not be dialled for so: it has to ask, and so has whoever comes next. */
+  /** It could not be dialled by the route: this client and the next one have to ask. */
   giveUp(slot: number): void {
     this.#forget(this.#leave(slot));
   }
 
-  /** Its conversation is over. `unknown`: nobody has ever been told of it, and nobody will be. */
+  /** Its connection is over. `unknown`: it was never reported, and will not be. */
   end(slot: number): "known" | "passed" | "unknown" {
-    const { routeIds: standings } = this.#shared;
+    const { routeIds } = this.#shared;
     const { number } = this.#used[slot - FIRST_ACCEPTED_SLOT] as CachedDial;
-    const before = Atomics.compareExchange(standings, slot, number, -number);
+    const before = Atomics.compareExchange(routeIds, slot, number, -number);
     this.#host.atSeam?.("passing");
     if (before === number) this.#host.reportLazily(slot, SERVED);
-    else standings[slot] = 0;
-    this.#leave(slot); // behind the news of its last user
+    else routeIds[slot] = 0;
+    this.#leave(slot); // behind the event of its last user
     if (before === number) return "passed";
     return before === JOINED ? "known" : "unknown";
   }

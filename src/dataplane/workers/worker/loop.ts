@@ -33,21 +33,21 @@ import { float64At, int32At } from "#lib/at.ts";
 /** It is woken by its signal; this is for a process that ends without saying so. */
 const LONGEST_SLEEP_MS = 3_000;
 const SIGNAL = 0xffff_ffff;
-/** News that can wait waits so long at most. */
+/** Lazy events wait no longer than this. */
 const LAZY_MS = 20;
 
 export interface LoopOptions {
   readonly calls: AcceptCalls;
   readonly table: RelayMemory;
-  readonly front: AcceptMemory;
+  readonly acceptor: AcceptMemory;
   /** For the pipes that this thread may hold. */
   readonly pipes: SharedArrayBuffer;
   readonly ports: Wires;
-  /** Wakes the main thread: there is news. */
-  readonly tell: () => void;
-  /** A fault of ours, which costs the conversation in which it happened. */
+  /** Wakes the main thread: there are events. */
+  readonly post: () => void;
+  /** A fault of ours, which costs the connection in which it happened. */
   readonly onFault: (fault: unknown) => void;
-  /** Of clients that may still turn out to be nobody. */
+  /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;
   /** Of tests only. */
   readonly atSeam?: AtSeam | undefined;
@@ -57,30 +57,30 @@ export class Loop {
   readonly #calls: AcceptCalls;
   readonly #table: RelayMemory;
   readonly #ports: Wires;
-  readonly #tell: () => void;
+  readonly #post: () => void;
   readonly #onFault: (fault: unknown) => void;
   readonly #atSeam: AtSeam | undefined;
   readonly #io: TaskIo;
   readonly #epoll: number;
   readonly #acceptor: Acceptor;
   readonly #tasks = new Slots<Task>();
-  /** Slots of conversations with more to do than one turn allows. */
+  /** Slots of tasks with more to do than one turn allows. */
   #queue: number[] = [];
   #hasEvents = false;
-  /** Since when there is news that can wait; 0: there is none. */
+  /** Since when a lazy event waits; 0: there is none. */
   #waitsSinceMs = 0;
   #sleepMs = LONGEST_SLEEP_MS;
 
-  constructor({ calls, table, front, pipes, ports, tell, onFault, unauthenticated, atSeam }: LoopOptions) {
+  constructor({ calls, table, acceptor, pipes, ports, post, onFault, unauthenticated, atSeam }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
     this.#ports = ports;
-    this.#tell = tell;
+    this.#post = post;
     this.#onFault = onFault;
     this.#atSeam = atSeam;
-    const ask = (place: number, bytes: number): void => {
-      table.asked[place] = bytes;
-      this.#report(place >>> 1, GRANT_WANTED + (place & 1));
+    const ask = (index: number, bytes: number): void => {
+      table.asked[index] = bytes;
+      this.#report(index >>> 1, GRANT_WANTED + (index & 1));
     };
     this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, ask, bufferedBytes: 0 };
     this.#epoll = table.epoll = calls.openEpoll();
@@ -89,11 +89,11 @@ export class Loop {
     this.#acceptor = new Acceptor(
       calls,
       table,
-      front,
+      acceptor,
       {
         epoll: this.#epoll,
         watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
-        put: (slot, conversation) => this.#tasks.set(slot, conversation),
+        put: (slot, task) => this.#tasks.set(slot, task),
         end: (slot, isFault) => this.#end(slot, isFault),
         report: (slot, kind) => this.#report(slot, kind),
         reportLazily: (slot, kind) => this.#reportLazily(slot, kind),
@@ -105,7 +105,7 @@ export class Loop {
     );
   }
 
-  /** Blocks until the main thread says stop; every conversation left is reset. */
+  /** Blocks until the main thread says stop; every remaining connection is reset. */
   run(): void {
     while (!this.#table.stopped) {
       const mayWait = this.#queue.length === 0 && this.#table.fallAsleep();
@@ -123,7 +123,7 @@ export class Loop {
     this.#io.pipes.closeIdle();
     this.#table.epoll = -1;
     this.#calls.close(this.#epoll);
-    this.#tell();
+    this.#post();
   }
 
   #signalEvents(): void {
@@ -135,22 +135,22 @@ export class Loop {
     if (!this.#hasEvents) return;
     this.#hasEvents = false;
     this.#waitsSinceMs = 0;
-    if (this.#table.mustSignal()) this.#tell();
+    if (this.#table.mustSignal()) this.#post();
   }
 
   #onEvent(data: number, events: number): void {
     if (data === SIGNAL) return; // edge-triggered: it need not be cleared
     if (data >= LISTENER_DATA) return this.#acceptor.accept(data - LISTENER_DATA);
     const slot = data >>> 1;
-    const conversation = this.#tasks.get(slot); // it may have ended earlier in this batch
-    if (conversation === null) return;
-    const isNews = conversation.onEvents((data & 1) as Side, events);
-    if (isNews && !conversation.queued) this.#turn(slot, conversation);
+    const task = this.#tasks.get(slot); // it may have ended earlier in this batch
+    if (task === null) return;
+    const hasNewEvents = task.onEvents((data & 1) as Side, events);
+    if (hasNewEvents && !task.queued) this.#turn(slot, task);
   }
 
-  #turn(slot: number, conversation: Task): void {
-    const outcome = this.#run(conversation);
-    const present = this.#tasks.get(slot) ?? conversation; // it may have become another one
+  #turn(slot: number, task: Task): void {
+    const outcome = this.#run(task);
+    const present = this.#tasks.get(slot) ?? task; // it may have become another one
     if (present.halfClosed) this.#table.halfClosed[slot] = 1;
     if (outcome === WAITS) return;
     if (outcome === BACK) return this.#giveBack(slot);
@@ -159,9 +159,9 @@ export class Loop {
     this.#queue.push(slot);
   }
 
-  #run(conversation: Task): Outcome {
+  #run(task: Task): Outcome {
     try {
-      return conversation.run(this.#io);
+      return task.run(this.#io);
     } catch (fault) {
       this.#onFault(fault);
       return FAILED;
@@ -173,10 +173,10 @@ export class Loop {
     const queue = this.#queue;
     this.#queue = [];
     for (const slot of queue) {
-      const conversation = this.#tasks.get(slot);
-      if (conversation === null || !conversation.queued) continue;
-      conversation.queued = false;
-      this.#turn(slot, conversation);
+      const task = this.#tasks.get(slot);
+      if (task === null || !task.queued) continue;
+      task.queued = false;
+      this.#turn(slot, task);
     }
   }
 
@@ -208,21 +208,21 @@ export class Loop {
   }
 
   #change(slot: number, command: number): void {
-    const conversation = this.#tasks.get(slot);
-    if (conversation === null) return;
+    const task = this.#tasks.get(slot);
+    if (task === null) return;
     if (command >= GRANT) {
       const way = (command - GRANT) as FlowDirection;
-      conversation.grant(way, float64At(this.#table.asked, slot * 2 + way));
-    } else conversation.limit(command === LIMIT);
-    if (!conversation.queued) this.#turn(slot, conversation);
+      task.grant(way, float64At(this.#table.asked, slot * 2 + way));
+    } else task.limit(command === LIMIT);
+    if (!task.queued) this.#turn(slot, task);
   }
 
   #add(slot: number): void {
     const { descriptors } = this.#table;
     const [client, remote] = [int32At(descriptors, slot * 2), int32At(descriptors, slot * 2 + 1)];
-    const conversation = this.#pair(slot);
-    if (conversation === null) return this.#close(slot, true);
-    this.#tasks.set(slot, conversation);
+    const task = this.#pair(slot);
+    if (task === null) return this.#close(slot, true);
+    this.#tasks.set(slot, task);
     // What is ready already is the first event of each.
     const data = slot * 2 + CLIENT;
     if (
@@ -240,25 +240,25 @@ export class Loop {
       if (far !== null) this.#drop(slot * 2 + 1, far);
       return null;
     }
-    const conversation = new RelayTask(near, far, slot);
-    if (this.#table.limited[slot] === 1) conversation.limit(true);
-    return conversation;
+    const task = new RelayTask(near, far, slot);
+    if (this.#table.limited[slot] === 1) task.limit(true);
+    return task;
   }
 
-  #drop(place: number, port: Wire): void {
-    this.#ports.disown(place);
+  #drop(index: number, port: Wire): void {
+    this.#ports.disown(index);
     port.drop(this.#io);
   }
 
-  /** A slot that has ended already is left alone: the command crossed the news. */
+  /** A slot that has ended already is left alone: the command crossed the event. */
   #end(slot: number, isFault: boolean): void {
-    const conversation = this.#tasks.get(slot);
-    if (conversation === null) return;
+    const task = this.#tasks.get(slot);
+    if (task === null) return;
     this.#tasks.set(slot, null);
     this.#ports.disown(slot * 2);
     this.#ports.disown(slot * 2 + 1);
     this.#atSeam?.("freeing");
-    conversation.drop(this.#io);
+    task.drop(this.#io);
     this.#close(slot, isFault);
   }
 
@@ -271,8 +271,8 @@ export class Loop {
   #close(slot: number, isFault: boolean): void {
     this.#release(slot * 2, isFault);
     this.#release(slot * 2 + 1, isFault);
-    const { routes: standing } = this.#acceptor;
-    const known = standing.has(slot) ? standing.end(slot) : "known";
+    const { routes: routeId } = this.#acceptor;
+    const known = routeId.has(slot) ? routeId.end(slot) : "known";
     if (known === "known") this.#report(slot, ENDED);
     else if (known === "unknown") this.#acceptor.freeSlot(slot);
   }
@@ -289,13 +289,14 @@ export class Loop {
     this.#atSeam?.("reported");
   }
 
-  #release(place: number, isFault: boolean): void {
+  #release(index: number, isFault: boolean): void {
     const { descriptors, kinds } = this.#table;
-    const fd = int32At(descriptors, place);
+    const fd = int32At(descriptors, index);
     if (fd < 0) return;
-    if (kinds[place] === LEFT_OPEN) return this.#calls.unwatch(this.#epoll, fd);
-    // First: nobody asks for its name any more, nor closes what may be another's by then, should this thread die.
-    Atomics.store(descriptors, place, -1);
+    if (kinds[index] === LEFT_OPEN) return this.#calls.unwatch(this.#epoll, fd);
+    // First: its name must not be asked for any more, nor the number closed, which may be another's, should this worker
+    // die.
+    Atomics.store(descriptors, index, -1);
     this.#atSeam?.("closing");
     if (isFault) this.#calls.reset(fd);
     else this.#calls.close(fd);

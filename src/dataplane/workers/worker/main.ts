@@ -1,4 +1,4 @@
-/** The program of a relay thread. It never returns to its event loop before it is told to stop. */
+/** The program of a worker. It never returns to its event loop before it is told to stop. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
 import { openAcceptCalls } from "#platform/linux/accept-calls.ts";
@@ -10,9 +10,9 @@ import { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 
 const {
   table: memory,
-  accepts: frontMemory,
+  accepts: acceptMemory,
   pipes,
-  letters,
+  messages,
   unauthenticated,
   seams,
 }: ThreadData = workerData;
@@ -20,12 +20,12 @@ const calls = openAcceptCalls();
 if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
 const port = parentPort;
 const table = new RelayMemory(memory);
-const ports = new Wires(table, letters, calls.buffer);
-const front = new AcceptMemory(frontMemory);
-front.onAlpn[0] = ports.ssl()?.onAlpn() ?? 0n;
-const tell = (): void => calls.raiseSignal(table.eventSignal);
+const ports = new Wires(table, messages, calls.buffer);
+const acceptor = new AcceptMemory(acceptMemory);
+acceptor.onAlpn[0] = ports.ssl()?.onAlpn() ?? 0n;
+const post = (): void => calls.raiseSignal(table.eventSignal);
 const onFault = (fault: unknown): void => port.postMessage({ fault } satisfies ThreadMessage);
 const atSeam = seams === undefined ? undefined : atSeams(seams);
-const loop = new Loop({ calls, table, front, pipes, ports, tell, onFault, unauthenticated, atSeam });
+const loop = new Loop({ calls, table, acceptor, pipes, ports, post, onFault, unauthenticated, atSeam });
 port.postMessage({} satisfies ThreadMessage);
 loop.run();

@@ -42,8 +42,8 @@ const NOTHING: PlainRequest = { from: 0, size: 0 };
 const EINPROGRESS = -115;
 
 /**
- * A client from accept to the first byte of the tunnel. Its handshake is looked at and stays in the socket until the
- * dial has worked out, so whoever takes the client before that finds it as it came. From the question to the answer the
+ * A client from accept to the first byte of the tunnel. Its handshake is parsed and stays in the socket until the dial
+ * has succeeded, so a taker of the client before that finds it as it came. From the request to the answer the
  * descriptor stays open whatever the client does: the main thread may duplicate it.
  */
 export class PendingConnection implements RequestingTask {
@@ -68,18 +68,18 @@ export class PendingConnection implements RequestingTask {
   #clientEvents = 0;
   #remote = -1;
   #remoteEvents = 0;
-  /** As the main thread has said, or has said of somebody like this one. */
+  /** The main thread's answer to this request, or to an equal one. */
   #dial: Dial | null = null;
-  /** What it asks for, as others may; null: it goes by what somebody else has asked for. */
+  /** The request's key for caching; null: it uses a cached route itself. */
   #key: StoredRequestKey | null = null;
 
   constructor(
-    front: PendingOwner,
+    acceptor: PendingOwner,
     slot: number,
     listener: number,
     { fd, handshake }: { fd: number; handshake: PlainHandshake },
   ) {
-    this.#acceptor = front;
+    this.#acceptor = acceptor;
     this.slot = slot;
     this.fd = fd;
     this.listener = listener;
@@ -117,9 +117,9 @@ export class PendingConnection implements RequestingTask {
 
   #freeRequestSlot(): void {
     if (this.#requestSlot < 0) return;
-    const place = this.#requestSlot;
+    const index = this.#requestSlot;
     this.#requestSlot = -1;
-    this.#acceptor.freeRequestSlot(place);
+    this.#acceptor.freeRequestSlot(index);
   }
 
   #read(): void {
@@ -141,13 +141,13 @@ export class PendingConnection implements RequestingTask {
     if (ended || size === calls.bytes.length) this.handOver();
   }
 
-  /** True: it says what somebody else has said, byte by byte, and goes the same way. */
+  /** True: the bytes equal an earlier request, and use its route. */
   #isKnown(size: number): boolean {
-    const { calls, routes: standing } = this.#acceptor;
-    if (standing.isEmpty || (!this.greeted && beginsWithGreeting(calls.bytes))) return false;
+    const { calls, routes: routeId } = this.#acceptor;
+    if (routeId.isEmpty || (!this.greeted && beginsWithGreeting(calls.bytes))) return false;
     const from = this.greeted ? greetingBytes(calls.bytes) : 0;
     if (size <= from || size - from > REQUEST_BYTES) return false;
-    const answer = standing.find(this.#acceptor.keyOf(this, from, size));
+    const answer = routeId.find(this.#acceptor.keyOf(this, from, size));
     if (answer === null) return false;
     this.#saw({ from, size }, size);
     this.#dialCached(answer);
@@ -156,7 +156,7 @@ export class PendingConnection implements RequestingTask {
 
   #saw(request: PlainRequest, seen: number): void {
     this.#request = request;
-    // What is there behind the handshake is no news to come.
+    // Readability for bytes behind the handshake, which are there already, is not reported again.
     this.#clientEvents = (this.#clientEvents & ~READABLE) | (seen > request.size ? READABLE : 0);
   }
 
@@ -188,7 +188,7 @@ export class PendingConnection implements RequestingTask {
     return v4At(this.#acceptor.shared.sources, this.slot * SOCKADDR_BYTES) > 0 ? 4 : 6;
   }
 
-  /** True: others have asked for the same, and what they were told is good for this one. */
+  /** True: a cached route is valid for this request. */
   #useCachedRoute(from: number, end: number): boolean {
     const key = this.#acceptor.keyOf(this, from, end);
     const answer = this.#acceptor.routes.find(key);
@@ -245,10 +245,10 @@ export class PendingConnection implements RequestingTask {
 
   /** As its place says. */
   dial(): void {
-    const { address, device, words, ...rest } = this.#acceptor.shared.dial(this.#requestSlot);
-    const [to, by, told] = [address, device, words].map((bytes) => new Uint8Array(bytes));
+    const { address, device, replyBytes, ...rest } = this.#acceptor.shared.dial(this.#requestSlot);
+    const [to, by, told] = [address, device, replyBytes].map((bytes) => new Uint8Array(bytes));
     this.#freeRequestSlot();
-    this.#dialBy({ ...rest, address: to, device: by, words: told } as Dial);
+    this.#dialBy({ ...rest, address: to, device: by, replyBytes: told } as Dial);
   }
 
   #dialBy(dial: Dial): void {
@@ -268,7 +268,7 @@ export class PendingConnection implements RequestingTask {
     const fd = calls.open(family);
     if (fd < 0) return fd;
     this.#remote = fd;
-    // Before anything leaves by it: what comes back to this machine is told by the name of this socket.
+    // Before a packet leaves: a connection that comes back to this machine is recognised by the name of this socket.
     Atomics.store(table.descriptors, this.slot * 2 + 1, fd);
     // Most who come by a standing answer are gone before a probe would be due: `joined` sees to the others.
     const isProbed = idleSeconds > 0 && !this.#acceptor.routes.has(this.slot);
@@ -285,7 +285,7 @@ export class PendingConnection implements RequestingTask {
     else this.end(false);
   }
 
-  /** Of one that dials by what somebody else was told: it could not ask any more. */
+  /** For one that dials by a cached route: it could not ask any more. */
   handBack(): void {
     this.#dropCachedRoute();
     this.handOver();
@@ -299,7 +299,7 @@ export class PendingConnection implements RequestingTask {
 
   #hangUp(): void {
     const { calls, table } = this.#acceptor;
-    Atomics.store(table.descriptors, this.slot * 2 + 1, -1); // first: nobody asks for the name of another's number
+    Atomics.store(table.descriptors, this.slot * 2 + 1, -1); // first: the name of another socket with this number must not be asked for
     this.#acceptor.host.atSeam?.("closing");
     if (this.#remote >= 0) calls.close(this.#remote);
     this.#remote = -1;
@@ -309,8 +309,8 @@ export class PendingConnection implements RequestingTask {
   }
 
   refused(errno: number): void {
-    const { host, routes: standing, table } = this.#acceptor;
-    if (standing.has(this.slot)) {
+    const { host, routes: routeId, table } = this.#acceptor;
+    if (routeId.has(this.slot)) {
       this.#dropCachedRoute();
       return this.askAgain();
     }
@@ -337,7 +337,8 @@ export class PendingConnection implements RequestingTask {
     const { size } = this.#request;
     if (size > 0 && calls.consume(this.fd, size) !== size) return FAILED;
     const dial = this.#dial as Dial;
-    if (dial.words.length > 0 && calls.say(this.fd, dial.words) !== dial.words.length) return FAILED;
+    if (dial.replyBytes.length > 0 && calls.say(this.fd, dial.replyBytes) !== dial.replyBytes.length)
+      return FAILED;
     const pair = host.pair(this.slot);
     if (pair === null) return FAILED;
     this.#acceptor.onDialled(this);
@@ -350,17 +351,17 @@ export class PendingConnection implements RequestingTask {
   }
 
   #reportDialled(dial: Dial): void {
-    const { host, routes: standing } = this.#acceptor;
+    const { host, routes: routeId } = this.#acceptor;
     this.#dial = null;
-    if (standing.has(this.slot)) {
-      if (standing.begin(this.slot)) host.report(this.slot, STALE_ROUTE);
+    if (routeId.has(this.slot)) {
+      if (routeId.begin(this.slot)) host.report(this.slot, STALE_ROUTE);
       return;
     }
-    standing.keep(dial, this.#key as StoredRequestKey);
+    routeId.keep(dial, this.#key as StoredRequestKey);
     host.report(this.slot, DIALLED);
   }
 
-  /** What came of it is good for nobody else. */
+  /** The result of this dial must not be cached. */
   #dropDial(): void {
     if (this.#dial !== null && !this.#acceptor.routes.has(this.slot)) this.#acceptor.routes.drop(this.#dial);
     this.#dial = null;

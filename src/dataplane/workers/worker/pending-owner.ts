@@ -34,7 +34,7 @@ export interface PendingOwner {
   onAsked(task: RequestingTask): void;
   onDialling(task: RequestingTask, timeoutMs: number): void;
   onDialled(task: RequestingTask): void;
-  /** Of a client that the main thread has not heard of, or has taken. */
+  /** For a client that was never reported to the main thread, or that it has taken. */
   freeSlot(slot: number): void;
   onGone(task: PendingTask): void;
 }

@@ -1,22 +1,22 @@
-/** What a front has to do with: the loop around it, and the clients that it has accepted. */
+/** The parts around the acceptor: the loop, and the clients that it has accepted. */
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
 import type { Ssl } from "#platform/linux/ssl.ts";
 import type { Task } from "./task.ts";
 import type { DeadlineListItem } from "#lib/deadline-list.ts";
 import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
 
-/** What the loop does for its front. */
+/** The services of the loop for its acceptor. */
 export interface AcceptorHost {
   readonly epoll: number;
   /** Watches the descriptor from now on, as that of the client (0) or the remote (1). False: the kernel refused. */
   watch(slot: number, fd: number, side: 0 | 1): boolean;
-  /** Another conversation in the slot, or none. */
-  put(slot: number, conversation: Task | null): void;
+  /** Another task in the slot, or none. */
+  put(slot: number, task: Task | null): void;
   end(slot: number, isFault: boolean): void;
   report(slot: number, kind: number): void;
-  /** The same of news that can wait for others a little. */
+  /** The same for an event that can wait a little. */
   reportLazily(slot: number, kind: number): void;
-  /** Two sockets that are connected, as a conversation. */
+  /** Two sockets that are connected, as a relay task. */
   pair(slot: number): Task | null;
   /** The thread's; null: it cannot be had. */
   ssl(): Ssl | null;
@@ -29,13 +29,13 @@ export interface PendingTask extends Task, DeadlineListItem<PendingTask> {
   readonly slot: number;
   readonly listener: number;
   deadlineMs: number;
-  /** Among those who may still turn out to be nobody; null: it is not there yet. */
+  /** Its entry among clients that have not authenticated yet; null: not entered. */
   member: PendingEntry | null;
   /** Once it is watched. True: it need not say anything. */
   begin(): boolean;
   timedOut(): void;
-  /** The main thread serves it; only of one that it has not heard of. */
+  /** The main thread serves the client; only for one that was not reported to it. */
   handOver(): void;
-  /** Of one that the main thread has not heard of. */
+  /** Only for one that was not reported to the main thread. */
   end(isFault: boolean): void;
 }

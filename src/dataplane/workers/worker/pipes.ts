@@ -32,7 +32,7 @@ export class Pipes {
     this.#idle.push(pipe);
   }
 
-  /** With bytes in it that nobody wants any more. */
+  /** With bytes in it that are no longer needed. */
   discard(pipe: Pipe): void {
     this.#close(pipe);
     this.#left++;
@@ -47,7 +47,7 @@ export class Pipes {
 
   #close({ readEnd, writeEnd }: Pipe): void {
     const at = this.#ends.indexOf(readEnd);
-    this.#ends.fill(NO_PIPE, at, at + 2); // first: nobody shall close somebody else's number
+    this.#ends.fill(NO_PIPE, at, at + 2); // first: the number may be another file's after the close
     this.#calls.close(readEnd);
     this.#calls.close(writeEnd);
   }

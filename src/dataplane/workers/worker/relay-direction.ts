@@ -179,7 +179,7 @@ export class RelayDirection {
     return OVER;
   }
 
-  /** Its receiver had said all before it went, so the other direction goes on. */
+  /** Its receiver had sent everything before it closed, so the other direction continues. */
   abandon(io: TaskIo): void {
     this.drop(io);
     this.isAbandoned = true;

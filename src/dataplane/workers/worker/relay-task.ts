@@ -6,7 +6,9 @@ import type { Side, FlowDirection } from "#dataplane/workers/shared/sides.ts";
 import { RelayDirection } from "./relay-direction.ts";
 import type { Wire } from "#dataplane/workers/wire/wire.ts";
 
-/** So the kernel refuses what is written to one whose end came before its reset; or `shutdown` to anybody who is gone. */
+/**
+ * The kernel's error for a write to a peer whose end came before its reset; or for `shutdown` on a closed connection.
+ */
 const endedBefore = (errno: number): boolean => errno === EPIPE || errno === ENOTCONN;
 
 /** Two ports, of whatever kinds. */
@@ -16,7 +18,7 @@ export class RelayTask implements Task {
   readonly #remote: Wire;
   readonly #up: RelayDirection;
   readonly #down: RelayDirection;
-  /** The side whose news came last is read from first. */
+  /** The side with the latest event is read from first. */
   #first: RelayDirection;
 
   /** `slot` is its place in the table of counts. */

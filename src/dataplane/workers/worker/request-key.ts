@@ -14,13 +14,13 @@ const MOST_BYTES = 4 + 2 * (1 + HOST_BYTES) + REQUEST_BYTES;
 const V6_HOST_AT = SOCKADDR_BYTES - HOST_BYTES;
 
 /**
- * What a client asks for as bytes, written anew for each: equal for those to whom one answer is as good as to the other.
- * No strings, and no memory but its own.
+ * A client's request as bytes, written anew for each: equal when one decision is valid for both. No strings, and no
+ * memory but its own.
  */
 export class RequestKey {
   // TAG(4) SIZE(1) SOURCE(4 or 20) SIZE(1) LOCAL(0, 4 or 20) REQUEST(n)
   readonly #bytes = new Uint8Array(MOST_BYTES);
-  /** Nobody outside can tell which requests have the same. */
+  /** Prevents outsiders from choosing requests with equal hashes. */
   readonly #seed = Math.trunc(Math.random() * 2 ** 32) | 0;
   #size = 0;
   #hash = 0;
@@ -29,7 +29,7 @@ export class RequestKey {
     return this.#hash;
   }
 
-  /** `tag` stands for the listener and the state of the conversation with the client. */
+  /** `tag`: the listener and the state of the handshake with the client. */
   begin(tag: number): void {
     this.#size = 0;
     this.#hash = this.#seed;

@@ -2,12 +2,12 @@ import type { FlowDirection, Side } from "#dataplane/workers/shared/sides.ts";
 import type { WireIo } from "#dataplane/workers/wire/wire.ts";
 import type { Pipes } from "./pipes.ts";
 
-/** What the conversations of one thread share. */
+/** What the tasks of one worker share. */
 export interface TaskIo extends WireIo {
   readonly pipes: Pipes;
   readonly counts: Float64Array;
   /** A direction wants to move so much; `place` is that of its count. */
-  readonly ask: (place: number, bytes: number) => void;
+  readonly ask: (index: number, bytes: number) => void;
 }
 
 /** Nothing can be done until the kernel says so. */
@@ -17,7 +17,7 @@ export const MORE = 1;
 /** The end was passed on. */
 export const OVER = 2;
 export const FAILED = 3;
-/** The main thread has to go on with it. */
+/** The main thread has to continue with it. */
 export const BACK = 4;
 export type Outcome = typeof WAITS | typeof MORE | typeof OVER | typeof FAILED | typeof BACK;
 
@@ -30,7 +30,7 @@ export interface Task {
   queued: boolean;
   /** At least one direction has ended. */
   readonly halfClosed: boolean;
-  /** The kernel's news of a socket, epoll(7) bits. False: it knew that. */
+  /** The kernel's events of a socket, epoll(7) bits. False: it knew them. */
   onEvents(side: Side, events: number): boolean;
   /** Every piece is asked for, or none. */
   limit(limited: boolean): void;

@@ -24,7 +24,7 @@ import { int32At } from "#lib/at.ts";
 /** What the library's object takes in the middle of a handshake, measured with RSA and P-256. */
 const OBJECT_BYTES = 60 * 1024;
 
-const NEWS = READABLE | PEER_ENDED | HANGUP | FAULT;
+const EVENTS = READABLE | PEER_ENDED | HANGUP | FAULT;
 /** What is read of one whose handshake has failed, so that the system does not answer with a reset where there was an end. */
 const LAST_BYTES = 64 * 1024;
 
@@ -49,8 +49,8 @@ export class TlsHandshake implements PendingTask {
   /** The handshake waits for room in the socket. */
   #blocked = false;
 
-  constructor(front: PendingOwner, slot: number, listener: number, fd: number) {
-    this.#acceptor = front;
+  constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number) {
+    this.#acceptor = acceptor;
     this.slot = slot;
     this.listener = listener;
     this.fd = fd;
@@ -61,7 +61,7 @@ export class TlsHandshake implements PendingTask {
   }
 
   onEvents(_side: Side, events: number): boolean {
-    return this.#blocked || (events & NEWS) !== 0;
+    return this.#blocked || (events & EVENTS) !== 0;
   }
 
   limit(): void {} // nothing of it is counted yet
@@ -108,7 +108,7 @@ export class TlsHandshake implements PendingTask {
     table.wireNumbers[at + STAGE_NUMBER] = stage;
     table.wireNumbers[at + FAULT_NUMBER] = fault;
     shared.tags[this.slot] = tag(this.listener, false, 0);
-    // Whoever gets the descriptor watches it with another epoll, and gives it other threads.
+    // The next owner of the descriptor watches it with another epoll.
     if (int32At(table.descriptors, this.slot * 2) >= 0) calls.unwatch(host.epoll, this.fd);
     this.#leave();
     host.report(this.slot, TLS_ACCEPTED);
@@ -128,7 +128,7 @@ export class TlsHandshake implements PendingTask {
     this.#fail(HANDSHAKE_LATE, 0);
   }
 
-  /** The main thread hears nothing of it. */
+  /** The main thread gets no event. */
   end(isFault: boolean): void {
     this.#free();
     this.#forgetDescriptor();
@@ -142,7 +142,7 @@ export class TlsHandshake implements PendingTask {
     this.#acceptor.onGone(this);
   }
 
-  /** First in the table: should this thread die, nobody closes a number that may be another's by then. */
+  /** First in the table: should this worker die, a number that may be another's by then is not closed. */
   #forgetDescriptor(): void {
     this.#acceptor.table.descriptors[this.slot * 2] = -1;
   }

@@ -16,7 +16,7 @@ const EVERY_MS = 1000;
 export interface MonitorOptions {
   readonly groups: readonly number[];
   /** May throw `ProtocolError`. */
-  readonly isNews: (message: NetlinkMessage) => boolean;
+  readonly isRelevant: (message: NetlinkMessage) => boolean;
   readonly log: Log;
 }
 
@@ -49,7 +49,7 @@ export class Monitor implements Disposable {
       for (let count = 0; count < MOST_A_TURN; count++) {
         const messages = this.#socket.poll();
         if (messages === null) break;
-        changed ||= messages.some(this.#options.isNews);
+        changed ||= messages.some(this.#options.isRelevant);
       }
     } catch (error) {
       changed = true; // ENOBUFS: the kernel dropped some of them

@@ -18,7 +18,7 @@ import {
   uint32Of,
   type NetlinkMessage,
 } from "./message.ts";
-import { isRouteNews, isTableNews } from "./news.ts";
+import { isRouteChange, isTableChange } from "./changes.ts";
 import { decodeRoute, MAIN_TABLE, RTM_NEWROUTE } from "./routes.ts";
 import { decodeRule, encodeRule, RTM_NEWRULE } from "./rules.ts";
 import { check, NETLINK_ROUTE, NetlinkSocket } from "./socket.ts";
@@ -76,7 +76,7 @@ const DECODERS: Readonly<
   address: [address, (bytes) => decodeAddress(message(RTM_NEWADDR, bytes))],
   route: [route, (bytes) => decodeRoute(message(RTM_NEWROUTE, bytes))],
   rule: [rule, (bytes) => decodeRule(message(RTM_NEWRULE, bytes))],
-  news: [route, (bytes) => isRouteNews(message(RTM_NEWROUTE, bytes), new Set())],
+  news: [route, (bytes) => isRouteChange(message(RTM_NEWROUTE, bytes), new Set())],
   messages: [
     Buffer.concat([encodeMessage(message(16, link)), encodeMessage(message(24, route))]),
     (bytes) => decodeMessages(bytes),
@@ -170,18 +170,18 @@ for (const [what, [good, decode]] of Object.entries(DECODERS)) {
 
 test("routes of foreign tables are no news, default routes and own tables are", () => {
   const news = (tables: readonly number[], bytes: Uint8Array) =>
-    isRouteNews(message(RTM_NEWROUTE, bytes), new Set(tables));
+    isRouteChange(message(RTM_NEWROUTE, bytes), new Set(tables));
   assert.equal(news([], route), false);
   assert.equal(news([2022], route), true);
   assert.equal(news([], structure(12, { 0: 2, 4: MAIN_TABLE, 7: 1 })), true);
-  assert.equal(isRouteNews(message(RTM_NEWLINK, link), new Set()), true);
+  assert.equal(isRouteChange(message(RTM_NEWLINK, link), new Set()), true);
 });
 
 test("rules of nftables are news, elements of its sets are not", () => {
   const NFTABLES = 10 << 8;
-  assert.equal(isTableNews(message(NFTABLES | 6, new Uint8Array())), true);
-  assert.equal(isTableNews(message(NFTABLES | 12, new Uint8Array())), false);
-  assert.equal(isTableNews(message((1 << 8) | 6, new Uint8Array())), false);
+  assert.equal(isTableChange(message(NFTABLES | 6, new Uint8Array())), true);
+  assert.equal(isTableChange(message(NFTABLES | 12, new Uint8Array())), false);
+  assert.equal(isTableChange(message((1 << 8) | 6, new Uint8Array())), false);
 });
 
 test("a refusal carries the errno and the kernel's reason", () => {

@@ -5,7 +5,7 @@ import { publicKeyOf } from "./public-key.ts";
 export interface LinkParts {
   readonly scheme: string;
   readonly credential: string;
-  readonly place: PublicAddress;
+  readonly address: PublicAddress;
   readonly query: Readonly<Record<string, string>>;
   readonly name: string;
 }
@@ -15,13 +15,13 @@ const IN_CREDENTIAL = /[^A-Za-z0-9\-_.~$&+,;=]/gu;
 const IN_QUERY = /[^A-Za-z0-9\-_.~]/gu;
 const IN_FRAGMENT = /[^A-Za-z0-9\-_.~$&+,/:;=?@!()*]/gu;
 
-export function shareLink({ scheme, credential, place, query, name }: LinkParts): string {
-  const host = place.host.includes(":") ? `[${place.host}]` : place.host;
+export function shareLink({ scheme, credential, address, query, name }: LinkParts): string {
+  const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   const members = Object.keys(query)
     .sort((a, b) => (a < b ? -1 : 1))
     .map((key) => `${key}=${escape(query[key] as string, IN_QUERY, "+")}`);
   const user = escape(credential, IN_CREDENTIAL, "%20");
-  return `${scheme}://${user}@${host}:${place.port}?${members.join("&")}#${escape(name, IN_FRAGMENT, "%20")}`;
+  return `${scheme}://${user}@${host}:${address.port}?${members.join("&")}#${escape(name, IN_FRAGMENT, "%20")}`;
 }
 
 function escape(text: string, others: RegExp, space: string): string {

@@ -109,7 +109,7 @@ function xhttpQuery(options: LinkNode): Record<string, string | undefined> {
   };
 }
 
-/** Early data stands in the query as `ed`, or inside the path. */
+/** Early data is in the query as `ed`, or inside the path. */
 function webSocketFields(query: Query, upgrade: boolean): LinkNode {
   const raw = query.get("path") ?? "/";
   const inPath = /[?&]ed=(\d{1,5})/.exec(raw)?.[1];
@@ -129,7 +129,7 @@ function webSocketFields(query: Query, upgrade: boolean): LinkNode {
   return { network: "ws", "ws-opts": options };
 }
 
-/** The parameters that stand for a node's security and transport. */
+/** The parameters for a node's security and transport. */
 export function streamQuery(
   node: LinkNode,
   sniKey: "sni" | "servername",

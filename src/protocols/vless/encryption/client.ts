@@ -59,7 +59,7 @@ export class EncryptionClient {
     if (ticket !== null && ticket.expiresAtMs > this.#nowMs())
       return new CodecStream(wire, new RecordCodec(this.#resume(beginning, ticket)));
     try {
-      return new CodecStream(wire, new RecordCodec(await this.#shakeHands(wire, beginning, signal)));
+      return new CodecStream(wire, new RecordCodec(await this.#handshake(wire, beginning, signal)));
     } catch (cause) {
       wire.destroy();
       if (cause instanceof DialError) throw cause;
@@ -85,7 +85,7 @@ export class EncryptionClient {
   }
 
   // IV HOPS LENGTH(sealed)=1232 SHARES(sealed: ML-KEM 1184, X25519 32) PADDING
-  async #shakeHands(
+  async #handshake(
     wire: Duplex,
     { iv, secret, head, sealer }: Beginning,
     signal: AbortSignal,

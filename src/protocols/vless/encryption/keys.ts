@@ -1,4 +1,4 @@
-/** The long-lived keys of VLESS Encryption: X25519 or ML-KEM-768, told apart by their length. */
+/** The long-lived keys of VLESS Encryption: X25519 or ML-KEM-768, distinguished by their length. */
 import {
   createPrivateKey,
   createPublicKey,
@@ -18,7 +18,7 @@ const MLKEM_SEED_BYTES = 64;
 
 /** What a client holds of one hop. */
 export interface HopPublicKey {
-  /** As it stands in the setting; masks are made of it. */
+  /** As written in the setting; masks are made of it. */
   readonly raw: Buffer;
   readonly hash: Buffer;
   /** A fresh share for the hop, and the secret that only the hop can make of it. */

@@ -24,12 +24,12 @@ export interface ReadingSide {
   readonly mask: Cipheriv | null;
 }
 
-/** Reads what stands in front of the peer's first record. Null: it has not come whole. Throws `ProtocolError`. */
+/** Reads what precedes the peer's first record. Null: it has not arrived whole. Throws `ProtocolError`. */
 export type Opening = (arrived: ByteQueue) => ReadingSide | null;
 
 export interface RecordSides {
   readonly writing: WritingSide;
-  /** Goes out in front of the first record. */
+  /** Sent in front of the first record. */
   readonly prelude: Buffer;
   readonly opening: Opening;
   /** Called once when the peer's first record does not open. */

@@ -30,7 +30,7 @@ const MOST_MESSAGE_BYTES = 128 * 1024;
 /** What answers a ticket that is not known: the length of a handshake's answer, and no record. */
 const REFUSAL_BYTES = { from: 1279, to: 2279 };
 
-interface Begun {
+interface StartedHandshake {
   readonly iv: Buffer;
   readonly secret: Buffer;
   readonly cipher: CipherName;
@@ -52,16 +52,16 @@ export class EncryptionServer {
   /** The stream inside. Throws `ProtocolError`; the wire stays the caller's then, and nothing is written on it. */
   async accept(wire: Duplex, timeoutMs: number): Promise<Duplex> {
     using reader = new ByteReader(wire, { timeoutMs, maxBytes: MOST_MESSAGE_BYTES });
-    const begun = await this.#readBeginning(reader);
-    using _aead = begun.aead;
+    const started = await this.#readBeginning(reader);
+    using _aead = started.aead;
     const sides =
-      begun.length === SEALED_TICKET_BYTES
-        ? await this.#resume(wire, reader, begun)
-        : await this.#shakeHands(wire, reader, begun);
+      started.length === SEALED_TICKET_BYTES
+        ? await this.#resume(wire, reader, started)
+        : await this.#handshake(wire, reader, started);
     return new CodecStream(wire, new RecordCodec(sides));
   }
 
-  async #readBeginning(reader: ByteReader): Promise<Begun> {
+  async #readBeginning(reader: ByteReader): Promise<StartedHandshake> {
     const { appearance, hops } = this.#settings;
     const end = hopsBytes(hops);
     // All of it is read before anything is looked at, so the time says nothing about where it failed.
@@ -75,8 +75,8 @@ export class EncryptionServer {
     return this.#settings.appearance === "random" ? openMask(united, iv) : null;
   }
 
-  async #shakeHands(wire: Duplex, reader: ByteReader, begun: Begun): Promise<RecordSides> {
-    const { aead, cipher, iv, length, secret } = begun;
+  async #handshake(wire: Duplex, reader: ByteReader, started: StartedHandshake): Promise<RecordSides> {
+    const { aead, cipher, iv, length, secret } = started;
     if (length < SHARES_BYTES + TAG_BYTES || length > MOST_SHARES_BYTES)
       throw new ProtocolError(`VLESS Encryption: shares of ${length} bytes`);
     const peerShares = aead.open(await take(reader, length)).subarray(0, SHARES_BYTES);
@@ -96,8 +96,8 @@ export class EncryptionServer {
     };
   }
 
-  async #resume(wire: Duplex, reader: ByteReader, begun: Begun): Promise<RecordSides> {
-    const { aead, cipher, iv, secret } = begun;
+  async #resume(wire: Duplex, reader: ByteReader, started: StartedHandshake): Promise<RecordSides> {
+    const { aead, cipher, iv, secret } = started;
     const sealed = await take(reader, SEALED_TICKET_BYTES);
     const pfsKey = this.#tickets.redeem(aead.open(sealed), secret);
     if (pfsKey === "replayed")
@@ -138,7 +138,11 @@ async function take(reader: ByteReader, size: number): Promise<Buffer> {
 }
 
 /** By whichever cipher opens it. */
-function openLength(iv: Buffer, secret: Buffer, sealed: Buffer): Pick<Begun, "aead" | "cipher" | "length"> {
+function openLength(
+  iv: Buffer,
+  secret: Buffer,
+  sealed: Buffer,
+): Pick<StartedHandshake, "aead" | "cipher" | "length"> {
   for (const cipher of CIPHERS) {
     const aead = new CountedAead(cipher, iv, secret);
     try {

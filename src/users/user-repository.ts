@@ -6,7 +6,7 @@ import { type Change, ConflictError } from "#store/kv.ts";
 import { type AsyncStore, InterruptedError, UnavailableError } from "#store/opened-store.ts";
 import type { Traffic, UserCounter } from "./counters.ts";
 import { encodeListener, encodeUser, LISTENERS, USERS } from "./records.ts";
-import type { UserRegistry } from "./roster.ts";
+import type { UserRegistry } from "./user-registry.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 
 /**
@@ -114,7 +114,7 @@ export class UserRepository {
   }
 }
 
-/** Where the client can do something about it, or would be wrong to believe that nothing happened. */
+/** An error with a status where the client can act on it, or must not believe that nothing happened. */
 function answerFor(cause: unknown, path: string, log: Log): unknown {
   if (cause instanceof ConflictError)
     return new ApiError(409, "the state file was changed by somebody else", { cause });

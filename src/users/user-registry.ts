@@ -1,6 +1,6 @@
 /** All that is known of the users of one state file at the moment. How it is shown: showing.ts. */
 import type { Metadata } from "#core/session.ts";
-import type { UserStanding } from "#core/users.ts";
+import type { UserStatus } from "#core/users.ts";
 import { type BootClock, SteadyTime } from "#lib/steady-time.ts";
 import { Allowance, isWindow } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter, UserCounters } from "./counters.ts";
@@ -26,7 +26,7 @@ export interface Found {
   readonly listener: ManagedListener;
 }
 
-type Bar = Extract<UserStanding, "expired" | "limited">;
+type Bar = Extract<UserStatus, "expired" | "limited">;
 
 /** A user whom time or traffic has moved across a limit. */
 export interface Turned {
@@ -116,7 +116,7 @@ export class UserRegistry {
     };
   }
 
-  standingOf({ book, user }: Pick<Found, "book" | "user">): UserStanding {
+  statusOf({ book, user }: Pick<Found, "book" | "user">): UserStatus {
     if (!user.enabled) return "disabled";
     const counter = this.counters.get(book.listener, user.id);
     return (counter === null ? null : barOf(counter, this.#env.nowMs())) ?? "active";
@@ -138,7 +138,7 @@ export class UserRegistry {
   }
 }
 
-/** Goes on from what the users' windows say. */
+/** Continues from the times in the users' windows. */
 function timeOf({ monotonicMs, nowMs, boot }: Clocks, { traffic }: StoredState): SteadyTime {
   const time = new SteadyTime({ monotonicMs, wallMs: nowMs, boot });
   for (const { usage } of traffic.values()) {

@@ -7,7 +7,7 @@ import { discardInput } from "#net/listen/read-handshake.ts";
 import { LiveUsers } from "#protocols/live-users.ts";
 import type { Secured } from "#transport/security.ts";
 import type { TransportServer } from "#transport/server.ts";
-import { AuthenticatedConnection } from "./entrance.ts";
+import { AuthenticatedConnection } from "./authenticated-connection.ts";
 import { UserList } from "./user-list.ts";
 
 /** Users as a protocol looks them up. Immutable: other users are another table. */
@@ -34,7 +34,7 @@ export interface ListenOptions {
   /** How long a peer is read in silence after its handshake failed; null: it is disconnected at once. */
   readonly silenceMs: number | null;
   /** Owns the stream, which has an 'error' handler; what it throws ends the connection. */
-  readonly greet: (carried: Secured, arrival: ConnectionEnds) => Promise<void>;
+  readonly authenticate: (carried: Secured, ends: ConnectionEnds) => Promise<void>;
 }
 
 export class UserInbound<Table extends UserTable> {
@@ -87,15 +87,15 @@ export class UserInbound<Table extends UserTable> {
    * The connection of an authenticated user. `user` null: the listener has one key and no users. Throws `AuthError` where
    * the user was removed, or has other credentials, since `greetedBy` was in force.
    */
-  admit(user: string | null, greetedBy: Table, arrival: ConnectionEnds): AuthenticatedConnection {
-    if (user !== null && !isSame(user, greetedBy, this.#users))
+  admit(user: string | null, authenticatedBy: Table, ends: ConnectionEnds): AuthenticatedConnection {
+    if (user !== null && !isSame(user, authenticatedBy, this.#users))
       throw new AuthError("taken away while it shook hands");
     return new AuthenticatedConnection({
       env: this.#env,
       live: this.#live,
       type: this.#options.type,
       user,
-      arrival,
+      ends,
     });
   }
 
@@ -124,15 +124,19 @@ export class UserInbound<Table extends UserTable> {
     return table;
   }
 
-  #serve(connection: AcceptedConnection, layer: TransportServer, { greet, silenceMs }: ListenOptions): void {
+  #serve(
+    connection: AcceptedConnection,
+    layer: TransportServer,
+    { authenticate, silenceMs }: ListenOptions,
+  ): void {
     const { source, local } = connection;
-    const arrival = { source, local }; // kept by sessions, which must not keep the socket
+    const ends = { source, local }; // kept by sessions, which must not keep the socket
     const isKnown = this.#env.unauthenticated?.enter(connection, layer.security === "tls");
     layer.serve(connection, (carried) => {
       const startedAtMs = performance.now();
       guardErrors(carried.stream);
-      greet(carried, arrival).then(isKnown, (error) => {
-        this.#env.log.debug(() => `listener ${this.#env.name}: ${arrival.source.ip}: ${messageOf(error)}`);
+      authenticate(carried, ends).then(isKnown, (error) => {
+        this.#env.log.debug(() => `listener ${this.#env.name}: ${ends.source.ip}: ${messageOf(error)}`);
         if (silenceMs === null || !(error instanceof ProtocolError)) return void carried.stream.destroy();
         // Counted from the start, so that a peer which sends too little is kept no longer than one which sends nonsense.
         discardInput(carried.stream, Math.max(0, silenceMs - (performance.now() - startedAtMs)));

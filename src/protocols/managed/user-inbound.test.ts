@@ -7,7 +7,7 @@ import type { Session } from "#core/session.ts";
 import { LOOPBACK_V4, toDestination } from "#net/address/ip.ts";
 import type { TransportServer } from "#transport/server.ts";
 import { openInboundEnv } from "../../../test/support/inbound-env.ts";
-import { UserInbound, type UserTable } from "./shell.ts";
+import { UserInbound, type UserTable } from "./user-inbound.ts";
 
 const ARRIVAL = { source: { ip: LOOPBACK_V4, port: 1 }, local: { ip: LOOPBACK_V4, port: 2 } };
 
@@ -33,7 +33,7 @@ function layer(security: "none" | "tls"): TransportServer & { disposed: number }
 async function openShell(users: readonly User[], accept: (session: Session) => void = () => {}) {
   const env = openInboundEnv({ accept });
   const shell = new UserInbound(env, { type: "Made", users: tableOf(users), written: users, tableOf });
-  const listenOptions = { mayBeBare: false, silenceMs: null, greet: async () => {} };
+  const listenOptions = { mayBeBare: false, silenceMs: null, authenticate: async () => {} };
   const cover = layer("tls");
   const inbound = await shell.listen(cover, listenOptions);
   return { env, shell, inbound, cover, listenOptions };

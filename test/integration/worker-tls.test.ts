@@ -23,8 +23,8 @@ import { echoed, outcome } from "../support/client.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { textFiles } from "../support/text-files.ts";
-import { CountedContexts, openTlsListener, type TlsListener } from "../support/tls-front.ts";
-import { answersTo, clientHello, nonsense } from "../support/tls-strangers.ts";
+import { CountedContexts, openTlsListener, type TlsListener } from "../support/tls-listener.ts";
+import { answersTo, clientHello, nonsense } from "../support/hostile-tls-clients.ts";
 import { until } from "../support/until.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
 

@@ -16,7 +16,7 @@ import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openClient } from "../support/protocol-pair.ts";
 import { startCore } from "../support/start-core.ts";
 import { clientTls, password, serverTls, uuid } from "../support/tls-sides.ts";
-import { clientHello } from "../support/tls-strangers.ts";
+import { clientHello } from "../support/hostile-tls-clients.ts";
 import { until } from "../support/until.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP handshakes in relay threads: needs Linux";

@@ -15,7 +15,7 @@ export interface AuthenticationContext {
   /** API spelling. */
   readonly type: string;
   readonly user: string | null;
-  readonly arrival: ConnectionEnds;
+  readonly ends: ConnectionEnds;
 }
 
 /** Answers the client: null for success. Only the first call counts. */
@@ -23,15 +23,15 @@ type Reply = (failure: Error | null) => void;
 
 /** One authenticated connection: every session of managed users is made here. The methods may be passed on unbound. */
 export class AuthenticatedConnection {
-  readonly #place: AuthenticationContext;
+  readonly #context: AuthenticationContext;
 
-  constructor(place: AuthenticationContext) {
-    this.#place = place;
+  constructor(context: AuthenticationContext) {
+    this.#context = context;
   }
 
   /** `end` runs when the user is removed. Dispose it when the session has ended by itself. */
   hold(end: () => void): Disposable {
-    return this.#place.live.add(this.#place.user, end);
+    return this.#context.live.add(this.#context.user, end);
   }
 
   /** Both end with the user, and as a fault: what was cut off must not look complete. `wire` lies below the stream. */
@@ -44,9 +44,9 @@ export class AuthenticatedConnection {
     stream.once("close", () => held[Symbol.dispose]());
   }
 
-  readonly onStream = (stream: Duplex, to: Destination, tell: Reply): void => {
+  readonly onStream = (stream: Duplex, to: Destination, reply: Reply): void => {
     guardErrors(stream);
-    this.#accept(streamSession(this.#about("tcp", to), stream, tell));
+    this.#accept(streamSession(this.#about("tcp", to), stream, reply));
   };
 
   /** For protocols without an answer to a dial: success is the first byte, failure the end. */
@@ -64,13 +64,13 @@ export class AuthenticatedConnection {
     options: MuxServerOptions | undefined,
     onStream: AuthenticatedConnection["onStream"],
   ): void {
-    acceptMux(stream, { options, onStream, onFlow: this.onFlow, log: this.#place.env.log });
+    acceptMux(stream, { options, onStream, onFlow: this.onFlow, log: this.#context.env.log });
   }
 
   /** For a stream that was asked for by the name of mux.cool, or by a command of its own. */
   serveMuxCool(stream: Duplex, datagramsOnly = false): void {
     const { onFlow, onSilentStream: onStream } = this;
-    new MuxServer(stream, { datagramsOnly, onFlow, onStream, log: this.#place.env.log });
+    new MuxServer(stream, { datagramsOnly, onFlow, onStream, log: this.#context.env.log });
   }
 
   /** For a stream whose destination was a name of UDP over TCP. */
@@ -79,11 +79,11 @@ export class AuthenticatedConnection {
   }
 
   /** All that this connection starts passes here. */
-  readonly #accept = (session: Session): void => this.#place.env.accept(session);
+  readonly #accept = (session: Session): void => this.#context.env.accept(session);
 
   #about(network: Network, destination: Destination): Metadata {
-    const { env, arrival, type, user } = this.#place;
-    const metadata = describe(env, arrival, { network, type, user, destination });
+    const { env, ends, type, user } = this.#context;
+    const metadata = describe(env, ends, { network, type, user, destination });
     return { ...metadata, inbound: { ...metadata.inbound, isRemote: true } };
   }
 }

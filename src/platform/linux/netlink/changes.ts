@@ -20,13 +20,13 @@ const TABLE_CHANGES: ReadonlySet<number> = new Set([0, 2, 3, 5, 6, 8]);
  * Devices, addresses, rules, default routes and the routes of `tables`; all other routes are ignored, because a full
  * Internet table changes all the time. Throws `ProtocolError`.
  */
-export function isRouteNews(message: NetlinkMessage, tables: ReadonlySet<number>): boolean {
+export function isRouteChange(message: NetlinkMessage, tables: ReadonlySet<number>): boolean {
   if (message.type !== RTM_NEWROUTE && message.type !== RTM_DELROUTE) return true;
   const route = decodeRoute(message);
   return route !== null && (route.destination.bits === 0 || tables.has(route.table));
 }
 
 /** A table, a chain or a rule came or went. */
-export function isTableNews({ type }: NetlinkMessage): boolean {
+export function isTableChange({ type }: NetlinkMessage): boolean {
   return type >> 8 === NFNL_SUBSYS_NFTABLES && TABLE_CHANGES.has(type & 0xff);
 }

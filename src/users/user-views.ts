@@ -13,12 +13,12 @@ import type {
 import { NO_TRAFFIC } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { STEP_SECONDS } from "./recent-usage.ts";
-import type { Clocks, Found, UserRegistry } from "./roster.ts";
+import type { Clocks, Found, UserRegistry } from "./user-registry.ts";
 import type { ManagedListener } from "./settings.ts";
 import type { UserBook, UserRecord } from "./user-book.ts";
 import { compareBytes, detailView, inboundView, shareLinkOf, userView } from "./views.ts";
 
-export interface ShowingEnv extends Clocks {
+export interface UserViewsEnv extends Clocks {
   readonly live: Iterable<LiveConnection>;
   /** Every listener that was opened for managed users and may still carry sessions; the present ones last. */
   readonly inbounds: () => Iterable<ManagedInbound>;
@@ -27,11 +27,11 @@ export interface ShowingEnv extends Clocks {
 }
 
 export class UserViews {
-  readonly #env: ShowingEnv;
+  readonly #env: UserViewsEnv;
   readonly #registry: UserRegistry;
   #noUser: { readonly protocol: string; readonly user: UserRecord } | null = null;
 
-  constructor(env: ShowingEnv, registry: UserRegistry) {
+  constructor(env: UserViewsEnv, registry: UserRegistry) {
     this.#env = env;
     this.#registry = registry;
   }
@@ -85,7 +85,7 @@ export class UserViews {
     const owner = this.#registry.tokens.find(token);
     const found = owner === null ? null : this.#registry.find(owner.userId);
     const entitled = found?.user.enabled === true ? found : null;
-    const shown = entitled ?? this.#nobody();
+    const shown = entitled ?? this.#decoy();
     const link = shown === null ? null : this.#link(shown);
     const view =
       shown === null ? null : this.#subscriptionOf(shown, link ?? shown.listener.support.decoyLink);
@@ -101,7 +101,7 @@ export class UserViews {
       link,
       ...this.#env.formsOf(link),
       title: `${book.listener} - ${user.name}`,
-      standing: this.#registry.standingOf(found),
+      status: this.#registry.statusOf(found),
       uploadBytes: used.uploadBytes,
       downloadBytes: used.downloadBytes,
       totalBytes: user.limits.quota?.totalBytes ?? 0,
@@ -110,12 +110,12 @@ export class UserViews {
   }
 
   /** A decoy: a user of the first listener that does not exist; null where nothing is managed. */
-  #nobody(): Found | null {
+  #decoy(): Found | null {
     const [listener] = this.#registry.listeners.values();
     const book = listener === undefined ? undefined : this.#registry.books.get(listener.name);
     if (listener === undefined || book === undefined) return null;
     if (this.#noUser?.protocol !== listener.protocol) {
-      const user = userOfNobody(listener.support.makeCredential());
+      const user = decoyUser(listener.support.makeCredential());
       this.#noUser = { protocol: listener.protocol, user };
     }
     return { book, user: this.#noUser.user, listener };
@@ -133,7 +133,7 @@ export class UserViews {
       traffic: counter ?? NO_TRAFFIC,
       quota: counter?.allowance?.used(counter, this.#env.nowMs()) ?? null,
       activeConnections: active.get(`${book.listener}\n${user.id}`) ?? 0,
-      standing: this.#registry.standingOf({ book, user }),
+      status: this.#registry.statusOf({ book, user }),
     });
   }
 
@@ -164,7 +164,7 @@ export class UserViews {
   }
 }
 
-function userOfNobody(credential: string): UserRecord {
+function decoyUser(credential: string): UserRecord {
   return {
     id: "",
     name: "nobody",

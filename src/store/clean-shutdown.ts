@@ -1,13 +1,15 @@
 /**
- * Whoever closes a file in order says what all of it looked like: a SHA-256 in a file beside it. So changes in bytes
- * without meaning show, too. It is gone while the file is open.
+ * A store that is closed in order leaves a SHA-256 of its file in a file beside it. So damage in bytes without meaning
+ * is found, too. The digest is deleted while the store is open.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
 const SUFFIX = ".sum";
 
-/** True also where nobody summed up: after a crash the log is still there, and the records speak for themselves. */
+/**
+ * True also when there is no digest: after a crash the log is still there, and the records have checksums of their own.
+ */
 export function matchesCleanShutdown(path: string): boolean {
   if (existsSync(`${path}-wal`) || !existsSync(path + SUFFIX)) return true;
   const sum = readFileSync(path + SUFFIX, "latin1");

@@ -15,7 +15,7 @@ import {
   type SupervisedOptions,
   UnavailableError,
 } from "./opened-store.ts";
-import { openSupervisedStore } from "./steady-store.ts";
+import { openSupervisedStore } from "./supervised-store.ts";
 
 const PARTS = ["users"];
 const put = (key: string, text: string) => ({ part: "users", key, value: Buffer.from(text) });

@@ -1,9 +1,9 @@
 /** Where the sessions of managed users pass: they get their user's name, and those beyond a limit are refused. */
 import type { Metadata, Session, StreamSession } from "#core/session.ts";
 import { abortStream } from "#core/stream.ts";
-import type { Found, UserRegistry } from "./roster.ts";
+import type { Found, UserRegistry } from "./user-registry.ts";
 
-export interface Passed {
+export interface AdmittedSession {
   readonly session: Session;
   /** To be called once, when the session has ended. */
   leave(): void;
@@ -12,12 +12,16 @@ export interface Passed {
 const NOTHING = (): void => {};
 
 /** A text says why the session may not begin. Sessions without a managed user pass unchanged. */
-export function passGate(registry: UserRegistry | null, session: Session, nowMs: number): Passed | string {
+export function passGate(
+  registry: UserRegistry | null,
+  session: Session,
+  nowMs: number,
+): AdmittedSession | string {
   const { inbound, source } = session.metadata;
   const found = inbound.user === null ? null : (registry?.findAt(inbound.name, inbound.user) ?? null);
   if (registry === null || found === null) return { session, leave: NOTHING };
-  const standing = registry.standingOf(found);
-  if (standing !== "active") return `the user is ${standing}`;
+  const status = registry.statusOf(found);
+  if (status !== "active") return `the user is ${status}`;
   const { user } = found;
   const who = { listener: inbound.name, id: user.id };
   const from = { ip: source.ip, close: () => endSession(session) };

@@ -26,7 +26,7 @@ export class CoreDialers {
   readonly #direct: Exit;
   readonly #byRules: Exit;
   readonly #interfaces = new Map<string, Exit>();
-  #ways: CoreDialerParts | null = null;
+  #parts: CoreDialerParts | null = null;
 
   /** Throws `ConfigError` where sockets cannot be marked or bound as the configuration asks. */
   constructor(common: Omit<DirectDialerOptions, "resolver">) {
@@ -36,8 +36,8 @@ export class CoreDialers {
   }
 
   /** From now on names of proxies and the rules can be followed. */
-  bind(ways: CoreDialerParts): void {
-    this.#ways = ways;
+  bind(parts: CoreDialerParts): void {
+    this.#parts = parts;
   }
 
   for({ exit, followRules }: Pick<NameserverOptions, "exit" | "followRules">): Exit {
@@ -63,8 +63,9 @@ export class CoreDialers {
   }
 
   #ready(): CoreDialerParts {
-    if (this.#ways === null) throw new DialError("failed", "asked for a proxy before the start was complete");
-    return this.#ways;
+    if (this.#parts === null)
+      throw new DialError("failed", "asked for a proxy before the start was complete");
+    return this.#parts;
   }
 
   #throughInterface(name: string): Exit {

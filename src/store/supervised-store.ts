@@ -18,7 +18,7 @@ const FIRST_DELAY_MS = 100;
 const GROWTH = 4;
 /** Opening decodes everything: thousands of users take seconds. */
 const MOST_DELAY_MS = 60_000;
-/** Who has run for so long has recovered: the next end is the first one again. */
+/** A thread that has run for so long has recovered: its next end counts as the first. */
 const RECOVERED_MS = 60_000;
 
 /** Rejects with what `Store.open` throws; from then on it is never given up before `close`. */
@@ -81,7 +81,7 @@ class SupervisedStore implements AsyncStore {
     for (let thread: StoreThread | null = first; thread !== null;) {
       const startedMs = performance.now();
       const death = await thread.ended;
-      if (death === null || this.#isOver) return; // whoever closed it has the thread's own answer
+      if (death === null || this.#isOver) return; // the caller of close has the thread's own result
       if (performance.now() - startedMs >= RECOVERED_MS) this.#failures = 0;
       this.#thread = null;
       thread = await this.#openAgain(death);

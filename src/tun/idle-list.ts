@@ -3,8 +3,8 @@ import { float64At, int32At } from "#lib/at.ts";
 /** Slots of a table in the order of their last use, in memory that is made once: each call costs the same, however many there are. */
 const NONE = -1;
 
-/** A slot stands in it once at most. */
-export class RestLine {
+/** A slot is in it at most once. */
+export class IdleList {
   readonly #usedAtMs: Float64Array;
   /** Doubly linked. */
   readonly #before: Int32Array;
@@ -18,7 +18,7 @@ export class RestLine {
     this.#behind = new Int32Array(slots).fill(NONE);
   }
 
-  /** Who has rested the longest; -1: nobody. */
+  /** The slot that has been idle longest; -1: none. */
   get head(): number {
     return this.#head;
   }
