@@ -4,38 +4,18 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "#config/config.ts";
-import { clearStale, Guard, openCapture } from "#capture/index.ts";
+import { clearStale, Guard } from "#capture/index.ts";
 import { messageOf } from "#core/errors.ts";
-import type { Log } from "#core/log.ts";
-import type { Metadata, Session } from "#core/session.ts";
-import { demandedOptions, type Egress } from "#net/dial/egress.ts";
-import type { KernelDirect } from "#kernel-direct/kernel-direct.ts";
-import { DEFAULT_KEEP_ALIVE } from "#net/dial/keep-alive.ts";
 import { Nftables } from "#platform/nftables.ts";
-import type { SocketOptions } from "#platform/socket-maker.ts";
-import type { EchoFate } from "#tun/echoes.ts";
 import type { TunSettings } from "#tun/settings.ts";
 import { planBefore } from "#tun/parts.ts";
 import { Tun, type TunEnv } from "#tun/tun.ts";
-import { deafLearning, openBypass } from "./open-bypass.ts";
-import { dnsAnswers } from "./outbounds.ts";
+import { deafLearning } from "./open-bypass.ts";
 import type { RuleData } from "./lists.ts";
-import type { Runtime } from "./runtime.ts";
 import { TunEgress } from "./tun-egress.ts";
+import { tunEnv, type TunsEnv } from "./tun-env.ts";
 import { tunSettings } from "./tun-settings.ts";
 import { type TunChange, NO_CHANGE } from "./tun-change.ts";
-
-export interface TunsEnv {
-  /** The one in force. */
-  readonly runtime: () => Runtime | null;
-  readonly accept: (session: Session) => void;
-  readonly egress: Egress;
-  readonly learning: KernelDirect;
-  readonly log: Log;
-}
-
-/** Of a ping. */
-const DECISION_MS = 5_000;
 
 export interface ChangeHow {
   /** A TUN that cannot be opened is logged, and the others run. */
@@ -56,6 +36,7 @@ export class Tuns implements AsyncDisposable {
   readonly #nftables = new Nftables();
   readonly #guard: Guard;
   readonly #egress: TunEgress;
+  readonly #tunEnv: TunEnv;
   #running: readonly Tun[] = [];
   /** Of the configuration that the newest TUNs belong to. */
   #lists: RuleData | null = null;
@@ -67,6 +48,13 @@ export class Tuns implements AsyncDisposable {
     this.#guard = new Guard(this.#nftables, env.log);
     const onNetworkChange = (): void => env.runtime()?.names.networkChanged();
     this.#egress = new TunEgress({ egress: env.egress, log: env.log, onNetworkChange });
+    this.#tunEnv = tunEnv(env, {
+      nftables: this.#nftables,
+      guard: this.#guard,
+      egress: this.#egress,
+      hold: (settings) => this.#holdBroken(settings),
+      lists: () => this.#lists,
+    });
   }
 
   /** Before anything of the first configuration leaves: a program before may have closed what it captured. */
@@ -158,12 +146,11 @@ export class Tuns implements AsyncDisposable {
   }
 
   async #open(settings: TunSettings): Promise<Tun> {
-    const env = this.#tunEnv();
     if (settings.capture.guarded) {
       this.#egress.between(settings);
-      await this.#guard.hold(planBefore(settings, env));
+      await this.#guard.hold(planBefore(settings, this.#tunEnv));
     }
-    return Tun.open(settings, env);
+    return Tun.open(settings, this.#tunEnv);
   }
 
   async #undo({ kept, leaving, fresh, listsBefore }: Prepared): Promise<void> {
@@ -237,62 +224,12 @@ export class Tuns implements AsyncDisposable {
       }
   }
 
-  /** As sockets of DIRECT have them. */
-  #socketOptions(): SocketOptions | null {
-    const general = this.#env.runtime()?.config.general;
-    const demanded = demandedOptions(this.#env.egress);
-    if (general === undefined || (demanded === null && general.interfaceName === "")) return null;
-    return {
-      routingMark: demanded?.routingMark || general.routingMark,
-      interfaceName: general.interfaceName || (demanded?.interfaceName ?? ""),
-    };
-  }
-
-  async #decideEcho(metadata: Metadata): Promise<EchoFate> {
-    const runtime = this.#env.runtime();
-    if (runtime === null) return "drop";
-    try {
-      const { outbound, destination } = await runtime.router.route(
-        metadata,
-        AbortSignal.timeout(DECISION_MS),
-      );
-      if (outbound.rejects === true) return outbound.type === "RejectDrop" ? "drop" : "refuse";
-      const direct = outbound.type === "Direct" || outbound.type === "Compatible";
-      return direct && destination.ip === metadata.destination.ip ? "forward" : "answer";
-    } catch (error) {
-      this.#env.log.debug(() => `[ICMP] ${metadata.source.ip}: ${messageOf(error)}`);
-      return "answer";
-    }
-  }
-
   /** For a TUN whose device was deleted by another program. */
   async #holdBroken(settings: TunSettings): Promise<AsyncDisposable | null> {
     if (!settings.capture.guarded) return null;
     this.#egress.between(settings);
     await this.#guard.hold();
     return { [Symbol.asyncDispose]: () => this.#release(this.#running, [settings]) };
-  }
-
-  #tunEnv(): TunEnv {
-    const { runtime, accept, learning, log } = this.#env;
-    return {
-      accept,
-      log,
-      dns: () => {
-        const dns = runtime()?.names.dns ?? null;
-        return dns === null ? null : dnsAnswers(dns, log);
-      },
-      keepAlive: () => runtime()?.config.general.keepAlive ?? DEFAULT_KEEP_ALIVE,
-      nowMs: () => performance.now(),
-      decideEcho: (metadata) => this.#decideEcho(metadata),
-      socketOptions: () => this.#socketOptions(),
-      openEgress: (settings, device) => this.#egress.open(settings, device),
-      openCapture: (plan) => openCapture(plan, { nftables: this.#nftables, guard: this.#guard, log }),
-      hold: (settings) => this.#holdBroken(settings),
-      openBypass: (settings, device, capture) => openBypass(settings, { device, capture }, { learning, log }),
-      prefixesOf: (names) =>
-        names.flatMap((name) => this.#lists?.ruleProviders.all.get(name)?.networks ?? []),
-    };
   }
 }
 
