@@ -131,3 +131,6 @@ export function messageOf(error: unknown): string {
  * the caller, and with them whole configurations, in memory for as long as the signal lives.
  */
 export const ABORTED = new DOMException("this is over", "AbortError");
+
+/** For a request that waits for work of a runtime, or of the program, which ends before the work does. */
+export const INTERRUPTED = "a reload or the end of the program interrupted the update";

@@ -131,6 +131,19 @@ test("the same contents again only make the file younger; disposal ends it all",
   assert.equal(bench.fetches.length, 1);
 });
 
+test("an update that a reload interrupts says so, wherever it was", async (t) => {
+  for (const answers of [["new"], [new Error("the download was given up")], [null]]) {
+    const bench = openBench(t, { file: "old", answers, intervalSeconds: 0 });
+    await bench.resource.load();
+    const update = assert.rejects(bench.resource.update(), {
+      message: "list: a reload or the end of the program interrupted the update; nothing of it is in use",
+    });
+    await Promise.all([bench[Symbol.asyncDispose](), update]);
+    assert.equal(bench.used, "old");
+    t.mock.timers.reset();
+  }
+});
+
 test("subscription-userinfo", () => {
   assert.deepEqual(readUserInfo("upload=1; download=2.5;total=30; expire=4"), {
     uploadBytes: 1,

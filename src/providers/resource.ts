@@ -4,7 +4,7 @@
  * replaces the file, and whatever goes wrong on the way leaves the old contents in use.
  */
 import { utimes } from "node:fs/promises";
-import { ABORTED, messageOf, errnoOf } from "#core/errors.ts";
+import { ABORTED, INTERRUPTED, messageOf, errnoOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Log } from "#core/log.ts";
 import type { Fetched } from "./fetch.ts";
@@ -107,14 +107,26 @@ export class Resource implements AsyncDisposable {
     if (type === "http") this.#schedule(this.#dueInMs(intervalSeconds * 1000));
     if (type === "file")
       this.#watcher = watchFile(this.#env.files.resolve(this.#source.path), this.#env.log, () => {
-        void this.update().catch((error: unknown) => this.#keptOld(title, error));
+        void this.update().catch((error: unknown) => {
+          if (!this.#stop.signal.aborted) this.#keptOld(title, error);
+        });
       });
   }
 
   /** Loads anew, now. A call while one runs joins it. Throws with the old contents in use. */
   update(): Promise<void> {
-    this.#running ??= this.#update().finally(() => (this.#running = null));
+    this.#running ??= this.#updateOrSay().finally(() => (this.#running = null));
     return this.#running;
+  }
+
+  /** Whatever is interrupted fails with words of its own, which do not say that a reload was the cause. */
+  async #updateOrSay(): Promise<void> {
+    try {
+      await this.#update();
+    } catch (error) {
+      if (!this.#stop.signal.aborted) throw error;
+      throw new Error(`${this.#source.title}: ${INTERRUPTED}; nothing of it is in use`, { cause: error });
+    }
   }
 
   /** Ends refreshing; the contents stay as they are. */

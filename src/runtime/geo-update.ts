@@ -1,6 +1,6 @@
 /** Downloads the databases in use again: on request, and at the configured interval. */
 import type { Config } from "#config/config.ts";
-import { ABORTED, ApiError, messageOf } from "#core/errors.ts";
+import { ABORTED, INTERRUPTED, ApiError, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { GEO_FILES, type Geodata, type GeoKind } from "#geodata/geodata.ts";
 import { replaceFile } from "#providers/replace-file.ts";
@@ -58,7 +58,9 @@ export class GeoUpdater implements AsyncDisposable {
     const faults: string[] = [];
     for (const kind of kinds)
       await this.#updateOne(kind).catch((error: unknown) =>
-        faults.push(`${GEO_FILES[kind].target}: ${messageOf(error)}`),
+        faults.push(
+          `${GEO_FILES[kind].target}: ${this.#stop.signal.aborted ? INTERRUPTED : messageOf(error)}`,
+        ),
       );
     if (faults.length > 0) throw new ApiError(500, `geodata: ${faults.join("; ")}; the old stays in use`);
   }
@@ -101,7 +103,7 @@ export class GeoUpdater implements AsyncDisposable {
       if (due.length > 0) await (this.#running ?? this.#run(due));
       this.#schedule(this.#dueInMs());
     } catch (error) {
-      this.#env.log.warning(messageOf(error));
+      if (!this.#stop.signal.aborted) this.#env.log.warning(messageOf(error));
       this.#schedule(RETRY_MS);
     }
   }

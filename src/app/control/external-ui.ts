@@ -2,7 +2,7 @@
 import { isAbsolute, relative } from "node:path";
 import { installPages, namesIn, refuseStrangeFolder } from "#archive/install.ts";
 import type { Config } from "#config/config.ts";
-import { ABORTED, ApiError, messageOf } from "#core/errors.ts";
+import { ABORTED, INTERRUPTED, ApiError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
 import type { Host } from "#host/host.ts";
@@ -39,7 +39,8 @@ export class ExternalUi implements AsyncDisposable {
     try {
       await this.#running;
     } catch (error) {
-      throw new ApiError(500, `external-ui: ${messageOf(error)}`, { cause: error });
+      const why = this.#stop.signal.aborted ? INTERRUPTED : messageOf(error);
+      throw new ApiError(500, `external-ui: ${why}`, { cause: error });
     }
   }
 
