@@ -101,12 +101,12 @@ test(
       free: true,
       pieceBytes: 10_000,
       watch: null as MeterWatch | null,
-      charge(direction: "upload" | "download", bytes: number) {
+      reserve(direction: "upload" | "download", bytes: number) {
         charged[direction] += bytes;
         if (!meter.free) asked++;
         return 0;
       },
-      correct(direction: "upload" | "download", bytes: number) {
+      adjust(direction: "upload" | "download", bytes: number) {
         charged[direction] += bytes;
       },
     };
