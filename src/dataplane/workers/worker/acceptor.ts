@@ -5,12 +5,11 @@
 import { performance } from "node:perf_hooks";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { PendingLimiter, type PendingBounds } from "#net/listen/pending-limiter.ts";
-import { openTrim } from "#platform/linux/heap.ts";
 import { isWildcard, SOCKADDR_BYTES, sourceOf } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { CLIENT } from "#dataplane/workers/shared/sides.ts";
 import { PendingConnection } from "./pending-connection.ts";
-import { DRAINS, OPEN, REQUEST_SLOTS, type AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import { DRAINS, OPEN, type AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { DeadlineList } from "#lib/deadline-list.ts";
 import type { PendingOwner } from "./pending-owner.ts";
 import { type AcceptorHost, type PendingTask } from "./pending-task.ts";
@@ -23,7 +22,9 @@ import {
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { TlsHandshake } from "./tls-handshake.ts";
 import { CachedRoutes } from "./cached-routes.ts";
+import { HeapTrimmer } from "./heap-trimmer.ts";
 import { RequestKey } from "./request-key.ts";
+import { RequestSlots } from "./request-slots.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
 import { int32At, itemAt } from "#lib/at.ts";
 
@@ -37,8 +38,6 @@ const MOST_QUEUED = 4096;
 const HANDSHAKE_MS = 30_000;
 /** Memory of a client that has only connected, in the program and in the kernel; for TLS see tls-handshake.ts. */
 const CONNECTED_BYTES = 2 * 1024;
-/** Memory is returned to the system no more often: the worker stands still meanwhile. */
-const TRIM_MS = 10_000;
 /** How precise deadlines are. */
 const TICK_MS = 50;
 /** Without descriptors nothing is accepted for so long. */
@@ -55,24 +54,19 @@ export class Acceptor implements PendingOwner {
   readonly #free: number[] = [];
   /** Of these the kernel's present batch of events may still have some. */
   readonly #freed: number[] = [];
-  readonly #requestSlots: number[] = Array.from({ length: REQUEST_SLOTS }, (_, at) => REQUEST_SLOTS - 1 - at);
-  /** Those that have a request and no place for it, in order. */
-  readonly #waitingForSlot = new Set<PendingConnection>();
+  readonly #requestSlots = new RequestSlots<PendingConnection>();
   readonly #pending = new DeadlineList<PendingTask>();
   readonly #dialling = new DeadlineList<PendingTask>();
   readonly #listening = new Set<number>();
   /** Of listeners that are bound to one address: that of all their clients' connections on this side, too. */
   readonly #locals: (Uint8Array | null)[] = [];
-  /** The how-manieth each listener is: its number may have been another's a moment ago. */
+  /** By listener: its number in the order of registration, because an index is used again. */
   readonly #serials: number[] = [];
   readonly #key = new RequestKey();
   #listened = 0;
   readonly #paused = new Set<number>();
   readonly #limiter: PendingLimiter;
-  readonly #trim = openTrim();
-  #trimmedAtMs = -Infinity;
-  /** A storm is over, and what it took is still the allocator's. */
-  #isSwollen = false;
+  readonly #trimmer = new HeapTrimmer();
   #resumesAtMs = 0;
   #tickAtMs = 0;
 
@@ -120,7 +114,9 @@ export class Acceptor implements PendingOwner {
       const asks = one instanceof PendingConnection && this.routes.has(one.slot);
       if (asks && one.listener === listener) one.handBack();
     });
-    for (const one of this.#waitingForSlot) if (one.listener === listener) one.handOver();
+    this.#requestSlots.forEachWaiting((one) => {
+      if (one.listener === listener) one.handOver();
+    });
     this.host.report(listener, UNLISTENED);
   }
 
@@ -191,7 +187,7 @@ export class Acceptor implements PendingOwner {
     return this.#tickAtMs === 0 ? (this.#tickAtMs = performance.now()) : this.#tickAtMs;
   }
 
-  // For those that arrive.
+  // For pending connections.
 
   /** The listening side's own address for a client; to be used at once. */
   localOf(listener: number, fd: number): Uint8Array {
@@ -219,27 +215,20 @@ export class Acceptor implements PendingOwner {
     return key;
   }
 
-  /** -1: none is free now; it will be told to ask again. */
+  /** -1: none is free now; `askAgain` is called when one is. */
   takeRequestSlot(one: PendingConnection): number {
-    const index = this.#requestSlots.pop() ?? -1;
-    if (index < 0) this.#waitingForSlot.add(one);
-    return index;
+    return this.#requestSlots.take(one);
   }
 
   freeRequestSlot(index: number): void {
-    this.#requestSlots.push(index);
-    for (const next of this.#waitingForSlot) {
-      if (this.#requestSlots.length === 0) return;
-      this.#waitingForSlot.delete(next);
-      next.askAgain(); // it may have no use for it any more
-    }
+    this.#requestSlots.free(index);
   }
 
-  /** Its fate is up to the main thread now. */
+  /** The main thread decides about it from now on. */
   onAsked(one: PendingConnection): void {
     this.#pending.leave(one);
     this.#left(one);
-    this.#waitingForSlot.delete(one);
+    this.#requestSlots.leave(one);
   }
 
   onDialling(one: PendingConnection, timeoutMs: number): void {
@@ -263,14 +252,13 @@ export class Acceptor implements PendingOwner {
   onGone(one: PendingTask): void {
     one.line?.leave(one);
     this.#left(one);
-    if (one instanceof PendingConnection) this.#waitingForSlot.delete(one);
+    if (one instanceof PendingConnection) this.#requestSlots.leave(one);
   }
 
   /** Once a turn, behind all events: looks after deadlines. How long the thread may sleep, in ms. */
   tick(longestMs: number): number {
     while (this.#freed.length > 0) this.#free.push(this.#freed.pop() as number);
-    if (this.#limiter.takeSettled()) this.#isSwollen = true;
-    if (this.#isSwollen) this.#giveBackMemory();
+    this.#trimmer.tick(this.#limiter.takeSettled());
     if (this.#pending.size + this.#dialling.size + this.#paused.size === 0 && this.routes.isEmpty) {
       this.#tickAtMs = 0;
       return longestMs;
@@ -281,14 +269,6 @@ export class Acceptor implements PendingOwner {
       this.#expire(nowMs);
     }
     return this.#dialling.size + this.#paused.size > 0 ? TICK_MS : Math.min(longestMs, 1_000);
-  }
-
-  #giveBackMemory(): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#trimmedAtMs < TRIM_MS) return;
-    this.#isSwollen = false;
-    this.#trimmedAtMs = nowMs;
-    this.#trim?.();
   }
 
   #expire(nowMs: number): void {

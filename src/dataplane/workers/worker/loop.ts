@@ -1,5 +1,4 @@
 /** The life of a relay thread: one blocking epoll loop. */
-import { performance } from "node:perf_hooks";
 import type { PendingBounds } from "#net/listen/pending-limiter.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { PendingConnection } from "./pending-connection.ts";
@@ -9,6 +8,7 @@ import type { Task, TaskIo, Outcome } from "./task.ts";
 import type { Side, FlowDirection } from "#dataplane/workers/shared/sides.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { Acceptor, LISTENER_DATA } from "./acceptor.ts";
+import { EventReporter } from "./event-reporter.ts";
 import { Pipes } from "./pipes.ts";
 import { LEFT_OPEN } from "#dataplane/workers/shared/wire-spec.ts";
 import { type Wire } from "#dataplane/workers/wire/wire.ts";
@@ -33,8 +33,6 @@ import { float64At, int32At } from "#lib/at.ts";
 /** It is woken by its signal; this is for a process that ends without saying so. */
 const LONGEST_SLEEP_MS = 3_000;
 const SIGNAL = 0xffff_ffff;
-/** Lazy events wait no longer than this. */
-const LAZY_MS = 20;
 
 export interface LoopOptions {
   readonly calls: AcceptCalls;
@@ -42,7 +40,7 @@ export interface LoopOptions {
   readonly acceptor: AcceptMemory;
   /** For the pipes that this thread may hold. */
   readonly pipes: SharedArrayBuffer;
-  readonly ports: Wires;
+  readonly wires: Wires;
   /** Wakes the main thread: there are events. */
   readonly post: () => void;
   /** A fault of ours, which costs the connection in which it happened. */
@@ -56,8 +54,9 @@ export interface LoopOptions {
 export class Loop {
   readonly #calls: AcceptCalls;
   readonly #table: RelayMemory;
-  readonly #ports: Wires;
+  readonly #wires: Wires;
   readonly #post: () => void;
+  readonly #events: EventReporter;
   readonly #onFault: (fault: unknown) => void;
   readonly #atSeam: AtSeam | undefined;
   readonly #io: TaskIo;
@@ -66,21 +65,19 @@ export class Loop {
   readonly #tasks = new Slots<Task>();
   /** Slots of tasks with more to do than one turn allows. */
   #queue: number[] = [];
-  #hasEvents = false;
-  /** Since when a lazy event waits; 0: there is none. */
-  #waitsSinceMs = 0;
   #sleepMs = LONGEST_SLEEP_MS;
 
-  constructor({ calls, table, acceptor, pipes, ports, post, onFault, unauthenticated, atSeam }: LoopOptions) {
+  constructor({ calls, table, acceptor, pipes, wires, post, onFault, unauthenticated, atSeam }: LoopOptions) {
     this.#calls = calls;
     this.#table = table;
-    this.#ports = ports;
+    this.#wires = wires;
     this.#post = post;
     this.#onFault = onFault;
     this.#atSeam = atSeam;
+    this.#events = new EventReporter(table, post, atSeam);
     const ask = (index: number, bytes: number): void => {
       table.asked[index] = bytes;
-      this.#report(index >>> 1, GRANT_WANTED + (index & 1));
+      this.#events.report(index >>> 1, GRANT_WANTED + (index & 1));
     };
     this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, ask, bufferedBytes: 0 };
     this.#epoll = table.epoll = calls.openEpoll();
@@ -95,10 +92,10 @@ export class Loop {
         watch: (slot, fd, side) => calls.watch(this.#epoll, fd, slot * 2 + side) >= 0,
         put: (slot, task) => this.#tasks.set(slot, task),
         end: (slot, isFault) => this.#end(slot, isFault),
-        report: (slot, kind) => this.#report(slot, kind),
-        reportLazily: (slot, kind) => this.#reportLazily(slot, kind),
+        report: (slot, kind) => this.#events.report(slot, kind),
+        reportLazily: (slot, kind) => this.#events.reportLazily(slot, kind),
         pair: (slot) => this.#pair(slot),
-        ssl: () => ports.ssl(),
+        ssl: () => wires.ssl(),
         atSeam,
       },
       unauthenticated,
@@ -116,26 +113,13 @@ export class Loop {
       this.#takeCommands();
       this.#takeTurns();
       if (count > 0 || !mayWait) this.#table.endTurn();
-      this.#sleepMs = this.#acceptor.tick(LONGEST_SLEEP_MS);
-      this.#signalEvents();
+      this.#sleepMs = this.#events.signal(this.#acceptor.tick(LONGEST_SLEEP_MS));
     }
     for (const slot of this.#tasks.taken()) this.#end(slot, true);
     this.#io.pipes.closeIdle();
     this.#table.epoll = -1;
     this.#calls.close(this.#epoll);
     this.#post();
-  }
-
-  #signalEvents(): void {
-    if (!this.#hasEvents && this.#waitsSinceMs > 0) {
-      const leftMs = this.#waitsSinceMs + LAZY_MS - performance.now();
-      if (leftMs > 0) this.#sleepMs = Math.min(this.#sleepMs, Math.ceil(leftMs));
-      else this.#hasEvents = true;
-    }
-    if (!this.#hasEvents) return;
-    this.#hasEvents = false;
-    this.#waitsSinceMs = 0;
-    if (this.#table.mustSignal()) this.#post();
   }
 
   #onEvent(data: number, events: number): void {
@@ -233,8 +217,8 @@ export class Loop {
   }
 
   #pair(slot: number): Task | null {
-    const near = this.#ports.open(slot * 2);
-    const far = this.#ports.open(slot * 2 + 1);
+    const near = this.#wires.open(slot * 2);
+    const far = this.#wires.open(slot * 2 + 1);
     if (near === null || far === null) {
       if (near !== null) this.#drop(slot * 2, near);
       if (far !== null) this.#drop(slot * 2 + 1, far);
@@ -245,9 +229,9 @@ export class Loop {
     return task;
   }
 
-  #drop(index: number, port: Wire): void {
-    this.#ports.disown(index);
-    port.drop(this.#io);
+  #drop(index: number, wire: Wire): void {
+    this.#wires.disown(index);
+    wire.drop(this.#io);
   }
 
   /** A slot that has ended already is left alone: the command crossed the event. */
@@ -255,8 +239,8 @@ export class Loop {
     const task = this.#tasks.get(slot);
     if (task === null) return;
     this.#tasks.set(slot, null);
-    this.#ports.disown(slot * 2);
-    this.#ports.disown(slot * 2 + 1);
+    this.#wires.disown(slot * 2);
+    this.#wires.disown(slot * 2 + 1);
     this.#atSeam?.("freeing");
     task.drop(this.#io);
     this.#close(slot, isFault);
@@ -271,22 +255,10 @@ export class Loop {
   #close(slot: number, isFault: boolean): void {
     this.#release(slot * 2, isFault);
     this.#release(slot * 2 + 1, isFault);
-    const { routes: routeId } = this.#acceptor;
-    const known = routeId.has(slot) ? routeId.end(slot) : "known";
-    if (known === "known") this.#report(slot, ENDED);
+    const { routes } = this.#acceptor;
+    const known = routes.has(slot) ? routes.end(slot) : "known";
+    if (known === "known") this.#events.report(slot, ENDED);
     else if (known === "unknown") this.#acceptor.freeSlot(slot);
-  }
-
-  #report(slot: number, kind: number): void {
-    this.#table.report(slot, kind);
-    this.#hasEvents = true;
-    this.#atSeam?.("reported");
-  }
-
-  #reportLazily(slot: number, kind: number): void {
-    this.#table.report(slot, kind);
-    if (this.#waitsSinceMs === 0) this.#waitsSinceMs = performance.now();
-    this.#atSeam?.("reported");
   }
 
   #release(index: number, isFault: boolean): void {

@@ -1,0 +1,50 @@
+import { performance } from "node:perf_hooks";
+import type { AtSeam } from "#dataplane/workers/shared/seams.ts";
+import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
+
+/** Lazy events wait no longer than this. */
+const LAZY_MS = 20;
+
+/** The events of one worker to the main thread, which is woken for them once a turn. */
+export class EventReporter {
+  readonly #table: RelayMemory;
+  readonly #post: () => void;
+  readonly #atSeam: AtSeam | undefined;
+  #hasEvents = false;
+  /** Since when a lazy event waits; 0: there is none. */
+  #waitsSinceMs = 0;
+
+  /** `post` wakes the main thread. */
+  constructor(table: RelayMemory, post: () => void, atSeam: AtSeam | undefined) {
+    this.#table = table;
+    this.#post = post;
+    this.#atSeam = atSeam;
+  }
+
+  report(slot: number, kind: number): void {
+    this.#table.report(slot, kind);
+    this.#hasEvents = true;
+    this.#atSeam?.("reported");
+  }
+
+  /** For an event that can wait until there is another one, or for a moment. */
+  reportLazily(slot: number, kind: number): void {
+    this.#table.report(slot, kind);
+    if (this.#waitsSinceMs === 0) this.#waitsSinceMs = performance.now();
+    this.#atSeam?.("reported");
+  }
+
+  /** Once a turn, behind all events. How long the worker may sleep, in ms: at most `sleepMs`. */
+  signal(sleepMs: number): number {
+    if (!this.#hasEvents && this.#waitsSinceMs > 0) {
+      const leftMs = this.#waitsSinceMs + LAZY_MS - performance.now();
+      if (leftMs > 0) return Math.min(sleepMs, Math.ceil(leftMs));
+      this.#hasEvents = true;
+    }
+    if (!this.#hasEvents) return sleepMs;
+    this.#hasEvents = false;
+    this.#waitsSinceMs = 0;
+    if (this.#table.mustSignal()) this.#post();
+    return sleepMs;
+  }
+}
