@@ -225,10 +225,3 @@ test("files are checked where they are named, PEM text is not a file", () => {
   assert.match(errorsOf("external-ui: /etc/ui\n")[0] as string, /external-ui: path \/etc\/ui/);
   good('tls: {certificate: "-----BEGIN CERTIFICATE-----\\n/etc"}\n');
 });
-
-test("300,000 keys are no configuration", () => {
-  const text = Array.from({ length: 300_000 }, (_, at) => `k${at}: 1\n`).join("");
-  assert.deepEqual(errorsOf(text), [
-    "1:1 (document): expected the settings of a configuration, got 300000 keys; at most 10000 can stand here",
-  ]);
-});

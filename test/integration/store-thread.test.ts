@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import { Store } from "./backup.ts";
-import { ConflictError } from "./kv.ts";
-import { DamageError } from "./sealed-blob.ts";
-import { ForeignFileError } from "./sqlite-file.ts";
-import { openStoreThread } from "./store-thread.ts";
+import { Store } from "#store/backup.ts";
+import { ConflictError } from "#store/kv.ts";
+import { DamageError } from "#store/sealed-blob.ts";
+import { ForeignFileError } from "#store/sqlite-file.ts";
+import { openStoreThread } from "#store/store-thread.ts";
 
 const PARTS = ["users", "more"];
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { brokenConfigs } from "../../test/support/broken-configs.ts";
-import { testEnv } from "../../test/support/config-env.ts";
-import { parseConfig } from "./parse.ts";
-import { formatDiagnostic } from "./report.ts";
+import { brokenConfigs } from "../support/broken-configs.ts";
+import { testEnv } from "../support/config-env.ts";
+import { parseConfig } from "#config/parse.ts";
+import { formatDiagnostic } from "#config/report.ts";
 
 test("every broken file is refused with file, line, column, key path and a message", () => {
   const broken = brokenConfigs();

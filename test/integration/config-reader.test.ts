@@ -9,8 +9,8 @@ import type { ParseResult } from "#config/parse.ts";
 import { SILENT } from "#core/log.ts";
 import { Slices } from "#core/slices.ts";
 import { packResult, unpackResult } from "#documents/packed-config.ts";
-import { ConfigReader } from "./config-reader.ts";
-import { openParseEnv, REGISTRIES, type ParseSettings } from "./parse-env.ts";
+import { ConfigReader } from "#cli/config-reader.ts";
+import { openParseEnv, REGISTRIES, type ParseSettings } from "#cli/parse-env.ts";
 
 const BOUNDS = { smallBytes: 0, mostMs: 60_000, mostHeapMiB: 512 };
 

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { contentsOfParts, readListParts, type ListKind } from "#providers/rule-set/read.ts";
 import type { Ip } from "#core/session.ts";
 import { Slices } from "#core/slices.ts";
-import { turnsDuring } from "../../test/support/turns.ts";
-import { contentIn } from "./node-list.ts";
-import { DocumentReader } from "./reader.ts";
+import { turnsDuring } from "../support/turns.ts";
+import { contentIn } from "#documents/node-list.ts";
+import { DocumentReader } from "#documents/reader.ts";
 
 const DOMAINS: ListKind = { behavior: "domain", format: "text" };
 const none = (): never => assert.fail("no list of conditions");

@@ -1,11 +1,11 @@
 /** Every route of the router's own table with every credential there is: each opens its own group and nothing else. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { apiApp } from "../../test/support/api-app.ts";
-import { everyRoute } from "../../test/support/api-document.ts";
-import { MemoryControl } from "../../test/support/memory-control.ts";
-import { ADMIN_SECRET, MemoryUsers } from "../../test/support/memory-users.ts";
-import { routeTable, type Row } from "../../test/support/route-table.ts";
+import { apiApp } from "../support/api-app.ts";
+import { everyRoute } from "../support/api-document.ts";
+import { MemoryControl } from "../support/memory-control.ts";
+import { ADMIN_SECRET, MemoryUsers } from "../support/memory-users.ts";
+import { routeTable, type Row } from "../support/route-table.ts";
 
 const SECRET = "correct horse";
 /** The token of a subscription in the memory core. */

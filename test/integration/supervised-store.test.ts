@@ -7,15 +7,15 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import { WorkerKiller } from "../../test/support/worker-killer.ts";
-import { Store } from "./backup.ts";
+import { WorkerKiller } from "../support/worker-killer.ts";
+import { Store } from "#store/backup.ts";
 import {
   type AsyncStore,
   InterruptedError,
   type SupervisedOptions,
   UnavailableError,
-} from "./opened-store.ts";
-import { openSupervisedStore } from "./supervised-store.ts";
+} from "#store/opened-store.ts";
+import { openSupervisedStore } from "#store/supervised-store.ts";
 
 const PARTS = ["users"];
 const put = (key: string, text: string) => ({ part: "users", key, value: Buffer.from(text) });

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
 import { PARTS } from "#governance/store.ts";
-import { openStoreHere } from "../../test/support/store-here.ts";
-import { governanceStore } from "./governance-store.ts";
+import { openStoreHere } from "../support/store-here.ts";
+import { governanceStore } from "#host/governance-store.ts";
 
 test("damaged files that are put aside within one second are all kept, and it begins anew each time", async () => {
   const home = mkdtempSync(join(tmpdir(), "weir-aside-"));

@@ -20,12 +20,12 @@ import { test } from "node:test";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
-import { Store } from "./backup.ts";
-import { UndecidedError } from "./cut-log.ts";
-import { ConflictError } from "./kv.ts";
-import { DamageError } from "./sealed-blob.ts";
-import { LINK_BYTES } from "./second-file.ts";
-import { ForeignFileError } from "./sqlite-file.ts";
+import { Store } from "#store/backup.ts";
+import { UndecidedError } from "#store/cut-log.ts";
+import { ConflictError } from "#store/kv.ts";
+import { DamageError } from "#store/sealed-blob.ts";
+import { LINK_BYTES } from "#store/second-file.ts";
+import { ForeignFileError } from "#store/sqlite-file.ts";
 
 const RECORDS = 60;
 const PARTS = ["users"];

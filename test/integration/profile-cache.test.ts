@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { SILENT } from "#core/log.ts";
-import { ProfileCache } from "./profile-cache.ts";
+import { ProfileCache } from "#store/profile-cache.ts";
 
 function inFolder(work: (path: string) => void): void {
   const folder = mkdtempSync(join(tmpdir(), "weir-cache-"));

@@ -1,11 +1,11 @@
 /** Without a secret: every route of the router's own table × method × Origin × Sec-Fetch-Site × what the file says of origins. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { apiApp } from "../../test/support/api-app.ts";
-import { everyRoute } from "../../test/support/api-document.ts";
-import { MemoryControl } from "../../test/support/memory-control.ts";
-import { MemoryUsers } from "../../test/support/memory-users.ts";
-import { routeTable } from "../../test/support/route-table.ts";
+import { apiApp } from "../support/api-app.ts";
+import { everyRoute } from "../support/api-document.ts";
+import { MemoryControl } from "../support/memory-control.ts";
+import { MemoryUsers } from "../support/memory-users.ts";
+import { routeTable } from "../support/route-table.ts";
 
 const PANEL = "https://panel.example";
 const HOST = "127.0.0.1:9090";

@@ -4,8 +4,8 @@ import { copyFileSync, rmSync } from "node:fs";
 import { test } from "node:test";
 import type { UserDetailView } from "#core/users.ts";
 import { InterruptedError, type OpenedStore, type SupervisedOptions } from "#store/opened-store.ts";
-import { openStoreHere } from "../../test/support/store-here.ts";
-import { Bench, type FakeInbound, listener } from "../../test/support/users-bench.ts";
+import { openStoreHere } from "../support/store-here.ts";
+import { Bench, type FakeInbound, listener } from "../support/users-bench.ts";
 
 const ENDED = new InterruptedError("the store's thread has ended");
 

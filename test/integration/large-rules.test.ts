@@ -6,9 +6,9 @@ import { atOnce } from "#lib/steps.ts";
 import { compileInSteps } from "#router/compile.ts";
 import { conditionsInSteps } from "#router/condition-list.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
-import { EMPTY_SCOPE, ip } from "../../test/support/routing.ts";
-import { turnsDuring } from "../../test/support/turns.ts";
-import { openRules } from "./rules.ts";
+import { EMPTY_SCOPE, ip } from "../support/routing.ts";
+import { turnsDuring } from "../support/turns.ts";
+import { openRules } from "#runtime/rules.ts";
 
 const COUNT = 100_000;
 const conditions = Array.from({ length: COUNT }, (_, at) =>

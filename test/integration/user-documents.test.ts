@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { StoreError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { Store } from "#store/backup.ts";
-import { exportState, importState } from "./exchange.ts";
-import { PARTS } from "./records.ts";
+import { exportState, importState } from "#users/exchange.ts";
+import { PARTS } from "#users/records.ts";
 
 const DOCUMENT = {
   version: 1,
