@@ -1,5 +1,6 @@
 /** The runtime's own libssl on raw descriptors, which costs less than `node:tls` over streams. */
 import { openRelayCalls, type RelayCalls } from "./linux/relay-calls.ts";
+import { openAlerts, type SendAlert } from "./linux/ssl-alert.ts";
 import { openSsl, type Ssl } from "./linux/ssl.ts";
 import { SslClients } from "./linux/ssl-client.ts";
 import { SslContexts } from "./linux/ssl-context.ts";
@@ -7,6 +8,7 @@ import { openPoller, type Poller } from "./linux/uv-poll.ts";
 
 export { EAGAIN, EINTR } from "./linux/relay-calls.ts";
 export { BLOCKED_BY_WRITE, BROKEN, ENDED, FULL } from "./linux/ssl.ts";
+export { BAD_CERTIFICATE, CERTIFICATE_REQUIRED } from "./linux/ssl-alert.ts";
 export type { SslClients, SslHandle } from "./linux/ssl-client.ts";
 export type { ServerContextOptions } from "./linux/ssl-context.ts";
 export type { SslContext } from "./linux/ssl-material.ts";
@@ -19,6 +21,7 @@ export interface NativeTls {
   readonly contexts: SslContexts;
   readonly clients: SslClients;
   readonly poller: Poller;
+  readonly sendAlert: SendAlert;
 }
 
 interface Library {
@@ -40,5 +43,5 @@ function open(): NativeTls | null {
   const clients = SslClients.open();
   const poller = openPoller();
   if (calls === null || ssl === null || contexts === null || clients === null || poller === null) return null;
-  return { calls, ssl, contexts, clients, poller };
+  return { calls, ssl, contexts, clients, poller, sendAlert: openAlerts() };
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createHash, randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { connect, createServer } from "node:net";
@@ -179,9 +180,17 @@ describe("TLS", () => {
       };
       const seen: string[] = [];
       for (const [name, secureContext] of Object.entries(contexts)) {
-        const [, accepted] = await shake(await tcpPair(), { secureContext }, extra);
+        const [dialled, accepted] = await shake(await tcpPair(), { secureContext }, extra);
         if (accepted.status === "fulfilled") seen.push(name);
-        else assert.match(accepted.reason.name, /AuthError/);
+        else {
+          assert.match(accepted.reason.name, /AuthError/);
+          if (native === null || dialled.status === "rejected") continue;
+          const told = dialled.value.errored ?? (await once(dialled.value, "error"))[0];
+          assert.match(
+            String(told),
+            name === "none" ? /alert certificate required/ : /alert bad certificate/,
+          );
+        }
       }
       assert.deepEqual(seen, expected, `client-auth-type "${type}"`);
     }

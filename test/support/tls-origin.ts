@@ -19,7 +19,7 @@ export interface TlsOrigin extends AsyncDisposable {
   readonly port: number;
   /** The next connection whose handshake is done. */
   accepted(): Promise<TLSSocket>;
-  /** What the next failed handshake is said to have failed of. */
+  /** What the next connection is said to have failed of, during its handshake or behind it. */
   refused(): Promise<string>;
 }
 
@@ -35,15 +35,15 @@ export async function openTlsOrigin(options: TlsOptions = {}): Promise<TlsOrigin
     sockets.add(socket.on("close", () => sockets.delete(socket)));
   });
   server.on("secureConnection", (socket) => {
-    socket.on("error", () => {});
+    socket.on("error", (error) => server.emit("refused", error));
     if (options.allowHalfOpen === false) socket.resume(); // to see the end, at which it closes
   });
-  server.on("tlsClientError", () => {});
+  server.on("tlsClientError", (error) => server.emit("refused", error));
   await once(server.listen(0, "127.0.0.1"), "listening");
   return {
     port: (server.address() as AddressInfo).port,
     accepted: async () => ((await once(server, "secureConnection")) as [TLSSocket])[0],
-    refused: async () => ((await once(server, "tlsClientError")) as [Error])[0].message,
+    refused: async () => ((await once(server, "refused")) as [Error])[0].message,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
       server.close();

@@ -6,7 +6,7 @@ import { AuthError, DialError, messageOf } from "#core/errors.ts";
 import { descriptorOf } from "#core/handover.ts";
 import type { Log } from "#core/log.ts";
 import { REPLACED } from "#core/sockets.ts";
-import type { NativeTls, SslHandle } from "#platform/tls.ts";
+import { BAD_CERTIFICATE, type NativeTls, type SslHandle } from "#platform/tls.ts";
 import {
   type KernelSocketTls,
   sniOf,
@@ -74,7 +74,9 @@ export class NativeClient implements KernelSocketTls {
     let alpn: string | null = null;
     const refusal = (): Error | null => {
       alpn = this.#native.contexts.alpnOf(stream.object); // only now it is sure that there is the object
-      return this.#refusal(stream.object);
+      const refused = this.#refusal(stream.object);
+      if (refused !== null) this.#native.sendAlert(stream.object, BAD_CERTIFICATE);
+      return refused;
     };
     const opened = finishOpening({ stream, below: stream, event: "secure", refusal }, serverName, signal);
     stream.begin();

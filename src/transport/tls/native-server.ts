@@ -5,7 +5,7 @@ import { ProtocolError } from "#core/errors.ts";
 import { descriptorOf, isPlainSocket } from "#core/handover.ts";
 import type { OffloadedTls } from "#core/accepted.ts";
 import { REPLACED } from "#core/sockets.ts";
-import type { NativeTls, SslContext } from "#platform/tls.ts";
+import { BAD_CERTIFICATE, CERTIFICATE_REQUIRED, type NativeTls, type SslContext } from "#platform/tls.ts";
 import { type NativeStreamOptions, NativeTlsStream } from "./native-stream.ts";
 import type { HandshakeFacts, Handshake } from "./server-handshake.ts";
 
@@ -52,9 +52,12 @@ export function continueHandshake(client: OffloadedTls, { native, context, exact
   return handshakeOf(native, stream, isDone);
 }
 
-function handshakeOf({ contexts }: NativeTls, stream: NativeTlsStream | null, isDone: boolean): Handshake {
+function handshakeOf(native: NativeTls, stream: NativeTlsStream | null, isDone: boolean): Handshake {
   if (stream === null) throw new ProtocolError("no descriptor or memory is left for TLS");
-  return { stream, below: stream, isDone, facts: () => factsOf(contexts, stream) };
+  const facts = (): HandshakeFacts => factsOf(native.contexts, stream);
+  const sayRefused = (given: boolean): void =>
+    native.sendAlert(stream.object, given ? BAD_CERTIFICATE : CERTIFICATE_REQUIRED);
+  return { stream, below: stream, isDone, facts, sayRefused };
 }
 
 function discard({ calls, ssl }: NativeTls, fd: number, object: bigint): null {

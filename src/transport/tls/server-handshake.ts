@@ -28,6 +28,8 @@ export interface Handshake {
   readonly below: Duplex;
   /** Asked for once it is done. */
   facts(): HandshakeFacts;
+  /** Sends the alert of a client certificate that is refused, or was not `given`. Absent: the library cannot. */
+  sayRefused?(given: boolean): void;
 }
 
 export interface HandshakeFacts extends Omit<TlsAccepted, "stream"> {
@@ -36,7 +38,7 @@ export interface HandshakeFacts extends Omit<TlsAccepted, "stream"> {
 }
 
 export function finishHandshake(
-  { stream, below, isDone, facts }: Handshake,
+  { stream, below, isDone, facts, sayRefused }: Handshake,
   clientAuthType: ClientAuthType,
   signal: AbortSignal | undefined,
 ): Promise<TlsAccepted> {
@@ -63,7 +65,10 @@ export function finishHandshake(
     const onSecure = () => {
       const { client, ...accepted } = facts();
       const refused = refusal(client, clientAuthType);
-      if (refused !== null) return fail(refused);
+      if (refused !== null) {
+        sayRefused?.(client.given);
+        return fail(refused);
+      }
       stop();
       resolve({ ...accepted, stream });
     };
