@@ -1,16 +1,13 @@
 /** The main thread's end of one relay thread. */
 import { once } from "node:events";
-import { MessageChannel, receiveMessageOnPort, type MessagePort, type Worker } from "node:worker_threads";
+import { receiveMessageOnPort, type MessagePort, type Worker } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { messageOf } from "#core/errors.ts";
-import type { PendingBounds } from "#net/listen/pending-limiter.ts";
-import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
-import { openThread } from "#platform/thread.ts";
 import { Commands, type CommandObserver } from "./commands.ts";
-import { AcceptMemory, newAcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
+import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
 import { closeOrphans, type Free, freeOrphans, orphanedAccepts } from "./orphans.ts";
-import { closeOrphanPipes, newPipeMemory } from "#dataplane/workers/shared/pipe-memory.ts";
+import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import { WIRE_NUMBERS, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
 import { type AtSeam, atSeams } from "#dataplane/workers/shared/seams.ts";
@@ -18,27 +15,21 @@ import * as codes from "#dataplane/workers/shared/relay-memory.ts";
 import {
   ADD,
   GRANT_WANTED,
-  CAPACITY,
   ENDED,
   FIRST_ACCEPTED_SLOT,
-  newRelayMemory,
   RETURNED,
-  RelayMemory,
+  type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
-import { Slots } from "#dataplane/workers/shared/slots.ts";
 import { RouteCache } from "./route-cache.ts";
-import type { ThreadData, ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
+import type { ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
+import { startWorker, type StartWorkerOptions } from "./start-worker.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
+import { TaskTable } from "./task-table.ts";
 import { float64At } from "#lib/at.ts";
 
-export interface WorkerHandleOptions {
-  readonly calls: RelayCalls;
+export interface WorkerHandleOptions extends StartWorkerOptions {
   /** Of the main thread. */
   readonly poller: Poller;
-  /** So many at most. */
-  readonly pipes: number;
-  /** Of its clients that have not authenticated yet. */
-  readonly unauthenticated: PendingBounds;
   /** A client that the thread has accepted wants something. */
   readonly onArrived: (thread: WorkerHandle, slot: number, kind: number) => void;
   /** Nothing comes of that listener any more. */
@@ -47,8 +38,6 @@ export interface WorkerHandleOptions {
   readonly free: Free;
   /** It died; its connections have been reset, and it takes no more. */
   readonly onDeath: (why: string, thread: WorkerHandle) => void;
-  /** For tests: how long its seams last, see seams.ts. */
-  readonly seams?: SharedArrayBuffer | undefined;
 }
 
 /**
@@ -57,16 +46,10 @@ export interface WorkerHandleOptions {
  */
 const TURN_MS = 10;
 
-/** It keeps some hundred bytes for each connection, and makes next to no garbage. */
-const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 256 };
-
 export class WorkerHandle implements AsyncDisposable {
   readonly table: RelayMemory;
-  /**
-   * By index: the part of its count that the connection's owner has been told. Numbers in objects would take three
-   * times the memory.
-   */
-  readonly reported = new Float64Array(CAPACITY * 2);
+  /** By index: the part of its count that the connection's owner has been told. */
+  readonly reported: Float64Array;
   readonly accepts: AcceptMemory;
   readonly routeCache: RouteCache;
   /** Of the main thread. */
@@ -76,59 +59,30 @@ export class WorkerHandle implements AsyncDisposable {
   readonly #eventWatch: ReadinessWatch;
   readonly #messages: MessagePort;
   readonly #pipes: SharedArrayBuffer;
-  readonly #tasks = new Slots<WorkerTaskOwner>();
-  #next = 0;
-  readonly #free: number[] = [];
+  readonly #tasks: TaskTable;
   readonly #exited = Promise.withResolvers<void>();
   readonly #commands: Commands;
   #alive = false;
   #wasAlive = false;
   #why = "it ended by itself";
-  #size = 0;
-  /** Of those, clients that it has accepted. */
-  #accepted = 0;
   #withdraws = false;
   /** Reasons besides connections to keep the process alive. */
   #holds = 0;
 
   private constructor(options: WorkerHandleOptions) {
     this.#options = options;
-    const { unauthenticated, seams } = options;
+    const { seams } = options;
     this.atSeam = seams === undefined ? undefined : atSeams(seams);
-    const memory = newRelayMemory();
-    this.table = new RelayMemory(memory);
-    this.#commands = new Commands(this.table, options.calls);
-    const accepts = newAcceptMemory(CAPACITY);
-    this.accepts = new AcceptMemory(accepts);
-    this.routeCache = new RouteCache(this.table, this.accepts);
-    this.table.epoll = -1;
-    this.table.signal = options.calls.openSignal();
-    this.table.eventSignal = this.table.signal < 0 ? -1 : options.calls.openSignal();
-    if (this.table.eventSignal < 0) {
-      options.calls.close(this.table.signal);
-      throw new Error("no descriptor is left for a relay thread");
-    }
-    const { port1, port2: messages } = new MessageChannel();
-    this.#messages = port1;
-    this.#pipes = newPipeMemory(options.pipes);
-    const workerData: ThreadData = {
-      table: memory,
-      accepts: accepts,
-      pipes: this.#pipes,
-      messages,
-      unauthenticated,
-      seams,
-    };
-    this.#worker = openThread(
-      { from: import.meta.url, source: "../worker/main.ts", built: "relay-worker.mjs" },
-      {
-        workerData,
-        transferList: [messages],
-        resourceLimits: RESOURCE_LIMITS,
-        name: "relay",
-      },
-    );
-    this.#worker.unref();
+    const { worker, table, accepts, pipes, messages } = startWorker(options);
+    this.#worker = worker;
+    this.table = table;
+    this.accepts = accepts;
+    this.#pipes = pipes;
+    this.#messages = messages;
+    this.#commands = new Commands(table, options.calls);
+    this.routeCache = new RouteCache(table, accepts);
+    this.#tasks = new TaskTable(table, (change) => this.holdProcess(change));
+    this.reported = this.#tasks.reported;
     this.#eventWatch = options.poller.watchReadiness(this.table.eventSignal, () => {
       options.calls.clearSignal(this.table.eventSignal);
       const endsAtMs = performance.now() + TURN_MS;
@@ -169,25 +123,23 @@ export class WorkerHandle implements AsyncDisposable {
 
   /** Number of its connections. */
   get size(): number {
-    return this.#size;
+    return this.#tasks.size;
   }
 
   get hasRoom(): boolean {
-    return this.#alive && this.#size - this.#accepted < FIRST_ACCEPTED_SLOT;
+    return this.#alive && this.#tasks.hasRoom;
   }
 
   /** Both ports are the thread's from now on. Only where it has room; answers with the slot. */
-  add(client: WireSpec, remote: WireSpec, isLimited: boolean, carried: WorkerTaskOwner): number {
-    const slot = this.#free.pop() ?? this.#next++;
+  add(client: WireSpec, remote: WireSpec, isLimited: boolean, owner: WorkerTaskOwner): number {
+    const slot = this.#tasks.takeSlot();
     const { halfClosed, limited, counts } = this.table;
     this.#describe(slot * 2, client);
     this.#describe(slot * 2 + 1, remote);
     halfClosed[slot] = 0;
     limited[slot] = isLimited ? 1 : 0;
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
-    this.#tasks.set(slot, carried);
-    this.#size++;
-    this.holdProcess(1);
+    this.#tasks.enter(slot, owner);
     this.command(slot, ADD);
     return slot;
   }
@@ -200,24 +152,18 @@ export class WorkerHandle implements AsyncDisposable {
   }
 
   /** Registers a client that the worker has accepted. Null: it has no observer. */
-  track(slot: number, carried: WorkerTaskOwner | null): void {
-    this.#tasks.set(slot, carried);
-    this.#size++;
-    this.#accepted++;
-    this.holdProcess(1);
+  track(slot: number, owner: WorkerTaskOwner | null): void {
+    this.#tasks.enter(slot, owner);
   }
 
   /** The client's events go to another owner. */
-  handOver(slot: number, carried: WorkerTaskOwner): void {
-    this.#tasks.set(slot, carried);
+  handOver(slot: number, owner: WorkerTaskOwner): void {
+    this.#tasks.handOver(slot, owner);
   }
 
   /** Forgets a client that has left the worker. */
   untrack(slot: number): void {
-    this.#clearSlot(slot);
-    this.#size--;
-    this.#accepted--;
-    this.holdProcess(-1);
+    this.#tasks.leave(slot);
   }
 
   /**
@@ -341,30 +287,21 @@ export class WorkerHandle implements AsyncDisposable {
     this.command(0, codes.INVALIDATE, { onExecuted: onObeyed });
   }
 
-  /** The slot's next client is unlimited unless it is set otherwise, as for a cached route. */
-  #clearSlot(slot: number): void {
-    this.#tasks.set(slot, null);
-    this.table.limited[slot] = 0;
-  }
-
   /** The slot is given back last, whatever happens here: until then its counts, descriptors and objects are those of the one that has ended. */
   #ended(slot: number): void {
-    const carried = this.#tasks.get(slot);
+    const owner = this.#tasks.get(slot);
     try {
-      if (carried !== null) this.#settle(slot, carried); // else a client that was never reported
+      if (owner !== null) this.#settle(slot, owner); // else a client that was never reported
     } finally {
-      if (slot < FIRST_ACCEPTED_SLOT) this.#free.push(slot);
+      if (slot < FIRST_ACCEPTED_SLOT) this.#tasks.freeSlot(slot);
       else this.release(slot);
     }
   }
 
-  #settle(slot: number, carried: WorkerTaskOwner): void {
-    this.#clearSlot(slot);
+  #settle(slot: number, owner: WorkerTaskOwner): void {
+    this.#tasks.leave(slot);
     freeOrphans(this.table, slot, this.#options.free);
-    this.#size--;
-    if (slot >= FIRST_ACCEPTED_SLOT) this.#accepted--;
-    this.holdProcess(-1);
-    carried.onEnded();
+    owner.onEnded();
   }
 
   /** The worker has exited. Its connections are reset: the bytes in its pipes are lost. */

@@ -1,6 +1,6 @@
 import type { PlainHandshake } from "#core/accepted.ts";
 import type { PendingEntry } from "#net/listen/pending-limiter.ts";
-import { SOCKADDR_BYTES, SOCKADDR_IN_BYTES, v4At } from "#platform/linux/sockaddr.ts";
+import { SOCKADDR_BYTES, v4At } from "#platform/linux/sockaddr.ts";
 import { EAGAIN, EINTR, FAULT, HANGUP, PEER_ENDED, READABLE } from "#platform/linux/relay-calls.ts";
 import {
   beginsWithGreeting,
@@ -30,21 +30,21 @@ import {
   STALE_ROUTE,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import type { CachedDial } from "./cached-routes.ts";
+import { closeRemote, dialRemote, EINPROGRESS, remoteOf } from "./remote-dial.ts";
 import type { StoredRequestKey } from "./request-key.ts";
 
 const READS = 0;
-/** Everything is there; the main thread has been asked, or there is no place for the question yet. */
+/** Everything is there; the main thread has been asked, or no request slot is free yet. */
 const ASKS = 1;
 const DIALS = 2;
 const GONE = 3;
 
 const NOTHING: PlainRequest = { from: 0, size: 0 };
-const EINPROGRESS = -115;
 
 /**
  * A client from accept to the first byte of the tunnel. Its handshake is parsed and stays in the socket until the dial
- * has succeeded, so a taker of the client before that finds it as it came. From the request to the answer the
- * descriptor stays open whatever the client does: the main thread may duplicate it.
+ * has succeeded, so the event loop, where it takes over before, finds the bytes as they came. From the
+ * request to the answer the descriptor stays open whatever the client does: the main thread may duplicate it.
  */
 export class PendingConnection implements RequestingTask {
   queued = false;
@@ -66,7 +66,7 @@ export class PendingConnection implements RequestingTask {
   #requestSlot = -1;
   /** What the kernel has said of the client since its request was seen. */
   #clientEvents = 0;
-  #remote = -1;
+  /** What the kernel has said of the remote since it was opened. */
   #remoteEvents = 0;
   /** The main thread's answer to this request, or to an equal one. */
   #dial: Dial | null = null;
@@ -143,11 +143,11 @@ export class PendingConnection implements RequestingTask {
 
   /** True: the bytes equal an earlier request, and use its route. */
   #isKnown(size: number): boolean {
-    const { calls, routes: routeId } = this.#acceptor;
-    if (routeId.isEmpty || (!this.greeted && beginsWithGreeting(calls.bytes))) return false;
+    const { calls, routes } = this.#acceptor;
+    if (routes.isEmpty || (!this.greeted && beginsWithGreeting(calls.bytes))) return false;
     const from = this.greeted ? greetingBytes(calls.bytes) : 0;
     if (size <= from || size - from > REQUEST_BYTES) return false;
-    const answer = routeId.find(this.#acceptor.keyOf(this, from, size));
+    const answer = routes.find(this.#acceptor.keyOf(this, from, size));
     if (answer === null) return false;
     this.#saw({ from, size }, size);
     this.#dialCached(answer);
@@ -166,7 +166,7 @@ export class PendingConnection implements RequestingTask {
     else this.#ask();
   }
 
-  /** Its bytes are those that were peeked at last. Without a place it is asked again when there is one. */
+  /** Its bytes are those that were peeked at last. Without a request slot it is called again when one is free. */
   #ask(): void {
     const { calls, host, shared } = this.#acceptor;
     this.#stage = ASKS;
@@ -243,7 +243,7 @@ export class PendingConnection implements RequestingTask {
     this.#acceptor.freeSlot(this.slot);
   }
 
-  /** As its place says. */
+  /** As the request slot says. */
   dial(): void {
     const { address, device, replyBytes, ...rest } = this.#acceptor.shared.dial(this.#requestSlot);
     const [to, by, told] = [address, device, replyBytes].map((bytes) => new Uint8Array(bytes));
@@ -254,30 +254,11 @@ export class PendingConnection implements RequestingTask {
   #dialBy(dial: Dial): void {
     const { host } = this.#acceptor;
     this.#dial = dial;
-    const error = this.#open(dial);
-    const { timeoutMs } = dial;
+    const error = dialRemote(this.#acceptor, this.slot, dial);
     if (error < 0 && error !== EINPROGRESS) return this.refused(error);
     this.#stage = DIALS;
-    this.#acceptor.onDialling(this, timeoutMs);
-    if (!host.watch(this.slot, this.#remote, 1)) host.end(this.slot, true);
-  }
-
-  #open({ address, mark, idleSeconds, intervalSeconds, device }: Dial): number {
-    const { calls, table } = this.#acceptor;
-    const family = address.length === SOCKADDR_IN_BYTES ? 4 : 6;
-    const fd = calls.open(family);
-    if (fd < 0) return fd;
-    this.#remote = fd;
-    // Before a packet leaves: a connection that comes back to this machine is recognised by the name of this socket.
-    Atomics.store(table.descriptors, this.slot * 2 + 1, fd);
-    // Most who come by a standing answer are gone before a probe would be due: `joined` sees to the others.
-    const isProbed = idleSeconds > 0 && !this.#acceptor.routes.has(this.slot);
-    if (isProbed) calls.keepAlive(fd, idleSeconds, intervalSeconds);
-    const marked = mark === 0 ? 0 : calls.mark(fd, mark);
-    const bound = device.length === 0 ? 0 : calls.bindToDevice(fd, family, device);
-    if (marked < 0 || bound < 0) return Math.min(marked, bound);
-    calls.address.set(address);
-    return calls.connect(fd, address.length);
+    this.#acceptor.onDialling(this, dial.timeoutMs);
+    if (!host.watch(this.slot, remoteOf(this.#acceptor, this.slot), 1)) host.end(this.slot, true);
   }
 
   timedOut(): void {
@@ -298,19 +279,15 @@ export class PendingConnection implements RequestingTask {
   }
 
   #hangUp(): void {
-    const { calls, table } = this.#acceptor;
-    Atomics.store(table.descriptors, this.slot * 2 + 1, -1); // first: the name of another socket with this number must not be asked for
-    this.#acceptor.host.atSeam?.("closing");
-    if (this.#remote >= 0) calls.close(this.#remote);
-    this.#remote = -1;
+    closeRemote(this.#acceptor, this.slot);
     this.#remoteEvents = 0;
     this.#stage = ASKS;
     this.#acceptor.onDialled(this);
   }
 
   refused(errno: number): void {
-    const { host, routes: routeId, table } = this.#acceptor;
-    if (routeId.has(this.slot)) {
+    const { host, routes, table } = this.#acceptor;
+    if (routes.has(this.slot)) {
       this.#dropCachedRoute();
       return this.askAgain();
     }
@@ -324,7 +301,10 @@ export class PendingConnection implements RequestingTask {
     if ((this.#clientEvents & (HANGUP | FAULT)) !== 0) return FAILED; // the client has gone
     if (this.#remoteEvents === 0) return WAITS;
     const { calls } = this.#acceptor;
-    const error = (this.#remoteEvents & (FAULT | HANGUP)) === 0 ? 0 : calls.takeError(this.#remote);
+    const error =
+      (this.#remoteEvents & (FAULT | HANGUP)) === 0
+        ? 0
+        : calls.takeError(remoteOf(this.#acceptor, this.slot));
     if (error !== 0) {
       this.refused(error);
       return WAITS;
@@ -351,13 +331,13 @@ export class PendingConnection implements RequestingTask {
   }
 
   #reportDialled(dial: Dial): void {
-    const { host, routes: routeId } = this.#acceptor;
+    const { host, routes } = this.#acceptor;
     this.#dial = null;
-    if (routeId.has(this.slot)) {
-      if (routeId.begin(this.slot)) host.report(this.slot, STALE_ROUTE);
+    if (routes.has(this.slot)) {
+      if (routes.begin(this.slot)) host.report(this.slot, STALE_ROUTE);
       return;
     }
-    routeId.keep(dial, this.#key as StoredRequestKey);
+    routes.keep(dial, this.#key as StoredRequestKey);
     host.report(this.slot, DIALLED);
   }
 
