@@ -1,6 +1,8 @@
-/** What a relay thread has left, or could not take over. Nothing of it runs any more, so the main thread sees to it. */
+/** Closes and frees what a worker that has ended left behind, or could not take over. */
 import { freeGiven } from "#platform/aead.ts";
+import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { nativeTls } from "#platform/tls.ts";
+import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import {
   FRAMED,
   PLAIN,
@@ -12,7 +14,7 @@ import {
 import { FIRST_ACCEPTED_SLOT, type RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import { float64At, int32At } from "#lib/at.ts";
 
-/** The words are those of a port's plan. */
+/** The numbers are those of the wire's spec. */
 export type Free = (kind: WireCode, numbers: Float64Array) => void;
 
 const freeTls = (word: (at: number) => bigint): void => nativeTls()?.ssl.free(word(0));
@@ -35,7 +37,7 @@ export const freeOrphan: Free = (kind, numbers) => {
  * Of the slots that the thread gave out those in which something is left. Foreign calls are made elsewhere: this walks over
  * thousands at the end of a process, and the runtime must not be compiling any when it lets go of them.
  */
-export function orphanedAccepts({ descriptors, owned, acceptedSlots: accepted }: RelayMemory): number[] {
+function orphanedAccepts({ descriptors, owned, acceptedSlots: accepted }: RelayMemory): number[] {
   const found: number[] = [];
   for (let slot = FIRST_ACCEPTED_SLOT; slot < FIRST_ACCEPTED_SLOT + accepted; slot++) {
     const [near, far] = [slot * 2, slot * 2 + 1];
@@ -45,14 +47,29 @@ export function orphanedAccepts({ descriptors, owned, acceptedSlots: accepted }:
   return found;
 }
 
-/** What the ports of a slot hold besides their sockets lies outside the heap. */
-export function freeOrphans({ owned, wireNumbers: portWords }: RelayMemory, slot: number, free: Free): void {
+/** What the wires of a slot hold besides their sockets lies outside the heap. */
+export function freeOrphans({ owned, wireNumbers }: RelayMemory, slot: number, free: Free): void {
   for (const index of [slot * 2, slot * 2 + 1]) {
     const kind = owned[index] as WireCode;
     if (kind === PLAIN) continue;
     owned[index] = PLAIN;
-    free(kind, portWords.subarray(index * WIRE_NUMBERS, (index + 1) * WIRE_NUMBERS));
+    free(kind, wireNumbers.subarray(index * WIRE_NUMBERS, (index + 1) * WIRE_NUMBERS));
   }
+}
+
+/** Whatever of an ended worker no connection is known for. Its resets come before. */
+export function closeRest(
+  table: RelayMemory,
+  pipes: SharedArrayBuffer,
+  { calls, free }: { calls: RelayCalls; free: Free },
+): void {
+  // In a handshake, or taken: then the socket continues by another descriptor, and must not be reset.
+  for (const slot of orphanedAccepts(table)) {
+    freeOrphans(table, slot, free);
+    closeOrphans(table, slot, (fd) => calls.close(fd));
+  }
+  closeOrphanPipes(pipes, (fd) => calls.close(fd));
+  if (table.epoll >= 0) calls.close(table.epoll);
 }
 
 export function closeOrphans({ descriptors }: RelayMemory, slot: number, close: (fd: number) => void): void {

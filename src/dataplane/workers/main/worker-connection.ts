@@ -70,7 +70,7 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
     this.#handshakeBytes = seen.handshakeBytes;
   }
 
-  /** As the place of the slot has it. */
+  /** As the request slot has it. */
   static asking(
     thread: WorkerHandle,
     slot: number,
@@ -135,14 +135,14 @@ export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   /** From here on the slot's events go to the flow. */
   handOverTo(flow: OffloadedFlow): void {
     this.events = this.#way = null;
-    this.request = NO_BYTES; // it may be known to a standing answer for long
+    this.request = NO_BYTES; // a cached route may keep this object for long
     this.thread.handOver(this.slot, flow);
   }
 
   reset(): void {
     if (this.#stream !== null) abortStream(this.#stream);
     if (this.#isOver) return;
-    this.#isOver = true; // from now on its slot, its place and its descriptor may be another's at any moment
+    this.#isOver = true; // from now on its slot, its request slot and its descriptor may be another's at any moment
     this.thread.command(this.slot, RESET);
   }
 

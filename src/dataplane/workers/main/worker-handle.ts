@@ -1,15 +1,13 @@
 /** The main thread's end of one relay thread. */
 import { once } from "node:events";
-import { receiveMessageOnPort, type MessagePort, type Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";
 import { messageOf } from "#core/errors.ts";
 import { type Poller, type ReadinessWatch, UV_READABLE } from "#platform/linux/uv-poll.ts";
 import { Commands, type CommandObserver } from "./commands.ts";
 import type { AcceptMemory } from "#dataplane/workers/shared/accept-memory.ts";
-import { closeOrphans, type Free, freeOrphans, orphanedAccepts } from "./orphans.ts";
-import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
-import { WIRE_NUMBERS, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
-import type { ReturnedRemainder } from "#dataplane/workers/shared/worker-data.ts";
+import { closeOrphans, type Free, closeRest, freeOrphans } from "./orphans.ts";
+import type { WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import { type AtSeam, atSeams } from "#dataplane/workers/shared/seams.ts";
 import * as codes from "#dataplane/workers/shared/relay-memory.ts";
 import {
@@ -17,14 +15,15 @@ import {
   GRANT_WANTED,
   ENDED,
   FIRST_ACCEPTED_SLOT,
-  RETURNED,
   type RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { RouteCache } from "./route-cache.ts";
+import { RouteInvalidation } from "./route-invalidation.ts";
 import type { ThreadMessage } from "#dataplane/workers/shared/worker-data.ts";
 import { startWorker, type StartWorkerOptions } from "./start-worker.ts";
 import type { WorkerTaskOwner } from "./task-owner.ts";
 import { TaskTable } from "./task-table.ts";
+import { WireMessages } from "./wire-messages.ts";
 import { float64At } from "#lib/at.ts";
 
 export interface WorkerHandleOptions extends StartWorkerOptions {
@@ -32,9 +31,9 @@ export interface WorkerHandleOptions extends StartWorkerOptions {
   readonly poller: Poller;
   /** A client that the thread has accepted wants something. */
   readonly onArrived: (thread: WorkerHandle, slot: number, kind: number) => void;
-  /** Nothing comes of that listener any more. */
+  /** That listener accepts no client any more. */
   readonly onUnlistened: (thread: WorkerHandle, listener: number) => void;
-  /** For what ports hold besides their sockets, where no thread frees it. */
+  /** Frees what a wire holds besides its socket, where no worker does. */
   readonly free: Free;
   /** It died; its connections have been reset, and it takes no more. */
   readonly onDeath: (why: string, thread: WorkerHandle) => void;
@@ -57,15 +56,15 @@ export class WorkerHandle implements AsyncDisposable {
   readonly #options: WorkerHandleOptions;
   readonly #worker: Worker;
   readonly #eventWatch: ReadinessWatch;
-  readonly #messages: MessagePort;
+  readonly #wires: WireMessages;
   readonly #pipes: SharedArrayBuffer;
   readonly #tasks: TaskTable;
   readonly #exited = Promise.withResolvers<void>();
   readonly #commands: Commands;
+  readonly #invalidation: RouteInvalidation;
   #alive = false;
   #wasAlive = false;
   #why = "it ended by itself";
-  #withdraws = false;
   /** Reasons besides connections to keep the process alive. */
   #holds = 0;
 
@@ -78,9 +77,10 @@ export class WorkerHandle implements AsyncDisposable {
     this.table = table;
     this.accepts = accepts;
     this.#pipes = pipes;
-    this.#messages = messages;
+    this.#wires = new WireMessages(table, messages);
     this.#commands = new Commands(table, options.calls);
     this.routeCache = new RouteCache(table, accepts);
+    this.#invalidation = new RouteInvalidation(accepts, (...posted) => this.command(...posted));
     this.#tasks = new TaskTable(table, (change) => this.holdProcess(change));
     this.reported = this.#tasks.reported;
     this.#eventWatch = options.poller.watchReadiness(this.table.eventSignal, () => {
@@ -130,12 +130,12 @@ export class WorkerHandle implements AsyncDisposable {
     return this.#alive && this.#tasks.hasRoom;
   }
 
-  /** Both ports are the thread's from now on. Only where it has room; answers with the slot. */
+  /** Both descriptors are the worker's from now on. Only where it has room. Returns the slot. */
   add(client: WireSpec, remote: WireSpec, isLimited: boolean, owner: WorkerTaskOwner): number {
     const slot = this.#tasks.takeSlot();
     const { halfClosed, limited, counts } = this.table;
-    this.#describe(slot * 2, client);
-    this.#describe(slot * 2 + 1, remote);
+    this.#wires.describe(slot * 2, client);
+    this.#wires.describe(slot * 2 + 1, remote);
     halfClosed[slot] = 0;
     limited[slot] = isLimited ? 1 : 0;
     counts[slot * 2] = counts[slot * 2 + 1] = 0;
@@ -175,25 +175,9 @@ export class WorkerHandle implements AsyncDisposable {
     this.atSeam?.("released");
   }
 
-  /**
-   * For an index whose slot has just ended, in the order of the ends: a message that is not taken is lost. Null: there
-   * is none.
-   */
+  /** As `WireMessages.takeRemainder` says. */
   takeRemainder(index: number): WireRemainder | null {
-    if (this.table.messageStates[index] !== RETURNED) return null;
-    for (;;) {
-      const unread: ReturnedRemainder | undefined = receiveMessageOnPort(this.#messages)?.message;
-      if (unread === undefined || unread.index === index) return unread?.remainder ?? null;
-    }
-  }
-
-  #describe(index: number, { fd, kind, numbers, unread }: WireSpec): void {
-    const { descriptors, kinds, messageStates: messages, owned, wireNumbers } = this.table;
-    descriptors[index] = fd;
-    kinds[index] = owned[index] = kind;
-    for (const [at, word] of numbers.entries()) wireNumbers[index * WIRE_NUMBERS + at] = word;
-    messages[index] = unread === null ? 0 : 1;
-    if (unread !== null) this.#messages.postMessage(unread);
+    return this.#wires.takeRemainder(index);
   }
 
   /**
@@ -270,21 +254,8 @@ export class WorkerHandle implements AsyncDisposable {
   /** No cached route is used any more. */
   invalidateRoutes(): void {
     if (this.routeCache.isEmpty) return;
-    this.accepts.nextEpoch();
-    this.#postInvalidation();
+    this.#invalidation.begin();
     this.syncRouteCache();
-  }
-
-  /** So that it forgets them soon; once at a time, however often something changes. */
-  #postInvalidation(): void {
-    if (this.#withdraws) return;
-    this.#withdraws = true;
-    const { epoch } = this.accepts;
-    const onObeyed = (): void => {
-      this.#withdraws = false;
-      if (epoch !== this.accepts.epoch) this.#postInvalidation();
-    };
-    this.command(0, codes.INVALIDATE, { onExecuted: onObeyed });
   }
 
   /** The slot is given back last, whatever happens here: until then its counts, descriptors and objects are those of the one that has ended. */
@@ -315,13 +286,7 @@ export class WorkerHandle implements AsyncDisposable {
       closeOrphans(this.table, slot, (fd) => calls.reset(fd));
       this.#take(slot, ENDED);
     }
-    // In a handshake, or taken: then the socket continues by another descriptor, and must not be reset.
-    for (const slot of orphanedAccepts(this.table)) {
-      freeOrphans(this.table, slot, this.#options.free);
-      closeOrphans(this.table, slot, (fd) => calls.close(fd));
-    }
-    closeOrphanPipes(this.#pipes, (fd) => calls.close(fd));
-    if (this.table.epoll >= 0) calls.close(this.table.epoll);
+    closeRest(this.table, this.#pipes, { calls, free: this.#options.free });
     this.routeCache.close();
     if (this.#wasAlive) this.#options.onDeath(this.#why, this);
   }
@@ -346,7 +311,7 @@ export class WorkerHandle implements AsyncDisposable {
     this.#postStop();
     this.#worker.ref();
     await this.#exited.promise;
-    this.#messages.close();
+    this.#wires.close();
     this.#eventWatch.close();
     this.#options.calls.close(this.table.eventSignal);
     this.#options.calls.close(this.table.signal);

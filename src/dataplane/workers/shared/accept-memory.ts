@@ -8,11 +8,11 @@ import { int32At } from "#lib/at.ts";
 
 /** At one time; one more is served by the event loop. */
 export const LISTENERS = 256;
-/** Requests that wait for an answer; one more waits for a place. */
+/** Requests that wait for an answer; one more waits until a slot is free. */
 export const REQUEST_SLOTS = 1024;
 const REQUEST_SLOT_BYTES = 1024;
 
-/** In `standings`: the main thread has found it, and knows it from then on. */
+/** In `routeIds`: the main thread has found the connection, and knows it from then on. */
 export const JOINED = 0x7fff_ffff;
 
 /** In place of an errno of a dial: the connection was not made in time. */
@@ -29,7 +29,7 @@ export const DRAINS = 2;
 
 // Request:  LOCAL(28) PAD(4) LENGTH(4) BYTES(n): the handshake, beginning with the request itself;
 //           of redirected clients the socket address that they were going to
-// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) STANDING(4) EPOCH(4) WORDS(n)
+// Answer:   ADDRESS(28) LENGTH(4) MARK(4) TIMEOUT(4) IDLE(4) INTERVAL(4) DEVICE(16) LENGTH(4) ROUTE(4) EPOCH(4) REPLY(n)
 const LOCAL = 0;
 const REQUEST_LENGTH = 32;
 const REQUEST = 36;
@@ -78,20 +78,20 @@ export class AcceptMemory {
   /** Descriptors of listeners. */
   readonly listeners: Int32Array;
   readonly states: Int32Array;
-  /** Place in `HANDSHAKES` of what is read of a listener's clients. */
+  /** Index in `HANDSHAKES` of what is read of a listener's clients. */
   readonly handshakes: Int32Array;
   /** One: the address of the thread's choice of a protocol; see platform/linux/ssl-alpn.ts. */
   readonly onAlpn: BigUint64Array;
   /** For listeners with TLS: the address of the context for new connections; 0: none. */
   readonly contexts: BigUint64Array;
-  /** Of each slot: its listener, whether it was greeted, its place; see `tag`. */
+  /** Of each slot: its listener, whether its greeting was answered, its request slot; see `tag`. */
   readonly tags: Int32Array;
   /** Bytes of the handshake in front of the tunnel's, by request slot. */
   readonly sizes: Int32Array;
   /**
-   * Of each slot: the number of the standing answer by which it goes, connected and unknown to the main thread; negative:
-   * it has ended. The thread writes the number; who changes it next, the thread at its end or the main thread to `JOINED`,
-   * has it. 0: none.
+   * Of each slot: the number of the cached route of a connection that the main thread does not know; negative: the
+   * connection has ended. The worker writes the number. The side that changes it next, the worker at the connection's end
+   * or the main thread to `JOINED`, accounts for the connection. 0: none.
    */
   readonly routeIds: Int32Array;
   /** Of those: since when they are connected, in ms of Unix time. */
@@ -121,7 +121,7 @@ export class AcceptMemory {
     this.sources = new Uint8Array(memory, SLOTS_AT + slots * 16, slots * SOCKADDR_BYTES);
   }
 
-  /** Standing answers of another epoch are good for nothing. */
+  /** Cached routes of another epoch are not used. */
   get epoch(): number {
     return Atomics.load(this.#header, 0);
   }
@@ -189,7 +189,7 @@ export class AcceptMemory {
     this.#part(index, REPLY, dial.replyBytes.length).set(dial.replyBytes);
   }
 
-  /** What of it is longer than a number lies in the place. */
+  /** Its byte arrays are views of the request slot. */
   dial(index: number): Dial {
     const device = this.#part(index, DEVICE, DEVICE_BYTES);
     return {

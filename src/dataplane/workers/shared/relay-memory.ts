@@ -20,7 +20,7 @@ export const FREE = 4;
 /** What was asked for may move: of the upload, and of the download next to it. */
 export const GRANT = 5;
 // For slots that the worker gave out, from `FIRST_ACCEPTED_SLOT` on; see acceptor.ts.
-/** Connects, as the place of the slot says. */
+/** Connects, as the slot's request slot says. */
 export const DIAL = 8;
 /** The main thread has a descriptor of its own; the slot is free. */
 export const TAKE = 9;
@@ -29,7 +29,7 @@ export const RELEASE = 10;
 /** The slot is that of a listener. */
 export const LISTEN = 11;
 export const UNLISTEN = 12;
-/** Of whatever slot: no standing answer is good any more. */
+/** For no slot: cached routes of before are not used any more. */
 export const INVALIDATE = 13;
 /** The main thread has found it, see cached-routes.ts; the slot stays the worker's until its end is read. */
 export const JOIN = 14;
@@ -43,7 +43,7 @@ export const RENEWED = 15;
 export const EVENTS = 16;
 export const ENDED = 0;
 export const GRANT_WANTED = 1;
-/** A client has said where to; its slot's place has the request. */
+/** A client has sent its request; it lies in the client's request slot. */
 export const REQUESTED = 3;
 /** A client that the thread can do nothing with. */
 export const HANDED_OVER = 4;
@@ -52,7 +52,7 @@ export const DIALLED = 5;
 export const NOT_DIALLED = 6;
 /** Nothing comes of that listener any more. */
 export const UNLISTENED = 7;
-/** One that was served by a standing answer has ended; see standing.ts. */
+/** A connection by a cached route has ended; see cached-routes.ts. */
 export const SERVED = 8;
 /** The slot is the number of a cached route, which is no longer used. */
 export const ROUTE_DROPPED = 9;

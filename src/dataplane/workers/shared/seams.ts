@@ -2,10 +2,10 @@ import { int32At } from "#lib/at.ts";
 
 /**
  * Where one thread hands on what another takes at once, or has read what another may be giving back: what is written here
- * of the two must hold however long the thread is kept from going on at that place. Tests keep it there.
+ * of the two must hold however long the thread stands still there. Tests stop it there.
  */
 
-/** By the place of each in the memory. */
+/** By the index of each in the memory. */
 export const SEAMS = [
   // Of the main thread.
   /** Behind a command: the relay thread may have obeyed it. */

@@ -1,4 +1,4 @@
-/** Words of the client's place, as for a port of TLS: SSL STAGE FAULT */
+/** Numbers of the client's wire, as for a wire of TLS: SSL STAGE FAULT */
 export const STAGE_NUMBER = 1;
 export const FAULT_NUMBER = 2;
 /** The handshake is done. */

@@ -5,7 +5,7 @@ export const PLAIN = 0;
 export const TLS = 1;
 export const SEALED = 2;
 export const FRAMED = 4;
-/** Written in its place by a port whose socket is not to be closed at the end: the main thread has further use for it. */
+/** A wire's code where its socket is not to be closed at the end: the main thread has further use for it. */
 export const LEFT_OPEN = 3;
 export type WireCode = typeof PLAIN | typeof TLS | typeof SEALED | typeof FRAMED;
 

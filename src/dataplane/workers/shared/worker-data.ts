@@ -27,7 +27,7 @@ export interface ThreadMessage {
   readonly fault?: unknown;
 }
 
-/** What the thread sends back of a place. */
+/** What the worker returns of the wire at an index. */
 export interface ReturnedRemainder {
   readonly index: number;
   readonly remainder: WireRemainder;

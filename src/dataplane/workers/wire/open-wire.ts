@@ -29,7 +29,7 @@ export class Wires {
   }
 
   /**
-   * `place` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had, and what
+   * `index` is that of its descriptor. To be called in the order in which they were added. Null: it cannot be had, and what
    * its words name is left to the main thread.
    */
   open(index: number): Wire | null {

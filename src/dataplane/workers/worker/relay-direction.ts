@@ -1,4 +1,4 @@
-/** One direction between two ports: reads are copied through the thread's buffer, bulk between plain sockets is spliced. */
+/** One direction between two wires: reads are copied through the thread's buffer, bulk between plain sockets is spliced. */
 import { BUFFER_BYTES, EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { BACK, FAILED, MORE, OVER, WAITS, type TaskIo, type Outcome } from "./task.ts";
 import { type Wire, HANDS_BACK } from "#dataplane/workers/wire/wire.ts";
@@ -38,7 +38,7 @@ export class RelayDirection {
   /** Read, and not taken by the receiver yet. */
   #stranded: Uint8Array | null = null;
 
-  /** `count` is the place of its sum in `Io.counts`. */
+  /** `count` is the index of its sum in `Io.counts`. */
   constructor(from: Wire, to: Wire, count: number) {
     this.#from = from;
     this.#to = to;

@@ -21,7 +21,7 @@ export class RelayTask implements Task {
   /** The side with the latest event is read from first. */
   #first: RelayDirection;
 
-  /** `slot` is its place in the table of counts. */
+  /** `slot` is its index in the table of counts. */
   constructor(client: Wire, remote: Wire, slot: number) {
     this.#client = client;
     this.#remote = remote;

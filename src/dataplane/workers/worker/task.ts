@@ -6,7 +6,7 @@ import type { Pipes } from "./pipes.ts";
 export interface TaskIo extends WireIo {
   readonly pipes: Pipes;
   readonly counts: Float64Array;
-  /** A direction wants to move so much; `place` is that of its count. */
+  /** A direction wants to move so much; `index` is that of its count. */
   readonly ask: (index: number, bytes: number) => void;
 }
 
