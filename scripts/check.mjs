@@ -24,14 +24,21 @@ const steps = [
   tests(globSync(PORTABLE), []),
 ];
 
-const env = { ...process.env, NODE_COMPILE_CACHE: resolve(CACHE, "compiled") };
+// What the tests read: properties have fewer runs here than in `npm test` (`test/support/runs.ts`).
+const env = { ...process.env, WEIR_QUICK_CHECK: "1", NODE_COMPILE_CACHE: resolve(CACHE, "compiled") };
 const results = await Promise.all(steps.map(([command, args]) => run(command, args)));
 const failed = steps.filter((_, at) => results[at] !== 0).map(([command]) => command);
 console.log(failed.length === 0 ? "check: all is well" : `check: ${failed.join(", ")} failed`);
 process.exit(failed.length === 0 ? 0 : 1);
 
 function tests(files, more) {
-  const flags = ["--disable-warning=ExperimentalWarning", "--test", ...more, "--test-reporter=dot"];
+  const flags = [
+    "--max-semi-space-size=16",
+    "--disable-warning=ExperimentalWarning",
+    "--test",
+    ...more,
+    "--test-reporter=dot",
+  ];
   return [process.execPath, [...flags, ...files]];
 }
 

@@ -61,7 +61,7 @@ function runTests(paths, concurrency) {
       ...reporters,
       ...paths,
     ],
-    { cwd: root, stdio: "inherit" },
+    { cwd: root, stdio: "inherit", env: { ...process.env, WEIR_QUICK_CHECK: "" } }, // every property at full length
   );
   const counts = JSON.parse(readFileSync(countsFile, "utf8"));
   rmSync(folder, { recursive: true });

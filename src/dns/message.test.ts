@@ -3,6 +3,7 @@ import { test } from "node:test";
 import * as packets from "dns-packet";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
+import { runs } from "../../test/support/runs.ts";
 import { decodeMessage, encodeMessage } from "./message.ts";
 import { canonicalName, nameBytes, readName } from "./name.ts";
 import { openPacket } from "./packet.ts";
@@ -117,7 +118,7 @@ test("every truncation and every random change is an error or a message, never a
       for (const [at, value] of changes) bytes[at] = value;
       survives(bytes);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

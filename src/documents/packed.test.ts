@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Plain } from "#core/fields.ts";
 import { Slices } from "#core/slices.ts";
-import { turnsDuring } from "../../test/support/turns.ts";
 import { pack, unpack } from "./packed.ts";
 
 const bare = (entries: object): object => Object.assign(Object.create(null) as object, entries);
@@ -31,15 +30,6 @@ test("a value comes back with its types, prototypes, order and sharing", async (
   assert.equal(back.again[0], back.shared);
   assert.equal(back.again[1], back.shared.list);
   assert.ok(Object.isFrozen(back) && Object.isFrozen(back.shared.list));
-});
-
-test("many values are many blocks, between which the event loop turns", async () => {
-  const value = Array.from({ length: 200_000 }, (_, at) => ({ name: `node ${at}`, at }));
-  const packed = pack(value);
-  assert.ok(packed.every(({ length }) => length < 100_000) && packed.length > 400);
-  const [back, turns] = await turnsDuring(() => unpack(packed, new Slices()));
-  assert.deepEqual(back, value);
-  assert.ok(turns > 3, `${turns} turns`);
 });
 
 test("what two threads share is sent by its name; other instances are refused", async () => {

@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
+import { runs } from "../../test/support/runs.ts";
 import { readNetworks, readSites } from "./categories.ts";
 import { DatFile } from "./dat-file.ts";
 import { Geodata } from "./geodata.ts";
@@ -125,7 +126,7 @@ test("damaged dat files are an error or another list, never a hang", () =>
         changed[at] = byte;
         look(changed);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   }));
 

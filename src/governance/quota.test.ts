@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { widthOf } from "#lib/rolling-window.ts";
 import { governed, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
+import { runs } from "../../test/support/runs.ts";
 
 const HOUR = 3600;
 const DAY = 86_400;
@@ -103,7 +104,7 @@ test("1,000 schedules with clocks that are set and machines that sleep: usage, o
       }
       await core.apply(null);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { governed, policy, settings, TurnedClock } from "../../test/support/governed-ledger.ts";
+import { runs } from "../../test/support/runs.ts";
 
 const HOUR = 3600;
 
@@ -77,7 +78,7 @@ for (const [timeZone, when] of CHANGES)
           await core.apply(null);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ip } from "../../test/support/routing.ts";
+import { runs } from "../../test/support/runs.ts";
 import { LearnedBook, type Verdict } from "./learned-book.ts";
 
 const HOUR_MS = 3_600_000;
@@ -122,22 +123,6 @@ test("any history with room enough: an address is PROXY while one unexpired reco
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
-});
-
-test("a hundred thousand addresses that expire in one second", () => {
-  const { learned } = book(150_000);
-  for (let at = 0; at < 150_000; at++)
-    learned.observe(
-      {
-        ip: ip(`9.${at >> 16}.${(at >> 8) & 255}.${at & 255}`),
-        host: "a.org",
-        direct: true,
-        expiresAtMs: 900,
-      },
-      0,
-    );
-  learned.expire(2_000);
-  assert.equal(learned.counts.records, 0);
 });

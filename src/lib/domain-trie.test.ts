@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../test/support/runs.ts";
 import { normalizeDomain, parseDomainPattern } from "./domain-pattern.ts";
 import type { DomainPattern } from "./domain-pattern.ts";
 import { APEX, BELOW, DomainTable, EXACT, SUFFIX } from "./domain-table.ts";
@@ -49,7 +50,7 @@ test("tables agree with trying every name", () => {
         assert.equal(table.lowest(wanted, after, skip), expected);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -67,7 +68,7 @@ test("a trie matches exactly where one of its patterns does, and ranks exact, st
       assert.equal(trie.has(wanted), found.length > 0);
       if (got !== undefined) assert.equal(rank(got, covers(got, wanted) as "exact"), Math.min(...found));
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../test/support/runs.ts";
 import { RollingWindow, widthOf } from "./rolling-window.ts";
 
 const HOUR = 3600;
@@ -70,6 +71,6 @@ test("running sums equal a model that looks through everything, 1,000 schedules 
       rolling.expire(now + window + widthOf(window));
       assert.deepEqual([rolling.upload, rolling.download], [0, 0]);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../test/support/runs.ts";
 import { RollingWindow, type StoredWindow, widthOf } from "./rolling-window.ts";
 import { type SteadyClocks, SteadyTime, type StoredMoment } from "./steady-time.ts";
 
@@ -108,7 +109,7 @@ test("whatever the clock is set to, usage is never lower than it is, through sle
       window.expire(time.nowSeconds());
       assert.equal(window.upload, 0);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { flow, jain, movedBy, randomOf, simulate, stalls } from "../../test/support/limited-flows.ts";
+import { runs } from "../../test/support/runs.ts";
 import { Slot, TokenBucket } from "./token-bucket.ts";
 
 const SECONDS = 10;
@@ -56,7 +57,7 @@ test("timers up to 20 ms late and an event loop that stands still for as long: t
       assert.ok(Math.abs(off) <= 0.03, `${off * 100} %`);
       assert.ok(peak <= 1.5, `${peak} times`);
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });
 
@@ -84,7 +85,7 @@ test("stalls of 100 ms each second are made up for; after worse ones, too, no 10
       assert.ok(peak <= 1.5, `${peak} times`);
       assert.ok(off <= 0.03, `${off * 100} %`);
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
   for (const count of [1, 64]) {
     const flows = limited(100, count);
@@ -106,7 +107,7 @@ test("a thread that writes some time after its leave, however late: the mean is 
       assert.ok(peak <= 1.5, `${peak} times`);
       assert.ok(off <= 0.03 && (off >= -0.03 || writeMs > 8), `${off * 100} %`);
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 });
 

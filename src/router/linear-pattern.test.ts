@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ConfigError } from "#core/errors.ts";
+import { runs } from "../../test/support/runs.ts";
 import { compileLinear } from "./linear-pattern.ts";
 
 test("patterns that make a backtracking engine hang end at once", () => {
@@ -63,6 +64,6 @@ test("any text is compiled or refused", () => {
         assert.ok(error instanceof ConfigError, `${text}: ${error}`);
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

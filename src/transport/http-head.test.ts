@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
+import { runs } from "../../test/support/runs.ts";
 import { decodeHead, encodeHead, parseConfiguredPath, pathOf } from "./http-head.ts";
 
 test("a head round-trips; every truncation waits", () => {
@@ -30,7 +31,7 @@ test("long heads, many fields, fields without names and smuggled line breaks are
       assert.ok(error instanceof ProtocolError);
     }
   });
-  fc.assert(property, { numRuns: 300 });
+  fc.assert(property, { numRuns: runs(300) });
 });
 
 test("?ed=N is taken out of a configured path, other parts stay", () => {

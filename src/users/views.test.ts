@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../test/support/runs.ts";
 import { compareBytes } from "./views.ts";
 
 test("names are in the order of their UTF-8 bytes, whatever is in them", () => {
@@ -11,6 +12,6 @@ test("names are in the order of their UTF-8 bytes, whatever is in them", () => {
     fc.property(text, text, (a, b) => {
       assert.equal(Math.sign(compareBytes(a, b)), Buffer.compare(Buffer.from(a), Buffer.from(b)));
     }),
-    { numRuns: 5000 },
+    { numRuns: runs(5000) },
   );
 });

@@ -78,9 +78,9 @@ test("no session is an empty list; closing one or all is 204, unknown ids too", 
 });
 
 test("whatever a client put into its names, the document stays JSON and says the same", () => {
+  const control = new MemoryControl();
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string(), (host, payload) => {
-      const control = new MemoryControl();
       const entry = connection(host);
       control.live.set("x", { ...entry, rule: { apiType: "Domain", payload }, chain: [host, payload] });
       const [shown] = (JSON.parse(new ConnectionsWriter(control).write()) as Snapshot).connections;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Ip } from "#core/session.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { cidrHolds, parseCidr } from "./cidr.ts";
 import type { Cidr } from "./cidr.ts";
 import { CidrTable } from "./cidr-trie.ts";
@@ -52,7 +53,7 @@ test("the tables agree with trying every network", () => {
         }
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

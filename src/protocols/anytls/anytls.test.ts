@@ -8,6 +8,7 @@ import { ConfigError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { ClientSession, type ClientSessionOptions } from "./client-session.ts";
 import type { ClientStream } from "./client-stream.ts";
 import { IdlePool } from "./idle-pool.ts";
@@ -323,7 +324,7 @@ describe("sessions", () => {
           server.close(null);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

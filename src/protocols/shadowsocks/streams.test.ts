@@ -8,6 +8,7 @@ import { toDestination } from "#net/address/ip.ts";
 import { encodeSocksAddress } from "#net/address/socks-address.ts";
 import { openAead } from "#protocols/crypto/aead.ts";
 import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { ChunkSealer, MAX_CHUNK } from "./chunks.ts";
 import {
   findMethod,
@@ -264,7 +265,7 @@ for (const name of METHOD_NAMES) {
         fc.property(fc.uint8Array({ minLength: 100, maxLength: 300 }), (noise) => {
           assert.throws(() => request(keys, Buffer.from(noise)), ProtocolError);
         }),
-        { numRuns: 30 },
+        { numRuns: runs(30) },
       );
     });
   });

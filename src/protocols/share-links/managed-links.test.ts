@@ -5,6 +5,7 @@ import fc from "fast-check";
 import type { UserSupport } from "#core/protocol.ts";
 import { managedUsers as anytls } from "#protocols/anytls/managed.ts";
 import { inboundSchema as anytlsSchema } from "#protocols/anytls/options.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { parseLink, renderLink } from "./index.ts";
 import { managedUsers as vless } from "#protocols/vless/managed.ts";
 import { inboundSchema as vlessSchema } from "#protocols/vless/options.ts";
@@ -157,6 +158,6 @@ test("whatever a user is called, the link reads back as the same user", () => {
       );
       assert.deepEqual(parseLink(renderLink(second) as string), second);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ConfigError } from "#core/errors.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { parseLink, readLinks, renderLink } from "./index.ts";
 
 const UUID = "b831381d-6324-4d53-ad4f-8cda48b30811";
@@ -251,7 +252,7 @@ test("whatever a link holds, reading it ends in a node or a ConfigError that doe
         }
       },
     ),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
   for (const [link] of EXAMPLES)
     for (let length = 0; length < link.length; length++)

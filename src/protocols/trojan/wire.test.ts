@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { decodeRequest, encodeRequest, keyOf, packetFraming } from "./wire.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
@@ -51,7 +52,7 @@ describe("Trojan on the wire", () => {
         assert.ok(error instanceof ProtocolError);
       }
     });
-    fc.assert(property, { numRuns: 300 });
+    fc.assert(property, { numRuns: runs(300) });
   });
 
   test("packets in single bytes and all at once; large ones are not sent", () => {
@@ -83,6 +84,6 @@ describe("Trojan on the wire", () => {
         assert.ok(error instanceof ProtocolError);
       }
     });
-    fc.assert(property, { numRuns: 300 });
+    fc.assert(property, { numRuns: runs(300) });
   });
 });

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { HandshakeInspector, RecordTracker } from "./vision-inspector.ts";
 import {
   type Command,
@@ -64,7 +65,7 @@ describe("vision blocks", () => {
         assert.equal(state, last === DIRECT ? "direct" : "plain");
       },
     );
-    fc.assert(property, { numRuns: 60 });
+    fc.assert(property, { numRuns: runs(60) });
   });
 
   test("a stream without the id is not padded; unknown commands are refused; random bytes", () => {
@@ -81,7 +82,7 @@ describe("vision blocks", () => {
         assert.ok(error instanceof ProtocolError);
       }
     });
-    fc.assert(property, { numRuns: 300 });
+    fc.assert(property, { numRuns: runs(300) });
   });
 });
 

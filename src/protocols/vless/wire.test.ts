@@ -18,6 +18,7 @@ import {
   xudpFraming,
 } from "#protocols/shared/datagram-framing.ts";
 import { parseUserId } from "#protocols/shared/user-id.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { userTable } from "./users.ts";
 import { AnswerStripper, decodeRequest, encodeRequest, VISION } from "./wire.ts";
 
@@ -80,7 +81,7 @@ describe("VLESS on the wire", () => {
         assert.ok(error instanceof ProtocolError);
       }
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, { numRuns: runs(500) });
   });
 
   test("the answer's header is taken off in any pieces", () => {
@@ -176,7 +177,7 @@ describe("datagrams in VLESS", () => {
         assert.ok(error instanceof ProtocolError);
       }
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, { numRuns: runs(500) });
   });
 
   test("XUDP: the first frame is New, replies keep their source", () => {

@@ -6,6 +6,7 @@ import { ByteQueue } from "#lib/byte-queue.ts";
 import type { StreamCodec } from "#net/stream/codec-stream.ts";
 import { toDestination } from "#net/address/ip.ts";
 import { parseUserId } from "#protocols/shared/user-id.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { VmessCodec } from "./codec.ts";
 import * as header from "./header.ts";
 import { commandKey, expandKey, kdf16 } from "./kdf.ts";
@@ -224,7 +225,7 @@ test("a response to another request is refused; chunks that lie are, too", () =>
       const server = new VmessCodec({ ...REQUEST, options: 0x11 }, null);
       assert.throws(() => collect(server, Buffer.from(noise)), ProtocolError);
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   );
   assert.throws(() => new VmessCodec(REQUEST, EMPTY).openEnd(), /clocks/);
 });

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { ConfigError, ProtocolError } from "#core/errors.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
 import { cidrText, parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { networksOf, rangeOf } from "./address-ranges.ts";
 import { convertRuleSet } from "./convert.ts";
 import { dataOf, domainList } from "./contents.ts";
@@ -51,7 +52,7 @@ test("YAML: an item is the same to both", () => {
       const list = `payload:\n  - ${item}\n  - z\n`;
       assert.deepEqual(read(list), read(`other: y\n${list}`)); // which is no plain list
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 
@@ -110,7 +111,7 @@ test("MRS: any list of names comes back as it was, but for doubles", async () =>
       assert.deepEqual(new Set(list.items as string[]), new Set(covered));
       assert.equal(list.count, items.length);
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   );
 });
 
@@ -132,7 +133,7 @@ test("MRS: any list of networks holds the same addresses afterwards", async () =
       for (const { bytes } of cidrs) assert.ok(after.holds(bytes), String(bytes));
       assert.ok(list.items.length <= cidrs.length * 2 + 1 || cidrs.length === 0);
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   );
 });
 
@@ -183,7 +184,7 @@ test("MRS: every truncation and random bytes are an error, never a hang", async 
           assert.ok(error instanceof ProtocolError, String(error));
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   }
   await assert.rejects(decodeMrs(Buffer.from("no zstd")), ProtocolError);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { runs } from "../../../test/support/runs.ts";
 import { http } from "./http.ts";
 import type { Verdict } from "./probe.ts";
 
@@ -63,6 +64,6 @@ test("random bytes and changed heads get a verdict", () => {
         assert.ok(typeof verdict === "string" || /^[a-z0-9_.-]+$/.test(verdict.host));
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

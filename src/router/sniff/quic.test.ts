@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { messageOf, tlsClientHello } from "../../../test/support/client-hello.ts";
 import { cryptoFrame, initialPacket, QUIC_V1, QUIC_V2 } from "../../../test/support/quic-initial.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { quic } from "./quic.ts";
 
 const bytesOf = (hex: string): Buffer => Buffer.from(hex.replaceAll(/\s/g, ""), "hex");
@@ -165,6 +166,6 @@ test("random bytes, behind a genuine beginning and inside a genuine packet", () 
         assert.ok(verdict === "more" || verdict === "other" || typeof verdict === "object");
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

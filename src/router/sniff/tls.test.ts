@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { inRecords, messageOf, tlsClientHello } from "../../../test/support/client-hello.ts";
+import { runs } from "../../../test/support/runs.ts";
 import type { Verdict } from "./probe.ts";
 import { tls } from "./tls.ts";
 
@@ -73,6 +74,6 @@ test("bytes changed at random, and random bytes, get a verdict and never a throw
         assert.ok(typeof verdict === "string" || /^[a-z0-9_.-]+$/.test(verdict.host));
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { GunCodec } from "./codec.ts";
 import { gunPaths } from "./path.ts";
 
@@ -37,7 +38,7 @@ describe("gRPC messages", () => {
         assert.deepEqual(opened(...pieces), Buffer.concat(writes));
       },
     );
-    fc.assert(property, { numRuns: 30 });
+    fc.assert(property, { numRuns: runs(30) });
     const message = hex("00 00000007 0a 05 68656c6c6f");
     assert.equal(String(opened(...Array.from(message, (byte) => Buffer.from([byte])))), "hello");
   });
@@ -56,7 +57,7 @@ describe("gRPC messages", () => {
         assert.ok(error instanceof ProtocolError);
       }
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, { numRuns: runs(500) });
   });
 
   test("paths", () => {

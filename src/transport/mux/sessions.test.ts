@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { SILENT } from "#core/log.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { openMuxClient, serveMux } from "./open.ts";
 import { MUX_PROTOCOLS } from "./preface.ts";
 import { MAX_STREAMS, type OpenMuxSession } from "./session.ts";
@@ -133,7 +134,7 @@ for (const protocol of MUX_PROTOCOLS)
         await serving;
         far.destroy();
       });
-      await fc.assert(property, { numRuns: 100 });
+      await fc.assert(property, { numRuns: runs(100) });
     });
   });
 

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { DialError, ProtocolError } from "#core/errors.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { toDestination } from "#net/address/ip.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { PaddingCodec } from "./padding.ts";
 import { encodePreface, MUX_PROTOCOLS, takePreface } from "./preface.ts";
 import { encodeAnswer, encodeStreamRequest, RequestCodec, takeAnswer, takeStreamRequest } from "./request.ts";
@@ -60,7 +61,7 @@ test("random bytes: a message, a wait or an error", () => {
     }
     new PaddingCodec().open(Buffer.from(bytes), () => {});
   });
-  fc.assert(property, { numRuns: 500 });
+  fc.assert(property, { numRuns: runs(500) });
 });
 
 describe("answers", () => {
@@ -100,7 +101,7 @@ test("padding: what is sealed opens again, in any pieces, and stops after sixtee
         assert.equal(one.length > (writes[at]?.length ?? 0) + 200, at < 16);
     },
   );
-  fc.assert(property, { numRuns: 50 });
+  fc.assert(property, { numRuns: runs(50) });
 });
 
 test("padding: a write of more than a frame's length is cut", () => {

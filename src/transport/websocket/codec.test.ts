@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ProtocolError } from "#core/errors.ts";
+import { runs } from "../../../test/support/runs.ts";
 import { acceptOf } from "./client.ts";
 import { WebSocketCodec } from "./codec.ts";
 import { decodeEarlyData, encodeEarlyData } from "./early-data.ts";
@@ -72,7 +73,7 @@ describe("WebSocket", () => {
         assert.ok(result.ended);
       },
     );
-    fc.assert(property, { numRuns: 40 });
+    fc.assert(property, { numRuns: runs(40) });
   });
 
   test("ping is answered with its payload between fragments; text and fragments are data", () => {
@@ -108,6 +109,6 @@ describe("WebSocket", () => {
         assert.ok(error instanceof ProtocolError);
       }
     });
-    fc.assert(property, { numRuns: 500 });
+    fc.assert(property, { numRuns: runs(500) });
   });
 });

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { Evp } from "#platform/linux/evp.ts";
 import { EAGAIN, EINTR, HANGUP, READABLE, type RelayCalls, WRITABLE } from "#platform/linux/relay-calls.ts";
 import type { TaskIo } from "#dataplane/workers/worker/task.ts";
+import { runs } from "../../../../test/support/runs.ts";
 import { ShadowsocksMemory } from "./shadowsocks-memory.ts";
 import { ShadowsocksWire } from "./shadowsocks.ts";
 import { BROKEN } from "./shadowsocks-reader.ts";
@@ -131,7 +132,7 @@ test("any chunks, in any pieces, asked for in any amount", { skip }, () => {
         bench.port.drop(bench.io);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { echo, FAMILIES, memoryStack, SYN, tcp, udp } from "../../test/support/memory-stack.ts";
-import { ipPacket, readPacket, udpDatagram } from "../../test/support/packets.ts";
+import { echo, FAMILIES, memoryStack, SYN, tcp, udp } from "../support/memory-stack.ts";
+import { ipPacket, readPacket, udpDatagram } from "../support/packets.ts";
 
 for (const family of [4, 6] as const) {
   const { client, far, next } = FAMILIES[family];

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { EMPTY_SCOPE, groupOf, ip, named, routing } from "../../test/support/routing.ts";
+import { EMPTY_SCOPE, groupOf, ip, named, routing } from "../support/routing.ts";
 import type { RuleScope } from "#core/rule.ts";
 import { toDestination } from "#net/address/ip.ts";
 import type { Metadata, Network } from "#core/session.ts";
-import { compileConditions } from "./condition-list.ts";
-import type { DirectQuestion } from "./direct-proof.ts";
-import type { RuleRouter } from "./router.ts";
+import { compileConditions } from "#router/condition-list.ts";
+import type { DirectQuestion } from "#router/direct-proof.ts";
+import type { RuleRouter } from "#router/router.ts";
 
 const MAIN = { ruleList: null, target: null };
 const DIRECT = named("DIRECT");
