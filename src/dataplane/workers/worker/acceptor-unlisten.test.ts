@@ -27,11 +27,11 @@ const EINPROGRESS = -115;
 const ECONNREFUSED = -111;
 const REMOTE = 1;
 
-/** The front of a thread of which a test is the kernel and the main thread. */
-function openFront() {
+/** An acceptor for which the test is the kernel and the main thread. */
+function openAcceptor() {
   let descriptors = 0;
   const arrived: PendingConnection[] = [];
-  const news: number[] = [];
+  const events: number[] = [];
   const calls = {
     address: new Uint8Array(28),
     bytes: Buffer.alloc(4096),
@@ -53,21 +53,21 @@ function openFront() {
     put: (_, one) =>
       void (one !== null && one !== (pair as unknown) && arrived.push(one as PendingConnection)),
     end() {},
-    report: (_, kind) => void news.push(kind),
+    report: (_, kind) => void events.push(kind),
     reportLazily() {},
     ssl: () => null,
     pair: () => pair as unknown as Task,
   };
   shared.handshakes[0] = HANDSHAKES.indexOf("none");
   shared.states[0] = OPEN;
-  const front = new Acceptor(calls, new RelayMemory(newRelayMemory()), shared, host);
-  front.listen(0);
-  return { front, arrived, news, shared };
+  const acceptor = new Acceptor(calls, new RelayMemory(newRelayMemory()), shared, host);
+  acceptor.listen(0);
+  return { acceptor, arrived, events, shared };
 }
 
-test("nobody comes of a listener behind the news that nobody does any more", () => {
-  const { front, arrived, news, shared } = openFront();
-  front.accept(0);
+test("a listener reports no client behind the event that it has stopped", () => {
+  const { acceptor, arrived, events, shared } = openAcceptor();
+  acceptor.accept(0);
   const [first] = arrived as [PendingConnection];
   shared.writeDial(requestSlotOf(shared.tags[first.slot] as number), {
     address: new Uint8Array(16),
@@ -84,16 +84,16 @@ test("nobody comes of a listener behind the news that nobody does any more", () 
   first.onEvents(REMOTE, WRITABLE);
   first.run({} as TaskIo);
   arrived.length = 0;
-  front.accept(0); // these four dial by it
-  assert.equal(news.filter((kind) => kind === REQUESTED).length, 4, "they have not asked");
+  acceptor.accept(0); // these four dial by it
+  assert.equal(events.filter((kind) => kind === REQUESTED).length, 4, "they have not asked");
   shared.states[0] = CLOSED;
-  front.unlisten(0);
+  acceptor.unlisten(0);
   // The main thread may have given the number to another listener by now.
   for (const one of arrived) {
     one.onEvents(REMOTE, FAULT);
     one.run({} as TaskIo);
   }
-  const late = news.slice(news.indexOf(UNLISTENED) + 1);
+  const late = events.slice(events.indexOf(UNLISTENED) + 1);
   assert.deepEqual(
     late.filter((kind) => kind === REQUESTED || kind === HANDED_OVER),
     [],

@@ -1,4 +1,4 @@
-/** The front of a thread without sockets: memory in place of the kernel. */
+/** The acceptor of a worker without sockets: memory in place of the kernel. */
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
 import { test } from "node:test";
@@ -17,8 +17,8 @@ import {
 } from "#dataplane/workers/shared/relay-memory.ts";
 import { HANDSHAKE_LATE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
 
-/** What is accepted has numbers from 1 on; nobody says anything. */
-function openFront(handshake: (typeof HANDSHAKES)[number] = "mixed") {
+/** Accepted descriptors have numbers from 1 on; no client sends anything. */
+function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed") {
   let descriptors = 0;
   const slots: number[] = [];
   const closed: number[] = [];
@@ -36,7 +36,7 @@ function openFront(handshake: (typeof HANDSHAKES)[number] = "mixed") {
   const host: AcceptorHost = {
     epoll: 0,
     watch: () => true,
-    put: (slot, conversation) => void (conversation !== null && slots.push(slot)),
+    put: (slot, task) => void (task !== null && slots.push(slot)),
     end() {},
     report: (slot, kind) => void reports.push([slot, kind]),
     reportLazily() {},
@@ -47,37 +47,37 @@ function openFront(handshake: (typeof HANDSHAKES)[number] = "mixed") {
   shared.handshakes[0] = HANDSHAKES.indexOf(handshake);
   shared.states[0] = OPEN;
   const table = new RelayMemory(newRelayMemory());
-  const front = new Acceptor(calls, table, shared, host);
-  front.listen(0);
-  return { front, table, slots, closed, reports };
+  const acceptor = new Acceptor(calls, table, shared, host);
+  acceptor.listen(0);
+  return { acceptor, table, slots, closed, reports };
 }
 
-test("a slot is nobody else's as long as this batch may have news of its old socket", () => {
-  const { front, slots } = openFront();
-  while (slots.length < 4096) front.accept(0);
-  front.tick(1);
+test("a slot is not used again while the batch may have events of its old socket", () => {
+  const { acceptor, slots } = openAcceptor();
+  while (slots.length < 4096) acceptor.accept(0);
+  acceptor.tick(1);
   slots.length = 0;
-  front.accept(0); // the oldest are closed for them
+  acceptor.accept(0); // the oldest are closed for them
   assert.equal(slots.length, 4);
   const before = FIRST_ACCEPTED_SLOT + 4096;
   assert.ok(Math.min(...slots) >= before, "those of the oldest are not used again");
-  front.tick(1);
+  acceptor.tick(1);
   slots.length = 0;
-  front.accept(0);
+  acceptor.accept(0);
   assert.ok(Math.max(...slots) < before, "now they are");
 });
 
-test("a client of a TLS listener that says too little is closed after thirty seconds, and the main thread hears of it", (context) => {
-  const { front, table, slots, closed, reports } = openFront("tls");
+test("a client of a TLS listener that sends too little is closed after thirty seconds, and the main thread is told", (context) => {
+  const { acceptor, table, slots, closed, reports } = openAcceptor("tls");
   let nowMs = 1_000;
   context.mock.method(performance, "now", () => nowMs);
-  front.accept(0);
+  acceptor.accept(0);
   const [first] = slots as [number];
   nowMs += 29_999;
-  front.tick(1);
+  acceptor.tick(1);
   assert.deepEqual(reports, []);
   nowMs += 51; // deadlines are looked at so often
-  front.tick(1);
+  acceptor.tick(1);
   assert.deepEqual(reports[0], [first, TLS_ACCEPTED]);
   assert.deepEqual([reports.length, closed], [4, [1, 2, 3, 4]]);
   assert.equal(table.descriptors[first * 2], -1);
@@ -85,7 +85,7 @@ test("a client of a TLS listener that says too little is closed after thirty sec
 });
 
 test("of more clients in their TLS handshakes than there may be the oldest are closed", () => {
-  const { front, slots, closed, reports } = openFront("tls");
-  while (slots.length < 4100) front.accept(0);
+  const { acceptor, slots, closed, reports } = openAcceptor("tls");
+  while (slots.length < 4100) acceptor.accept(0);
   assert.deepEqual([closed, reports], [[1, 2, 3, 4], []]);
 });
