@@ -1,5 +1,6 @@
 /** What a runtime is made of, opened in the order in which one needs the other. */
-import type { Config } from "#config/config.ts";
+import type { Config, ProxyConfig } from "#config/config.ts";
+import type { Outbound } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
@@ -95,7 +96,7 @@ async function openOutboundParts(
       choices,
       health,
       providers,
-      providedConfig: (node) => lists.proxyProviders.originOf(node)?.config ?? null,
+      providedConfig: configsOf(lists),
       files,
       egress,
       selfDials,
@@ -126,6 +127,14 @@ async function openOutboundParts(
   const way = coreDialers.through(config.ntp.dialerProxy || "DIRECT");
   const timeKeeper = undo.use(new TimeKeeper({ options: config.ntp, dialer: way, clock: host.clock, log }));
   return { outbounds, router, names, fakeIps, lists, trust, timeKeeper };
+}
+
+/**
+ * Made outside of `openOutboundParts`: functions of one call share its variables, and a retired DNS engine, which listeners
+ * that outlive reloads still reach, would keep the lists in memory.
+ */
+function configsOf({ proxyProviders }: RuleData): (node: Outbound) => ProxyConfig | null {
+  return (node) => proxyProviders.originOf(node)?.config ?? null;
 }
 
 async function openInboundParts(
