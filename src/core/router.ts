@@ -1,6 +1,6 @@
 import { asDialError } from "./errors.ts";
 import type { Group, Outbound } from "./outbound.ts";
-import type { Facts, Rule } from "./rule.ts";
+import type { AddressRecords, Facts, Rule } from "./rule.ts";
 import type { Destination, Metadata } from "./session.ts";
 import type { Sniffed } from "./sniffer.ts";
 
@@ -29,6 +29,8 @@ export interface Decision {
   readonly unruled: boolean;
   /** All that was learnt on the way. */
   readonly facts: Facts;
+  /** What the rules that were tried, this one included, looked up in databases; absent: nothing. */
+  readonly records?: AddressRecords;
 }
 
 export interface Router {

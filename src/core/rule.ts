@@ -31,6 +31,18 @@ export interface ProcessInfo {
 
 export type FactName = keyof Facts;
 
+/** What databases of addresses said of both ends of a session while rules were tried. */
+export interface AddressRecords {
+  /** Codes of countries and categories, in lower case; empty: the database has none for it. Null: not looked up. */
+  readonly sourceCodes: readonly string[] | null;
+  readonly destinationCodes: readonly string[] | null;
+  /** Number and owner of the autonomous system, `13335 CLOUDFLARENET`; "": not looked up, or not known. */
+  readonly sourceSystem: string;
+  readonly destinationSystem: string;
+}
+
+export type ReadRecords = (facts: Facts, known: AddressRecords | null) => AddressRecords | null;
+
 /** One condition. Returns true, false, or undefined for "undecided by the known facts" (Kleene's third value). */
 export interface Matcher {
   /** The facts without which it is undecided. */
@@ -42,6 +54,11 @@ export interface Matcher {
    * before the next; null: none. Absent: the first of `reads`.
    */
   firstMissing?(facts: Facts): FactName | null;
+  /**
+   * Adds to `known` what databases say of the addresses that `match` looks up in them with these facts; null: nothing
+   * is known yet. Absent: it looks into none.
+   */
+  readonly records?: ReadRecords | undefined;
   /** Why it matches nothing whatever the facts are, for its data is not there: `database missing`. Absent, null: it can. */
   readonly unavailable?: string | null;
 }

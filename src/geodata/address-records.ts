@@ -3,8 +3,14 @@ import { ProtocolError } from "#core/errors.ts";
 import { Mmdb } from "./mmdb.ts";
 import type { MmdbValue } from "./mmdb-value.ts";
 
-/** Layouts: a map with a number (GeoLite2-ASN, DBIP-ASN) or a text `AS13335` (ipinfo). 0: none. */
-export type AsnOf = (address: Uint8Array) => number;
+/** An autonomous system; its owner is "" where the database does not say. */
+export interface AutonomousSystem {
+  readonly number: number;
+  readonly owner: string;
+}
+
+/** Layouts: a map with a number (GeoLite2-ASN, DBIP-ASN) or a text `AS13335` (ipinfo). Null: none. */
+export type SystemOf = (address: Uint8Array) => AutonomousSystem | null;
 /** Codes in lower case: of a country (Country layouts), or of any categories (a text or a list of texts). */
 export type CodesOf = (address: Uint8Array) => readonly string[];
 
@@ -16,8 +22,8 @@ export function openCountries(bytes: Buffer, whole: boolean): CodesOf {
 }
 
 /** Throws `ProtocolError` where the file is damaged or holds no AS numbers. */
-export function openAsns(bytes: Buffer, whole: boolean): AsnOf {
-  return openRecords(bytes, whole, asnIn, 0, "AS numbers");
+export function openSystems(bytes: Buffer, whole: boolean): SystemOf {
+  return openRecords<AutonomousSystem | null>(bytes, whole, systemIn, null, "AS numbers");
 }
 
 function openRecords<T>(
@@ -71,8 +77,15 @@ function isText(value: MmdbValue): value is string {
   return typeof value === "string";
 }
 
-function asnIn(record: MmdbValue): number | null {
+function systemIn(record: MmdbValue): AutonomousSystem | null {
   if (!(record instanceof Map)) return null;
+  const number = numberIn(record);
+  if (number === null) return null;
+  const owner: unknown = record.get("autonomous_system_organization") ?? record.get("name");
+  return { number, owner: typeof owner === "string" ? owner : "" };
+}
+
+function numberIn(record: ReadonlyMap<unknown, unknown>): number | null {
   const number: unknown = record.get("autonomous_system_number") ?? record.get("asn");
   if (typeof number === "number") return number;
   const digits = typeof number === "string" ? /^(?:AS)?(\d{1,10})$/i.exec(number)?.[1] : undefined;

@@ -5,8 +5,8 @@ import { messageOf, ProtocolError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { RuleData } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
-import { bytesOfIp } from "#net/address/ip.ts";
-import { openAsns, openCountries, type AsnOf, type CodesOf } from "./address-records.ts";
+import { categoryData, countryData, systemData } from "./address-data.ts";
+import { openCountries, openSystems, type CodesOf, type SystemOf } from "./address-records.ts";
 import { readNetworks, readSites, type CompilePattern } from "./categories.ts";
 import { DatFile } from "./dat-file.ts";
 import { LiveData } from "./live-data.ts";
@@ -49,7 +49,7 @@ interface Opened {
   readonly path: string;
   readonly version: string;
   readonly codesOf: CodesOf | null;
-  readonly asnOf: AsnOf | null;
+  readonly systemOf: SystemOf | null;
   readonly dat: DatFile | null;
   /** By category and attributes. */
   readonly loaded: Map<string, RuleData>;
@@ -80,15 +80,17 @@ export class Geodata {
   geoip(code: string): RuleData {
     const wanted = code.toLowerCase();
     if (this.#env.geodataMode)
-      return this.#liveData("geoip", wanted, ["ip"], ({ dat }) => this.#category(dat, wanted, readNetworks));
+      return this.#liveData("geoip", wanted, ["ip"], ({ dat }) =>
+        this.#category(dat, wanted, (messages) => categoryData(readNetworks(messages), wanted)),
+      );
     return this.#liveData("country", wanted, ["ip"], ({ codesOf }) =>
-      addressData((ip) => codesOf?.(bytesOfIp(ip)).includes(wanted) ?? false),
+      codesOf === null ? null : countryData(codesOf, wanted),
     );
   }
 
   asn(number: number): RuleData {
-    return this.#liveData("asn", String(number), ["ip"], ({ asnOf }) =>
-      addressData((ip) => asnOf?.(bytesOfIp(ip)) === number),
+    return this.#liveData("asn", String(number), ["ip"], ({ systemOf }) =>
+      systemOf === null ? null : systemData(systemOf, number),
     );
   }
 
@@ -246,25 +248,15 @@ function open(kind: GeoKind, path: string, whole: boolean): Opened {
   if (!stats.isFile()) throw new ProtocolError("it is no regular file"); // one could be waited for without an end
   const version = versionOf(path);
   if (stats.size > MOST_BYTES) throw new ProtocolError("it is larger than 512 MiB");
-  const none = { path, version, codesOf: null, asnOf: null, dat: null, loaded: new Map<string, RuleData>() };
-  if (kind === "country") return { ...none, codesOf: openCountries(readFileSync(path), whole) };
-  if (kind === "asn") return { ...none, asnOf: openAsns(readFileSync(path), whole) };
-  return { ...none, dat: DatFile.open(path) };
-}
-
-/** Databases of addresses do not say how many records a code has: 0. A damaged record matches nothing. */
-function addressData(holds: (ip: Ip) => boolean): RuleData {
-  return {
-    reads: ["ip"],
-    size: 0,
-    match({ ip }) {
-      if (ip === undefined) return undefined;
-      try {
-        return ip !== null && holds(ip);
-      } catch (error) {
-        if (error instanceof ProtocolError) return false;
-        throw error;
-      }
-    },
+  const none = {
+    path,
+    version,
+    codesOf: null,
+    systemOf: null,
+    dat: null,
+    loaded: new Map<string, RuleData>(),
   };
+  if (kind === "country") return { ...none, codesOf: openCountries(readFileSync(path), whole) };
+  if (kind === "asn") return { ...none, systemOf: openSystems(readFileSync(path), whole) };
+  return { ...none, dat: DatFile.open(path) };
 }

@@ -1,8 +1,9 @@
-import type { Facts, FactName, RuleData } from "#core/rule.ts";
+import type { Facts, FactName, ReadRecords, RuleData } from "#core/rule.ts";
 
 /** Contents that can be replaced while rules hold on to it. Before the first load it matches nothing. */
 export class LiveData<From> implements RuleData {
   readonly reads: readonly FactName[];
+  readonly records: ReadRecords | undefined;
   readonly loads: (from: From) => RuleData | null;
   readonly #why: () => string;
   #contents: RuleData | null = null;
@@ -12,6 +13,9 @@ export class LiveData<From> implements RuleData {
     this.#why = why;
     this.reads = reads;
     this.loads = loads;
+    this.records = reads.includes("ip")
+      ? (facts, known) => this.#contents?.records?.(facts, known) ?? known
+      : undefined;
   }
 
   get size(): number {

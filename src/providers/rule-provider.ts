@@ -1,4 +1,4 @@
-import type { Facts, FactName, RuleData } from "#core/rule.ts";
+import type { AddressRecords, Facts, FactName, RuleData } from "#core/rule.ts";
 import type { Slices } from "#core/slices.ts";
 import { Resource, type Prepared, type ResourceEnv, type Source } from "./resource.ts";
 import type { Cidr } from "#net/address/cidr.ts";
@@ -62,6 +62,10 @@ export class RuleProvider implements RuleData, AsyncDisposable {
 
   match(facts: Facts): boolean | undefined {
     return this.#contents.match(facts);
+  }
+
+  records(facts: Facts, known: AddressRecords | null): AddressRecords | null {
+    return this.#contents.records?.(facts, known) ?? known;
   }
 
   /** The networks of a list of behavior ipcidr; empty for every other. */

@@ -1,8 +1,9 @@
 /** A list of conditions without targets, as rule providers of behavior `classical` hold it: one of them is enough. */
 import { ConfigError, messageOf } from "#core/errors.ts";
-import type { Facts, FactName, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
+import type { Facts, FactName, ReadRecords, Rule, RuleData, RuleOptions, RuleScope } from "#core/rule.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
-import { UNDECIDED, compileInSteps } from "./compile.ts";
+import { itemAt } from "#lib/at.ts";
+import { UNDECIDED, compileInSteps, type Step } from "./compile.ts";
 import { ruleTypeOf } from "./rules/index.ts";
 
 /** A condition that could not be read, and why. */
@@ -42,21 +43,29 @@ export function* conditionsInSteps(
   const { steps } = yield* compileInSteps("conditions", rules);
   const reads = new Set<FactName>();
   for (const { matcher } of rules) for (const name of matcher.reads) reads.add(name);
+  const tried = ({ first, segment }: Step, facts: Facts): boolean | undefined =>
+    segment === null ? itemAt(rules, first).matcher.match(facts) : told(segment.find(facts, -1, null));
+  const recordsOf: ReadRecords = (facts, known) => {
+    let found = known;
+    for (const step of steps) {
+      if (step.segment === null) found = itemAt(rules, step.first).matcher.records?.(facts, found) ?? found;
+      if (tried(step, facts) === true) break;
+    }
+    return found;
+  };
   return {
     size: rules.length,
     reads: [...reads],
     match(facts: Facts) {
       let open = false;
-      for (const { first, segment } of steps) {
-        const verdict =
-          segment === null
-            ? (rules[first] as Rule).matcher.match(facts)
-            : told(segment.find(facts, -1, null));
+      for (const step of steps) {
+        const verdict = tried(step, facts);
         if (verdict === true) return true;
         if (verdict === undefined) open = true;
       }
       return open ? undefined : false;
     },
+    records: rules.some(({ matcher }) => matcher.records !== undefined) ? recordsOf : undefined,
   };
 }
 

@@ -1,5 +1,5 @@
 /** Tries a rule list in order, synchronously, from one missing fact to the next. */
-import type { Facts, FactName, Matcher, Rule } from "#core/rule.ts";
+import type { AddressRecords, Facts, FactName, Matcher, Rule } from "#core/rule.ts";
 import { UNDECIDED } from "./compile.ts";
 import type { RuleList, Step } from "./compile.ts";
 
@@ -30,6 +30,8 @@ const NO_FACTS: readonly FactName[] = [];
 export class Walk {
   facts: Facts;
   rule: Rule | null = null;
+  /** What the rules that were tried looked up in databases; null: nothing. */
+  records: AddressRecords | null = null;
   /** The position of the rule in `list`. */
   listPosition = 0;
   /** Where in the root list it is: at `rule`, or at the SUB-RULE that led to it. */
@@ -122,6 +124,7 @@ export class Walk {
     if (this.#wantsInOrder(rule.matcher)) return "wants";
     const verdict = rule.matcher.match(this.facts);
     if (verdict === undefined && this.#wants(rule.matcher.reads)) return "wants";
+    if (rule.matcher.records !== undefined) this.records = rule.matcher.records(this.facts, this.records);
     frame.step++;
     if (verdict !== true) {
       this.#observer?.missed(list, step.first, step.first, this.facts);

@@ -4,7 +4,7 @@ import { isGroup, unwrap } from "#core/outbound.ts";
 import type { Group, Outbound } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Decision, Router } from "#core/router.ts";
-import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
+import type { AddressRecords, FactName, Facts, Rule, RuleData } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
@@ -148,7 +148,7 @@ class ListRouter implements RuleRouter {
     const stop = walk.next();
     if (stop === "wants") return null;
     const rule = stop === "end" ? null : (walk.rule as Rule);
-    const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts, walk.entered);
+    const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk);
     if (rule !== null && passReason(decision, metadata.network) !== null) return null;
     counters?.run(0, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
     return decision;
@@ -188,7 +188,8 @@ class ListRouter implements RuleRouter {
     const prepared = env.prepare?.(metadata, sniffed) ?? metadata;
     const facts = factsOf(metadata, prepared, env.findProcessMode);
     const fixed = this.#fixedTarget(metadata);
-    if (fixed !== null) return unruled(decisionOf(fixed, metadata, prepared, null, facts), metadata.network);
+    if (fixed !== null)
+      return unruled(decisionOf(fixed, metadata, prepared, null, { facts }), metadata.network);
     const root = this.#rootFor(metadata.inbound);
     const walk = new Walk(root, this.#lists, facts, observer);
     const counters = root === this.#main && observer === null ? this.#counters : null;
@@ -210,7 +211,7 @@ class ListRouter implements RuleRouter {
         continue;
       }
       const rule = stop === "end" ? null : (walk.rule as Rule);
-      const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk.facts, walk.entered);
+      const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk);
       const reason = rule === null ? null : passReason(decision, metadata.network);
       if (rule === null || reason === null) {
         counters?.run(first, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
@@ -324,13 +325,19 @@ function disablesUdp({ disablesUdp = false }: Group): boolean {
   return disablesUdp;
 }
 
+/** What a walk has found out. */
+interface Learnt {
+  readonly facts: Facts;
+  readonly records?: AddressRecords | null;
+  readonly entered?: Rule | null;
+}
+
 function decisionOf(
   target: Outbound,
   metadata: Metadata,
   { destination, dial = destination, dnsMode = "normal", sniffedHost }: Prepared,
   rule: Rule | null,
-  facts: Facts,
-  entered: Rule | null = null,
+  { facts, records = null, entered = null }: Learnt,
 ): Decision {
   const chain = unwrap(target, metadata);
   const outbound = chain.at(-1) as Outbound;
@@ -347,5 +354,6 @@ function decisionOf(
     ...(rule === null || entered === null ? {} : { entered }),
     unruled: false,
     facts,
+    ...(records === null ? {} : { records }),
   };
 }

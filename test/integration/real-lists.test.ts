@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ProtocolError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
-import { openAsns, openCountries } from "#geodata/address-records.ts";
+import { openCountries, openSystems } from "#geodata/address-records.ts";
 import { readNetworks, readSites } from "#geodata/categories.ts";
 import { DatFile } from "#geodata/dat-file.ts";
 import { Mmdb } from "#geodata/mmdb.ts";
@@ -160,9 +160,9 @@ test("geodat: every category of the dat files and both kinds of country database
 test("databases of known contents", { skip }, () => {
   const country = openCountries(bytesOf("mmdb/GeoLite2-Country-Test.mmdb"), true);
   assert.deepEqual(country(bytesOfIp("2.125.160.216" as Ip)), ["gb"]);
-  const asn = openAsns(bytesOf("mmdb/GeoLite2-ASN-Test.mmdb"), true);
-  assert.equal(asn(bytesOfIp("1.128.0.1" as Ip)), 1221);
-  assert.throws(() => openAsns(bytesOf("mmdb/GeoLite2-Country-Test.mmdb"), false), /holds no AS numbers/);
+  const systemOf = openSystems(bytesOf("mmdb/GeoLite2-ASN-Test.mmdb"), true);
+  assert.deepEqual(systemOf(bytesOfIp("1.128.0.1" as Ip)), { number: 1221, owner: "Telstra Pty Ltd" });
+  assert.throws(() => openSystems(bytesOf("mmdb/GeoLite2-Country-Test.mmdb"), false), /holds no AS numbers/);
   const decoder = new Mmdb(bytesOf("mmdb/MaxMind-DB-test-decoder.mmdb"));
   const record = decoder.lookup(bytesOfIp("1.1.1.0" as Ip)) as ReadonlyMap<string, unknown>;
   assert.equal(record.get("utf8_string"), "unicode! ☯ - ♫");
@@ -181,7 +181,7 @@ test("hostile and broken databases cost an error each", { skip }, () => {
   assert.equal(bad.length, 21);
   for (const file of [...bad, ...broken, "mmdb/GeoIP2-City-Test-Invalid-Node-Count.mmdb"]) {
     assert.throws(() => openCountries(bytesOf(file), true), ProtocolError, file);
-    assert.throws(() => openAsns(bytesOf(file), true), ProtocolError, file);
+    assert.throws(() => openSystems(bytesOf(file), true), ProtocolError, file);
   }
 });
 

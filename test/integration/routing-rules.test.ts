@@ -1,10 +1,13 @@
 /** Rules and groups in the running program, by what reaches the nodes that they name. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { freePorts } from "../support/free-ports.ts";
 import { openRecordingSocks } from "../support/recording-socks.ts";
 import { socksAssociate, socksConnect } from "../support/socks-client.ts";
 import { startCore } from "../support/start-core.ts";
+import { DATABASE } from "../fuzz/decoders/lookups.ts";
 import { always, openScripted } from "./dns-kit.ts";
 
 /** The node that a TCP connection reaches, by its greeting of one letter. */
@@ -68,4 +71,43 @@ ${groups.map((type) => `  - DOMAIN,${type}.test,${type}-group`).join("\n")}
   const handedOn = [...groups.map((type) => `${type}.test`), "udp.sub.test"];
   for (const host of [...handedOn, "198.51.100.7"]) await sendDatagram(mixed, host);
   assert.deepEqual(asked, [[], ["udp 198.51.100.7:53"], handedOn.map((host) => `udp ${host}:53`)]);
+});
+
+test("GET /connections shows what rules looked up that did not decide", async () => {
+  await using node = await openRecordingSocks("N");
+  const [mixed] = (await freePorts(1)) as [number];
+  await using core = await startCore(
+    `
+mixed-port: ${mixed}
+external-controller: 127.0.0.1:0
+secret: s
+proxies: [{ name: N, type: socks5, server: 127.0.0.1, port: ${node.port} }]
+rules: ["SRC-GEOIP,cn,REJECT", "GEOIP,cn,REJECT", "IP-ASN,1,REJECT", "MATCH,N"]
+`,
+    {
+      seed(home) {
+        for (const name of ["geoip.metadb", "ASN.mmdb"]) writeFileSync(join(home, name), DATABASE);
+      },
+    },
+  );
+  const api = `http://127.0.0.1:${await core.controllerPort()}`;
+  const { client } = await socksConnect(mixed, "1.1.1.1", 80);
+  using _client = client;
+  await client.read(1);
+  const answer = await fetch(`${api}/connections`, { headers: { authorization: "Bearer s" } });
+  const { connections } = (await answer.json()) as {
+    connections: readonly { rule: string; metadata: Record<string, unknown> }[];
+  };
+  const [{ rule, metadata } = assert.fail("no connection")] = connections;
+  const { sourceGeoIP, destinationGeoIP, sourceIPASN, destinationIPASN } = metadata;
+  assert.deepEqual(
+    { rule, sourceGeoIP, destinationGeoIP, sourceIPASN, destinationIPASN },
+    {
+      rule: "Match",
+      sourceGeoIP: ["xx"],
+      destinationGeoIP: ["xx"],
+      sourceIPASN: "",
+      destinationIPASN: "65000",
+    },
+  );
 });

@@ -52,7 +52,7 @@ test("sessions that share a decision keep their own metadata", () => {
   );
 });
 
-test("the SUB-RULE that led to a line is shown, with what the line looked up; UDP shows the node's server", () => {
+test("the SUB-RULE that led to a line is shown, with what the rules looked up; UDP shows the node's server", () => {
   const table = new LiveTable();
   const control = connectionsControl(table, { providerOf: () => "", serverOf: () => "node.example" });
   const rule = (apiType: string, payload: string): Rule => ({
@@ -63,20 +63,27 @@ test("the SUB-RULE that led to a line is shown, with what the line looked up; UD
     target: "Proxy",
     matcher: { reads: [], match: () => true },
   });
-  const shown = (decided: Rule, network: "tcp" | "udp" = "tcp") => {
+  const shown = (records: Decision["records"], network: "tcp" | "udp") => {
     const { metadata } = connection("a.example");
     using entry = table.open({ ...metadata, network });
-    entry.decision = { ...decision("b.example"), rule: decided, entered: rule("SubRules", "(NETWORK,TCP)") };
+    entry.decision = {
+      ...decision("b.example"),
+      rule: rule("GeoIP", "cn"),
+      entered: rule("SubRules", "(NETWORK,TCP)"),
+      ...(records === undefined ? {} : { records }),
+    };
     const [view] = [...control.entries()];
     assert.ok(view);
     assert.deepEqual([view.rule?.apiType, view.rule?.payload], ["SubRules", "(NETWORK,TCP)"]);
     const { remoteHost, sourceGeoIp, destinationGeoIp, sourceAsn, destinationAsn } = view;
     return [remoteHost, sourceGeoIp, destinationGeoIp, sourceAsn, destinationAsn];
   };
-  assert.deepEqual(shown(rule("GeoIP", "cn")), ["", null, ["cn"], "", ""]);
-  assert.deepEqual(shown(rule("SrcGeoIP", "de")), ["", ["de"], null, "", ""]);
-  assert.deepEqual(shown(rule("GeoIP", "!cn")), ["", null, null, "", ""]);
-  assert.deepEqual(shown(rule("GeoIP", "lan"), "udp"), ["node.example", null, null, "", ""]);
-  assert.deepEqual(shown(rule("IPASN", "13335")), ["", null, null, "", "13335"]);
-  assert.deepEqual(shown(rule("SrcIPASN", "64512")), ["", null, null, "64512", ""]);
+  assert.deepEqual(shown(undefined, "tcp"), ["", null, null, "", ""]);
+  const records = {
+    sourceCodes: null,
+    destinationCodes: ["cn"],
+    sourceSystem: "",
+    destinationSystem: "13335 CLOUDFLARENET",
+  };
+  assert.deepEqual(shown(records, "udp"), ["node.example", null, ["cn"], "", "13335 CLOUDFLARENET"]);
 });

@@ -71,30 +71,24 @@ class View implements ConnectionView {
   }
 
   get sourceGeoIp() {
-    return this.#country("SrcGeoIP");
+    return this.#records?.sourceCodes ?? null;
   }
 
   get destinationGeoIp() {
-    return this.#country("GeoIP");
+    return this.#records?.destinationCodes ?? null;
   }
 
   get sourceAsn() {
-    return this.#found("SrcIPASN") ?? "";
+    return this.#records?.sourceSystem ?? "";
   }
 
   get destinationAsn() {
-    return this.#found("IPASN") ?? "";
+    return this.#records?.destinationSystem ?? "";
   }
 
-  /** What a rule looked up: known of the one that decided. */
-  #found(apiType: string): string | null {
-    const rule = this.settled?.rule ?? null;
-    return rule?.apiType === apiType ? rule.payload : null;
-  }
-
-  #country(apiType: string): readonly string[] | null {
-    const code = this.#found(apiType);
-    return code === null || code === "lan" || code.startsWith("!") ? null : [code];
+  /** What the rules that were tried have looked up. */
+  get #records() {
+    return this.settled?.records;
   }
 
   get chain() {

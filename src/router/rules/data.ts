@@ -2,10 +2,12 @@
 import { ConfigError, UnusableError } from "#core/errors.ts";
 import { show } from "#core/fields.ts";
 import type {
+  AddressRecords,
   FactName,
   Facts,
   Matcher,
   ParsedCondition,
+  ReadRecords,
   RuleData,
   RuleOptions,
   RuleType,
@@ -101,6 +103,7 @@ function sized(data: RuleData | null, options: RuleOptions, negated: boolean): R
       return matcher.reads;
     },
     match: (facts) => matcher.match(facts),
+    records: matcher.records,
     get size() {
       return data.size;
     },
@@ -128,6 +131,7 @@ function dataMatcher(data: RuleData, { noResolve, source }: RuleOptions, negated
       if (source) return verdict(sourceView(facts, data.reads));
       return verdict(lacksAddress(facts) ? { ...pick(facts, data.reads), ip: null } : facts);
     },
+    records: source ? recordsOfSource(data) : data.records?.bind(data),
   };
 }
 
@@ -145,6 +149,22 @@ function sourceView(facts: Facts, reads: readonly FactName[]): Facts {
     host: null,
     ...(reads.includes("ip") ? pickAs(facts.sourceIp, "ip") : {}),
     ...(reads.includes("port") ? pickAs(facts.sourcePort, "port") : {}),
+  };
+}
+
+/** A source is looked up as if it were the destination. */
+function recordsOfSource(data: RuleData): ReadRecords | undefined {
+  if (data.records === undefined) return undefined;
+  return (facts, known) => exchanged(data.records?.(sourceView(facts, data.reads), exchanged(known)) ?? null);
+}
+
+function exchanged(records: AddressRecords | null): AddressRecords | null {
+  if (records === null) return null;
+  return {
+    sourceCodes: records.destinationCodes,
+    destinationCodes: records.sourceCodes,
+    sourceSystem: records.destinationSystem,
+    destinationSystem: records.sourceSystem,
   };
 }
 

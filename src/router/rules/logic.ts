@@ -6,6 +6,7 @@ import type {
   Facts,
   Matcher,
   ParsedCondition,
+  ReadRecords,
   RuleOptions,
   RuleScope,
   RuleType,
@@ -156,6 +157,19 @@ function joined(parts: readonly Matcher[], decisive: boolean): Matcher {
       }
       return null;
     },
+    records: parts.some((part) => part.records !== undefined) ? recordsOf(parts, decisive) : undefined,
+  };
+}
+
+/** Of the parts from left to right, down to the one that decides. */
+function recordsOf(parts: readonly Matcher[], decisive: boolean): ReadRecords {
+  return (facts, known) => {
+    let found = known;
+    for (const part of parts) {
+      if (part.records !== undefined) found = part.records(facts, found);
+      if (part.match(facts) === decisive) break;
+    }
+    return found;
   };
 }
 
@@ -169,5 +183,6 @@ function not(part: Matcher): Matcher {
       return verdict === undefined ? undefined : !verdict;
     },
     firstMissing: (facts) => firstMissing(part, facts),
+    records: part.records,
   };
 }

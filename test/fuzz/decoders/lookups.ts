@@ -3,7 +3,7 @@ import { openPacket } from "#dns/packet.ts";
 import { decodeMessage, encodeMessage } from "#dns/message.ts";
 import { FrameReader, frameOf } from "#dns/frames.ts";
 import { encodeQuestion, QueryReader } from "#dns/query.ts";
-import { openAsns, openCountries } from "#geodata/address-records.ts";
+import { openCountries, openSystems } from "#geodata/address-records.ts";
 import { readNetworks, readSites } from "#geodata/categories.ts";
 import { Mmdb } from "#geodata/mmdb.ts";
 import { decodeMrsBody } from "#providers/rule-set/mrs.ts";
@@ -68,7 +68,7 @@ const text = (value: string): Buffer => Buffer.concat([Buffer.of(0x40 | value.le
 const pair = (key: string, value: Buffer): Buffer => Buffer.concat([text(key), value]);
 
 /** One node; addresses that begin with 0 lead to a record with a country and an AS number. */
-const DATABASE = Buffer.concat([
+export const DATABASE = Buffer.concat([
   hex("000011 000001"), // 1 node + 16 + offset 0; nothing
   Buffer.alloc(16),
   hex("e2"),
@@ -105,8 +105,8 @@ const fileTargets: readonly Target[] = [
     database.verify();
   }),
   once("MMDB countries and AS numbers", [DATABASE], (bytes) => {
-    const [countries, asns] = [openCountries(bytes, false), openAsns(bytes, true)];
-    for (const address of ADDRESSES) void [countries(address), asns(address)];
+    const [countries, systems] = [openCountries(bytes, false), openSystems(bytes, true)];
+    for (const address of ADDRESSES) void [countries(address), systems(address)];
   }),
   once("geosite category", [SITE], (bytes) => readSites([bytes], [], noPattern)),
   once("geoip category", [NETWORKS], (bytes) => readNetworks([bytes])),
