@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { stringify } from "yaml";
 import type { Config, ListenerConfig } from "#config/config.ts";
+import { UnusableError } from "#core/errors.ts";
 import { SILENT } from "#core/log.ts";
 import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
 import { parseLink, renderLink } from "#protocols/share-links/index.ts";
@@ -32,7 +33,9 @@ export async function link(args: readonly string[], env: NodeJS.ProcessEnv): Pro
   const setup = setUp(flags, env, SILENT);
   const { file, result } = setup.first();
   if (result.errors !== undefined) throw new Error(linesOf(file, result.errors).join("\n"));
-  const lines = await linksOf(result.config, setup, flags.text("host"));
+  const leftOut = result.warnings.filter(({ path }) => path.startsWith("listeners["));
+  const { lines, faults } = await linksOf(result.config, setup, flags.text("host"));
+  for (const line of [...linesOf(file, leftOut), ...faults]) process.stderr.write(`${line}\n`);
   if (lines.length === 0) throw new Error(`${file} has no listener that clients reach by links`);
   process.stdout.write(lines.map((line) => `${line}\n`).join(""));
   return 0;
@@ -42,20 +45,26 @@ async function linksOf(
   { listeners, accounts }: Config,
   setup: Setup,
   host: string | null,
-): Promise<readonly string[]> {
+): Promise<{ readonly lines: readonly string[]; readonly faults: readonly string[] }> {
   const lines: string[] = [];
+  const faults: string[] = [];
   for (const listener of listeners) {
     const { name, protocol, options, ports, hosts } = listener;
     const serverName = await certificateName(listener, setup);
-    for (const port of ports) {
-      const nodesAt = (server: string) =>
-        protocol.listenerNodes?.(options, { name, server, port, serverName, accounts }) ?? [];
-      if (nodesAt("").length === 0) continue;
-      for (const node of nodesAt(host ?? serverOf(hosts, name)))
-        lines.push(...[renderLink(node)].filter((text) => text !== null));
+    const nodesAt = (server: string, port: number) =>
+      protocol.listenerNodes?.(options, { name, server, port, serverName, accounts }) ?? [];
+    try {
+      for (const port of ports) {
+        if (nodesAt("", port).length === 0) continue;
+        for (const node of nodesAt(host ?? serverOf(hosts, name), port))
+          lines.push(...[renderLink(node)].filter((text) => text !== null));
+      }
+    } catch (error) {
+      if (!(error instanceof UnusableError)) throw error;
+      faults.push(`listener ${name} has no link: ${error.message}`);
     }
   }
-  return lines;
+  return { lines, faults };
 }
 
 function serverOf(hosts: ListenerConfig["hosts"], name: string): string {

@@ -25,7 +25,10 @@ export interface Protocol {
   readonly inboundTypes?: readonly string[];
   /** Its nodes as share links. Absent: they have none. */
   readonly links?: LinkForm;
-  /** The nodes that clients of a listener need, one a user. Absent: the listener has no such clients. */
+  /**
+   * The nodes that clients of a listener need, one a user. Absent: the listener has no such clients. Throws
+   * `UnusableError`, which names the keys, where a client that knows its link alone would not agree with the listener.
+   */
   readonly listenerNodes?: (options: object, listener: ListenerContext) => readonly LinkNode[];
   /** A node for a profile of sing-box; null where it has no such outbound. */
   readonly singBox?: (node: LinkNode) => SingBoxOutbound | null;

@@ -74,6 +74,22 @@ listeners:
   assert.doesNotMatch(stdout, /hidden/);
 });
 
+test("link: listeners without links say why, with the keys", async (context) => {
+  const user = "users: [{username: a, uuid: 11111111-1111-4111-8111-111111111111}]";
+  const text = `listeners:
+  - {name: plain, type: vless, listen: 127.0.0.1, port: 1001, ${user}}
+  - {name: formed, type: vless, listen: 127.0.0.1, port: 1002, ${user}, xhttp-config: {session-key: k}}
+  - {name: tuned, type: vless, listen: 127.0.0.1, port: 1003, ${user}, xhttp-config: {no-sse-header: true}}
+`;
+  const { code, stdout, stderr } = await run(["link", "-d", home(context), "-f", "-"], text);
+  assert.equal(code, 0);
+  assert.match(stdout, /^vless:\/\/[^\n]+:1001\?[^\n]+#plain%20a\n$/);
+  const [formed, tuned, ...more] = stderr.trim().split("\n");
+  assert.match(formed ?? "", /:3:\d+ listeners\[1\]\.xhttp-config\.session-key: .*the listener is left out$/);
+  assert.match(tuned ?? "", /^listener tuned has no link: a link cannot carry xhttp-config\.no-sse-header,/);
+  assert.deepEqual(more, []);
+});
+
 test("a start that nobody can reach says so", async () => {
   const listener = (port: number): string =>
     `listeners: [{ name: only, type: mixed, listen: 127.0.0.1, port: ${port} }]\n`;

@@ -68,7 +68,10 @@ test("the link of a listener names its transport and its encryption", () => {
   assert.deepEqual(links("vless", { users, "xhttp-config": xhttp }), [
     `${at}&type=xhttp&path=%2Fx&mode=auto#in%20a`,
   ]);
-  assert.deepEqual(links("vless", { users, "xhttp-config": { ...xhttp, "no-sse-header": true } }), []);
+  assert.throws(
+    () => links("vless", { users, "xhttp-config": { ...xhttp, "no-sse-header": true } }),
+    /cannot carry xhttp-config\.no-sse-header,/,
+  );
   const { server, client } = newEncryption("native", "x25519");
   assert.deepEqual(links("vless", { users, decryption: server }), [
     `vless://u@h.example:443?encryption=${client}&security=none&type=tcp#in%20a`,

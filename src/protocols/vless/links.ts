@@ -3,7 +3,7 @@ import type { LinkedUser, PublicAddress } from "#core/protocol.ts";
 import type { LinkForm, LinkNode, ListenerContext, SingBoxOutbound } from "#core/share-link.ts";
 import { joinLink } from "#protocols/shared/links/grammar.ts";
 import { common, needUser, server } from "#protocols/shared/links/node.ts";
-import { clientNodes, isTuned, usersOf } from "#protocols/shared/links/listener.ts";
+import { clientNodes, tunedKeys, usersOf } from "#protocols/shared/links/listener.ts";
 import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import { singBoxHead, singBoxTls, singBoxTransport } from "#protocols/shared/links/sing-box.ts";
 import { securityFields, streamQuery, textOf, transportFields } from "#protocols/shared/links/stream.ts";
@@ -73,7 +73,7 @@ function clientSettingOf({ decryption = "" }: { readonly decryption?: string }):
 function isBeyondLinks(options: InboundOptions): boolean {
   const { type } = carrierQuery(options);
   const xhttp = options["xhttp-config"];
-  return type === "xhttp" && xhttp !== undefined && isTuned(xhttp);
+  return type === "xhttp" && xhttp !== undefined && tunedKeys(xhttp).length > 0;
 }
 
 /** Of several carriers on the one port a link names the first. */

@@ -1,4 +1,5 @@
 /** The nodes that clients of a listener need, one a user. */
+import { UnusableError } from "#core/errors.ts";
 import type { LinkNode, ListenerContext } from "#core/share-link.ts";
 import { XHTTP_TUNING } from "#transport/fields.ts";
 import { publicKeyOf } from "./public-key.ts";
@@ -7,7 +8,10 @@ import { mapOf, textOf } from "./stream.ts";
 /** What one user's node has besides the listener's own fields; `user` null: the listener has no users. */
 export type ClientFields = LinkNode & { readonly user: string | null };
 
-/** `options` as the listener's schema gives them; empty where no link would work. `nameKey`: what nodes of the protocol call the name of the server. */
+/**
+ * `options` as the listener's schema gives them. Throws `UnusableError`, which names the keys, where no link would work.
+ * `nameKey`: what nodes of the protocol call the name of the server.
+ */
 export function clientNodes(
   options: object,
   listener: ListenerContext,
@@ -17,7 +21,6 @@ export function clientNodes(
   const fields = options as LinkNode;
   const { name, server, port } = listener;
   const carrier = transport(fields);
-  if (carrier === null) return [];
   return clients.map(({ user, ...own }) => ({
     name: user === null ? name : `${name} ${user}`,
     server,
@@ -49,22 +52,27 @@ function security(fields: LinkNode, { serverName }: ListenerContext, key: "sni" 
   return { tls: true, ...(serverName === null ? {} : { [key]: serverName }) };
 }
 
-/** Of several transports on the one port the first. Null: a client that knows the link alone would not agree about it. */
-function transport(fields: LinkNode): LinkNode | null {
+/** Of several transports on the one port the first. */
+function transport(fields: LinkNode): LinkNode {
   const path = textOf(fields["ws-path"]);
   if (path !== undefined && path !== "") return { network: "ws", "ws-opts": { path } };
   const service = textOf(fields["grpc-service-name"]);
   if (service !== undefined && service !== "")
     return { network: "grpc", "grpc-opts": { "grpc-service-name": service } };
   const xhttp = mapOf(fields["xhttp-config"]);
-  if (xhttp !== null) return isTuned(xhttp) ? null : { network: "xhttp", "xhttp-opts": xhttp };
+  if (xhttp !== null) {
+    const keys = tunedKeys(xhttp).map((key) => `xhttp-config.${key}`);
+    if (keys.length > 0)
+      throw new UnusableError(`a link cannot carry ${keys.join(", ")}, and clients that know it alone fail`);
+    return { network: "xhttp", "xhttp-opts": xhttp };
+  }
   const h2 = mapOf(fields["h2-config"]);
   return h2 === null ? {} : { network: "h2", "h2-opts": h2 };
 }
 
-/** True where the listener was given what a link cannot say. */
-export function isTuned(xhttp: Readonly<LinkNode>): boolean {
-  return XHTTP_TUNING.some((key) => xhttp[key] !== undefined);
+/** What the listener was given and a link cannot say. */
+export function tunedKeys(xhttp: Readonly<LinkNode>): readonly string[] {
+  return XHTTP_TUNING.filter((key) => xhttp[key] !== undefined);
 }
 
 function first(value: unknown): string | undefined {
