@@ -1,0 +1,140 @@
+/** Key exchanges of TLS 1.3: X25519, the NIST curves, and X25519MLKEM768 (RFC 8446 §4.2.8, draft-ietf-tls-ecdhe-mlkem). */
+import {
+  createECDH,
+  createPublicKey,
+  decapsulate,
+  diffieHellman,
+  encapsulate,
+  generateKeyPairSync,
+  type KeyObject,
+} from "node:crypto";
+import { TlsFault } from "./alerts.ts";
+
+export const GROUP = { p256: 0x17, p384: 0x18, p521: 0x19, x25519: 0x1d, x25519MlKem768: 0x11ec } as const;
+
+/** DER in front of a raw public key: SubjectPublicKeyInfo of X25519 (RFC 8410) and of ML-KEM-768 (RFC 9935). */
+const X25519_SPKI = Buffer.from("302a300506032b656e032100", "hex");
+const MLKEM_SPKI = Buffer.from("308204b2300b0609608648016503040402038204a100", "hex");
+const X25519_BYTES = 32;
+const MLKEM_KEY_BYTES = 1184;
+const MLKEM_CIPHERTEXT_BYTES = 1088;
+
+const CURVES = new Map<number, string>([
+  [GROUP.p256, "prime256v1"],
+  [GROUP.p384, "secp384r1"],
+  [GROUP.p521, "secp521r1"],
+]);
+
+/** The dialling side's half of one key exchange. */
+export interface KeyShare {
+  readonly group: number;
+  /** What goes to the peer. */
+  readonly share: Buffer;
+  /** The secret shared with the peer's half. Throws `TlsFault`. */
+  finish(peer: Buffer): Buffer;
+}
+
+export interface X25519Share extends KeyShare {
+  /** The secret shared with another public key of 32 bytes, for REALITY. */
+  withStatic(publicKey: Buffer): Buffer;
+}
+
+/** Null: a group that is not built. */
+export function openKeyShare(group: number): KeyShare | null {
+  if (group === GROUP.x25519) return openX25519Share();
+  if (group === GROUP.x25519MlKem768) return openHybridShare();
+  const curve = CURVES.get(group);
+  return curve === undefined ? null : openCurveShare(group, curve);
+}
+
+/** Can `openKeyShare` make one? */
+export function isKnownGroup(group: number): boolean {
+  return group === GROUP.x25519 || group === GROUP.x25519MlKem768 || CURVES.has(group);
+}
+
+export function openX25519Share(): X25519Share {
+  const pair = generateKeyPairSync("x25519");
+  const finish = (peer: Buffer): Buffer => agreeX25519(pair.privateKey, peer);
+  return { group: GROUP.x25519, share: rawKey(pair.publicKey, X25519_BYTES), finish, withStatic: finish };
+}
+
+/** The ML-KEM key, then the X25519 key; the secrets in the same order. Its X25519 key is one of its own. */
+export function openHybridShare(): X25519Share {
+  const kem = generateKeyPairSync("ml-kem-768");
+  const curve = openX25519Share();
+  return {
+    group: GROUP.x25519MlKem768,
+    share: Buffer.concat([rawKey(kem.publicKey, MLKEM_KEY_BYTES), curve.share]),
+    finish(peer) {
+      checkSize(peer, MLKEM_CIPHERTEXT_BYTES + X25519_BYTES);
+      const inner = agree(() => decapsulate(kem.privateKey, peer.subarray(0, MLKEM_CIPHERTEXT_BYTES)));
+      return Buffer.concat([inner, curve.finish(peer.subarray(MLKEM_CIPHERTEXT_BYTES))]);
+    },
+    withStatic: curve.withStatic,
+  };
+}
+
+function openCurveShare(group: number, curve: string): KeyShare {
+  const pair = createECDH(curve);
+  const share = pair.generateKeys();
+  return {
+    group,
+    share,
+    finish(peer) {
+      checkSize(peer, share.length);
+      if (peer[0] !== 4) throw new TlsFault("illegal_parameter", "a point that is not uncompressed");
+      return agree(() => pair.computeSecret(peer));
+    },
+  };
+}
+
+/** What a server answers with, and the secret. */
+export interface KeyAnswer {
+  readonly share: Buffer;
+  readonly secret: Buffer;
+}
+
+/** The accepting side: its own half, and the secret shared with the client's. Throws `TlsFault`; null: a group that is not built. */
+export function answerKeyShare(group: number, client: Buffer): KeyAnswer | null {
+  if (group === GROUP.x25519MlKem768) return answerHybrid(client);
+  const own = openKeyShare(group);
+  return own === null ? null : { share: own.share, secret: own.finish(client) };
+}
+
+function answerHybrid(client: Buffer): KeyAnswer {
+  checkSize(client, MLKEM_KEY_BYTES + X25519_BYTES);
+  const key = agree(() => publicKeyOf(MLKEM_SPKI, client.subarray(0, MLKEM_KEY_BYTES)));
+  const { sharedKey, ciphertext } = encapsulate(key);
+  const curve = openX25519Share();
+  const secret = curve.finish(client.subarray(MLKEM_KEY_BYTES));
+  return {
+    share: Buffer.concat([ciphertext, curve.share]),
+    secret: Buffer.concat([sharedKey, secret]),
+  };
+}
+
+function agreeX25519(privateKey: KeyObject, peer: Buffer): Buffer {
+  checkSize(peer, X25519_BYTES);
+  // The library refuses a secret of zeros, as RFC 8446 §7.4.2 asks.
+  return agree(() => diffieHellman({ privateKey, publicKey: publicKeyOf(X25519_SPKI, peer) }));
+}
+
+function agree<Result>(run: () => Result): Result {
+  try {
+    return run();
+  } catch (cause) {
+    throw new TlsFault("illegal_parameter", "a key share that cannot be used", { cause });
+  }
+}
+
+function checkSize(peer: Buffer, size: number): void {
+  if (peer.length !== size) throw new TlsFault("illegal_parameter", `a key share of ${peer.length} bytes`);
+}
+
+function publicKeyOf(prefix: Buffer, raw: Buffer): KeyObject {
+  return createPublicKey({ key: Buffer.concat([prefix, raw]), type: "spki", format: "der" });
+}
+
+function rawKey(key: KeyObject, size: number): Buffer {
+  return key.export({ type: "spki", format: "der" }).subarray(-size);
+}

@@ -1,0 +1,199 @@
+/** Records of TLS 1.3: TYPE(1) VERSION(2) LENGTH(2) FRAGMENT(length) (RFC 8446 §5). For either role. */
+import { byteAt } from "#lib/at.ts";
+import type { ByteQueue } from "#lib/byte-queue.ts";
+import type { KeptAead } from "#platform/aead.ts";
+import { TlsFault } from "./alerts.ts";
+import { openCipher, TAG_BYTES } from "./cipher.ts";
+import type { CipherSuite } from "./cipher-suites.ts";
+import { nextSecret, trafficKeys } from "./key-schedule.ts";
+
+export const RECORD = { changeCipherSpec: 20, alert: 21, handshake: 22, applicationData: 23 } as const;
+export const HEADER_BYTES = 5;
+/** Content of one record at most. */
+export const MAX_CONTENT_BYTES = 2 ** 14;
+const MAX_PLAIN_BYTES = MAX_CONTENT_BYTES;
+/** Content, its type, padding and tag. */
+const MAX_SEALED_BYTES = MAX_CONTENT_BYTES + 256;
+/** The content's type and the tag. */
+const SEALED_EXTRA_BYTES = 1 + TAG_BYTES;
+
+export interface RawRecord {
+  readonly type: number;
+  /** Authenticated with the content, where there is a key. */
+  readonly header: Buffer;
+  readonly body: Buffer;
+}
+
+/** The next record, taken from the queue; null: it is not there yet. Throws `TlsFault`. */
+export function takeRecord(queue: ByteQueue): RawRecord | null {
+  const header = queue.peek(HEADER_BYTES);
+  if (header === null) return null;
+  const type = byteAt(header, 0);
+  if (type < RECORD.changeCipherSpec || type > RECORD.applicationData || byteAt(header, 1) !== 3)
+    throw new TlsFault("unexpected_message", "the peer does not speak TLS");
+  const size = header.readUInt16BE(3);
+  if (size > (type === RECORD.applicationData ? MAX_SEALED_BYTES : MAX_PLAIN_BYTES))
+    throw new TlsFault("record_overflow", `a record of ${size} bytes`);
+  const record = queue.take(HEADER_BYTES + size);
+  if (record === null) return null;
+  return { type, header: record.subarray(0, HEADER_BYTES), body: record.subarray(HEADER_BYTES) };
+}
+
+/** A record without protection. `version`: 0x0301 for a first ClientHello, else 0x0303 (RFC 8446 §5.1). */
+export function plainRecord(type: number, body: Uint8Array, version = 0x0303): Buffer {
+  const record = Buffer.allocUnsafe(HEADER_BYTES + body.length);
+  writeHeader(record, 0, type, body.length, version);
+  record.set(body, HEADER_BYTES);
+  return record;
+}
+
+function writeHeader(out: Buffer, at: number, type: number, size: number, version = 0x0303): void {
+  out[at] = type;
+  out.writeUInt16BE(version, at + 1);
+  out.writeUInt16BE(size, at + 3);
+}
+
+/** Key, nonce and sequence number of one direction. */
+class Protection implements Disposable {
+  readonly suite: CipherSuite;
+  readonly #portable: boolean;
+  #secret: Buffer;
+  #iv: Buffer;
+  cipher: KeptAead;
+  /** Records so far with this key. */
+  sequence = 0;
+  readonly #nonce = Buffer.alloc(12);
+
+  constructor(suite: CipherSuite, secret: Buffer, portable: boolean) {
+    this.suite = suite;
+    this.#portable = portable;
+    this.#secret = secret;
+    const { key, iv } = trafficKeys(suite, secret);
+    this.#iv = iv;
+    this.cipher = openCipher(suite, key, portable);
+  }
+
+  /** Of the next record: the IV, xor its number in the last eight bytes (RFC 8446 §5.3). */
+  nonce(): Buffer {
+    const nonce = this.#nonce;
+    nonce.set(this.#iv);
+    const [high, low] = [Math.floor(this.sequence / 2 ** 32), this.sequence % 2 ** 32];
+    nonce.writeUInt32BE((nonce.readUInt32BE(4) ^ high) >>> 0, 4);
+    nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ low) >>> 0, 8);
+    this.sequence++;
+    return nonce;
+  }
+
+  update(): void {
+    this.#secret = nextSecret(this.suite, this.#secret);
+    const { key, iv } = trafficKeys(this.suite, this.#secret);
+    this.cipher[Symbol.dispose]();
+    this.#iv = iv;
+    this.cipher = openCipher(this.suite, key, this.#portable);
+    this.sequence = 0;
+  }
+
+  [Symbol.dispose](): void {
+    this.cipher[Symbol.dispose]();
+  }
+}
+
+/** Seals records of one direction. */
+export class RecordSealer implements Disposable {
+  readonly #protection: Protection;
+  /** The peer's limit of content in one record (RFC 8449). */
+  readonly #mostContent: number;
+  /** Content and type of the present record; the cipher takes it in one piece. */
+  readonly #plain = Buffer.allocUnsafe(MAX_SEALED_BYTES);
+
+  /** `portable`: by `node:crypto` alone. */
+  constructor(
+    suite: CipherSuite,
+    secret: Buffer,
+    { mostContent = MAX_CONTENT_BYTES, portable = false } = {},
+  ) {
+    this.#protection = new Protection(suite, secret, portable);
+    this.#mostContent = mostContent;
+  }
+
+  /** The key should be changed now. */
+  get isWorn(): boolean {
+    return this.#protection.sequence >= this.#protection.suite.mostRecords;
+  }
+
+  /**
+   * As many records as it takes; one without content where there is none. `recordBytes`: the length of each record with its
+   * header, reached by padding where the content is shorter; 0: no padding.
+   */
+  seal(type: number, content: Uint8Array, recordBytes = 0): Buffer {
+    const most = this.#mostContent;
+    const records = Math.max(1, Math.ceil(content.length / most));
+    const least = HEADER_BYTES + SEALED_EXTRA_BYTES;
+    const out = Buffer.allocUnsafe(records * Math.max(recordBytes, least) + content.length);
+    let end = 0;
+    for (let from = 0; from < content.length || from === 0; from += most)
+      end = this.#sealOne(out, end, type, content.subarray(from, from + most), recordBytes);
+    return out.subarray(0, end);
+  }
+
+  #sealOne(out: Buffer, at: number, type: number, content: Uint8Array, recordBytes: number): number {
+    const plain = this.#plain;
+    plain.set(content);
+    plain[content.length] = type;
+    const size = Math.max(content.length + 1, recordBytes - HEADER_BYTES - TAG_BYTES);
+    if (size > MAX_SEALED_BYTES - TAG_BYTES) throw new RangeError(`a record of ${size} bytes`);
+    plain.fill(0, content.length + 1, size);
+    writeHeader(out, at, RECORD.applicationData, size + TAG_BYTES);
+    const header = out.subarray(at, at + HEADER_BYTES);
+    const { cipher } = this.#protection;
+    return cipher.sealInto(out, at + HEADER_BYTES, this.#protection.nonce(), plain.subarray(0, size), header);
+  }
+
+  /** Behind a KeyUpdate that was sealed. */
+  update(): void {
+    this.#protection.update();
+  }
+
+  [Symbol.dispose](): void {
+    this.#protection[Symbol.dispose]();
+  }
+}
+
+export interface OpenedRecord {
+  readonly type: number;
+  readonly content: Buffer;
+}
+
+/** Opens records of one direction. */
+export class RecordOpener implements Disposable {
+  readonly #protection: Protection;
+
+  /** `portable`: by `node:crypto` alone. */
+  constructor(suite: CipherSuite, secret: Buffer, { portable = false } = {}) {
+    this.#protection = new Protection(suite, secret, portable);
+  }
+
+  /** Of type application data, as all protected records are. Throws `TlsFault`. */
+  open({ header, body }: RawRecord): OpenedRecord {
+    const size = body.length - TAG_BYTES;
+    if (size < 1) throw new TlsFault("bad_record_mac", "a protected record without content");
+    const plain = Buffer.allocUnsafe(size);
+    const { cipher } = this.#protection;
+    if (cipher.openInto(plain, 0, this.#protection.nonce(), body, header) < 0)
+      throw new TlsFault("bad_record_mac", "a record that is not authentic");
+    let end = size - 1;
+    while (end >= 0 && plain[end] === 0) end--; // padding
+    if (end < 0) throw new TlsFault("unexpected_message", "a record of padding alone");
+    if (end > MAX_CONTENT_BYTES) throw new TlsFault("record_overflow", `${end} bytes in one record`);
+    return { type: byteAt(plain, end), content: plain.subarray(0, end) };
+  }
+
+  /** Behind the peer's KeyUpdate. */
+  update(): void {
+    this.#protection.update();
+  }
+
+  [Symbol.dispose](): void {
+    this.#protection[Symbol.dispose]();
+  }
+}
