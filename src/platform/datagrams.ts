@@ -3,7 +3,7 @@ import { openDatagramBatches, type DatagramBatches } from "./linux/datagram-batc
 
 export type { DatagramBatches } from "./linux/datagram-batches.ts";
 export type { Outgoing } from "./linux/send-batch.ts";
-export type { Watch } from "./linux/uv-poll.ts";
+export { UV_READABLE, type ReadinessWatch } from "./linux/uv-poll.ts";
 export { AF_INET, decodeSockaddr, encodeSockaddr, SOCKADDR_BYTES } from "./linux/sockaddr.ts";
 
 /**

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import type { Endpoint, Ip } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { openDatagrams } from "#net/udp/datagram-listener.ts";
@@ -11,6 +12,7 @@ import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool, type Lease } from "#net/listen/socket-pool.ts";
 import { openBatchedDatagrams } from "#platform/datagrams.ts";
 import { datagramReplyAtLast } from "../support/client.ts";
+import { until } from "../support/until.ts";
 
 const WAYS = { batches: openBatchedDatagrams, "one at a time": () => null } as const;
 
@@ -71,6 +73,23 @@ for (const [way, open] of Object.entries(WAYS)) {
     again.close();
   });
 }
+
+test("what comes before a listener is active waits for it", async (t) => {
+  const pool = new SocketPool();
+  const client = createSocket("udp4");
+  t.after(() => client.close());
+  const answers: string[] = [];
+  client.on("message", (answer) => answers.push(answer.toString()));
+  const lease = await pool.leaseUdp({ ip: LOOPBACK_V4, port: 0, owner: "late" }, answering("late"));
+  t.after(() => giveUp(lease));
+  const { port } = lease.endpoint;
+  for (const question of ["1", "2", "3"]) client.send(question, port, "127.0.0.1");
+  await setTimeout(50); // the event loop turns: a socket that is read now would lose them
+  assert.deepEqual(answers, []);
+  lease.activate();
+  await until("three answers", () => answers.length === 3);
+  assert.deepEqual(answers, ["late:1", "late:2", "late:3"]);
+});
 
 test("a UDP port goes to who is active last, back again, and is free when nobody has it", async () => {
   const pool = new SocketPool();

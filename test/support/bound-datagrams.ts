@@ -14,5 +14,7 @@ export async function boundDatagrams(
   socket.on("error", () => {}); // of one datagram
   socket.bind({ address, port: 0 });
   await once(socket, "listening");
-  return sockets.take(socket, on);
+  const bound = sockets.take(socket, on);
+  bound.begin();
+  return bound;
 }

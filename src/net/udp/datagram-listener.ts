@@ -20,7 +20,10 @@ export interface DatagramsAsk {
   configure(fd: number): void;
 }
 
-/** Throws the system's error when the socket cannot be bound. Datagrams are dropped until `receive` is called. */
+/**
+ * Throws the system's error when the socket cannot be bound. What comes before the first `receive` waits in the kernel
+ * where datagrams come in batches, and is dropped elsewhere.
+ */
 export async function openDatagrams(
   { at, reusePort, configure }: DatagramsAsk,
   sockets: DatagramSockets,
@@ -44,7 +47,11 @@ export async function openDatagrams(
   return {
     socket: {
       local: { ip: socketIp(address), port },
-      receive: (on) => void (receiver = on),
+      receive(on) {
+        const first = receiver === null;
+        receiver = on;
+        if (first) bound.begin();
+      },
       send: (payload, { ip, port: to }) => bound.send(null, payload, ip, to),
       closed,
     },

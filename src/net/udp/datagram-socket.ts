@@ -3,9 +3,10 @@ import type { Socket } from "node:dgram";
 import type { Endpoint, Ip } from "#core/session.ts";
 import {
   openBatchedDatagrams,
+  UV_READABLE,
   type DatagramBatches,
   type Outgoing,
-  type Watch,
+  type ReadinessWatch,
 } from "#platform/datagrams.ts";
 import { datagramDescriptorOf } from "./datagram-descriptor.ts";
 import { familyOf, socketIp } from "#net/address/ip.ts";
@@ -21,6 +22,8 @@ export interface DatagramSocket {
   readonly port: number;
   /** Its descriptor as long as it is open; negative: the system has none. */
   readonly fd: number;
+  /** Begins to read. Of what came before the kernel has kept what fits, but without batches it is lost. */
+  begin(): void;
   /**
    * One datagram: `head`, where there is one, and behind it `payload`; both are the caller's again when it returns.
    * Never waits and may drop.
@@ -39,7 +42,10 @@ export class DatagramSockets {
     this.#open = open;
   }
 
-  /** Takes a bound socket over, which has an 'error' listener. One at a time, too, where no descriptor is left. */
+  /**
+   * Takes a bound socket over, which has an 'error' listener; `on` is called after `begin`. One at a time, too, where no
+   * descriptor is left.
+   */
   take(socket: Socket, on: OnDatagram): DatagramSocket {
     if (this.#batches === undefined) this.#batches = this.#open();
     return openBatched(socket, this.#batches, on) ?? new PlainSocket(socket, on);
@@ -72,6 +78,7 @@ class PlainSocket implements DatagramSocket {
   readonly #isV6: boolean;
   /** Link-local peers as the runtime writes them, with their links: an answer goes there. */
   readonly #links = new Map<Ip, string>();
+  readonly #on: OnDatagram;
   #open = true;
 
   constructor(socket: Socket, on: OnDatagram) {
@@ -80,10 +87,14 @@ class PlainSocket implements DatagramSocket {
     this.port = port;
     this.fd = datagramDescriptorOf(socket);
     this.#isV6 = family === "IPv6";
-    socket.on("message", (payload, { address, port: fromPort }) => {
+    this.#on = on;
+  }
+
+  begin(): void {
+    this.#socket.on("message", (payload, { address, port }) => {
       const ip = socketIp(address);
       if (address.includes("%")) this.#keepLink(ip, address);
-      on(payload, { ip, port: fromPort });
+      this.#on(payload, { ip, port });
     });
   }
 
@@ -115,7 +126,7 @@ class BatchedSocket implements DatagramSocket {
   readonly #outgoing: Outgoing;
   readonly #names: PeerNames;
   readonly #on: OnDatagram;
-  readonly #watch: Watch;
+  readonly #watch: ReadinessWatch;
   #open = true;
 
   /** `fd` is its own from here on, another one of the same socket. Throws where that cannot be watched. */
@@ -127,8 +138,12 @@ class BatchedSocket implements DatagramSocket {
     this.#batches = batches;
     this.fd = fd;
     this.#outgoing = batches.send.open(fd);
-    this.#watch = batches.poller.watch(fd, () => this.#read());
+    this.#watch = batches.poller.watchReadiness(fd, () => this.#read());
     socket.close(); // from here on the runtime reads nothing of it
+  }
+
+  begin(): void {
+    this.#watch.want(UV_READABLE);
   }
 
   /** One batch a turn: others have theirs, and what it made goes out before the next one. */

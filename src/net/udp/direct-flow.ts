@@ -182,9 +182,11 @@ export class DirectFlow implements DatagramFlow {
       }
     }
     if (!listening) return null;
-    return this.#options.datagrams.take(socket, (payload, from) =>
+    const bound = this.#options.datagrams.take(socket, (payload, from) =>
       this.#on({ payload, destination: from === this.#lastFrom ? this.#lastName : this.#nameOf(from) }),
     );
+    bound.begin();
+    return bound;
   }
 
   #nameOf(from: Endpoint): Destination {
