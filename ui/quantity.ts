@@ -1,3 +1,4 @@
+import { lastOf } from "#lib/at.ts";
 /** Amounts and rates as people type them: `100 GiB`, `1 TB`, `20 Mbit/s`. What is shown can be typed back and means the same. */
 
 const AMOUNT_UNITS: readonly (readonly [name: string, size: number])[] = [
@@ -35,7 +36,7 @@ type Units = typeof AMOUNT_UNITS;
 function written(value: number, units: Units): string {
   if (value === 0) return "";
   const found = units.find(([, size]) => value >= size && (value * 1000) % size === 0);
-  const [name, size] = found ?? (units.at(-1) as Units[number]);
+  const [name, size] = found ?? lastOf(units);
   return `${value / size} ${name}`;
 }
 

@@ -1,3 +1,4 @@
+import { lastOf } from "#lib/at.ts";
 /**
  * The circles that a walk from these names meets, each once and at most one a strongly connected part: names in order,
  * the first not repeated. Takes time in proportion to the names and their links.
@@ -15,7 +16,7 @@ export function findCircles(
     const onWay = new Map([[start, 0]]);
     const waiting: Iterator<string>[] = [next(start).values()]; // one a name of the way: no recursion, no depth limit
     while (way.length > 0) {
-      const step = (waiting.at(-1) as Iterator<string>).next();
+      const step = lastOf(waiting).next();
       if (step.done === true) {
         waiting.pop();
         const left = way.pop() as string;

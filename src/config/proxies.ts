@@ -4,6 +4,7 @@ import { suggestion } from "#lib/nearest-word.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { z } from "zod";
+import { valueAt } from "#lib/at.ts";
 import type { ProxyConfig } from "./config.ts";
 import type { Context } from "./context.ts";
 import { findCircles } from "./circles.ts";
@@ -232,7 +233,7 @@ export function checkDialerProxies(
     const name = circle.find((part) => dialer.has(part));
     if (name === undefined) return; // groups alone: their own check says so
     const text = `proxy ${name}: circular dialer-proxy: ${[...circle, circle[0]].join(" -> ")}${rest}`;
-    report[severity]([...(paths.get(name) as Path), "dialer-proxy"], text);
+    report[severity]([...valueAt(paths, name), "dialer-proxy"], text);
   };
   const nodeOf = (name: string): readonly string[] => {
     const through = dialer.get(name);

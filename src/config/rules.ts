@@ -11,7 +11,7 @@ import type { NameScope } from "./cross-checks.ts";
 import { RULE_TYPES } from "./known-types.ts";
 import type { Path } from "./report.ts";
 import type { RuleSetNames } from "./rule-sets.ts";
-import { itemAt } from "#lib/at.ts";
+import { itemAt, lastOf } from "#lib/at.ts";
 
 /** Their payload may hold commas: the last item is the target and there are no parameters. */
 const LAST_IS_TARGET: ReadonlySet<string> = new Set([
@@ -58,7 +58,7 @@ function splitRule(line: string): RuleLine | null {
     return target === "" ? null : { type, payload, target, params };
   }
   const payload = line.slice(line.indexOf(",") + 1, line.lastIndexOf(",")).trim();
-  const target = parts.at(-1) as string;
+  const target = lastOf(parts);
   return target === "" ? null : { type, payload, target, params: [] };
 }
 

@@ -1,6 +1,7 @@
 /** The OPT record of queries that leave this program (RFC 6891, RFC 7871). */
 import type { IpPrefix } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
+import { lastOf } from "#lib/at.ts";
 import { OUR_UDP_BYTES } from "./answer.ts";
 import type { Edns, Query } from "./query.ts";
 import { EDNS_CLIENT_SUBNET, EDNS_DO, FLAG, HEADER_BYTES, TYPE } from "./types.ts";
@@ -29,7 +30,7 @@ function subnetData({ ip, bits }: IpPrefix): Uint8Array {
   data[2] = bits;
   data.set(address.subarray(0, data.length - 4), 4);
   const rest = bits % 8;
-  if (rest !== 0) data[data.length - 1] = (data.at(-1) as number) & (0xff << (8 - rest));
+  if (rest !== 0) data[data.length - 1] = lastOf(data) & (0xff << (8 - rest));
   return data;
 }
 

@@ -2,6 +2,7 @@
 import type { Ip } from "#core/session.ts";
 import { isRoutedUnicast } from "#net/address/cidr.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
+import { oldestKey } from "#lib/at.ts";
 import { eachAddress, type Packet } from "./packet.ts";
 
 /**
@@ -33,7 +34,7 @@ export class Mapping {
   insert(ip: Ip, host: string): void {
     this.#hosts.delete(ip);
     this.#hosts.set(ip, host);
-    if (this.#hosts.size > MAX_ENTRIES) this.#hosts.delete(this.#hosts.keys().next().value as Ip);
+    if (this.#hosts.size > MAX_ENTRIES) this.#hosts.delete(oldestKey(this.#hosts));
   }
 
   hostOf(ip: Ip): string | null {

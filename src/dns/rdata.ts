@@ -1,5 +1,6 @@
 /** Which record types hold names inside their data, and how they are read, decompressed and written. */
 import { ProtocolError } from "#core/errors.ts";
+import { valueAt } from "#lib/at.ts";
 import { nameBytes, readName, walkName } from "./name.ts";
 import { TYPE } from "./types.ts";
 
@@ -63,7 +64,7 @@ export function checkData(bytes: Uint8Array, type: number, start: number, end: n
   if (type === TYPE.AAAA && end - start !== 16) throw new ProtocolError("an AAAA record has 16 bytes");
   let at = namesStart(bytes, type, start, end);
   if (at < 0) return;
-  const layout = LAYOUTS.get(type) as NameLayout;
+  const layout = valueAt(LAYOUTS, type);
   for (let name = 0; name < layout.names; name++) at = walkName(bytes, at);
   if (at + layout.after !== end) throw new ProtocolError("DNS record data does not fit its type");
 }
@@ -72,7 +73,7 @@ export function checkData(bytes: Uint8Array, type: number, start: number, end: n
 export function splitData(bytes: Uint8Array, type: number, start: number, end: number): NamedData | null {
   const first = namesStart(bytes, type, start, end);
   if (first < 0) return null;
-  const layout = LAYOUTS.get(type) as NameLayout;
+  const layout = valueAt(LAYOUTS, type);
   const names: string[] = [];
   let at = first;
   for (let count = 0; count < layout.names; count++) {

@@ -1,3 +1,4 @@
+import { oldestKey, valueAt } from "#lib/at.ts";
 /** Two ways to decide what a full cache forgets. Keys are questions; sizes are what the caller says. */
 
 export interface Store<V> {
@@ -24,8 +25,9 @@ class Recency<V> extends Map<string, V> {
     this.set(key, value);
   }
 
-  get oldest(): string | undefined {
-    return this.keys().next().value;
+  /** Of a map that has one. */
+  get oldest(): string {
+    return oldestKey(this);
   }
 }
 
@@ -50,8 +52,8 @@ export class LruStore<V> implements Store<V> {
     this.#bytes += sizeBytes - (this.#slots.get(key)?.sizeBytes ?? 0);
     this.#slots.touch(key, { value, sizeBytes });
     while (this.#slots.size > this.#bounds.entries || this.#bytes > this.#bounds.bytes) {
-      const oldest = this.#slots.oldest as string;
-      this.#bytes -= (this.#slots.get(oldest) as Slot<V>).sizeBytes;
+      const oldest = this.#slots.oldest;
+      this.#bytes -= valueAt(this.#slots, oldest).sizeBytes;
       this.#slots.delete(oldest);
     }
   }
@@ -115,11 +117,11 @@ export class ArcStore<V> implements Store<V> {
     const other = wanted === this.#once ? this.#again : this.#once;
     const list = wanted.size === 0 || (wanted.oldest === fresh && other.size > 0) ? other : wanted;
     const ghosts = list === this.#once ? this.#ghostOnce : this.#ghostAgain;
-    const oldest = list.oldest as string;
-    this.#bytes -= (list.get(oldest) as Slot<V>).sizeBytes;
+    const oldest = list.oldest;
+    this.#bytes -= valueAt(list, oldest).sizeBytes;
     list.delete(oldest);
     ghosts.set(oldest, true);
-    if (ghosts.size > this.#bounds.entries) ghosts.delete(ghosts.oldest as string);
+    if (ghosts.size > this.#bounds.entries) ghosts.delete(ghosts.oldest);
   }
 
   clear(): void {

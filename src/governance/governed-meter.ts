@@ -74,7 +74,7 @@ export class GovernedMeter implements Meter {
     const quotas = this.#account?.quotas ?? NO_QUOTAS;
     let least = Math.min(pieceOf(this.#upload), pieceOf(this.#download));
     for (let at = 0; at < quotas.length; at++)
-      least = Math.min(least, Math.max(LAST_PIECE_BYTES, (quotas[at] as PolicyState).leftBytes));
+      least = Math.min(least, Math.max(LAST_PIECE_BYTES, stateAt(quotas, at).leftBytes));
     return least;
   }
 
@@ -98,7 +98,7 @@ export class GovernedMeter implements Meter {
     if (slots.length > 0) {
       const nowMs = this.#ledger.clock.monotonicMs();
       for (let at = 0; at < slots.length; at++) {
-        const slot = slots[at] as Slot;
+        const slot = slotAt(slots, at);
         if (slot.applies) holdMs = Math.max(holdMs, slot.bucket.take(slot, bytes, nowMs));
       }
       if (holdMs > 0) this.#hold(direction, bytes, nowMs + holdMs);
@@ -116,7 +116,7 @@ export class GovernedMeter implements Meter {
     let holdMs = holds ? holdMsOf(delayed.untilMs, nowMs) : 0;
     if (holdMs > 0) return holdMs; // a timer that came early
     for (let at = 0; at < slots.length; at++) {
-      const slot = slots[at] as Slot;
+      const slot = slotAt(slots, at);
       holdMs = Math.max(holdMs, slot.bucket.closedMs(slot, bytes, nowMs));
     }
     if (holdMs > 0) {
@@ -125,7 +125,7 @@ export class GovernedMeter implements Meter {
       return holdMs;
     }
     for (let at = 0; at < slots.length; at++) {
-      const slot = slots[at] as Slot;
+      const slot = slotAt(slots, at);
       slot.bucket.pass(slot, bytes, nowMs);
     }
     if (holds) delayed.account = null;
@@ -137,7 +137,7 @@ export class GovernedMeter implements Meter {
     if (slots.length === 0) return;
     const nowMs = this.#ledger.clock.monotonicMs();
     for (let at = 0; at < slots.length; at++) {
-      const slot = slots[at] as Slot;
+      const slot = slotAt(slots, at);
       slot.bucket.wentOut(slot, nowMs);
     }
   }
@@ -157,11 +157,11 @@ export class GovernedMeter implements Meter {
     if (slots.length > 0) {
       const nowMs = this.#ledger.clock.monotonicMs();
       for (let at = 0; at < slots.length; at++) {
-        const slot = slots[at] as Slot;
+        const slot = slotAt(slots, at);
         if (slot.applies && !slot.bucket.grants(slot, bytes, nowMs)) return false;
       }
       for (let at = 0; at < slots.length; at++) {
-        const slot = slots[at] as Slot;
+        const slot = slotAt(slots, at);
         if (slot.applies) slot.bucket.spend(slot, bytes, nowMs);
       }
     }
@@ -204,10 +204,19 @@ export class GovernedMeter implements Meter {
   }
 }
 
+/** With reads of their own, because they run for every chunk; see `lib/at.ts`. */
+function slotAt(slots: readonly Slot[], at: number): Slot {
+  return slots[at] as Slot;
+}
+
+function stateAt(states: readonly PolicyState[], at: number): PolicyState {
+  return states[at] as PolicyState;
+}
+
 function pieceOf(slots: readonly Slot[]): number {
   let least = Number.MAX_SAFE_INTEGER;
   for (let at = 0; at < slots.length; at++) {
-    const slot = slots[at] as Slot;
+    const slot = slotAt(slots, at);
     if (slot.applies) least = Math.min(least, slot.bucket.pieceBytes);
   }
   return least;

@@ -8,10 +8,9 @@ import { PolicySet, ActivePolicy } from "./account.ts";
 import { HOUR_SECONDS, hourStart } from "./calendar.ts";
 import type { GovernanceClock } from "./clock.ts";
 import { GovernedMeter, type MeterOwner } from "./governed-meter.ts";
-import type { PolicyState } from "./policy-state.ts";
 import type { Reports } from "./reports.ts";
 import type { StateBook } from "./state-book.ts";
-import { itemAt } from "#lib/at.ts";
+import { itemAt, valueAt } from "#lib/at.ts";
 
 /** What the ledger works by. */
 export interface Rules {
@@ -91,7 +90,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
     this.#forces = new Map(
       rules?.book.policies.map((policy) => [
         policy.id,
-        new ActivePolicy(policy, rules.states.get(policy.id) as PolicyState, nowMs),
+        new ActivePolicy(policy, rules.states.of(policy), nowMs),
       ]),
     );
     for (const [meter, old] of before) {
@@ -173,7 +172,7 @@ export class GovernedLedger implements Ledger, MeterOwner {
     const key = policies.map(({ id }) => id).join("|");
     let account = this.#accounts.get(key);
     if (account === undefined) {
-      const forces = policies.map(({ id }) => this.#forces.get(id) as ActivePolicy);
+      const forces = policies.map(({ id }) => valueAt(this.#forces, id));
       account = new PolicySet(forces, this.#rules.reports);
       this.#accounts.set(key, account);
     }

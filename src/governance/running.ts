@@ -103,7 +103,7 @@ export class ActiveGovernance {
   }
 
   stateOf({ policy }: BookEntry): PolicyState {
-    return this.parts.books.states.get(policy.id) as PolicyState; // start() gave every policy one
+    return this.parts.books.states.of(policy); // start() gave every policy one
   }
 
   /**

@@ -1,6 +1,7 @@
 /** The states of all policies, and what becomes of them when the policies change. */
 import type { Policy } from "#core/policy.ts";
 import type { SteadyTime } from "#lib/steady-time.ts";
+import { valueAt } from "#lib/at.ts";
 import type { BookEntry } from "./policy-book.ts";
 import { PolicyState } from "./policy-state.ts";
 
@@ -22,6 +23,11 @@ export class StateBook {
 
   get(key: string): PolicyState | null {
     return this.#states.get(key) ?? null;
+  }
+
+  /** The state of a policy that `reconcile` was given. */
+  of({ id }: Policy): PolicyState {
+    return valueAt(this.#states, id);
   }
 
   all(): Iterable<PolicyState> {
@@ -80,7 +86,7 @@ export class StateBook {
 
   /** A window of another length starts a new generation; then the limits in force are set. */
   #renew(policy: Policy, nowSeconds: number, renames: Map<string, string>): void {
-    let state = this.#states.get(policy.id) as PolicyState;
+    let state = this.of(policy);
     const { quota } = policy;
     if (quota !== null && state.window !== null && state.window.windowSeconds !== quota.windowSeconds) {
       const { generation } = state;

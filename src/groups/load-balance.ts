@@ -9,7 +9,7 @@ import { BOTH_NETWORKS, TCP_ONLY, type Outbound } from "#core/outbound.ts";
 import type { Metadata, Network } from "#core/session.ts";
 import { HealthCheck } from "./health-check.ts";
 import { MemberGroup } from "./member-group.ts";
-import { itemAt } from "#lib/at.ts";
+import { itemAt, oldestKey } from "#lib/at.ts";
 
 /** Picks an index below `count` for a session; asked again with the next `attempt` where that member is dead. */
 type Strategy = (metadata: Metadata | null, count: number, attempt: number) => number;
@@ -66,7 +66,7 @@ function stickySessions(nowMs: () => number = () => performance.now()): Strategy
     const index = jumpHash((hash32(key) + attempt) >>> 0, count);
     remembered.delete(key);
     remembered.set(key, { index, atMs: nowMs() });
-    if (remembered.size > STICKY_ENTRIES) remembered.delete(remembered.keys().next().value as string);
+    if (remembered.size > STICKY_ENTRIES) remembered.delete(oldestKey(remembered));
     return index;
   };
 }

@@ -6,7 +6,7 @@ import type { Dialer, DialContext, Outbound } from "#core/outbound.ts";
 import { BOTH_NETWORKS, isGroup, TCP_ONLY, unwrap } from "#core/outbound.ts";
 import type { DatagramFlow, Destination, Metadata, Network } from "#core/session.ts";
 import { MemberGroup } from "./member-group.ts";
-import { itemAt } from "#lib/at.ts";
+import { itemAt, lastOf } from "#lib/at.ts";
 
 interface Hop {
   readonly node: Outbound;
@@ -28,7 +28,7 @@ class RelayGroup extends MemberGroup {
   /** A node that rejects stands for the whole chain. DIRECT is no hop; a chain of nothing else is DIRECT. */
   pick(metadata: Metadata | null): Outbound {
     const ways = this.members.map((member) => unwrap(member, metadata));
-    const leaves = ways.map((way) => way.at(-1) as Outbound);
+    const leaves = ways.map((way) => lastOf(way));
     const rejecting = leaves.find(({ rejects }) => rejects === true);
     if (rejecting !== undefined) return rejecting;
     const hops: Hop[] = [];
@@ -48,7 +48,7 @@ class RelayGroup extends MemberGroup {
     metadata: Metadata | null,
     users: readonly Outbound[],
   ): void {
-    const leaf = way.at(-1) as Outbound;
+    const leaf = lastOf(way);
     const isOpen = !way.some((part) => isGroup(part) && part.disablesUdp === true);
     const inner = leaf instanceof Chain ? leaf.hops : [hopOf(leaf)];
     for (const [at, { node, udp, fault }] of inner.entries()) {
@@ -88,8 +88,8 @@ class Chain implements Outbound {
   readonly #line: Dialer;
 
   constructor(hops: readonly Hop[], names: readonly string[], line: Dialer) {
-    this.name = names.at(-1) as string;
-    this.type = (hops.at(-1) as Hop).node.type;
+    this.name = lastOf(names);
+    this.type = lastOf(hops).node.type;
     this.through = names.slice(0, -1);
     this.networks = carriesUdp(hops) ? BOTH_NETWORKS : TCP_ONLY;
     this.hops = hops;

@@ -1,3 +1,4 @@
+import { valueAt } from "#lib/at.ts";
 /** What is to be forgotten, by the second: setting and moving a date costs the same however much is kept. */
 export interface Expiring {
   /** Set by the wheel. */
@@ -37,7 +38,7 @@ export class ExpiryWheel<T extends Expiring> {
     // A process that slept for hours looks at what is there, not at every second that passed.
     const slots = [...this.#slots.keys()].filter((at) => at <= last).sort((a, b) => a - b);
     for (const at of slots) {
-      for (const item of this.#slots.get(at) as Set<T>) due.push(item); // too many for arguments of a call
+      for (const item of valueAt(this.#slots, at)) due.push(item); // too many for arguments of a call
       this.#slots.delete(at);
     }
     this.#next = last + 1;

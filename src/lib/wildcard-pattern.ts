@@ -1,3 +1,4 @@
+import { lastOf } from "./at.ts";
 import { itemAt } from "./at.ts";
 
 /**
@@ -20,7 +21,7 @@ function scopeInlineFlags(source: string): string {
   let out = "";
   let inClass = false;
   const opened: string[][] = [[]]; // flags opened inside each group, innermost group last
-  const flagsHere = () => opened.at(-1) as string[];
+  const flagsHere = () => lastOf(opened);
   const close = () => ")".repeat(flagsHere().length);
   for (let at = 0; at < source.length; at++) {
     const char = source.charAt(at);
@@ -34,7 +35,7 @@ function scopeInlineFlags(source: string): string {
       const letters = itemAt(inline, 1).replaceAll("u", "");
       if (letters === "") continue;
       flagsHere().push(`(?${letters}:`);
-      out += flagsHere().at(-1) as string;
+      out += lastOf(flagsHere());
       continue;
     }
     if (inClass) inClass = char !== "]";

@@ -2,6 +2,7 @@
 import { ConfigError } from "#core/errors.ts";
 import type { Rule } from "#core/rule.ts";
 import type { Steps } from "#lib/steps.ts";
+import { lastOf } from "#lib/at.ts";
 import { RULES_AT_ONCE } from "./compile.ts";
 
 /** Throws `ConfigError` naming the rule whose list does not exist, or the circle as `a->b->a`. */
@@ -32,7 +33,7 @@ function checkCircle(
   lists: ReadonlyMap<string, readonly Rule[]>,
   done: Set<string>,
 ): void {
-  const name = path.at(-1) as string;
+  const name = lastOf(path);
   if (done.has(name)) return;
   for (const { type, target } of lists.get(name) ?? []) {
     if (type !== "SUB-RULE") continue;

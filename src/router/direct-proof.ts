@@ -6,6 +6,7 @@ import type { Outbound } from "#core/outbound.ts";
 import { unwrap } from "#core/outbound.ts";
 import type { Rule } from "#core/rule.ts";
 import type { InboundInfo, Ip } from "#core/session.ts";
+import { valueAt } from "#lib/at.ts";
 import type { Walk } from "./match.ts";
 
 export interface DirectQuestion {
@@ -43,7 +44,7 @@ export class DirectProof {
         continue;
       }
       const rule = walk.rule as Rule;
-      const target = this.#targets.get(rule.target) as Outbound;
+      const target = valueAt(this.#targets, rule.target);
       const { passes } = unwrap(target, null).at(-1) as Outbound;
       if (passes === undefined) return this.#verdict(rule, this.#isDirect(target));
       if (passes === "rule") walk.leaveAll();

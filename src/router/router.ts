@@ -9,6 +9,7 @@ import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
+import { lastOf, valueAt } from "#lib/at.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileInSteps, RULES_AT_ONCE } from "./compile.ts";
 import type { RuleList } from "./compile.ts";
@@ -197,7 +198,7 @@ class ListRouter implements RuleRouter {
   }
 
   #targetOf(rule: Rule | null): Outbound {
-    return rule === null ? this.#env.direct : (this.#targets.get(rule.target) as Outbound);
+    return rule === null ? this.#env.direct : valueAt(this.#targets, rule.target);
   }
 
   async #follow(way: Way, signal: AbortSignal): Promise<Decision> {
@@ -340,7 +341,7 @@ function decisionOf(
   { facts, records = null, entered = null }: Learnt,
 ): Decision {
   const chain = unwrap(target, metadata);
-  const outbound = chain.at(-1) as Outbound;
+  const outbound = lastOf(chain);
   const groups = chain.filter(isGroup);
   return {
     outbound,

@@ -9,6 +9,7 @@ import { serveDnsStream } from "#dns/server.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
+import { valueAt } from "#lib/at.ts";
 import { groupFault, InertOutbound, reasonOf } from "./inert.ts";
 import { NodeDialers, toServer } from "./node-dialers.ts";
 import { NodeLines } from "./node-lines.ts";
@@ -70,7 +71,7 @@ export async function openOutbounds(config: Config, env: OutboundsEnv): Promise<
   return {
     all,
     direct,
-    global: all.get("GLOBAL") as Outbound,
+    global: valueAt(all, "GLOBAL"),
     open: (node) => openProxy(node, dialers, env),
     groupFaults: () =>
       groups.flatMap((config) => {

@@ -1,8 +1,8 @@
 /** Enforces limits over time: blocks users whose quota is used up or whose time is over, and unblocks them later. */
+import { valueAt } from "#lib/at.ts";
 import type { Shared } from "./changes.ts";
 import { toggled } from "./user-registry.ts";
 import * as books from "./user-book.ts";
-import type { UserBook } from "./user-book.ts";
 
 export class LimitMonitor {
   readonly #shared: Shared;
@@ -36,7 +36,7 @@ export class LimitMonitor {
       registry.blocked,
       turned.map(({ user }) => user.id),
     );
-    const book = registry.books.get(name) as UserBook;
+    const book = valueAt(registry.books, name);
     const targets = [...env.inbounds()].filter((inbound) => inbound.name === name);
     try {
       for (const target of targets) target.replaceUsers(books.activeUsers(book, blocked));

@@ -2,6 +2,7 @@
 import type { Metadata } from "#core/session.ts";
 import type { UserStatus } from "#core/users.ts";
 import { type BootClock, SteadyTime } from "#lib/steady-time.ts";
+import { valueAt } from "#lib/at.ts";
 import { Allowance, isWindow } from "./allowance.ts";
 import { type Counted, NO_TRAFFIC, type Traffic, type UserCounter, UserCounters } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
@@ -86,7 +87,7 @@ export class UserRegistry {
 
   find(id: string): Found | null {
     for (const [name, listener] of this.listeners) {
-      const book = this.books.get(name) as UserBook;
+      const book = valueAt(this.books, name);
       const user = book.users.get(id);
       if (user !== undefined) return { book, user, listener };
     }

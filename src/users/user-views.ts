@@ -10,6 +10,7 @@ import type {
   UserDetailView,
   UserView,
 } from "#core/users.ts";
+import { valueAt } from "#lib/at.ts";
 import { NO_TRAFFIC } from "./counters.ts";
 import { NO_LIMITS } from "./limits.ts";
 import { STEP_SECONDS } from "./recent-usage.ts";
@@ -123,7 +124,7 @@ export class UserViews {
 
   #managed(): readonly { readonly book: UserBook; readonly listener: ManagedListener }[] {
     return [...this.#registry.listeners.values()]
-      .map((listener) => ({ listener, book: this.#registry.books.get(listener.name) as UserBook }))
+      .map((listener) => ({ listener, book: valueAt(this.#registry.books, listener.name) }))
       .sort((a, b) => compareBytes(a.book.listener, b.book.listener));
   }
 

@@ -120,7 +120,9 @@ function listed({ all, configOf }: Outbounds): readonly Outbound[] {
 }
 
 function settingsOf(group: string, { configOf }: Outbounds) {
-  return liveSettings(configOf.get(group) as GroupConfig, null);
+  const config = configOf.get(group);
+  if (!isGroupConfig(config)) throw new RangeError(`${group} is no group of the configuration`);
+  return liveSettings(config, null);
 }
 
 function isGroupConfig(config: ProxyConfig | GroupConfig | undefined): config is GroupConfig {

@@ -1,4 +1,5 @@
 import type { Destination } from "#core/session.ts";
+import { oldestKey } from "#lib/at.ts";
 
 const NO_NAMES: Destination = { host: null, ip: null, port: 0 };
 
@@ -30,7 +31,7 @@ export class ReplyNames {
   }
 
   add(client: Destination, sentTo: Destination): void {
-    if (this.#known.size >= this.#limit) this.#known.delete(this.#known.keys().next().value as string);
+    if (this.#known.size >= this.#limit) this.#known.delete(oldestKey(this.#known));
     this.#known.set(keyOf(sentTo.host, sentTo.ip, sentTo.port), client);
     if (sentTo.ip !== null) this.#known.set(keyOf(null, sentTo.ip, sentTo.port), client);
     else this.#named.set(sentTo.port, client);

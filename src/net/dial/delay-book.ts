@@ -1,4 +1,5 @@
 import type { DelaySample, Delays, DelayState } from "#core/delays.ts";
+import { oldestKey } from "#lib/at.ts";
 
 const HISTORY = 10;
 /** Test URLs kept per node; the one used longest ago goes first. */
@@ -42,7 +43,7 @@ export class DelayBook implements Delays {
     const byUrl = next(known.urls.get(url) ?? UNTESTED, sample, delayMs > 0 && accepted);
     known.urls.delete(url); // the newest is the last one
     known.urls.set(url, byUrl);
-    if (known.urls.size > MAX_URLS) known.urls.delete(known.urls.keys().next().value as string);
+    if (known.urls.size > MAX_URLS) known.urls.delete(oldestKey(known.urls));
   }
 
   prune(exists: (node: string) => boolean): void {

@@ -8,6 +8,7 @@ import type { Datagram, DatagramFlow, Destination, Endpoint, Ip } from "#core/se
 import type { SocketMaker } from "#platform/socket-maker.ts";
 import { addressesOf, allows } from "#net/address/families.ts";
 import type { Families } from "#net/address/families.ts";
+import { oldestKey } from "#lib/at.ts";
 import { BUFFERS, type DatagramSocket, type DatagramSockets } from "./datagram-socket.ts";
 import { ANY_V4, familyOf } from "#net/address/ip.ts";
 import type { SelfDials } from "#net/dial/self-dials.ts";
@@ -102,8 +103,8 @@ export class DirectFlow implements DatagramFlow {
     const name: Name = { ip: null, untilMs: 0, waiting: new WaitingDatagrams() };
     name.waiting?.push(first);
     this.#names.delete(host); // so that it becomes the youngest
-    if (this.#names.size >= MAX_NAMES) this.#names.delete(this.#names.keys().next().value as string);
-    if (this.#hosts.size >= MAX_NAMES) this.#hosts.delete(this.#hosts.keys().next().value as Ip);
+    if (this.#names.size >= MAX_NAMES) this.#names.delete(oldestKey(this.#names));
+    if (this.#hosts.size >= MAX_NAMES) this.#hosts.delete(oldestKey(this.#hosts));
     this.#names.set(host, name);
     const wanted: Destination = { host, ip: null, port: first.destination.port };
     const { resolver, families } = this.#options;

@@ -1,5 +1,6 @@
 import type { Datagram, DatagramFlow, Destination } from "#core/session.ts";
 import { destinationText } from "#core/session.ts";
+import { oldestKey } from "#lib/at.ts";
 import type { CoolClient, CoolPackets } from "./cool-client.ts";
 
 /** Destinations of one flow; a further one takes the place of the one that was used first. */
@@ -44,7 +45,7 @@ export class CoolFlow implements DatagramFlow {
   }
 
   #start(key: string, destination: Destination): CoolPackets {
-    if (this.#open.size >= MAX_DESTINATIONS) this.#close(this.#open.keys().next().value as string);
+    if (this.#open.size >= MAX_DESTINATIONS) this.#close(oldestKey(this.#open));
     const packets = this.#session.openPackets(destination, {
       onPacket: (payload, from) => this.#arrived({ payload, destination: from ?? destination }),
       onEnd: () => {

@@ -16,7 +16,7 @@ import {
   SESSION_ID_BYTES,
 } from "./packet022.ts";
 import { MAX_PADDING } from "./sip022.ts";
-import { itemAt } from "#lib/at.ts";
+import { itemAt, lastOf } from "#lib/at.ts";
 
 export interface ClientPackets {
   seal(item: Datagram): Buffer;
@@ -81,7 +81,7 @@ class Packets022 implements ClientPackets {
     this.#nowMs = nowMs;
     this.#method = method;
     this.#keys = keys;
-    this.#psk = keys.at(-1) as Uint8Array;
+    this.#psk = lastOf(keys);
     this.#aead = bodyAead(method, this.#psk, this.#sessionId);
   }
 

@@ -3,7 +3,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { User } from "#core/inbound.ts";
 import type { UserTable } from "#protocols/managed/user-inbound.ts";
 import { keyName, masterKey, type Method, preSharedKey, preSharedKeys } from "./methods.ts";
-import { itemAt } from "#lib/at.ts";
+import { itemAt, lastOf } from "#lib/at.ts";
 
 export interface UserKey {
   /** Null: the server has one key and no users. */
@@ -53,7 +53,7 @@ export function serverKeys(method: Method, password: string, users: readonly Use
 function withoutUsers(method: Method, password: string): ServerKeys {
   const keys = method.edition === "2022" ? preSharedKeys(method, password) : [masterKey(method, password)];
   if (keys.length > 2) throw new ConfigError("a server takes key or serverKey:userKey, not more levels");
-  const candidates = [{ user: null, key: keys.at(-1) as Buffer }];
+  const candidates = [{ user: null, key: lastOf(keys) }];
   if (keys.length === 1) return { method, candidates, identity: null, byName: new Map() };
   return named(method, itemAt(keys, 0), candidates);
 }

@@ -5,6 +5,7 @@ import type { DetachedState } from "#core/handover.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
 import { openAead, TAG_BYTES } from "#protocols/crypto/aead.ts";
 import type { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
+import { lastOf } from "#lib/at.ts";
 import { ChunkOpener, ChunkSealer, detachedStateOf, MAX_CHUNK } from "./chunks.ts";
 import { streamIdentities } from "./identity.ts";
 import { type Method, sessionSubkey } from "./methods.ts";
@@ -112,7 +113,7 @@ export class Sip022ClientCodec extends Sip022Codec {
   constructor(options: ClientOptions) {
     super();
     this.#options = options;
-    this.#psk = options.keys.at(-1) as Uint8Array;
+    this.#psk = lastOf(options.keys);
   }
 
   // Request: SALT EIH(16)* FIXED[TYPE(1)=0 TIME(8) LENGTH(2)] VARIABLE[ADDRESS PADLEN(2) PADDING PAYLOAD] CHUNKS

@@ -12,6 +12,7 @@ import type {
   RuleType,
 } from "#core/rule.ts";
 import { splitConditions, unwrapBrackets } from "#router/condition-text.ts";
+import { lastOf } from "#lib/at.ts";
 
 type FindType = (type: string) => RuleType | undefined;
 
@@ -105,7 +106,7 @@ const NO_OPTIONS: RuleOptions = { noResolve: false, source: false };
 function splitOptions(text: string): readonly [payload: string, options: RuleOptions] {
   const parts = text.split(",").map((part) => part.trim());
   const words = new Set<string>();
-  while (parts.length > 1 && OPTION_WORDS.has((parts.at(-1) as string).toLowerCase()))
+  while (parts.length > 1 && OPTION_WORDS.has(lastOf(parts).toLowerCase()))
     words.add((parts.pop() as string).toLowerCase());
   const source = words.has("src");
   return [parts.join(","), { source, noResolve: source || words.has("no-resolve") }];

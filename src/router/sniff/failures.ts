@@ -1,3 +1,4 @@
+import { oldestKey } from "#lib/at.ts";
 /** After so many failures in a row a destination is left alone. */
 const MAX_FAILURES = 5;
 /** It is looked at again when it was quiet for so long: another service may be there by then. */
@@ -34,7 +35,7 @@ export class SniffFailures {
     const count = (this.#entries.get(key)?.count ?? 0) + 1;
     this.#entries.delete(key);
     this.#entries.set(key, { count, atMs: this.#nowMs() });
-    if (this.#entries.size > MAX_ENTRIES) this.#entries.delete(this.#entries.keys().next().value as string);
+    if (this.#entries.size > MAX_ENTRIES) this.#entries.delete(oldestKey(this.#entries));
   }
 
   worked(key: string): void {

@@ -1,6 +1,6 @@
 import { createHash, X509Certificate } from "node:crypto";
 import { checkServerIdentity } from "node:tls";
-import { itemAt } from "#lib/at.ts";
+import { itemAt, lastOf } from "#lib/at.ts";
 
 /** More certificates than a sane chain has; a longer one is not walked. */
 const MAX_CHAIN = 10;
@@ -32,7 +32,7 @@ function chainTo(pin: string, leaf: Uint8Array, others: readonly Uint8Array[]): 
   }));
   const chain = [new X509Certificate(leaf)];
   while (chain.length < MAX_CHAIN) {
-    const last = chain.at(-1) as X509Certificate;
+    const last = lastOf(chain);
     const issuers = pool.filter(
       ({ certificate }) =>
         last.checkIssued(certificate) && !chain.some(({ raw }) => raw.equals(certificate.raw)),
