@@ -5,7 +5,7 @@
  */
 import { once } from "node:events";
 import { writeSync } from "node:fs";
-import { createServer, type AddressInfo, type Socket } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { descriptorOf } from "#core/handover.ts";
 import { EAGAIN, EINTR } from "#platform/linux/relay-calls.ts";
 import { CHECKED_BYTES, CONTENT, isContent, openEndCalls } from "./end-calls.ts";
@@ -85,7 +85,7 @@ async function listen(host: string): Promise<{ listener: number; port: number }>
   const server = createServer().listen({ port: 0, host, backlog: 4096 });
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const listener = calls.duplicate(descriptorOf(server as unknown as Socket));
+  const listener = calls.duplicate(descriptorOf(server));
   server.close();
   calls.noDelay(listener); // what it accepts is born with it
   calls.watchBytes(epoll, listener);

@@ -79,9 +79,10 @@ function gatekeeper(options: AppOptions, transport: Transport, cors: Cors, upgra
 }
 
 function hasSecret(request: FastifyRequest, secret: Secret, isUpgrade: boolean): boolean {
-  const given = (request.query as Record<string, string | string[]>).token;
-  const token = Array.isArray(given) ? given[0] : given;
-  if (isUpgrade && token !== undefined && token !== "") return secret.equals(token);
+  const { query } = request;
+  const given = typeof query === "object" && query !== null && "token" in query ? query.token : null;
+  const token: unknown = Array.isArray(given) ? given[0] : given;
+  if (isUpgrade && typeof token === "string" && token !== "") return secret.equals(token);
   return secret.opens(request.headers.authorization);
 }
 

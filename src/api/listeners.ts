@@ -9,6 +9,7 @@ import {
 import { connect, isIP, type AddressInfo, type Server } from "node:net";
 import { dirname } from "node:path";
 import { ConfigError, errnoOf } from "#core/errors.ts";
+import { boundAddress } from "#core/sockets.ts";
 import { isWebSocketRequest } from "./upgrade.ts";
 
 export interface TcpListener {
@@ -60,7 +61,7 @@ export async function listenTcp(server: Server, listener: TcpListener): Promise<
   }
   const listen = listener.listen ?? listenOn;
   await (host === "" ? listenEverywhere(listen, server, listener.port) : listen(server, host, listener.port));
-  return server.address() as AddressInfo;
+  return boundAddress(server);
 }
 
 /** Both families on one socket; IPv4 alone where the machine has no IPv6. */

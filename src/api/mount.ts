@@ -38,7 +38,7 @@ export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgr
       const handler: RouteHandlerMethod = (request, reply) => serve(route, upgrades, request, reply);
       app.route({ method, url: path, config: { access, stream, acts, route }, handler });
     }
-    const allowed = here.map((route) => route.method as string);
+    const allowed: string[] = here.map(({ method }) => method);
     const others = METHODS.filter((method) => !allowed.includes(method));
     // a guard comes before everything else: where nothing is managed, a wrong method finds nothing either
     const guard = here.map(({ access }) => access).find((access) => typeof access === "function");

@@ -6,6 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Control } from "#core/control.ts";
 import { ConfigError, listenFault, messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import type { EventEmitter } from "node:events";
 import { buildApp } from "./app.ts";
 import type { AppOptions, Transport } from "./app-env.ts";
 import { isLoopbackHost } from "./hosts.ts";
@@ -168,11 +169,11 @@ function stopper(server: HttpServer | Http2SecureServer, subscribers: Subscriber
   };
 }
 
-function tracked<T extends Socket | ServerHttp2Session>(server: Server, event: string): ReadonlySet<T> {
+function tracked<T extends EventEmitter>(server: Server, event: string): ReadonlySet<T> {
   const alive = new Set<T>();
   server.on(event, (one: T) => {
     alive.add(one);
-    (one as Socket).once("close", () => alive.delete(one));
+    one.once("close", () => alive.delete(one));
   });
   return alive;
 }

@@ -126,13 +126,8 @@ function pathParameters(path: string) {
   }));
 }
 
-interface ObjectSchema {
-  readonly properties?: Readonly<Record<string, unknown>>;
-  readonly required?: readonly string[];
-}
-
 function queryParameters({ query, stream }: Route) {
-  const { properties = {}, required = [] } = query === undefined ? {} : (schemaOf(query) as ObjectSchema);
+  const { properties = {}, required = [] } = query === undefined ? {} : schemaOf(query);
   const own = Object.entries(properties).map(([name, schema]) => {
     return { name, in: "query", required: required.includes(name), schema };
   });
@@ -147,7 +142,7 @@ function queryParameters({ query, stream }: Route) {
 }
 
 /** What clients may send. */
-function schemaOf(schema: z.ZodType): Schema {
+function schemaOf(schema: z.ZodType): z.core.JSONSchema.BaseSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   return rest;
 }

@@ -14,9 +14,23 @@ export type Guard = (request: FastifyRequest, reply: FastifyReply) => void;
  */
 export type Access = "secret" | "open" | Guard;
 
-export interface Call<Query = unknown, Body = unknown> {
+/** The names of the segments that a pattern leaves open: `name` in `/proxies/:name/delay`, `*` for what follows `/ui/`. */
+type Names<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | Names<Rest>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : Path extends `${string}/*`
+      ? "*"
+      : never;
+
+/** Path segments by their names. Where a pattern is not known to the types, any name may be asked for. */
+export type Params<Path extends string = string> = Readonly<
+  Record<string extends Path ? string : Names<Path>, string>
+>;
+
+export interface Call<Query = unknown, Body = unknown, Path extends string = string> {
   /** Path segments, decoded once. */
-  readonly params: Readonly<Record<string, string>>;
+  readonly params: Params<Path>;
   readonly query: Query;
   /** The parsed JSON body where the route has a schema for it. */
   readonly body: Body;
@@ -77,24 +91,28 @@ export interface Route {
   /** Besides the mistakes of callers: another way to answer, or what can go wrong on our side or behind us. */
   readonly faults?: Faults;
   /** Runs before query and body are looked at: an unknown name is 404, whatever else is wrong. */
-  prepare?(params: Readonly<Record<string, string>>): void;
+  prepare?(params: Params): void;
   /** Answers with what becomes JSON, `JsonText`, undefined (no content), or has sent by itself. */
   handle(call: Call): unknown;
 }
 
-interface TypedRoute<Query extends z.ZodType, Body extends z.ZodType> extends Omit<
+interface TypedRoute<Path extends string, Query extends z.ZodType, Body extends z.ZodType> extends Omit<
   Route,
-  "query" | "body" | "handle"
+  "path" | "query" | "body" | "prepare" | "handle"
 > {
+  readonly path: Path;
   readonly query?: Query;
   readonly body?: Body;
-  handle(call: Call<z.output<Query>, z.output<Body>>): unknown;
+  prepare?(params: Params<Path>): void;
+  handle(call: Call<z.output<Query>, z.output<Body>, Path>): unknown;
 }
 
-/** Ties the schemas of a route to the types that its handler sees. */
-export function route<Query extends z.ZodType = z.ZodUnknown, Body extends z.ZodType = z.ZodUnknown>(
-  typed: TypedRoute<Query, Body>,
-): Route {
+/** Ties the pattern and the schemas of a route to the types that its handler sees. */
+export function route<
+  const Path extends string,
+  Query extends z.ZodType = z.ZodUnknown,
+  Body extends z.ZodType = z.ZodUnknown,
+>(typed: TypedRoute<Path, Query, Body>): Route {
   return typed; // the handler only ever sees what the schemas put out
 }
 

@@ -25,7 +25,8 @@ export function queryOf<Shape extends z.ZodRawShape>(shape: Shape) {
 }
 
 function firstValues(query: unknown): unknown {
-  const values = Object.entries(query as Record<string, string | string[]>);
+  if (typeof query !== "object" || query === null) return query;
+  const values: [string, unknown][] = Object.entries(query);
   return Object.fromEntries(values.map(([key, value]) => [key, Array.isArray(value) ? value[0] : value]));
 }
 
@@ -44,9 +45,13 @@ export const queryInt = (minimum: number, maximum: number) =>
 export const word = <const T extends string>(words: readonly [T, ...T[]]) =>
   z
     .string()
-    .transform((text) => words.find((candidate) => candidate.toLowerCase() === text.toLowerCase()))
-    .refine((found) => found !== undefined, `expected one of ${words.join(", ")}`)
-    .transform((found) => found as T)
+    .transform((text, context) => {
+      const found = words.find((candidate) => candidate.toLowerCase() === text.toLowerCase());
+      if (found !== undefined) return found;
+      const message = `expected one of ${words.join(", ")}`;
+      context.issues.push({ code: "custom", message, input: text });
+      return z.NEVER;
+    })
     .meta({ enum: [...words] });
 
 export const port = () => z.int().min(0).max(65_535);

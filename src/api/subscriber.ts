@@ -3,9 +3,9 @@
  * read waits in a bounded queue of its own; at the bound its next records are dropped, and other subscribers are not affected.
  */
 import type { ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import { WebSocketServer, type WebSocket } from "ws";
 import { ApiError } from "#core/errors.ts";
+import { Duplex } from "node:stream";
 import type { Call } from "./route.ts";
 import type { Upgrade } from "./upgrade.ts";
 
@@ -56,9 +56,7 @@ export class Subscribers implements Disposable {
     }
     reply.hijack();
     const subscriber =
-      upgrade === null
-        ? ndjson(reply.raw, reply.getHeaders() as Record<string, string>)
-        : handshake(this.#sockets, upgrade);
+      upgrade === null ? ndjson(reply.raw, reply.getHeaders()) : handshake(this.#sockets, upgrade);
     if (subscriber === null) return null;
     this.#open.add(subscriber);
     subscriber.onClose(() => this.#open.delete(subscriber));
@@ -72,7 +70,7 @@ export class Subscribers implements Disposable {
 
 /** Null: the handshake was faulty and has been answered. */
 function handshake(sockets: WebSocketServer, upgrade: Upgrade): Subscriber | null {
-  upgrade.response.detachSocket(upgrade.socket as Upgrade["request"]["socket"]);
+  upgrade.response.detachSocket(upgrade.socket);
   let subscriber: Subscriber | null = null;
   sockets.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
     subscriber = overWebSocket(socket);
@@ -129,9 +127,14 @@ function overWebSocket(socket: WebSocket): Subscriber {
   return subscriber;
 }
 
-function ndjson(response: ServerResponse, headers: Record<string, string>): Subscriber {
+/** Of an answer, by lower-case names. */
+type Headers = Readonly<Record<string, string | number | string[] | undefined>>;
+
+function ndjson(response: ServerResponse, headers: Headers): Subscriber {
   response.on("error", () => response.destroy()); // the client has gone
-  response.writeHead(200, { ...headers, "content-type": "application/json" });
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined) response.setHeader(name, value);
+  response.writeHead(200, { "content-type": "application/json" });
   response.flushHeaders();
   return {
     send(json) {
@@ -157,7 +160,9 @@ function ndjson(response: ServerResponse, headers: Record<string, string>): Subs
 
 /** An answer over HTTP/2 does not say so itself, its stream does. */
 function isGone(response: ServerResponse): boolean {
-  return "stream" in response ? (response.stream as Duplex).destroyed : response.destroyed;
+  const { destroyed } =
+    "stream" in response && response.stream instanceof Duplex ? response.stream : response;
+  return destroyed;
 }
 
 /** Calls `tick` at a steady pace until the subscriber leaves. */

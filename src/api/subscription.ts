@@ -64,7 +64,7 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
         description: "The link, or the profile or page; 404 for whoever may have none",
       },
       handle({ params, query: { format }, reply }) {
-        const found = orNothing(() => find(users, params.token as string, format), log);
+        const found = orNothing(() => find(users, params.token, format), log);
         reply.header("cache-control", "no-store");
         if (found === null) return reply.code(404).type(TEXT).send(NOT_FOUND);
         return reply.headers(found.headers).type(found.type).send(found.body);

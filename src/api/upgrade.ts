@@ -3,12 +3,12 @@
  * socket over. Everything else about the upgrade (401, 400, 404) is then an ordinary answer on that socket.
  */
 import { ServerResponse, type IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
 
 export interface Upgrade {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly socket: Duplex;
+  readonly socket: Socket;
   readonly head: Buffer;
 }
 
@@ -32,12 +32,12 @@ const CLOSE_MS = 5_000;
 export function takeUpgrade(
   upgrades: Upgrades,
   serve: (request: IncomingMessage, response: ServerResponse) => void,
-): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+): (request: IncomingMessage, socket: Socket, head: Buffer) => void {
   return (request, socket, head) => {
     socket.on("error", () => socket.destroy()); // the client's own loss
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    response.assignSocket(socket as IncomingMessage["socket"]);
+    response.assignSocket(socket);
     response.on("finish", () => {
       socket.end();
       setTimeout(() => socket.destroy(), CLOSE_MS).unref();

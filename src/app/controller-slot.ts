@@ -22,6 +22,7 @@ import { parseIp } from "#net/address/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { SECRET_FILE } from "#host/file-guard.ts";
 import { builtInUiFolder, externalUiFolder } from "#host/ui-folder.ts";
+import { descriptorOf } from "#core/handover.ts";
 
 /** Holds the running Controller and makes it anew when its settings change. */
 export class ControllerSlot implements AsyncDisposable {
@@ -114,7 +115,7 @@ function markedListen(mark: number) {
   return async (server: Server, host: string, port: number): Promise<void> => {
     server.listen({ host, port });
     await once(server, "listening");
-    markDescriptor((server as unknown as { _handle: { fd: number } })._handle.fd, mark);
+    markDescriptor(descriptorOf(server), mark);
   };
 }
 

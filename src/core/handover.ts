@@ -1,5 +1,5 @@
 /** How a stream lets another owner continue with its socket: a worker that moves bytes past JavaScript's streams. */
-import { Socket } from "node:net";
+import { type Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 
@@ -69,7 +69,8 @@ export function detachable(stream: Duplex): Detachable | null {
   const side = detachable(next);
   if (side === null) return null;
   const leave = (): DetachedState => {
-    (stream as Duplex & DetachSteps)[LOWER_DETACHED]?.();
+    const { [LOWER_DETACHED]: detached }: Duplex & DetachSteps = stream;
+    detached?.call(stream);
     return side.detach();
   };
   return { ...side, detach: leave };
@@ -80,14 +81,11 @@ export function isPlainSocket(stream: Duplex): stream is Socket {
   return stream instanceof Socket && !(stream instanceof TLSSocket);
 }
 
-/** What an open socket of the runtime keeps below. */
-interface Handle {
-  readonly fd: number;
-}
-
-/** The number of its descriptor; -1 where it has none. */
-export function descriptorOf(socket: Socket): number {
-  return (socket as Socket & { _handle: Handle | null })._handle?.fd ?? -1;
+/** The number of its descriptor, which the runtime keeps in a handle below; -1, which the kernel refuses, where it has none. */
+export function descriptorOf(socket: Socket | Server): number {
+  const handle = "_handle" in socket ? socket._handle : null;
+  const isOpen = typeof handle === "object" && handle !== null && "fd" in handle;
+  return isOpen && typeof handle.fd === "number" ? handle.fd : -1;
 }
 
 const NOTHING: DetachedState = { numbers: [], unread: null };

@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
 import type { Datagram, Endpoint } from "./session.ts";
 
 /**
@@ -49,4 +49,12 @@ export interface ReplySocket {
   /** Never waits and keeps nothing; what the kernel does not take, or an address of the other family, is lost. */
   send(payload: Uint8Array, to: Endpoint): void;
   close(): void;
+}
+
+/** Where a server listens that is open; throws an Error where it is closed, or listens at a path. */
+export function boundAddress(server: Server): AddressInfo {
+  const address = server.address();
+  if (address === null || typeof address === "string")
+    throw new Error(`a server is asked for its port, and listens at ${address ?? "nothing"}`);
+  return address;
 }

@@ -1,10 +1,10 @@
 /** The portal: a plain HTTP server of its own that shows people why they are slow. It has no secret and no commands. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { messageOf } from "#core/errors.ts";
 import type { PolicyStatusView, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import type { Log } from "#core/log.ts";
+import { boundAddress } from "#core/sockets.ts";
 import { PortalSigner } from "./portal-link.ts";
 import { plotFrom } from "./portal-plot.ts";
 import { languageOf, overPage, ownPage, shortText, type Language } from "./portal-page.ts";
@@ -79,7 +79,7 @@ export class Portal implements Disposable {
 
   /** Where it really listens. */
   get boundUrl(): string {
-    const { address, port } = this.#server.address() as AddressInfo;
+    const { address, port } = boundAddress(this.#server);
     return `http://${address.includes(":") ? `[${address}]` : address}:${port}`;
   }
 

@@ -23,9 +23,14 @@ export class ByteQueue {
 
   /** The next `size` bytes, which stay; null where there are fewer. The result may share memory with what was pushed. */
   peek(size: number): Buffer | null {
-    if (size > this.#length) return null;
+    return size > this.#length ? null : this.peekUpTo(size);
+  }
+
+  /** As `peek`, of what there is where that is less. */
+  peekUpTo(limit: number): Buffer {
+    const size = Math.min(limit, this.#length);
     if (size === 0) return EMPTY;
-    let first = this.#pieces[this.#head] as Buffer;
+    let first = pieceAt(this.#pieces, this.#head);
     if (first.length < size) first = this.#join(size);
     return first.length === size ? first : first.subarray(0, size);
   }
@@ -37,9 +42,16 @@ export class ByteQueue {
     return bytes;
   }
 
+  /** As `take`, of what there is where that is less. */
+  takeUpTo(limit: number): Buffer {
+    const bytes = this.peekUpTo(limit);
+    this.skip(bytes.length);
+    return bytes;
+  }
+
   /** Everything, removed. */
   takeAll(): Buffer {
-    return this.take(this.#length) as Buffer;
+    return this.takeUpTo(this.#length);
   }
 
   /** Removes up to `size` bytes. */
@@ -47,7 +59,7 @@ export class ByteQueue {
     let left = Math.min(size, this.#length);
     this.#length -= left;
     while (left > 0) {
-      const first = this.#pieces[this.#head] as Buffer;
+      const first = pieceAt(this.#pieces, this.#head);
       if (first.length > left) {
         this.#pieces[this.#head] = first.subarray(left);
         return;
@@ -60,7 +72,7 @@ export class ByteQueue {
   /** The next bytes that lie in one piece, at most `limit`, removed; empty where there are none. Never copies. */
   takeSome(limit: number): Buffer {
     const first = this.#pieces[this.#head];
-    return first === undefined ? EMPTY : (this.take(Math.min(first.length, limit)) as Buffer);
+    return first === undefined ? EMPTY : this.takeUpTo(Math.min(first.length, limit));
   }
 
   #dropFirst(): void {
@@ -81,7 +93,7 @@ export class ByteQueue {
     let got = 0;
     let at = this.#head;
     for (; got < size; at++) {
-      const piece = this.#pieces[at] as Buffer;
+      const piece = pieceAt(this.#pieces, at);
       const copied = piece.copy(joined, got);
       got += copied;
       if (copied < piece.length) this.#pieces[at--] = piece.subarray(copied);
@@ -91,4 +103,9 @@ export class ByteQueue {
     this.#head = 0;
     return joined;
   }
+}
+
+/** A read of its own, because it runs for every chunk; see `at.ts`. */
+function pieceAt(pieces: readonly Buffer[], at: number): Buffer {
+  return pieces[at] as Buffer;
 }

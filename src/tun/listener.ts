@@ -1,12 +1,13 @@
 /** Listeners of the kernel behind a TUN: where the stack sends TCP, and where auto-redirect does. */
 import { once } from "node:events";
-import { createServer, type AddressInfo, type Server } from "node:net";
+import { createServer, type Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Ip } from "#core/session.ts";
 import type { StreamSocket } from "#core/sockets.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import { ANY_V4, ANY_V6 } from "#net/address/ip.ts";
 import { errnoOf } from "#core/errors.ts";
+import { boundAddress } from "#core/sockets.ts";
 
 const BACKLOG = 4096;
 /** The address of a new device may not be ready at once. */
@@ -25,7 +26,7 @@ export class TunListener {
   private constructor(server: Server, on: (socket: StreamSocket) => void) {
     this.#server = server;
     this.#on = on;
-    this.port = (server.address() as AddressInfo).port;
+    this.port = boundAddress(server).port;
     server.on("error", () => {
       // After listening only accept() fails (descriptors exhausted); the kernel keeps the connection for the next try.
     });

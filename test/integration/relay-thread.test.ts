@@ -240,7 +240,7 @@ async function openFront(
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
-  const fd = fronts.duplicate((server as unknown as { _handle: { fd: number } })._handle.fd);
+  const fd = fronts.duplicate(descriptorOf(server));
   server.close();
   const onSocket = (socket: Socket): void => void socket.destroy();
   const listening = fronts.listen(fd, { ...byWorkers(on), onSocket });

@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { descriptorOf } from "#net/listen/accept.ts";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { descriptorOf } from "#core/handover.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { openLibc } from "#platform/linux/libc.ts";
 
@@ -31,7 +31,7 @@ export async function openNarrowOrigin(
 ): Promise<{ readonly port: number } & AsyncDisposable> {
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, on).listen(0, LOOPBACK_V4);
   await once(server, "listening");
-  setReceiveBuffer((server as Server & { _handle: { fd: number } })._handle.fd, NARROW_BYTES);
+  setReceiveBuffer(descriptorOf(server), NARROW_BYTES);
   const { port } = server.address() as AddressInfo;
   return {
     port,

@@ -124,7 +124,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       answer: ok("The user", userDetail),
       query: userQuery,
       handle({ params, query }) {
-        const user = admin().user(params.id as string);
+        const user = admin().user(params.id);
         if (user === null) throw notFound();
         return detailJson(user, query.online === "true");
       },
@@ -135,7 +135,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       summary: "What one user moved in the last day, in steps, since weir runs",
       answer: ok("Steps in which something was moved", userUsage),
       handle({ params }) {
-        const usage = admin().usage(params.id as string);
+        const usage = admin().usage(params.id);
         if (usage === null) throw notFound();
         return usageJson(usage);
       },
@@ -147,8 +147,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       body: updateBody,
       answer: ok("The user", userDetail),
       faults,
-      handle: async ({ params, body }) =>
-        detailJson(await admin().update(params.id as string, changeOf(body))),
+      handle: async ({ params, body }) => detailJson(await admin().update(params.id, changeOf(body))),
     }),
     route({
       method: "DELETE",
@@ -157,7 +156,7 @@ function userRoutes(admin: () => UserAdmin): readonly Route[] {
       query: revisionQuery,
       answer: DONE,
       faults,
-      handle: ({ params, query }) => admin().remove(params.id as string, query.revision),
+      handle: ({ params, query }) => admin().remove(params.id, query.revision),
     }),
   ];
 }
@@ -171,8 +170,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       body: revisionBody,
       answer: ok("The user", userDetail),
       faults,
-      handle: async ({ params, body }) =>
-        detailJson(await admin().resetTraffic(params.id as string, body.revision)),
+      handle: async ({ params, body }) => detailJson(await admin().resetTraffic(params.id, body.revision)),
     }),
     route({
       method: "POST",
@@ -182,10 +180,7 @@ function actionRoutes(admin: () => UserAdmin): readonly Route[] {
       answer: ok("The listener's new revision and the link", subscription),
       faults,
       async handle({ params, body }) {
-        const { revision, subscriptionUrl } = await admin().rotateSubscription(
-          params.id as string,
-          body.revision,
-        );
+        const { revision, subscriptionUrl } = await admin().rotateSubscription(params.id, body.revision);
         return { revision, subscription_url: subscriptionUrl };
       },
     }),

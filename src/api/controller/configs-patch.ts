@@ -1,6 +1,6 @@
 /** What PATCH /configs accepts (controller sheet §5.2, kernel-direct sheet 1.3); every other key is ignored. */
 import { z } from "zod";
-import type { ConfigsPatch, JsonValue } from "#core/control.ts";
+import type { ConfigsPatch } from "#core/control.ts";
 import { LOG_LEVELS } from "#core/log.ts";
 import { cidr, jsonObject, port, word } from "#api/shapes.ts";
 
@@ -130,8 +130,10 @@ export const configsPatch = jsonObject({
   "lan-disallowed-ips": z.array(cidr()).optional(),
   tun: tun.optional(),
 }).transform((given): ConfigsPatch => {
-  const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(set.map(([key, value]) => [camel(key), value as JsonValue]));
+  const set = Object.entries(given).flatMap(([key, value]) =>
+    value === undefined ? [] : [[camel(key), value] as const],
+  );
+  return Object.fromEntries(set);
 });
 
 /** `mixed-port` → `mixedPort`. */

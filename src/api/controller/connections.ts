@@ -51,7 +51,7 @@ export function connectionRoutes(control: Control, subscribers: Subscribers): re
       summary: "Close one session; an unknown id is no error",
       answer: DONE,
       handle({ params }) {
-        connections.close(params.id as string);
+        connections.close(params.id);
       },
     }),
   ];

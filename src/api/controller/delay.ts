@@ -43,7 +43,8 @@ export async function delayJson(test: Promise<number>): Promise<{ delay: number 
   } catch (error) {
     if (!(error instanceof DialError)) throw error;
     const timedOut = error.reason === "timeout";
-    const [status, message] = timedOut ? [504, "Timeout"] : [503, "An error occurred in the delay test"];
-    throw new ApiError(status as number, message as string, { cause: error });
+    throw timedOut
+      ? new ApiError(504, "Timeout", { cause: error })
+      : new ApiError(503, "An error occurred in the delay test", { cause: error });
   }
 }

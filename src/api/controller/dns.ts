@@ -17,8 +17,8 @@ const TYPES: ReadonlyMap<string, number> = new Map(
     IXFR=251`
     .trim()
     .split(/\s+/)
-    .map((pair) => pair.split("=") as [string, string])
-    .map(([type, number]) => [type, Number(number)]),
+    .map((pair) => pair.split("="))
+    .map(([type = "", number]) => [type, Number(number)]),
 );
 
 const query = queryOf({ name: z.string().min(1).max(255), type: z.string().default("A") });

@@ -2,13 +2,13 @@ import { z } from "zod";
 import type { ProxiesControl, ProxyView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
-import { route, type Route } from "#api/route.ts";
+import { route, type Params, type Route } from "#api/route.ts";
 import { DELAYS, delayTest, groupQuery } from "./delay.ts";
 import { proxyJson, proxyShape } from "./proxy-json.ts";
 
 export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
-  const find = (params: Readonly<Record<string, string>>): ProxyView => {
-    const proxy = proxies.get(params.name as string);
+  const find = ({ name }: Params<"/group/:name">): ProxyView => {
+    const proxy = proxies.get(name);
     if (proxy === null || proxy.group === null) throw notFound();
     return proxy;
   };
@@ -50,7 +50,7 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
         if (group?.fixed) proxies.unfix(name); // even where the query turns out to be bad
       },
       async handle({ params, query, signal }) {
-        const delays = await proxies.testGroup(params.name as string, delayTest(query, signal));
+        const delays = await proxies.testGroup(params.name, delayTest(query, signal));
         if (delays.size === 0) throw new ApiError(504, "get delay: all proxies timeout");
         return Object.fromEntries(delays);
       },

@@ -119,9 +119,7 @@ function statusJson({ backend, fastPaths, learnedSets, process, traffic, lastErr
     // The contract names them at this level, too: those of the first classifier.
     ...(first === undefined
       ? {}
-      : Object.fromEntries(
-          Object.keys(CLASSIFIER_FIELDS).map((key) => [key, first[key as keyof typeof first]]),
-        )),
+      : Object.fromEntries(Object.entries(first).filter(([key]) => Object.hasOwn(CLASSIFIER_FIELDS, key)))),
   };
 }
 

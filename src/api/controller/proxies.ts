@@ -2,18 +2,18 @@ import { z } from "zod";
 import type { ProxiesControl, ProxyView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
-import { DONE, route, type Route } from "#api/route.ts";
+import { DONE, route, type Params, type Route } from "#api/route.ts";
 import { jsonObject } from "#api/shapes.ts";
 import { DELAY, DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
 import { proxyJson, proxyShape } from "./proxy-json.ts";
 
 const path = "/proxies/:name";
 
-type Find = (params: Readonly<Record<string, string>>) => ProxyView;
+type Find = (params: Params<typeof path>) => ProxyView;
 
 export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
-  const find: Find = (params) => {
-    const proxy = proxies.get(params.name as string);
+  const find: Find = ({ name }) => {
+    const proxy = proxies.get(name);
     if (proxy === null) throw notFound();
     return proxy;
   };
@@ -47,8 +47,7 @@ export function proxyRoutes(proxies: ProxiesControl): readonly Route[] {
       answer: DELAY,
       faults: DELAY_FAULTS,
       prepare: (params) => void find(params),
-      handle: ({ params, query, signal }) =>
-        delayJson(proxies.test(params.name as string, delayTest(query, signal))),
+      handle: ({ params, query, signal }) => delayJson(proxies.test(params.name, delayTest(query, signal))),
     }),
   ];
 }
@@ -63,7 +62,7 @@ function choiceRoutes(proxies: ProxiesControl, find: Find): readonly Route[] {
       answer: DONE,
       prepare: (params) => refuseUnlessChoosable(find(params)),
       handle({ params, body }) {
-        if (proxies.select(params.name as string, body.name)) return;
+        if (proxies.select(params.name, body.name)) return;
         throw new ApiError(400, "Selector update error: no such member in this group");
       },
     }),

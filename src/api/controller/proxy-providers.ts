@@ -2,12 +2,10 @@ import { z } from "zod";
 import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
 import { amount, instant } from "#api/answer-shapes.ts";
 import { notFound } from "#api/errors.ts";
-import { DONE, route, type Route } from "#api/route.ts";
+import { DONE, route, type Params, type Route } from "#api/route.ts";
 import { DELAY, DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
 import { proxyJson, proxyShape } from "./proxy-json.ts";
 import { updatedAtJson } from "./time-json.ts";
-
-type Params = Readonly<Record<string, string>>;
 
 const shape = z
   .object({
@@ -25,10 +23,13 @@ const shape = z
   .meta({ id: "ProxyProvider" });
 
 const path = "/providers/proxies/:provider";
+const nodePath = `${path}/:node` as const;
+
+type Find = (params: Params<typeof path>) => ProxyProviderView;
 
 export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly Route[] {
-  const find = (params: Params): ProxyProviderView => {
-    const provider = providers.get(params.provider as string);
+  const find: Find = (params) => {
+    const provider = providers.get(params.provider);
     if (provider === null) throw notFound();
     return provider;
   };
@@ -74,11 +75,8 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
   ];
 }
 
-function nodeRoutes(
-  providers: ProxyProvidersControl,
-  find: (params: Params) => ProxyProviderView,
-): readonly Route[] {
-  const findNode = (params: Params) => {
+function nodeRoutes(providers: ProxyProvidersControl, find: Find): readonly Route[] {
+  const findNode = (params: Params<typeof nodePath>) => {
     const node = find(params).proxies.find(({ name }) => name === params.node);
     if (node === undefined) throw notFound();
     return node;
@@ -86,14 +84,14 @@ function nodeRoutes(
   return [
     route({
       method: "GET",
-      path: `${path}/:node`,
+      path: nodePath,
       summary: "One node of a provider",
       answer: { status: 200, description: "The node", schema: proxyShape },
       handle: ({ params }) => proxyJson(findNode(params)),
     }),
     route({
       method: "GET",
-      path: `${path}/:node/healthcheck`,
+      path: `${nodePath}/healthcheck`,
       acts: true,
       summary: "Measure the delay of a node",
       query: nodeQuery,
@@ -101,7 +99,7 @@ function nodeRoutes(
       faults: DELAY_FAULTS,
       prepare: (params) => void findNode(params),
       handle: ({ params, query, signal }) =>
-        delayJson(providers.test(params.provider as string, params.node as string, delayTest(query, signal))),
+        delayJson(providers.test(params.provider, params.node, delayTest(query, signal))),
     }),
   ];
 }

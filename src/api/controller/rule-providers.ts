@@ -41,7 +41,7 @@ export function ruleProviderRoutes(providers: RuleProvidersControl): readonly Ro
       answer: DONE,
       faults: { 503: "The provider could not be loaded; the earlier content stays" },
       async handle({ params }) {
-        const name = params.name as string;
+        const name = params.name;
         if (providers.get(name) === null) throw notFound();
         await providers.update(name);
       },

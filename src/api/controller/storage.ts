@@ -2,12 +2,12 @@ import type { StorageControl } from "#core/control.ts";
 import { anyJson } from "#api/answer-shapes.ts";
 import { decodeText, parseJson } from "#api/body.ts";
 import { notFound } from "#api/errors.ts";
-import { DONE, JsonText, route, type Route } from "#api/route.ts";
+import { DONE, JsonText, route, type Params, type Route } from "#api/route.ts";
 
 export function storageRoutes(storage: StorageControl): readonly Route[] {
   const common = {
-    path: "/storage/:key",
-    prepare({ key }: Readonly<Record<string, string>>) {
+    path: "/storage/:key" as const,
+    prepare({ key }: Params<"/storage/:key">) {
       if (key === "") throw notFound();
     },
   };
@@ -21,7 +21,7 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
         description: "The JSON as it was stored; null where there is none",
         schema: anyJson(),
       },
-      handle: ({ params }) => new JsonText(storage.get(params.key as string) ?? "null"),
+      handle: ({ params }) => new JsonText(storage.get(params.key) ?? "null"),
     }),
     route({
       ...common,
@@ -32,7 +32,7 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
       answer: DONE,
       async handle({ params, bytes }) {
         parseJson(bytes); // stored as written: numbers of any length and the order of keys survive
-        await storage.put(params.key as string, decodeText(bytes));
+        await storage.put(params.key, decodeText(bytes));
       },
     }),
     route({
@@ -40,7 +40,7 @@ export function storageRoutes(storage: StorageControl): readonly Route[] {
       method: "DELETE",
       summary: "Forget it; an unknown key is no error",
       answer: DONE,
-      handle: ({ params }) => storage.delete(params.key as string),
+      handle: ({ params }) => storage.delete(params.key),
     }),
   ];
 }

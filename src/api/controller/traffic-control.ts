@@ -88,7 +88,7 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
         503: "The store cannot be opened at present; nothing has changed",
       },
       async handle({ params }) {
-        const status = await governance.reset(params.id as string);
+        const status = await governance.reset(params.id);
         if (status === null) throw notFound();
         return statusJson(status);
       },

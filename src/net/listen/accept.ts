@@ -21,11 +21,6 @@ export function connectionEnds(socket: StreamSocket): ConnectionEnds | null {
   };
 }
 
-/** Of a kernel socket; -1, which the kernel refuses, where it has closed meanwhile. */
-export function descriptorOf(socket: StreamSocket): number {
-  return (socket as StreamSocket & { _handle: { fd: number } | null })._handle?.fd ?? -1;
-}
-
 /** What an inbound learnt from its client. */
 export interface ClientRequest {
   readonly network: Network;

@@ -1,12 +1,13 @@
 import { once } from "node:events";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
-import { REPLACED } from "#core/sockets.ts";
+import { REPLACED, boundAddress } from "#core/sockets.ts";
+import { descriptorOf } from "#core/handover.ts";
 import type { OffloadedListener, AcceptOptions, AcceptOffload } from "./accept-offload.ts";
-import { connectionEnds, descriptorOf as socketDescriptor } from "./accept.ts";
+import { connectionEnds } from "./accept.ts";
 import { OffloadWorth } from "./offload-worth.ts";
 import { StreamConnection } from "./stream-connection.ts";
 import { ANY_V4, ANY_V6, socketIp } from "#net/address/ip.ts";
@@ -69,7 +70,7 @@ export class TcpListener {
       server.close(); // a socket that cannot be what was asked for
       throw error;
     }
-    const { address, port } = server.address() as AddressInfo;
+    const { address, port } = boundAddress(server);
     this.#endpoint = { ip: socketIp(address), port };
     this.#server = server;
   }
@@ -160,9 +161,7 @@ export class TcpListener {
     const ends = connectionEnds(socket);
     if (ends === null) return void socket.destroy();
     const original =
-      options.handshake === "redirected"
-        ? options.originalOf(socketDescriptor(socket), ends.source.ip)
-        : null;
+      options.handshake === "redirected" ? options.originalOf(descriptorOf(socket), ends.source.ip) : null;
     // A client that vanished without a word must not stay for ever.
     if (probes !== null) socket.setKeepAlive(true, probes.idleMs, probes.intervalMs);
     options.onAccepted(new StreamConnection(socket, { ...ends, original }, repliedBytes));
@@ -206,10 +205,6 @@ export class TcpListener {
 async function queueTaken(): Promise<void> {
   await setImmediate();
   await setImmediate();
-}
-
-function descriptorOf(server: Server): number {
-  return (server as unknown as { _handle: { fd: number } | null })._handle?.fd ?? -1;
 }
 
 async function listen(server: Server, { ip, port }: ListenAsk, reusePort: boolean): Promise<void> {

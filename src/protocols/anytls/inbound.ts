@@ -68,10 +68,9 @@ function takePreamble(
 ): string | Unauthenticated | null {
   const hash = arrived.peek(HASH_BYTES);
   const unauthenticated = (): Unauthenticated =>
-    new Unauthenticated(Buffer.from(arrived.peek(arrived.length) as Buffer));
+    new Unauthenticated(Buffer.from(arrived.peekUpTo(arrived.length)));
   if (hash === null) {
-    const isRequest =
-      mayFallBack && REQUEST_LINE.test((arrived.peek(arrived.length) as Buffer).toString("latin1"));
+    const isRequest = mayFallBack && REQUEST_LINE.test(arrived.peekUpTo(arrived.length).toString("latin1"));
     return isRequest ? unauthenticated() : null;
   }
   const user = users.find(hash);

@@ -127,7 +127,7 @@ export class ServerStream extends SessionStream {
     this.#movedBytes += data.length;
     if (pending === null) return super.arrive(data);
     pending.push(data);
-    const head = pending.peek(Math.min(pending.length, MAX_SOCKS_ADDRESS)) as Buffer;
+    const head = pending.peekUpTo(MAX_SOCKS_ADDRESS);
     const address = decodeSocksAddress(head);
     if (address === null) return true;
     pending.skip(address.next);

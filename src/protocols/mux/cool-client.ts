@@ -141,9 +141,9 @@ export class CoolClient implements MuxSession, StreamOwner {
     else this.#blocked.push(done);
   }
 
-  sendEnd(stream: MuxStream, done: Done): void {
-    if (stream.farEnded) this.#sendEnd(stream as PatientStream, false);
-    else (stream as PatientStream).waitForSilence(() => this.#sendEnd(stream as PatientStream, false));
+  sendEnd(stream: PatientStream, done: Done): void {
+    if (stream.farEnded) this.#sendEnd(stream, false);
+    else stream.waitForSilence(() => this.#sendEnd(stream, false));
     done();
   }
 
@@ -155,10 +155,10 @@ export class CoolClient implements MuxSession, StreamOwner {
     else if (bytes < 0 && this.#heldBytes <= MAX_HELD_BYTES / 2 && this.#wire.isPaused()) this.#wire.resume();
   }
 
-  gone(stream: MuxStream, whole: boolean): void {
+  gone(stream: PatientStream, whole: boolean): void {
     if (!this.#streams.delete(stream.id)) return;
-    (stream as PatientStream).stopWaiting();
-    this.#sendEnd(stream as PatientStream, !whole);
+    stream.stopWaiting();
+    this.#sendEnd(stream, !whole);
     this.#rest();
   }
 

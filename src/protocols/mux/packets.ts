@@ -18,7 +18,7 @@ function withSize(head: Buffer, payload: Uint8Array): Buffer {
 export const packetFraming = (prefer: "host" | "ip"): DatagramFraming => ({
   encode: ({ payload, destination }) => withSize(encodeSocksAddress(destination, prefer), payload),
   take(arrived) {
-    const head = arrived.peek(Math.min(arrived.length, MAX_SOCKS_ADDRESS + 2)) as Buffer;
+    const head = arrived.peekUpTo(MAX_SOCKS_ADDRESS + 2);
     const address = decodeSocksAddress(head);
     if (address === null || head.length < address.next + 2) return null;
     const end = address.next + 2 + head.readUInt16BE(address.next);

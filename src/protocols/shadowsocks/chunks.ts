@@ -144,7 +144,7 @@ export class ChunkOpener implements Disposable {
   }
 
   #takePayload(arrived: ByteQueue): Buffer {
-    const sealed = arrived.take(this.#payloadBytes + TAG_BYTES) as Buffer;
+    const sealed = arrived.takeUpTo(this.#payloadBytes + TAG_BYTES);
     this.#payloadBytes = -1;
     return sealed;
   }

@@ -50,7 +50,7 @@ function requestHead(host: string, path: string, payloadBytes: number): string {
 
 /** What follows the head; null while its end has not come. */
 function behindHead(arrived: ByteQueue): Buffer | null {
-  const bytes = arrived.peek(Math.min(arrived.length, MAX_HEAD_BYTES)) as Buffer;
+  const bytes = arrived.peekUpTo(MAX_HEAD_BYTES);
   const end = bytes.indexOf(END);
   if (end < 0) {
     if (bytes.length === MAX_HEAD_BYTES) throw new ProtocolError("the obfs server's head does not end");

@@ -51,7 +51,7 @@ export function serverHandshake(
 }
 
 function plainStep(arrived: ByteQueue): Request | null {
-  const head = arrived.peek(Math.min(arrived.length, MAX_SOCKS_ADDRESS)) as Buffer;
+  const head = arrived.peekUpTo(MAX_SOCKS_ADDRESS);
   const address = decodeSocksAddress(head);
   if (address === null) return null;
   arrived.skip(address.next);

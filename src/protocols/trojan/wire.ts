@@ -75,12 +75,12 @@ export function packetFraming(role: "client" | "server"): DatagramFraming {
       const size = head.readUInt16BE(found.next);
       if (arrived.length < head.length + size) return null;
       arrived.skip(head.length);
-      return { payload: arrived.take(size) as Buffer, destination: found.destination };
+      return { payload: arrived.takeUpTo(size), destination: found.destination };
     },
   };
 }
 
 function peekAddress(arrived: ByteQueue) {
-  const bytes = arrived.peek(Math.min(arrived.length, MAX_SOCKS_ADDRESS)) as Buffer;
+  const bytes = arrived.peekUpTo(MAX_SOCKS_ADDRESS);
   return decodeSocksAddress(bytes);
 }

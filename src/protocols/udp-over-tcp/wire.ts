@@ -40,7 +40,7 @@ export function encodeRequest({ connect, destination }: Request): Buffer {
 
 /** Takes the request; null: more bytes are needed. Throws `ProtocolError`. */
 export function takeRequest(arrived: ByteQueue): Request | null {
-  const head = arrived.peek(Math.min(arrived.length, 1 + MAX_SOCKS_ADDRESS)) as Buffer;
+  const head = arrived.peekUpTo(1 + MAX_SOCKS_ADDRESS);
   const address = decodeSocksAddress(head, 1);
   if (address === null) return null;
   const mode = byteAt(head, 0);
@@ -87,8 +87,8 @@ export function takePacket(arrived: ByteQueue, fixed: Destination | null): Datag
   const head = arrived.peek(addressBytes + 2);
   if (head === null) return null;
   const end = head.length + head.readUInt16BE(addressBytes);
-  if (arrived.length < end) return null;
-  const packet = arrived.take(end) as Buffer;
+  const packet = arrived.take(end);
+  if (packet === null) return null;
   const destination = fixed ?? decodeAddress(packet.subarray(0, addressBytes));
   return { payload: packet.subarray(addressBytes + 2), destination };
 }
@@ -103,7 +103,8 @@ export function peekAddress(arrived: ByteQueue): Destination | null {
 function addressSize(arrived: ByteQueue): number | null {
   const head = arrived.peek(2);
   if (head === null) return null;
-  const [type, length] = head as unknown as [number, number];
+  const type = byteAt(head, 0);
+  const length = byteAt(head, 1);
   if (type === TYPE_V4) return 7;
   if (type === TYPE_V6) return 19;
   if (type !== TYPE_NAME) throw new ProtocolError(`a packet's address type is ${type}, expected 0, 1 or 2`);

@@ -250,7 +250,7 @@ export class BodyOpener implements Disposable {
   }
 
   #chunkInto(out: Buffer, at: number, arrived: ByteQueue): number {
-    const chunk = arrived.take(this.#size) as Buffer;
+    const chunk = arrived.takeUpTo(this.#size);
     this.#size = -1;
     const end = this.#direction.openInto(out, at, chunk.subarray(0, chunk.length - this.#padding));
     this.#direction.advance();

@@ -33,8 +33,8 @@ export interface Framing {
  * What smux and yamux have in common: a header of fixed size, then perhaps a body for one stream. Bodies are handed on as
  * they come, so a frame's length needs no memory.
  */
-export abstract class FramedSession implements OpenMuxSession, StreamOwner {
-  protected readonly table = new Map<number, MuxStream>();
+export abstract class FramedSession<Stream extends MuxStream> implements OpenMuxSession, StreamOwner {
+  protected readonly table = new Map<number, Stream>();
   protected readonly isClient: boolean;
   readonly #wire: Duplex;
   readonly #headBytes: number;
@@ -44,7 +44,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   readonly #blocked: Done[] = [];
   readonly #timer: NodeJS.Timeout;
   #nextId: number;
-  #body: { readonly stream: MuxStream | null; left: number; readonly endsStream: boolean } | null = null;
+  #body: { readonly stream: Stream | null; left: number; readonly endsStream: boolean } | null = null;
   #heldBytes = 0;
   #idleSinceMs = performance.now();
   #retiring = false;
@@ -74,11 +74,11 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   }
 
   abstract open(): Duplex;
-  abstract sendData(stream: MuxStream, data: Buffer, done: Done): void;
-  abstract sendEnd(stream: MuxStream, done: Done): void;
-  abstract taken(stream: MuxStream, bytes: number): void;
+  abstract sendData(stream: Stream, data: Buffer, done: Done): void;
+  abstract sendEnd(stream: Stream, done: Done): void;
+  abstract taken(stream: Stream, bytes: number): void;
   /** Called when a stream has left the table: send the peer the frames (end, reset) that it has not had yet. */
-  protected abstract left(stream: MuxStream, whole: boolean): void;
+  protected abstract left(stream: Stream, whole: boolean): void;
   /** A header. Throws `ProtocolError`. */
   protected abstract onHead(head: Buffer): void;
   /** Sends a keep-alive frame, for the peer and for routers between. Throws when the peer has stopped answering. */
@@ -87,7 +87,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   protected abstract finalBytes(error: Error | null): Buffer;
 
   /** `length` bytes follow the header: payload of the stream, or to be skipped when it is null. */
-  protected expectBody(stream: MuxStream | null, length: number, endsStream = false): void {
+  protected expectBody(stream: Stream | null, length: number, endsStream = false): void {
     if (length > 0) this.#body = { stream, left: length, endsStream };
     else if (endsStream) stream?.farEnd();
   }
@@ -101,13 +101,13 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
   }
 
   /** Puts a stream into the table. */
-  protected enter<S extends MuxStream>(stream: S): S {
+  protected enter(stream: Stream): Stream {
     this.table.set(stream.id, stream);
     return stream;
   }
 
   /** Accepts a stream that the peer has opened. False: there are too many, and the caller sends the refusal. */
-  protected acceptStream(stream: MuxStream): boolean {
+  protected acceptStream(stream: Stream): boolean {
     if (this.table.size >= MAX_STREAMS) return false;
     this.enter(stream).on("error", () => {}); // the stream's user attaches its listener later; 'close' follows this event
     this.#events.onStream?.(stream);
@@ -130,7 +130,7 @@ export abstract class FramedSession implements OpenMuxSession, StreamOwner {
     else if (bytes < 0 && this.#heldBytes <= MAX_HELD_BYTES / 2 && this.#wire.isPaused()) this.#wire.resume();
   }
 
-  gone(stream: MuxStream, whole: boolean): void {
+  gone(stream: Stream, whole: boolean): void {
     if (this.table.get(stream.id) !== stream) return;
     this.table.delete(stream.id);
     if (this.#body?.stream === stream) this.#body = { ...this.#body, stream: null };

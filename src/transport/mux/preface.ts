@@ -40,7 +40,7 @@ export function encodePreface({ protocol, padding }: Preface): Buffer {
 
 /** Takes the preface; null: more bytes are needed. Throws `ProtocolError`. */
 export function takePreface(arrived: ByteQueue): Preface | null {
-  const head = arrived.peek(Math.min(arrived.length, 5)) as Buffer;
+  const head = arrived.peekUpTo(5);
   const [version, kind, padded] = head;
   if (version !== undefined && version > MAX_VERSION)
     throw new ProtocolError(`mux version ${version}, expected 0 or 1`);

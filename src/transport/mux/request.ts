@@ -27,7 +27,7 @@ export function encodeStreamRequest({ kind, destination }: StreamRequest): Buffe
 
 /** Takes the request; null: more bytes are needed. Throws `ProtocolError`. */
 export function takeStreamRequest(arrived: ByteQueue): StreamRequest | null {
-  const head = arrived.peek(Math.min(arrived.length, 2 + MAX_SOCKS_ADDRESS)) as Buffer;
+  const head = arrived.peekUpTo(2 + MAX_SOCKS_ADDRESS);
   const address = decodeSocksAddress(head, 2);
   if (address === null) return null;
   const flags = head.readUInt16BE(0);
@@ -93,7 +93,7 @@ export function takeAnswer(arrived: ByteQueue): boolean {
 }
 
 function failureText(arrived: ByteQueue): string | null {
-  const head = arrived.peek(Math.min(arrived.length, 3)) as Buffer;
+  const head = arrived.peekUpTo(3);
   let size = 0;
   for (let at = 1; at < 3; at++) {
     const byte = head[at];

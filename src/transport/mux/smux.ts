@@ -1,8 +1,9 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
+import { byteAt } from "#lib/at.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
-import { type Done, type MuxStream, PatientStream } from "./stream.ts";
+import { type Done, PatientStream } from "./stream.ts";
 
 const VERSION = 1;
 const SYN = 0;
@@ -17,7 +18,7 @@ const MAX_BODY_BYTES = 32_768;
  * smux version 1 (xtaci). Frame: VER(1)=1 CMD(1) LENGTH(2) STREAM(4), integers little endian, then LENGTH bytes. Streams
  * have no windows: a reader that is too slow holds up the connection once the session's bound is reached.
  */
-export class SmuxSession extends FramedSession {
+export class SmuxSession extends FramedSession<PatientStream> {
   constructor(wire: Duplex, events: MuxEvents) {
     super(wire, { headBytes: HEAD_BYTES, firstId: 3 }, events); // as xtaci's, which keeps 1 to itself
   }
@@ -28,7 +29,7 @@ export class SmuxSession extends FramedSession {
     return stream;
   }
 
-  sendData(stream: MuxStream, data: Buffer, done: Done): void {
+  sendData(stream: PatientStream, data: Buffer, done: Done): void {
     if (data.length <= MAX_BODY_BYTES)
       return this.send(Buffer.concat([encodeHead(PSH, stream.id, data.length), data]), done);
     const frames: Buffer[] = [];
@@ -39,27 +40,28 @@ export class SmuxSession extends FramedSession {
     this.send(Buffer.concat(frames), done);
   }
 
-  sendEnd(stream: MuxStream, done: Done): void {
-    if (this.isClient && !stream.farEnded) (stream as PatientStream).waitForSilence(() => this.#end(stream));
+  sendEnd(stream: PatientStream, done: Done): void {
+    if (this.isClient && !stream.farEnded) stream.waitForSilence(() => this.#end(stream));
     else this.#end(stream);
     done();
   }
 
-  #end(stream: MuxStream): void {
-    if (this.table.get(stream.id) !== stream || (stream as PatientStream).endSent) return;
-    (stream as PatientStream).endSent = true;
+  #end(stream: PatientStream): void {
+    if (this.table.get(stream.id) !== stream || stream.endSent) return;
+    stream.endSent = true;
     this.send(encodeHead(FIN, stream.id, 0));
   }
 
   taken(): void {} // no windows
 
-  protected left(stream: MuxStream): void {
-    (stream as PatientStream).stopWaiting();
-    if (!(stream as PatientStream).endSent) this.send(encodeHead(FIN, stream.id, 0));
+  protected left(stream: PatientStream): void {
+    stream.stopWaiting();
+    if (!stream.endSent) this.send(encodeHead(FIN, stream.id, 0));
   }
 
   protected onHead(head: Buffer): void {
-    const [version, command] = head as unknown as [number, number];
+    const version = byteAt(head, 0);
+    const command = byteAt(head, 1);
     const length = head.readUInt16LE(2);
     const id = head.readUInt32LE(4);
     if (version !== VERSION) throw new ProtocolError(`smux version ${version}, expected 1`);

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { ProtocolError } from "#core/errors.ts";
+import { byteAt } from "#lib/at.ts";
 import { FramedSession } from "./framed-session.ts";
 import type { MuxEvents } from "./session.ts";
 import { type Done, MuxStream } from "./stream.ts";
@@ -30,7 +31,7 @@ const MAX_UNANSWERED = 3;
  * yamux (hashicorp, spec.md). Frame: VER(1)=0 TYPE(1) FLAGS(2) STREAM(4) LENGTH(4), big endian; only Data has LENGTH
  * bytes behind it. Every stream has a window of its own, so a slow reader delays no other stream.
  */
-export class YamuxSession extends FramedSession {
+export class YamuxSession extends FramedSession<YamuxStream> {
   #unanswered = 0;
 
   constructor(wire: Duplex, events: MuxEvents) {
@@ -43,9 +44,9 @@ export class YamuxSession extends FramedSession {
     return stream;
   }
 
-  sendData(stream: MuxStream, data: Buffer, done: Done): void {
-    (stream as YamuxStream).pending = { data, done };
-    this.#flush(stream as YamuxStream);
+  sendData(stream: YamuxStream, data: Buffer, done: Done): void {
+    stream.pending = { data, done };
+    this.#flush(stream);
   }
 
   /** Sends as much as the peer's window allows; the remainder waits for a window update. */
@@ -66,22 +67,23 @@ export class YamuxSession extends FramedSession {
     this.send(Buffer.concat([encodeHead(DATA, 0, stream.id, size), data]), next);
   }
 
-  sendEnd(stream: MuxStream, done: Done): void {
+  sendEnd(stream: YamuxStream, done: Done): void {
     this.send(encodeHead(WINDOW_UPDATE, FIN, stream.id, 0), done);
   }
 
-  taken(stream: MuxStream, bytes: number): void {
-    const credit = (stream as YamuxStream).consumed(bytes);
+  taken(stream: YamuxStream, bytes: number): void {
+    const credit = stream.consumed(bytes);
     if (credit > 0 && !stream.farEnded) this.send(encodeHead(WINDOW_UPDATE, 0, stream.id, credit));
   }
 
-  protected left(stream: MuxStream, whole: boolean): void {
-    (stream as YamuxStream).pending = null;
+  protected left(stream: YamuxStream, whole: boolean): void {
+    stream.pending = null;
     if (!whole) this.send(encodeHead(WINDOW_UPDATE, RST, stream.id, 0));
   }
 
   protected onHead(head: Buffer): void {
-    const [version, type] = head as unknown as [number, number];
+    const version = byteAt(head, 0);
+    const type = byteAt(head, 1);
     const flags = head.readUInt16BE(2);
     const id = head.readUInt32BE(4);
     const length = head.readUInt32BE(8);
@@ -95,7 +97,7 @@ export class YamuxSession extends FramedSession {
 
   #onStream(type: number, flags: number, id: number, length: number): void {
     if ((flags & SYN) !== 0) this.#accept(id);
-    const stream = (this.table.get(id) ?? null) as YamuxStream | null; // null: closed a moment ago, or refused
+    const stream = this.table.get(id) ?? null; // null: closed a moment ago, or refused
     if ((flags & RST) !== 0) stream?.destroy(new Error("the peer reset the stream"));
     const ends = (flags & FIN) !== 0;
     if (type === WINDOW_UPDATE) {
