@@ -55,6 +55,8 @@ export async function proveSeams({ secondsEach, seamMs, limited, random }: SeamP
   const program = fileURLToPath(new URL("../support/seamed-core.ts", import.meta.url));
   const prefix = [process.execPath, "--disable-warning=ExperimentalWarning"];
   await using core = await startCore(config, {
+    // Beside busy processes a start takes as long as they let it.
+    patienceMs: 600_000,
     program,
     prefix,
     env: { SEAM_MS: String(seamMs) },
