@@ -6,6 +6,7 @@
 import { readdirSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
+import { TlsLibrary } from "#platform/tls.ts";
 import { chaos } from "../test/support/relay-chaos.ts";
 
 const [minutes = 10, flows = 10_000] = process.argv.slice(2).map(Number);
@@ -15,6 +16,7 @@ const SETTLE_MS = 8_000;
 const descriptors = (): number => readdirSync("/proc/self/fd").length;
 
 const engine = await openWorkerBackend({
+  tlsLibrary: new TlsLibrary(),
   onDeath(why) {
     throw new Error(`a relay thread died: ${why}`);
   },

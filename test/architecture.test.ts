@@ -68,6 +68,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | null>> = {
     "kernel-direct",
     "protocols",
     "store",
+    "transport",
     "users",
     "geodata",
     "providers",

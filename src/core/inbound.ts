@@ -4,6 +4,7 @@ import type { Log } from "./log.ts";
 import type { Dialer } from "./outbound.ts";
 import type { Endpoint, Ip, Session } from "./session.ts";
 import type { DatagramListener, TransparentSocket } from "./sockets.ts";
+import type { TlsProvider } from "./tls.ts";
 
 /** Takes the session over; never throws. */
 export type Accept = (session: Session) => void;
@@ -69,8 +70,7 @@ export interface InboundEnv {
   readonly memory?: HostMemory;
   readonly log: Log;
   readonly files: SafeFiles;
-  /** Nothing goes past the runtime's own streams (`relay: portable`). Absent: what can, may. */
-  readonly portable?: boolean;
+  readonly tls: TlsProvider;
   /** Unix time for protocols that compare clocks with their peer: the system's, or better (`ntp`). */
   readonly nowMs: () => number;
   /** DIRECT, for the fallback of servers that hide among others. */

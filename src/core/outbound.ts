@@ -6,6 +6,7 @@ import type { DialPlan } from "./dial-plan.ts";
 import type { Reach } from "./reach.ts";
 import type { Resolver } from "./resolver.ts";
 import type { DatagramFlow, Destination, Endpoint, Metadata, Network } from "./session.ts";
+import type { TlsProvider } from "./tls.ts";
 import type { Trust } from "./trust.ts";
 
 export interface DialContext {
@@ -99,8 +100,7 @@ export interface OutboundEnv {
   readonly dns?: DnsAnswers;
   /** Absent: the authorities of the runtime alone. */
   readonly trust?: Trust;
-  /** Nothing goes past the runtime's own streams (`relay: portable`). Absent: what can, may. */
-  readonly portable?: boolean;
+  readonly tls: TlsProvider;
 }
 
 /** The core's DNS service, for questions that were meant for another server. */

@@ -10,7 +10,7 @@ import {
 /** The configuration's `relay`. */
 export type RelayMode = "auto" | "portable";
 
-export interface RelayPathOptions extends Pick<WorkerBackendOptions, "seams"> {
+export interface RelayPathOptions extends Pick<WorkerBackendOptions, "tlsLibrary" | "seams"> {
   /** The last thread of the engine has died. */
   readonly onAllDead?: () => void;
 }
@@ -27,7 +27,7 @@ export class BackendChoice implements AsyncDisposable {
 
   readonly #options: RelayPathOptions;
 
-  constructor(log: Log, options: RelayPathOptions = {}) {
+  constructor(log: Log, options: RelayPathOptions) {
     this.#log = log;
     this.#options = options;
   }
@@ -65,8 +65,9 @@ export class BackendChoice implements AsyncDisposable {
 
   async #open(): Promise<WorkerBackend | null> {
     try {
-      const { seams } = this.#options;
-      this.#opened = await openWorkerBackend({ seams, onDeath: (why, left) => this.#died(why, left) });
+      const { tlsLibrary, seams } = this.#options;
+      const onDeath = (why: string, left: number): void => this.#died(why, left);
+      this.#opened = await openWorkerBackend({ tlsLibrary, seams, onDeath });
       return this.#opened;
     } catch (error) {
       this.#say(`relay: portable pump: the relay engine ${messageOf(error)}`);

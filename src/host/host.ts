@@ -3,8 +3,9 @@ import type { SafeFiles } from "#core/files.ts";
 import type { Choices } from "#core/group.ts";
 import type { HostMemory } from "#core/inbound.ts";
 import type { Ledger } from "#core/meter.ts";
+import type { TlsProvider } from "#core/tls.ts";
 import { Slices } from "#core/slices.ts";
-import { BackendChoice } from "#dataplane/backend-choice.ts";
+import { BackendChoice, type RelayMode } from "#dataplane/backend-choice.ts";
 import { systemClock } from "#governance/clock.ts";
 import { Governance } from "#governance/governance.ts";
 import { PortalSlot } from "#governance/portal-slot.ts";
@@ -17,6 +18,7 @@ import { SelfDials } from "#net/dial/self-dials.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { openBootClock } from "#platform/boot-clock.ts";
 import { openOtherSockets, openProcessLookup } from "#platform/process.ts";
+import { TlsLibrary } from "#platform/tls.ts";
 import type { ProcessLookup } from "#platform/process-lookup.ts";
 import { KeptByHost } from "#protocols/crypto/kept-by-host.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
@@ -31,6 +33,7 @@ import { foreignSelections } from "#store/foreign-choices.ts";
 import { MemoryChoices } from "#store/memory-choices.ts";
 import { ProfileCache } from "#store/profile-cache.ts";
 import { DocumentReader } from "#documents/reader.ts";
+import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { Users } from "#users/users.ts";
 import { CACHE_FILE, FOREIGN_CACHE_FILE } from "./file-guard.ts";
 import { governanceStore } from "./governance-store.ts";
@@ -63,6 +66,8 @@ export interface Host extends Disposable {
   readonly timers: IdleTimers;
   /** The workers that relay plain connections, when the configuration and the system allow it. */
   readonly relayPath: BackendChoice;
+  /** TLS, by what the configuration's `relay` allows. */
+  readonly tls: Readonly<Record<RelayMode, TlsProvider>>;
   readonly datagrams: DatagramBudget;
   readonly kernelDirect: KernelDirect;
   readonly loops: LoopDetector;
@@ -93,7 +98,9 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
   const slices = new Slices();
   const kernelDirect = new KernelDirect(log);
   const sockets = new SocketPool();
-  const relayPath = new BackendChoice(log, { onAllDead: () => sockets.useThreads(null), seams });
+  const tlsLibrary = new TlsLibrary();
+  const onAllDead = (): void => sockets.useThreads(null);
+  const relayPath = new BackendChoice(log, { tlsLibrary, onAllDead, seams });
   const invalidateRoutes = (): void => {
     relayPath.invalidateRoutes();
     kernelDirect.check();
@@ -138,6 +145,7 @@ export function openHost(home: string, files: SafeFiles, log: LogHub, seams?: Sh
     choices: new MemoryChoices(),
     timers: new IdleTimers(),
     relayPath,
+    tls: { auto: makeTlsProvider(() => tlsLibrary.native), portable: makeTlsProvider(() => null) },
     datagrams: new DatagramBudget(),
     kernelDirect,
     loops,

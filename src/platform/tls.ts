@@ -24,16 +24,15 @@ export interface NativeTls {
   readonly sendAlert: SendAlert;
 }
 
-interface Library {
-  native?: NativeTls | null;
-}
-/** One for each thread, loaded at the first use and kept. */
-const library: Library = {};
+/** For one thread: loaded at the first use and kept, since loading takes 15 ms and is never undone. */
+export class TlsLibrary {
+  #native: NativeTls | null | undefined;
 
-/** Null where this system or runtime cannot: `node:tls` is there. */
-export function nativeTls(): NativeTls | null {
-  if (library.native === undefined) library.native = open();
-  return library.native;
+  /** Null where this system or runtime cannot: `node:tls` is there. */
+  get native(): NativeTls | null {
+    if (this.#native === undefined) this.#native = open();
+    return this.#native;
+  }
 }
 
 function open(): NativeTls | null {

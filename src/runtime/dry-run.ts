@@ -8,6 +8,7 @@ import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Resolver } from "#core/resolver.ts";
+import { makeTlsProvider } from "#transport/tls/provider.ts";
 import { openAccess } from "./access.ts";
 import { withoutUsers } from "./inbounds.ts";
 import { reasonOf } from "./inert.ts";
@@ -20,15 +21,18 @@ const NO_NAMES: Resolver = {
 };
 
 const nowhere = () => Promise.resolve([]);
+const TLS = makeTlsProvider(() => null); // nothing shakes hands, so the library need not be loaded
 const INBOUND_ENV = {
   listenTcp: nowhere,
   listenUdp: nowhere,
   listenTransparentUdp: nowhere,
   accept() {},
   dialer: REFUSING,
+  tls: TLS,
   log: SILENT,
   nowMs: Date.now,
 };
+const OUTBOUND_ENV = { dialer: REFUSING, resolver: NO_NAMES, tls: TLS, log: SILENT, nowMs: Date.now };
 
 /** A sentence a node that cannot be opened. */
 export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise<readonly string[]> {
@@ -36,8 +40,7 @@ export async function nodeFaults({ proxies }: Config, files: SafeFiles): Promise
   for (const { name, protocol, options, inert } of proxies) {
     if (inert !== null) continue; // the file's warnings say so
     try {
-      const env = { name, dialer: REFUSING, resolver: NO_NAMES, files, log: SILENT, nowMs: Date.now };
-      const node = await protocol?.outbound?.open(options as never, env);
+      const node = await protocol?.outbound?.open(options as never, { ...OUTBOUND_ENV, name, files });
       await node?.[Symbol.asyncDispose]();
     } catch (error) {
       faults.push(`proxy ${name}: ${reasonOf(error, name)}; the node stays and cannot be dialled`);

@@ -6,6 +6,7 @@ import type { Accept, Access, HostMemory, Inbound, InboundEnv, ManagedInbound, U
 import type { LiveConnections } from "#core/live.ts";
 import type { Log } from "#core/log.ts";
 import type { Dialer } from "#core/outbound.ts";
+import type { TlsProvider } from "#core/tls.ts";
 import type { KeepAlive } from "#net/dial/keep-alive.ts";
 import type { SocketPool } from "#net/listen/socket-pool.ts";
 import { markDescriptor } from "#platform/portable.ts";
@@ -19,6 +20,7 @@ export interface InboundsEnv {
   readonly accept: Accept;
   readonly files: SafeFiles;
   readonly dialer: Dialer;
+  readonly tls: TlsProvider;
   readonly log: Log;
   readonly nowMs: () => number;
   readonly memory: HostMemory;
@@ -57,8 +59,7 @@ export class Inbounds {
     await using undo = new AsyncDisposableStack();
     const access = openAccess(config);
     const { keepAlive, routingMark } = config.general;
-    const portable = config.general.relay === "portable";
-    const guard = [accessKey(config), keepAlive, routingMark, portable];
+    const guard = [accessKey(config), keepAlive, routingMark, config.general.relay];
     const held = new Map<string, RunningListener>();
     const fresh = new Set<RunningListener>();
     const claims = new Set<string>();
@@ -72,12 +73,7 @@ export class Inbounds {
         kept.leases.claimFor(claims);
         held.set(key, kept);
       } else {
-        const made = await openListener(
-          listener,
-          key,
-          { access, claims, keepAlive, routingMark, portable },
-          env,
-        );
+        const made = await openListener(listener, key, { access, claims, keepAlive, routingMark }, env);
         if (made === null) continue;
         undo.defer(() => closeListener(made));
         const own = { ...made, isManaged };
@@ -200,14 +196,13 @@ interface Common {
   readonly claims: Set<string>;
   readonly keepAlive: KeepAlive;
   readonly routingMark: number;
-  readonly portable: boolean;
 }
 
 async function openListener(
   listener: ListenerConfig,
   key: string,
-  { access, claims, keepAlive, routingMark: commonMark, portable }: Common,
-  { sockets, live, accept, files, dialer, log, nowMs, memory, tolerant }: InboundsEnv,
+  { access, claims, keepAlive, routingMark: commonMark }: Common,
+  { sockets, live, accept, files, dialer, tls, log, nowMs, memory, tolerant }: InboundsEnv,
 ): Promise<Omit<RunningListener, "isManaged"> | null> {
   const { name, protocol, hosts, ports, ruleList, target, routingMark, options } = listener;
   const configure = routingMark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, routingMark) };
@@ -219,7 +214,7 @@ async function openListener(
     unauthenticated: sockets.unauthenticated,
     log,
     files,
-    portable,
+    tls,
     nowMs,
     memory,
     dialer,

@@ -28,10 +28,6 @@ export class NodeDialers {
     this.direct = openDirectDialer(this.#directOptions);
   }
 
-  get portable(): boolean {
-    return this.#config.general.relay === "portable";
-  }
-
   for(proxy: ProxyConfig): Dialer {
     const { name, type, interfaceName, routingMark, ipVersion, dialerProxy } = proxy;
     if (dialerProxy !== null) return this.chained(name, this.#through(dialerProxy, proxy));

@@ -7,6 +7,7 @@ import type { Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Slices } from "#core/slices.ts";
+import type { TlsProvider } from "#core/tls.ts";
 import type { Trust } from "#core/trust.ts";
 import type { Dns } from "#dns/dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
@@ -32,5 +33,6 @@ export interface OutboundsEnv {
   readonly log: Log;
   readonly nowMs: () => number;
   readonly trust: Trust;
+  readonly tls: TlsProvider;
   readonly slices: Slices;
 }

@@ -121,7 +121,7 @@ async function openProxy(
       log: env.log,
       nowMs: env.nowMs,
       trust: env.trust,
-      portable: dialers.portable,
+      tls: env.tls,
       ...(env.dns === null ? {} : { dns: dnsAnswers(env.dns, env.log) }),
     });
   } catch (error) {

@@ -103,6 +103,7 @@ async function openOutboundParts(
       log,
       nowMs,
       trust,
+      tls: host.tls[config.general.relay],
       slices,
     }),
   );
@@ -155,7 +156,8 @@ async function openInboundParts(
     ipv6,
     keepAlive,
   });
-  const env = { sockets, live, accept, files, dialer, log, nowMs: clock.nowMs, memory, tolerant };
+  const tls = host.tls[config.general.relay];
+  const env = { sockets, live, accept, files, dialer, tls, log, nowMs: clock.nowMs, memory, tolerant };
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());

@@ -76,7 +76,7 @@ interface SecuredDialer {
 async function openSecured(
   options: TransportClientOptions,
   network: TransportNetwork,
-  { name, dialer, files, log, trust, portable = false }: OutboundEnv,
+  { name, dialer, files, log, trust, tls }: OutboundEnv,
 ): Promise<SecuredDialer> {
   const { "ws-opts": ws } = options;
   const wsHost = network === "ws" ? headerOf(ws?.headers, "host") : undefined;
@@ -89,7 +89,8 @@ async function openSecured(
       serverName: options.serverName || wsHost,
       ...(options.defaultAlpn === undefined ? {} : { defaultAlpn: options.defaultAlpn }),
       bypassable: options.bypassable === true && network === "tcp",
-      portable: portable || isMultiplexed(network), // HTTP/2 of the runtime wants a TLS socket of the runtime
+      carriesHttp2: isMultiplexed(network),
+      tls,
       files,
       log,
       trust,

@@ -3,25 +3,15 @@ import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
+import type { TlsAccepted, TlsProvider } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
-import { nativeTls } from "#platform/tls.ts";
-import type { TlsClientContext } from "./tls/client.ts";
-import { openTls, readTlsClient } from "./tls/client.ts";
+import { readTlsClient, type TlsClientContext } from "./tls/client-options.ts";
 import type { RealityClientFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
-import type { Bypass } from "./tls/record-pump.ts";
-import { openTlsServer } from "./tls/server.ts";
-import { readTlsServer } from "#transport/tls/server-options.ts";
+import { readTlsServer } from "./tls/server-options.ts";
 
-export interface Secured {
-  readonly stream: Duplex;
-  /** Agreed protocol; null where there was none. */
-  readonly alpn: string | null;
-  /** SNI, as an accepting side saw it. */
-  readonly serverName: string | null;
-  /** The way round the security layer; null where it was not asked for or cannot be had. */
-  readonly bypass: Bypass | null;
-}
+/** A stream behind the security layer, with what the layer knows of it; all of it null where there is none. */
+export type Secured = TlsAccepted;
 
 export interface SecurityClient {
   /** What the layer is called where people read it. */
@@ -46,6 +36,8 @@ export interface SecurityClientFields extends TlsClientFields {
 export interface SecurityClientContext extends TlsClientContext {
   /** The protocol inside will leave the layer behind (xtls-rprx-vision). */
   readonly bypassable: boolean;
+  readonly tls: TlsProvider;
+  readonly log: Log;
 }
 
 export async function chooseSecurityClient(
@@ -57,12 +49,13 @@ export async function chooseSecurityClient(
       `proxy ${context.node}: reality-opts: REALITY is not available yet; use TLS with a certificate`,
     );
   if (!fields.tls) return { kind: "none", open: async (stream) => plain(stream) };
-  const { bypassable } = context;
+  const { bypassable, log } = context;
   const options = await readTlsClient(fields, bypassable ? { ...context, minVersion: "TLSv1.3" } : context);
+  const client = context.tls.makeClient(options, log);
   return {
     kind: "tls",
     async open(stream, signal) {
-      const opened = await openTls(stream, options, { signal, bypassable });
+      const opened = await client.open(stream, { signal, bypassable });
       return { ...opened, serverName: options.serverName };
     },
   };
@@ -78,8 +71,8 @@ export interface SecurityServerContext {
   readonly alpn: readonly string[];
   /** Asked for each accepted stream: may the protocol inside leave the layer behind? */
   readonly bypassable: () => boolean;
-  /** By `node:tls` alone. */
-  readonly portable: boolean;
+  readonly carriesHttp2: boolean;
+  readonly tls: TlsProvider;
   readonly files: SafeFiles;
   readonly log: Log;
 }
@@ -92,7 +85,7 @@ export async function chooseSecurityServer(
     throw new ConfigError(
       `${context.where}: reality-config: REALITY is not available yet; use certificate and private-key`,
     );
-  const options = readTlsServer(fields, context.where, context.alpn);
+  const options = readTlsServer(fields, context.where, context);
   if (options === null)
     return {
       kind: "none",
@@ -100,12 +93,7 @@ export async function chooseSecurityServer(
       accept: async (connection) => plain(connection.stream()),
       [Symbol.dispose]() {},
     };
-  const server = await openTlsServer(
-    options,
-    context.files,
-    context.log,
-    context.portable ? null : nativeTls(),
-  );
+  const server = await context.tls.openServer(options, context.files, context.log);
   return {
     kind: "tls",
     contexts: server.contexts,

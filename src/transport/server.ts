@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { messageOf } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
+import type { TlsProvider } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
@@ -20,8 +21,7 @@ export interface TransportServerContext {
   readonly name: string;
   /** Asked for each connection over bare TCP: may the protocol inside leave the security layer behind? */
   readonly bypassable?: () => boolean;
-  /** As `InboundEnv` says. */
-  readonly portable?: boolean;
+  readonly tls: TlsProvider;
   readonly files: SafeFiles;
   readonly log: Log;
 }
@@ -48,7 +48,7 @@ const PREFACE_TIMEOUT_MS = 10_000;
 /** Throws `ConfigError`. */
 export async function openTransportServer(
   fields: SecurityServerFields & TransportServerFields,
-  { name, bypassable, portable = false, files, log }: TransportServerContext,
+  { name, bypassable, tls, files, log }: TransportServerContext,
 ): Promise<TransportServer> {
   const carriers = carriersOf(fields);
   for (const key of XHTTP_TUNING)
@@ -58,7 +58,8 @@ export async function openTransportServer(
     where: `listener ${name}`,
     alpn: carriers.alpn,
     bypassable: () => carriers.bare && bypassable?.() === true,
-    portable: portable || !carriers.bare, // HTTP/2 of the runtime wants a TLS socket of the runtime
+    carriesHttp2: !carriers.bare,
+    tls,
     files,
     log,
   });

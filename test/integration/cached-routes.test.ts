@@ -15,6 +15,7 @@ import { echo, openTcpOrigin, type Origin } from "../support/origin.ts";
 import { startCore, type Core } from "../support/start-core.ts";
 import { until } from "../support/until.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP standing answers: need Linux";
 const NO_WORDS = Buffer.alloc(0);
@@ -53,7 +54,7 @@ class Door implements AsyncDisposable {
     let door: Door | null = null;
     const on = (client: WorkerConnection): void => door?.answer(client);
     const onDeath = (): void => void (door as Door).deaths++;
-    const engine = opened.use(await openWorkerBackend({ threads: 1, onDeath }));
+    const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads: 1, onDeath }));
     const pool = new SocketPool();
     const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
     const lease = opened.use(await pool.leaseTcp(where, byWorkers(on)));

@@ -13,6 +13,7 @@ import { DialledNames } from "#dataplane/dialled-names.ts";
 import { byWorkers } from "../support/accepted.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { until } from "../support/until.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP dialled names: relay threads need Linux";
 
@@ -34,7 +35,7 @@ async function openFront(
   owned: AsyncDisposableStack,
 ): Promise<number> {
   const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
-  const engine = owned.use(await openWorkerBackend({ threads: 2, onDeath }));
+  const engine = owned.use(await openWorkerBackend({ tlsLibrary, threads: 2, onDeath }));
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
   const asStream = (): never => assert.fail("a client of the event loop");

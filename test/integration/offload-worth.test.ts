@@ -10,6 +10,7 @@ import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
 import { byWorkers } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP worth of relay threads: needs Linux";
 
@@ -27,7 +28,7 @@ interface Visited extends AsyncDisposable {
 async function openListener(on: (client: WorkerConnection) => void): Promise<Visited> {
   await using opened = new AsyncDisposableStack();
   const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
-  const engine = opened.use(await openWorkerBackend({ threads: 2, onDeath }));
+  const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads: 2, onDeath }));
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };
   const lease = opened.use(

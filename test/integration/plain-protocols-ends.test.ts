@@ -6,7 +6,6 @@ import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import type { AcceptedConnection } from "#core/accepted.ts";
-import { nativeTls } from "#platform/tls.ts";
 import { type PlainDeadlines, PlainProxy } from "#protocols/http/plain.ts";
 import { acceptedStream } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
@@ -15,12 +14,12 @@ import { headOrigin, NO_LENGTH } from "../support/head-origin.ts";
 import { openInboundEnv } from "../support/inbound-env.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { openRawClient, type RawClient } from "../support/raw-client.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
 
 const PATIENT: PlainDeadlines = { headMs: 30_000, idleMs: 60_000, checkMs: 5_000 };
 const HASTY: PlainDeadlines = { headMs: 100, idleMs: 100, checkMs: 50 };
 
 /** What clients see of a listener: the layer that is taken off before the requests. */
-const native = nativeTls();
 const LAYERS = [
   { name: "TCP", tls: null },
   { name: "node:tls", tls: await openListenerTls() },

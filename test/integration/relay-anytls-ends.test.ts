@@ -5,7 +5,6 @@ import { test } from "node:test";
 import type { Worker } from "node:worker_threads";
 import type { ManagedInbound } from "#core/inbound.ts";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
-import { nativeTls } from "#platform/tls.ts";
 import { anytls } from "#protocols/anytls/index.ts";
 import * as wire from "#protocols/anytls/wire.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
@@ -17,8 +16,9 @@ import { openListenerTls } from "../support/listener-tls.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
 import { holdingMeter, Returning } from "../support/returning.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
-const native = nativeTls();
 const engine = native === null ? null : await openThreads(1);
 const tls = await openListenerTls(native);
 
@@ -93,7 +93,7 @@ test("a thread that dies takes the session along", { skip: native === null }, as
   const workers: Worker[] = [];
   const note = (worker: Worker): void => void workers.push(worker);
   process.on("worker", note);
-  await using own = await openWorkerBackend({ threads: 1, onDeath: () => {} });
+  await using own = await openWorkerBackend({ tlsLibrary, threads: 1, onDeath: () => {} });
   process.off("worker", note);
   await using origin = await openTcpOrigin(echo);
   const backend = new Returning(own);

@@ -6,7 +6,6 @@ import type { Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
-import { nativeTls } from "#platform/tls.ts";
 import * as wire from "#protocols/anytls/wire.ts";
 import { BULK_BYTES, openBulk, openFrameClient, openSessions, pingPong } from "../support/anytls-sessions.ts";
 import { openThreads } from "../support/carriers.ts";
@@ -15,8 +14,8 @@ import { hashOf } from "../support/conversations.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { holdingMeter, Returning } from "../support/returning.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
 
-const native = nativeTls();
 const engine = native === null ? null : await openThreads(1);
 const tls = await openListenerTls(native);
 const ways: { readonly name: string; backend(): Returning | null }[] = [

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { connect } from "node:tls";
 import type { Dialer } from "#core/outbound.ts";
+import type { TlsProvider } from "#core/tls.ts";
 import type { Protocol } from "#core/protocol.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
-import { nativeTls } from "#platform/tls.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";
 import { openThreads, pathsOver, type Path } from "../support/carriers.ts";
@@ -22,6 +22,8 @@ import { openClient, openServer } from "../support/protocol-pair.ts";
 import { openRelayed } from "../support/relayed.ts";
 import { openTlsOrigin } from "../support/tls-origin.ts";
 import { clientTls, password, serverTls, uuid } from "../support/tls-sides.ts";
+import { nativeTls } from "../support/native-tls.ts";
+import { portableTls, tlsProvider } from "../support/tls.ts";
 
 const VISION = "xtls-rprx-vision";
 
@@ -43,23 +45,19 @@ const SPOKEN: readonly Spoken[] = [
   },
 ];
 
-const native = nativeTls();
-const ways: readonly (Path & { readonly portable: boolean })[] = [
-  { name: "node:tls, pump", backend: null, portable: true },
-  ...(native === null
+const ways: readonly (Path & { readonly tls: TlsProvider })[] = [
+  { name: "node:tls, pump", backend: null, tls: portableTls },
+  ...(nativeTls === null
     ? []
     : [{ name: "pump", backend: null }, ...pathsOver(await openThreads(1))].map((path) => ({
         ...path,
         name: `native, ${path.name}`,
-        portable: false,
+        tls: tlsProvider,
       }))),
 ];
 
 /** A client's plain connection, relayed by an outbound to a server that dials the origin. */
-function openWay(
-  { protocol, server, client }: Spoken,
-  { backend, portable }: (typeof ways)[number],
-): OpenWay {
+function openWay({ protocol, server, client }: Spoken, { backend, tls }: (typeof ways)[number]): OpenWay {
   return async (originPort, options) => {
     const serving = await openServer(protocol, { ...serverTls, ...server });
     const place = { server: "127.0.0.1", port: serving.port, ...clientTls, ...client };
@@ -71,7 +69,7 @@ function openWay(
           connect: async () => socket,
           associate: () => Promise.reject(new Error("no datagrams")),
         };
-        const outbound = await openClient(protocol, place, { dialer, portable });
+        const outbound = await openClient(protocol, place, { dialer, tls });
         const destination = { host: null, ip: LOOPBACK_V4, port: originPort };
         return await outbound.connect(destination, { signal: AbortSignal.timeout(20_000), metadata: null });
       },

@@ -9,12 +9,13 @@ import { SocketPool } from "#net/listen/socket-pool.ts";
 import { byWorkers } from "../support/accepted.ts";
 import { openTcpOrigin } from "../support/origin.ts";
 import { until } from "../support/until.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
 test("a client that has said all and ended before it was dialled for is half-closed", async () => {
   const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
   await using opened = new AsyncDisposableStack();
   const origin = opened.use(await openTcpOrigin(resolve)); // it says nothing
-  const engine = opened.use(await openWorkerBackend({ threads: 1, onDeath() {} }));
+  const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads: 1, onDeath() {} }));
   const pool = new SocketPool();
   const asked = Promise.withResolvers<WorkerClient>();
   const on = (client: WorkerConnection): void => asked.resolve(client as WorkerClient);

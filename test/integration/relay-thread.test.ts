@@ -10,13 +10,14 @@ import type { Worker } from "node:worker_threads";
 import { descriptorOf } from "#core/handover.ts";
 import type { WorkerConnection } from "#core/accepted.ts";
 import { AcceptDispatcher } from "#dataplane/workers/main/accept-dispatcher.ts";
-import { freeOrphan } from "#dataplane/workers/main/orphans.ts";
+import { makeFree } from "#dataplane/workers/main/orphans.ts";
 import { PLAIN, SEALED, type WireSpec } from "#dataplane/workers/shared/wire-spec.ts";
 import { WorkerHandle, type WorkerHandleOptions } from "#dataplane/workers/main/worker-handle.ts";
 import type { WorkerTaskOwner } from "#dataplane/workers/main/task-owner.ts";
 import { RESET } from "#dataplane/workers/shared/relay-memory.ts";
 import { keepAead } from "#platform/aead.ts";
 import { openRelayCalls, type RelayCalls } from "#platform/linux/relay-calls.ts";
+import { tlsLibrary } from "../support/tls.ts";
 import { byWorkers } from "../support/accepted.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 
@@ -86,9 +87,10 @@ const heardBy = (onEnded: () => void): WorkerTaskOwner => ({ onGrantRequest() {}
 test("what ports hold is freed once, by their thread or by whoever outlives it", { skip }, async () => {
   const freed: { kind: number; words: Float64Array }[] = [];
   const { promise: died, resolve: die } = Promise.withResolvers<void>();
+  const freeLeft = makeFree(tlsLibrary);
   const free: WorkerHandleOptions["free"] = (kind, words) => {
     freed.push({ kind, words: words.slice(0, 2) });
-    freeOrphan(kind, words);
+    freeLeft(kind, words);
   };
   const [thread, worker] = await openThread({ free, onDeath: () => die() });
   await using _thread = thread;
@@ -230,7 +232,7 @@ async function openFront(
 ): Promise<AsyncDisposable & { port: number; thread: WorkerHandle }> {
   await using undo = new AsyncDisposableStack();
   let threads: readonly WorkerHandle[] = [];
-  const fronts = AcceptDispatcher.open(() => threads) as AcceptDispatcher;
+  const fronts = AcceptDispatcher.open(tlsLibrary, () => threads) as AcceptDispatcher;
   const [thread] = await openThread({
     onArrived: (from, slot, kind) => fronts.onEvent(from, slot, kind),
     onUnlistened: (from, listener) => fronts.onListenerClosed(from, listener),

@@ -7,7 +7,6 @@ import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { connect, type ConnectionOptions } from "node:tls";
-import { nativeTls } from "#platform/tls.ts";
 import { openThreads, pathsOver } from "../support/carriers.ts";
 import { echoed, outcome } from "../support/client.ts";
 import {
@@ -23,8 +22,8 @@ import { updateKeys } from "../support/openssl-client.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { missing } from "../support/peer.ts";
 import { openRelayed, type RelayedOptions } from "../support/relayed.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
 
-const native = nativeTls();
 const byNode = await openListenerTls();
 const byLibrary = native === null ? null : await openListenerTls(native);
 

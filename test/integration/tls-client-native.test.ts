@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { nativeTls, type NativeTls } from "#platform/tls.ts";
+import type { NativeTls } from "#platform/tls.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { freePort, missing } from "../support/peer.ts";
 import { helloOf, type Hello } from "../support/client-hello.ts";
@@ -19,8 +19,8 @@ import {
   type DialedPlace,
   type TlsDial,
 } from "../support/tls-origin.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
 
-const native = nativeTls();
 const skip = native === null ? "no FFI" : false;
 const byNative = tlsDials.find(({ name }) => name === "native")?.dial as TlsDial;
 

@@ -10,16 +10,15 @@ import { after, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import fc from "fast-check";
-import { nativeTls } from "#platform/tls.ts";
-import type { TlsServer } from "#transport/tls/server.ts";
+import type { TlsServer } from "#core/tls.ts";
 import { echoed } from "../support/client.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { assertHeardAll, opensslClient, updateKeys } from "../support/openssl-client.ts";
 import { missing } from "../support/peer.ts";
 import { answersTo, clientHello, nonsense } from "../support/hostile-tls-clients.ts";
 import { until } from "../support/until.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
 
-const native = nativeTls();
 const skip = native === null ? "SKIP native TLS: needs Linux and node:ffi" : false;
 
 interface Listener {

@@ -12,10 +12,11 @@ import { FramedWire } from "#dataplane/workers/wire/framed.ts";
 import type { TaskIo } from "#dataplane/workers/worker/task.ts";
 import { TlsWire } from "#dataplane/workers/wire/tls.ts";
 import { BROKEN, Ssl } from "#platform/linux/ssl.ts";
-import { FULL, nativeTls, type NativeTls } from "#platform/tls.ts";
+import { FULL, type NativeTls } from "#platform/tls.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
+import { nativeTls } from "../support/native-tls.ts";
 
-const native = nativeTls() as NativeTls;
+const native = nativeTls as NativeTls;
 const skip = native === null ? "SKIP TLS by the library: needs Linux and node:ffi" : false;
 
 /** Both ends of a conversation: the listener's, and a client of node:tls. */

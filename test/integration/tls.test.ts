@@ -11,21 +11,18 @@ import { z } from "zod";
 import type { SafeFiles } from "#core/files.ts";
 import { SILENT } from "#core/log.ts";
 import { abortStream } from "#core/stream.ts";
-import { nativeTls } from "#platform/tls.ts";
-import { readTlsClient } from "#transport/tls/client.ts";
-import { openTlsClient } from "#transport/tls/node-client.ts";
-import type { TlsClientOptions } from "#transport/tls/client-options.ts";
+import { openTlsClient, type NodeClientOptions } from "#transport/tls/node-client.ts";
+import { readTlsClient } from "#transport/tls/client-options.ts";
 import { tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
 import { openTlsServer } from "#transport/tls/server.ts";
 import { readTlsServer } from "#transport/tls/server-options.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { textFiles } from "../support/text-files.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
 
 const authority = makeCertificate({ names: ["Test Authority"] });
 const server = makeCertificate({ names: ["server.test", "127.0.0.1"], issuer: authority });
 const trusting = createSecureContext({ ca: authority.cert });
-
-const native = nativeTls();
 
 const sockets: Duplex[] = [];
 afterEach(() => {
@@ -50,14 +47,14 @@ const serverFields = (extra: object = {}) =>
 
 async function shake(
   pair: readonly [Duplex, Duplex],
-  client: Partial<TlsClientOptions>,
+  client: Partial<NodeClientOptions>,
   extra: object = {},
   alpn: string[] = [],
   files: SafeFiles = textFiles,
 ) {
-  const options = readTlsServer(serverFields(extra), "listener test", alpn);
+  const options = readTlsServer(serverFields(extra), "listener test", { alpn });
   assert.ok(options !== null);
-  const tls = await openTlsServer(options, files, SILENT, native);
+  const tls = await openTlsServer(options, { files, log: SILENT, native });
   const accepted = tls.accept(pair[1]);
   accepted.catch(() => {});
   const opened = openTlsClient(
@@ -123,7 +120,7 @@ describe("TLS", () => {
     assert.equal(String(await read(inner.client)), "deeper");
   });
 
-  const refused = async (client: Partial<TlsClientOptions>, pattern: RegExp) => {
+  const refused = async (client: Partial<NodeClientOptions>, pattern: RegExp) => {
     const pair = await tcpPair();
     const [result] = await shake(pair, client);
     assert.ok(result.status === "rejected");
@@ -204,7 +201,7 @@ describe("TLS", () => {
     fault({ "ech-key": "x" }, /ech-key/);
     assert.throws(() => serverFields({ "client-auth-type": "required" }), /expected one of/);
     const fields = (extra: object) => z.object(tlsClientFields).parse(extra);
-    const place = { node: "n", server: "h", files: textFiles, log: SILENT };
+    const place = { node: "n", server: "h", files: textFiles };
     const ech = { "ech-opts": { enable: true } };
     assert.throws(() => fields(ech), /Encrypted ClientHello/);
     await assert.rejects(readTlsClient({ ...fields({}), ...ech }, place), /proxy n: ech-opts/);
@@ -235,7 +232,7 @@ describe("TLS", () => {
     const fields = serverFields({ certificate: "c.pem", "private-key": "k.pem" });
     const options = readTlsServer(fields, "listener test");
     assert.ok(options !== null);
-    const tls = await openTlsServer(options, files, SILENT, native);
+    const tls = await openTlsServer(options, { files, log: SILENT, native });
     const seen = async () => {
       const pair = await tcpPair();
       const accepted = tls.accept(pair[1]);
@@ -258,7 +255,7 @@ describe("TLS", () => {
   test("a client that speaks no TLS, and one that hangs up, cost only themselves", async () => {
     const options = readTlsServer(serverFields(), "listener test");
     assert.ok(options !== null);
-    const tls = await openTlsServer(options, textFiles, SILENT, native);
+    const tls = await openTlsServer(options, { files: textFiles, log: SILENT, native });
     const [plain, acceptedPlain] = await tcpPair();
     plain.on("error", () => {}).write("GET / HTTP/1.1\r\n\r\n");
     await assert.rejects(tls.accept(acceptedPlain), /ProtocolError|TLS handshake/);

@@ -14,12 +14,13 @@ import { basePath, hasPadding, padding } from "#transport/xhttp/padding.ts";
 import { XhttpServer } from "#transport/xhttp/server.ts";
 import { acceptedSocket } from "../support/accepted.ts";
 import { textFiles } from "../support/text-files.ts";
+import { tlsProvider } from "../support/tls.ts";
 
 async function open(host = "") {
   const tunnels: Duplex[] = [];
   const transport = await openTransportServer(
     { "client-auth-type": "", "xhttp-config": { path: "/x", mode: "auto", host } },
-    { name: "test", log: SILENT, files: textFiles },
+    { name: "test", log: SILENT, files: textFiles, tls: tlsProvider },
   );
   const server = createServer({ allowHalfOpen: true }, (socket) =>
     transport.serve(acceptedSocket(socket), ({ stream }) => tunnels.push(stream.on("error", () => {}))),

@@ -5,12 +5,11 @@ import { setImmediate as turn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { openTrust } from "#net/dial/trust.ts";
-import { nativeTls } from "#platform/tls.ts";
-import { clientContext, type Identity } from "#transport/tls/native-contexts.ts";
+import { ClientContexts, type Identity } from "#transport/tls/native-contexts.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { textFiles } from "../support/text-files.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
 
-const native = nativeTls();
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
@@ -22,15 +21,15 @@ test(
   "stores and contexts go with their trust; nodes that are alike share them",
   { skip: native === null },
   async () => {
-    const { clients } = native as NonNullable<typeof native>;
+    const contexts = new ClientContexts((native as NonNullable<typeof native>).clients);
     const authority = makeCertificate({ names: ["Test Authority"] });
     const reload = async (): Promise<void> => {
       const trust = await openTrust([authority.cert], textFiles, "tls.custom-certifactes");
       const identity: Identity = { trust, minVersion: "TLSv1.2", keyPair: null };
-      const made = clientContext(clients, identity, "authorities");
-      assert.equal(clientContext(clients, { ...identity }, "authorities"), made);
-      assert.notEqual(clientContext(clients, identity, "pin"), made);
-      assert.notEqual(clientContext(clients, { ...identity, minVersion: "TLSv1.3" }, "authorities"), made);
+      const made = contexts.of(identity, "authorities");
+      assert.equal(contexts.of({ ...identity }, "authorities"), made);
+      assert.notEqual(contexts.of(identity, "pin"), made);
+      assert.notEqual(contexts.of({ ...identity, minVersion: "TLSv1.3" }, "authorities"), made);
     };
     const settled = async (times: number): Promise<number> => {
       for (let at = 0; at < times; at++) {

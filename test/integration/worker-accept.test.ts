@@ -16,6 +16,7 @@ import { otherRequests, plainRequests, transcript, type Exchange } from "../supp
 import { freePorts } from "../support/free-ports.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { startCore, type Core } from "../support/start-core.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP relay front: needs Linux";
 
@@ -173,7 +174,7 @@ test("when the threads die, the event loop accepts", { skip }, async () => {
     pool.useThreads(null);
     resolve();
   };
-  await using engine = await openWorkerBackend({ threads: 1, onDeath });
+  await using engine = await openWorkerBackend({ tlsLibrary, threads: 1, onDeath });
   process.off("worker", onWorker);
   const { promise: asked, resolve: ask } = Promise.withResolvers<WorkerConnection>();
   const { promise: taken, resolve: take } = Promise.withResolvers<Duplex>();

@@ -13,6 +13,7 @@ import { governed, policy, settings } from "../support/governed-ledger.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { openRelayed, unlimited } from "../support/relayed.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP relay engine: needs Linux";
 
@@ -27,6 +28,7 @@ test(
       const onWorker = (worker: Worker): void => void workers.push(worker);
       process.on("worker", onWorker);
       await using engine = await openWorkerBackend({
+        tlsLibrary,
         threads: 1,
         afterBytes: 0,
         onDeath: (_, left) => void deaths.push(left),
@@ -59,7 +61,7 @@ test("the log says once which way is taken, and why", { skip }, async () => {
   const lines: string[] = [];
   const at = (text: string | (() => string)): void =>
     void lines.push(typeof text === "string" ? text : text());
-  await using path = new BackendChoice({ debug: at, info: at, warning: at, error: at });
+  await using path = new BackendChoice({ debug: at, info: at, warning: at, error: at }, { tlsLibrary });
   assert.equal(await path.choose("portable"), null);
   const backend = await path.choose("auto");
   assert.notEqual(backend, null);
@@ -70,7 +72,12 @@ test("the log says once which way is taken, and why", { skip }, async () => {
 });
 
 test("what both sides said before the dial was done goes first, in order", { skip }, async () => {
-  await using engine = await openWorkerBackend({ threads: 1, afterBytes: 0, onDeath: () => {} });
+  await using engine = await openWorkerBackend({
+    tlsLibrary,
+    threads: 1,
+    afterBytes: 0,
+    onDeath: () => {},
+  });
   const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
   await using origin = await openTcpOrigin((socket) => {
     socket.write("banner ");
@@ -93,7 +100,12 @@ test(
   "a meter that turns limited and free again holds back what it was charged for, and is charged for all",
   { skip },
   async () => {
-    await using engine = await openWorkerBackend({ threads: 1, afterBytes: 0, onDeath: () => {} });
+    await using engine = await openWorkerBackend({
+      tlsLibrary,
+      threads: 1,
+      afterBytes: 0,
+      onDeath: () => {},
+    });
     const charged = { upload: 0, download: 0 };
     let asked = 0;
     const meter = {
@@ -144,7 +156,12 @@ test(
     const core = governed();
     await core.apply(settings({ global: policy({ id: "all" }) }));
     const meter = core.session();
-    await using engine = await openWorkerBackend({ threads: 1, afterBytes: 0, onDeath: () => {} });
+    await using engine = await openWorkerBackend({
+      tlsLibrary,
+      threads: 1,
+      afterBytes: 0,
+      onDeath: () => {},
+    });
     await using origin = await openTcpOrigin(echo);
     await using relayed = await openRelayed(origin.port, { backend: engine, meter });
     const client = await relayed.dial();
@@ -164,7 +181,7 @@ test(
 
 test("many threads are no reason for a warning about listeners", { skip }, async () => {
   const before = process.listenerCount("exit");
-  await using engine = await openWorkerBackend({ threads: 4, onDeath: () => {} });
+  await using engine = await openWorkerBackend({ tlsLibrary, threads: 4, onDeath: () => {} });
   assert.equal(engine.threads, 4);
   assert.ok(process.listenerCount("exit") <= before + 1);
 });

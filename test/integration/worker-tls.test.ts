@@ -14,9 +14,9 @@ import { SILENT } from "#core/log.ts";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
-import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
-import { openTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import type { TlsServer } from "#core/tls.ts";
+import { openTlsServer } from "#transport/tls/server.ts";
 import { readTlsServer } from "#transport/tls/server-options.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { echoed, outcome } from "../support/client.ts";
@@ -27,8 +27,9 @@ import { CountedContexts, openTlsListener, type TlsListener } from "../support/t
 import { answersTo, clientHello, nonsense } from "../support/hostile-tls-clients.ts";
 import { until } from "../support/until.ts";
 import { WorkerKiller } from "../support/worker-killer.ts";
+import { nativeTls as native } from "../support/native-tls.ts";
+import { tlsLibrary } from "../support/tls.ts";
 
-const native = nativeTls();
 /** As listeners have it where TLS lies over TCP alone. */
 const ALPN = ["h2", "http/1.1"];
 const skip = native === null ? "SKIP handshakes in relay threads: needs Linux and node:ffi" : false;
@@ -36,7 +37,7 @@ const skip = native === null ? "SKIP handshakes in relay threads: needs Linux an
 const engines = new AsyncDisposableStack();
 after(() => engines.disposeAsync());
 const openThreads = async (threads: number): Promise<WorkerBackend> =>
-  engines.use(await openWorkerBackend({ threads, onDeath() {} }));
+  engines.use(await openWorkerBackend({ tlsLibrary, threads, onDeath() {} }));
 const engine = native === null ? null : await openThreads(2);
 const fronts = engine?.accepting ?? null;
 
@@ -108,9 +109,9 @@ test("strangers get the same answer, and the log the same words", { skip }, asyn
 });
 
 async function tlsFor(options: object, files: SafeFiles = textFiles): Promise<TlsServer> {
-  const read = readTlsServer(z.object(tlsServerFields).parse(options), "listener test", ALPN);
+  const read = readTlsServer(z.object(tlsServerFields).parse(options), "listener test", { alpn: ALPN });
   assert.ok(read !== null);
-  return openTlsServer(read, files, SILENT, native);
+  return openTlsServer(read, { files, log: SILENT, native });
 }
 
 test("every client-auth-type against no, a bad and a good certificate", { skip }, async () => {
@@ -374,7 +375,7 @@ test(
     const before = descriptors();
     const pool = new SocketPool();
     const onDeath = (_: string, left: number): void => void (left === 0 && pool.useThreads(null));
-    await using mortal = await openWorkerBackend({ threads: 2, onDeath });
+    await using mortal = await openWorkerBackend({ tlsLibrary, threads: 2, onDeath });
     const tls = await openListenerTls(native, ALPN);
     const contexts = new CountedContexts(tls.contexts);
     {

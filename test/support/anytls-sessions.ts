@@ -17,7 +17,7 @@ import * as wire from "#protocols/anytls/wire.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
 import { relay } from "#dataplane/event-loop/pump.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
-import type { TlsServer } from "#transport/tls/server.ts";
+import type { TlsServer } from "#core/tls.ts";
 import { unlimited } from "./relayed.ts";
 
 export interface SessionsOptions {

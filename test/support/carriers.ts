@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after } from "node:test";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
+import { tlsLibrary } from "./tls.ts";
 
 /** Takes what the threads can take from `afterBytes` on, and counts it. */
 export class CountingCarrier implements RelayBackend {
@@ -26,6 +27,7 @@ export class CountingCarrier implements RelayBackend {
 export async function openThreads(threads: number): Promise<WorkerBackend | null> {
   if (process.platform !== "linux" || process.getBuiltinModule("node:ffi") === undefined) return null;
   const engine = await openWorkerBackend({
+    tlsLibrary,
     threads,
     onDeath: (why) => assert.fail(`a relay thread died: ${why}`),
   });

@@ -12,6 +12,7 @@ import { acceptedSocket } from "./accepted.ts";
 import { listeningDatagrams } from "./listening-datagrams.ts";
 import { literalsOnly } from "./resolvers.ts";
 import { textFiles } from "./text-files.ts";
+import { tlsProvider } from "./tls.ts";
 
 export const OPEN_ACCESS: Access = {
   accounts: [],
@@ -38,6 +39,7 @@ export function openInboundEnv({ accept, access = {}, ip = LOOPBACK_V4 }: TestEn
     nowMs: Date.now,
     log: SILENT,
     files: textFiles,
+    tls: tlsProvider,
     dialer: { connect: nowhere, associate: nowhere },
     ruleList: null,
     target: null,
@@ -116,5 +118,6 @@ export async function openTestOutbound(
     nowMs,
     log: SILENT,
     files: textFiles,
+    tls: tlsProvider,
   });
 }

@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { z } from "zod";
 import { SILENT } from "#core/log.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
-import { openTlsServer, type TlsServer } from "#transport/tls/server.ts";
+import type { TlsServer } from "#core/tls.ts";
+import type { NativeTls } from "#platform/tls.ts";
+import { openTlsServer } from "#transport/tls/server.ts";
 import { readTlsServer } from "#transport/tls/server-options.ts";
 import { makeCertificate } from "./certificate.ts";
 import { textFiles } from "./text-files.ts";
@@ -13,12 +15,12 @@ const fields = z
   .object(tlsServerFields)
   .parse({ certificate: certificate.cert, "private-key": certificate.key });
 
-/** `native` as `nativeTls()` answers: the library where there is one; null: node:tls. */
+/** `native` null: by node:tls. */
 export function openListenerTls(
-  native: Parameters<typeof openTlsServer>[3] = null,
+  native: NativeTls | null = null,
   alpn: readonly string[] = [],
 ): Promise<TlsServer> {
-  const options = readTlsServer(fields, "listener test", alpn);
+  const options = readTlsServer(fields, "listener test", { alpn });
   assert.ok(options !== null);
-  return openTlsServer(options, textFiles, SILENT, native);
+  return openTlsServer(options, { files: textFiles, log: SILENT, native });
 }

@@ -4,6 +4,7 @@ import type { Inbound, InboundEnv } from "#core/inbound.ts";
 import type { Dialer, Outbound, OutboundEnv } from "#core/outbound.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { Metadata } from "#core/session.ts";
+import type { TlsProvider } from "#core/tls.ts";
 import type { RelayBackend } from "#dataplane/backend.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { directAccept, directDialer } from "./direct-accept.ts";
@@ -11,6 +12,7 @@ import { openInboundEnv } from "./inbound-env.ts";
 import { listeningDatagrams } from "./listening-datagrams.ts";
 import { literalsOnly } from "./resolvers.ts";
 import { textFiles } from "./text-files.ts";
+import { tlsProvider } from "./tls.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 interface AnySide<Env, Made> {
@@ -77,8 +79,8 @@ export function openClient(
   {
     dialer = directDialer,
     log = SILENT,
-    portable = false,
-  }: { dialer?: Dialer; log?: Log; portable?: boolean } = {},
+    tls = tlsProvider,
+  }: { dialer?: Dialer; log?: Log; tls?: TlsProvider } = {},
 ): Promise<Outbound> {
   const env: OutboundEnv = {
     name: "test-out",
@@ -87,7 +89,7 @@ export function openClient(
     nowMs: Date.now,
     log,
     files: textFiles,
-    portable,
+    tls,
   };
   const side = protocol.outbound as unknown as AnySide<OutboundEnv, Outbound>;
   return side.open(side.schema.parse(options), env);

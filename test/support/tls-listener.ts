@@ -5,8 +5,7 @@ import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { AcceptOffload } from "#net/listen/accept-offload.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import { SocketPool } from "#net/listen/socket-pool.ts";
-import type { TlsServer } from "#transport/tls/server.ts";
-import type { TlsAccepted } from "#transport/tls/server-handshake.ts";
+import type { TlsAccepted, TlsServer } from "#core/tls.ts";
 
 export interface TlsListener extends AsyncDisposable {
   readonly port: number;

@@ -5,11 +5,13 @@ import { createServer, type TlsOptions, type TLSSocket } from "node:tls";
 import { z } from "zod";
 import { SILENT } from "#core/log.ts";
 import { openTrust } from "#net/dial/trust.ts";
-import { nativeTls } from "#platform/tls.ts";
-import { openTls, readTlsClient, type TlsOpened } from "#transport/tls/client.ts";
+import type { TlsOpened, TlsProvider } from "#core/tls.ts";
+import { readTlsClient } from "#transport/tls/client-options.ts";
 import { tlsClientFields } from "#transport/tls/fields.ts";
 import { makeCertificate } from "./certificate.ts";
 import { textFiles } from "./text-files.ts";
+import { nativeTls } from "./native-tls.ts";
+import { portableTls, tlsProvider } from "./tls.ts";
 
 export const authority = makeCertificate({ names: ["Test Authority"] });
 export const certificate = makeCertificate({ names: ["server.test", "127.0.0.1"], issuer: authority });
@@ -63,7 +65,7 @@ export interface DialedPlace {
 export type TlsDial = (port: number, fields?: object, place?: DialedPlace) => Promise<TlsOpened>;
 
 const dialBy =
-  (portable: boolean): TlsDial =>
+  (provider: TlsProvider): TlsDial =>
   async (
     port,
     fields = {},
@@ -79,19 +81,17 @@ const dialBy =
       node: "n",
       server: serverName,
       files: textFiles,
-      log: SILENT,
       trust,
-      portable,
       minVersion,
     };
-    const options = await readTlsClient(read, place);
+    const client = provider.makeClient(await readTlsClient(read, place), SILENT);
     const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
     socket.on("error", () => {});
     await once(socket, "connect");
-    return await openTls(socket, options, { signal, bypassable });
+    return await client.open(socket, { signal, bypassable });
   };
 
 export const tlsDials: readonly { readonly name: string; readonly dial: TlsDial }[] = [
-  { name: "node:tls", dial: dialBy(true) },
-  ...(nativeTls() === null ? [] : [{ name: "native", dial: dialBy(false) }]),
+  { name: "node:tls", dial: dialBy(portableTls) },
+  ...(nativeTls === null ? [] : [{ name: "native", dial: dialBy(tlsProvider) }]),
 ];

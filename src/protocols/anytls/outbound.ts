@@ -25,7 +25,7 @@ const CLIENT_NAME = "weir/1";
 
 /** Throws `ConfigError` for TLS keys that do not fit. */
 export async function openOutbound(options: OutboundOptions, env: OutboundEnv): Promise<Outbound> {
-  const { name, files, log, trust, portable } = env;
+  const { name, files, log, trust, tls } = env;
   const context = {
     node: name,
     server: options.server,
@@ -34,7 +34,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     files,
     log,
     trust,
-    portable,
+    tls,
   };
   const client = new Client(options, env, await chooseSecurityClient({ ...options, tls: true }, context));
   return {

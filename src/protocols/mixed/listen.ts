@@ -4,13 +4,12 @@ import { messageOf } from "#core/errors.ts";
 import { list, name, secret } from "#core/fields.ts";
 import type { AcceptedConnection, Handshake } from "#core/accepted.ts";
 import type { Inbound, InboundEnv, ManagedInbound, User } from "#core/inbound.ts";
+import type { TlsServer } from "#core/tls.ts";
 import { endpointText, type Ip } from "#core/session.ts";
 import { endWithReply } from "#net/listen/accept.ts";
 import { StreamConnection } from "#net/listen/stream-connection.ts";
 import { ByteReader } from "#net/stream/byte-reader.ts";
-import { nativeTls } from "#platform/tls.ts";
 import { tlsServerFields } from "#transport/tls/fields.ts";
-import { openTlsServer, type TlsServer } from "#transport/tls/server.ts";
 import { readTlsServer } from "#transport/tls/server-options.ts";
 import { AccountBook } from "./accounts.ts";
 import { requestedSession } from "./requested-session.ts";
@@ -86,9 +85,7 @@ export async function openHandshakes(
 
 async function openTls(options: HandshakeOptions, env: InboundEnv): Promise<TlsServer | null> {
   const read = readTlsServer(options, `listener ${env.name}`);
-  return read === null
-    ? null
-    : openTlsServer(read, env.files, env.log, env.portable === true ? null : nativeTls());
+  return read === null ? null : env.tls.openServer(read, env.files, env.log);
 }
 
 /** Takes TLS off and serves; a failure ends the connection and is thrown on to be logged. */

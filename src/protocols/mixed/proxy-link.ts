@@ -5,7 +5,7 @@ import type { DialContext, OutboundEnv } from "#core/outbound.ts";
 import { guardErrors } from "#net/listen/accept.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "#net/stream/byte-reader.ts";
 import { toDestination } from "#net/address/ip.ts";
-import { openTls, readTlsClient } from "#transport/tls/client.ts";
+import { readTlsClient } from "#transport/tls/client-options.ts";
 import type { TlsClientFields } from "#transport/tls/fields.ts";
 
 export interface LinkOptions extends TlsClientFields {
@@ -36,9 +36,8 @@ export async function openProxyLink(
   const { name: node, dialer } = env;
   const where = `proxy ${node}`;
   const destination = toDestination(server, port);
-  const tls = options.tls
-    ? await readTlsClient(options, { ...env, node, server, serverName: options.sni, defaultAlpn: alpn })
-    : null;
+  const read = { ...env, node, server, serverName: options.sni, defaultAlpn: alpn };
+  const tls = options.tls ? env.tls.makeClient(await readTlsClient(options, read), env.log) : null;
   return {
     server,
     where,
@@ -50,7 +49,7 @@ export async function openProxyLink(
       try {
         guardErrors(stream);
         if (tls !== null) {
-          ({ stream } = await openTls(stream, tls, { signal }));
+          ({ stream } = await tls.open(stream, { signal }));
           guardErrors(stream);
         }
         return await handshake(stream, signal);

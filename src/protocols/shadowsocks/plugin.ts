@@ -51,9 +51,18 @@ async function webSocketPlugin(
   oneStream: OneStream,
 ): Promise<Plugin> {
   const { host, headers, tls, mux, "v2ray-http-upgrade": upgrades } = options;
-  const { name, files, log, trust, portable } = env;
+  const { name, files, log, trust } = env;
   const fields = tls ? { ...options, tls, alpn: options.alpn ?? ["http/1.1"] } : { ...options, tls };
-  const context = { node: name, server, serverName: host, bypassable: false, portable, files, log, trust };
+  const context = {
+    node: name,
+    server,
+    serverName: host,
+    bypassable: false,
+    files,
+    log,
+    trust,
+    tls: env.tls,
+  };
   const security = await chooseSecurityClient(fields, context);
   const { path, earlyDataBytes } = parseConfiguredPath(options.path);
   const common = { path, host, headers };

@@ -2,7 +2,7 @@ import { Duplex } from "node:stream";
 import { onEnd } from "#net/stream/late-end.ts";
 import { LOWER_STREAM, LOWER_DETACHED } from "#core/handover.ts";
 import type { Secured } from "#transport/security.ts";
-import type { Bypass } from "#transport/tls/record-pump.ts";
+import type { Bypass } from "#core/tls-bypass.ts";
 import {
   type Command,
   CONTINUE,

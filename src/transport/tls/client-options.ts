@@ -1,56 +1,73 @@
-import type { Socket } from "node:net";
-import type { SecureContext } from "node:tls";
+/** The settings of one TLS client. */
+import { ConfigError } from "#core/errors.ts";
+import type { SafeFiles } from "#core/files.ts";
+import type { KeyPair, TlsClientOptions, TlsVersion } from "#core/tls.ts";
+import type { Trust } from "#core/trust.ts";
 import { parseIp } from "#net/address/ip.ts";
-import type { MinVersion } from "./tuning.ts";
-import type { NativeTlsStream } from "./native-stream.ts";
+import { DEFAULT_TRUST } from "#net/dial/trust.ts";
+import type { TlsClientFields } from "./fields.ts";
 
-export interface NativeOpening {
-  readonly signal: AbortSignal;
-  /** TLS may be left behind. */
-  readonly exact: boolean;
+export interface TlsClientContext {
+  /** Named in errors and warnings. */
+  readonly node: string;
+  /** The server's host: the name to ask for where the node has none of its own. */
+  readonly server: string;
+  /** The node's `sni` or `servername`. */
+  readonly serverName?: string | undefined;
+  /** Where the node has no list of its own. */
+  readonly defaultAlpn?: readonly string[];
+  readonly minVersion?: TlsVersion;
+  /** As of `TlsClientOptions`; absent: it does not. */
+  readonly carriesHttp2?: boolean;
+  readonly files: SafeFiles;
+  readonly trust?: Trust | undefined;
 }
 
-export interface NativeOpened {
-  readonly stream: NativeTlsStream;
-  /** What both sides agreed on; null: nothing. */
-  readonly alpn: string | null;
+/** From the node's keys to options; reads the client certificate. Throws `ConfigError`. */
+export async function readTlsClient(
+  fields: TlsClientFields,
+  context: TlsClientContext,
+): Promise<TlsClientOptions> {
+  const where = `proxy ${context.node}`;
+  if (fields["ech-opts"]?.enable === true)
+    throw new ConfigError(
+      `${where}: ech-opts: Encrypted ClientHello is not available in this runtime; remove ech-opts, it is never silently left out`,
+    );
+  const { trust = DEFAULT_TRUST, minVersion = "TLSv1.2", carriesHttp2 = false } = context;
+  return {
+    where,
+    serverName: context.serverName || context.server,
+    nameCertVerify: fields["name-cert-verify"] || null,
+    alpn: fields.alpn ?? context.defaultAlpn ?? [],
+    skipCertVerify: fields["skip-cert-verify"],
+    fingerprint: fields.fingerprint ?? null,
+    keyPair: await readKeyPair(fields, where, context.files),
+    trust,
+    minVersion,
+    carriesHttp2,
+  };
 }
 
-/** Speaks TLS to one server by the descriptor of a kernel socket. */
-export interface KernelSocketTls {
-  /** False: `node:tls` is to be used. */
-  isReady(): boolean;
-  /**
-   * For a socket of which nothing was read; it is destroyed, and its descriptor lives on in the stream. The server is
-   * verified before this settles. Failures are `DialError`, as of `openTlsClient`.
-   */
-  open(socket: Socket, opening: NativeOpening): Promise<NativeOpened>;
-}
-
-/** What one TLS client needs, ready to use; made once per node by `readTlsClient`, or by hand. */
-export interface TlsClientOptions {
-  /** Goes into SNI unless it is an address, and is what the certificate must be valid for. */
-  readonly serverName: string;
-  readonly alpn?: readonly string[];
-  /** Accepts any certificate. */
-  readonly skipCertVerify?: boolean;
-  /** SHA-256 of a certificate, 64 lower-case hex digits; replaces chain verification. */
-  readonly fingerprint?: string;
-  /** The name that the certificate must be valid for, where it is not `serverName`. */
-  readonly nameCertVerify?: string;
-  /** Holds trust and the client certificate; absent: the default trust. */
-  readonly secureContext?: SecureContext;
-  readonly minVersion?: MinVersion;
-  /** The library itself, for kernel sockets; absent: by `node:tls` alone. */
-  readonly native?: KernelSocketTls;
+async function readKeyPair(
+  { certificate, "private-key": key }: TlsClientFields,
+  where: string,
+  files: SafeFiles,
+): Promise<KeyPair | null> {
+  if ((certificate ?? "") === "" && (key ?? "") === "") return null;
+  if (!certificate || !key)
+    throw new ConfigError(`${where}: a client certificate needs both certificate and private-key`);
+  return { certificate: await files.readPem(certificate), privateKey: await files.readPem(key) };
 }
 
 /** What goes into SNI; empty: nothing, since an address must not. */
-export function sniOf({ serverName }: TlsClientOptions): string {
+export function sniOf({ serverName }: Pick<TlsClientOptions, "serverName">): string {
   return parseIp(serverName) === null ? serverName : "";
 }
 
 /** What the certificate must be valid for. */
-export function verifyNameOf({ serverName, nameCertVerify }: TlsClientOptions): string {
+export function verifyNameOf({
+  serverName,
+  nameCertVerify,
+}: Pick<TlsClientOptions, "serverName"> & Partial<Pick<TlsClientOptions, "nameCertVerify">>): string {
   return nameCertVerify ?? serverName;
 }

@@ -1,6 +1,7 @@
 /** The TLS keys of nodes and listeners, under their names in files. */
 import { z } from "zod";
 import { choice, Fault, Unsupported, flag, list, mapOf, name, pem, scalar, text } from "#core/fields.ts";
+import { CLIENT_AUTH_TYPES } from "#core/tls.ts";
 import { refuseIf, unsupported } from "#core/node-fields.ts";
 
 const FINGERPRINT = /^[0-9a-f]{64}$/;
@@ -70,15 +71,6 @@ export const tlsClientFields = {
 
 /** For the protocols whose security layer may be REALITY. */
 export const realityClientFields = { "reality-opts": realityOptions.optional() };
-
-export const CLIENT_AUTH_TYPES = [
-  "",
-  "request",
-  "require-any",
-  "verify-if-given",
-  "require-and-verify",
-] as const;
-export type ClientAuthType = (typeof CLIENT_AUTH_TYPES)[number];
 
 /** Keys of every listener that may speak TLS. */
 export const tlsServerFields = {

@@ -2,10 +2,10 @@
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
 import { ConfigError, messageOf } from "#core/errors.ts";
 import { isPemText, type SafeFiles } from "#core/files.ts";
+import type { TlsServerOptions } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import type { NativeTls, ServerContextOptions, SslContext } from "#platform/tls.ts";
-import type { TlsServerOptions } from "./server-options.ts";
 
 export interface Contexts {
   readonly node: SecureContext;
@@ -19,16 +19,18 @@ export interface LiveContexts extends Disposable, TlsContextSource {
   current(): Contexts;
 }
 
-interface LiveContext {
+/** What a listener's TLS is made with. */
+export interface TlsServerEnv {
   readonly files: SafeFiles;
   readonly log: Log;
+  /** Null: by `node:tls` alone, which also takes what is no kernel socket, or has been read from. */
   readonly native: NativeTls | null;
 }
 
 /** Replaces them when a file changes. Half a change (a new key, the old certificate) keeps the old. Throws `ConfigError`. */
 export async function openLiveContexts(
   options: TlsServerOptions,
-  context: LiveContext,
+  context: TlsServerEnv,
 ): Promise<LiveContexts> {
   const { files, log, native } = context;
   const texts: Texts = {
@@ -90,8 +92,8 @@ interface Texts {
 }
 
 /** What `node:tls` refuses is refused; what only the other way cannot do is left to `node:tls`. */
-function make(texts: Texts, options: TlsServerOptions, { log, native }: LiveContext): Contexts {
-  const minVersion = options.minVersion ?? "TLSv1.2";
+function make(texts: Texts, options: TlsServerOptions, { log, native }: TlsServerEnv): Contexts {
+  const { minVersion } = options;
   const node = createSecureContext({ ...texts, minVersion });
   if (native === null) return { node, ssl: null, settings: null };
   try {

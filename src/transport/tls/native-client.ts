@@ -1,66 +1,71 @@
 /** The dialling side of TLS by the runtime's own libssl, on the descriptor of a kernel socket. */
 import { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { checkServerIdentity } from "node:tls";
 import { AuthError, DialError, messageOf } from "#core/errors.ts";
 import { descriptorOf } from "#core/handover.ts";
 import type { Log } from "#core/log.ts";
 import { REPLACED } from "#core/sockets.ts";
+import type { TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
 import { BAD_CERTIFICATE, type NativeTls, type SslHandle } from "#platform/tls.ts";
-import {
-  type KernelSocketTls,
-  sniOf,
-  type TlsClientOptions,
-  verifyNameOf,
-  type NativeOpening,
-  type NativeOpened,
-} from "./client-options.ts";
+import { sniOf, verifyNameOf } from "./client-options.ts";
 import { finishOpening, refuseIfAborted } from "./client-handshake.ts";
-import { clientContext, type Identity } from "./native-contexts.ts";
+import type { ClientContexts } from "./native-contexts.ts";
+import { canGoNative } from "./native-server.ts";
 import { NativeTlsStream } from "./native-stream.ts";
 import { checkPin } from "./pin.ts";
 
 /** Certificates whose names were found good; of a server, or of some behind one name. */
 const MOST_ACCEPTED = 4;
 
+export interface NativeClientEnv {
+  readonly native: NativeTls;
+  readonly contexts: ClientContexts;
+  /** For streams that are no kernel sockets, and where the library refuses the settings. */
+  readonly byNode: TlsClient;
+  readonly log: Log;
+}
+
 /** Of one node. What it needs of the library is made when it dials first, and shared with nodes that are alike. */
-export class NativeClient implements KernelSocketTls {
+export class NativeClient implements TlsClient {
   readonly #native: NativeTls;
   readonly #options: TlsClientOptions;
-  readonly #identity: Identity;
-  readonly #log: Log;
+  readonly #env: NativeClientEnv;
   readonly #serverName: string;
   readonly #alpn: Uint8Array;
   /** Null: the library refuses the settings, and `node:tls` is left to say so. */
   #context: SslHandle | null | undefined;
   readonly #accepted: Buffer[] = [];
 
-  constructor(native: NativeTls, options: TlsClientOptions, identity: Identity, log: Log) {
-    this.#native = native;
+  constructor(options: TlsClientOptions, env: NativeClientEnv) {
+    this.#native = env.native;
     this.#options = options;
-    this.#identity = identity;
-    this.#log = log;
+    this.#env = env;
     this.#serverName = sniOf(options);
-    this.#alpn = wireOf(options.alpn ?? []);
+    this.#alpn = wireOf(options.alpn);
   }
 
-  isReady(): boolean {
+  open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
     if (this.#context === undefined) this.#context = this.#makeContext();
-    return this.#context !== null;
+    return this.#context !== null && canGoNative(stream)
+      ? this.#openSocket(stream, opening)
+      : this.#env.byNode.open(stream, opening);
   }
 
   #makeContext(): SslHandle | null {
     const { fingerprint } = this.#options;
-    const belief = this.#believes() ? "authorities" : fingerprint === undefined ? "anybody" : "pin";
+    const belief = this.#believes() ? "authorities" : fingerprint === null ? "anybody" : "pin";
     try {
-      return clientContext(this.#native.clients, this.#identity, belief);
+      return this.#env.contexts.of(this.#options, belief);
     } catch (error) {
-      this.#log.debug(() => `TLS to ${this.#options.serverName} by node:tls: ${messageOf(error)}`);
+      this.#env.log.debug(() => `TLS to ${this.#options.serverName} by node:tls: ${messageOf(error)}`);
       return null;
     }
   }
 
-  async open(socket: Socket, { signal, exact }: NativeOpening): Promise<NativeOpened> {
+  /** Of the socket nothing was read; it is destroyed, and its descriptor lives on in the stream. */
+  async #openSocket(socket: Socket, { signal, bypassable: exact = false }: TlsOpening): Promise<TlsOpened> {
     const { serverName } = this.#options;
     refuseIfAborted(socket, serverName, signal);
     const fd = this.#native.calls.duplicate(descriptorOf(socket));
@@ -81,7 +86,7 @@ export class NativeClient implements KernelSocketTls {
     const opened = finishOpening({ stream, below: stream, event: "secure", refusal }, serverName, signal);
     stream.begin();
     await opened;
-    return { stream, alpn };
+    return { stream, alpn, bypass: exact ? stream : null };
   }
 
   /** Or why there is none. */
@@ -109,7 +114,7 @@ export class NativeClient implements KernelSocketTls {
   }
 
   #believes(): boolean {
-    return this.#options.fingerprint === undefined && this.#options.skipCertVerify !== true;
+    return this.#options.fingerprint === null && !this.#options.skipCertVerify;
   }
 
   /**
@@ -120,7 +125,7 @@ export class NativeClient implements KernelSocketTls {
     const { clients } = this.#native;
     const { fingerprint } = this.#options;
     const name = verifyNameOf(this.#options);
-    if (fingerprint !== undefined) {
+    if (fingerprint !== null) {
       const reason = checkPin(clients.chainOf(object), fingerprint, name);
       return reason === null ? null : new AuthError(reason);
     }

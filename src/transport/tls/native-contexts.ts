@@ -3,21 +3,12 @@
  * equal settings.
  */
 import { createHash } from "node:crypto";
+import type { TlsClientOptions } from "#core/tls.ts";
 import type { Trust } from "#core/trust.ts";
 import type { SslClients, SslHandle } from "#platform/tls.ts";
-import { clientTuning, type MinVersion } from "./tuning.ts";
+import { clientTuning } from "./tuning.ts";
 
-/** PEM: the certificate, then its chain; and its key. */
-export interface KeyPair {
-  readonly certificate: string;
-  readonly privateKey: string;
-}
-
-export interface Identity {
-  readonly trust: Trust;
-  readonly minVersion: MinVersion;
-  readonly keyPair: KeyPair | null;
-}
+export type Identity = Pick<TlsClientOptions, "trust" | "minVersion" | "keyPair">;
 
 /**
  * Which certificates are accepted: those with a chain to a trusted authority; those whose chain contains the pinned
@@ -33,29 +24,35 @@ interface Kept {
   readonly contexts: Map<string, SslHandle>;
 }
 
-/** Lives as long as the Trust, or the nodes that were made with it: a reload leaves nothing. */
-const keptOf = new WeakMap<Trust, Kept>();
+export class ClientContexts {
+  readonly #clients: SslClients;
+  /** Lives as long as the Trust, or the nodes that were made with it: a reload leaves nothing. */
+  readonly #keptOf = new WeakMap<Trust, Kept>();
 
-/** Throws an `Error` with the library's reason. */
-export function clientContext(clients: SslClients, identity: Identity, belief: Belief): SslHandle {
-  const { trust, minVersion, keyPair } = identity;
-  const kept = keptOf.get(trust) ?? { store: null, contexts: new Map<string, SslHandle>() };
-  keptOf.set(trust, kept);
-  const key = createHash("sha256")
-    .update(JSON.stringify([belief, minVersion, keyPair]))
-    .digest("hex");
-  const known = kept.contexts.get(key);
-  if (known !== undefined) return known;
-  if (belief !== "anybody") kept.store ??= clients.makeStore(trust.authorities().join("\n"));
-  const made = clients.make({
-    minVersion,
-    ciphers: clientTuning.ciphers,
-    groups: clientTuning.ecdhCurve,
-    signatures: clientTuning.sigalgs,
-    keyPair,
-    authorities: belief === "anybody" ? null : kept.store,
-    verifies: belief === "authorities",
-  });
-  if (kept.contexts.size < MAX_KEPT) kept.contexts.set(key, made);
-  return made;
+  constructor(clients: SslClients) {
+    this.#clients = clients;
+  }
+
+  /** Throws an `Error` with the library's reason. */
+  of({ trust, minVersion, keyPair }: Identity, belief: Belief): SslHandle {
+    const kept = this.#keptOf.get(trust) ?? { store: null, contexts: new Map<string, SslHandle>() };
+    this.#keptOf.set(trust, kept);
+    const key = createHash("sha256")
+      .update(JSON.stringify([belief, minVersion, keyPair]))
+      .digest("hex");
+    const known = kept.contexts.get(key);
+    if (known !== undefined) return known;
+    if (belief !== "anybody") kept.store ??= this.#clients.makeStore(trust.authorities().join("\n"));
+    const made = this.#clients.make({
+      minVersion,
+      ciphers: clientTuning.ciphers,
+      groups: clientTuning.ecdhCurve,
+      signatures: clientTuning.sigalgs,
+      keyPair,
+      authorities: belief === "anybody" ? null : kept.store,
+      verifies: belief === "authorities",
+    });
+    if (kept.contexts.size < MAX_KEPT) kept.contexts.set(key, made);
+    return made;
+  }
 }

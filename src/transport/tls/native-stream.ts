@@ -14,7 +14,7 @@ import {
   type NativeTls,
   type ReadinessWatch,
 } from "#platform/tls.ts";
-import type { Bypass, RawSink } from "./record-pump.ts";
+import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { asError } from "#core/errors.ts";
 
 type Done = (error?: Error | null) => void;

@@ -1,9 +1,9 @@
 /** The accepting side of TLS by `node:tls`, over any stream. */
 import type { Duplex } from "node:stream";
 import { TLSSocket, type SecureContext } from "node:tls";
+import type { TlsServerOptions } from "#core/tls.ts";
 import { openRecordPump, type RecordPump } from "./record-pump.ts";
 import type { HandshakeFacts, Handshake } from "./server-handshake.ts";
-import type { TlsServerOptions } from "./server-options.ts";
 
 /** What is built over each stream. */
 export function nodeAcceptor(options: TlsServerOptions) {

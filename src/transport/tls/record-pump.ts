@@ -5,30 +5,8 @@
  * bytes behind that record are still untouched here.
  */
 import { Duplex } from "node:stream";
+import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import { ByteQueue } from "#lib/byte-queue.ts";
-
-export interface RawSink {
-  data(bytes: Buffer): void;
-  end(): void;
-}
-
-export interface Bypass {
-  /**
-   * To be called from within a `data` event of the secured stream: bytes behind the present record go to `sink`, raw.
-   * Until then the secured stream must not be paused, because it would keep decrypted bytes back; `hold` pauses
-   * instead.
-   */
-  leaveRead(sink: RawSink): void;
-  /** Once the last secured write has been acknowledged: the stream to write raw bytes to. TLS writes nothing any more. */
-  leaveWrite(): Duplex;
-  /** Stops and starts the flow from below, before and after `leaveRead`. */
-  hold(): void;
-  release(): void;
-  /** What lies below, once both directions have left TLS and nothing of it is kept here; else null. */
-  readonly below: Duplex | null;
-  /** Closes the connection below. */
-  destroy(error?: Error): void;
-}
 
 export interface RecordPump extends Bypass {
   /** What TLS is to be built over. */

@@ -1,22 +1,11 @@
 /** The end of a TLS handshake on the accepting side, whichever library does it. */
 import type { Duplex } from "node:stream";
 import { AuthError, ProtocolError } from "#core/errors.ts";
-import type { ClientAuthType } from "./fields.ts";
-import type { Bypass } from "./record-pump.ts";
+import type { ClientAuthType, TlsAccepted } from "#core/tls.ts";
 import { VERIFYING } from "./server-options.ts";
 
 /** A peer that has not finished its handshake by then is closed. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
-
-export interface TlsAccepted {
-  readonly stream: Duplex;
-  /** What both sides agreed on; null where the client offered nothing. */
-  readonly alpn: string | null;
-  /** The name in the client's SNI, lower case; null where there was none. */
-  readonly serverName: string | null;
-  /** The way round TLS; null where it was not asked for or cannot be had. */
-  readonly bypass: Bypass | null;
-}
 
 const REQUIRING: ReadonlySet<string> = new Set(["require-any", "require-and-verify"]);
 

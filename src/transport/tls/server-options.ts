@@ -1,16 +1,7 @@
 /** The settings of a TLS listener. */
 import { ConfigError } from "#core/errors.ts";
-import type { ClientAuthType, TlsServerFields } from "./fields.ts";
-
-export interface TlsServerOptions {
-  /** PEM text or path. */
-  readonly certificate: string;
-  readonly privateKey: string;
-  readonly clientAuthType: ClientAuthType;
-  readonly clientAuthCert: string | null;
-  readonly alpn: readonly string[];
-  readonly minVersion?: "TLSv1.2" | "TLSv1.3";
-}
+import type { TlsServerOptions } from "#core/tls.ts";
+import type { TlsServerFields } from "./fields.ts";
 
 /**
  * From a listener's keys; null where it has no certificate. `where` (`listener edge`) is named in errors: a key
@@ -19,7 +10,7 @@ export interface TlsServerOptions {
 export function readTlsServer(
   fields: TlsServerFields,
   where: string,
-  alpn: readonly string[] = [],
+  { alpn = [], carriesHttp2 = false }: Partial<Pick<TlsServerOptions, "alpn" | "carriesHttp2">> = {},
 ): TlsServerOptions | null {
   const { certificate = "", "private-key": privateKey = "", "client-auth-cert": authority = "" } = fields;
   if ((fields["ech-key"] ?? "") !== "")
@@ -41,7 +32,15 @@ export function readTlsServer(
     throw new ConfigError(
       `${where}: client-auth-type ${type} needs client-auth-cert, the authority to check against`,
     );
-  return { certificate, privateKey, clientAuthType: type, clientAuthCert: authority || null, alpn };
+  return {
+    certificate,
+    privateKey,
+    clientAuthType: type,
+    clientAuthCert: authority || null,
+    alpn,
+    minVersion: "TLSv1.2",
+    carriesHttp2,
+  };
 }
 
 export const VERIFYING: ReadonlySet<string> = new Set(["verify-if-given", "require-and-verify"]);

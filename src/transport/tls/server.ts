@@ -1,47 +1,17 @@
+/** The accepting side of TLS: each handshake by the library that can do it. */
 import type { Duplex } from "node:stream";
-import type { SafeFiles } from "#core/files.ts";
-import type { AcceptedConnection, OffloadedTls } from "#core/accepted.ts";
-import type { TlsContextSource } from "#core/tls-contexts.ts";
-import type { Log } from "#core/log.ts";
-import { nativeTls, type NativeTls } from "#platform/tls.ts";
-import { openLiveContexts } from "./live-contexts.ts";
+import type { OffloadedTls } from "#core/accepted.ts";
+import type { TlsAccepted, TlsServer, TlsServerOptions } from "#core/tls.ts";
+import { openLiveContexts, type TlsServerEnv } from "./live-contexts.ts";
 import { canGoNative, continueHandshake, acceptNatively } from "./native-server.ts";
 import { nodeAcceptor } from "./node-server.ts";
-import type { TlsServerOptions } from "./server-options.ts";
-import { type TlsAccepted, type Handshake, finishHandshake } from "./server-handshake.ts";
+import { type Handshake, finishHandshake } from "./server-handshake.ts";
 
-export interface AcceptOptions {
-  readonly signal?: AbortSignal;
-  /** The protocol inside may leave TLS behind. */
-  readonly bypassable?: boolean;
-}
-
-/** Accepting side of TLS. Disposing it stops watching the certificate files; accepted streams stay open. */
-export interface TlsServer extends Disposable {
-  /** By what threads may shake hands in its place. */
-  readonly contexts: TlsContextSource;
-  /**
-   * Does the handshake over a stream, or continues one that a worker has begun, and owns it from here. Throws
-   * `ProtocolError` or `AuthError`, and destroys the stream, when the handshake fails, takes longer than 30 s, or the
-   * client does not show the required certificate.
-   */
-  accept(stream: Duplex, options?: AcceptOptions): Promise<TlsAccepted>;
-  /** The same for a connection, whose handshake a worker may have begun. */
-  acceptConnection(connection: AcceptedConnection, options?: AcceptOptions): Promise<TlsAccepted>;
-}
-
-/**
- * Throws `ConfigError` where certificate and key cannot be read or do not fit. `native` null: by `node:tls` alone, which
- * also takes what is no kernel socket, or has been read from.
- */
-export async function openTlsServer(
-  options: TlsServerOptions,
-  files: SafeFiles,
-  log: Log,
-  native: NativeTls | null = nativeTls(),
-): Promise<TlsServer> {
+/** As `TlsProvider.openServer` says. */
+export async function openTlsServer(options: TlsServerOptions, env: TlsServerEnv): Promise<TlsServer> {
+  const { log, native } = env;
   log.debug(() => `TLS by ${native === null ? "node:tls" : "the runtime's libssl, past its streams"}`);
-  const live = await openLiveContexts(options, { files, log, native });
+  const live = await openLiveContexts(options, env);
   const byNode = nodeAcceptor(options);
   const begin = (stream: Duplex, exact: boolean): Handshake => {
     const { node, ssl } = live.current();

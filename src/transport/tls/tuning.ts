@@ -1,3 +1,5 @@
+import type { TlsVersion } from "#core/tls.ts";
+
 /**
  * The choices of the ClientHello that the runtime's TLS library offers, set to Chrome's orders. Extension order, GREASE
  * and missing extensions still differ from a browser.
@@ -33,9 +35,7 @@ export const clientTuning = {
   ].join(":"),
 } as const;
 
-export type MinVersion = "TLSv1.2" | "TLSv1.3";
-
 /** The same for a context of `node:tls`. */
-export function tuned(minVersion: MinVersion = "TLSv1.2") {
+export function tuned(minVersion: TlsVersion = "TLSv1.2") {
   return { ...clientTuning, minVersion };
 }

@@ -1,6 +1,7 @@
 import type { Endpoint } from "#core/session.ts";
 import type { OffloadOptions, OffloadedListener, AcceptOffload } from "#net/listen/accept-offload.ts";
 import { openAcceptCalls, type AcceptCalls } from "#platform/linux/accept-calls.ts";
+import type { TlsLibrary } from "#platform/tls.ts";
 import { isWildcard } from "#platform/linux/sockaddr.ts";
 import { WorkerTlsContexts } from "./tls-contexts.ts";
 import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
@@ -36,20 +37,22 @@ interface Listener {
 /** Listeners whose clients are accepted by relay threads, each by all of them. */
 export class AcceptDispatcher implements AcceptOffload {
   readonly #calls: AcceptCalls;
+  readonly #tlsLibrary: TlsLibrary;
   readonly #threads: () => readonly WorkerHandle[];
   readonly #connectionEnv: WorkerClientEnv;
   readonly #listeners: (Listener | null)[] = [];
 
-  private constructor(calls: AcceptCalls, threads: () => readonly WorkerHandle[]) {
+  private constructor(calls: AcceptCalls, tlsLibrary: TlsLibrary, threads: () => readonly WorkerHandle[]) {
     this.#calls = calls;
+    this.#tlsLibrary = tlsLibrary;
     this.#connectionEnv = { calls, sockaddrs: new Sockaddrs() };
     this.#threads = threads;
   }
 
   /** Null where the system cannot. */
-  static open(threads: () => readonly WorkerHandle[]): AcceptDispatcher | null {
+  static open(tlsLibrary: TlsLibrary, threads: () => readonly WorkerHandle[]): AcceptDispatcher | null {
     const calls = openAcceptCalls();
-    return calls === null ? null : new AcceptDispatcher(calls, threads);
+    return calls === null ? null : new AcceptDispatcher(calls, tlsLibrary, threads);
   }
 
   duplicate(fd: number): number {
@@ -146,7 +149,7 @@ export class AcceptDispatcher implements AcceptOffload {
 
   #onTlsAccepted(thread: WorkerHandle, slot: number, listener: Listener | null): void {
     const source = this.#connectionEnv.sockaddrs.source(thread.accepts.source(slot));
-    const tlsAccepted = takeHandshake(thread, slot);
+    const tlsAccepted = takeHandshake(thread, slot, this.#tlsLibrary);
     const { fd, ssl } = tlsAccepted;
     const options = listener?.options;
     if (fd >= 0 && ssl === 0n) {
@@ -156,7 +159,8 @@ export class AcceptDispatcher implements AcceptOffload {
       return;
     }
     const local = listener === null || listener.isBound || fd < 0 ? listener?.local : this.#nameOf(fd).local;
-    const client = new TlsAcceptedSocket(tlsAccepted, source, local ?? source, this.#calls);
+    const env = { calls: this.#calls, tlsLibrary: this.#tlsLibrary };
+    const client = new TlsAcceptedSocket(tlsAccepted, source, local ?? source, env);
     if (options === undefined) return client.destroy();
     try {
       options.onAccepted(client);

@@ -1,7 +1,7 @@
 /** Closes and frees what a worker that has ended left behind, or could not take over. */
 import { freeGiven } from "#platform/aead.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
-import { nativeTls } from "#platform/tls.ts";
+import type { TlsLibrary } from "#platform/tls.ts";
 import { closeOrphanPipes } from "#dataplane/workers/shared/pipe-memory.ts";
 import {
   FRAMED,
@@ -17,21 +17,20 @@ import { float64At, int32At } from "#lib/at.ts";
 /** The numbers are those of the wire's spec. */
 export type Free = (kind: WireCode, numbers: Float64Array) => void;
 
-const freeTls = (word: (at: number) => bigint): void => nativeTls()?.ssl.free(word(0));
-
-const frees: Readonly<Record<WireCode, (word: (at: number) => bigint) => void>> = {
-  [PLAIN]: () => {},
-  [TLS]: freeTls,
-  [FRAMED]: freeTls,
-  [SEALED]: (word) => {
-    freeGiven(word(0));
-    freeGiven(word(1));
-  },
-};
-
-export const freeOrphan: Free = (kind, numbers) => {
-  frees[kind]((at) => BigInt(float64At(numbers, at)));
-};
+/** Of the main thread's libraries, which worked on these objects before a worker had them. */
+export function makeFree(library: TlsLibrary): Free {
+  const freeTls = (word: (at: number) => bigint): void => library.native?.ssl.free(word(0));
+  const frees: Readonly<Record<WireCode, (word: (at: number) => bigint) => void>> = {
+    [PLAIN]: () => {},
+    [TLS]: freeTls,
+    [FRAMED]: freeTls,
+    [SEALED]: (word) => {
+      freeGiven(word(0));
+      freeGiven(word(1));
+    },
+  };
+  return (kind, numbers) => frees[kind]((at) => BigInt(float64At(numbers, at)));
+}
 
 /**
  * Of the slots that the thread gave out those in which something is left. Foreign calls are made elsewhere: this walks over

@@ -2,10 +2,9 @@ import type { Duplex } from "node:stream";
 import type { AcceptedConnection, OffloadedTls } from "#core/accepted.ts";
 import type { Endpoint } from "#core/session.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
-import { nativeTls } from "#platform/tls.ts";
+import type { TlsLibrary } from "#platform/tls.ts";
 import { both } from "./followers.ts";
-import { freeOrphan } from "./orphans.ts";
-import { PLAIN, WIRE_NUMBERS, TLS } from "#dataplane/workers/shared/wire-spec.ts";
+import { PLAIN, WIRE_NUMBERS } from "#dataplane/workers/shared/wire-spec.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
 import {
   HANDSHAKE_DONE,
@@ -27,7 +26,7 @@ export interface HandshakeResult {
 }
 
 /** From here on all of it is the caller's, and the slot is the thread's again. */
-export function takeHandshake(thread: WorkerHandle, slot: number): HandshakeResult {
+export function takeHandshake(thread: WorkerHandle, slot: number, tlsLibrary: TlsLibrary): HandshakeResult {
   const { descriptors, owned, wireNumbers } = thread.table;
   const index = slot * 2;
   const word = (at: number): number => float64At(wireNumbers, index * WIRE_NUMBERS + at);
@@ -37,7 +36,7 @@ export function takeHandshake(thread: WorkerHandle, slot: number): HandshakeResu
     fd,
     ssl: fd < 0 ? 0n : BigInt(word(0)),
     isDone: stage === HANDSHAKE_DONE,
-    failure: failureOf(stage, word(FAULT_NUMBER)),
+    failure: failureOf(stage, word(FAULT_NUMBER), tlsLibrary),
   };
   descriptors[index] = -1;
   owned[index] = PLAIN;
@@ -45,10 +44,16 @@ export function takeHandshake(thread: WorkerHandle, slot: number): HandshakeResu
   return tlsAccepted;
 }
 
-function failureOf(stage: number, fault: number): string | null {
+function failureOf(stage: number, fault: number, tlsLibrary: TlsLibrary): string | null {
   if (stage === HANDSHAKE_LATE) return "no TLS handshake within 30 s";
   if (stage !== HANDSHAKE_FAILED) return null;
-  return `TLS handshake: ${nativeTls()?.ssl.reasonOf(fault) ?? `fault ${fault}`}`;
+  return `TLS handshake: ${tlsLibrary.native?.ssl.reasonOf(fault) ?? `fault ${fault}`}`;
+}
+
+/** What a connection ends by that is never continued. */
+export interface TlsAcceptedEnv {
+  readonly calls: AcceptCalls;
+  readonly tlsLibrary: TlsLibrary;
 }
 
 /** A client whose handshake a relay thread has done, begun, or given up. */
@@ -62,7 +67,7 @@ export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
   readonly worker = null;
   readonly tls = this;
   #onStream: ((stream: Duplex) => void) | null = null;
-  readonly #calls: AcceptCalls;
+  readonly #env: TlsAcceptedEnv;
   /** Null: it was taken, or there was none. */
   #left: { readonly fd: number; readonly ssl: bigint } | null;
 
@@ -70,13 +75,13 @@ export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
     { fd, ssl, isDone, failure }: HandshakeResult,
     source: Endpoint,
     local: Endpoint,
-    calls: AcceptCalls,
+    env: TlsAcceptedEnv,
   ) {
     this.source = source;
     this.local = local;
     this.failure = failure;
     this.isDone = isDone;
-    this.#calls = calls;
+    this.#env = env;
     this.#left = fd < 0 ? null : { fd, ssl };
   }
 
@@ -110,7 +115,7 @@ export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
   destroy(): void {
     if (this.#left === null) return;
     const { fd, ssl } = this.take();
-    freeOrphan(TLS, Float64Array.of(Number(ssl)));
-    this.#calls.discard(fd, false);
+    this.#env.tlsLibrary.native?.ssl.free(ssl);
+    this.#env.calls.discard(fd, false);
   }
 }

@@ -7,6 +7,7 @@ import type { Direction, Meter } from "#core/meter.ts";
 import { openRelayCalls } from "#platform/linux/relay-calls.ts";
 import type { RelayCalls } from "#platform/linux/relay-calls.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
+import type { TlsLibrary } from "#platform/tls.ts";
 import type {
   RelayBackend,
   RelayBackendOptions,
@@ -20,7 +21,7 @@ import { OffloadedFlow } from "./offloaded-flow.ts";
 import type { Side } from "#dataplane/workers/shared/sides.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
 import { AcceptDispatcher } from "./accept-dispatcher.ts";
-import { freeOrphan } from "./orphans.ts";
+import { makeFree } from "./orphans.ts";
 import { WorkerClient } from "./worker-connection.ts";
 import {
   FRAMED,
@@ -34,6 +35,8 @@ import { WorkerHandle, type WorkerHandleOptions } from "./worker-handle.ts";
 import { socketOf } from "./socket-of.ts";
 
 export interface WorkerBackendOptions {
+  /** Of the main thread, which ends what a worker leaves of TLS. */
+  readonly tlsLibrary: TlsLibrary;
   /** Default: one a core. */
   readonly threads?: number;
   /** Bytes that a connection moves before it is handed over; default: those of one large read. */
@@ -80,7 +83,7 @@ export async function openWorkerBackend(options: WorkerBackendOptions): Promise<
 
 export class WorkerBackend implements RelayBackend, AsyncDisposable {
   readonly afterBytes: number;
-  readonly accepting: AcceptDispatcher | null = AcceptDispatcher.open(() => this.#threads);
+  readonly accepting: AcceptDispatcher | null;
   readonly #calls: RelayCalls;
   readonly #poller: Poller;
   readonly #options: WorkerBackendOptions;
@@ -97,6 +100,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
     this.#calls = calls;
     this.#poller = poller;
     this.#options = options;
+    this.accepting = AcceptDispatcher.open(options.tlsLibrary, () => this.#threads);
     this.afterBytes = options.afterBytes ?? AFTER_BYTES;
   }
 
@@ -107,7 +111,7 @@ export class WorkerBackend implements RelayBackend, AsyncDisposable {
       poller: this.#poller,
       pipes: Math.floor(PIPES / count),
       unauthenticated: { count: PENDING_BOUNDS.count / count, bytes: PENDING_BOUNDS.bytes / count },
-      free: freeOrphan,
+      free: makeFree(this.#options.tlsLibrary),
       seams: this.#options.seams,
       onArrived: (thread, slot, kind) => this.accepting?.onEvent(thread, slot, kind),
       onUnlistened: (thread, listener) => this.accepting?.onListenerClosed(thread, listener),
