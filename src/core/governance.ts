@@ -14,7 +14,7 @@ export interface GovernanceControl {
    */
   replace(change: PoliciesChange): Promise<PoliciesView>;
   rules(): readonly RuleSignatureView[];
-  /** The status after it. Null: no such policy. Rejects with `ApiError` 500 where it could not be committed, 503 where no store is open; nothing has changed then. */
+  /** The status after it. Null: no such policy. Rejects with `ApiError` 500 where it could not be committed or no store is open; nothing has changed then. */
   reset(id: string): Promise<GovernanceView | null>;
   /** Buckets with from <= start < to, ascending; an unknown key has none. */
   report(query: ReportQuery): readonly ReportBucketView[];

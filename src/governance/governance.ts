@@ -213,13 +213,13 @@ export class Governance implements Disposable {
     return this.status().policies.filter(({ id }) => ids.has(id));
   }
 
-  /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed, 503 where no store is open. */
+  /** Null: no such policy. Rejects with `StoreError` where the reset could not be committed, `ApiError` 500 where no store is open. */
   async reset(id: string): Promise<GovernanceView | null> {
     const running = this.#running;
     const entry = running?.parts.entries.find(({ policy }) => policy.id === id);
     if (running === null || entry === undefined) return null;
     if (running.parts.fault !== null)
-      throw new ApiError(503, `nothing was reset, it could not be kept: ${running.parts.fault}`);
+      throw new ApiError(500, `nothing was reset, it could not be kept: ${running.parts.fault}`);
     this.#env.ledger.settle(0); // what has moved belongs to the generation that ends
     await running.reset(entry);
     return this.status();

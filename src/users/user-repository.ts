@@ -119,7 +119,7 @@ function answerFor(cause: unknown, path: string, log: Log): unknown {
   if (cause instanceof ConflictError)
     return new ApiError(409, "the state file was changed by somebody else", { cause });
   if (cause instanceof UnavailableError)
-    return new ApiError(503, "the state file is being opened again; nothing was changed", { cause });
+    return new ApiError(500, "the state file is being opened again; nothing was changed", { cause });
   if (cause instanceof InterruptedError)
     return new ApiError(500, "writing was interrupted; the change is in force soon, or was not made", {
       cause,

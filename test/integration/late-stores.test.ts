@@ -8,7 +8,7 @@ import { lockStore } from "#store/file-safety.ts";
 import { CONTROLLER_SECRET, ManagedCore } from "../support/managed-core.ts";
 import { until } from "../support/until.ts";
 
-test("a state file in the hands of another process: 503 with the reason and no path, then its users", async () => {
+test("a state file in the hands of another process: 500 with the reason and no path, then its users", async () => {
   const folder = mkdtempSync(join(tmpdir(), "weir-late-"));
   try {
     const store = join(folder, "deep", "users.db");
@@ -24,7 +24,7 @@ test("a state file in the hands of another process: 503 with the reason and no p
       /managed listeners admit no client: .*in use by another process; it is tried again/,
     );
     const refused = await core.ask("GET", "/api/admin/users");
-    assert.equal(refused.status, 503);
+    assert.equal(refused.status, 500);
     assert.match(refused.text, /users\.db: in use by another process/);
     assert.doesNotMatch(refused.text, /deep/);
     assert.equal((await core.ask("GET", "/api/admin/users", { secret: null })).status, 401);

@@ -12,7 +12,7 @@ import type { UsersControl } from "#core/users.ts";
 import { itemAt } from "#lib/at.ts";
 
 /**
- * 404 without a manager, 403 for another origin, 401 without the manager's own secret; with it 503 where there is no
+ * 404 without a manager, 403 for another origin, 401 without the manager's own secret; with it 500 where there is no
  * manager because the state file cannot be opened.
  */
 export function adminGuard(users: UsersControl, transport: Transport): Guard {
@@ -25,7 +25,7 @@ export function adminGuard(users: UsersControl, transport: Transport): Guard {
     if (secretOf(keeper).opens(request.headers.authorization)) {
       if (admin !== null || waiting === null) return;
       const reason = withoutFolders(waiting.reason, waiting.store);
-      throw new ApiError(503, `users cannot be managed at present, it is tried again: ${reason}`);
+      throw new ApiError(500, `users cannot be managed at present, it is tried again: ${reason}`);
     }
     reply.header("www-authenticate", "Bearer");
     throw unauthorized();

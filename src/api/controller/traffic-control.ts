@@ -83,10 +83,7 @@ function policyRoutes(governance: GovernanceControl): readonly Route[] {
       path: `${BASE}/policies/:id/reset`,
       summary: "Start a policy's counters and quota anew",
       answer: { status: 200, description: "The whole status after the commit", schema: statusShape },
-      faults: {
-        500: "It could not be written; nothing has changed",
-        503: "The store cannot be opened at present; nothing has changed",
-      },
+      faults: { 500: "It could not be written, or the store cannot be opened; nothing has changed" },
       async handle({ params }) {
         const status = await governance.reset(params.id);
         if (status === null) throw notFound();
