@@ -1,5 +1,6 @@
 import { RUN_FLAGS } from "./run-flags.ts";
 import { FlagError, parseFlags, usageText, UsageError } from "./flags.ts";
+import { acceptRollbackOf } from "./accept-rollback.ts";
 import { check } from "./check.ts";
 import { CLEAN_UP_USAGE, cleanUpCommand } from "./clean-up.ts";
 import { convertRuleset } from "./convert-ruleset.ts";
@@ -39,9 +40,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: convertRuleset,
   },
   users: {
-    usage:
-      "users export|import …   a state file of managed users as one JSON document, and back; accept-rollback",
+    usage: "users export|import …   a state file of managed users as one JSON document, and back",
     run: users,
+  },
+  "accept-rollback": {
+    usage: "accept-rollback STORE   say that a store that came back older is meant",
+    run: acceptRollbackOf,
   },
   cleanup: {
     usage: "cleanup [flags]         take away the ip rules and nftables of a weir that was killed",

@@ -8,7 +8,7 @@ import { exportState, importState } from "#users/exchange.ts";
 import { PARTS } from "#users/records.ts";
 import { UsageError } from "./flags.ts";
 
-/** `weir users export STORE`, `import DOCUMENT STORE`, `accept-rollback STORE`; not while weir has the file open. */
+/** `weir users export STORE`, `import DOCUMENT STORE`; not while weir has the file open. */
 export function users(args: readonly string[]): number {
   const [verb, ...paths] = args;
   if (verb === "export" && paths.length === 1) {
@@ -18,15 +18,8 @@ export function users(args: readonly string[]): number {
     process.stdout.write(exportState(store, PROTOCOLS));
     return 0;
   }
-  if (verb === "accept-rollback" && paths.length === 1) {
-    const [path] = paths as [string];
-    if (!existsSync(path)) throw new UsageError(`users: there is no ${path}`);
-    acceptRollback(resolve(path));
-    process.stdout.write("what the state file holds is what is meant\n");
-    return 0;
-  }
   if (verb !== "import" || paths.length !== 2)
-    throw new UsageError("users: expected export STORE, import DOCUMENT STORE, or accept-rollback STORE");
+    throw new UsageError("users: expected export STORE, or import DOCUMENT STORE");
   const [source, path] = paths as [string, string];
   const text = readFileSync(source, "utf8");
   if (!existsSync(path) && existsSync(path + MARK_SUFFIX)) acceptRollback(resolve(path)); // of a store that is gone

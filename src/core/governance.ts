@@ -1,5 +1,6 @@
 /** What the API reads and commands of traffic control. Times are Unix seconds, amounts bytes, rates bit/s. */
 import type { Dimension } from "./policy.ts";
+import type { Rollback } from "./rollback.ts";
 
 export interface GovernanceControl {
   readonly enabled: boolean;
@@ -45,6 +46,8 @@ export interface GovernanceView {
   readonly storeBytes: number;
   /** Why the store is not open and nothing is kept; it is tried again. Null: it is open. */
   readonly storeFault: string | null;
+  /** The store came back older than what had been acknowledged, and that was not accepted; null: it did not. */
+  readonly rollback: Rollback | null;
   readonly uncompressedBytes: number;
   /** By id. */
   readonly policies: readonly PolicyStatusView[];

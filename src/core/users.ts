@@ -1,3 +1,4 @@
+import type { Rollback } from "./rollback.ts";
 import type { Ip } from "./session.ts";
 import type { ClientForms } from "./share-link.ts";
 
@@ -29,7 +30,7 @@ export interface UserAdmin {
   /** At least 32 bytes; only for comparing. */
   readonly secret: string;
   /** The state file was older than what had been acknowledged, and that was not accepted; null: it was not. */
-  readonly rollback: RollbackView | null;
+  readonly rollback: Rollback | null;
   protocols(): readonly ManagedProtocolView[];
   /** Sorted by tag. */
   inbounds(): readonly ManagedInboundView[];
@@ -51,13 +52,6 @@ export interface UserAdmin {
   ): Promise<{ readonly revision: number; readonly subscriptionUrl: string }>;
   /** The content behind a subscription token; null when no user with a link has this token. */
   subscription(token: string): SubscriptionView | null;
-}
-
-/** By generations of the state file, which grow with every commit. */
-export interface RollbackView {
-  readonly seenGeneration: number;
-  readonly foundGeneration: number;
-  readonly sinceMs: number;
 }
 
 export interface UsageView {

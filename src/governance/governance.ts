@@ -97,31 +97,31 @@ export class Governance implements Disposable {
     const common = { settings, entries, settled: this.#settled };
     if (now?.storeKey === key) {
       if (now.fault !== null) await this.#openLate();
-      const { books, checkpoint } = this.#running?.parts ?? now;
+      const { books, checkpoint, rollback } = this.#running?.parts ?? now;
       checkSize(checkpoint.storeBytes, settings);
-      return { ...common, storeKey: key, books, checkpoint, fault: null };
+      return { ...common, storeKey: key, books, checkpoint, rollback, fault: null };
     }
     await this.#left; // it may have been this file
     try {
-      const { checkpoint, records } = await this.#openFile(file, settings);
-      return { ...common, storeKey: key, books: this.#load(records), checkpoint, fault: null };
+      const { records, ...opened } = await this.#openFile(file, settings);
+      return { ...common, ...opened, storeKey: key, books: this.#load(records), fault: null };
     } catch (error) {
       if (!tolerant) throw error;
       const fault = messageOf(error);
       this.#env.log.error(
         `traffic control: ${fault}; the limits hold without what was used before, nothing that is counted outlives this process before the store is open; it is tried again`,
       );
-      const { checkpoint, records } = openNowhere(maxBytes, this.#env.log);
-      return { ...common, storeKey: key, books: this.#load(records), checkpoint, fault };
+      const { records, ...opened } = openNowhere(maxBytes, this.#env.log);
+      return { ...common, ...opened, storeKey: key, books: this.#load(records), fault };
     }
   }
 
   /** Rejects with `StoreError`. */
   async #openFile(file: StoreFile, settings: GovernanceSettings): Promise<OpenedLate> {
     checkSize(file.sizeBytes(), settings);
-    const { store, records } = await file.open();
+    const { store, records, rollback = null } = await file.open();
     const checkpoint = new Checkpoint(store, records, file, settings.maxStoreSizeBytes, this.#env.log);
-    return { checkpoint, records };
+    return { checkpoint, records, rollback };
   }
 
   /** A store that could not be opened when its policies were put in force. Rejects with `StoreError`: not yet. */
@@ -180,17 +180,24 @@ export class Governance implements Disposable {
   status(): GovernanceView {
     const running = this.#running;
     if (running === null) {
-      const none = { lastCheckpoint: 0, storeBytes: 0, storeFault: null, uncompressedBytes: 0, policies: [] };
-      return { enabled: false, revision: this.#revision, ...none };
+      const store = {
+        lastCheckpoint: 0,
+        storeBytes: 0,
+        storeFault: null,
+        rollback: null,
+        uncompressedBytes: 0,
+      };
+      return { enabled: false, revision: this.#revision, ...store, policies: [] };
     }
     this.#env.ledger.settle();
-    const { entries, checkpoint, fault } = running.parts;
+    const { entries, checkpoint, fault, rollback } = running.parts;
     return {
       enabled: true,
       revision: this.#revision,
       lastCheckpoint: checkpoint.lastSeconds,
       storeBytes: checkpoint.storeBytes,
       storeFault: fault,
+      rollback,
       uncompressedBytes: checkpoint.uncompressedBytes,
       policies: entries
         .map((entry) => statusView(entry, running.stateOf(entry)))
@@ -275,7 +282,7 @@ function openNowhere(maxBytes: number, log: Log): OpenedLate {
   const store = new MemoryStore();
   const { records } = store;
   const nowhere: StoreFile = { open: async () => ({ store, records }), sizeBytes: () => 0 };
-  return { checkpoint: new Checkpoint(store, records, nowhere, maxBytes, log), records };
+  return { checkpoint: new Checkpoint(store, records, nowhere, maxBytes, log), records, rollback: null };
 }
 
 function checkSize(sizeBytes: number, { store, maxStoreSizeBytes }: GovernanceSettings): void {

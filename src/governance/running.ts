@@ -1,6 +1,7 @@
 /** Traffic control while it is switched on: one configuration, its books, its timers. */
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
+import type { Rollback } from "#core/rollback.ts";
 import { type GovernanceState, loadState, type OpenState, type Checkpoint } from "./checkpoint.ts";
 import type { GovernedLedger } from "./ledger.ts";
 import { openPolicyBook, type BookEntry } from "./policy-book.ts";
@@ -23,10 +24,14 @@ export interface ActiveGovernanceParts {
   readonly storeKey: string;
   /** Why the store is not open and nothing is kept; null: it is. */
   readonly fault: string | null;
+  /** The store came back older than what had been acknowledged. */
+  readonly rollback: Rollback | null;
 }
 
 /** A store that was opened after its policies were put in force. */
-export type OpenedLate = Pick<ActiveGovernanceParts, "checkpoint"> & { readonly records: SeriesRecords };
+export type OpenedLate = Pick<ActiveGovernanceParts, "checkpoint" | "rollback"> & {
+  readonly records: SeriesRecords;
+};
 
 export class ActiveGovernance {
   #parts: ActiveGovernanceParts;
@@ -61,7 +66,7 @@ export class ActiveGovernance {
   }
 
   /** What the store holds and what has been counted without it are added up, and kept from now on. Never throws. */
-  takeIn({ checkpoint, records }: OpenedLate): void {
+  takeIn({ checkpoint, records, rollback }: OpenedLate): void {
     const { books, entries, settings } = this.#parts;
     this.#ledger.settle(0);
     const older = loadState(records, books.states.time, this.#log);
@@ -69,7 +74,7 @@ export class ActiveGovernance {
     books.states.takeIn(older.states);
     books.reports.takeIn(older.reports);
     checkpoint.maxBytes = settings.maxStoreSizeBytes;
-    this.#parts = { ...this.#parts, checkpoint, fault: null };
+    this.#parts = { ...this.#parts, checkpoint, rollback, fault: null };
     this.#soonAfter(() => this.commit());
   }
 

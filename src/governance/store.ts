@@ -1,4 +1,6 @@
 /** What governance asks of a store. The stores of #store/opened-store.ts have this shape. */
+import type { Rollback } from "#core/rollback.ts";
+
 export type Part = "policies" | "reports" | "journal";
 export const PARTS: readonly Part[] = ["policies", "reports", "journal"];
 
@@ -27,6 +29,8 @@ export interface OpenedSeries {
   readonly store: SeriesStore;
   /** Every record by part, as it was when the store was opened. */
   readonly records: SeriesRecords;
+  /** Both files were older than what had been acknowledged; absent or null: they were not, or it was accepted. */
+  readonly rollback?: Rollback | null;
 }
 
 export type SeriesRecords = ReadonlyMap<string, Iterable<readonly [key: string, value: Uint8Array]>>;

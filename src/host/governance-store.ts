@@ -5,6 +5,7 @@ import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import { PARTS, type StoreFile } from "#governance/store.ts";
 import type { StoreOptions } from "#store/store-options.ts";
+import { rollbackOf } from "#store/high-mark.ts";
 import { setAside } from "#store/healing.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
 import { DamageError } from "#store/sealed-blob.ts";
@@ -19,9 +20,10 @@ export function governanceStore(
   const file: StoreFile = {
     async open() {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const options = { path, parts: PARTS, nowMs: Date.now, log };
+      const options = { path, parts: PARTS, nowMs: Date.now, log, isMarked: true };
+      const openMarked = async () => ({ ...(await open(options)), rollback: rollbackOf(path) });
       try {
-        return await open(options);
+        return await openMarked();
       } catch (error) {
         if (!(error instanceof DamageError)) throw error;
         // Losing statistics is milder than losing the limits: begin with an empty store, and keep the damaged file for
@@ -30,7 +32,7 @@ export function governanceStore(
           `${messageOf(error)}; traffic control begins anew, the files are kept as ${path}.corrupt-…`,
         );
         for (const damaged of [path, `${path}.bak`]) setAside(damaged, Date.now());
-        return await open(options);
+        return await openMarked();
       }
     },
     sizeBytes: () => sizeOf(path) + sizeOf(`${path}-wal`),

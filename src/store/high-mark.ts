@@ -5,6 +5,7 @@
  */
 import { closeSync, constants, existsSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { messageOf } from "#core/errors.ts";
+import type { Rollback } from "#core/rollback.ts";
 import { crc32c } from "./crc32c.ts";
 import { checkFile, lockStore } from "./file-safety.ts";
 import type { StoreOptions } from "./store-options.ts";
@@ -13,13 +14,6 @@ export const MARK_SUFFIX = ".seen";
 export const MARK_MAGIC = Buffer.from("weir-seen ");
 /** Less than a sector, so it is written whole or not at all. */
 const MARK_BYTES = 128;
-
-/** The files were older than what was acknowledged, since then, and the operator has not accepted that. */
-export interface Rollback {
-  readonly seenGeneration: number;
-  readonly foundGeneration: number;
-  readonly sinceMs: number;
-}
 
 interface Mark {
   readonly generation: number;
@@ -57,11 +51,11 @@ export class HighMark implements Disposable {
     if (isBack) {
       rollback ??= { seenGeneration: mark.generation, foundGeneration: found, sinceMs: Math.trunc(nowMs()) };
       log.error(
-        `${path}: STATE HAS GONE BACK: generation ${mark.generation} was acknowledged, both files are at ${found}; users, credentials and usage are those of then. weir users accept-rollback says that this is meant`,
+        `${path}: STATE HAS GONE BACK: generation ${mark.generation} was acknowledged, both files are at ${found}; all that it holds is of then. weir accept-rollback says that this is meant`,
       );
     } else if (rollback !== null)
       log.error(
-        `${path}: state went back from generation ${rollback.seenGeneration} to ${rollback.foundGeneration}, and this was not accepted yet (weir users accept-rollback)`,
+        `${path}: state went back from generation ${rollback.seenGeneration} to ${rollback.foundGeneration}, and this was not accepted yet (weir accept-rollback)`,
       );
     const opened = new HighMark(file, log, descriptor, rollback);
     opened.note(isBack ? found : Math.max(kept, mark?.generation ?? 0));

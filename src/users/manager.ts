@@ -8,7 +8,6 @@ import { KeyedQueue } from "#lib/keyed-queue.ts";
 import type {
   ManagedInboundView,
   ManagedProtocolView,
-  RollbackView,
   SubscriptionView,
   UsageView,
   UserAdmin,
@@ -19,6 +18,7 @@ import type {
 } from "#core/users.ts";
 import type { Change } from "#store/kv.ts";
 import type { OpenedStore } from "#store/opened-store.ts";
+import type { Rollback } from "#core/rollback.ts";
 import { rollbackOf } from "#store/high-mark.ts";
 import { reconcileWith } from "./agreement.ts";
 import { Changes, type Shared } from "./changes.ts";
@@ -55,7 +55,7 @@ export class Manager implements UserAdmin {
   readonly #checkpoints: Checkpoints;
   readonly #limits: LimitMonitor;
   #isOver = false;
-  readonly #rollback: RollbackView | null;
+  readonly #rollback: Rollback | null;
 
   private constructor(env: ManagerEnv, settings: UsersSettings, { store, records }: OpenedStore) {
     this.#env = env;
@@ -199,7 +199,7 @@ export class Manager implements UserAdmin {
 
   // --- what the API reads ---
 
-  get rollback(): RollbackView | null {
+  get rollback(): Rollback | null {
     return this.#rollback;
   }
 

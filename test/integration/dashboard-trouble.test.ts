@@ -79,6 +79,47 @@ test("somebody else answers at the Controller's place: that is said, and tried a
   await page.getByLabel("Secret").waitFor();
 });
 
+test(
+  "a store that came back older, and one that cannot be opened, are told with what to do",
+  options,
+  async () => {
+    const rollback = {
+      seen_generation: 1812,
+      found_generation: 1790,
+      since: Math.floor(Date.now() / 1000) - 120,
+    };
+    /** The Controller's own answer, and this in it. */
+    const withMore = (more: object) => async (route: Route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...((await response.json()) as object), ...more } });
+    };
+    await using watched = await world.openUsers();
+    const { page } = watched;
+    assert.equal(await alertOf(page, "State has gone back").count(), 0);
+    const usersRollback = { ...rollback, since: rollback.since * 1000 };
+    await page.route("**/api/admin/overview", withMore({ rollback: usersRollback }));
+    await page.route(
+      "**/traffic-control/status",
+      withMore({ rollback, store_error: "in use by another process" }),
+    );
+    await page.evaluate(`location.hash = "#/usage"`);
+    const usage = alertOf(page, "State has gone back");
+    await usage.waitFor();
+    assert.match(
+      (await usage.textContent()) ?? "",
+      /^State has gone back\. 2 min ago .*1,790.*1,812.*traffic-control\.store/,
+    );
+    await alertOf(
+      page,
+      "The store cannot be opened, and nothing is kept until it can: in use by another process",
+    ).waitFor();
+    await page.evaluate(`location.hash = "#/users"`);
+    const users = alertOf(page, "users who were deleted may be here again");
+    await users.waitFor();
+    assert.match((await users.textContent()) ?? "", /weir accept-rollback with the file of svc\.store/);
+  },
+);
+
 test("a notice stands where it is seen and heard: in the dialog that is open", options, async () => {
   await using watched = await world.openUsers();
   const { page } = watched;

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { startGoverned, statusOf, type GovernedCore } from "../support/governed-core.ts";
+import { startGoverned, statusOf, type GovernedCore, type Status } from "../support/governed-core.ts";
 import { openUdpEcho } from "../support/origin.ts";
 import { openSocksUdp } from "../support/socks-udp.ts";
 import { startCore } from "../support/start-core.ts";
@@ -93,16 +93,22 @@ test("§11.3 8 kbit/s passes a datagram of 1,500 bytes; what a slow device is re
   assert.equal((await statusOf(governed, "all")).counters.upload_bytes, 23 * 1500);
 });
 
-test("§11.4 a quota crossed by an upload: over at once, kept through a SIGKILL that comes at once, then the overage rate", async () => {
+test("§11.4 a quota crossed by an upload: over at once, committed at once and kept through a SIGKILL, then the overage rate", async () => {
   await using governed = await startGoverned(`  enabled: true
   global: { id: all, quota: { upload-bytes: 1000000, window: 1h, overage-upload-bps: 800000 } }
 `);
   const arrived = (bytes: number): Promise<void> =>
     until(`${bytes} bytes at the origin`, () => governed.origin.seen.upload >= bytes);
+  const committedAt = async () =>
+    (await governed.call<Status>("GET", "traffic-control/status")).body.last_checkpoint;
+  await until("the start is on the medium", async () => (await committedAt()) > 0);
+  const before = await committedAt();
+  await until("another second", () => Math.floor(Date.now() / 1000) > before);
   await governed.transfer(1_200_000, 10);
   await arrived(1_000_000); // the client's end says only that the kernel has all of it
   const reached = await statusOf(governed, "all");
   assert.deepEqual([reached.over_quota, reached.counters.exceeded_events], [true, 1]);
+  await until("the quota is on the medium", async () => (await committedAt()) > before);
   await governed.core.stop("SIGKILL");
   await using _again = await again(governed);
   const kept = await statusOf(governed, "all");

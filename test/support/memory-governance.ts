@@ -26,7 +26,13 @@ export class MemoryGovernance implements GovernanceControl {
   }
 
   status(): GovernanceView {
-    const sizes = { lastCheckpoint: 0, storeBytes: 0, storeFault: null, uncompressedBytes: 0 };
+    const sizes = {
+      lastCheckpoint: 0,
+      storeBytes: 0,
+      storeFault: null,
+      rollback: null,
+      uncompressedBytes: 0,
+    };
     return { enabled: this.enabled, revision: this.revision, ...sizes, policies: this.shown };
   }
 

@@ -1,5 +1,12 @@
 /** Managed users as the admin API answers: only what the dashboard reads. All text in it is untrusted. */
 
+import type { Rollback } from "./types.ts";
+
+export interface AdminOverview {
+  /** Its time is in Unix milliseconds. */
+  readonly rollback?: Rollback;
+}
+
 export interface ManagedInbound {
   readonly tag: string;
   readonly type: string;

@@ -1,5 +1,7 @@
 /** Traffic control as the Controller answers: only what the dashboard reads. */
 
+import type { Rollback } from "./types.ts";
+
 export interface Counters {
   readonly upload_bytes: number;
   readonly download_bytes: number;
@@ -32,6 +34,10 @@ export interface PolicyStatus {
 export interface GovernanceStatus {
   readonly enabled: boolean;
   readonly revision: number;
+  /** Why the store is not open; absent: it is. */
+  readonly store_error?: string;
+  /** Its time is in Unix seconds. */
+  readonly rollback?: Rollback;
   readonly policies: readonly PolicyStatus[];
 }
 

@@ -155,3 +155,10 @@ export interface Explanation {
   /** From the rule's target down to the leaf. */
   readonly chain: readonly string[];
 }
+
+/** A store that came back older than what had been acknowledged, as the API says it. */
+export interface Rollback {
+  readonly seen_generation: number;
+  readonly found_generation: number;
+  readonly since: number;
+}

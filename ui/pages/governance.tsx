@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { GovernanceStatus, PolicyStatus } from "#ui/api/governance-types.ts";
 import { Segments } from "#ui/parts/inputs.tsx";
+import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
 import { Fault, Page, Panel } from "#ui/parts/small.tsx";
 import { useResource } from "#ui/state/context.ts";
 import { dimensionOf, DIMENSIONS, type DimensionName } from "#ui/state/policies.ts";
@@ -34,6 +35,19 @@ export function GovernancePage() {
       <Fault text={error} />
       {value !== null && (
         <>
+          {value.rollback !== undefined && (
+            <RollbackBanner
+              rollback={value.rollback}
+              sinceMs={value.rollback.since * 1000}
+              setting="traffic-control.store"
+              lost="Usage, quotas and reports are those of then."
+            />
+          )}
+          {value.store_error !== undefined && (
+            <p class="banner" role="alert">
+              The store cannot be opened, and nothing is kept until it can: {value.store_error}
+            </p>
+          )}
           <Panel
             title="Usage"
             tools={

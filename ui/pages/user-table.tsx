@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ManagedUser, UserList } from "#ui/api/admin-types.ts";
+import type { AdminOverview, ManagedUser, UserList } from "#ui/api/admin-types.ts";
 import { bytesText, counted, countText } from "#ui/format.ts";
+import { RollbackBanner } from "#ui/parts/rollback-banner.tsx";
 import { Button, Empty } from "#ui/parts/small.tsx";
 import { TablePage } from "#ui/parts/table-page.tsx";
 import { textOf, useEnvironment } from "#ui/state/context.ts";
@@ -15,7 +16,7 @@ const REFRESH_MS = 2_000;
 
 export function UserTable() {
   const { admin } = useEnvironment();
-  const { list, history, error, reload } = useUsers();
+  const { list, history, rollback, error, reload } = useUsers();
   const [filter, setFilter] = useState("");
   const [open, setOpen] = useState<Open>({ kind: "nothing" });
   const editor = useUserEditor(reload);
@@ -43,6 +44,16 @@ export function UserTable() {
         shown.length === all ? counted(all, "user") : `${countText(shown.length)} of ${counted(all, "user")}`
       }
       error={error}
+      warning={
+        rollback !== undefined && (
+          <RollbackBanner
+            rollback={rollback}
+            sinceMs={rollback.since}
+            setting="svc.store"
+            lost="Users, credentials and usage are those of then: users who were deleted may be here again."
+          />
+        )
+      }
       nothing={
         shown.length === 0 ? (
           <Empty title={all === 0 ? "No users yet" : "Nothing matches the search"} />
@@ -67,6 +78,7 @@ function useUsers() {
   const { admin } = useEnvironment();
   const [list, setList] = useState<UserList>({ users: [], inbounds: [] });
   const [error, setError] = useState("");
+  const [{ rollback }, setOverview] = useState<AdminOverview>({});
   const [history] = useState(() => new UsageHistory());
   const reload = async (): Promise<void> => {
     try {
@@ -80,12 +92,15 @@ function useUsers() {
   };
   useEffect(() => {
     void reload();
+    admin
+      .call<AdminOverview>("GET", "overview")
+      .then(setOverview, (fault: unknown) => setError(textOf(fault)));
     const timer = setInterval(() => {
       if (!document.hidden) void reload();
     }, REFRESH_MS);
     return () => clearInterval(timer);
   }, []);
-  return { list, history, error, reload };
+  return { list, history, rollback, error, reload };
 }
 
 /** What the search looks at. */

@@ -14,6 +14,8 @@ interface Props<T> extends RowsProps<T> {
   /** How many there are; or that this is not known yet. */
   readonly status: string;
   readonly error?: string | null;
+  /** What must not be missed. */
+  readonly warning?: ComponentChildren;
   /** Stands instead of the table; null while there are rows, or while that is not known. */
   readonly nothing: ComponentChildren;
   /** Besides the filter: what makes another list of it, which begins at its top. */
@@ -31,6 +33,7 @@ export function TablePage<T>({
   tools,
   status,
   error = null,
+  warning = null,
   nothing,
   order = "",
   children,
@@ -57,6 +60,7 @@ export function TablePage<T>({
         {status}
       </p>
       <Fault text={error} />
+      {warning}
       {nothing ?? <Rows key={`${order} ${filter}`} {...rows} />}
       {children}
     </Page>

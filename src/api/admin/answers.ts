@@ -79,7 +79,7 @@ export const overview = z.object({
     goroutines: z.int().positive(),
   }),
   traffic: z.object({ uplink_total: amount(), downlink_total: amount(), active_connections: amount() }),
-  /** The state file was older than what had been acknowledged; `weir users accept-rollback` takes this away. */
+  /** The state file was older than what had been acknowledged; `weir accept-rollback` takes this away. */
   rollback: z.object({ seen_generation: amount(), found_generation: amount(), since: unixMs() }).optional(),
   users: z.object({ total: amount(), enabled: amount(), disabled: amount() }),
   capabilities: z.object({ quota: z.boolean(), expiration: z.boolean() }),

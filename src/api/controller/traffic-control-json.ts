@@ -7,6 +7,8 @@ import type {
   ReportQuery,
 } from "#core/governance.ts";
 
+import type { Rollback } from "#core/rollback.ts";
+
 const NANOSECONDS = 1_000_000_000;
 
 export function statusJson(view: GovernanceView) {
@@ -17,8 +19,16 @@ export function statusJson(view: GovernanceView) {
     store_bytes: view.storeBytes,
     uncompressed_bytes: view.uncompressedBytes,
     ...(view.storeFault === null ? {} : { store_error: view.storeFault }),
+    ...rollbackJson(view.rollback),
     policies: view.policies.map(policyJson),
   };
+}
+
+function rollbackJson(rollback: Rollback | null) {
+  if (rollback === null) return {};
+  const { seenGeneration, foundGeneration, sinceMs } = rollback;
+  const since = Math.trunc(sinceMs / 1000);
+  return { rollback: { seen_generation: seenGeneration, found_generation: foundGeneration, since } };
 }
 
 function policyJson(view: PolicyStatusView) {

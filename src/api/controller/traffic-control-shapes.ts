@@ -67,6 +67,10 @@ export const statusShape = z.object({
   uncompressed_bytes: amount(),
   /** Only while the store cannot be opened. */
   store_error: z.string().optional(),
+  /** The store was older than what had been acknowledged; `weir accept-rollback` takes this away. */
+  rollback: z
+    .object({ seen_generation: amount(), found_generation: amount(), since: unixSeconds() })
+    .optional(),
   policies: z.array(policyStatusShape),
 });
 
