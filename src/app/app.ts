@@ -15,6 +15,7 @@ import type { Host } from "#host/host.ts";
 import { DelayBook } from "#net/dial/delay-book.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { openHealth } from "#runtime/health.ts";
+import { inForce, type InForce } from "#runtime/in-force.ts";
 import { Runtime } from "#runtime/runtime.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import { Tuns } from "#runtime/tuns.ts";
@@ -47,6 +48,7 @@ export class App implements AsyncDisposable {
   readonly #externalUi: ExternalUi;
   readonly control: Control;
   readonly #tuns: Tuns;
+  readonly #inForce: InForce = inForce(() => this.#runtime ?? null);
   readonly #users: UserAdoption;
   readonly #retiring = new Set<Promise<void>>();
   #runtime!: Runtime;
@@ -84,6 +86,7 @@ export class App implements AsyncDisposable {
     this.#controller = new ControllerSlot(this.control, env.host);
     this.#tuns = new Tuns({
       runtime: () => this.#runtime ?? null,
+      inForce: this.#inForce,
       accept: this.#accept,
       egress: env.host.egress,
       learning: env.host.kernelDirect,
@@ -180,6 +183,7 @@ export class App implements AsyncDisposable {
       health: this.#health,
       mode: () => this.#mode,
       accept: this.#accept,
+      inForce: this.#inForce,
       changeTuns: (next, lists) => this.#tuns.change(next, lists, { tolerant, retries: asksTuns }),
       onRuleList: () => void this.#tuns.updateSets(),
       adopt: (next, inbounds) => this.#users.adopt(next, inbounds, tolerant),

@@ -11,6 +11,7 @@ import { DEFAULT_TRUST } from "#net/dial/trust.ts";
 import { explain, renderExplanation } from "#router/explain.ts";
 import { parseQuestion } from "#router/question.ts";
 import { openHealth } from "#runtime/health.ts";
+import { inForce } from "#runtime/in-force.ts";
 import { Runtime } from "#runtime/runtime.ts";
 import { NO_CHANGE } from "#runtime/tun-change.ts";
 import { parseFlags, usageText, UsageError, type FlagTable } from "./flags.ts";
@@ -97,6 +98,7 @@ async function openQuietRuntime(flags: ReturnType<typeof parseFlags>, env: NodeJ
     health: openHealth(new DelayBook(), () => ({ unified: false, trust: DEFAULT_TRUST })),
     mode: () => config.mode,
     accept() {},
+    inForce: inForce(() => null),
     changeTuns: async () => NO_CHANGE,
     onRuleList() {},
     adopt: async () => {},

@@ -73,7 +73,7 @@ export interface InboundEnv {
   readonly tls: TlsProvider;
   /** Unix time for protocols that compare clocks with their peer: the system's, or better (`ntp`). */
   readonly nowMs: () => number;
-  /** DIRECT, for the fallback of servers that hide among others. */
+  /** DIRECT of the configuration in force at the dial, for the fallback of servers that hide among others. */
   readonly dialer: Dialer;
   /** Fields that go into `Metadata.inbound` unchanged. */
   readonly ruleList: string | null;

@@ -1,7 +1,6 @@
 /** The DNS engine as the other parts of the program see it. */
 import type { DnsAnswerView } from "#core/control.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
-import { DialError } from "#core/errors.ts";
 import type { Destination, Ip } from "#core/session.ts";
 import type { DnsEnv } from "./env.ts";
 import { FakeIp, type FakeIpState } from "./fake-ip.ts";
@@ -52,10 +51,10 @@ export interface Dns extends CoreResolvers, AsyncDisposable {
   /** Replaces pools of the same range and adds to the mapping. */
   importState(state: DnsState): void;
   /**
-   * TCP connections that outlive this engine are answered by `next` from now on, so that no client gets addresses from
-   * a pool that is no longer in use; null: they are refused. Settles when no question is being answered here.
+   * Settles when no question of a client is being answered here, which takes the time of one question at most where no new
+   * ones come.
    */
-  handOver(next: Pick<Dns, "handle"> | null): Promise<void>;
+  answered(): Promise<void>;
 }
 
 /** What runs while `dns.enable` is true. Throws `ConfigError`; nothing stays open then. */
@@ -111,9 +110,7 @@ export async function openDns(options: DnsOptions, env: DnsEnv): Promise<Dns> {
       if (state.fakeIp !== null) fakeIp?.importState(state.fakeIp);
       for (const [ip, host] of state.mapping) mapping?.insert(ip, host);
     },
-    handOver: (next) => service.handOver(next === null ? refuse : (message, by) => next.handle(message, by)),
+    answered: () => service.answered(),
     [Symbol.asyncDispose]: () => life.disposeAsync(),
   };
 }
-
-const refuse: HandleDns = () => Promise.reject(new DialError("aborted", "the dns section was switched off"));

@@ -54,8 +54,7 @@ export class DnsService {
   readonly #env: ServiceEnv;
   readonly #reader = new QueryReader();
   #running = 0;
-  #next: HandleDns | null = null;
-  readonly #finished = Promise.withResolvers<void>();
+  #onAnswered: (() => void) | null = null;
 
   constructor(env: ServiceEnv) {
     this.#env = env;
@@ -63,7 +62,6 @@ export class DnsService {
 
   /** The answer to a message in wire form. Throws `ProtocolError` only where it is no query or cannot be read. */
   async handle(message: Uint8Array, by: AskedBy): Promise<Uint8Array> {
-    if (this.#next !== null) return this.#next(message, by);
     const query = this.#reader.read(message);
     if (query === null) return headerOnly(message, RCODE.SERVFAIL);
     this.#running++;
@@ -74,15 +72,14 @@ export class DnsService {
       if (observer !== null && !step.fake) await this.#observe(observer, answer);
       return answer;
     } finally {
-      if (--this.#running === 0 && this.#next !== null) this.#finished.resolve();
+      if (--this.#running === 0) this.#onAnswered?.();
     }
   }
 
-  /** Later messages go to `next`. Settles when none is under way here, which takes the time of one question at most. */
-  handOver(next: HandleDns): Promise<void> {
-    this.#next = next;
-    if (this.#running === 0) this.#finished.resolve();
-    return this.#finished.promise;
+  /** Settles when no message is being answered. To be called once, when no new ones come. */
+  answered(): Promise<void> {
+    if (this.#running === 0) return Promise.resolve();
+    return new Promise((resolve) => (this.#onAnswered = resolve));
   }
 
   async #answer(query: Query): Promise<Step> {

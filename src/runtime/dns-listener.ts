@@ -4,15 +4,16 @@ import { openDnsServer } from "#dns/server.ts";
 import { ANY_V6, parseIp } from "#net/address/ip.ts";
 import { markDescriptor } from "#platform/portable.ts";
 import { LeaseBook } from "./leases.ts";
-import type { DnsStack } from "./names.ts";
 import type { RuntimeEnv } from "./runtime-env.ts";
 
-/** The server of `dns.listen`; a book without leases where there is none. */
+/**
+ * The server of `dns.listen`; a book without leases where there is none. Its TCP connections outlive a reload: every message
+ * is answered by the engine in force.
+ */
 export async function openDnsListener(
   { dns: { enable, listen, listenRoutingMark: mark } }: Config,
-  { dns }: DnsStack,
   claims: Set<string>,
-  { host, tolerant }: Pick<RuntimeEnv, "host" | "tolerant">,
+  { host, inForce, tolerant }: Pick<RuntimeEnv, "host" | "inForce" | "tolerant">,
 ): Promise<LeaseBook> {
   const ip = listen === null ? null : listen.host === "" ? ANY_V6 : parseIp(listen.host);
   const hosts = ip === null ? [] : [ip];
@@ -24,13 +25,13 @@ export async function openDnsListener(
     claims,
     ...(mark === 0 ? {} : { configure: (fd: number) => markDescriptor(fd, mark) }),
   });
-  if (!enable || dns === null || hosts.length === 0) return book;
+  if (!enable || hosts.length === 0) return book;
   try {
     await openDnsServer({
       listenTcp: (options) => book.listenTcp(options),
       listenUdp: (on) => book.listenUdp(on),
       log: host.log,
-      handle: (message, by) => dns.handle(message, by),
+      handle: inForce.handleDns,
     });
     return book;
   } catch (error) {

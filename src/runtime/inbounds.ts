@@ -19,6 +19,7 @@ export interface InboundsEnv {
   readonly live: LiveConnections;
   readonly accept: Accept;
   readonly files: SafeFiles;
+  /** DIRECT of the runtime in force: a listener may outlive the one that opens it. */
   readonly dialer: Dialer;
   readonly tls: TlsProvider;
   readonly log: Log;
@@ -67,9 +68,9 @@ export class Inbounds {
     for (const written of [...config.listeners, ...config.tunnels.map(tunnelListener)]) {
       const isManaged = managed.has(written.name);
       const listener = isManaged ? withoutUsers(written) : written;
-      const key = JSON.stringify([listenerKey(listener), guard, isManaged]);
+      const key = unusedKey(held, JSON.stringify([listenerKey(listener), guard, isManaged]));
       const kept = heldBy(previous).get(key);
-      if (kept !== undefined && !held.has(key)) {
+      if (kept !== undefined) {
         kept.leases.claimFor(claims);
         held.set(key, kept);
       } else {
@@ -135,6 +136,13 @@ export class Inbounds {
   async abandon(): Promise<void> {
     await Promise.all([...this.#fresh].map(closeListener));
   }
+}
+
+/** Listeners that are equal to the last word (tunnels at port 0) are still several. */
+function unusedKey(held: ReadonlyMap<string, RunningListener>, key: string): string {
+  let unused = key;
+  for (let again = 2; held.has(unused); again++) unused = `${key} ${again}`;
+  return unused;
 }
 
 function credentialKey({ credential, flow }: User): string {

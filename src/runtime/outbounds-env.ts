@@ -3,13 +3,12 @@ import type { ProxyConfig } from "#config/config.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Choices, Health } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
-import type { Outbound } from "#core/outbound.ts";
+import type { DnsAnswers, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import type { Resolver } from "#core/resolver.ts";
 import type { Slices } from "#core/slices.ts";
 import type { TlsProvider } from "#core/tls.ts";
 import type { Trust } from "#core/trust.ts";
-import type { Dns } from "#dns/dns.ts";
 import type { Egress } from "#net/dial/egress.ts";
 import type { SelfDials } from "#net/dial/self-dials.ts";
 
@@ -21,8 +20,8 @@ export interface OutboundsEnv {
   readonly directResolver: Resolver;
   /** Names of proxy servers. */
   readonly proxyResolver: Resolver;
-  /** Null: the `dns` section is off. */
-  readonly dns: Pick<Dns, "handle"> | null;
+  /** Of the engine in force; null: the `dns` section is off. */
+  readonly dns: DnsAnswers | null;
   readonly choices: Choices;
   readonly providers: ReadonlyMap<string, ProxyProvider>;
   /** As a provider has it; null: it is none of a provider. */

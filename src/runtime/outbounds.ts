@@ -4,8 +4,8 @@ import type { Log } from "#core/log.ts";
 import type { Dialer, DnsAnswers, Outbound } from "#core/outbound.ts";
 import type { ProxyProvider } from "#core/provider.ts";
 import { isGroup } from "#core/outbound.ts";
-import type { Dns } from "#dns/dns.ts";
 import { serveDnsStream } from "#dns/server.ts";
+import type { HandleDns } from "#dns/service.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { passOutbound, rejectDropOutbound, rejectOutbound } from "#protocols/reject/index.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
@@ -122,7 +122,7 @@ async function openProxy(
       nowMs: env.nowMs,
       trust: env.trust,
       tls: env.tls,
-      ...(env.dns === null ? {} : { dns: dnsAnswers(env.dns, env.log) }),
+      ...(env.dns === null ? {} : { dns: env.dns }),
     });
   } catch (error) {
     const why = reasonOf(error, name);
@@ -134,11 +134,11 @@ async function openProxy(
 /** As for hijacked questions: a datagram is no longer than this. */
 const MAX_ANSWER_BYTES = 2048;
 
-export function dnsAnswers(dns: Pick<Dns, "handle">, log: Log): DnsAnswers {
+export function dnsAnswers(handle: HandleDns, log: Log): DnsAnswers {
   return {
     answer: (message, mostBytes = MAX_ANSWER_BYTES) =>
-      dns.handle(message, { network: "udp", maxBytes: Math.min(mostBytes, MAX_ANSWER_BYTES) }),
-    serve: (stream) => serveDnsStream(stream, (message, by) => dns.handle(message, by), log),
+      handle(message, { network: "udp", maxBytes: Math.min(mostBytes, MAX_ANSWER_BYTES) }),
+    serve: (stream) => serveDnsStream(stream, handle, log),
   };
 }
 

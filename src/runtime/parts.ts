@@ -3,7 +3,6 @@ import type { Config, ProxyConfig } from "#config/config.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
 import type { PersistFakeIp } from "#dns/fake-ip.ts";
-import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { openTrust } from "#net/dial/trust.ts";
 import { openRouterInSteps, type RuleRouter } from "#router/router.ts";
 import { openDnsListener } from "./dns-listener.ts";
@@ -13,7 +12,7 @@ import { Inbounds } from "./inbounds.ts";
 import type { LeaseBook } from "./leases.ts";
 import { RuleData } from "./lists.ts";
 import { openDnsStack, type DnsStack } from "./names.ts";
-import { openOutbounds, type Outbounds } from "./outbounds.ts";
+import { dnsAnswers, openOutbounds, type Outbounds } from "./outbounds.ts";
 import { openRules } from "./rules.ts";
 import { nameSets } from "./scope.ts";
 import { routable } from "./sniffing.ts";
@@ -61,7 +60,7 @@ export async function openParts(
 async function openOutboundParts(
   config: Config,
   previous: Previous | null,
-  { host, health, mode, onRuleList }: RuntimeEnv,
+  { host, health, mode, inForce, onRuleList }: RuntimeEnv,
   undo: AsyncDisposableStack,
 ): Promise<OutboundParts> {
   const { log, files, cache, egress, selfDials, slices } = host;
@@ -93,6 +92,7 @@ async function openOutboundParts(
   const outbounds = undo.use(
     await openOutbounds(config, {
       ...names,
+      dns: names.dns === null ? null : dnsAnswers(inForce.handleDns, log),
       choices,
       health,
       providers,
@@ -141,27 +141,17 @@ function configsOf({ proxyProviders }: RuleData): (node: Outbound) => ProxyConfi
 async function openInboundParts(
   config: Config,
   previous: Previous | null,
-  { host, accept, changeTuns, adopt, tolerant }: RuntimeEnv,
-  { names, lists }: OutboundParts,
+  { host, accept, inForce, changeTuns, adopt, tolerant }: RuntimeEnv,
+  { lists }: OutboundParts,
 ): Promise<InboundParts> {
-  const { log, files, sockets, live, egress, selfDials, clock, memory } = host;
-  const { interfaceName, routingMark, ipv6, keepAlive } = config.general;
-  const resolver = names.directResolver;
-  const dialer = openDirectDialer({
-    resolver,
-    interfaceName,
-    routingMark,
-    egress,
-    selfDials,
-    ipv6,
-    keepAlive,
-  });
+  const { log, files, sockets, live, clock, memory } = host;
   const tls = host.tls[config.general.relay];
+  const dialer = inForce.direct;
   const env = { sockets, live, accept, files, dialer, tls, log, nowMs: clock.nowMs, memory, tolerant };
   const inbounds = await Inbounds.open(config, previous?.inbounds ?? null, env);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => inbounds.abandon());
-  const dnsLeases = opened.use(await openDnsListener(config, names, inbounds.claims, { host, tolerant }));
+  const dnsLeases = opened.use(await openDnsListener(config, inbounds.claims, { host, inForce, tolerant }));
   const tuns = opened.use(await changeTuns(config, lists));
   await adopt(config, inbounds);
   opened.move();

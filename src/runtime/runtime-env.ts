@@ -3,6 +3,7 @@ import type { Config, Mode } from "#config/config.ts";
 import type { Health } from "#core/group.ts";
 import type { Session } from "#core/session.ts";
 import type { Host } from "#host/host.ts";
+import type { InForce } from "./in-force.ts";
 import type { Inbounds } from "./inbounds.ts";
 import type { RuleData } from "./lists.ts";
 import type { TunChange } from "./tun-change.ts";
@@ -14,6 +15,8 @@ export interface RuntimeEnv {
   readonly mode: () => Mode;
   /** Takes what any listener accepts: the current runtime serves it, whichever opened the listener. */
   readonly accept: (session: Session) => void;
+  /** For everything that may outlive the runtime that opens it. */
+  readonly inForce: InForce;
   /** Changes the TUNs for this configuration; the last thing that may take time. */
   readonly changeTuns: (config: Config, lists: RuleData) => Promise<TunChange>;
   /** A rule provider has other contents. */

@@ -155,14 +155,13 @@ export class Runtime {
   async retire(next: Runtime | null): Promise<void> {
     this.#host.invalidateRoutes(); // no session may use a route that this runtime has decided
     if (next !== null) this.#fakeIps?.close();
-    const answered = next === null ? null : this.names.dns?.handOver(next.names.dns);
     this.#timeKeeper[Symbol.dispose]();
     await this.lists.quiet();
     await this.#dnsLeases[Symbol.asyncDispose]();
     await this.inbounds.retire(next?.inbounds ?? null);
     await this.outbounds.quiet(); // its last session may last for hours
     await this.#sessions.drained();
-    await answered;
+    if (next !== null) await this.names.dns?.answered();
     await this.#owned.disposeAsync();
   }
 }

@@ -11,6 +11,7 @@ import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { EchoFate } from "#tun/echoes.ts";
 import type { TunEnv } from "#tun/tun.ts";
 import type { RuleData } from "./lists.ts";
+import type { InForce } from "./in-force.ts";
 import { openBypass } from "./open-bypass.ts";
 import { dnsAnswers } from "./outbounds.ts";
 import type { Runtime } from "./runtime.ts";
@@ -19,6 +20,7 @@ import type { TunEgress } from "./tun-egress.ts";
 export interface TunsEnv {
   /** The one in force. */
   readonly runtime: () => Runtime | null;
+  readonly inForce: InForce;
   readonly accept: (session: Session) => void;
   readonly egress: Egress;
   readonly learning: KernelDirect;
@@ -40,14 +42,12 @@ export interface SharedByTuns {
 const DECISION_MS = 5_000;
 
 export function tunEnv(env: TunsEnv, { nftables, guard, egress, hold, lists }: SharedByTuns): TunEnv {
-  const { runtime, accept, learning, log } = env;
+  const { runtime, inForce, accept, learning, log } = env;
+  const answers = dnsAnswers(inForce.handleDns, log);
   return {
     accept,
     log,
-    dns: () => {
-      const dns = runtime()?.names.dns ?? null;
-      return dns === null ? null : dnsAnswers(dns, log);
-    },
+    dns: () => ((runtime()?.names.dns ?? null) === null ? null : answers),
     keepAlive: () => runtime()?.config.general.keepAlive ?? DEFAULT_KEEP_ALIVE,
     nowMs: () => performance.now(),
     decideEcho: (metadata) => decideEcho(env, metadata),

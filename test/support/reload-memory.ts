@@ -1,5 +1,5 @@
 /**
- * The program in this process, reloaded again and again: how many runtimes are left in memory, and how much memory it takes.
+ * The program in this process, reloaded again and again: how much of old runtimes is left in memory, and how much memory it takes.
  * `node FILE CONFIG RELOADS [LISTS]` prints a `ReloadMemory` as JSON; CONFIG is copied into a home directory of its own.
  */
 import { copyFileSync, cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,17 +12,39 @@ import { App } from "#app/app.ts";
 import { parseFlags } from "#cli/flags.ts";
 import { overrideWith, setUp } from "#cli/load.ts";
 import { RUN_FLAGS } from "#cli/run-flags.ts";
+import { DnsService } from "#dns/service.ts";
+import { UpstreamPool } from "#dns/upstream/index.ts";
 import { openHost } from "#host/host.ts";
 import { LogHub } from "#host/log.ts";
+import { EgressSockets } from "#net/dial/egress.ts";
+import { CoreDialers } from "#runtime/core-dialers.ts";
+import { Inbounds } from "#runtime/inbounds.ts";
+import { LeaseBook } from "#runtime/leases.ts";
 import { RuleData } from "#runtime/lists.ts";
+import { NodeDialers } from "#runtime/node-dialers.ts";
 import { Runtime } from "#runtime/runtime.ts";
+
+/** What a reload makes anew, by the name that a failure shows. */
+const KINDS = {
+  runtimes: Runtime,
+  lists: RuleData,
+  "sets of listeners": Inbounds,
+  "shares of listening sockets": LeaseBook,
+  "DNS engines": DnsService,
+  "pools of DNS upstreams": UpstreamPool,
+  "dialers of the core": CoreDialers,
+  "dialers of outbounds": NodeDialers,
+  "kernel dialers": EgressSockets,
+} as const;
+
+export type ReloadKindName = keyof typeof KINDS;
+type Counts = Readonly<Record<ReloadKindName, number>>;
 
 export interface ReloadMemory {
   readonly reloads: number;
-  /** After forced collections: the present one, and one that may still be ending. */
-  readonly runtimes: number;
-  /** The same of what a runtime knows from lists. */
-  readonly lists: number;
+  /** How many there are after the start, and behind the reloads and forced collections. */
+  readonly first: Counts;
+  readonly last: Counts;
   /** Mebibytes resident after each tenth of the reloads. */
   readonly residentMiB: readonly number[];
   readonly errors: readonly string[];
@@ -44,9 +66,9 @@ async function reloadAgain(
     const log = new LogHub("error", { write: (line) => void errors.push(line), flush: () => {} });
     const flags = parseFlags(["-d", home], RUN_FLAGS, {});
     const setup = setUp(flags, {}, log);
-    const { files, loader, first } = setup;
+    const { files, loader } = setup;
     using host = openHost(home, files, log);
-    const { result } = first();
+    const { result } = setup.first();
     if (result.errors !== undefined) throw new Error(JSON.stringify(result.errors));
     await using app = await App.start(result.config, {
       host,
@@ -54,26 +76,33 @@ async function reloadAgain(
       override: overrideWith(flags, null, setup),
       restart: () => {},
     });
+    const first = counts();
     const residentMiB: number[] = [];
     for (let done = 1; done <= reloads; done++) {
       await app.reload();
       if (done % Math.max(1, Math.floor(reloads / 10)) === 0)
         residentMiB.push(Math.round(process.memoryUsage.rss() / 2 ** 20));
     }
-    return { reloads, runtimes: await left(Runtime), lists: await left(RuleData), residentMiB, errors };
+    return { reloads, first, last: await settled(first), residentMiB, errors };
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
 }
 
-/** The last old one ends in its own time: asked until the number has come down, or long enough. */
-async function left(kind: typeof Runtime | typeof RuleData): Promise<number> {
-  let count = Number.POSITIVE_INFINITY;
-  for (let at = 0; at < 20 && count > 1; at++) {
+/** Each count is behind a forced collection. */
+function counts(): Counts {
+  const all = Object.entries(KINDS).map(([name, kind]) => [name, queryObjects(kind, { format: "count" })]);
+  return Object.fromEntries(all) as Counts;
+}
+
+/** The last old runtime ends in its own time: counted until there is no more than at the start, or long enough. */
+async function settled(first: Counts): Promise<Counts> {
+  let now = counts();
+  for (let at = 0; at < 20 && now.runtimes > first.runtimes; at++) {
     await wait(100);
-    count = queryObjects(kind, { format: "count" });
+    now = counts();
   }
-  return count;
+  return now;
 }
 
 if (process.argv[1] === RELOAD_MEMORY) {
