@@ -42,7 +42,7 @@ const RUNTIMES = {
 
 // As bin/weir and src/boot.mjs have them: docs/adr/0002.
 const FLAGS =
-  "--disable-warning=ExperimentalWarning --max-semi-space-size=16 --no-allocation-site-pretenuring --memory-reducer-gc-count=1 --heap-growing-percent=20 --no-memory-pool-share-memory-on-teardown";
+  "--disable-warning=ExperimentalWarning --max-semi-space-size=8 --no-allocation-site-pretenuring --memory-reducer-gc-count=1 --heap-growing-percent=20 --no-parallel-scavenge --no-flush-bytecode --no-memory-pool-share-memory-on-teardown";
 const UNIX_LAUNCHER = `#!/bin/sh
 here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
 exec "$here/lib/node" ${FLAGS} "$here/lib/weir.mjs" "$@"

@@ -33,7 +33,7 @@ process.exit(failed.length === 0 ? 0 : 1);
 
 function tests(files, more) {
   const flags = [
-    "--max-semi-space-size=16",
+    "--max-semi-space-size=8",
     "--disable-warning=ExperimentalWarning",
     "--test",
     ...more,

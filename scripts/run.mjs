@@ -10,7 +10,7 @@ import "./setup.mjs";
 const NEWEST_NEEDED = 26;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const runtime = findRuntime();
-const flags = ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=16"]; // as bin/weir has them
+const flags = ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=8"]; // as bin/weir has them
 const child = spawn(runtime, [...flags, ...process.argv.slice(2)], { stdio: "inherit" });
 // Ctrl-C and a closed terminal reach the child by themselves; only what was sent to this process alone is passed on.
 process.on("SIGINT", () => {});

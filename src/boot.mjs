@@ -18,5 +18,9 @@ setFlagsFromString("--no-allocation-site-pretenuring");
 setFlagsFromString("--memory-reducer-gc-count=1");
 // Between collections the old objects may grow by a fifth, not to a multiple: reloads leave garbage that would stay resident.
 setFlagsFromString("--heap-growing-percent=20");
+// The young objects are collected by the main thread alone: helpers that wait for a core would hold up every connection.
+setFlagsFromString("--no-parallel-scavenge");
+// A reload runs code that has rested since the one before: compiled anew it would take the main thread tens of milliseconds.
+setFlagsFromString("--no-flush-bytecode");
 enableCompileCache(); // stripped sources are kept, so later starts skip the parser
 await import("./main.ts");

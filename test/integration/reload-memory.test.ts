@@ -126,7 +126,7 @@ async function measured(text: string, prefix: readonly string[] = []): Promise<R
       "proxies: [{ name: n, type: socks5, server: 127.0.0.1, port: 2 }]\n",
     );
     writeFileSync(join(folder, "domains.txt"), "+.example.com\n");
-    const flags = ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=16"];
+    const flags = ["--disable-warning=ExperimentalWarning", "--max-semi-space-size=8"];
     const command = [...prefix, process.execPath, ...flags, RELOAD_MEMORY];
     const args = [join(folder, "config.yaml"), String(RELOADS), folder];
     const [program, ...rest] = [...command, ...args] as [string, ...string[]];
