@@ -54,6 +54,7 @@ test("a node that did not change stays, one that goes is closed when its last se
         if (node.name === failing) throw new Error("cannot be opened");
         return opened(node);
       },
+      onOpened: () => {},
       onChange: () => {},
     },
     env,

@@ -15,10 +15,12 @@ export interface NodeRoad<Node extends NodeDefinition> {
   read(bytes: Uint8Array): Promise<readonly Node[]>;
   /** From the configuration; null: it has none. */
   readonly readPayload: (() => Promise<readonly Node[]>) | null;
-  /** Awaited before each node: a long list is not to hold up the event loop. */
+  /** Awaited before each node that is opened or closed: a long list is not to hold up the event loop. */
   pause(): Promise<void>;
   /** Throws where the node's options cannot be used. */
   open(node: Node): Promise<Outbound>;
+  /** Called for each node that was opened, before it comes into use. */
+  onOpened(node: Node, outbound: Outbound): void;
   /** Called right after another set of nodes has come into use. */
   onChange(): void;
 }
@@ -66,11 +68,6 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     return this.#nodes;
   }
 
-  /** Definitions beside the outbounds that they became. */
-  get entries(): readonly { readonly node: Node; readonly outbound: Outbound }[] {
-    return this.#opened;
-  }
-
   /** Takes over the contents of another one of the same definition; its nodes are opened anew. */
   async inherit(from: LiveProxyProvider<Node>): Promise<void> {
     (await this.#prepare(from.#opened.map(({ node }) => node))).commit();
@@ -82,7 +79,7 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     const all = [...this.#opened.map(({ outbound }) => outbound), ...this.#retiring];
     this.#retiring.clear();
     this.#opened = [];
-    await Promise.all(all.map((outbound) => outbound[Symbol.asyncDispose]()));
+    await this.#close(all);
   }
 
   /** A node that did not change keeps its outbound, and with it its connections. Throws with nothing left open. */
@@ -90,17 +87,13 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     const before = new Map(this.#opened.map((entry) => [entry.node.name, entry]));
     const fresh: Opened<Node>[] = [];
     const next: Opened<Node>[] = [];
-    const abandon = async (): Promise<void> => {
-      await Promise.all(fresh.map(({ outbound }) => outbound[Symbol.asyncDispose]()));
-    };
+    const abandon = () => this.#close(fresh.map(({ outbound }) => outbound));
     try {
       for (const node of nodes) {
         await this.#road.pause();
         const known = before.get(node.name);
-        const entry =
-          known !== undefined && isDeepStrictEqual(known.node, node)
-            ? known
-            : { node, outbound: new TrackedOutbound(await this.#road.open(node)) };
+        const isSame = known !== undefined && isDeepStrictEqual(known.node, node);
+        const entry = isSame ? known : await this.#open(node);
         if (entry !== known) fresh.push(entry);
         next.push(entry);
       }
@@ -111,20 +104,43 @@ export class LiveProxyProvider<Node extends NodeDefinition> implements ProxyProv
     return { commit: () => this.#commit(next), abandon };
   }
 
+  async #open(node: Node): Promise<Opened<Node>> {
+    const outbound = new TrackedOutbound(await this.#road.open(node));
+    this.#road.onOpened(node, outbound);
+    return { node, outbound };
+  }
+
   #commit(next: readonly Opened<Node>[]): void {
     const kept = new Set(next);
     const gone = this.#opened.filter((entry) => !kept.has(entry));
     this.#opened = next;
     this.#nodes = next.map(({ outbound }) => outbound);
-    for (const { outbound } of gone) this.#retire(outbound);
+    for (const { outbound } of gone) this.#retiring.add(outbound);
+    void this.#retireAll(gone);
     this.#road.onChange();
   }
 
+  /** Begins with each; never throws. What is disposed of meanwhile is passed over. */
+  async #retireAll(gone: readonly Opened<Node>[]): Promise<void> {
+    for (const { outbound } of gone) {
+      if (this.#retiring.has(outbound)) this.#retire(outbound);
+      await this.#road.pause();
+    }
+  }
+
   #retire(outbound: TrackedOutbound): void {
-    this.#retiring.add(outbound);
     outbound
       .retire()
       .catch((error: unknown) => this.#log.warning(`closing the node ${outbound.name}: ${messageOf(error)}`))
       .finally(() => this.#retiring.delete(outbound));
+  }
+
+  async #close(outbounds: readonly TrackedOutbound[]): Promise<void> {
+    const closing: Promise<void>[] = [];
+    for (const outbound of outbounds) {
+      closing.push(outbound[Symbol.asyncDispose]());
+      await this.#road.pause();
+    }
+    await Promise.all(closing);
   }
 }

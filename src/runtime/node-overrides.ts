@@ -2,6 +2,7 @@
 import { peek } from "#config/items.ts";
 import { fold } from "#config/shape.ts";
 import type { ProxyProviderConfig } from "#config/sections/index.ts";
+import type { Steps } from "#lib/steps.ts";
 import { compilePattern } from "#lib/wildcard-pattern.ts";
 
 export type RawNode = Readonly<Record<string, unknown>>;
@@ -18,10 +19,10 @@ export function textField(node: unknown, key: string): string {
 }
 
 /** What the filters leave, in their order. */
-export function filterNodes(
+export function* filterNodes(
   nodes: readonly PlacedNode[],
   { filter, excludeFilter, excludeType }: ProxyProviderConfig,
-): readonly PlacedNode[] {
+): Steps<readonly PlacedNode[]> {
   const excludes = patternsOf(excludeFilter);
   const types = new Set(
     excludeType
@@ -29,18 +30,22 @@ export function filterNodes(
       .split("|")
       .map((type) => type.trim()),
   );
-  const kept = nodes.filter(
-    ({ node }) =>
-      !types.has(textField(node, "type").toLowerCase()) &&
-      !excludes.some((pattern) => pattern.test(textField(node, "name"))),
-  );
+  const kept: PlacedNode[] = [];
+  for (const placed of nodes) {
+    yield;
+    if (types.has(textField(placed.node, "type").toLowerCase())) continue;
+    const name = textField(placed.node, "name");
+    if (!excludes.some((pattern) => pattern.test(name))) kept.push(placed);
+  }
   const filters = patternsOf(filter);
   if (filters.length === 0) return kept;
-  return [
-    ...new Set(
-      filters.flatMap((pattern) => kept.filter(({ node }) => pattern.test(textField(node, "name")))),
-    ),
-  ];
+  const chosen = new Set<PlacedNode>();
+  for (const pattern of filters)
+    for (const placed of kept) {
+      yield;
+      if (pattern.test(textField(placed.node, "name"))) chosen.add(placed);
+    }
+  return [...chosen];
 }
 
 /** Several expressions are joined by a backtick. */

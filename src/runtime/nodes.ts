@@ -9,6 +9,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
 import type { Slices } from "#core/slices.ts";
 import { GROUP_KINDS } from "#groups/index.ts";
+import type { Steps } from "#lib/steps.ts";
 import { PROTOCOLS } from "#protocols/index.ts";
 import { RULE_TYPES } from "#router/rules/index.ts";
 import type { Content } from "#documents/node-list.ts";
@@ -44,8 +45,7 @@ export async function readItems(
   files: Pick<SafeFiles, "resolve">,
   slices: Slices,
 ): Promise<NodeList> {
-  const placed = items.flatMap((node, at) => (isNode(node) ? [{ node, at }] : []));
-  const kept = filterNodes(withoutDuplicates(placed), config);
+  const kept = await slices.run(filterNodes(await slices.run(placedNodes(items)), config));
   if (kept.length === 0)
     throw new ConfigError(
       items.length === 0
@@ -69,16 +69,21 @@ export async function readItems(
   return { nodes, warnings: report.warnings, skipped };
 }
 
-/** What has no name or type is passed over. */
-function isNode(item: unknown): item is RawNode {
-  return isMapValue(item) && textField(item, "name") !== "" && textField(item, "type") !== "";
+/** What has a name and a type; the first of a name counts. */
+function* placedNodes(items: readonly unknown[]): Steps<readonly PlacedNode[]> {
+  const seen = new Set<string>();
+  const placed: PlacedNode[] = [];
+  for (const [at, node] of items.entries()) {
+    yield;
+    if (!isNode(node)) continue;
+    const name = textField(node, "name");
+    if (seen.has(name)) continue;
+    seen.add(name);
+    placed.push({ node, at });
+  }
+  return placed;
 }
 
-/** The first of a name counts. */
-function withoutDuplicates(nodes: readonly PlacedNode[]): readonly PlacedNode[] {
-  const seen = new Set<string>();
-  return nodes.filter(({ node }) => {
-    const name = textField(node, "name");
-    return !seen.has(name) && seen.add(name);
-  });
+function isNode(item: unknown): item is RawNode {
+  return isMapValue(item) && textField(item, "name") !== "" && textField(item, "type") !== "";
 }

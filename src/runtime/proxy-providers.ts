@@ -11,6 +11,7 @@ import { HealthCheck } from "#groups/health-check.ts";
 import type { Host } from "#host/host.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
 import { readUserInfo } from "#providers/user-info.ts";
+import type { Steps } from "#lib/steps.ts";
 import { logSummary } from "#config/summary.ts";
 import { etagBook, type Fetch } from "./downloads.ts";
 import { DEFAULT_TEST_URL, testPlan } from "./members.ts";
@@ -24,6 +25,19 @@ export type NodeProvider = LiveProxyProvider<ProxyConfig>;
 export interface NodeOrigin {
   readonly provider: string;
   readonly config: ProxyConfig;
+}
+
+/** How many nodes a work whose steps are short looks at before it may pause. */
+const NODES_AT_ONCE = 256;
+
+/** The distinct nodes and groups that nodes dial through. */
+function* dialersOf(nodes: readonly ProxyConfig[]): Steps<readonly string[]> {
+  const dialers = new Set<string>();
+  for (const [at, { dialerProxy }] of nodes.entries()) {
+    if (dialerProxy !== null) dialers.add(dialerProxy);
+    if (at % NODES_AT_ONCE === 0) yield;
+  }
+  return [...dialers];
 }
 
 /** The proxy providers of one runtime. Their contents go over from the runtime before; their nodes are opened anew. */
@@ -124,14 +138,11 @@ export class ProxyProviders implements AsyncDisposable {
     const source = sourceOf(item, `proxy provider ${name}`);
     const { healthCheck, payload } = item;
     const slices = this.#slices;
-    const checked = (nodes: readonly ProxyConfig[]) => {
-      this.#refuseCircle(
-        name,
-        nodes.map(({ dialerProxy }) => dialerProxy ?? ""),
-      );
+    const checked = async (nodes: readonly ProxyConfig[]) => {
+      this.#refuseCircle(name, await slices.run(dialersOf(nodes)));
       return nodes;
     };
-    const provider = new LiveProxyProvider<ProxyConfig>(
+    return new LiveProxyProvider<ProxyConfig>(
       { name, source, testUrl: healthCheck?.enable === true ? (healthCheck.url ?? DEFAULT_TEST_URL) : null },
       {
         read: async (bytes) => checked(await this.#read(bytes, item)),
@@ -139,7 +150,11 @@ export class ProxyProviders implements AsyncDisposable {
           payload.length === 0 ? null : async () => checked(await readRawNodes(payload, item, files, slices)),
         pause: () => slices.pause(),
         open: (node) => this.#openNode(node),
-        onChange: () => this.#changed(name, provider),
+        onOpened: (config, outbound) => this.#origins.set(outbound, { provider: name, config }),
+        // Lazy or not: the groups have nothing else to choose new nodes by.
+        onChange: () => {
+          for (const check of this.#checks.get(name) ?? []) void check.run();
+        },
       },
       {
         ...resourceEnv(
@@ -152,7 +167,6 @@ export class ProxyProviders implements AsyncDisposable {
         onUserInfo: (text) => cache.set("subscriptioninfo", name, text),
       },
     );
-    return provider;
   }
 
   /** Reports the parts of the content that cannot be used; the others can. */
@@ -169,13 +183,6 @@ export class ProxyProviders implements AsyncDisposable {
   #openNode(node: ProxyConfig): Promise<Outbound> {
     if (this.#open === null) throw new Error("nodes were read before they can be opened");
     return this.#open(node);
-  }
-
-  #changed(name: string, provider: NodeProvider): void {
-    for (const { node, outbound } of provider.entries)
-      this.#origins.set(outbound, { provider: name, config: node });
-    // Lazy or not: the groups have nothing else to choose new nodes by.
-    for (const check of this.#checks.get(name) ?? []) void check.run();
   }
 
   /** One check per test URL: the provider's own, and those of the groups that use it, which have no tests of their own. */

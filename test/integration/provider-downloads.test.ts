@@ -178,7 +178,7 @@ test("one bad node costs itself, the update is used", async () => {
   await using kit = await openKit(`http://127.0.0.1:${origin.port}/list`);
   await kit.nodes.resource.update();
   assert.deepEqual(
-    kit.nodes.entries.map(({ node }) => [node.name, node.inert === null]),
+    kit.nodes.nodes().map((node) => [node.name, kit.definitions.get(node)?.inert === null]),
     [
       ["new", true],
       ["bad", false],

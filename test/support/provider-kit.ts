@@ -9,6 +9,7 @@ import { SILENT } from "#core/log.ts";
 import { Slices } from "#core/slices.ts";
 import { openDirectDialer } from "#net/dial/direct-dialer.ts";
 import { DEFAULT_TRUST as trust } from "#net/dial/trust.ts";
+import type { Outbound } from "#core/outbound.ts";
 import { directOutbound } from "#protocols/direct/index.ts";
 import { fetchResource } from "#providers/fetch.ts";
 import { LiveProxyProvider } from "#providers/proxy-provider.ts";
@@ -28,6 +29,8 @@ export interface Kit extends AsyncDisposable {
   readonly home: string;
   readonly rules: RuleProvider;
   readonly nodes: LiveProxyProvider<ProxyConfig>;
+  /** What each node is defined as. */
+  readonly definitions: ReadonlyMap<Outbound, ProxyConfig>;
   /** What is in use: the old, or the new. */
   state(): string;
 }
@@ -84,6 +87,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
   );
   const config = { name: "nodes", ...proxyProvider.parse({ type: "http", url }) };
   const slices = new Slices();
+  const definitions = new Map<Outbound, ProxyConfig>();
   const nodes = new LiveProxyProvider<ProxyConfig>(
     { name: "nodes", source: source("nodes.yaml"), testUrl: null },
     {
@@ -91,6 +95,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
       readPayload: null,
       pause: () => slices.pause(),
       open: async ({ name }) => directOutbound(name, dialer),
+      onOpened: (node, outbound) => definitions.set(outbound, node),
       onChange: () => {},
     },
     env,
@@ -101,6 +106,7 @@ export async function openKit(url: string, timeoutMs = 10_000, interval = 0): Pr
     home,
     rules,
     nodes,
+    definitions,
     state: () =>
       `${["old", "new"].filter((name) => word(`www.${name}.example`) === true).join()} ${nodes
         .nodes()
