@@ -2,10 +2,13 @@
  * Registers routes with the framework: every method of a known path is answered (405 for undeclared ones), inputs are
  * checked once.
  */
+import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { z } from "zod";
+import { Slices } from "#core/slices.ts";
 import { MAX_BODY_BYTES, parseJson, readBody } from "./body.ts";
 import { ShapeError } from "./errors.ts";
+import { isLong, jsonChunks } from "./long-json.ts";
 import { JsonText, type Access, type Call, type Route } from "./route.ts";
 import type { Upgrades } from "./upgrade.ts";
 
@@ -29,13 +32,14 @@ const GONE = new DOMException("the request is over", "AbortError");
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] as const;
 
 export function mountRoutes(app: FastifyInstance, routes: readonly Route[], upgrades: Upgrades): void {
+  const env: ServeEnv = { upgrades, slices: new Slices() };
   const byPath = Map.groupBy(routes.flatMap(withSlash), ([path]) => path);
   for (const [path, variants] of byPath) {
     const here = variants.map(([, route]) => route);
     for (const route of here) {
       const { method, access = "secret", stream = false } = route;
       const acts = route.acts ?? (method !== "GET" && method !== "HEAD");
-      const handler: RouteHandlerMethod = (request, reply) => serve(route, upgrades, request, reply);
+      const handler: RouteHandlerMethod = (request, reply) => serve(route, env, request, reply);
       app.route({ method, url: path, config: { access, stream, acts, route }, handler });
     }
     const allowed: string[] = here.map(({ method }) => method);
@@ -61,9 +65,15 @@ function refuseMethod(reply: FastifyReply, allowed: readonly string[]): FastifyR
     .send("405 method not allowed\n");
 }
 
+interface ServeEnv {
+  readonly upgrades: Upgrades;
+  /** Of all long answers together. */
+  readonly slices: Slices;
+}
+
 async function serve(
   route: Route,
-  upgrades: Upgrades,
+  { upgrades, slices }: ServeEnv,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -86,10 +96,26 @@ async function serve(
   const result = await route.handle(call);
   if (reply.sent) return reply;
   if (result === undefined) return reply.code(204).send();
-  reply.code(route.answer.status);
-  return reply
-    .type("application/json")
-    .send(Buffer.from(result instanceof JsonText ? result.text : JSON.stringify(result))); // of text it would say a charset
+  reply.code(route.answer.status).type("application/json"); // of text it would say a charset
+  if (isLong(result)) return sendLong(result, slices, reply);
+  return reply.send(Buffer.from(result instanceof JsonText ? result.text : JSON.stringify(result)));
+}
+
+/** What fits into one chunk is sent with its length, like any other answer. */
+async function sendLong(result: unknown, slices: Slices, reply: FastifyReply): Promise<FastifyReply> {
+  const chunks = jsonChunks(result, slices);
+  const first = await chunks.next();
+  const second = await chunks.next();
+  if (first.done === true || second.done === true) return reply.send(first.value ?? Buffer.alloc(0));
+  return reply.send(
+    Readable.from(
+      (async function* () {
+        yield first.value;
+        yield second.value;
+        yield* chunks;
+      })(),
+    ),
+  );
 }
 
 function bodyOf(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<Uint8Array> {

@@ -207,7 +207,8 @@ export class App implements AsyncDisposable {
     this.#env.host.log.level = config.logLevel;
     this.#env.host.invalidateRoutes();
     const { outbounds, lists } = this.#runtime;
-    this.#delays.prune((node) => outbounds.all.has(node) || lists.proxyProviders.has(node));
+    const provided = lists.proxyProviders.nodeNames();
+    this.#delays.prune((node) => outbounds.all.has(node) || provided.has(node));
   }
 
   #closeRemovedUsers(old: Runtime, next: Runtime): void {

@@ -98,8 +98,8 @@ export interface DelayTest {
 }
 
 export interface ProxiesControl {
-  /** Top-level proxies, groups and built-ins in file order; never the nodes of providers. */
-  list(): readonly ProxyView[];
+  /** Top-level proxies, groups and built-ins in file order; never the nodes of providers. Each is made when it is read. */
+  list(): Iterable<ProxyView>;
   get(name: string): ProxyView | null;
   /** Makes `member` the choice of a Selector or pins it (URLTest, Fallback), and stores that. False: no such member. */
   select(group: string, member: string): boolean;
@@ -114,7 +114,8 @@ export interface ProxiesControl {
 export interface ProxyProviderView {
   readonly name: string;
   readonly vehicleType: "HTTP" | "File" | "Inline" | "Compatible";
-  readonly proxies: readonly ProxyView[];
+  /** Made when they are read, once. */
+  readonly proxies: Iterable<ProxyView>;
   readonly testUrl: string;
   readonly expectedStatus: string;
   /** Null: never. */
@@ -133,6 +134,8 @@ export interface ProxyProvidersControl {
   /** Configured providers, one Compatible provider per group with own members, and Compatible `default`. */
   list(): readonly ProxyProviderView[];
   get(name: string): ProxyProviderView | null;
+  /** One node; null where there is no such provider, or no such node of it. */
+  node(provider: string, name: string): ProxyView | null;
   /** Loads anew; returns at once for Inline and Compatible. Any failure is an `ApiError` 503. */
   update(name: string): Promise<void>;
   /** Resolves when every node has been tested; failing nodes are no error. */
@@ -191,7 +194,8 @@ export interface ExplainView {
 }
 
 export interface RulesControl {
-  list(): readonly RuleView[];
+  /** In file order; each is made when it is read. */
+  list(): Iterable<RuleView>;
   /** True: the rule never matches. Indexes out of range are ignored. Not persistent; a reload clears it. */
   disable(changes: ReadonlyMap<number, boolean>): void;
   /** `ApiError` 400 where the question cannot be understood. */

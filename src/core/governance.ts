@@ -14,7 +14,8 @@ export interface GovernanceControl {
    * where the configuration is no file.
    */
   replace(change: PoliciesChange): Promise<PoliciesView>;
-  rules(): readonly RuleSignatureView[];
+  /** In file order; each is made when it is read. */
+  rules(): Iterable<RuleSignatureView>;
   /** The status after it. Null: no such policy. Rejects with `ApiError` 500 where it could not be committed or no store is open; nothing has changed then. */
   reset(id: string): Promise<GovernanceView | null>;
   /** Buckets with from <= start < to, ascending; an unknown key has none. */

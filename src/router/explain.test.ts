@@ -41,7 +41,7 @@ test("an explanation names what decided, and why the rules before did not", asyn
     ].join("\n"),
   );
   assert.ok(
-    router.views().every(({ hitCount, missCount }) => hitCount === 0 && missCount === 0),
+    [...router.views()].every(({ hitCount, missCount }) => hitCount === 0 && missCount === 0),
     "nothing is counted",
   );
   assert.equal((await router.route(session("a.test"), signal)).outbound.name, "DOCS");

@@ -98,7 +98,7 @@ test("property: compiled equals naive, in decisions, look-ups and counters", asy
           assert.equal(decision.rule?.index ?? -1, expected.index);
           assert.equal(asked.length > 0, expected.looked);
         }
-        for (const [at, view] of router.views().entries()) {
+        for (const [at, view] of [...router.views()].entries()) {
           assert.equal(view.hitCount, hits[at] ?? 0, `hits of ${at}`);
           assert.equal(view.missCount, misses[at] ?? 0, `misses of ${at}`);
         }

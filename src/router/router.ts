@@ -49,8 +49,8 @@ export interface RuleView extends RuleCount {
 }
 
 export interface RuleRouter extends Router {
-  /** The `rules` list in file order; nested lists are not shown. */
-  views(): readonly RuleView[];
+  /** The `rules` list in file order, each made when it is read; nested lists are not shown. */
+  views(): Iterable<RuleView>;
   /** Grows when rules are switched off or on. */
   readonly revision: number;
   /** Position → switched off? Positions that do not exist are ignored. Lasts until the router is replaced. */
@@ -292,16 +292,17 @@ class ListRouter implements RuleRouter {
     this.#main.disabled = next.includes(1) ? next : null;
   }
 
-  views(): readonly RuleView[] {
+  *views(): Iterable<RuleView> {
     const { rules, disabled } = this.#main;
     this.#counters.settle(disabled);
-    return rules.map((rule, at) => ({
-      rule,
-      size: "size" in rule.matcher ? (rule.matcher as RuleData).size : -1,
-      disabled: disabled?.[at] === 1,
-      unavailable: rule.matcher.unavailable ?? null,
-      ...this.#counters.read(at),
-    }));
+    for (const [at, rule] of rules.entries())
+      yield {
+        rule,
+        size: "size" in rule.matcher ? (rule.matcher as RuleData).size : -1,
+        disabled: disabled?.[at] === 1,
+        unavailable: rule.matcher.unavailable ?? null,
+        ...this.#counters.read(at),
+      };
   }
 }
 

@@ -104,9 +104,9 @@ export class ProxyProviders implements AsyncDisposable {
     return this.#origins.get(outbound) ?? null;
   }
 
-  /** Does any provider have a node of this name? */
-  has(node: string): boolean {
-    return [...this.all.values()].some((provider) => provider.nodes().some(({ name }) => name === node));
+  /** Of the nodes of all providers. */
+  nodeNames(): ReadonlySet<string> {
+    return new Set(this.all.values().flatMap((provider) => provider.nodes().map(({ name }) => name)));
   }
 
   subscriptionOf(provider: string): SubscriptionInfo | null {

@@ -139,6 +139,8 @@ export class MemoryProxies {
   readonly providers: c.ProxyProvidersControl = {
     list: () => ["remote/1", "default"].map((name) => this.#provider(name) as c.ProxyProviderView),
     get: (name) => this.#provider(name),
+    node: (provider, name) =>
+      Iterator.from(this.#provider(provider)?.proxies ?? []).find((node) => node.name === name) ?? null,
     update: async (name) => {
       if (name === "default") return;
       if (this.updatedProviders.includes(name))
@@ -148,7 +150,7 @@ export class MemoryProxies {
     healthCheck: async (name, signal) => {
       const nodes = this.#provider(name)?.proxies ?? [];
       const test = { url: null, timeoutMs: 5000, expected: null, signal };
-      await Promise.allSettled(nodes.map((node) => this.#test(node.name, test)));
+      await Promise.allSettled(Array.from(nodes, (node) => this.#test(node.name, test)));
     },
     test: (_, node, test) => this.#test(node, test),
   };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { ProxiesControl, ProxyView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
+import { LongList } from "#api/long-json.ts";
 import { route, type Params, type Route } from "#api/route.ts";
 import { DELAYS, delayTest, groupQuery } from "./delay.ts";
 import { proxyJson, proxyShape } from "./proxy-json.ts";
@@ -24,10 +25,11 @@ export function groupRoutes(proxies: ProxiesControl): readonly Route[] {
         schema: z.object({ proxies: z.array(proxyShape) }),
       },
       handle: () => ({
-        proxies: proxies
-          .list()
-          .filter(({ group }) => group !== null)
-          .map(proxyJson),
+        proxies: new LongList(
+          Iterator.from(proxies.list())
+            .filter(({ group }) => group !== null)
+            .map(proxyJson),
+        ),
       }),
     }),
     route({

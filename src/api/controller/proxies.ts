@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { ProxiesControl, ProxyView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
+import { LongMap } from "#api/long-json.ts";
 import { DONE, route, type Params, type Route } from "#api/route.ts";
 import { jsonObject } from "#api/shapes.ts";
 import { DELAY, DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
@@ -86,6 +87,6 @@ function refuseUnlessChoosable({ group }: ProxyView): void {
   if (group === null || group.now === null) throw new ApiError(400, "Must be a Selector");
 }
 
-function byName(list: readonly ProxyView[]) {
-  return Object.fromEntries(list.map((proxy) => [proxy.name, proxyJson(proxy)]));
+function byName(list: Iterable<ProxyView>): LongMap {
+  return new LongMap(Iterator.from(list).map((proxy) => [proxy.name, proxyJson(proxy)] as const));
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
 import { amount, instant } from "#api/answer-shapes.ts";
 import { notFound } from "#api/errors.ts";
+import { LongList, LongMap } from "#api/long-json.ts";
 import { DONE, route, type Params, type Route } from "#api/route.ts";
 import { DELAY, DELAY_FAULTS, delayJson, delayTest, nodeQuery } from "./delay.ts";
 import { proxyJson, proxyShape } from "./proxy-json.ts";
@@ -45,7 +46,7 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
         schema: z.object({ providers: z.record(z.string(), shape) }),
       },
       handle: () => ({
-        providers: Object.fromEntries(providers.list().map((it) => [it.name, providerJson(it)])),
+        providers: new LongMap(providers.list().map((it) => [it.name, providerJson(it)] as const)),
       }),
     }),
     route({
@@ -71,14 +72,14 @@ export function proxyProviderRoutes(providers: ProxyProvidersControl): readonly 
       answer: { status: 204, description: "All nodes have been tested" },
       handle: ({ params, signal }) => providers.healthCheck(find(params).name, signal),
     }),
-    ...nodeRoutes(providers, find),
+    ...nodeRoutes(providers),
   ];
 }
 
-function nodeRoutes(providers: ProxyProvidersControl, find: Find): readonly Route[] {
-  const findNode = (params: Params<typeof nodePath>) => {
-    const node = find(params).proxies.find(({ name }) => name === params.node);
-    if (node === undefined) throw notFound();
+function nodeRoutes(providers: ProxyProvidersControl): readonly Route[] {
+  const findNode = ({ provider, node: name }: Params<typeof nodePath>) => {
+    const node = providers.node(provider, name);
+    if (node === null) throw notFound();
     return node;
   };
   return [
@@ -110,7 +111,7 @@ function providerJson(provider: ProxyProviderView) {
     name,
     type: "Proxy",
     vehicleType,
-    proxies: proxies.map(proxyJson),
+    proxies: new LongList(Iterator.from(proxies).map(proxyJson)),
     testUrl,
     expectedStatus,
     updatedAt: updatedAtJson(updatedAtMs),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { RulesControl, RuleView } from "#core/control.ts";
 import { amount, instant, texts } from "#api/answer-shapes.ts";
+import { LongList } from "#api/long-json.ts";
 import { DONE, route, type Route } from "#api/route.ts";
 import { queryInt, queryOf } from "#api/shapes.ts";
 import { timeJson } from "./time-json.ts";
@@ -57,7 +58,7 @@ export function ruleRoutes(rules: RulesControl): readonly Route[] {
       slash: true,
       summary: "Rules in file order with their counters",
       answer: { status: 200, description: "A list", schema: z.object({ rules: z.array(ruleShape) }) },
-      handle: () => ({ rules: rules.list().map(ruleJson) }),
+      handle: () => ({ rules: new LongList(Iterator.from(rules.list()).map(ruleJson)) }),
     }),
     route({
       method: "PATCH",

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { CountersView, GovernanceControl, ReportBucketView, ReportQuery } from "#core/governance.ts";
 import { ApiError } from "#core/errors.ts";
 import { notFound } from "#api/errors.ts";
+import { LongList } from "#api/long-json.ts";
 import { route, type Route } from "#api/route.ts";
 import { jsonObject, queryOf } from "#api/shapes.ts";
 import { countersJson, reportCsv, statusJson } from "./traffic-control-json.ts";
@@ -46,7 +47,7 @@ export function trafficControlRoutes(governance: GovernanceControl): readonly Ro
       path: `${BASE}/rules`,
       summary: "Routing rules with the signatures that rule policies go by",
       answer: { status: 200, description: "A list in the order of the file", schema: rulesShape },
-      handle: () => ({ rules: governance.rules() }),
+      handle: () => ({ rules: new LongList(governance.rules()) }),
     }),
     ...policyRoutes(governance),
     ...reportRoutes(governance),

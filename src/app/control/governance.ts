@@ -53,15 +53,13 @@ export function governanceControl({ host, runtime, loader, exclusively }: Govern
     policies,
     replace,
     rules: () =>
-      runtime()
-        .router.views()
-        .map(({ rule }) => ({
-          index: rule.index,
-          type: rule.apiType,
-          payload: rule.payload,
-          target: rule.target,
-          fingerprint: ruleSignature(rule),
-        })),
+      Iterator.from(runtime().router.views()).map(({ rule }) => ({
+        index: rule.index,
+        type: rule.apiType,
+        payload: rule.payload,
+        target: rule.target,
+        fingerprint: ruleSignature(rule),
+      })),
     async reset(id) {
       try {
         const status = await governance.reset(id);

@@ -33,7 +33,10 @@ export function proxiesControl(env: ProxiesEnv): ProxiesControl {
     return found;
   };
   return {
-    list: () => listed(outbounds()).map((outbound) => viewOf(outbound, env)),
+    list: () =>
+      listed(outbounds())
+        .values()
+        .map((outbound) => viewOf(outbound, env)),
     get(name) {
       const outbound = outbounds().all.get(name);
       return outbound === undefined ? null : viewOf(outbound, env);
@@ -82,16 +85,22 @@ export function compatibleProviders(env: ProxiesEnv): ProxyProvidersControl {
     return {
       name,
       vehicleType: "Compatible",
-      proxies: group.members.map((member) => viewOf(member, env)),
+      proxies: group.members.values().map((member) => viewOf(member, env)),
       testUrl: name === "default" ? "" : url,
       expectedStatus: "*",
       updatedAtMs: null,
       subscription: null,
     };
   };
+  const memberOf = (provider: string, node: string) =>
+    providerOf(provider)?.members.find(({ name }) => name === node);
   return {
     list,
     get,
+    node(provider, name) {
+      const member = memberOf(provider, name);
+      return member === undefined ? null : viewOf(member, env);
+    },
     async update() {},
     async healthCheck(name, signal) {
       const group = providerOf(name);
@@ -100,7 +109,7 @@ export function compatibleProviders(env: ProxiesEnv): ProxyProvidersControl {
       await testMembers(group, { url, timeoutMs, expected, signal }, health);
     },
     async test(provider, node, test) {
-      const member = providerOf(provider)?.members.find(({ name }) => name === node);
+      const member = memberOf(provider, node);
       if (member === undefined) throw new ApiError(404, "Resource not found");
       return testOne(member, test, health);
     },

@@ -1,6 +1,5 @@
 import type { ProxyProvidersControl, ProxyProviderView } from "#core/control.ts";
 import { ApiError } from "#core/errors.ts";
-import type { ProxyProviders } from "#runtime/proxy-providers.ts";
 import { compatibleProviders, statusText, testOne, viewOf, type ProxiesEnv } from "./proxies.ts";
 import { updateOrSay, VEHICLES } from "./rule-providers.ts";
 
@@ -10,8 +9,18 @@ export function proxyProvidersControl(env: ProxiesEnv): ProxyProvidersControl {
   const { providers } = env;
   const has = (name: string) => providers().all.has(name);
   const get = (name: string) => viewProvider(name, env) ?? compatible.get(name);
+  const find = (provider: string, node: string) =>
+    providers()
+      .all.get(provider)
+      ?.nodes()
+      .find(({ name }) => name === node);
   return {
     get,
+    node(provider, name) {
+      if (!has(provider)) return compatible.node(provider, name);
+      const found = find(provider, name);
+      return found === undefined ? null : viewOf(found, env);
+    },
     list: () => {
       const own = [...providers().all.keys()].map((name) => viewProvider(name, env));
       return [...own.filter((view) => view !== null), ...compatible.list().filter(({ name }) => !has(name))];
@@ -25,15 +34,11 @@ export function proxyProvidersControl(env: ProxiesEnv): ProxyProvidersControl {
       has(name) ? providers().healthCheck(name, signal) : compatible.healthCheck(name, signal),
     async test(name, node, test) {
       if (!has(name)) return compatible.test(name, node, test);
-      const found = nodesOf(providers(), name).find((outbound) => outbound.name === node);
+      const found = find(name, node);
       if (found === undefined) throw new ApiError(404, "Resource not found");
       return testOne(found, test, env.health);
     },
   };
-}
-
-function nodesOf(providers: ProxyProviders, name: string) {
-  return providers.all.get(name)?.nodes() ?? [];
 }
 
 function viewProvider(name: string, env: ProxiesEnv): ProxyProviderView | null {
@@ -44,7 +49,10 @@ function viewProvider(name: string, env: ProxiesEnv): ProxyProviderView | null {
   return {
     name,
     vehicleType: VEHICLES[config.type],
-    proxies: provider.nodes().map((node) => viewOf(node, env)),
+    proxies: provider
+      .nodes()
+      .values()
+      .map((node) => viewOf(node, env)),
     testUrl: provider.testUrl ?? "",
     expectedStatus: config.healthCheck === null ? "*" : statusText(config.healthCheck.expectedStatus),
     updatedAtMs: provider.resource.updatedAtMs,

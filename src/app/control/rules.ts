@@ -11,9 +11,8 @@ export function rulesControl(
 ): RulesControl {
   return {
     list: () =>
-      router()
-        .views()
-        .map(({ rule, size, disabled, unavailable, hitCount, hitAtMs, missCount, missAtMs }) => ({
+      Iterator.from(router().views()).map(
+        ({ rule, size, disabled, unavailable, hitCount, hitAtMs, missCount, missAtMs }) => ({
           index: rule.index,
           type: rule.apiType,
           payload: rule.payload,
@@ -25,7 +24,8 @@ export function rulesControl(
           lastHitAtMs: hitAtMs,
           misses: missCount,
           lastMissAtMs: missAtMs,
-        })),
+        }),
+      ),
     disable(changes) {
       router().disable(changes);
       switched();
