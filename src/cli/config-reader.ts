@@ -86,7 +86,7 @@ export class ConfigReader {
       "reading the configuration",
       request,
       this.#bounds,
-      signal,
+      { signal },
     );
     return { result: await unpackResult(result, this.#env.registries, this.#slices), edited };
   }

@@ -2,12 +2,13 @@
 import { workerData } from "node:worker_threads";
 import { readListParts, type ListParts } from "#providers/rule-set/read.ts";
 import { answer } from "./answer.ts";
+import { receivedBytes } from "./bytes.ts";
 import type { ListReply, ListRequest } from "./messages.ts";
 import { buffersOf } from "./packed.ts";
 
-const { bytes, kind }: ListRequest = workerData;
+const { length, kind }: ListRequest = workerData;
 await answer<ListReply>(
-  async () => ({ parts: await readListParts(bytes, kind) }),
+  async () => ({ parts: await readListParts(await receivedBytes(length), kind) }),
   ({ parts }) => buffersOf(arraysOf(parts)),
 );
 

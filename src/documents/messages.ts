@@ -4,7 +4,8 @@ import type { PackedContent } from "./node-list.ts";
 
 /** The nodes of a proxy provider. */
 export interface NodesRequest {
-  readonly bytes: Uint8Array;
+  /** How many bytes follow, at least one. */
+  readonly length: number;
 }
 
 export interface ListRequest extends NodesRequest {

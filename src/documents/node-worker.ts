@@ -4,12 +4,13 @@
  */
 import { workerData } from "node:worker_threads";
 import { answer } from "./answer.ts";
+import { receivedBytes } from "./bytes.ts";
 import type { NodesReply, NodesRequest } from "./messages.ts";
 import { contentIn, packContent } from "./node-list.ts";
 import { buffersOf } from "./packed.ts";
 
-const { bytes }: NodesRequest = workerData;
+const { length }: NodesRequest = workerData;
 await answer<NodesReply>(
-  () => ({ content: packContent(contentIn(bytes)) }),
+  async () => ({ content: packContent(contentIn(await receivedBytes(length))) }),
   ({ content }) => buffersOf(content.nodes),
 );

@@ -2,8 +2,10 @@
  * Lists that come from elsewhere, read away from the event loop: a large one in a thread of its own, which is ended where
  * it wants more time or memory than its bounds. Then the caller's old contents stay in use.
  */
+import type { Worker } from "node:worker_threads";
 import type { Slices } from "#core/slices.ts";
 import { readListParts, type ListKind, type ListParts } from "#providers/rule-set/read.ts";
+import { sendBytes } from "./bytes.ts";
 import type { ListReply, ListRequest, NodesReply, NodesRequest } from "./messages.ts";
 import type { ThreadProgram } from "#platform/thread.ts";
 import { contentIn, unpackContent, type Content } from "./node-list.ts";
@@ -38,19 +40,23 @@ export class DocumentReader {
   /** Throws `ConfigError` or `ProtocolError`. `bytes` are copied and stay the caller's. */
   async readList(bytes: Uint8Array, kind: ListKind): Promise<ListParts> {
     if (bytes.length <= this.#bounds.smallBytes) return readListParts(bytes, kind);
-    const request: ListRequest = { bytes, kind };
-    return (await this.#read<ListReply>(LISTS, request)).parts;
+    const request: ListRequest = { length: bytes.length, kind };
+    return (await this.#read<ListReply>(LISTS, request, bytes)).parts;
   }
 
   /** The nodes of a proxy provider; otherwise as `readList`. Of a large content only whole nodes have places. */
   async readNodes(bytes: Uint8Array): Promise<Content> {
     if (bytes.length <= this.#bounds.smallBytes) return contentIn(bytes);
-    const request: NodesRequest = { bytes };
-    return unpackContent((await this.#read<NodesReply>(NODES, request)).content, this.#slices);
+    const request: NodesRequest = { length: bytes.length };
+    const { content } = await this.#read<NodesReply>(NODES, request, bytes);
+    return unpackContent(content, this.#slices);
   }
 
-  #read<Reply extends object>(program: ThreadProgram, request: object): Promise<Reply> {
-    const done = this.#last.then(() => answerOfThread<Reply>(program, "reading it", request, this.#bounds));
+  #read<Reply extends object>(program: ThreadProgram, request: object, bytes: Uint8Array): Promise<Reply> {
+    const send = (thread: Worker): Promise<void> => sendBytes(thread, bytes, this.#slices);
+    const done = this.#last.then(() =>
+      answerOfThread<Reply>(program, "reading it", request, this.#bounds, { send }),
+    );
     this.#last = done.catch(() => undefined); // the caller has it
     return done;
   }

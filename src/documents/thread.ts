@@ -1,4 +1,5 @@
 /** One document in a thread of its own, which is ended where it wants more time or memory than its bounds. */
+import type { Worker } from "node:worker_threads";
 import { ConfigError, messageOf, errnoOf } from "#core/errors.ts";
 import { openThread, type ThreadProgram } from "#platform/thread.ts";
 import type { FaultReply } from "./messages.ts";
@@ -7,6 +8,13 @@ export interface ThreadBounds {
   readonly mostMs: number;
   /** Of objects; the bytes of the document and of tables come on top, in proportion to its length. */
   readonly mostHeapMiB: number;
+}
+
+export interface ThreadOptions {
+  /** Breaks it off. */
+  readonly signal?: AbortSignal;
+  /** Sends what the thread needs beside `workerData`. */
+  readonly send?: (thread: Worker) => Promise<void>;
 }
 
 /**
@@ -18,7 +26,7 @@ export async function answerOfThread<Reply extends object>(
   what: string,
   workerData: unknown,
   { mostMs, mostHeapMiB }: ThreadBounds,
-  signal: AbortSignal | null = null,
+  { signal, send }: ThreadOptions = {},
 ): Promise<Reply> {
   const { promise, resolve, reject } = Promise.withResolvers<Reply | FaultReply>();
   const thread = openThread(program, {
@@ -38,6 +46,7 @@ export async function answerOfThread<Reply extends object>(
       refuse(isOutOfMemory(error) ? `${what} took more than ${mostHeapMiB} MiB of memory` : messageOf(error)),
     )
     .on("exit", () => refuse(`${what}: the thread has ended`));
+  send?.(thread).catch(reject);
   try {
     const reply = await promise;
     if (isFault(reply)) throw new ConfigError(reply.fault);

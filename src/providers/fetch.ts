@@ -1,12 +1,11 @@
 /** Downloads over any outbound: HTTP/1.1 on a stream that is already dialled, bounded in time, size and redirects. */
 import { request, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { promisify } from "node:util";
-import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
 import { DialError, messageOf } from "#core/errors.ts";
 import type { Dialer } from "#core/outbound.ts";
 import type { Trust } from "#core/trust.ts";
 import { openUrlStream } from "#net/dial/url-stream.ts";
+import { readBody, unpack } from "./body.ts";
 
 export interface FetchRequest {
   /** http or https. */
@@ -134,48 +133,4 @@ function redirectOf(from: URL, location: string | undefined): URL {
 
 function textOf(value: string | readonly string[] | undefined): string | null {
   return value === undefined ? null : String(value);
-}
-
-function readBody(response: IncomingMessage, host: string, maxBytes: number): Promise<Buffer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  response.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size <= maxBytes) return void chunks.push(chunk);
-    reject(new DialError("failed", `${host} sent more than ${maxBytes} bytes`));
-    response.destroy();
-  });
-  response.on("end", () => resolve(Buffer.concat(chunks)));
-  response.on("error", reject);
-  response.on("close", () => reject(new DialError("failed", `${host} closed the connection in the middle`)));
-  return promise;
-}
-
-type Unpacker = (packed: Uint8Array, options: { readonly maxOutputLength: number }) => Promise<Buffer>;
-
-const UNPACKERS: Readonly<Record<string, Unpacker>> = {
-  gzip: promisify(gunzip),
-  "x-gzip": promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
-  zstd: promisify(zstdDecompress),
-};
-
-async function unpack(packed: Buffer, encoding: string, host: string, maxBytes: number): Promise<Uint8Array> {
-  const name = encoding.trim().toLowerCase();
-  if (name === "" || name === "identity") return packed;
-  const unpacker = Object.hasOwn(UNPACKERS, name) ? UNPACKERS[name] : undefined;
-  if (unpacker === undefined)
-    throw new DialError(
-      "failed",
-      `${host} packed its answer as ${JSON.stringify(encoding)}, which nobody asked for`,
-    );
-  try {
-    return await unpacker(packed, { maxOutputLength: maxBytes });
-  } catch (error) {
-    throw new DialError("failed", `${host}: the answer cannot be unpacked: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
 }

@@ -141,7 +141,7 @@ export class Resource implements AsyncDisposable {
     const { title, type } = this.#source;
     try {
       const { bytes, changedAtMs } = await this.#read();
-      await this.#use(bytes, null);
+      await this.#use(bytes, await hashOf(bytes), null);
       this.#updatedAtMs = changedAtMs;
       return true;
     } catch (error) {
@@ -189,7 +189,8 @@ export class Resource implements AsyncDisposable {
     if (type === "http") await this.#download();
     else {
       const { bytes, changedAtMs } = await this.#read();
-      if (hashOf(bytes) !== this.#hash) await this.#use(bytes, null);
+      const hash = await hashOf(bytes);
+      if (hash !== this.#hash) await this.#use(bytes, hash, null);
       this.#updatedAtMs = changedAtMs;
     }
   }
@@ -200,8 +201,9 @@ export class Resource implements AsyncDisposable {
     const known = this.#hash === "" ? null : (etags?.get(url as string, this.#hash) ?? null);
     const { body, etag, userInfo } = await this.#env.fetch(known, this.#stop.signal);
     this.#stop.signal.throwIfAborted();
-    if (body !== null && hashOf(body) !== this.#hash) {
-      await this.#use(body, path);
+    const hash = body === null ? this.#hash : await hashOf(body);
+    if (body !== null && hash !== this.#hash) {
+      await this.#use(body, hash, path);
       log.info(`${title}: updated, ${body.length} bytes`);
     } else await this.#touch(files.resolve(path), nowMs());
     this.#updatedAtMs = nowMs();
@@ -210,26 +212,26 @@ export class Resource implements AsyncDisposable {
   }
 
   /** Builds, writes where `path` is not null, and only then lets the old contents go. */
-  async #use(bytes: Uint8Array, path: string | null): Promise<void> {
+  async #use(bytes: Uint8Array, hash: string, path: string | null): Promise<void> {
     const prepared = await this.#env.prepare(bytes);
     try {
       this.#stop.signal.throwIfAborted();
-      if (path !== null) await this.#write(bytes, path);
+      if (path !== null) await this.#write(bytes, hash, path);
     } catch (error) {
       await prepared.abandon();
       throw error;
     }
     await this.#env.changeRouting(() => prepared.commit());
-    this.#hash = hashOf(bytes);
+    this.#hash = hash;
   }
 
-  async #write(bytes: Uint8Array, path: string): Promise<void> {
+  async #write(bytes: Uint8Array, hash: string, path: string): Promise<void> {
     const { files, written, log } = this.#env;
     const file = files.resolve(path); // again: links may lead elsewhere today
     const target = await targetOf(file, this.#source.maxBytes, written);
     if (target !== file)
       log.info(`${this.#source.title}: ${path} is not weir's and stays; kept in ${target}`);
-    noteWritten(written, target, hashOf(bytes));
+    noteWritten(written, target, hash);
     await replaceFile(target, bytes);
   }
 
@@ -237,7 +239,7 @@ export class Resource implements AsyncDisposable {
   async #touch(file: string, nowMs: number): Promise<void> {
     const target = await targetOf(file, this.#source.maxBytes, this.#env.written);
     const found = await readRegular(target, this.#source.maxBytes).catch(() => null);
-    if (found === null || hashOf(found.bytes) !== this.#hash) return;
+    if (found === null || (await hashOf(found.bytes)) !== this.#hash) return;
     await utimes(target, nowMs / 1000, nowMs / 1000);
   }
 
