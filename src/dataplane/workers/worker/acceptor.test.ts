@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { performance } from "node:perf_hooks";
 import { test } from "node:test";
+import type { Ssl } from "#platform/linux/ssl.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { Acceptor } from "./acceptor.ts";
+import type { Task, TaskIo } from "./task.ts";
 import { type AcceptorHost } from "./pending-task.ts";
 import { HANDSHAKES } from "#dataplane/workers/shared/handshakes.ts";
 import { AcceptMemory, newAcceptMemory, OPEN } from "#dataplane/workers/shared/accept-memory.ts";
@@ -15,12 +17,13 @@ import {
   TLS_ACCEPTED,
   RelayMemory,
 } from "#dataplane/workers/shared/relay-memory.ts";
-import { HANDSHAKE_LATE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
+import { HANDSHAKE_DONE, HANDSHAKE_LATE, STAGE_NUMBER } from "#dataplane/workers/shared/tls-stage.ts";
 
 /** Accepted descriptors have numbers from 1 on; no client sends anything. */
-function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed") {
+function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed", ssl: Ssl | null = null) {
   let descriptors = 0;
   const slots: number[] = [];
+  const tasks: Task[] = [];
   const closed: number[] = [];
   const reports: [slot: number, kind: number][] = [];
   const calls = {
@@ -36,12 +39,16 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed") {
   const host: AcceptorHost = {
     epoll: 0,
     watch: () => true,
-    put: (slot, task) => void (task !== null && slots.push(slot)),
+    put(slot, task) {
+      if (task === null) return;
+      slots.push(slot);
+      tasks.push(task);
+    },
     end() {},
     report: (slot, kind) => void reports.push([slot, kind]),
     reportLazily() {},
     pair: () => null,
-    ssl: () => null,
+    ssl: () => ssl,
   };
   const shared = new AcceptMemory(newAcceptMemory(CAPACITY));
   shared.handshakes[0] = HANDSHAKES.indexOf(handshake);
@@ -49,7 +56,7 @@ function openAcceptor(handshake: (typeof HANDSHAKES)[number] = "mixed") {
   const table = new RelayMemory(newRelayMemory());
   const acceptor = new Acceptor(calls, table, shared, host);
   acceptor.listen(0);
-  return { acceptor, table, slots, closed, reports };
+  return { acceptor, table, shared, slots, tasks, closed, reports };
 }
 
 test("a slot is not used again while the batch may have events of its old socket", () => {
@@ -88,4 +95,36 @@ test("of more clients in their TLS handshakes than there may be the oldest are c
   const { acceptor, slots, closed, reports } = openAcceptor("tls");
   while (slots.length < 4100) acceptor.accept(0);
   assert.deepEqual([closed, reports], [[1, 2, 3, 4], []]);
+});
+
+test("while the main thread takes none, handshakes that are done wait here, and the oldest give way", () => {
+  let objects = 0n;
+  const freed: bigint[] = [];
+  const ssl = { accept: () => ++objects, handshake: () => 1, free: (one: bigint) => void freed.push(one) };
+  const { acceptor, table, shared, slots, tasks, closed, reports } = openAcceptor(
+    "tls",
+    ssl as unknown as Ssl,
+  );
+  shared.contexts[0] = 1n;
+  const io = {} as TaskIo;
+  while (slots.length < 4000) {
+    acceptor.accept(0);
+    for (const task of tasks.splice(0)) task.run(io);
+  }
+  const most = Math.floor((128 * 1024 * 1024) / 2 / (62 * 1024)); // half of the bound, for they are of one source
+  const told = () => reports.map(([slot]) => slot);
+  assert.deepEqual(told(), slots.slice(0, 256), "no more are on their way");
+  assert.equal(closed.length, 4000 - 256 - most);
+  assert.equal(freed.length, closed.length);
+  assert.equal(closed[0], 257, "those that have been told stay");
+  for (const slot of slots.slice(0, 3)) {
+    acceptor.freeSlot(slot);
+    acceptor.tlsAccepted.taken(slot);
+  }
+  const next = slots.slice(256 + closed.length, 256 + closed.length + 3);
+  assert.deepEqual(told().slice(256), next, "one for each that was taken, in their order");
+  const [first = assert.fail()] = next;
+  assert.equal(table.wireNumbers[first * 2 * WIRE_NUMBERS + STAGE_NUMBER], HANDSHAKE_DONE);
+  acceptor.unlisten(0);
+  assert.equal(reports.length, 256 + most + 1, "all of them before the end of the listener");
 });

@@ -25,6 +25,7 @@ import { CachedRoutes } from "./cached-routes.ts";
 import { HeapTrimmer } from "./heap-trimmer.ts";
 import { RequestKey } from "./request-key.ts";
 import { RequestSlots } from "./request-slots.ts";
+import { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 import { PENDING_BOUNDS } from "#dataplane/workers/shared/worker-data.ts";
 import { int32At, itemAt } from "#lib/at.ts";
 
@@ -51,6 +52,7 @@ export class Acceptor implements PendingOwner {
   readonly shared: AcceptMemory;
   readonly host: AcceptorHost;
   readonly routes: CachedRoutes;
+  readonly tlsAccepted = new TlsAcceptedQueue();
   readonly #free: number[] = [];
   /** Of these the kernel's present batch of events may still have some. */
   readonly #freed: number[] = [];

@@ -179,8 +179,10 @@ export class Loop {
   #order(slot: number, command: number): void {
     if (command === codes.LISTEN) this.#acceptor.listen(slot);
     else if (command === codes.UNLISTEN) this.#acceptor.unlisten(slot);
-    else if (command === codes.RELEASE) this.#acceptor.freeSlot(slot);
-    else if (command === codes.INVALIDATE) this.#acceptor.routes.withdraw();
+    else if (command === codes.RELEASE) {
+      this.#acceptor.freeSlot(slot);
+      this.#acceptor.tlsAccepted.taken(slot);
+    } else if (command === codes.INVALIDATE) this.#acceptor.routes.withdraw();
     else if (command === codes.JOIN) this.#acceptor.onJoined(slot);
     else if (command === codes.RENEWED) return; // that it was read is all
     else {

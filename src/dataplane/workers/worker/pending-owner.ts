@@ -5,6 +5,7 @@ import type { RelayMemory } from "#dataplane/workers/shared/relay-memory.ts";
 import type { CachedRoutes } from "./cached-routes.ts";
 import type { AcceptorHost, PendingTask } from "./pending-task.ts";
 import type { RequestKey } from "./request-key.ts";
+import type { TlsAcceptedQueue } from "./tls-accepted-queue.ts";
 
 /** One that needs a request slot. */
 export interface RequestingTask extends PendingTask {
@@ -21,6 +22,8 @@ export interface PendingOwner {
   readonly shared: AcceptMemory;
   readonly host: AcceptorHost;
   readonly routes: CachedRoutes;
+  /** Clients whose TLS handshake is done. */
+  readonly tlsAccepted: TlsAcceptedQueue;
   /** The task holds so many bytes more. */
   grew(task: PendingTask, bytes: number): void;
   /** The listening side's own address for a client; to be used at once. */

@@ -48,6 +48,8 @@ export class TlsHandshake implements PendingTask {
   #object = 0n;
   /** The handshake waits for room in the socket. */
   #blocked = false;
+  /** The handshake is; the main thread has not been told yet. */
+  #isDone = false;
 
   constructor(acceptor: PendingOwner, slot: number, listener: number, fd: number) {
     this.#acceptor = acceptor;
@@ -69,6 +71,7 @@ export class TlsHandshake implements PendingTask {
   grant(): void {}
 
   run(): Outcome {
+    if (this.#isDone) return WAITS;
     const ssl = this.#acceptor.host.ssl();
     if (ssl === null || !this.#hasObject(ssl)) this.handOver();
     else this.#advance(ssl);
@@ -93,12 +96,14 @@ export class TlsHandshake implements PendingTask {
     const answer = ssl.handshake(this.#object);
     this.#blocked = answer === BLOCKED_BY_WRITE;
     if (this.#blocked || answer === EAGAIN) return;
-    if (answer === 1) this.#hand(HANDSHAKE_DONE, 0);
-    else this.#fail(HANDSHAKE_FAILED, ssl.fault);
+    if (answer === 1) {
+      this.#isDone = true;
+      this.#acceptor.tlsAccepted.add(this);
+    } else this.#fail(HANDSHAKE_FAILED, ssl.fault);
   }
 
   handOver(): void {
-    this.#hand(HANDSHAKE_BEGUN, 0);
+    this.#hand(this.#isDone ? HANDSHAKE_DONE : HANDSHAKE_BEGUN, 0);
   }
 
   #hand(stage: number, fault: number): void {
@@ -139,6 +144,7 @@ export class TlsHandshake implements PendingTask {
 
   drop(): void {
     this.#free();
+    this.#acceptor.tlsAccepted.leave(this);
     this.#acceptor.onGone(this);
   }
 
@@ -157,6 +163,7 @@ export class TlsHandshake implements PendingTask {
 
   #leave(): void {
     this.#acceptor.host.put(this.slot, null);
+    this.#acceptor.tlsAccepted.leave(this);
     this.#acceptor.onGone(this);
   }
 }
