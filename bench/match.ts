@@ -13,7 +13,7 @@ import { DomainTable, SUFFIX } from "#lib/domain-table.ts";
 import { ipFromBytes, LOOPBACK_V4 } from "#net/address/ip.ts";
 import { compileLinear } from "#router/linear-pattern.ts";
 import { openRouter } from "#router/router.ts";
-import type { RuleRouter } from "#router/router.ts";
+import type { RuleRouter } from "#router/rule-router.ts";
 import { ruleTypeOf } from "#router/rules/index.ts";
 
 export const NAME = "match";

@@ -1,6 +1,6 @@
 /** Which ip rules bring traffic to the table of the TUN: pure, from the plan. */
 import type { CapturePlan, Prefix, TunAddress } from "#core/capture.ts";
-import type { Range } from "#core/fields.ts";
+import type { Range } from "#core/ranges.ts";
 import { parseIpBytes } from "#net/address/ip.ts";
 import { MAIN_TABLE, type IpRule } from "#platform/netlink.ts";
 import { maskedPrefix } from "./ranges.ts";

@@ -4,7 +4,7 @@ import type { GroupKind } from "#core/group.ts";
 import type { Protocol } from "#core/protocol.ts";
 import type { RuleOptions, RuleType } from "#core/rule.ts";
 import type { Ip } from "#core/session.ts";
-import type { Range } from "#core/fields.ts";
+import type { Range } from "#core/ranges.ts";
 import type { Account } from "#core/inbound.ts";
 import type { LogLevel } from "#core/log.ts";
 import type { FileUse } from "./shape.ts";

@@ -1,5 +1,6 @@
 /** The fields that every item of `listeners` has. */
-import { Fault, maybe, name, parseInteger, parseRanges, scalar, text, type Range } from "#core/fields.ts";
+import { Fault, maybe, name, parseInteger, scalar, text } from "#core/fields.ts";
+import { parseRanges, type Range } from "#core/ranges.ts";
 import { ip } from "#net/address/address-fields.ts";
 import { ANY_V4 } from "#net/address/ip.ts";
 import { z } from "zod";

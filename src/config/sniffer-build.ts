@@ -1,6 +1,7 @@
 /** What the keys of `sniffer` mean. */
 import type { DomainCondition } from "#core/dns-options.ts";
-import { show, type Range } from "#core/fields.ts";
+import { show } from "#core/fields.ts";
+import { type Range } from "#core/ranges.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { parseCidr, type Cidr } from "#net/address/cidr.ts";
 import type { Context } from "./context.ts";

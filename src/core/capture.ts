@@ -2,7 +2,7 @@
  * How the kernel brings traffic to a TUN: ip rules and routes (auto-route), the table of nftables (auto-redirect), and
  * what may be changed in it while it runs. `src/tun` makes the plan, `src/capture` puts it in force.
  */
-import type { Range } from "./fields.ts";
+import type { Range } from "./ranges.ts";
 import type { Ip, IpPrefix } from "./session.ts";
 
 /** A network: 4 or 16 bytes with the host bits cleared. The same shape as `Cidr` of #net/cidr.ts. */

@@ -1,19 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  block,
-  Fault,
-  flag,
-  int,
-  list,
-  maybe,
-  parseDurationMs,
-  parseInteger,
-  parseRanges,
-  Plain,
-  text,
-} from "./fields.ts";
+import { parseDurationMs } from "./duration.ts";
+import { block, Fault, flag, int, list, maybe, parseInteger, Plain, text } from "./fields.ts";
+import { parseRanges } from "./ranges.ts";
 
 test("integers of every spelling", () => {
   const cases: readonly (readonly [string, number | null])[] = [

@@ -184,67 +184,6 @@ export function noneOf(words: readonly string[], source: string, raw: unknown): 
 /** A path inside the home directory or a safe path; the configuration checks that it is. */
 export const filePath = () => scalar({ type: "string", "x-weir-file": true }, (source) => source);
 
-const DURATION_UNITS: Readonly<Record<string, number>> = {
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-};
-
-/** `31d`, also `1d12h`, in any case: milliseconds. Null where it is something else or zero. */
-export function parseDurationMs(source: string): number | null {
-  const body = source.trim().toLowerCase();
-  if (!/^(\d{1,12}[mhdw])+$/.test(body)) return null;
-  let totalMs = 0;
-  for (const [, count, unit] of body.matchAll(/(\d{1,12})([mhdw])/g))
-    totalMs += Number(count) * (DURATION_UNITS[unit as string] as number);
-  return totalMs > 0 && Number.isSafeInteger(totalMs) ? totalMs : null;
-}
-
-/** A duration with unit, as milliseconds. The bounds are durations too. */
-export const duration = (minimum: string, maximum: string) =>
-  scalar({ type: "string", pattern: "^([0-9]+[mhdwMHDW])+$" }, (source, raw) => {
-    const value = parseDurationMs(source);
-    if (value === null) return new Fault(`expected a duration such as 5m, 12h, 31d or 2w, got ${show(raw)}`);
-    if (value >= (parseDurationMs(minimum) ?? 0) && value <= (parseDurationMs(maximum) ?? 0)) return value;
-    return new Fault(`expected a duration from ${minimum} to ${maximum}, got ${show(raw)}`);
-  });
-
-/** Both ends belong to it. */
-export interface Range {
-  readonly from: number;
-  readonly to: number;
-}
-
-const RANGE_ITEMS = 28;
-
-/**
- * `80`, `1000-2000`, joined by `/` or `,`. Empty or `*` is everything. Throws nothing; answers a Fault with what
- * would be right.
- */
-export function parseRanges(source: string, minimum: number, maximum: number): readonly Range[] | Fault {
-  const body = source.replaceAll(/\s/g, "");
-  if (body === "" || body === "*") return [{ from: minimum, to: maximum }];
-  const items = body.split(/[/,]/).filter((item) => item !== "");
-  if (items.length > RANGE_ITEMS) return new Fault(`expected at most ${RANGE_ITEMS} ranges`);
-  const ranges: Range[] = [];
-  for (const item of items) {
-    const [, first, second] = /^(\d{1,10})(?:-(\d{1,10}))?$/.exec(item) ?? [];
-    const ends = [Number(first), Number(second ?? first)];
-    const from = Math.min(...ends);
-    const to = Math.max(...ends);
-    if (first === undefined || from < minimum || to > maximum)
-      return new Fault(
-        `expected numbers or ranges from ${minimum} to ${maximum} such as 80/443/1000-2000, got ${show(item)}`,
-      );
-    ranges.push({ from, to });
-  }
-  return ranges.length > 0 ? ranges : new Fault("expected at least one number or range");
-}
-
-export const ranges = (minimum: number, maximum: number) =>
-  scalar({ type: ["string", "integer"] }, (source) => parseRanges(source, minimum, maximum));
-
 /** What is wrong with an absolute http or https URL; null: nothing. */
 export function httpUrlFault(source: string): Fault | null {
   const url = URL.parse(source);

@@ -5,7 +5,8 @@ import { destinationText } from "#core/session.ts";
 import type { Destination, InboundInfo, Ip, Metadata, Network } from "#core/session.ts";
 import { LOOPBACK_V4 } from "#net/address/ip.ts";
 import type { RuleList } from "./compile.ts";
-import type { PassReason, RuleRouter, TraceObserver } from "./router.ts";
+import type { PassReason } from "./decision.ts";
+import type { RuleRouter, TraceObserver } from "./rule-router.ts";
 import { itemAt } from "#lib/at.ts";
 
 export interface Question {

@@ -1,76 +1,24 @@
 /** Decides where a session goes: mode, listener's target, rules, with what has to be found out on the way. */
 import { ConfigError, DialError } from "#core/errors.ts";
-import { isGroup, unwrap } from "#core/outbound.ts";
-import type { Group, Outbound } from "#core/outbound.ts";
-import type { Resolver } from "#core/resolver.ts";
-import type { Decision, Router } from "#core/router.ts";
-import type { AddressRecords, FactName, Facts, Rule, RuleData } from "#core/rule.ts";
+import type { Outbound } from "#core/outbound.ts";
+import type { Decision } from "#core/router.ts";
+import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
-import type { ProcessLookup } from "#platform/process-lookup.ts";
-import { lastOf, valueAt } from "#lib/at.ts";
+import { valueAt } from "#lib/at.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileInSteps, RULES_AT_ONCE } from "./compile.ts";
 import type { RuleList } from "./compile.ts";
-import { Walk } from "./match.ts";
-import type { Observer } from "./match.ts";
-import { RuleCounters } from "./rule-counters.ts";
-import type { RuleCount } from "./rule-counters.ts";
+import { decisionOf, passReason, unruled } from "./decision.ts";
 import { DirectProof } from "./direct-proof.ts";
 import type { DirectQuestion, Proof } from "./direct-proof.ts";
-import { factsOf, socketOf } from "./session-facts.ts";
-import type { FindProcessMode, Prepared } from "./session-facts.ts";
-
-export interface RouterEnv {
-  readonly rules: readonly Rule[];
-  readonly subRules: ReadonlyMap<string, readonly Rule[]>;
-  mode(): "rule" | "global" | "direct";
-  /** A proxy, a group or a built-in by name. */
-  outbound(name: string): Outbound | null;
-  readonly global: Outbound;
-  readonly direct: Outbound;
-  readonly resolver: Resolver;
-  readonly processes: ProcessLookup;
-  readonly findProcessMode: FindProcessMode;
-  /** Absent: the destination as the client named it. What it throws (`DialError`) fails the session. */
-  readonly prepare?: (metadata: Metadata, sniffed: Sniffed | null) => Prepared;
-  nowMs(): number;
-}
-
-/** One row of `GET /rules`. */
-export interface RuleView extends RuleCount {
-  readonly rule: Rule;
-  /** Number of records of GEOSITE and GEOIP data, else -1. */
-  readonly size: number;
-  readonly disabled: boolean;
-  /** As of its matcher; null: it can match. */
-  readonly unavailable: string | null;
-}
-
-export interface RuleRouter extends Router {
-  /** The `rules` list in file order, each made when it is read; nested lists are not shown. */
-  views(): Iterable<RuleView>;
-  /** Grows when rules are switched off or on. */
-  readonly revision: number;
-  /** Position → switched off? Positions that do not exist are ignored. Lasts until the router is replaced. */
-  disable(changes: ReadonlyMap<number, boolean>): void;
-  /** Routes as `route` does, reports to the observer why rules did not match, and counts nothing. */
-  trace(metadata: Metadata, signal: AbortSignal, observer: TraceObserver): Promise<Decision>;
-  /**
-   * Does all traffic to this name and address leave by DIRECT, from any source and by any protocol? Looks nothing up.
-   * `isDirect` is called with the targets as the rules name them.
-   */
-  proveDirect(question: DirectQuestion, isDirect: (target: Outbound) => boolean): Proof;
-}
-
-export type PassReason = "rule" | "line" | "udp";
-
-export interface TraceObserver extends Observer {
-  looked(name: FactName, facts: Facts): void;
-  /** The rule matched, but its target passes (PASS, PASS-RULE) or cannot carry UDP. */
-  passed(rule: Rule, reason: PassReason, list: RuleList, position: number): void;
-}
+import { discover } from "./fact-lookup.ts";
+import { Walk } from "./match.ts";
+import { RuleCounters } from "./rule-counters.ts";
+import type { RouterEnv, RuleRouter, RuleView, TraceObserver } from "./rule-router.ts";
+import { factsOf } from "./session-facts.ts";
+import type { Prepared } from "./session-facts.ts";
 
 interface Way {
   readonly walk: Walk;
@@ -176,7 +124,7 @@ class ListRouter implements RuleRouter {
   ): Promise<Decision> {
     const way = this.#enter(metadata, sniffed, observer);
     if (this.#env.findProcessMode === "always") {
-      const facts = await this.#discover("process", way.facts, metadata, signal);
+      const facts = await discover(this.#env, "process", way.facts, metadata, signal);
       if (!("walk" in way)) return { ...way, facts };
       way.walk.facts = facts;
     }
@@ -207,7 +155,7 @@ class ListRouter implements RuleRouter {
       const stop = walk.next(); // synchronous from one missing fact to the next
       if (stop === "wants") {
         const [name] = walk.wanted as readonly [FactName];
-        walk.facts = await this.#discover(name, walk.facts, metadata, signal);
+        walk.facts = await discover(this.#env, name, walk.facts, metadata, signal);
         observer?.looked(name, walk.facts);
         continue;
       }
@@ -257,32 +205,6 @@ class ListRouter implements RuleRouter {
     return proof.walk(new Walk(this.#rootFor(inbound), this.#lists, { host, ip }));
   }
 
-  /** The wanted fact as a value, or null, which counts as known: it is not looked up again. */
-  async #discover(name: FactName, facts: Facts, metadata: Metadata, signal: AbortSignal): Promise<Facts> {
-    const found = await this.#lookUp(name, facts, metadata, signal);
-    if (signal.aborted) throw new DialError("aborted", "the session ended while its way was looked for");
-    return { ...facts, ...found };
-  }
-
-  async #lookUp(name: FactName, facts: Facts, metadata: Metadata, signal: AbortSignal): Promise<Facts> {
-    const { processes, resolver } = this.#env;
-    if (name === "process" || name === "uid") {
-      const socket = socketOf(metadata);
-      if (socket === null) return { process: null, uid: null };
-      if (name === "uid") return { uid: await processes.uid(socket) };
-      const process = await processes.process(socket);
-      return { process, uid: process?.uid ?? null };
-    }
-    if (name === "ip" && typeof facts.host === "string")
-      return {
-        ip: await resolver.lookup(facts.host, { signal }).then(
-          ([first]) => first?.ip ?? null,
-          () => null,
-        ),
-      };
-    return { [name]: null };
-  }
-
   disable(changes: ReadonlyMap<number, boolean>): void {
     this.revision++;
     const { rules, disabled } = this.#main;
@@ -307,55 +229,3 @@ class ListRouter implements RuleRouter {
 }
 
 const countNothing = (): void => {};
-
-/** Why a rule that matched does not decide; null: it does. */
-function passReason({ outbound, groups }: Decision, network: Metadata["network"]): PassReason | null {
-  if (outbound.passes !== undefined) return outbound.passes;
-  // When the outbound cannot carry a ping it is answered by us: the rule has decided all the same.
-  if (network === "icmp") return null;
-  return outbound.networks.has(network) && !(network === "udp" && groups.some(disablesUdp)) ? null : "udp";
-}
-
-/** When no rule is left, a group that carries no datagrams refuses them. */
-function unruled(decision: Decision, network: Metadata["network"]): Decision {
-  const closed = network === "udp" ? decision.groups.find(disablesUdp) : undefined;
-  if (closed !== undefined) throw new DialError("failed", `${closed.name}: disable-udp is set`);
-  return { ...decision, unruled: true };
-}
-
-function disablesUdp({ disablesUdp = false }: Group): boolean {
-  return disablesUdp;
-}
-
-/** What a walk has found out. */
-interface Learnt {
-  readonly facts: Facts;
-  readonly records?: AddressRecords | null;
-  readonly entered?: Rule | null;
-}
-
-function decisionOf(
-  target: Outbound,
-  metadata: Metadata,
-  { destination, dial = destination, dnsMode = "normal", sniffedHost }: Prepared,
-  rule: Rule | null,
-  { facts, records = null, entered = null }: Learnt,
-): Decision {
-  const chain = unwrap(target, metadata);
-  const outbound = lastOf(chain);
-  const groups = chain.filter(isGroup);
-  return {
-    outbound,
-    chain: chain.flatMap(({ name, through = [] }) => [...through, name]),
-    groups,
-    destination,
-    ...(dial === destination ? {} : { dial }),
-    dnsMode,
-    ...(sniffedHost === undefined ? {} : { sniffedHost }),
-    rule,
-    ...(rule === null || entered === null ? {} : { entered }),
-    unruled: false,
-    facts,
-    ...(records === null ? {} : { records }),
-  };
-}

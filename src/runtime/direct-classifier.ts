@@ -5,7 +5,7 @@ import type { Decision } from "#core/router.ts";
 import type { DirectClassifier } from "#kernel-direct/direct-classifier.ts";
 import { openLearnable } from "#kernel-direct/learnable.ts";
 import { parseCidr } from "#net/address/cidr.ts";
-import type { RuleRouter } from "#router/router.ts";
+import type { RuleRouter } from "#router/rule-router.ts";
 import type { Outbounds } from "./outbounds.ts";
 
 /** Groups within groups; deeper ones prove nothing. */

@@ -1,5 +1,5 @@
 import { DEFAULT_GROUP_SETTINGS, type GroupConfig, type GroupSettings } from "#config/config.ts";
-import type { Range } from "#core/fields.ts";
+import type { Range } from "#core/ranges.ts";
 import type { GroupSettings as LiveSettings, TestPlan } from "#core/group.ts";
 import type { Outbound } from "#core/outbound.ts";
 import { compilePattern } from "#lib/wildcard-pattern.ts";

@@ -12,7 +12,7 @@ import { refuse } from "#dataplane/refuse.ts";
 import { serveSession } from "#dataplane/session.ts";
 import type { SessionEnv } from "#dataplane/session-env.ts";
 import { HALF_CLOSED_IDLE_MS, TCP_IDLE_MS, UDP_IDLE_MS, UDP_SESSION_IDLE_MS } from "#dataplane/timeouts.ts";
-import type { RuleRouter } from "#router/router.ts";
+import type { RuleRouter } from "#router/rule-router.ts";
 import type { Users } from "#users/users.ts";
 import { carryOver, type FakeIpStore } from "./fake-ip-store.ts";
 import type { Inbounds } from "./inbounds.ts";

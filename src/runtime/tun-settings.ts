@@ -4,7 +4,7 @@ import type { Config } from "#config/config.ts";
 import { TUN_NAME } from "#config/sections/tun.ts";
 import type { TunConfig } from "#config/sections/index.ts";
 import type { CaptureOptions, Prefix } from "#core/capture.ts";
-import type { Range } from "#core/fields.ts";
+import type { Range } from "#core/ranges.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { BypassSettings } from "#core/kernel-direct.ts";
 import type { TunSettings } from "#tun/settings.ts";

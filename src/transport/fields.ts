@@ -8,12 +8,12 @@ import {
   list,
   mapOf,
   name,
-  parseRanges,
   scalar,
   show,
   text,
   Unsupported,
 } from "#core/fields.ts";
+import { parseRanges } from "#core/ranges.ts";
 import { unsupported } from "#core/node-fields.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { headerMap } from "./tls/fields.ts";

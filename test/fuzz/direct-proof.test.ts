@@ -7,7 +7,7 @@ import { toDestination } from "#net/address/ip.ts";
 import type { Metadata, Network } from "#core/session.ts";
 import { compileConditions } from "#router/condition-list.ts";
 import type { DirectQuestion } from "#router/direct-proof.ts";
-import type { RuleRouter } from "#router/router.ts";
+import type { RuleRouter } from "#router/rule-router.ts";
 
 const MAIN = { ruleList: null, target: null };
 const DIRECT = named("DIRECT");

@@ -7,7 +7,7 @@ import type { Rule, RuleScope } from "#core/rule.ts";
 import type { InboundInfo, Ip, Metadata, Network } from "#core/session.ts";
 import { LOOPBACK_V4, parseIp, toDestination } from "#net/address/ip.ts";
 import { openRouter } from "#router/router.ts";
-import type { RouterEnv, RuleRouter } from "#router/router.ts";
+import type { RouterEnv, RuleRouter } from "#router/rule-router.ts";
 import { ruleTypeOf } from "#router/rules/index.ts";
 
 export const ip = (text: string): Ip => parseIp(text) as Ip;

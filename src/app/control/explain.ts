@@ -5,7 +5,7 @@ import { explanationLines } from "#dns/explain-text.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { explain, type ExplainedNote, type ExplainedRules } from "#router/explain.ts";
 import { parseQuestion } from "#router/question.ts";
-import type { RuleRouter } from "#router/router.ts";
+import type { RuleRouter } from "#router/rule-router.ts";
 
 const TIMEOUT_MS = 10_000;
 

@@ -1,5 +1,5 @@
 import type { RulesControl } from "#core/control.ts";
-import type { RuleRouter } from "#router/router.ts";
+import type { RuleRouter } from "#router/rule-router.ts";
 import type { DnsStack } from "#runtime/names.ts";
 import { explainView } from "./explain.ts";
 

@@ -1,6 +1,6 @@
 /** Contents of sets as text. */
 import type { Prefix } from "#core/capture.ts";
-import type { Range } from "#core/fields.ts";
+import type { Range } from "#core/ranges.ts";
 import { TABLE } from "./names.ts";
 import { rangesOf, rangeText, rangeTexts4 } from "#capture/ranges.ts";
 

@@ -11,13 +11,11 @@ import {
   list,
   mapOf,
   maybe,
-  parseRanges,
   pattern,
-  ranges,
   secret,
   text,
-  type Range,
 } from "#core/fields.ts";
+import { parseRanges, ranges, type Range } from "#core/ranges.ts";
 import { z } from "zod";
 import { IP_VERSIONS } from "#config/proxy-fields.ts";
 import { mark } from "./general.ts";

@@ -1,5 +1,6 @@
 /** `sniffer`: the keys as they are written; conditions are read in sniffer-build.ts. */
-import { block, flag, list, mapOf, parseRanges, scalar, text } from "#core/fields.ts";
+import { block, flag, list, mapOf, scalar, text } from "#core/fields.ts";
+import { parseRanges } from "#core/ranges.ts";
 
 export const SNIFF_PROTOCOLS = ["HTTP", "TLS", "QUIC"] as const;
 export type SniffProtocol = (typeof SNIFF_PROTOCOLS)[number];

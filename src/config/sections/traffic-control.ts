@@ -1,8 +1,8 @@
 /** `traffic-control`: limits, quotas, reports. One schema for the file and for the body of the policies' PUT. */
+import { duration, parseDurationMs } from "#core/duration.ts";
 import {
   block,
   choice,
-  duration,
   Fault,
   filePath,
   flag,
@@ -11,7 +11,6 @@ import {
   list,
   maybe,
   name,
-  parseDurationMs,
   scalar,
   show,
   text,

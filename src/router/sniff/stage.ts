@@ -1,5 +1,5 @@
 /** Which connections are sniffed, for how long, and how the name is used (configuration.md §7). */
-import type { Range } from "#core/fields.ts";
+import type { Range } from "#core/ranges.ts";
 import type { Log } from "#core/log.ts";
 import type { DnsMode } from "#core/router.ts";
 import { destinationText } from "#core/session.ts";
