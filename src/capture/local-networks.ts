@@ -1,6 +1,6 @@
 /** The networks of this machine's own interfaces: traffic to them is never captured. */
 import type { Prefix } from "#core/capture.ts";
-import { cidrHolds, parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { cidrHolds, cidrOf } from "#net/address/cidr.ts";
 import { findLink, listAddresses, type NetlinkSocket } from "#platform/netlink.ts";
 
 const NOT_GLOBAL = [
@@ -11,7 +11,7 @@ const NOT_GLOBAL = [
   "::/127",
   "fe80::/10",
   "ff00::/8",
-].map((text) => parseCidr(text) as Cidr);
+].map(cidrOf);
 
 /** All prefixes of `lo` and every prefix of global unicast, private ones among them. */
 export function localNetworks(socket: NetlinkSocket): readonly Prefix[] {

@@ -1,7 +1,7 @@
 /** Which ip rules bring traffic to the table of the TUN: pure, from the plan. */
 import type { CapturePlan, Prefix, TunAddress } from "#core/capture.ts";
 import type { Range } from "#core/ranges.ts";
-import { parseIpBytes } from "#net/address/ip.ts";
+import { ipOf, bytesOfIp } from "#net/address/ip.ts";
 import { MAIN_TABLE, type IpRule } from "#platform/netlink.ts";
 import { maskedPrefix } from "./ranges.ts";
 
@@ -113,7 +113,7 @@ function capture4(own: Prefix, table: number): readonly Conditions[] {
 
 /** A rule with a source never matches a packet without one, so two halves mean: it has a source. */
 function capture6(own: Prefix, table: number, end: number): readonly Conditions[] {
-  const halves = ["::", "8000::"].map((text) => ({ bytes: parseIpBytes(text) as Uint8Array, bits: 1 }));
+  const halves = ["::", "8000::"].map((text) => ({ bytes: bytesOfIp(ipOf(text)), bits: 1 }));
   return [
     { inDevice: "lo", from: own, table },
     ...halves.map((from) => ({ inDevice: "lo", from, goto: end })),

@@ -6,9 +6,9 @@ import type { Reach } from "#core/reach.ts";
 import type { Decision } from "#core/router.ts";
 import type { Facts, Rule } from "#core/rule.ts";
 import type { Ip, Metadata, Network } from "#core/session.ts";
-import { parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { cidrOf } from "#net/address/cidr.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
-import { familyOf } from "#net/address/ip.ts";
+import { familyOf, ipOf } from "#net/address/ip.ts";
 import type { OwnListeners } from "#net/listen/own-listeners.ts";
 import type { SelfDials } from "#net/dial/self-dials.ts";
 
@@ -29,7 +29,7 @@ const PRIVATE = table(
 );
 
 /** A rule that is as true of these names no address in particular. */
-const ANYWHERE = { 4: "9.9.9.9" as Ip, 6: "2620:fe::fe" as Ip };
+const ANYWHERE = { 4: ipOf("9.9.9.9"), 6: ipOf("2620:fe::fe") };
 /** Rules that name hosts one by one. Lists, key words and patterns match names that other people can register. */
 const NAMING = new Set(["DOMAIN", "DOMAIN-SUFFIX"]);
 
@@ -94,5 +94,5 @@ function tellsApart({ matcher }: Rule, facts: Facts, ip: Ip): boolean {
 }
 
 function table(...texts: readonly string[]): CidrTable {
-  return new CidrTable(texts.map((text) => parseCidr(text) as Cidr));
+  return new CidrTable(texts.map(cidrOf));
 }

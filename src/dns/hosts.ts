@@ -5,7 +5,7 @@ import type { HostEntry, HostValue } from "#core/dns-options.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Ip } from "#core/session.ts";
 import { DomainTrie } from "#lib/domain-trie.ts";
-import { parseIp } from "#net/address/ip.ts";
+import { parseIp, LOOPBACK_V4 } from "#net/address/ip.ts";
 import { patternOf } from "./policy.ts";
 import { itemAt } from "#lib/at.ts";
 
@@ -51,7 +51,7 @@ export async function openHosts({ entries, systemFile, nowMs }: HostsEnv): Promi
   return hosts;
 }
 
-const LOCALHOST: HostValue = { kind: "addresses", addresses: ["127.0.0.1" as Ip] };
+const LOCALHOST: HostValue = { kind: "addresses", addresses: [LOOPBACK_V4] };
 
 function follow(host: string, trie: DomainTrie<HostValue>, system: SystemHosts | null): HostsHit | null {
   let name = host;

@@ -3,7 +3,7 @@ import { ABORTED } from "#core/errors.ts";
 import type { DnsOptions } from "#core/dns-options.ts";
 import type { Ip } from "#core/session.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
-import { type Cidr, isLanIp, parseCidr } from "#net/address/cidr.ts";
+import { isLanIp, cidrOf } from "#net/address/cidr.ts";
 import { ipFromBytes } from "#net/address/ip.ts";
 import { eachAddress } from "./packet.ts";
 import { anyOf, type NameSets, type NameTest, type PolicyTable } from "./policy.ts";
@@ -111,7 +111,7 @@ export function openFallback(
     ],
     sets,
   );
-  const networks = new CidrTable(filter.ipcidr.map(({ ip, bits }) => parseCidr(`${ip}/${bits}`) as Cidr));
+  const networks = new CidrTable(filter.ipcidr.map(({ ip, bits }) => cidrOf(`${ip}/${bits}`)));
   const code = filter.geoipCode.toUpperCase();
   const isPolluted = (address: Uint8Array): boolean => {
     if (networks.holds(address)) return true;

@@ -2,9 +2,9 @@
 import type { Ip } from "#core/session.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { CidrTable } from "#net/address/cidr-trie.ts";
-import { isLanIp, parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { isLanIp, type Cidr, cidrOf } from "#net/address/cidr.ts";
 
-const BENCHMARKS = parseCidr("198.18.0.0/15") as Cidr;
+const BENCHMARKS = cidrOf("198.18.0.0/15");
 
 /** `fakeRanges`: pools of fake addresses. True for addresses that are globally reachable. */
 export function openLearnable(fakeRanges: readonly Cidr[]): (ip: Ip) => boolean {

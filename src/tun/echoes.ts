@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { messageOf } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
-import type { Ip, Metadata } from "#core/session.ts";
-import { ipFromBytes } from "#net/address/ip.ts";
+import type { Metadata } from "#core/session.ts";
+import { ipFromBytes, ANY_V4 } from "#net/address/ip.ts";
 import { type EchoSocket, openEchoSocket, PACKET_AT } from "#platform/tun.ts";
 import type { SocketOptions } from "#platform/socket-maker.ts";
 import type { Packet } from "./packet.ts";
@@ -94,7 +94,7 @@ export class Echoes {
   #metadataOf({ client, destination }: Ping): Metadata {
     const { name, ruleList, target } = this.#slot.settings;
     const source = { ip: ipFromBytes(client), port: 0 };
-    const local = { ip: "0.0.0.0" as Ip, port: 0 };
+    const local = { ip: ANY_V4, port: 0 };
     return {
       id: randomUUID(),
       network: "icmp",

@@ -1,7 +1,7 @@
 /** The system stack: what is done with every packet that the TUN gives. Nothing here waits and nothing throws. */
 import type { TunAddress } from "#core/capture.ts";
 import type { Ip } from "#core/session.ts";
-import { parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { type Cidr, cidrOf } from "#net/address/cidr.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { CHECKSUM_VALID, NEEDS_CHECKSUM, type PacketDevice, VNET_BYTES } from "#platform/tun.ts";
 import { fold, pseudoSum, sumOf } from "./checksum.ts";
@@ -91,7 +91,7 @@ export class Stack {
 
   #family(family: 4 | 6, { address, next, listenPort }: StackAddress): Family {
     const { device, writer, open, tooLong } = this.#env;
-    const own = parseCidr(`${address.ip}/${address.bits}`) as Cidr;
+    const own = cidrOf(`${address.ip}/${address.bits}`);
     const nat = new NatTable(family);
     const nextBytes = bytesOfIp(next);
     return {

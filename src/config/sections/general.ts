@@ -6,7 +6,7 @@ import { choice, flag, int, list, listenPort, maybe, scalar, text, Fault, show }
 import { LOG_LEVELS } from "#core/log.ts";
 import type { Ip } from "#core/session.ts";
 import { cidr } from "#net/address/address-fields.ts";
-import { parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { cidrOf } from "#net/address/cidr.ts";
 import { ANY_V6, LOOPBACK_V4, parseIp } from "#net/address/ip.ts";
 
 /** `*` or one address, canonical. */
@@ -16,7 +16,7 @@ const bindAddress = () =>
     return parseIp(source) ?? new Fault(`expected * or an IP address, got ${show(raw)}`);
   });
 
-const EVERYWHERE = ["0.0.0.0/0", "::/0"].map((network) => parseCidr(network) as Cidr);
+const EVERYWHERE = ["0.0.0.0/0", "::/0"].map(cidrOf);
 
 /** SO_MARK and friends: 32 bits. */
 export const mark = () => int(0, 0xffff_ffff);

@@ -3,7 +3,7 @@ import type { HostEntry, HostValue } from "#core/dns-options.ts";
 import { Fault, list, mapOf, show, text } from "#core/fields.ts";
 import type { Ip } from "#core/session.ts";
 import { normalizeDomain, parseDomainPattern } from "#lib/domain-pattern.ts";
-import { parseIp } from "#net/address/ip.ts";
+import { parseIp, LOOPBACK_V4 } from "#net/address/ip.ts";
 import { findCircles } from "#config/circles.ts";
 import type { Context } from "#config/context.ts";
 
@@ -11,7 +11,7 @@ export const hosts = mapOf(list(text()));
 
 const LOCALHOST: HostEntry = {
   pattern: "localhost",
-  value: { kind: "addresses", addresses: [parseIp("127.0.0.1") as Ip] },
+  value: { kind: "addresses", addresses: [LOOPBACK_V4] },
 };
 
 /** A dot inside, nothing that no name has, and a last label that is no number: 300.1.1.1 is a mistyped address. */

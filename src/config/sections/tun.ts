@@ -37,7 +37,8 @@ const hijack = () =>
     const bare = source.replace(/^(udp|tcp):\/\//i, "");
     const parsed = parseHostPort(/^any:/i.test(bare) ? bare.slice(3) : bare);
     if (parsed === null) return new Fault(`expected any:53 or address:port, got ${show(raw)}`);
-    return parsed.host === "" ? { ...parsed, host: ANY_V4 as string } : parsed;
+    const host: string = parsed.host === "" ? ANY_V4 : parsed.host;
+    return { ...parsed, host };
   });
 
 const UIDS = 0xffff_fffe;

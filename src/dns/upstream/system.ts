@@ -2,14 +2,14 @@
 import { Resolver as SystemServers } from "node:dns";
 import { readFile, stat } from "node:fs/promises";
 import type { Ip } from "#core/session.ts";
-import { parseIp } from "#net/address/ip.ts";
+import { parseIp, ipOf } from "#net/address/ip.ts";
 import { openServerList, type ServerListEnv } from "./server-list.ts";
 import type { Upstream } from "./upstream.ts";
 import { itemAt } from "#lib/at.ts";
 
 /** The time stamp of the file is looked at no more often than this. */
 const CHECK_MS = 5000;
-const WITHOUT_SYSTEM = ["114.114.114.114", "8.8.8.8"] as Ip[];
+const WITHOUT_SYSTEM = ["114.114.114.114", "8.8.8.8"].map(ipOf);
 
 export interface SystemEnv {
   /** `/etc/resolv.conf`; null where the system has no such file. */

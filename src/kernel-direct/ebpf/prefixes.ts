@@ -1,6 +1,6 @@
 /** What the maps hold beside learnt addresses, and who wins where both name the same prefix (kernel-direct.md §4.2). */
 import type { Ip } from "#core/session.ts";
-import { cidrText, parseCidr, type Cidr } from "#net/address/cidr.ts";
+import { cidrText, type Cidr, cidrOf } from "#net/address/cidr.ts";
 import { bytesOfIp } from "#net/address/ip.ts";
 import { DECISION } from "./program.ts";
 
@@ -57,7 +57,7 @@ export function learntDecision(
 
 // Key of an LPM trie: PREFIX_LENGTH(4, the machine's order) ADDRESS(4 or 16)
 export function lpmKey(prefix: string): Uint8Array {
-  const { bytes, bits } = parseCidr(prefix) as Cidr;
+  const { bytes, bits } = cidrOf(prefix);
   const key = new Uint8Array(4 + bytes.length);
   new Uint32Array(key.buffer, 0, 1)[0] = bits;
   key.set(bytes, 4);

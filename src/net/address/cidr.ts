@@ -24,6 +24,13 @@ export function parseCidr(text: string): Cidr | null {
   return { bytes: maskBytes(raw, bits), bits };
 }
 
+/** Of text that is known to be a network; throws a RangeError where it is none. */
+export function cidrOf(text: string): Cidr {
+  const cidr = parseCidr(text);
+  if (cidr === null) throw new RangeError(`not a network: ${text}`);
+  return cidr;
+}
+
 export function cidrText({ bytes, bits }: Cidr): string {
   return `${ipFromBytes(bytes)}/${bits}`;
 }
@@ -63,7 +70,7 @@ const PRIVATE = [
   "fc00::/7",
   "fe80::/10",
   "ff00::/8",
-].map((text) => parseCidr(text) as Cidr);
+].map(cidrOf);
 
 /** Private, loopback, link-local, shared, multicast, reserved: what GEOIP,LAN means and what never is global. */
 export function isLanIp(ip: Ip): boolean {
@@ -81,7 +88,7 @@ const ONE_LINK_OR_MANY = [
   "::1/128",
   "fe80::/10",
   "ff00::/8",
-].map((text) => parseCidr(text) as Cidr);
+].map(cidrOf);
 
 /** Does a packet to it go through a router to one machine? Private networks count, loopback and link-local do not. */
 export function isRoutedUnicast(ip: Ip): boolean {

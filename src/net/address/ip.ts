@@ -83,17 +83,27 @@ export function unmap(bytes: Uint8Array): Uint8Array {
   return bytes[10] === 0xff && bytes[11] === 0xff ? bytes.subarray(12) : bytes;
 }
 
+/** Of text that is known to be an address; throws a RangeError where it is none. */
+export function ipOf(text: string): Ip {
+  const ip = parseIp(text);
+  if (ip === null) throw new RangeError(`not an address: ${text}`);
+  return ip;
+}
+
 /** Canonical text (RFC 5952) of 4 or 16 bytes. */
-export function ipFromBytes(input: Uint8Array): Ip {
-  const bytes = unmap(input);
-  if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}` as Ip;
+export function ipFromBytes(bytes: Uint8Array): Ip {
+  return canonicalText(unmap(bytes)) as Ip;
+}
+
+function canonicalText(bytes: Uint8Array): string {
+  if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}`;
   if (bytes.length !== 16) throw new RangeError(`an address has 4 or 16 bytes, not ${bytes.length}`);
   const groups: number[] = [];
   for (let at = 0; at < 16; at += 2) groups.push((byteAt(bytes, at) << 8) | byteAt(bytes, at + 1));
   const [start, length] = longestZeroRun(groups);
-  if (length < 2) return groups.map((group) => group.toString(16)).join(":") as Ip;
+  if (length < 2) return groups.map((group) => group.toString(16)).join(":");
   const hex = (part: number[]) => part.map((group) => group.toString(16)).join(":");
-  return `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}` as Ip;
+  return `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
 }
 
 function longestZeroRun(groups: readonly number[]): readonly [start: number, length: number] {
@@ -118,9 +128,10 @@ export function familyOf(ip: Ip): 4 | 6 {
   return ip.includes(":") ? 6 : 4;
 }
 
-export const ANY_V4 = "0.0.0.0" as Ip;
-export const ANY_V6 = "::" as Ip;
-export const LOOPBACK_V4 = "127.0.0.1" as Ip;
+export const ANY_V4 = ipOf("0.0.0.0");
+export const ANY_V6 = ipOf("::");
+export const LOOPBACK_V4 = ipOf("127.0.0.1");
+export const LOOPBACK_V6 = ipOf("::1");
 
 /** What the kernel says of a socket (`::ffff:1.2.3.4`, `fe80::1%eth0`), in canonical form. */
 export function socketIp(text: string | undefined): Ip {

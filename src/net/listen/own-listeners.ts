@@ -1,8 +1,6 @@
 import type { Endpoint, Ip, Network } from "#core/session.ts";
-import { ANY_V4, ANY_V6, LOOPBACK_V4 } from "#net/address/ip.ts";
+import { ANY_V4, ANY_V6, LOOPBACK_V4, LOOPBACK_V6 } from "#net/address/ip.ts";
 import { RecentOwnAddresses } from "#net/address/own-address.ts";
-
-const LOOPBACK_V6 = "::1" as Ip;
 
 interface Listening {
   readonly ip: Ip;
