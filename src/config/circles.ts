@@ -19,7 +19,8 @@ export function findCircles(
       const step = lastOf(waiting).next();
       if (step.done === true) {
         waiting.pop();
-        const left = way.pop() as string;
+        const left = lastOf(way);
+        way.pop();
         onWay.delete(left);
         done.add(left);
         continue;

@@ -72,9 +72,9 @@ function override({ zodSchema, jsonSchema }: Node): void {
 function widenScalar(jsonSchema: z.core.JSONSchema.BaseSchema): void {
   const { type } = jsonSchema;
   if (type === "string" && jsonSchema.enum === undefined)
-    jsonSchema.type = ["string", "number", "boolean", "null"] as never;
-  else if (type === "integer") jsonSchema.type = ["integer", "string", "boolean", "null"] as never;
-  else if (type === "boolean") jsonSchema.type = ["boolean", "integer", "string", "null"] as never;
+    Object.assign(jsonSchema, { type: ["string", "number", "boolean", "null"] });
+  else if (type === "integer") Object.assign(jsonSchema, { type: ["integer", "string", "boolean", "null"] });
+  else if (type === "boolean") Object.assign(jsonSchema, { type: ["boolean", "integer", "string", "null"] });
 }
 
 function isRequired(item: z.core.$ZodType): boolean {

@@ -5,7 +5,7 @@
 import { isPemText, type SafeFiles } from "#core/files.ts";
 import { messageOf } from "#core/errors.ts";
 import { Plain } from "#core/fields.ts";
-import type { z } from "zod";
+import { z } from "zod";
 import type { Path, Report } from "./report.ts";
 import { isStrict } from "./strict.ts";
 import { itemAt } from "#lib/at.ts";
@@ -172,12 +172,14 @@ export class Shapes {
         return { kind: "union", options: def.options.map((option) => this.#shapeOf(option)) };
       case "pipe": {
         const shape = this.#shapeOf(def.in._zod.def.type === "transform" ? def.out : def.in);
-        return shape.kind === "map" && isStrict(schema as unknown as z.ZodType)
+        return shape.kind === "map" && schema instanceof z.ZodType && isStrict(schema)
           ? { ...shape, strict: true }
           : shape;
       }
       case "transform":
-        return (schema as unknown as z.ZodType).meta()?.["x-weir-file"] === true ? { kind: "file" } : ANY;
+        return schema instanceof z.ZodType && schema.meta()?.["x-weir-file"] === true
+          ? { kind: "file" }
+          : ANY;
       case "optional":
       case "nullable":
       case "default":

@@ -1,9 +1,18 @@
 /** Nodes of a document as plain values, with anchors, aliases and merge keys resolved in document order. */
-import { isAlias, isMap, isScalar, isSeq, type Alias, type Node, type Pair, type YAMLMap } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, type Alias, type ParsedNode, type YAMLMap } from "yaml";
 import { Plain } from "#core/fields.ts";
 import { DEEPEST, TOO_DEEP } from "#core/yaml-document.ts";
 import type { Path } from "./report.ts";
-import { findPair, isEmpty, isNull, isPlain, offsetOf, scalarValue, textOf } from "./yaml-nodes.ts";
+import {
+  findPair,
+  isEmpty,
+  isNull,
+  isPlain,
+  offsetOf,
+  scalarValue,
+  textOf,
+  type ParsedPair,
+} from "./yaml-nodes.ts";
 
 /** Aliases may repeat at most this many values; a file that wants more is an alias bomb. */
 const MOST_ALIASED = 1_000_000;
@@ -26,11 +35,11 @@ type Trail = { readonly up: Trail; readonly part: string | number } | null;
 export class Converter {
   readonly #onFault: OnFault;
   readonly #lineOf: (offset: number) => number;
-  readonly #anchors = new Map<string, Node>();
-  readonly #targets = new WeakMap<Alias, Node>();
-  readonly #converted = new WeakMap<Node, Converted>();
-  readonly #running = new Set<Node>();
-  readonly #pairs = new WeakMap<YAMLMap, Map<string, Pair>>();
+  readonly #anchors = new Map<string, ParsedNode>();
+  readonly #targets = new WeakMap<Alias.Parsed, ParsedNode>();
+  readonly #converted = new WeakMap<ParsedNode, Converted>();
+  readonly #running = new Set<ParsedNode>();
+  readonly #pairs = new WeakMap<YAMLMap.Parsed, Map<string, ParsedPair>>();
   #aliased = 0;
   #bombed = false;
   #tooDeep = false;
@@ -42,32 +51,32 @@ export class Converter {
   }
 
   /** The map as an object without a prototype; null values are left out. */
-  convert(root: YAMLMap): Readonly<Record<string, unknown>> {
+  convert(root: YAMLMap.Parsed): Readonly<Record<string, unknown>> {
     return this.#convert(root, null, 0).value as Readonly<Record<string, unknown>>;
   }
 
   /** The pairs of a map by their keys, the merged ones among them; empty before the map was converted. */
-  pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
-    return this.#pairs.get(map) ?? new Map<string, Pair>();
+  pairsOf(map: YAMLMap.Parsed): ReadonlyMap<string, ParsedPair> {
+    return this.#pairs.get(map) ?? new Map<string, ParsedPair>();
   }
 
   /** The keys of the map at a path that have no value. */
-  emptyKeys(root: Node | null, path: Path): readonly string[] {
+  emptyKeys(root: ParsedNode | null, path: Path): readonly string[] {
     let node = this.#behind(root);
     for (const part of path)
       node = isMap(node) ? this.#behind(this.pairsOf(node).get(String(part))?.value) : null;
     if (!isMap(node)) return [];
-    const empty = ({ value }: Pair): boolean => value === null || isNull(this.#behind(value));
+    const empty = ({ value }: ParsedPair): boolean => value === null || isNull(this.#behind(value));
     return [...this.pairsOf(node)].filter(([, pair]) => empty(pair)).map(([key]) => key);
   }
 
-  #behind(node: unknown): unknown {
+  #behind(node: ParsedNode | null | undefined): ParsedNode | null | undefined {
     return isAlias(node) ? this.#targets.get(node) : node;
   }
 
   /** The offset of a path: of its key or its value; one that is not there at its parent. */
-  offsetOf(root: Node | null, path: Path, at: "key" | "value"): number {
-    let node: Node | null | undefined = root;
+  offsetOf(root: ParsedNode | null, path: Path, at: "key" | "value"): number {
+    let node: ParsedNode | null | undefined = root;
     let offset = 0;
     for (const [depth, part] of path.entries()) {
       if (isAlias(node)) node = this.#targets.get(node);
@@ -75,12 +84,12 @@ export class Converter {
         const pair = findPair(this.pairsOf(node), String(part));
         if (pair === null) return offset;
         const last = depth === path.length - 1;
-        const value = pair.value as Node | null;
+        const value = pair.value;
         const useValue = last && at === "value" && value !== null && !isMap(value) && !isEmpty(value);
-        offset = offsetOf(useValue ? value : (pair.key as Node));
+        offset = offsetOf(useValue ? value : pair.key);
         node = value;
       } else if (isSeq(node)) {
-        node = node.items[Number(part)] as Node | undefined;
+        node = node.items[Number(part)];
         if (node === undefined) return offset;
         offset = offsetOf(node);
       } else return offset;
@@ -88,7 +97,7 @@ export class Converter {
     return offset;
   }
 
-  #convert(node: Node | null, trail: Trail, depth: number): Converted {
+  #convert(node: ParsedNode | null, trail: Trail, depth: number): Converted {
     if (node === null) return NOTHING;
     if (depth > DEEPEST) {
       if (!this.#tooDeep) this.#fault(offsetOf(node), trail, TOO_DEEP);
@@ -102,7 +111,7 @@ export class Converter {
     return converted;
   }
 
-  #convertValue(node: Node, trail: Trail, depth: number): Converted {
+  #convertValue(node: ParsedNode, trail: Trail, depth: number): Converted {
     if (isScalar(node)) return { value: scalarValue(node), size: 1 };
     this.#running.add(node);
     const converted = isMap(node)
@@ -112,7 +121,7 @@ export class Converter {
     return converted;
   }
 
-  #follow(alias: Alias, trail: Trail): Converted {
+  #follow(alias: Alias.Parsed, trail: Trail): Converted {
     const target = this.#anchors.get(alias.source);
     if (target === undefined) {
       this.#fault(offsetOf(alias), trail, `unknown anchor '${alias.source}' referenced`);
@@ -132,8 +141,8 @@ export class Converter {
     return NOTHING;
   }
 
-  #convertList(node: Node, trail: Trail, depth: number): Converted {
-    const items = isSeq(node) ? (node.items as (Node | null)[]) : [];
+  #convertList(node: ParsedNode, trail: Trail, depth: number): Converted {
+    const items = isSeq(node) ? node.items : [];
     const list: unknown[] = [];
     let size = 1;
     for (const [at, item] of items.entries()) {
@@ -144,10 +153,10 @@ export class Converter {
     return { value: list, size };
   }
 
-  #convertMap(node: YAMLMap, trail: Trail, depth: number): Converted {
+  #convertMap(node: YAMLMap.Parsed, trail: Trail, depth: number): Converted {
     const map: Record<string, unknown> = Object.create(null);
-    const merges: Pair[] = [];
-    const pairs = new Map<string, Pair>();
+    const merges: ParsedPair[] = [];
+    const pairs = new Map<string, ParsedPair>();
     this.#pairs.set(node, pairs);
     let size = 1;
     for (const pair of node.items) {
@@ -155,9 +164,9 @@ export class Converter {
       if (key === null) continue;
       const earlier = pairs.get(key);
       if (earlier !== undefined) {
-        const line = this.#lineOf(offsetOf(earlier.key as Node));
+        const line = this.#lineOf(offsetOf(earlier.key));
         const message = `mapping key ${JSON.stringify(key)} already defined at line ${line}`;
-        this.#fault(offsetOf(pair.key as Node), { up: trail, part: key }, message);
+        this.#fault(offsetOf(pair.key), { up: trail, part: key }, message);
         continue;
       }
       pairs.set(key, pair);
@@ -165,7 +174,7 @@ export class Converter {
         merges.push(pair);
         continue;
       }
-      const converted = this.#convert(pair.value as Node | null, { up: trail, part: key }, depth + 1);
+      const converted = this.#convert(pair.value, { up: trail, part: key }, depth + 1);
       size += converted.size;
       if (converted.value !== undefined) map[key] = converted.value;
     }
@@ -175,22 +184,22 @@ export class Converter {
 
   #merge(
     into: Record<string, unknown>,
-    pairs: Map<string, Pair>,
-    pair: Pair,
+    pairs: Map<string, ParsedPair>,
+    pair: ParsedPair,
     trail: Trail,
     depth: number,
   ): number {
     pairs.delete("<<");
     const here: Trail = { up: trail, part: "<<" };
-    const written = pair.value as Node | null;
-    const sources = isSeq(written) ? (written.items as Node[]) : [written];
+    const written = pair.value;
+    const sources = isSeq(written) ? written.items : [written];
     let size = 0;
     for (const source of sources) {
       const converted = this.#convert(source, here, depth + 1);
       const target = source !== null && isAlias(source) ? this.#targets.get(source) : source;
       if (target === undefined) continue; // the alias leads nowhere, and that has been said
       if (!isMap(target)) {
-        this.#fault(offsetOf(source ?? (pair.key as Node)), here, NO_MERGE);
+        this.#fault(offsetOf(source ?? pair.key), here, NO_MERGE);
         continue;
       }
       size += converted.size;
@@ -204,8 +213,8 @@ export class Converter {
     return size;
   }
 
-  #keyOf(pair: Pair, trail: Trail, depth: number): string | null {
-    let key = pair.key as Node | null;
+  #keyOf(pair: ParsedPair, trail: Trail, depth: number): string | null {
+    let key = pair.key;
     if (key !== null && isAlias(key)) {
       this.#convert(key, trail, depth);
       key = this.#targets.get(key) ?? key;

@@ -1,6 +1,9 @@
 /** What the nodes of the `yaml` package say, read with the failsafe schema: the value of every scalar is text. */
-import { isMap, isScalar, isSeq, type Node, type Pair, type Scalar } from "yaml";
+import { isMap, isScalar, isSeq, type Pair, type ParsedNode, type Scalar } from "yaml";
 import { Plain } from "#core/fields.ts";
+
+/** An entry of a map, as the parser gives it. */
+export type ParsedPair = Pair<ParsedNode, ParsedNode | null>;
 
 const NULLS = new Set(["", "~", "null", "Null", "NULL"]);
 const TEXT_TAGS = new Set(["!", "tag:yaml.org,2002:str"]);
@@ -17,7 +20,7 @@ export function isNull(node: unknown): boolean {
   return isPlain(node) && NULLS.has(textOf(node));
 }
 
-export function isEmpty(node: Node): boolean {
+export function isEmpty(node: ParsedNode): boolean {
   return isScalar(node) && node.type === "PLAIN" && textOf(node) === "";
 }
 
@@ -28,12 +31,12 @@ export function scalarValue(node: Scalar): unknown {
   return isPlain(node) ? new Plain(text) : text;
 }
 
-export function offsetOf(node: Node): number {
+export function offsetOf(node: ParsedNode): number {
   return node.range?.[0] ?? 0;
 }
 
 /** The key as written, else one that differs only in case or in `_` and `-`. */
-export function findPair(pairs: ReadonlyMap<string, Pair>, key: string): Pair | null {
+export function findPair(pairs: ReadonlyMap<string, ParsedPair>, key: string): ParsedPair | null {
   const exact = pairs.get(key);
   if (exact !== undefined) return exact;
   const folded = key.toLowerCase().replaceAll("_", "-");
@@ -45,7 +48,7 @@ export interface Around {
   /** From the root to the deepest value that begins at or before the offset. */
   readonly path: readonly (string | number)[];
   /** That value; null where there is none. */
-  readonly node: Node | null;
+  readonly node: ParsedNode | null;
 }
 
 /** An open quote swallows the file into one key; such a key and everything below it are of no use in a message. */
@@ -55,7 +58,7 @@ const LONGEST_KEY = 64;
  * The structure around an offset in a document that may be broken. `faulty`: the offsets of faults; a node that begins
  * at one is no key but, likely, a value that was taken for one.
  */
-export function around(root: Node | null, offset: number, faulty: ReadonlySet<number>): Around {
+export function around(root: ParsedNode | null, offset: number, faulty: ReadonlySet<number>): Around {
   const path: (string | number)[] = [];
   let node = root;
   while (node !== null) {
@@ -68,18 +71,18 @@ export function around(root: Node | null, offset: number, faulty: ReadonlySet<nu
 }
 
 function childAt(
-  node: Node,
+  node: ParsedNode,
   offset: number,
   faulty: ReadonlySet<number>,
-): readonly [string | number, Node | null] | null {
+): readonly [string | number, ParsedNode | null] | null {
   if (isMap(node)) {
     const isBefore = (begin: number): boolean => begin <= offset && !faulty.has(begin);
     const pair = node.items.findLast(({ key }) => isScalar(key) && isBefore(offsetOf(key)));
-    return pair === undefined ? null : [textOf(pair.key as Scalar), pair.value as Node | null];
+    return pair === undefined || !isScalar(pair.key) ? null : [textOf(pair.key), pair.value];
   }
   if (!isSeq(node)) return null;
-  const at = node.items.findLastIndex((item) => item !== null && offsetOf(item as Node) <= offset);
-  return at < 0 ? null : [at, node.items[at] as Node];
+  const at = node.items.findLastIndex((item) => item !== null && offsetOf(item) <= offset);
+  return at < 0 ? null : [at, node.items[at] ?? null];
 }
 
 const TOP_LEVEL_KEY = /^([^\s#:'"[{-][^:\n]{0,100}):/;

@@ -2,7 +2,7 @@
  * The file's text as plain maps and lists. Unquoted scalars become `Plain`, quoted ones strings, null is absence;
  * anchors, aliases and merge keys are resolved. Every value can be found again in the text by its path.
  */
-import { isAlias, isMap, isScalar, isSeq, type Document, type Node, type YAMLError } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, type Document, type ParsedNode, type YAMLError } from "yaml";
 import { messageOf } from "#core/errors.ts";
 import { DEEPEST, parseYamlDocument, TOO_DEEP, YamlBoundError } from "#core/yaml-document.ts";
 import type { Locate, Path, SourcePosition } from "./report.ts";
@@ -97,7 +97,7 @@ class Reader {
       locate: (path, at) => this.#lines.position(this.#converter.offsetOf(contents, path, at)),
       holdsAnchor: (key) => {
         const value = isMap(contents) ? this.#converter.pairsOf(contents).get(key)?.value : null;
-        return anchored(value as Node | null);
+        return anchored(value);
       },
       emptyKeys: (path) => this.#converter.emptyKeys(contents, path),
     };
@@ -142,7 +142,7 @@ class Reader {
     return this.#fault(offset, at, wordsOf(error) + opened + lookalikeHint(this.#lineAt(offset)));
   }
 
-  #readRoot(contents: Node | null): YamlMap | null {
+  #readRoot(contents: ParsedNode | null): YamlMap | null {
     if (contents === null || isNull(contents)) return Object.create(null);
     if (isMap(contents)) return this.#converter.convert(contents);
     const got = isSeq(contents) ? "a list" : "text";
@@ -165,9 +165,9 @@ class Reader {
   }
 }
 
-function anchored(node: Node | null | undefined): boolean {
+function anchored(node: ParsedNode | null | undefined): boolean {
   if (node === null || node === undefined || isAlias(node)) return false;
   if (node.anchor !== undefined) return true;
-  if (isMap(node)) return node.items.some((pair) => anchored(pair.value as Node | null));
-  return isSeq(node) && node.items.some((item) => anchored(item as Node | null));
+  if (isMap(node)) return node.items.some((pair) => anchored(pair.value));
+  return isSeq(node) && node.items.some((item) => anchored(item));
 }

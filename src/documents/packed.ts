@@ -6,6 +6,7 @@ import { deserialize, serialize } from "node:v8";
 import { Plain } from "#core/fields.ts";
 import type { Slices } from "#core/slices.ts";
 import type { Steps } from "#lib/steps.ts";
+import { itemAt } from "#lib/at.ts";
 
 /** Whole values and the heads of lists and maps in one block; a block takes well under a millisecond. */
 const BLOCK_TOKENS = 1000;
@@ -142,26 +143,26 @@ class Unpacker {
   *value(): Steps<unknown> {
     if (this.#at === this.#block.operands.length) {
       yield;
-      this.#block = deserialize(this.#packed[this.#blockAt++] as Uint8Array) as Block;
+      this.#block = deserialize(itemAt(this.#packed, this.#blockAt++));
       this.#at = 0;
     }
-    const kind = this.#block.kinds[this.#at] as Kind;
+    const kind = itemAt(this.#block.kinds, this.#at);
     const operand = this.#block.operands[this.#at++];
     switch (kind) {
       case KIND.value:
         return typeof operand === "string" && operand.length >= LONG_TEXT ? this.#complete(operand) : operand;
       case KIND.again:
-        return this.#sent[operand as number];
+        return this.#sent[countOf(operand)];
       case KIND.plain:
-        return new Plain((yield* this.value()) as string);
+        return new Plain(textOf(yield* this.value()));
       case KIND.reference:
-        return this.#references.named(operand as string);
+        return this.#references.named(textOf(operand));
       case KIND.list:
-        return this.#complete(yield* this.#list(operand as number));
+        return this.#complete(yield* this.#list(countOf(operand)));
       case KIND.map:
-        return this.#complete(yield* this.#map(operand as number));
+        return this.#complete(yield* this.#map(countOf(operand)));
       default:
-        return this.#complete(yield* this.#object(operand as number, kind === KIND.bare));
+        return this.#complete(yield* this.#object(countOf(operand), kind === KIND.bare));
     }
   }
 
@@ -183,15 +184,25 @@ class Unpacker {
   }
 
   *#object(size: number, isBare: boolean): Steps<unknown> {
-    const object = (isBare ? Object.create(null) : {}) as Record<string, unknown>;
+    const object: Record<string, unknown> = isBare ? Object.create(null) : {};
     for (let left = size; left > 0; left--) {
-      const key = (yield* this.value()) as string;
+      const key = textOf(yield* this.value());
       const value = yield* this.value();
       if (key !== "__proto__" || isBare) object[key] = value;
       else Object.defineProperty(object, key, { value, enumerable: true }); // a key like any other
     }
     return Object.freeze(object);
   }
+}
+
+function countOf(operand: unknown): number {
+  if (typeof operand !== "number") throw new TypeError("a packed value has no number where one belongs");
+  return operand;
+}
+
+function textOf(operand: unknown): string {
+  if (typeof operand !== "string") throw new TypeError("a packed value has no text where one belongs");
+  return operand;
 }
 
 /** What can be handed over without a copy; others among `values` have nothing. */
