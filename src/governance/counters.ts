@@ -37,6 +37,6 @@ export function storeCounters(counters: Readonly<Counters>): StoredCounters {
 export function loadCounters(stored: unknown): Counters {
   if (!Array.isArray(stored) || stored.length !== 4 || !stored.every(Number.isFinite))
     throw new TypeError("counters are four numbers");
-  const [upload, download, connections, exceeded] = stored as [number, number, number, number];
+  const [upload = 0, download = 0, connections = 0, exceeded = 0]: readonly number[] = stored;
   return { upload, download, connections, exceeded };
 }

@@ -147,7 +147,7 @@ export class Series {
     series.#hours = loaded(hourly);
     series.#days = loaded(daily);
     series.#months = loaded(monthly);
-    series.#rolled = new Set(rolled as number[]);
+    series.#rolled = new Set<number>(rolled);
     series.dirty = false;
     return series;
   }

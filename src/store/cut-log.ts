@@ -2,6 +2,7 @@
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError, errnoOf } from "#core/errors.ts";
+import { sqliteCodeOf } from "./sqlite-code.ts";
 
 /** A change was refused and cannot be taken back: only opening the file anew shows whether it is in force. */
 export class UndecidedError extends StoreError {}
@@ -30,7 +31,7 @@ const FSYNC_FAILED = 1034;
 /** A file system that is read-only has refused the frames, too, unless it became so because it could not flush them. */
 function wroteNothing(error: unknown, why: unknown): boolean {
   const code = errnoOf(error);
-  return code === "EROFS" && (why as { errcode?: number }).errcode !== FSYNC_FAILED;
+  return code === "EROFS" && sqliteCodeOf(why) !== FSYNC_FAILED;
 }
 
 function cutAt(log: string, endBytes: number): void {

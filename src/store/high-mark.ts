@@ -108,6 +108,12 @@ function encode({ generation, rollback }: Mark): Buffer {
   return Buffer.concat([MARK_MAGIC, sum, body, Buffer.alloc(MARK_BYTES, " ")], MARK_BYTES);
 }
 
+/** Of a mark: its generation; the one seen, the one found and since when, where an older file has come back. */
+type StoredMark = readonly [
+  generation: number,
+  back: readonly [seenGeneration: number, foundGeneration: number, sinceMs: number] | null,
+];
+
 /** Null: empty or damaged. Then nothing is known, and the next commit begins anew. */
 function read(descriptor: number): Mark | null {
   const bytes = Buffer.alloc(MARK_BYTES);
@@ -119,7 +125,7 @@ function read(descriptor: number): Mark | null {
     .trimEnd();
   const sum = bytes.toString("latin1", sumAt, sumAt + 8);
   if (crc32c(Buffer.from(body)) !== Number.parseInt(sum, 16)) return null;
-  const [generation, back] = JSON.parse(body) as [number, readonly [number, number, number] | null];
+  const [generation, back]: StoredMark = JSON.parse(body);
   if (back === null) return { generation, rollback: null };
   const [seenGeneration, foundGeneration, sinceMs] = back;
   return { generation, rollback: { seenGeneration, foundGeneration, sinceMs } };

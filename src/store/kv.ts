@@ -71,7 +71,7 @@ export class KeyValueFile implements Disposable {
     return KeyValueFile.#begin(path, parts, false, (file) => {
       file.#refuseOthers(root);
       file.#rootBlob = root;
-      file.#root = JSON.parse(unseal("root", root).toString()) as Root;
+      file.#root = JSON.parse(unseal("root", root).toString());
     });
   }
 
@@ -119,13 +119,13 @@ export class KeyValueFile implements Disposable {
   blob(part: string, key: string): Uint8Array | null {
     return orDamaged(this.path, () => {
       const row = this.#statement(`SELECT value FROM "${part}" WHERE key = ?`).get(key);
-      return row === undefined ? null : (row["value"] as Uint8Array);
+      return row === undefined ? null : valueIn(row, this.path);
     });
   }
 
   *blobs(part: string): Generator<readonly [key: string, blob: Uint8Array]> {
     const rows = this.#database.prepare(`SELECT key, value FROM "${part}" ORDER BY key`).iterate();
-    for (const row of rows) yield [String(row["key"]), row["value"] as Uint8Array];
+    for (const row of rows) yield [String(row["key"]), valueIn(row, this.path)];
   }
 
   /**
@@ -240,7 +240,7 @@ export class KeyValueFile implements Disposable {
   #metaBlob(key: string): Uint8Array {
     const row = this.#statement("SELECT value FROM meta WHERE key = ?").get(key);
     if (row === undefined) throw new DamageError(`${this.path}: no record ${key}`);
-    return row["value"] as Uint8Array;
+    return valueIn(row, this.path);
   }
 
   /** Answers with what it wrote. */
@@ -262,4 +262,10 @@ function uint64(value: bigint): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(value);
   return bytes;
+}
+
+function valueIn(row: Readonly<Record<string, unknown>>, path: string): Uint8Array {
+  const { value } = row;
+  if (!(value instanceof Uint8Array)) throw new DamageError(`${path}: a record is no blob`);
+  return value;
 }

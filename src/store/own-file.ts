@@ -76,7 +76,7 @@ function isText(head: Buffer): boolean {
 /** SQLite keeps the text of `CREATE TABLE` as it is, for so few tables on the first page. */
 function markByTables(head: Buffer, parts: readonly string[]): Mark | null {
   const text = head.toString("latin1");
-  const made = [...text.matchAll(/CREATE TABLE "?(\w+)"?/g)].map(([, name]) => name as string);
+  const made = [...text.matchAll(/CREATE TABLE "?(\w+)"?/g)].map(([, name = ""]) => name);
   const strange = made.find((name) => name !== "meta" && !parts.includes(name));
   if (strange !== undefined)
     return { kind: "unclear", why: `a database of another kind, with a table ${strange}` };

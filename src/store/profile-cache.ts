@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError, errnoOf } from "#core/errors.ts";
 import type { Choices } from "#core/group.ts";
 import type { Log } from "#core/log.ts";
+import { sqliteCodeOf } from "./sqlite-code.ts";
 import { headOf } from "./own-file.ts";
 
 /** Private areas of the cache file. */
@@ -225,5 +226,5 @@ function markOf(path: string): "missing" | "own" | "strange" {
 const DAMAGED: ReadonlySet<number> = new Set([11, 26]);
 
 function isDamaged(error: unknown): boolean {
-  return DAMAGED.has(((error as { errcode?: number }).errcode ?? 0) & 0xff);
+  return DAMAGED.has(sqliteCodeOf(error) & 0xff);
 }

@@ -76,7 +76,9 @@ export function inThreadOf(link: Link, file: KeyValueFile): SecondFile {
 
 /** What must have been sent, by the words. */
 function received<T>(port: MessagePort): T {
-  return (receiveMessageOnPort(port) as { readonly message: T }).message;
+  const received = receiveMessageOnPort(port);
+  if (received === undefined) throw new Error("a thread was called and sent nothing");
+  return received.message;
 }
 
 function isDone(end: () => void): boolean {
@@ -99,7 +101,8 @@ export function serveLink(link: Link, path: string, parts: readonly string[]): v
     let failure: StoreFailure | null = null;
     try {
       if (work.kind === "open") file = KeyValueFile.resume(path, parts, work.root);
-      else perform(file as KeyValueFile, work);
+      else if (file === null) throw new TypeError("a file is written to before it was opened");
+      else perform(file, work);
     } catch (error) {
       failure = failureOf(error);
     }

@@ -4,6 +4,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { messageOf, StoreError } from "#core/errors.ts";
+import { sqliteCodeOf } from "./sqlite-code.ts";
 import { DamageError } from "./sealed-blob.ts";
 
 /** A file of another form or version; it is never overwritten. */
@@ -61,7 +62,7 @@ const BAD_BYTES: ReadonlySet<number> = new Set([266, 522, 8202, 8458]);
 
 /** Another process has the file open. */
 export function isBusy(error: unknown): boolean {
-  return (codeOf(error) & 0xff) === BUSY;
+  return (sqliteCodeOf(error) & 0xff) === BUSY;
 }
 
 /** What SQLite cannot read is damage, unless it says that it never came to read. Throws `DamageError`, `StoreError`. */
@@ -72,14 +73,9 @@ export function orDamaged<T>(path: string, work: () => T): T {
     if (error instanceof StoreError) throw error;
     if (isBusy(error)) throw new StoreError(`${path}: in use by another process`, { cause: error });
     const text = `${path}: ${messageOf(error)}`;
-    const code = codeOf(error);
+    const code = sqliteCodeOf(error);
     if (NEVER_READ.has(code & 0xff) || ((code & 0xff) === IO_ERROR && !BAD_BYTES.has(code)))
       throw new StoreError(text, { cause: error });
     throw new DamageError(text, { cause: error });
   }
-}
-
-/** Extended; 0: no error of SQLite's. */
-function codeOf(error: unknown): number {
-  return (error as { errcode?: number }).errcode ?? 0;
 }

@@ -67,9 +67,10 @@ const KINDS = {
   other: StoreError,
 };
 
+const SPECIAL_KINDS = ["undecided", "conflict", "foreign", "damage"] as const;
+
 export function failureOf(error: unknown): StoreFailure {
-  const kinds = Object.keys(KINDS) as (keyof typeof KINDS)[];
-  const kind = kinds.find((one) => error instanceof KINDS[one]) ?? "other";
+  const kind = SPECIAL_KINDS.find((one) => error instanceof KINDS[one]) ?? "other";
   return { kind, message: messageOf(error) };
 }
 

@@ -5,6 +5,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { LogEventLevel, LogText } from "#core/log.ts";
 import { messageOf } from "#core/errors.ts";
+import { itemAt } from "#lib/at.ts";
 import { Store } from "./backup.ts";
 import { UndecidedError } from "./cut-log.ts";
 import type { Change } from "./kv.ts";
@@ -79,11 +80,14 @@ function serve(opened: Store, { end }: StoreThreadData): void {
 
 /** How many requests were answered. */
 function next(opened: Store, requests: readonly StoreRequest[], end: SharedArrayBuffer): number {
-  const [first] = requests as [StoreRequest];
+  const first = itemAt(requests, 0);
   if (first.kind === "commit") {
-    const others = requests.findIndex(({ kind }) => kind !== "commit");
-    const commits = requests.slice(0, others < 0 ? requests.length : others);
-    commitAll(opened, commits as Commit[]);
+    const commits: Commit[] = [];
+    for (const request of requests) {
+      if (request.kind !== "commit") break;
+      commits.push(request);
+    }
+    commitAll(opened, commits);
     return commits.length;
   }
   if (first.kind === "compact") answer(() => opened.compact());

@@ -122,7 +122,7 @@ export class Changes {
 
   async #change({ book, listener }: Place, step: Step): Promise<Found> {
     const { env, repository, isOver } = this.#shared;
-    const user = (step.after ?? step.before) as UserRecord;
+    const user = userOf(step);
     const { uploadBytes, downloadBytes, allowance } = this.#countedAfter(book, user, step);
     const checked = books.withUser(book, user.id, step.after, listener.support, env.nowMs());
     const runs = this.#targets(book).length > 0;
@@ -138,7 +138,7 @@ export class Changes {
   async #apply(book: UserBook, next: UserBook, step: Step): Promise<void> {
     const { env, registry } = this.#shared;
     const { before, after } = step;
-    const user = (after ?? before) as UserRecord;
+    const user = userOf(step);
     const counted = this.#countedAfter(book, user, step);
     const isBlocked = after !== null && barOf(counted, env.nowMs()) !== null;
     const blocked =
@@ -213,4 +213,11 @@ export class Changes {
     counters.limit(book.listener, after.id, counted.allowance, nowMs);
     presences.get(book.listener, after.id)?.enforce(after.limits);
   }
+}
+
+/** Whom a step is about: as he is after it, or was before. */
+function userOf({ before, after }: Step): UserRecord {
+  const user = after ?? before;
+  if (user === null) throw new RangeError("a change of users names no user");
+  return user;
 }

@@ -187,7 +187,7 @@ function credentialOf({ uuid, password }: z.output<typeof storedUser>): string {
 
 /** Other members are none of its business, and an empty object means no limits. */
 function pickLimits(user: z.output<typeof storedUser>): StoredLimits {
-  const keys = Object.keys(storedLimits.shape) as (keyof StoredLimits)[];
+  const keys = storedLimits.keyof().options;
   return Object.fromEntries(keys.flatMap((key) => (user[key] === undefined ? [] : [[key, user[key]]])));
 }
 

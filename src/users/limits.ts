@@ -58,7 +58,7 @@ function checkedCount(field: string, value: number, most = Number.MAX_SAFE_INTEG
 
 function checkedQuota({ totalBytes, reset, window }: NonNullable<LimitsChange["quota"]>): UserQuota | null {
   checkedCount("quota.total_bytes", totalBytes);
-  const cycle = ["never", ...QUOTA_CYCLES].find((one) => one === (reset ?? "never"));
+  const cycle = (["never", ...QUOTA_CYCLES] as const).find((one) => one === (reset ?? "never"));
   if (cycle === undefined)
     throw new ApiError(400, `quota.reset: expected never, ${QUOTA_CYCLES.join(", ")}, or a window instead`);
   if (window !== undefined && reset !== undefined)
@@ -67,7 +67,7 @@ function checkedQuota({ totalBytes, reset, window }: NonNullable<LimitsChange["q
   if (totalBytes === 0) return null;
   return {
     totalBytes,
-    reset: window === undefined ? (cycle as UserQuota["reset"]) : "window",
+    reset: window === undefined ? cycle : "window",
     windowSeconds,
   };
 }
