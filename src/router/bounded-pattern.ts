@@ -64,7 +64,7 @@ class Analysis {
   #sequence(): Cost | null {
     let ways = 1;
     let steps = 1;
-    while (this.#at < this.#source.length && !/[|)]/.test(this.#source[this.#at] as string)) {
+    while (this.#at < this.#source.length && !/[|)]/.test(this.#source.charAt(this.#at))) {
       const isLook = LOOK_AROUND.test(this.#rest());
       const part = this.#part();
       if (part === null) return null;

@@ -6,7 +6,7 @@ import type { Outbound } from "#core/outbound.ts";
 import { unwrap } from "#core/outbound.ts";
 import type { Rule } from "#core/rule.ts";
 import type { InboundInfo, Ip } from "#core/session.ts";
-import { valueAt } from "#lib/at.ts";
+import { valueAt, lastOf } from "#lib/at.ts";
 import type { Walk } from "./match.ts";
 
 export interface DirectQuestion {
@@ -43,9 +43,9 @@ export class DirectProof {
         walk.passOver();
         continue;
       }
-      const rule = walk.rule as Rule;
+      const rule = walk.matched;
       const target = valueAt(this.#targets, rule.target);
-      const { passes } = unwrap(target, null).at(-1) as Outbound;
+      const { passes } = lastOf(unwrap(target, null));
       if (passes === undefined) return this.#verdict(rule, this.#isDirect(target));
       if (passes === "rule") walk.leaveAll();
     }

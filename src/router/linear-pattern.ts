@@ -78,7 +78,7 @@ const CLASS = /^\[\^?(?:\\.|[^\]\\])*\]/s;
 /** One escape, one class, or one character. */
 function atomAt(pattern: string, at: number): string {
   const rest = pattern.slice(at, at + LENGTH_LIMIT);
-  return (ESCAPE.exec(rest) ?? CLASS.exec(rest))?.[0] ?? (pattern[at] as string);
+  return (ESCAPE.exec(rest) ?? CLASS.exec(rest))?.[0] ?? pattern.charAt(at);
 }
 
 function lowerAtom(atom: string): string {

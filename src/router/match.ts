@@ -1,5 +1,6 @@
 /** Tries a rule list in order, synchronously, from one missing fact to the next. */
 import type { AddressRecords, Facts, FactName, Matcher, Rule } from "#core/rule.ts";
+import { itemAt } from "#lib/at.ts";
 import { UNDECIDED } from "./compile.ts";
 import type { RuleList, Step } from "./compile.ts";
 
@@ -79,15 +80,22 @@ export class Walk {
         if (!this.#leave()) return "end";
         continue;
       }
-      const stop = step.segment === null ? this.#tryRule(frame, step) : this.#trySegment(frame, step);
+      const stop =
+        step.segment === null ? this.#tryRule(frame, step) : this.#trySegment(frame, step, step.segment);
       if (stop !== null) return stop;
     }
+  }
+
+  /** After `match`: the rule; throws where none has matched. */
+  get matched(): Rule {
+    if (this.rule === null) throw new Error("a walk is asked for its rule before one has matched");
+    return this.rule;
   }
 
   /** After `wants`: the undecided rules. More than one when they share a table. */
   get pending(): readonly Rule[] {
     const { list, step, after } = this.#frame;
-    const { first, last } = list.steps[step] as Step;
+    const { first, last } = itemAt(list.steps, step);
     return list.rules
       .slice(first + after + 1, last + 1)
       .filter((_, at) => list.disabled?.[first + after + 1 + at] !== 1);
@@ -115,7 +123,7 @@ export class Walk {
 
   #tryRule(frame: Frame, step: Step): Stop | null {
     const { list } = frame;
-    const rule = list.rules[step.first] as Rule;
+    const rule = ruleAt(list.rules, step.first);
     if (list.disabled?.[step.first] === 1) {
       this.#observer?.disabled(list, step.first);
       frame.step++;
@@ -142,9 +150,8 @@ export class Walk {
     return null;
   }
 
-  #trySegment(frame: Frame, step: Step): Stop | null {
+  #trySegment(frame: Frame, step: Step, segment: NonNullable<Step["segment"]>): Stop | null {
     const { list, after } = frame;
-    const segment = step.segment as NonNullable<Step["segment"]>;
     const from = step.first + after + 1;
     const disabled = list.disabled?.subarray(step.first, step.last + 1) ?? null;
     const allDisabled = disabled !== null && !disabled.subarray(after + 1).includes(0);
@@ -160,7 +167,7 @@ export class Walk {
     this.listPosition = step.first + found;
     if (frame.parent === null) this.position = this.listPosition;
     frame.after = found;
-    this.rule = list.rules[step.first + found] as Rule;
+    this.rule = ruleAt(list.rules, step.first + found);
     return "match";
   }
 
@@ -195,4 +202,9 @@ export class Walk {
     }
     if (start <= last) this.#observer?.missed(list, start, last, this.facts);
   }
+}
+
+/** A read of its own, because it runs for every rule that is tried; see `lib/at.ts`. */
+function ruleAt(rules: readonly Rule[], at: number): Rule {
+  return rules[at] as Rule;
 }

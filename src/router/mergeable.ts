@@ -14,5 +14,9 @@ export interface MergeableMatcher extends Matcher {
 }
 
 export function mergeKeyOf(matcher: Matcher): MergeKey | null {
-  return "merge" in matcher ? (matcher as MergeableMatcher).merge : null;
+  return isMergeable(matcher) ? matcher.merge : null;
+}
+
+function isMergeable(matcher: Matcher): matcher is MergeableMatcher {
+  return "merge" in matcher;
 }

@@ -2,11 +2,11 @@
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
-import type { FactName, Facts, Rule, RuleData } from "#core/rule.ts";
+import type { FactName, Facts, Matcher, Rule } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
-import { valueAt } from "#lib/at.ts";
+import { itemAt, valueAt } from "#lib/at.ts";
 import { checkLists } from "./check-lists.ts";
 import { compileInSteps, RULES_AT_ONCE } from "./compile.ts";
 import type { RuleList } from "./compile.ts";
@@ -96,7 +96,7 @@ class ListRouter implements RuleRouter {
     const { walk, counters, prepared } = way;
     const stop = walk.next();
     if (stop === "wants") return null;
-    const rule = stop === "end" ? null : (walk.rule as Rule);
+    const rule = stop === "end" ? null : walk.rule;
     const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk);
     if (rule !== null && passReason(decision, metadata.network) !== null) return null;
     counters?.run(0, rule === null ? this.#main.rules.length : walk.position, this.#env.nowMs());
@@ -154,12 +154,12 @@ class ListRouter implements RuleRouter {
     for (let first = 0; ;) {
       const stop = walk.next(); // synchronous from one missing fact to the next
       if (stop === "wants") {
-        const [name] = walk.wanted as readonly [FactName];
+        const name = itemAt(walk.wanted, 0);
         walk.facts = await discover(this.#env, name, walk.facts, metadata, signal);
         observer?.looked(name, walk.facts);
         continue;
       }
-      const rule = stop === "end" ? null : (walk.rule as Rule);
+      const rule = stop === "end" ? null : walk.rule;
       const decision = decisionOf(this.#targetOf(rule), metadata, prepared, rule, walk);
       const reason = rule === null ? null : passReason(decision, metadata.network);
       if (rule === null || reason === null) {
@@ -220,12 +220,17 @@ class ListRouter implements RuleRouter {
     for (const [at, rule] of rules.entries())
       yield {
         rule,
-        size: "size" in rule.matcher ? (rule.matcher as RuleData).size : -1,
+        size: sizeOf(rule.matcher),
         disabled: disabled?.[at] === 1,
         unavailable: rule.matcher.unavailable ?? null,
         ...this.#counters.read(at),
       };
   }
+}
+
+/** How many entries the data of a matcher has; -1 where it has none. */
+function sizeOf(matcher: Matcher): number {
+  return "size" in matcher && typeof matcher.size === "number" ? matcher.size : -1;
 }
 
 const countNothing = (): void => {};

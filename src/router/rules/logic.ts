@@ -107,7 +107,7 @@ function splitOptions(text: string): readonly [payload: string, options: RuleOpt
   const parts = text.split(",").map((part) => part.trim());
   const words = new Set<string>();
   while (parts.length > 1 && OPTION_WORDS.has(lastOf(parts).toLowerCase()))
-    words.add((parts.pop() as string).toLowerCase());
+    words.add(parts.pop()?.toLowerCase() ?? "");
   const source = words.has("src");
   return [parts.join(","), { source, noResolve: source || words.has("no-resolve") }];
 }

@@ -41,10 +41,10 @@ class TlsProbe implements Probe {
 
   /** Refuses at the first byte that no record of a ClientHello has. */
   #headerFits(): boolean {
-    const [type, major, minor] = this.#header;
+    const [type, major, minor = 0] = this.#header;
     const known = this.#headerSize;
     if (type !== HANDSHAKE || (known > 1 && major !== 3)) return false;
-    if (known > 2 && (minor as number) > MAX_MINOR_VERSION) return false;
+    if (known > 2 && minor > MAX_MINOR_VERSION) return false;
     if (known < RECORD_HEADER_BYTES) return true;
     this.#left = (byteAt(this.#header, 3) << 8) | byteAt(this.#header, 4);
     this.#headerSize = 0;
