@@ -13,8 +13,8 @@ export function parseDurationMs(source: string): number | null {
   const body = source.trim().toLowerCase();
   if (!/^(\d{1,12}[mhdw])+$/.test(body)) return null;
   let totalMs = 0;
-  for (const [, count, unit] of body.matchAll(/(\d{1,12})([mhdw])/g))
-    totalMs += Number(count) * (DURATION_UNITS[unit as string] as number);
+  for (const [, count, unit = ""] of body.matchAll(/(\d{1,12})([mhdw])/g))
+    totalMs += Number(count) * (DURATION_UNITS[unit] ?? 0);
   return totalMs > 0 && Number.isSafeInteger(totalMs) ? totalMs : null;
 }
 

@@ -79,7 +79,7 @@ export interface LinkedUser {
 }
 
 /** What managing users needs to know of a protocol. `options` are what the inbound's schema puts out. */
-export interface UserSupport {
+export interface UserSupport<Options extends object = object> {
   /** As people write the protocol's name: `SOCKS5`. */
   readonly label: string;
   /** What the credential is called in files and in the API. */
@@ -89,11 +89,11 @@ export interface UserSupport {
   makeCredential(): string;
   /** Two texts with the same identity are one credential to the listener; null: this is none. */
   identify(credential: string): string | null;
-  written(options: object): readonly WrittenUser[];
+  written(options: Options): readonly WrittenUser[];
   /** The same options without users. */
-  emptied(options: object): object;
+  emptied(options: Options): object;
   /** Null where no link would work. */
-  shareLink(options: object, context: PublicAddress, user: LinkedUser): string | null;
+  shareLink(options: Options, context: PublicAddress, user: LinkedUser): string | null;
   /** Leads nowhere, and takes as long to work on as a link of a user: made use of where there is no such user. */
   readonly decoyLink: string;
 }

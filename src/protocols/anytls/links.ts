@@ -6,7 +6,7 @@ import { common, needUser, server } from "#protocols/shared/links/node.ts";
 import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
 import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import { singBoxHead, singBoxTls } from "#protocols/shared/links/sing-box.ts";
-import { securityFields, textOf } from "#protocols/shared/links/stream.ts";
+import { securityFields, textOf, fieldsOf } from "#protocols/shared/links/stream.ts";
 import type { InboundOptions } from "./options.ts";
 
 export const links: LinkForm = {
@@ -31,7 +31,7 @@ export const links: LinkForm = {
 
 /** One node a user. */
 export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
-  const users = usersOf((options as LinkNode)["users"]);
+  const users = usersOf(fieldsOf(options)["users"]);
   const clients = users.map(({ user, password }) => ({ user, type: "anytls", password }));
   return clientNodes(options, listener, clients);
 }

@@ -4,17 +4,17 @@ import { managedLink } from "./links.ts";
 import type { InboundOptions } from "./options.ts";
 
 /** Users that come and go while an anytls listener runs. */
-export const managedUsers: UserSupport = {
+export const managedUsers: UserSupport<InboundOptions> = {
   label: "AnyTLS",
   credential: "password",
   flows: [],
   makeCredential: () => randomBytes(32).toString("base64url"),
   identify: (credential) => (credential === "" ? null : credential),
   written: (options) =>
-    Object.entries((options as InboundOptions).users)
+    Object.entries(options.users)
       .map(([name, credential]) => ({ name, credential, flow: "" }))
       .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name))),
   emptied: (options) => ({ ...options, users: {} }),
-  shareLink: (options, context, user) => managedLink(options as InboundOptions, context, user),
+  shareLink: (options, context, user) => managedLink(options, context, user),
   decoyLink: "anytls://none@192.0.2.1:443?security=tls&sni=192.0.2.1&type=tcp#nobody",
 };

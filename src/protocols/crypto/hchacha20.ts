@@ -1,3 +1,5 @@
+import { uint32At } from "#lib/at.ts";
+
 /** HChaCha20 (draft-irtf-cfrg-xchacha §2.2): 32 bytes of key and 16 of nonce give a subkey of 32. node:crypto has none. */
 export function hchacha20(key: Uint8Array, nonce: Uint8Array): Uint8Array {
   const state = new Uint32Array(16);
@@ -17,8 +19,8 @@ export function hchacha20(key: Uint8Array, nonce: Uint8Array): Uint8Array {
   const out = new Uint8Array(32);
   const view = new DataView(out.buffer);
   for (let at = 0; at < 4; at++) {
-    view.setUint32(at * 4, state[at] as number, true);
-    view.setUint32(16 + at * 4, state[12 + at] as number, true);
+    view.setUint32(at * 4, uint32At(state, at), true);
+    view.setUint32(16 + at * 4, uint32At(state, 12 + at), true);
   }
   return out;
 }
@@ -29,7 +31,10 @@ function loadWords(state: Uint32Array, at: number, bytes: Uint8Array): void {
 }
 
 function quarter(s: Uint32Array, a: number, b: number, c: number, d: number): void {
-  let [va, vb, vc, vd] = [s[a] as number, s[b] as number, s[c] as number, s[d] as number];
+  let va = uint32At(s, a);
+  let vb = uint32At(s, b);
+  let vc = uint32At(s, c);
+  let vd = uint32At(s, d);
   va = (va + vb) | 0;
   vd = rotate(vd ^ va, 16);
   vc = (vc + vd) | 0;

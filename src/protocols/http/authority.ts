@@ -13,7 +13,7 @@ export function parseAuthority(text: string, defaultPort: number): Destination |
   const port = digits === undefined ? defaultPort : Number(digits);
   if (port < 1 || port > 65535) return null;
   if (literal !== undefined && parseIp(literal) === null) return null;
-  return toDestination(literal ?? (name as string), port);
+  return toDestination(literal ?? name ?? "", port);
 }
 
 const CONNECT_TARGET = /^(?:([a-z]+):\/\/)?([^/]+)\/?$/i;
@@ -40,7 +40,7 @@ const ABSOLUTE = /^(?:http|ws):\/\/([^/?#]+)([^#]*)/i;
 export function parsePlainTarget(url: string, method: string): PlainTarget | null {
   const match = ABSOLUTE.exec(url);
   if (match === null) return null;
-  const [, authority, rest] = match as unknown as [string, string, string];
+  const [, authority = "", rest = ""] = match;
   const destination = parseAuthority(authority, 80);
   if (destination === null) return null;
   const path = rest.startsWith("/") ? rest : rest === "" && method === "OPTIONS" ? "*" : `/${rest}`;

@@ -130,7 +130,7 @@ function respond(
   if (/\bclose\b/i.test(String(request.headers["proxy-connection"]))) response.shouldKeepAlive = false;
   fields.push("Proxy-Connection", response.shouldKeepAlive ? "keep-alive" : "close");
   response.sendDate = false;
-  response.writeHead(incoming.statusCode as number, incoming.statusMessage ?? "", fields);
+  response.writeHead(incoming.statusCode ?? 502, incoming.statusMessage ?? "", fields);
   response.flushHeaders(); // events may be slow to follow
   incoming.on("error", () => request.socket.destroy()); // cut short: the client must not take it for whole
   incoming.pipe(response);

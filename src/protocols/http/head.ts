@@ -23,7 +23,7 @@ export function decodeHead(bytes: Buffer, seen: number): Decoded<Head> | null {
   if (end < 0) return null;
   const text = bytes.toString("latin1", 0, end);
   if (!HEAD.test(text)) throw new ProtocolError("a malformed start line or header field");
-  const [startLine, ...lines] = text.split("\r\n") as [string, ...string[]];
+  const [startLine = "", ...lines] = text.split("\r\n");
   const fields = lines.map((line) => {
     const colon = line.indexOf(":");
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
@@ -53,7 +53,7 @@ export function decodeConnect(bytes: Buffer, seen: number): Decoded<ConnectReque
 function connectOf(head: Head): ConnectRequest {
   const match = CONNECT_LINE.exec(head.startLine);
   if (match === null) throw new ProtocolError("expected CONNECT host:port HTTP/1.1");
-  const version = match[2] as "1.0" | "1.1";
+  const version = match[2] === "1.0" ? "1.0" : "1.1";
   let authorization: string | undefined;
   let wish = "";
   for (const [name, value] of head.fields) {

@@ -59,7 +59,7 @@ export class PlainProxy implements Disposable {
       shouldUpgradeCallback: (request) => !hasBody(request),
     });
     // A client that ends its side behind its last request still gets the answer.
-    (this.#server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+    Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.maxHeadersCount = 0; // the size bounds them; a count would silently drop the others
     const on = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     this.#server.on("request", on).on("checkContinue", on);

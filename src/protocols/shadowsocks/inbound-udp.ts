@@ -4,6 +4,7 @@ import type { Datagram, Endpoint } from "#core/session.ts";
 import type { DatagramListener } from "#core/sockets.ts";
 import { type ClientFlow, clientFlow } from "#net/udp/udp-clients.ts";
 import type { UserInbound } from "#protocols/managed/user-inbound.ts";
+import { oldestKey, valueAt } from "#lib/at.ts";
 import type { ShadowsocksMemory } from "./memory.ts";
 import { openRequest, type PeerSession } from "./server-packets.ts";
 import type { ServerUsers } from "./server-keys.ts";
@@ -42,7 +43,7 @@ export function serveDatagrams(
   }
 
   function start(session: PeerSession, source: Endpoint, first: Datagram): void {
-    if (entries.size >= MAX_SESSIONS) (entries.values().next().value as Entry).flow.close();
+    if (entries.size >= MAX_SESSIONS) valueAt(entries, oldestKey(entries)).flow.close();
     const forget = () => {
       entries.delete(session.key);
       held[Symbol.dispose]();

@@ -10,7 +10,7 @@ import { versionOf } from "#protocols/udp-over-tcp/index.ts";
 import { BARE_SERVER } from "#transport/server.ts";
 import { serveDatagrams } from "./inbound-udp.ts";
 import { ShadowsocksMemory } from "./memory.ts";
-import { findMethod, type Method } from "./methods.ts";
+import { methodOf } from "./methods.ts";
 import type { InboundOptions } from "./options.ts";
 import { openStream } from "./sealed-stream.ts";
 import { type Request, serverHandshake } from "./server-handshake.ts";
@@ -23,7 +23,7 @@ const SILENCE_MS = 60_000;
 /** Listens for clients of one cipher. Throws `ConfigError` for keys that do not fit it. */
 export async function openInbound(options: InboundOptions, env: InboundEnv): Promise<ManagedInbound> {
   const { cipher, password, users } = options;
-  const method = findMethod(cipher) as Method;
+  const method = methodOf(cipher);
   if (method.edition === "stream")
     env.log.warning(
       `listener ${env.name}: cipher ${cipher} protects nothing against change, and shows by its answers that it is there`,

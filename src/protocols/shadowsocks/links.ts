@@ -3,7 +3,7 @@ import { ConfigError } from "#core/errors.ts";
 import type { Link, LinkForm, LinkNode, ListenerContext } from "#core/share-link.ts";
 import { decodeBase64, isTrue, joinLink, needPort, splitAuthority } from "#protocols/shared/links/grammar.ts";
 import { clientNodes } from "#protocols/shared/links/listener.ts";
-import { mapOf, textOf } from "#protocols/shared/links/stream.ts";
+import { mapOf, textOf, fieldsOf } from "#protocols/shared/links/stream.ts";
 
 export const links: LinkForm = {
   schemes: ["ss"],
@@ -139,7 +139,7 @@ function sip008Nodes(text: string): LinkNode[] | null {
 
 /** Keys of users of a 2022 method follow the server's key. */
 export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
-  const { cipher, password, users } = options as LinkNode;
+  const { cipher, password, users } = fieldsOf(options);
   const node = { type: "ss", cipher };
   if (!Array.isArray(users) || users.length === 0)
     return clientNodes(options, listener, [{ user: null, ...node, password }]);

@@ -127,3 +127,10 @@ function derive(context: string, psk: Uint8Array, salt: Uint8Array): Buffer {
 export function keyName(psk: Uint8Array): Buffer {
   return Buffer.from(blake3(psk, { dkLen: 16 }));
 }
+
+/** Of a name that the options let through; throws a RangeError for any other. */
+export function methodOf(name: string): Method {
+  const method = findMethod(name);
+  if (method === null) throw new RangeError(`not a cipher: ${name}`);
+  return method;
+}

@@ -6,7 +6,7 @@ import type { User } from "#core/inbound.ts";
 import { suggestion } from "#lib/nearest-word.ts";
 import { muxClientFields, muxServerFields } from "#transport/mux/fields.ts";
 import { headerMap, tlsClientFields } from "#transport/tls/fields.ts";
-import { findMethod, METHOD_NAMES, type Method, preSharedKeys } from "./methods.ts";
+import { findMethod, METHOD_NAMES, preSharedKeys, methodOf } from "./methods.ts";
 import { serverKeys } from "./server-keys.ts";
 
 const cipher = () =>
@@ -86,7 +86,7 @@ export const outboundSchema = z
 export type OutboundOptions = z.output<typeof outboundSchema>;
 
 function checkPassword(methodName: string, password: string): void {
-  const method = findMethod(methodName) as Method;
+  const method = methodOf(methodName);
   if (method.edition === "2022") preSharedKeys(method, password);
 }
 
@@ -118,7 +118,7 @@ export const inboundSchema = z
     ...muxServerFields,
   })
   .superRefine(({ cipher: method, password, users }, context) => {
-    const found = findMethod(method) as Method;
+    const found = methodOf(method);
     if (password === "" && users === undefined && found.edition !== "plain")
       context.addIssue({ code: "custom", message: "is required", path: ["password"] });
     else {

@@ -15,7 +15,7 @@ import { ReplayFilter } from "#protocols/crypto/replay-filter.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { clientFlow, magicDestination, type Version } from "#protocols/udp-over-tcp/index.ts";
 import { clientPackets } from "./client-packets.ts";
-import { findMethod, masterKey, type Method, preSharedKeys } from "./methods.ts";
+import { masterKey, type Method, preSharedKeys, methodOf } from "./methods.ts";
 import type { OutboundOptions } from "./options.ts";
 import { plainCodec } from "./plain.ts";
 import { openPlugin, type Plugin } from "./plugin.ts";
@@ -63,7 +63,7 @@ class Client {
     this.#plugin = plugin;
     this.#chance = chanceBy(env.nowMs);
     this.#server = toDestination(options.server, options.port);
-    this.#method = findMethod(options.cipher) as Method;
+    this.#method = methodOf(options.cipher);
     const { edition } = this.#method;
     this.#keys =
       edition === "2022"

@@ -19,9 +19,16 @@ export function parseUserId(text: string): Buffer | null {
   return id;
 }
 
+/** Of text that `userId` has let through; throws a RangeError, without it, for any other. */
+export function userIdBytes(text: string): Buffer {
+  const bytes = parseUserId(text);
+  if (bytes === null) throw new RangeError("a user id has 1 to 30 bytes, or is a UUID");
+  return bytes;
+}
+
 /** The canonical spelling of a user id, so that two texts for the same user become equal. */
 export function plainUserId(text: string): string {
-  return (parseUserId(text) as Buffer).toString("hex");
+  return userIdBytes(text).toString("hex");
 }
 
 /** A secret, never shown in messages: it is all that a client proves itself by. */

@@ -3,7 +3,7 @@ import type { LinkForm, LinkNode, ListenerContext } from "#core/share-link.ts";
 import { joinLink } from "#protocols/shared/links/grammar.ts";
 import { common, needUser, server } from "#protocols/shared/links/node.ts";
 import { clientNodes, usersOf } from "#protocols/shared/links/listener.ts";
-import { securityFields, streamQuery, transportFields } from "#protocols/shared/links/stream.ts";
+import { securityFields, streamQuery, transportFields, fieldsOf } from "#protocols/shared/links/stream.ts";
 
 export const links: LinkForm = {
   schemes: ["trojan"],
@@ -27,7 +27,7 @@ export const links: LinkForm = {
 
 /** One node a user. */
 export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
-  const users = usersOf((options as LinkNode)["users"]);
+  const users = usersOf(fieldsOf(options)["users"]);
   const clients = users.map(({ user, password }) => ({ user, type: "trojan", password }));
   return clientNodes(options, listener, clients);
 }

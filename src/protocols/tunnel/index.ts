@@ -17,7 +17,7 @@ export function parseTarget(text: string): Destination | null {
   const [, literal, host, digits] = match;
   const port = Number(digits);
   if (port < 1 || port > 65535 || (literal !== undefined && parseIp(literal) === null)) return null;
-  return toDestination(literal ?? (host as string), port);
+  return toDestination(literal ?? host ?? "", port);
 }
 
 const target = () =>

@@ -6,7 +6,13 @@ import { common, needUser, server } from "#protocols/shared/links/node.ts";
 import { clientNodes, tunedKeys, usersOf } from "#protocols/shared/links/listener.ts";
 import { securityQuery, shareLink } from "#protocols/shared/links/managed-link.ts";
 import { singBoxHead, singBoxTls, singBoxTransport } from "#protocols/shared/links/sing-box.ts";
-import { securityFields, streamQuery, textOf, transportFields } from "#protocols/shared/links/stream.ts";
+import {
+  securityFields,
+  streamQuery,
+  textOf,
+  transportFields,
+  fieldsOf,
+} from "#protocols/shared/links/stream.ts";
 import { clientSetting, readServerEncryption, type ServerEncryption } from "./encryption/settings.ts";
 import type { InboundOptions } from "./options.ts";
 
@@ -41,7 +47,7 @@ export const links: LinkForm = {
 
 /** One node a user. */
 export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
-  const users = usersOf((options as LinkNode)["users"]);
+  const users = usersOf(fieldsOf(options)["users"]);
   const encryption = clientSettingOf(options);
   const clients = users.map(({ user, uuid, flow }) => ({ user, type: "vless", uuid, flow, encryption }));
   return clientNodes(options, listener, clients, "servername");

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { UserSupport } from "#core/protocol.ts";
-import { parseUserId } from "#protocols/shared/user-id.ts";
+import { userIdBytes } from "#protocols/shared/user-id.ts";
 import { managedLink } from "./links.ts";
 import type { InboundOptions } from "./options.ts";
 import { VISION } from "./wire.ts";
@@ -8,26 +8,26 @@ import { VISION } from "./wire.ts";
 const UUID = /^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 /** Users that come and go while a vless listener runs. */
-export const managedUsers: UserSupport = {
+export const managedUsers: UserSupport<InboundOptions> = {
   label: "VLESS",
   credential: "uuid",
   flows: [VISION],
   makeCredential: () => randomUUID(),
   identify: (credential) => (UUID.test(credential) ? credential.replaceAll("-", "").toLowerCase() : null),
   written: (options) =>
-    (options as InboundOptions).users.map(({ username = "", uuid, flow }) => ({
+    options.users.map(({ username = "", uuid, flow }) => ({
       name: username,
       credential: uuidText(uuid),
       flow,
     })),
   emptied: (options) => ({ ...options, users: [] }),
-  shareLink: (options, context, user) => managedLink(options as InboundOptions, context, user),
+  shareLink: (options, context, user) => managedLink(options, context, user),
   decoyLink: "vless://00000000-0000-4000-8000-000000000000@192.0.2.1:443?encryption=none&type=tcp#nobody",
 };
 
 /** A text that is no UUID is mapped to the UUID that the listener derives from it. */
 function uuidText(credential: string): string {
   if (UUID.test(credential)) return credential;
-  const hex = (parseUserId(credential) as Buffer).toString("hex");
+  const hex = userIdBytes(credential).toString("hex");
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

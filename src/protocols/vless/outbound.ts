@@ -18,7 +18,7 @@ import {
   plainFraming,
   xudpFraming,
 } from "#protocols/shared/datagram-framing.ts";
-import { parseUserId } from "#protocols/shared/user-id.ts";
+import { userIdBytes } from "#protocols/shared/user-id.ts";
 import { VisionStream } from "./vision-stream.ts";
 import {
   AnswerStripper,
@@ -54,7 +54,7 @@ export async function openOutbound(options: OutboundOptions, env: OutboundEnv): 
     },
     env,
   );
-  const id = parseUserId(options.uuid) as Buffer;
+  const id = userIdBytes(options.uuid);
   const layers: Layers = {
     transport,
     encryption: encryption === null ? null : new EncryptionClient(encryption, () => performance.now()),

@@ -6,6 +6,7 @@ import type { Destination } from "#core/session.ts";
 import { bytesOfIp, ipFromBytes, toDestination } from "#net/address/ip.ts";
 import { decodeName } from "#net/address/socks-address.ts";
 import { createAead, seal, TAG_BYTES } from "#protocols/crypto/aead.ts";
+import { byteAt } from "#lib/at.ts";
 import { answerKey, kdf12, kdf16 } from "./kdf.ts";
 
 export const AUTH_ID_BYTES = 16;
@@ -154,13 +155,10 @@ function decodeRequest(plain: Buffer): RequestHeader {
   if (end < FIXED_BYTES || fnv1a(plain.subarray(0, end)) !== plain.readUInt32BE(end))
     throw new ProtocolError("the header's checksum is wrong");
   if (plain[0] !== 1) throw new ProtocolError(`version ${plain[0]}, expected 1`);
-  const [verifier, options, mixed, , command] = plain.subarray(33, FIXED_BYTES) as unknown as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  const verifier = byteAt(plain, 33);
+  const options = byteAt(plain, 34);
+  const mixed = byteAt(plain, 35);
+  const command = byteAt(plain, 37);
   if (command < COMMAND_TCP || command > COMMAND_MUX)
     throw new ProtocolError(`an unknown command ${command}`);
   const address = plain.subarray(FIXED_BYTES, end - (mixed >> 4));
@@ -176,7 +174,7 @@ function decodeRequest(plain: Buffer): RequestHeader {
 }
 
 function decodeAddress(bytes: Buffer): Destination {
-  const [, , type = 0, length = 0] = bytes as unknown as (number | undefined)[];
+  const [, , type = 0, length = 0] = bytes;
   const start = type === 2 ? 4 : 3;
   const size = type === 1 ? 4 : type === 3 ? 16 : type === 2 ? length : 0;
   if (size === 0 || bytes.length !== start + size) throw new ProtocolError("an address that cannot be read");

@@ -9,6 +9,7 @@ import {
   streamQuery,
   textOf,
   transportFields,
+  fieldsOf,
 } from "#protocols/shared/links/stream.ts";
 
 export const links: LinkForm = {
@@ -114,7 +115,7 @@ function parseFields(text: string): ReadonlyMap<string, string> {
 
 /** One node a user. */
 export function listenerNodes(options: object, listener: ListenerContext): readonly LinkNode[] {
-  const users = usersOf((options as LinkNode)["users"]);
+  const users = usersOf(fieldsOf(options)["users"]);
   const clients = users.map(({ user, uuid }) => ({ user, type: "vmess", uuid, alterId: 0, cipher: "auto" }));
   return clientNodes(options, listener, clients, "servername");
 }

@@ -12,7 +12,7 @@ import { CodecStream } from "#net/stream/codec-stream.ts";
 import { withMux } from "#protocols/mux/outbound.ts";
 import { StreamFlow } from "#protocols/udp-over-tcp/flow.ts";
 import { PACKET_ADDR_HOST, xudpFraming } from "#protocols/shared/datagram-framing.ts";
-import { parseUserId } from "#protocols/shared/user-id.ts";
+import { userIdBytes } from "#protocols/shared/user-id.ts";
 import { openTransportClient, type TransportClient } from "#transport/index.ts";
 import { VmessCodec } from "./codec.ts";
 import {
@@ -76,7 +76,7 @@ class Client {
     this.#name = name;
     this.#nowMs = nowMs;
     this.#transport = transport;
-    this.#key = commandKey(parseUserId(options.uuid) as Buffer);
+    this.#key = commandKey(userIdBytes(options.uuid));
   }
 
   async open(command: number, destination: Destination | null, context: DialContext): Promise<CodecStream> {

@@ -31,7 +31,7 @@ export class Http2Exchanges implements HttpClient {
 export function checkStatus(stream: ClientHttp2Stream): ClientHttp2Stream {
   stream.on("error", () => stream.destroy());
   stream.on("response", (headers: IncomingHttpHeaders) => {
-    const status = headers[":status"] as unknown as number;
+    const status = Number(headers[":status"]);
     const grpcStatus = headers["grpc-status"];
     if (status !== 200) stream.destroy(new ProtocolError(`the server answered with status ${status}`));
     else if (grpcStatus !== undefined && grpcStatus !== "0")

@@ -73,8 +73,9 @@ export class MuxStream extends Duplex {
 
   override _read(): void {
     this.#wanted = true;
-    while (this.#wanted && this.#waiting.length > 0) {
-      const data = this.#waiting.shift() as Buffer;
+    while (this.#wanted) {
+      const data = this.#waiting.shift();
+      if (data === undefined) return;
       this.#hold(-data.length);
       this.#give(data);
       if (this.#waiting.length === 0 && this.#farEnded) this.push(null);

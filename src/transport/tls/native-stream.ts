@@ -291,7 +291,8 @@ export class NativeTlsStream extends Duplex implements Bypass {
 
   #writeOn(): void {
     const { calls, ssl } = this.#native;
-    const chunk = this.#chunk as Uint8Array;
+    const chunk = this.#chunk;
+    if (chunk === null) return;
     while (this.#at < chunk.length) {
       const piece = chunk.subarray(this.#at, this.#at + calls.buffer.length);
       calls.buffer.set(piece);
@@ -306,19 +307,19 @@ export class NativeTlsStream extends Duplex implements Bypass {
   }
 
   #wrote(error: Error | null): void {
-    const done = this.#written as Done;
+    const done = this.#written;
     this.#written = this.#chunk = null;
-    done(error);
+    done?.(error);
   }
 
   #finish(): void {
     const { calls, ssl } = this.#native;
     const said = this.#rawWrite ? 0 : ssl.shutdown(this.#ssl);
     if (said === EAGAIN) return this.#watchOn();
-    const done = this.#finished as Done;
+    const done = this.#finished;
     this.#finished = null;
     if (said === 0) calls.endWriting(this.#fd);
-    done(said === 0 ? null : cutOff());
+    done?.(said === 0 ? null : cutOff());
   }
 
   // What `Bypass` asks for. Nothing is read ahead, so what follows a record is still in the socket.

@@ -24,7 +24,7 @@ export function nodeAcceptor(options: TlsServerOptions) {
 
 function factsOf(socket: TLSSocket, pump: RecordPump | null): HandshakeFacts {
   // Only `tls.Server` clears this, and HTTP/2 waits for it.
-  (socket as TLSSocket & { secureConnecting: boolean }).secureConnecting = false;
+  Object.assign(socket, { secureConnecting: false });
   return {
     alpn: socket.alpnProtocol || null,
     serverName: sniOf(socket),

@@ -93,7 +93,7 @@ function upgradeFields({
   const named = own.some(([name]) => name.toLowerCase() === "user-agent");
   return [
     ["Host", host],
-    ...(named ? [] : [["User-Agent", USER_AGENT] as [string, string]]),
+    ...(named ? [] : [["User-Agent", USER_AGENT] satisfies [string, string]]),
     ...own,
     ["Connection", "Upgrade"],
     ["Upgrade", "websocket"],

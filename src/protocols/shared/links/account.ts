@@ -2,7 +2,7 @@
 import type { Link, LinkNode, ListenerContext } from "#core/share-link.ts";
 import { decode, decodeBase64 } from "./grammar.ts";
 import { clientNodes, usersOf } from "./listener.ts";
-import { textOf } from "./stream.ts";
+import { textOf, fieldsOf } from "./stream.ts";
 
 /** `user:password`, or base64 of that. */
 export function accountOf({ rawUser, user }: Link): LinkNode {
@@ -23,7 +23,7 @@ export function accountText(node: LinkNode): string {
 
 /** One node an account, and one without where the listener is open. Without users of its own it has the global ones. */
 export function accountNodes(type: string, options: object, listener: ListenerContext): readonly LinkNode[] {
-  const { users } = options as LinkNode;
+  const { users } = fieldsOf(options);
   const accounts = usersOf(users === undefined ? listener.accounts : users);
   const clients =
     accounts.length === 0

@@ -86,7 +86,8 @@ export const isTrue = (value: string | undefined): boolean =>
   value === "1" || value?.toLowerCase() === "true";
 
 export function needPort({ port }: Link, otherwise: number | null = null): number {
-  if (port ?? otherwise) return (port ?? otherwise) as number;
+  const known = port ?? otherwise;
+  if (known) return known;
   throw new ConfigError("the link has no port");
 }
 
@@ -104,8 +105,8 @@ export interface LinkParts {
 }
 
 export function joinLink({ scheme, user, host, port, path, query, name }: LinkParts): string {
-  const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
-  const text = pairs.map(([key, value]) => `${key}=${encodeURIComponent(value as string)}`).join("&");
+  const pairs = Object.entries(query).filter(([, value = ""]) => value !== "");
+  const text = pairs.map(([key, value = ""]) => `${key}=${encodeURIComponent(value)}`).join("&");
   const server = host.includes(":") ? `[${host}]` : host;
   const left = user === "" ? "" : `${user}@`;
   return `${scheme}://${left}${server}:${port}${path ?? ""}${text === "" ? "" : `?${text}`}#${encodeURIComponent(name)}`;

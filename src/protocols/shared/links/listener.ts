@@ -3,7 +3,7 @@ import { UnusableError } from "#core/errors.ts";
 import type { LinkNode, ListenerContext } from "#core/share-link.ts";
 import { XHTTP_TUNING } from "#transport/fields.ts";
 import { publicKeyOf } from "./public-key.ts";
-import { mapOf, textOf } from "./stream.ts";
+import { mapOf, textOf, fieldsOf } from "./stream.ts";
 
 /** What one user's node has besides the listener's own fields; `user` null: the listener has no users. */
 export type ClientFields = LinkNode & { readonly user: string | null };
@@ -18,7 +18,7 @@ export function clientNodes(
   clients: readonly ClientFields[],
   nameKey: "sni" | "servername" = "sni",
 ): readonly LinkNode[] {
-  const fields = options as LinkNode;
+  const fields = fieldsOf(options);
   const { name, server, port } = listener;
   const carrier = transport(fields);
   return clients.map(({ user, ...own }) => ({

@@ -17,9 +17,9 @@ const IN_FRAGMENT = /[^A-Za-z0-9\-_.~$&+,/:;=?@!()*]/gu;
 
 export function shareLink({ scheme, credential, address, query, name }: LinkParts): string {
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
-  const members = Object.keys(query)
-    .sort((a, b) => (a < b ? -1 : 1))
-    .map((key) => `${key}=${escape(query[key] as string, IN_QUERY, "+")}`);
+  const members = Object.entries(query)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}=${escape(value, IN_QUERY, "+")}`);
   const user = escape(credential, IN_CREDENTIAL, "%20");
   return `${scheme}://${user}@${host}:${address.port}?${members.join("&")}#${escape(name, IN_FRAGMENT, "%20")}`;
 }

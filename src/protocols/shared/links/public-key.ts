@@ -7,5 +7,7 @@ const X25519_HEAD = Buffer.from("302e020100300506032b656e04220420", "hex");
 export function publicKeyOf(privateKey: string): string {
   const der = Buffer.concat([X25519_HEAD, Buffer.from(privateKey, "base64url")]);
   const key = createPublicKey(createPrivateKey({ key: der, format: "der", type: "pkcs8" }));
-  return key.export({ format: "jwk" }).x as string;
+  const { x } = key.export({ format: "jwk" });
+  if (x === undefined) throw new TypeError("a public key without its bytes");
+  return x;
 }

@@ -1,5 +1,6 @@
 /** Parts of a node under the names that sing-box has for them. */
 import type { LinkNode } from "#core/share-link.ts";
+import { mapOf } from "./stream.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -10,13 +11,13 @@ export function singBoxHead(type: string, node: LinkNode) {
 
 export function singBoxTls(node: LinkNode): Fields {
   const name = node["servername"] ?? node["sni"];
-  const reality = node["reality-opts"] as Fields | undefined;
+  const reality = mapOf(node["reality-opts"]);
   const fingerprint = node["client-fingerprint"];
   return {
     enabled: true,
     ...(name === undefined ? {} : { server_name: name }),
     ...(fingerprint === undefined ? {} : { utls: { enabled: true, fingerprint } }),
-    ...(reality === undefined
+    ...(reality === null
       ? {}
       : {
           reality: { enabled: true, public_key: reality["public-key"], short_id: reality["short-id"] },
@@ -26,9 +27,9 @@ export function singBoxTls(node: LinkNode): Fields {
 
 /** Empty: plain TCP. Null: there is no such transport. */
 export function singBoxTransport(node: LinkNode): Fields | null {
-  const network = (node["network"] ?? "tcp") as string;
+  const network = String(node["network"] ?? "tcp");
   if (network === "tcp") return {};
-  const options = (node[`${network}-opts`] ?? {}) as Fields;
+  const options = mapOf(node[`${network}-opts`]) ?? {};
   if (network === "grpc") return { transport: { type: "grpc", service_name: options["grpc-service-name"] } };
   const { path, host } = options;
   if (network === "h2") return { transport: { type: "http", path, ...(host === undefined ? {} : { host }) } };

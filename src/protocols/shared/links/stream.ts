@@ -188,5 +188,10 @@ function listText(value: unknown): string | undefined {
 }
 
 export function mapOf(value: unknown): LinkNode | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as LinkNode) : null;
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? fieldsOf(value) : null;
+}
+
+/** The members of an object that is none of the program's own, such as what a schema gave. */
+export function fieldsOf(object: object): LinkNode {
+  return { ...object };
 }
