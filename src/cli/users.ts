@@ -20,7 +20,7 @@ export function users(args: readonly string[]): number {
   }
   if (verb !== "import" || paths.length !== 2)
     throw new UsageError("users: expected export STORE, or import DOCUMENT STORE");
-  const [source, path] = paths as [string, string];
+  const [source = "", path = ""] = paths;
   const text = readFileSync(source, "utf8");
   if (!existsSync(path) && existsSync(path + MARK_SUFFIX)) acceptRollback(resolve(path)); // of a store that is gone
   using store = open(path);

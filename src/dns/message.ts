@@ -38,13 +38,17 @@ export function decodeMessage(bytes: Uint8Array): Message {
   if (bytes.length < HEADER_BYTES) throw new ProtocolError("DNS message is shorter than its header");
   if (bytes.length > MAX_MESSAGE_BYTES) throw new ProtocolError("DNS message is longer than 65535 bytes");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const counts = [4, 6, 8, 10].map((at) => view.getUint16(at)) as [number, number, number, number];
+  const questionCount = view.getUint16(4);
+  const answerCount = view.getUint16(6);
+  const authorityCount = view.getUint16(8);
+  const additionalCount = view.getUint16(10);
   // A question takes 5 bytes at least, a record 11.
-  if (counts[0] * 5 + (counts[1] + counts[2] + counts[3]) * 11 > bytes.length - HEADER_BYTES)
+  const recordCount = answerCount + authorityCount + additionalCount;
+  if (questionCount * 5 + recordCount * 11 > bytes.length - HEADER_BYTES)
     throw new ProtocolError("DNS message counts more records than it can hold");
   let at = HEADER_BYTES;
   const questions: Question[] = [];
-  for (let index = 0; index < counts[0]; index++) {
+  for (let index = 0; index < questionCount; index++) {
     const { name, end } = readName(bytes, at);
     if (end + 4 > bytes.length) throw new ProtocolError("DNS question runs past the end");
     questions.push({ name, type: view.getUint16(end), class: view.getUint16(end + 2) });
@@ -59,7 +63,11 @@ export function decodeMessage(bytes: Uint8Array): Message {
     }
     return records;
   };
-  const [answers, authorities, additionals] = [section(counts[1]), section(counts[2]), section(counts[3])];
+  const [answers, authorities, additionals] = [
+    section(answerCount),
+    section(authorityCount),
+    section(additionalCount),
+  ];
   return { id: view.getUint16(0), flags: view.getUint16(2), questions, answers, authorities, additionals };
 }
 

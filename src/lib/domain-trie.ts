@@ -1,4 +1,5 @@
 /** Values by domain pattern: hosts, DNS policies, fake-IP filters, rule sets. */
+import { itemAt } from "./at.ts";
 import type { DomainPattern } from "./domain-pattern.ts";
 import { APEX, BELOW, DomainTable, EXACT } from "./domain-table.ts";
 
@@ -88,7 +89,7 @@ class StarTree {
 /** Depth first, literal before star; visits each node once at most, so hostile hosts cost no more than the tree. */
 function walk(node: StarNode, labels: readonly string[], left: number, below: boolean): number {
   if (left === 0) return below ? node.apex : node.exact;
-  const literal = labels[left - 1] as string;
+  const literal = itemAt(labels, left - 1);
   for (const label of literal === "*" ? ["*"] : [literal, "*"]) {
     const child = node.children.get(label);
     const found = child === undefined ? -1 : walk(child, labels, left - 1, below);

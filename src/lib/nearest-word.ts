@@ -1,3 +1,5 @@
+import { itemAt } from "./at.ts";
+
 /** Damerau-Levenshtein distance (adjacent letters swapped count once), given up above `limit`: then `limit + 1`. */
 export function editDistance(left: string, right: string, limit: number): number {
   if (Math.abs(left.length - right.length) > limit) return limit + 1;
@@ -9,12 +11,12 @@ export function editDistance(left: string, right: string, limit: number): number
     for (let at = 1; at <= right.length; at++) {
       const same = left[row - 1] === right[at - 1];
       let cost = Math.min(
-        (last[at] as number) + 1,
-        (next[at - 1] as number) + 1,
-        (last[at - 1] as number) + (same ? 0 : 1),
+        itemAt(last, at) + 1,
+        itemAt(next, at - 1) + 1,
+        itemAt(last, at - 1) + (same ? 0 : 1),
       );
       const swapped = row > 1 && at > 1 && left[row - 1] === right[at - 2] && left[row - 2] === right[at - 1];
-      if (swapped) cost = Math.min(cost, (before[at - 2] as number) + 1);
+      if (swapped) cost = Math.min(cost, itemAt(before, at - 2) + 1);
       next.push(cost);
       best = Math.min(best, cost);
     }
@@ -22,7 +24,7 @@ export function editDistance(left: string, right: string, limit: number): number
     before = last;
     last = next;
   }
-  return last[right.length] as number;
+  return itemAt(last, right.length);
 }
 
 /** Longer names are not compared: they are no misspellings, and a hostile file must not buy computing time here. */

@@ -90,7 +90,7 @@ const OWN_MEMBERS = new Set([
 
 function tunView(tun: Config["tun"], running: string | null): TunView {
   const { device, stack, dnsHijack, autoRoute, autoDetectInterface, fileDescriptor } = tun;
-  const values = tun as unknown as Readonly<Record<string, unknown>>;
+  const values: Readonly<Record<string, unknown>> = { ...tun };
   const others = [...Object.keys(TUN), "inet4-address"].filter((key) => !OWN_MEMBERS.has(key));
   return {
     enable: running !== null, // what runs, not what was asked for

@@ -4,6 +4,7 @@
  */
 import type * as Ffi from "node:ffi";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { int32At } from "#lib/at.ts";
 import { SystemError } from "./libc.ts";
 import { O_CLOEXEC, O_NONBLOCK } from "./numbers.ts";
 import { IFF_NO_PI, IFF_TUN, IFREQ_BYTES, NAME_BYTES, O_RDWR, TUNSETIFF, zeroEnded } from "./tun.ts";
@@ -75,7 +76,7 @@ export class IdleTun implements Disposable {
   }
 
   #check(call: string, result: number): number {
-    if (result < 0) throw new SystemError(call, this.#errno[0] as number);
+    if (result < 0) throw new SystemError(call, int32At(this.#errno, 0));
     return result;
   }
 }

@@ -18,7 +18,7 @@ export type PortRange = readonly [first: number, last: number];
  */
 function upperHalf(): PortRange | null {
   try {
-    const [first, last] = readFileSync(RANGE_FILE, "latin1").split(/\s+/).map(Number) as [number, number];
+    const [first = Number.NaN, last = first] = readFileSync(RANGE_FILE, "latin1").split(/\s+/).map(Number);
     return [first + ((last - first) >> 1), last];
   } catch {
     return null; // no /proc

@@ -97,6 +97,6 @@ function encodeRequest(
 function decodeReply(reply: Uint8Array): DiagSocket | null {
   if (reply.length < REPLY || new Uint16Array(reply.slice(4, 6).buffer)[0] !== SOCK_DIAG_BY_FAMILY)
     return null;
-  const [uid, inode] = new Uint32Array(reply.slice(HEADER + 64, HEADER + 72).buffer);
-  return { state: byteAt(reply, HEADER + 1), uid: uid as number, inode: inode as number };
+  const [uid = 0, inode = 0] = new Uint32Array(reply.slice(HEADER + 64, HEADER + 72).buffer);
+  return { state: byteAt(reply, HEADER + 1), uid, inode };
 }

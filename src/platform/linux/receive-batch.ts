@@ -62,9 +62,10 @@ export class ReceiveBatch {
     const controls = new Uint8Array(new ArrayBuffer(BATCH * CONTROL_BYTES));
     this.#names = slotsOf(names, NAME_BYTES, SOCKADDR_BYTES);
     this.#controls = slotsOf(controls, CONTROL_BYTES, CONTROL_BYTES);
-    const [payloadsAt, namesAt, controlsAt, vectorsAt] = [this.#payloads, names, controls, this.#vectors].map(
-      (memory) => addressOf(ffi, memory),
-    ) as [number, number, number, number];
+    const payloadsAt = addressOf(ffi, this.#payloads);
+    const namesAt = addressOf(ffi, names);
+    const controlsAt = addressOf(ffi, controls);
+    const vectorsAt = addressOf(ffi, this.#vectors);
     for (let at = 0; at < BATCH; at++) {
       setLong(this.#vectors, at * VECTOR_WORDS, payloadsAt + at * SLOT_BYTES);
       setLong(this.#vectors, at * VECTOR_WORDS + VECTOR_LENGTH_WORD, SLOT_BYTES);

@@ -226,7 +226,8 @@ export class RelayCalls {
   /** Of `PIPE_BYTES`. Null: no descriptors are left, or this user has as much pipe memory as the system allows. */
   openPipe(): Pipe | null {
     if (this.#library.functions.pipe2(this.#pointers.pair, O_NONBLOCK | O_CLOEXEC) < 0) return null;
-    const [readEnd, writeEnd] = this.#memory.pair as unknown as [number, number];
+    const readEnd = int32At(this.#memory.pair, 0);
+    const writeEnd = int32At(this.#memory.pair, 1);
     if (this.#library.functions.fcntl(writeEnd, F_SETPIPE_SZ, PIPE_BYTES) >= 0) return { readEnd, writeEnd };
     this.close(readEnd);
     this.close(writeEnd);

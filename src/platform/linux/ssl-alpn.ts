@@ -1,6 +1,6 @@
 /** The choice of a protocol (ALPN, RFC 7301) on the accepting side of the libssl inside the Node binary. */
 import type * as Ffi from "node:ffi";
-import { byteAt } from "#lib/at.ts";
+import { byteAt, valueAt } from "#lib/at.ts";
 
 const SSL_TLSEXT_ERR_OK = 0;
 const SSL_TLSEXT_ERR_ALERT_FATAL = 2;
@@ -42,7 +42,7 @@ function choose(
   const ours = placesIn(ffi.toBuffer(list + 2n, ffi.getUint16(list, 0), true));
   const chosen = [...ours.keys()].find((name) => theirs.has(name));
   if (chosen === undefined) return SSL_TLSEXT_ERR_ALERT_FATAL;
-  ffi.setUint64(out, 0, offered + BigInt(theirs.get(chosen) as number));
+  ffi.setUint64(out, 0, offered + BigInt(valueAt(theirs, chosen)));
   ffi.setUint8(outLength, 0, chosen.length);
   return SSL_TLSEXT_ERR_OK;
 }

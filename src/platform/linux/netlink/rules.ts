@@ -168,7 +168,7 @@ export function decodeRule({ payload }: NetlinkMessage): ShownRule | null {
     table: uint32Of(attributes.get(FRA_TABLE)) ?? byteAt(payload, 4),
     mark: uint32Of(attributes.get(FRA_FWMARK)),
     inDevice: textOf(attributes.get(FRA_IIFNAME)),
-    toBits: payload[1] as number,
+    toBits: byteAt(payload, 1),
     protocol: attributes.get(FRA_PROTOCOL)?.[0] ?? 0,
   };
 }
