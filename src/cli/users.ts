@@ -12,7 +12,7 @@ import { UsageError } from "./flags.ts";
 export function users(args: readonly string[]): number {
   const [verb, ...paths] = args;
   if (verb === "export" && paths.length === 1) {
-    const [path] = paths as [string];
+    const [path = ""] = paths;
     if (!existsSync(path)) throw new UsageError(`users: there is no ${path}`);
     using store = open(path);
     process.stdout.write(exportState(store, PROTOCOLS));
