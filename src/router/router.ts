@@ -2,7 +2,7 @@
 import { ConfigError, DialError } from "#core/errors.ts";
 import type { Outbound } from "#core/outbound.ts";
 import type { Decision } from "#core/router.ts";
-import type { FactName, Facts, Matcher, Rule } from "#core/rule.ts";
+import type { Facts, Matcher, Rule } from "#core/rule.ts";
 import type { InboundInfo, Metadata } from "#core/session.ts";
 import type { Sniffed } from "#core/sniffer.ts";
 import { atOnce, type Steps } from "#lib/steps.ts";
