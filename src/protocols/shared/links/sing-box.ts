@@ -1,6 +1,6 @@
 /** Parts of a node under the names that sing-box has for them. */
 import type { LinkNode } from "#core/share-link.ts";
-import { mapOf } from "./stream.ts";
+import { mapOf, textOf } from "./stream.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -27,7 +27,7 @@ export function singBoxTls(node: LinkNode): Fields {
 
 /** Empty: plain TCP. Null: there is no such transport. */
 export function singBoxTransport(node: LinkNode): Fields | null {
-  const network = String(node["network"] ?? "tcp");
+  const network = textOf(node["network"]) ?? "tcp";
   if (network === "tcp") return {};
   const options = mapOf(node[`${network}-opts`]) ?? {};
   if (network === "grpc") return { transport: { type: "grpc", service_name: options["grpc-service-name"] } };
