@@ -55,6 +55,7 @@ export async function openAssociation(
     const item = headers.decode(bytes);
     if (item !== null) clients.deliver(from, item);
   });
+  udpSocket.begin();
   holdUntilClosed(stream, () => {
     udpSocket.close();
     clients.close();
