@@ -3,8 +3,8 @@ import type { Metadata } from "./session.ts";
 
 export type Direction = "upload" | "download";
 
-/** Who moves bytes by a meter. */
-export interface MeterWatch {
+/** Moves bytes by a meter, and is called when the meter changes. */
+export interface MeterObserver {
   /** `free` may have changed. */
   onMeterChange(): void;
 }
@@ -19,9 +19,9 @@ export interface Meter extends Disposable {
    */
   reserve(direction: Direction, bytes: number): number;
   /**
-   * May the piece that was charged, and held for its time, go out now? 0: it is under way, until `wentOut` says that it
-   * is out. Otherwise it is held for so many ms more and asked for again. What is held when the meter is disposed of went
-   * nowhere.
+   * May the piece that was reserved, and held for its time, go out now? 0: it is under way, until `sent` says that it
+   * is out. Otherwise it is held for so many ms more and asked for again. What is held when the meter is disposed of was
+   * not sent.
    */
   trySend(direction: Direction, bytes: number): number;
   /** What has passed is out, or never will be: soon, for all others of a limit reckon with it. Nothing happens where nothing is. */
@@ -29,16 +29,16 @@ export interface Meter extends Disposable {
   /** What is held of the direction will never go out; nothing happens where nothing is. */
   cancel?(direction: Direction): void;
   /**
-   * Corrects the count: of bytes that moved uncharged while the meter was free, or, negative, of those that were charged,
-   * have passed and went nowhere. Holds nothing.
+   * Corrects the count: of bytes that moved unreserved while the meter was free, or, negative, of those that were reserved
+   * and granted, and were not sent. Holds nothing.
    */
   adjust(direction: Direction, bytes: number): void;
   /** A datagram: counted and paid for only if every bucket grants it now; false: drop it. */
   admit(direction: Direction, bytes: number): boolean;
   /** True: no limit and no quota applies at present, so sums may be charged after they have moved. */
   readonly free?: boolean;
-  /** Called after `free` may have changed. A meter without it never changes. */
-  watch?: MeterWatch | null;
+  /** `observer` is called from now on, in place of the one before; null: none is. A meter without it never changes. */
+  observe?(observer: MeterObserver | null): void;
   /**
    * Where a new plain-HTTP connection is redirected instead of being served; null or absent: it is served. Read once.
    */

@@ -1,4 +1,4 @@
-import type { Direction, Meter, MeterWatch } from "#core/meter.ts";
+import type { Direction, Meter, MeterObserver } from "#core/meter.ts";
 import type { Decision } from "#core/router.ts";
 import type { Metadata } from "#core/session.ts";
 import type { PolicySet } from "./account.ts";
@@ -40,7 +40,6 @@ const noneDelayed = (): DelayedBytes => ({ account: null, slots: NO_SLOTS, bytes
 export class GovernedMeter implements Meter {
   readonly metadata: Metadata;
   readonly decision: Decision;
-  watch: MeterWatch | null = null;
   readonly #ledger: MeterOwner;
   #account: PolicySet | null = null;
   #upload = NO_SLOTS;
@@ -48,12 +47,17 @@ export class GovernedMeter implements Meter {
   /** Made with the first piece that has to wait; most sessions have none. */
   #delayedUpload: DelayedBytes | null = null;
   #delayedDownload: DelayedBytes | null = null;
+  #observer: MeterObserver | null = null;
   #closed = false;
 
   constructor(ledger: MeterOwner, metadata: Metadata, decision: Decision) {
     this.#ledger = ledger;
     this.metadata = metadata;
     this.decision = decision;
+  }
+
+  observe(observer: MeterObserver | null): void {
+    this.#observer = observer;
   }
 
   /** Null: no policy applies. */
@@ -67,7 +71,7 @@ export class GovernedMeter implements Meter {
     this.#account = account;
     this.#upload = account?.slots("upload") ?? NO_SLOTS;
     this.#download = account?.slots("download") ?? NO_SLOTS;
-    this.watch?.onMeterChange();
+    this.#observer?.onMeterChange();
   }
 
   get pieceBytes(): number {

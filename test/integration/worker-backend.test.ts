@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import type { Socket } from "node:net";
-import type { MeterWatch } from "#core/meter.ts";
+import type { MeterObserver } from "#core/meter.ts";
 import { openWorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
 import { BackendChoice } from "#dataplane/backend-choice.ts";
 import { outcome, readAll } from "../support/client.ts";
@@ -108,11 +108,12 @@ test(
     });
     const charged = { upload: 0, download: 0 };
     let asked = 0;
+    let observer: MeterObserver | null = null;
     const meter = {
       ...unlimited,
       free: true,
       pieceBytes: 10_000,
-      watch: null as MeterWatch | null,
+      observe: (next: MeterObserver | null) => void (observer = next),
       reserve(direction: "upload" | "download", bytes: number) {
         charged[direction] += bytes;
         if (!meter.free) asked++;
@@ -124,7 +125,7 @@ test(
     };
     const set = (free: boolean): void => {
       meter.free = free;
-      meter.watch?.onMeterChange();
+      observer?.onMeterChange();
     };
     await using origin = await openTcpOrigin(echo);
     await using relayed = await openRelayed(origin.port, { backend: engine, meter });

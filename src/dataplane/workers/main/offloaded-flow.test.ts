@@ -1,7 +1,7 @@
 /** The main thread's side of a limited conversation, beside a relay thread that runs when the test says so. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Meter, MeterWatch } from "#core/meter.ts";
+import type { Meter, MeterObserver } from "#core/meter.ts";
 import { IdleTimers } from "#dataplane/idle-timers.ts";
 import { OffloadedFlow } from "./offloaded-flow.ts";
 import { Commands, type CommandObserver } from "./commands.ts";
@@ -87,10 +87,11 @@ class StillThread {
 function start() {
   const thread = new StillThread();
   const seen = { paid: 0, late: 0, out: 0 };
+  let observer: MeterObserver | null = null;
   const meter = {
     pieceBytes: PIECE_BYTES,
     free: false as boolean,
-    watch: null as MeterWatch | null,
+    observe: (next: MeterObserver | null) => void (observer = next),
     reserve: (_: unknown, bytes: number) => ((seen.paid += bytes), 0),
     trySend: () => 0,
     sent: () => void seen.out++,
@@ -106,7 +107,7 @@ function start() {
   flow.join(0);
   const setFree = async (free: boolean): Promise<void> => {
     meter.free = free;
-    meter.watch?.onMeterChange();
+    observer?.onMeterChange();
     await Promise.resolve();
   };
   return { thread, seen, flow, setFree, [Symbol.dispose]: () => timeouts.timers.slow.remove(flow) };

@@ -1,5 +1,5 @@
 import type { WireRemainder } from "#core/handover.ts";
-import type { Direction, Meter, MeterWatch } from "#core/meter.ts";
+import type { Direction, Meter, MeterObserver } from "#core/meter.ts";
 import type { RelayOwner, RelayTimeouts, Resettable } from "#dataplane/backend.ts";
 import type { IdleEntry } from "#dataplane/idle-timers.ts";
 import type { CommandObserver } from "./commands.ts";
@@ -49,7 +49,7 @@ const MAX_HOLD_MS = 0x7fffffff;
  * charged afterwards. Otherwise the worker asks for grants, and each piece is charged and delayed as the pump would do
  * it. There are thousands, mostly idle: the state of a limit is made at the first limit.
  */
-export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserver, MeterWatch, Resettable {
+export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserver, MeterObserver, Resettable {
   activeAtMs = 0;
   idleMs: number;
   readonly #thread: WorkerHandle;
@@ -96,7 +96,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     reported[slot * 2] = reported[slot * 2 + 1] = 0;
     if (this.#limited) this.#grants = [asking(UP, 0), asking(DOWN, 0)];
     this.#timeouts.timers.slow.add(this);
-    this.#meter.watch = this;
+    this.#meter.observe?.(this);
   }
 
   /** Thousands of idle flows cost one comparison each. */
@@ -267,7 +267,7 @@ export class OffloadedFlow implements WorkerTaskOwner, IdleEntry, CommandObserve
     this.#count();
     this.#ended = true;
     if (this.#grants !== null) for (const one of this.#grants) this.#settle(one);
-    this.#meter.watch = null;
+    this.#meter.observe?.(null);
     this.#timeouts.timers.slow.remove(this);
     this.#owner.onEnded();
   }

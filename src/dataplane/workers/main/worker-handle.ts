@@ -187,7 +187,7 @@ export class WorkerHandle implements AsyncDisposable {
   command(slot: number, command: number, observer: CommandObserver | null = null): number {
     if (!this.#alive) return 0;
     const reported = this.#commands.post(slot, command, observer);
-    this.atSeam?.("told");
+    this.atSeam?.("commanded");
     return reported;
   }
 
@@ -212,7 +212,7 @@ export class WorkerHandle implements AsyncDisposable {
   }
 
   #take(slot: number, kind: number): void {
-    this.atSeam?.("heard");
+    this.atSeam?.("read");
     if (kind === ENDED) this.#ended(slot);
     else if (kind < codes.REQUESTED)
       this.#tasks.get(slot)?.onGrantRequest(kind === GRANT_WANTED ? "upload" : "download");

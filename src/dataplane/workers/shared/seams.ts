@@ -9,11 +9,11 @@ import { int32At } from "#lib/at.ts";
 export const SEAMS = [
   // Of the main thread.
   /** Behind a command: the relay thread may have obeyed it. */
-  "told",
+  "commanded",
   /** Behind the return of a slot: the relay thread may have given it out again. */
   "released",
   /** Between reading events and acting on them. */
-  "heard",
+  "read",
   /** Between the number of a relay thread's descriptor being read and its name being asked for. */
   "named",
   // Of a relay thread.
