@@ -15,7 +15,7 @@ export type ProtocolTask = { readonly socksPort: number; readonly sinkPort: numb
 );
 
 export interface ProtocolResult {
-  /** Bytes, or conversations. */
+  /** Bytes, or connections. */
   readonly amount: number;
   readonly seconds: number;
 }

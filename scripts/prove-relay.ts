@@ -1,5 +1,5 @@
 /**
- * `npm run prove:relay -- [SECONDS] [MS] [BUSY] [unlimited|limited]`: what relay threads and the main thread hand to one
+ * `npm run prove:relay -- [SECONDS] [MS] [BUSY] [unlimited|limited]`: what workers and the main thread hand to one
  * another, for so many seconds (60) without a limit and with one (or one of both), each seam between them
  * (src/dataplane/workers/shared/seams.ts) lasting MS (1) each time for its share of them, beside so many busy processes (0). Ends with 1 where the program ends, or has counted anything but what the
  * peers have.

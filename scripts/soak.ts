@@ -1,5 +1,5 @@
 /**
- * npm run soak -- [MINUTES] [FLOWS]: conversations that end badly, a round of FLOWS (10,000) after the other for so many
+ * npm run soak -- [MINUTES] [FLOWS]: connections that end badly, a round of FLOWS (10,000) after the other for so many
  * minutes (10), by both ways of relaying and with limits in every other round. A line a round with what is open and how
  * much memory it takes; fails at the first wrong byte or count, and where descriptors do not come back.
  */
@@ -10,7 +10,7 @@ import { TlsLibrary } from "#platform/tls.ts";
 import { chaos } from "../test/support/relay-chaos.ts";
 
 const [minutes = 10, flows = 10_000] = process.argv.slice(2).map(Number);
-/** The pipes of the threads go some seconds behind the last conversation. */
+/** The pipes of the threads go some seconds behind the last connection. */
 const SETTLE_MS = 8_000;
 
 const descriptors = (): number => readdirSync("/proc/self/fd").length;
@@ -18,7 +18,7 @@ const descriptors = (): number => readdirSync("/proc/self/fd").length;
 const engine = await openWorkerBackend({
   tlsLibrary: new TlsLibrary(),
   onDeath(why) {
-    throw new Error(`a relay thread died: ${why}`);
+    throw new Error(`a worker died: ${why}`);
   },
 });
 // The first listening socket makes the runtime open what it keeps for good.

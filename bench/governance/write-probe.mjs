@@ -1,6 +1,6 @@
 /**
  * Loaded into the measured core (NODE_OPTIONS=--import) and so into each of its threads: notes how many bytes sockets are
- * given in each millisecond, by the runtime's streams and by the calls of relay threads, and leaves a summary behind when
+ * given in each millisecond, by the runtime's streams and by the calls of workers, and leaves a summary behind when
  * the process ends. Handshakes and answers of proxies are smaller than any piece.
  *
  * WEIR_PROBE_FILE: where the summary goes. WEIR_PROBE_CAP: bytes; what is written after so many is told apart.
@@ -51,7 +51,7 @@ if (isMainThread) {
   if (WEIR_PROBE_KILL_MS !== undefined) killAfterCap();
 } else await watchCalls();
 
-/** Of a relay thread: every send, and every splice out of a pipe. */
+/** Of a worker: every send, and every splice out of a pipe. */
 async function watchCalls() {
   const { RelayCalls } = await import(new URL("../../src/platform/linux/relay-calls.ts", import.meta.url));
   const { send, splice, openPipe } = RelayCalls.prototype;

@@ -61,7 +61,7 @@ export function subscriptionRoutes(users: UsersControl, log: Log): readonly Rout
         status: 200,
         type: "text/plain",
         otherTypes: ["text/yaml", "text/html", "application/json"],
-        description: "The link, or the profile or page; 404 for whoever may have none",
+        description: "The link, or the profile or page; 404 for a token that has none",
       },
       handle({ params, query: { format }, reply }) {
         const found = orNothing(() => find(users, params.token, format), log);

@@ -18,7 +18,7 @@ const DRAIN_MS = 3_000;
 /** After the signal the program ends within this, whatever it waits for. */
 const DEADLINE_MS = 8_000;
 
-/** Where lines go; and what tests hand in of the relay threads. */
+/** Where lines go; and what tests hand in of the workers. */
 interface Surroundings extends Pick<WorkerBackendOptions, "seams"> {
   readonly log: LogHub;
   readonly sink: LineSink;
@@ -109,7 +109,7 @@ function announce(app: App, log: LogHub): void {
   log.info(`weir ${VERSION} is running: ${statusOf(app)}`);
   if (!isReachable(app))
     log.error(
-      "nobody can reach it: no listener, TUN or controller is open; see above, or the file names none",
+      "no client can reach it: no listener, TUN or controller is open; see above, or the file names none",
     );
 }
 

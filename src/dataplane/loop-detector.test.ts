@@ -160,7 +160,7 @@ test(
   },
 );
 
-/** As if a relay thread had dialled it. */
+/** As if a worker had dialled it. */
 function heldAs(socket: Socket): WorkerConnection {
   const descriptor = descriptorOf(socket);
   const near = { ip: ip(socket.localAddress as string), port: socket.localPort as number };

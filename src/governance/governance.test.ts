@@ -142,7 +142,7 @@ test("whatever has been read, the piece that reaches a quota goes 64 KiB beyond 
   const core = governed();
   await core.apply(settings({ global: policy({ quota: quota(10_000_000) }) }));
   const meters = Array.from({ length: 8 }, () => core.session());
-  const arrived = 3_000_000; // in the kernel's buffers, as a relay thread sees it
+  const arrived = 3_000_000; // in the kernel's buffers, as a worker sees it
   for (let at = 0; !statusOf(core, "global").overQuota; at++) {
     const meter = meters[at % meters.length];
     meter?.reserve("download", Math.min(arrived, meter.pieceBytes));

@@ -142,7 +142,7 @@ export class GovernedMeter implements Meter {
     const nowMs = this.#ledger.clock.monotonicMs();
     for (let at = 0; at < slots.length; at++) {
       const slot = slotAt(slots, at);
-      slot.bucket.wentOut(slot, nowMs);
+      slot.bucket.sent(slot, nowMs);
     }
   }
 

@@ -116,14 +116,14 @@ test("a pause is no credit: after a second of silence the burst goes out and the
   const slot = new Slot(bucket, null);
   bucket.take(slot, 1000, 0);
   bucket.pass(slot, 1000, 0);
-  bucket.wentOut(slot, 0);
+  bucket.sent(slot, 0);
   let passed = 0;
   for (let nowMs = 1000; nowMs < 2000;) {
     const holdMs = bucket.take(slot, 1000, nowMs);
     nowMs += holdMs;
     nowMs += bucket.closedMs(slot, 1000, nowMs);
     bucket.pass(slot, 1000, nowMs);
-    bucket.wentOut(slot, nowMs);
+    bucket.sent(slot, nowMs);
     passed += 1000;
   }
   assert.ok(passed <= 1_042_000 && passed >= 1_030_000, `${passed}`);
@@ -185,7 +185,7 @@ test("flows that end while they wait at the gate leave their appointments and th
   const slots = Array.from({ length: 30 }, () => new Slot(bucket, null));
   bucket.take(slots[0] as Slot, 35_000, 0);
   bucket.pass(slots[0] as Slot, 35_000, 0);
-  bucket.wentOut(slots[0] as Slot, 0);
+  bucket.sent(slots[0] as Slot, 0);
   for (const slot of slots.slice(1)) {
     bucket.take(slot, 1120, 0);
     assert.ok(bucket.closedMs(slot, 1120, 0) >= 1);

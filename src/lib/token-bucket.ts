@@ -55,7 +55,7 @@ export class Slot {
   charged = false;
   /** When the gate expects the piece that it has sent away. */
   expectedMs = Infinity;
-  /** Have passed, and go out at some time up to `wentOut`. */
+  /** Have passed, and go out at some time up to `sent`. */
   underWayBytes = 0;
 
   constructor(bucket: TokenBucket, regime: { readonly overQuota: boolean } | null) {
@@ -140,7 +140,7 @@ export class TokenBucket {
     return Math.max(1, slot.expectedMs - nowMs);
   }
 
-  /** A piece goes out, now that every gate is open to it, at some time up to `wentOut`. */
+  /** A piece goes out, now that every gate is open to it, at some time up to `sent`. */
   pass(slot: Slot, bytes: number, nowMs: number): void {
     if (!slot.charged) return;
     slot.charged = false;
@@ -152,7 +152,7 @@ export class TokenBucket {
   }
 
   /** What was under way is out. When is not known: the gate takes it for now, which is never too early. */
-  wentOut(slot: Slot, nowMs: number): void {
+  sent(slot: Slot, nowMs: number): void {
     if (slot.underWayBytes === 0) return;
     this.#gateUntilMs = paidUntil(this.#gate, this.#gateUntilMs, nowMs, slot.underWayBytes);
     this.#underWayBytes -= slot.underWayBytes;
@@ -178,7 +178,7 @@ export class TokenBucket {
     this.#pay(slot, bytes, nowMs);
     slot.charged = true;
     this.pass(slot, bytes, nowMs);
-    this.wentOut(slot, nowMs);
+    this.sent(slot, nowMs);
   }
 
   #pay(slot: Slot, bytes: number, nowMs: number): void {

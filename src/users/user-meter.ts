@@ -58,12 +58,12 @@ class MeterQueue {
   /** Takes the bucket in force. */
   turnTo(bucket: TokenBucket | null, nowMs: number): Slot | null {
     if (bucket === (this.slot?.bucket ?? null)) return this.slot;
-    this.wentOut(nowMs); // the bucket that is left behind gets no further report
+    this.sent(nowMs); // the bucket that is left behind gets no further report
     return (this.slot = bucket === null ? null : new Slot(bucket, null));
   }
 
-  wentOut(nowMs: number): void {
-    this.slot?.bucket.wentOut(this.slot, nowMs);
+  sent(nowMs: number): void {
+    this.slot?.bucket.sent(this.slot, nowMs);
   }
 }
 
@@ -134,7 +134,7 @@ class UserMeter implements Meter {
 
   sent(direction: Direction): void {
     const queue = this.#queues[direction];
-    if (queue.slot !== null) queue.wentOut(this.#env.monotonicMs());
+    if (queue.slot !== null) queue.sent(this.#env.monotonicMs());
     this.#inner.sent?.(direction);
   }
 

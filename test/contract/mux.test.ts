@@ -1,4 +1,4 @@
-/** Many conversations in one connection: `smux` of a node, understood by every listener that may carry it. */
+/** Many streams in one connection: `smux` of a node, understood by every listener that may carry it. */
 import { shadowsocks, ss } from "#protocols/shadowsocks/index.ts";
 import { trojan } from "#protocols/trojan/index.ts";
 import { vless } from "#protocols/vless/index.ts";

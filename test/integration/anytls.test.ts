@@ -36,7 +36,7 @@ describe("anytls", () => {
     await roundTrip(await pair.outbound.connect(origin.destination, context()), 16 << 20);
   });
 
-  test("one session serves one conversation after the other; another scheme is taken over", async () => {
+  test("one session serves one connection after the other; another scheme is taken over", async () => {
     const scheme = "stop=2\n0=40-40\n1=50-60";
     await using server = await openServer(anytls, { ...SERVER, "padding-scheme": `${scheme}\n` });
     let connections = 0;

@@ -1,4 +1,4 @@
-/** What was answered for one client of a relay thread serves others that ask for the same, and nothing of them is lost. */
+/** What was answered for one client of a worker serves others that ask for the same, and nothing of them is lost. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";

@@ -96,8 +96,8 @@ test("a start that nobody can reach says so", async () => {
   await using first = await startCore(listener(0));
   await using second = await startCore(listener(await first.port("only")));
   await second.shows(/another program listens there \(EADDRINUSE\)/);
-  await second.shows(/level=error msg="nobody can reach it: no listener, TUN or controller is open/);
-  assert.doesNotMatch(first.output(), /nobody can reach it/);
+  await second.shows(/level=error msg="no client can reach it: no listener, TUN or controller is open/);
+  assert.doesNotMatch(first.output(), /no client can reach it/);
 });
 
 test("an unknown flag is a usage error with exit code 2", async () => {

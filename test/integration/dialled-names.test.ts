@@ -1,4 +1,4 @@
-/** What relay threads dial is known by its name from before anything can come back, and no longer than it is open. */
+/** What workers dial is known by its name from before anything can come back, and no longer than it is open. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
@@ -15,7 +15,7 @@ import { freePorts } from "../support/free-ports.ts";
 import { until } from "../support/until.ts";
 import { tlsLibrary } from "../support/tls.ts";
 
-const skip = process.platform === "linux" ? false : "SKIP dialled names: relay threads need Linux";
+const skip = process.platform === "linux" ? false : "SKIP dialled names: workers need Linux";
 
 const COUNT = 200;
 
@@ -29,12 +29,12 @@ const wayTo = (port: number): DialPlan => ({
   isFirstOfMany: false,
 });
 
-/** A listener of relay threads, active until the end of the test; `on` gets its clients. */
+/** A listener of workers, active until the end of the test; `on` gets its clients. */
 async function openFront(
   on: (client: WorkerConnection) => void,
   owned: AsyncDisposableStack,
 ): Promise<number> {
-  const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
+  const onDeath = (why: string): never => assert.fail(`a worker died: ${why}`);
   const engine = owned.use(await openWorkerBackend({ tlsLibrary, threads: 2, onDeath }));
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };

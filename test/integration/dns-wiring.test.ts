@@ -108,7 +108,7 @@ test("without store-fake-ip nothing is kept over a restart, but a reload keeps t
 const answerIn = async (client: RawClient): Promise<Message> =>
   decodeMessage(await client.read((await client.read(2)).readUInt16BE()));
 
-test("conversations that outlive a reload are answered by the new engine, and none are given one address twice", async () => {
+test("connections that outlive a reload are answered by the new engine, and none are given one address twice", async () => {
   const [dns, controller, mixed] = (await freePorts(3)) as [number, number, number];
   const text = configText({ dns, controller, mixed });
   await using core = await startCore(text);
@@ -211,7 +211,7 @@ test("the outbound dns answers TCP and UDP in the place of the server that was a
     );
   }
   client.send(frameOf(Buffer.from("no question")));
-  assert.equal((await client.rest()).length, 0, "nonsense ends the conversation");
+  assert.equal((await client.rest()).length, 0, "nonsense ends the connection");
   await reload(core, controller, configText({ dns, controller, mixed, enable: false }));
   const off = await socksConnect(mixed, "192.0.2.53", 53);
   using _off = off.client;

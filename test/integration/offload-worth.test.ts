@@ -1,4 +1,4 @@
-/** A listener whose clients are nearly all taken from the relay threads is accepted by the event loop for a while. */
+/** A listener whose clients are nearly all taken from the workers is accepted by the event loop for a while. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
@@ -12,7 +12,7 @@ import { byWorkers } from "../support/accepted.ts";
 import { readAll } from "../support/client.ts";
 import { tlsLibrary } from "../support/tls.ts";
 
-const skip = process.platform === "linux" ? false : "SKIP worth of relay threads: needs Linux";
+const skip = process.platform === "linux" ? false : "SKIP worth of workers: needs Linux";
 
 const AT_A_TIME = 16;
 /** What is looked at before anything changes. */
@@ -27,7 +27,7 @@ interface Visited extends AsyncDisposable {
 /** `on` gets those that come by threads; whoever comes by the event loop hears of it. */
 async function openListener(on: (client: WorkerConnection) => void): Promise<Visited> {
   await using opened = new AsyncDisposableStack();
-  const onDeath = (why: string): never => assert.fail(`a relay thread died: ${why}`);
+  const onDeath = (why: string): never => assert.fail(`a worker died: ${why}`);
   const engine = opened.use(await openWorkerBackend({ tlsLibrary, threads: 2, onDeath }));
   const pool = new SocketPool();
   const where = { ip: LOOPBACK_V4, port: 0, owner: "test" };

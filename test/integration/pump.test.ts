@@ -147,7 +147,7 @@ for (const { name: way, backend } of paths) {
     await relayed.untilSettled();
   });
 
-  test(`${way}: 200 conversations at a time`, async () => {
+  test(`${way}: 200 connections at a time`, async () => {
     await using origin = await openTcpOrigin(echo);
     await using relayed = await openRelayed(origin.port, { backend });
     const one = async (): Promise<void> => {
@@ -195,7 +195,7 @@ for (const { name: way, backend } of paths) {
     await relayed.untilSettled();
   });
 
-  test(`${way}: silence ends a conversation; a half-closed one sooner`, async () => {
+  test(`${way}: silence ends a connection; a half-closed one sooner`, async () => {
     for (const halfClosed of [false, true]) {
       const { promise: accepted, resolve } = Promise.withResolvers<Socket>();
       await using origin = await openTcpOrigin(resolve);
@@ -315,7 +315,7 @@ test("a stream that closes behind its end costs nothing of what came before", as
   await relayed.untilSettled();
 });
 
-test("a held piece is not written after the end of the conversation", async () => {
+test("a held piece is not written after the end of the connection", async () => {
   const kill = new AbortController();
   const written: string[] = [];
   const client = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });

@@ -1,4 +1,4 @@
-/** AnyTLS streams that relay threads have when something ends them, or holds them back, from outside. */
+/** AnyTLS streams that workers have when something ends them, or holds them back, from outside. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";

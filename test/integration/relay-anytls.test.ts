@@ -1,4 +1,4 @@
-/** Streams of AnyTLS sessions that relay threads go on with, and that come back when there is something else on the wire. */
+/** Streams of AnyTLS sessions that workers go on with, and that come back when there is something else on the wire. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import * as wire from "#protocols/anytls/wire.ts";
 import { BULK_BYTES, openBulk, openFrameClient, openSessions, pingPong } from "../support/anytls-sessions.ts";
 import { openThreads } from "../support/carriers.ts";
 import { outcome, readAll } from "../support/client.ts";
-import { hashOf } from "../support/conversations.ts";
+import { hashOf } from "../support/connections.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { holdingMeter, Returning } from "../support/returning.ts";

@@ -1,4 +1,4 @@
-/** Every way of relaying under conversations that end badly. `npm run soak` does the same for as long as it is told. */
+/** Every way of relaying under connections that end badly. `npm run soak` does the same for as long as it is told. */
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** Conversations whose way out speaks TLS: by node:tls and the pump, and by the library and the relay threads. */
+/** Connections whose way out speaks TLS: by node:tls and the pump, and by the library and the workers. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ import {
   openEchoes,
   readsSlowly,
   type OpenWay,
-} from "../support/conversations.ts";
+} from "../support/connections.ts";
 import { openClient, openServer } from "../support/protocol-pair.ts";
 import { openRelayed } from "../support/relayed.ts";
 import { openTlsOrigin } from "../support/tls-origin.ts";

@@ -1,4 +1,4 @@
-/** The real program with conversations on its relay threads, and the same by the event loop. */
+/** The real program with connections on its workers, and the same by the event loop. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -33,7 +33,7 @@ async function tunnel(mixed: number, originPort: number): Promise<RawClient> {
   return client;
 }
 
-/** More than a conversation moves before it is handed over. */
+/** More than a connection moves before it is handed over. */
 async function exchange(client: RawClient, rounds: number): Promise<number> {
   const block = randomBytes(50_000);
   for (let round = 0; round < rounds; round++) {

@@ -1,4 +1,4 @@
-/** Sealed conversations of Shadowsocks, as a server and as a client: by the pump, and handed over to the relay threads. */
+/** Sealed connections of Shadowsocks, as a server and as a client: by the pump, and handed over to the workers. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ import { Sip004Codec } from "#protocols/shadowsocks/sip004.ts";
 import { chanceBy, Sip022ClientCodec } from "#protocols/shadowsocks/sip022.ts";
 import { openThreads, pathsOver } from "../support/carriers.ts";
 import { echoed, outcome } from "../support/client.ts";
-import { arrivesWhole, keepsToALimit, openEchoes, readsSlowly, type Way } from "../support/conversations.ts";
+import { arrivesWhole, keepsToALimit, openEchoes, readsSlowly, type Way } from "../support/connections.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";
 import { freePort, missing, startPeer } from "../support/peer.ts";
 import { openRelayed, type Relayed, type RelayedOptions } from "../support/relayed.ts";
@@ -133,7 +133,7 @@ async function openFar(
 
 const LIBEV = ["-s", "127.0.0.1", "-k", "sesame"];
 
-/** 4 MiB there and back at once, behind enough turns for a conversation to be handed over. */
+/** 4 MiB there and back at once, behind enough turns for a connection to be handed over. */
 async function exchange(client: Socket): Promise<void> {
   for (let round = 0; round < 3; round++) await echoed(client, 20_000);
   await echoed(client, 4 << 20);

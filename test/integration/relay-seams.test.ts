@@ -1,4 +1,4 @@
-/** Nothing that relay threads and the main thread hand to one another is touched by both, briefly; `npm run prove:relay` does the same at length. */
+/** Nothing that workers and the main thread hand to one another is touched by both, briefly; `npm run prove:relay` does the same at length. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { proveSeams, shownSeams } from "../proofs/relay-seams.ts";

@@ -1,4 +1,4 @@
-/** One relay thread and the main thread's end of it: what becomes of descriptors, ciphers and news when something fails. */
+/** One worker and the main thread's end of it: what becomes of descriptors, ciphers and news when something fails. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
@@ -22,7 +22,7 @@ import { byWorkers } from "../support/accepted.ts";
 import { openPoller, type Poller } from "#platform/linux/uv-poll.ts";
 
 const calls = openRelayCalls() as RelayCalls;
-const skip = calls === null ? "SKIP relay thread: needs Linux and node:ffi" : false;
+const skip = calls === null ? "SKIP worker: needs Linux and node:ffi" : false;
 
 const options = (rest: Partial<WorkerHandleOptions> = {}): WorkerHandleOptions => ({
   calls,
@@ -110,7 +110,7 @@ test("what ports hold is freed once, by their thread or by whoever outlives it",
     heardBy(() => (isOver = true)),
   );
   otherBack.far.write("something");
-  await once(other.far, "data"); // it has the conversation now
+  await once(other.far, "data"); // it has the connection now
   void worker.terminate(); // noticed when it wakes up
   otherBack.far.write("more");
   await died;
@@ -177,7 +177,7 @@ async function uncaught(work: () => Promise<unknown>): Promise<unknown[]> {
   return faults;
 }
 
-test("a fault of ours at the end of one conversation costs no other its end", { skip }, async () => {
+test("a fault of ours at the end of one connection costs no other its end", { skip }, async () => {
   const [thread] = await openThread();
   await using _thread = thread;
   const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;
@@ -272,7 +272,7 @@ test(
   },
 );
 
-test("a fault of ours in one conversation of a thread costs no other anything", { skip }, async () => {
+test("a fault of ours in one connection of a thread costs no other anything", { skip }, async () => {
   const [thread] = await openThread();
   await using _thread = thread;
   const pairs = [await openPair(), await openPair(), await openPair(), await openPair()] as const;

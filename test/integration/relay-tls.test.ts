@@ -1,4 +1,4 @@
-/** Conversations whose client speaks TLS: by the pump and by the relay threads, with node:tls and with the library itself. */
+/** Connections whose client speaks TLS: by the pump and by the workers, with node:tls and with the library itself. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import {
   readsSlowly,
   type OpenWay,
   type Way,
-} from "../support/conversations.ts";
+} from "../support/connections.ts";
 import { openListenerTls } from "../support/listener-tls.ts";
 import { updateKeys } from "../support/openssl-client.ts";
 import { echo, openTcpOrigin } from "../support/origin.ts";

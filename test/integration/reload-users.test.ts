@@ -155,7 +155,7 @@ test(
       const converse = async (place: 0 | 1): Promise<Duplex> => {
         const stream = await dial(row, place, ports[at] as number, origin.destination);
         stream.on("error", () => {});
-        await echoed(stream, 200_000); // enough for relay threads to take it, where they can
+        await echoed(stream, 200_000); // enough for workers to take it, where they can
         return stream;
       };
       streams.push([row.name, await converse(0), await converse(1)]);

@@ -53,7 +53,7 @@ function start(outbound: Outbound, destination: Destination) {
   return { client: client as Duplex, stream: stream as Duplex, live, log, replies, done, metadata };
 }
 
-test("a conversation is visible while it lasts, counted, and logged once", async () => {
+test("a connection is visible while it lasts, counted, and logged once", async () => {
   const noLeaks = watchLeaks();
   {
     await using origin = await openTcpOrigin(echo);

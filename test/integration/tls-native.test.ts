@@ -19,7 +19,7 @@ import { nativeTls } from "../support/native-tls.ts";
 const native = nativeTls as NativeTls;
 const skip = native === null ? "SKIP TLS by the library: needs Linux and node:ffi" : false;
 
-/** Both ends of a conversation: the listener's, and a client of node:tls. */
+/** Both ends of a connection: the listener's, and a client of node:tls. */
 async function openBoth(): Promise<[stream: Duplex, client: TLSSocket]> {
   using tls = await openListenerTls(native);
   const server = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
@@ -136,7 +136,7 @@ for (const [what, fail] of [
     try {
       assert.ok(port.write(io, 100_000) < 0); // two frames
     } catch {
-      // a relay thread drops the conversation then, too
+      // a worker drops the connection then, too
     }
     port.drop(io);
     assert.equal(left[0]?.failed, true);

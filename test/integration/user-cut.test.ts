@@ -22,7 +22,7 @@ interface Layer {
   readonly name: string;
   readonly server: object;
   readonly client: object;
-  /** Relay threads can go on with it. */
+  /** Workers can go on with it. */
   readonly isCarried: boolean;
 }
 
@@ -63,7 +63,7 @@ const KINDS: readonly Kind[] = [
 const threads = await openThreads(1);
 const PATHS: readonly Path[] = [
   { name: "pump", backend: null },
-  ...(threads === null ? [] : [{ name: "relay threads", backend: new CountingCarrier(threads, 1) }]),
+  ...(threads === null ? [] : [{ name: "workers", backend: new CountingCarrier(threads, 1) }]),
 ];
 
 type Dial = (credential: string, to: Destination) => Promise<Duplex>;

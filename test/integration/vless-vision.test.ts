@@ -105,7 +105,7 @@ async function openTlsOrigin(maxVersion: "TLSv1.2" | "TLSv1.3", on: (socket: TLS
   };
 }
 
-/** A TLS conversation inside: 4 MiB each way at once; what the VLESS stream says of itself, and the plain inner bytes. */
+/** A TLS connection inside: 4 MiB each way at once; what the VLESS stream says of itself, and the plain inner bytes. */
 async function converse(
   outbound: Pick<Dialer, "connect">,
   version: "TLSv1.2" | "TLSv1.3",
@@ -173,7 +173,7 @@ for (const { name, backend } of ways)
           await using vision = await openVision(backend, cut);
           const stream = await converse(vision.outbound, "TLSv1.3", cut === 7 ? 100_000 : 4 << 20);
           assert.deepEqual(stream.raw, { read: true, write: true });
-          // To an onlooker it is one TLS conversation from its first byte to its last.
+          // To an onlooker it is one TLS connection from its first byte to its last.
           recordsOf(vision.tap.down());
           recordsOf(vision.tap.up());
         },
@@ -353,7 +353,7 @@ for (const { name, backend } of ways)
     });
 
     if (backend !== null)
-      test("a conversation that has left TLS both ways goes to the relay threads", async () => {
+      test("a connection that has left TLS both ways goes to the workers", async () => {
         await using vision = await openVision(backend);
         await using origin = await openTlsOrigin("TLSv1.3", (socket) => void socket.pipe(socket));
         const signal = AbortSignal.timeout(20_000);

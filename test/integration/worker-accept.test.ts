@@ -1,4 +1,4 @@
-/** Listeners whose clients are accepted by relay threads: what clients hear is what the event loop would say. */
+/** Listeners whose clients are accepted by workers: what clients hear is what the event loop would say. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";

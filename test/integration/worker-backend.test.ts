@@ -17,45 +17,41 @@ import { tlsLibrary } from "../support/tls.ts";
 
 const skip = process.platform === "linux" ? false : "SKIP relay engine: needs Linux";
 
-test(
-  "a thread that dies takes its own conversations with it, and the pump takes over",
-  { skip },
-  async () => {
-    const noLeaks = watchLeaks();
-    {
-      const deaths: number[] = [];
-      const workers: Worker[] = [];
-      const onWorker = (worker: Worker): void => void workers.push(worker);
-      process.on("worker", onWorker);
-      await using engine = await openWorkerBackend({
-        tlsLibrary,
-        threads: 1,
-        afterBytes: 0,
-        onDeath: (_, left) => void deaths.push(left),
-      });
-      process.off("worker", onWorker);
-      await using origin = await openTcpOrigin(echo);
-      await using relayed = await openRelayed(origin.port, { backend: engine });
-      const client = await relayed.dial();
-      client.write("x");
-      await once(client, "data");
-      while (relayed.bytes.download === 0) {
-        engine.look(); // it counts behind the call that sends
-        await delay(5);
-      }
-      const ended = outcome(client);
-      void workers[0]?.terminate(); // noticed when it wakes up, within seconds
-      assert.equal(await ended, "ECONNRESET");
-      assert.deepEqual(deaths, [0]);
-      assert.equal(relayed.settled, 1);
-      assert.deepEqual(relayed.bytes, { upload: 1, download: 1 });
-      const other = await relayed.dial();
-      other.end("by the pump");
-      assert.equal((await readAll(other)).toString(), "by the pump");
+test("a thread that dies takes its own connections with it, and the pump takes over", { skip }, async () => {
+  const noLeaks = watchLeaks();
+  {
+    const deaths: number[] = [];
+    const workers: Worker[] = [];
+    const onWorker = (worker: Worker): void => void workers.push(worker);
+    process.on("worker", onWorker);
+    await using engine = await openWorkerBackend({
+      tlsLibrary,
+      threads: 1,
+      afterBytes: 0,
+      onDeath: (_, left) => void deaths.push(left),
+    });
+    process.off("worker", onWorker);
+    await using origin = await openTcpOrigin(echo);
+    await using relayed = await openRelayed(origin.port, { backend: engine });
+    const client = await relayed.dial();
+    client.write("x");
+    await once(client, "data");
+    while (relayed.bytes.download === 0) {
+      engine.look(); // it counts behind the call that sends
+      await delay(5);
     }
-    await noLeaks();
-  },
-);
+    const ended = outcome(client);
+    void workers[0]?.terminate(); // noticed when it wakes up, within seconds
+    assert.equal(await ended, "ECONNRESET");
+    assert.deepEqual(deaths, [0]);
+    assert.equal(relayed.settled, 1);
+    assert.deepEqual(relayed.bytes, { upload: 1, download: 1 });
+    const other = await relayed.dial();
+    other.end("by the pump");
+    assert.equal((await readAll(other)).toString(), "by the pump");
+  }
+  await noLeaks();
+});
 
 test("the log says once which way is taken, and why", { skip }, async () => {
   const lines: string[] = [];

@@ -19,7 +19,7 @@ import { clientTls, password, serverTls, uuid } from "../support/tls-sides.ts";
 import { clientHello } from "../support/hostile-tls-clients.ts";
 import { until } from "../support/until.ts";
 
-const skip = process.platform === "linux" ? false : "SKIP handshakes in relay threads: needs Linux";
+const skip = process.platform === "linux" ? false : "SKIP handshakes in workers: needs Linux";
 
 interface Row {
   readonly name: string;

@@ -1,4 +1,4 @@
-/** Relay threads shake hands with clients of TLS listeners: what these get is what they would get of the event loop. */
+/** Workers shake hands with clients of TLS listeners: what these get is what they would get of the event loop. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
@@ -32,7 +32,7 @@ import { tlsLibrary } from "../support/tls.ts";
 
 /** As listeners have it where TLS lies over TCP alone. */
 const ALPN = ["h2", "http/1.1"];
-const skip = native === null ? "SKIP handshakes in relay threads: needs Linux and node:ffi" : false;
+const skip = native === null ? "SKIP handshakes in workers: needs Linux and node:ffi" : false;
 
 const engines = new AsyncDisposableStack();
 after(() => engines.disposeAsync());
@@ -64,7 +64,7 @@ const descriptors = (): number => readdirSync("/proc/self/fd").length;
 
 for (const version of ["TLSv1.2", "TLSv1.3"] as const)
   test(
-    `${version}: the main thread gets a conversation with everything that was agreed on`,
+    `${version}: the main thread gets a connection with everything that was agreed on`,
     { skip },
     async () => {
       await using listener = await openTlsListener(await openListenerTls(native, ALPN), fronts, {

@@ -44,7 +44,7 @@ export interface LeakStep {
   readonly sent: number;
   /** Packets that arrived past the proxy. */
   readonly leaked: Readonly<Record<string, number>>;
-  /** To the router itself, in one conversation. */
+  /** To the router itself, in one connection. */
   readonly rounds: number;
   readonly silenceMs: number;
 }

@@ -1,5 +1,5 @@
 /**
- * Relay threads under load, with each seam between them and the main thread lasting for a while in turn: the program lives,
+ * Workers under load, with each seam between them and the main thread lasting for a while in turn: the program lives,
  * and has counted every session to the byte as the peers have.
  */
 import { setTimeout as delay } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** The ways of moving bytes between the sides of a conversation: what holds for one holds for the others. */
+/** The ways of moving bytes between the sides of a connection: what holds for one holds for the others. */
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { openWorkerBackend, type WorkerBackend } from "#dataplane/workers/main/worker-backend.ts";
@@ -23,13 +23,13 @@ export class CountingCarrier implements RelayBackend {
   }
 }
 
-/** Closed behind the last test of the file; null where this machine or runtime has no relay threads. */
+/** Closed behind the last test of the file; null where this machine or runtime has no workers. */
 export async function openThreads(threads: number): Promise<WorkerBackend | null> {
   if (process.platform !== "linux" || process.getBuiltinModule("node:ffi") === undefined) return null;
   const engine = await openWorkerBackend({
     tlsLibrary,
     threads,
-    onDeath: (why) => assert.fail(`a relay thread died: ${why}`),
+    onDeath: (why) => assert.fail(`a worker died: ${why}`),
   });
   after(() => engine[Symbol.asyncDispose]());
   return engine;
@@ -41,7 +41,7 @@ export interface Path {
   readonly backend: CountingCarrier | null;
 }
 
-/** For conversations between plain sockets. */
+/** For connections between plain sockets. */
 export async function relayPaths(): Promise<readonly Path[]> {
   const engine = await openThreads(2);
   return [{ name: "portable", backend: null }, ...pathsOver(engine)];

@@ -25,7 +25,7 @@ export interface Flow {
 export interface Seen {
   upload: number;
   download: number;
-  /** TCP conversations, and flows of datagrams. */
+  /** TCP connections, and flows of datagrams. */
   streams: number;
   datagrams: number;
 }

@@ -144,7 +144,7 @@ export class ExactLoad {
     }
   }
 
-  /** Mostly little; what is more than 64 KiB goes over to a relay thread behind TLS. */
+  /** Mostly little; what is more than 64 KiB goes over to a worker behind TLS. */
   #size(): number {
     return this.#random(this.#random(8) === 0 ? BLOCK.length : 3_000);
   }

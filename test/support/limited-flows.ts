@@ -88,8 +88,8 @@ class Runner {
     return holdMs;
   }
 
-  wentOut(nowMs: number): void {
-    for (const slot of this.flow.slots) slot.bucket.wentOut(slot, nowMs);
+  sent(nowMs: number): void {
+    for (const slot of this.flow.slots) slot.bucket.sent(slot, nowMs);
   }
 
   go(nowMs: number): void {
@@ -109,14 +109,14 @@ export function simulate(flows: readonly Flow[], seconds: number, machine: Machi
     nowMs = Math.max(nowMs, next.atMs);
     nowMs += stallMs(nowMs);
     if (nowMs >= seconds * 1000) return windows.most;
-    if (next.pieceBytes === 0) next.wentOut(nowMs);
+    if (next.pieceBytes === 0) next.sent(nowMs);
     const holdMs = next.ask(nowMs);
     if (holdMs > 0) {
       next.atMs = nowMs + Math.trunc(holdMs) + lateMs(); // the runtime's timers cut fractions off
       continue;
     }
     next.go(nowMs);
-    if (writeMs === undefined) next.wentOut(nowMs);
+    if (writeMs === undefined) next.sent(nowMs);
     const writtenMs = nowMs + (writeMs?.() ?? 0);
     windows.add(writtenMs, next.pieceBytes);
     next.pieceBytes = 0;

@@ -1,6 +1,6 @@
 /**
  * Much data and many flows, with both ends' hashes: `node netns-bulk.ts serve` listens; `up|down <host> <MiB>` prints
- * `same` where both ends hashed the same bytes; `flows <host> <count>` makes that many short conversations.
+ * `same` where both ends hashed the same bytes; `flows <host> <count>` makes that many short connections.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -103,7 +103,7 @@ async function flows(): Promise<void> {
   console.log(`${good} good${[...failures].map(([text, count]) => `, ${count} ${text}`).join("")}`);
 }
 
-/** Keeps a conversation per line of input, and says `ok` while each still answers. */
+/** Keeps a connection per line of input, and says `ok` while each still answers. */
 async function keep(): Promise<void> {
   const sockets = Array.from({ length: Number(amount) }, (_, at) => connect({ port: 20_000 + at, host }));
   await Promise.all(sockets.map((socket) => once(socket, "connect")));

@@ -6,7 +6,7 @@ import { manual, ROUTER, type FAMILIES, type Row } from "./netns-row.ts";
 import type { Core } from "./start-core.ts";
 import { until } from "./until.ts";
 
-/** By relay threads where the system allows it, and by the event loop. */
+/** By workers where the system allows it, and by the event loop. */
 export const RELAYS = ["auto", "portable"] as const;
 
 /** How often both are asked at once: the kernel seldom gives two programs the same ports. */

@@ -1,7 +1,7 @@
 /**
  * Runs in a namespace: `node netns-steady-flows.ts <host4> <host6> <fake4> <fake6> [<local host>:<port>]` keeps talking to
  * port 4007 of both hosts over UDP (flows that last and new ones) and TCP, and to addresses that nobody has. With a local host
- * it also keeps one conversation with it for good. Answers each line with what has happened since the last one, as JSON.
+ * it also keeps one connection with it for good. Answers each line with what has happened since the last one, as JSON.
  */
 import { createSocket, type Socket } from "node:dgram";
 import { connect } from "node:net";
@@ -15,7 +15,7 @@ export interface Since {
   readonly udp6: number;
   readonly tcp4: number;
   readonly tcp6: number;
-  /** Answers in the conversation with the local host, and the longest time without one. */
+  /** Answers in the connection with the local host, and the longest time without one. */
   readonly rounds: number;
   readonly silenceMs: number;
 }

@@ -1,4 +1,4 @@
-/** Conversations that pause, half-close, reset and are killed at random, and a check of every byte that arrives. */
+/** Connections that pause, half-close, reset and are killed at random, and a check of every byte that arrives. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
@@ -57,7 +57,7 @@ function randomOf(seed: number): Random {
   };
 }
 
-/** So many pieces, each with its pause, take a second or two: one conversation shall not keep a round waiting. */
+/** So many pieces, each with its pause, take a second or two: one connection shall not keep a round waiting. */
 const MOST_PIECES = 300;
 
 function sideOf(random: Random): Side {
@@ -138,7 +138,7 @@ function closed(socket: Socket): Promise<void> {
   });
 }
 
-/** One conversation's accounts. */
+/** One connection's accounts. */
 interface Books {
   readonly moved: Record<Direction, number>;
   readonly charged: Record<Direction, number>;
@@ -253,7 +253,7 @@ export async function chaos({ flows, parallel, seed, backend, limited }: ChaosOp
     }
     if (up.bytes > moved.upload || down.bytes > moved.download)
       onFault(`flow ${id}: more arrived than was counted`);
-    // What is held when a conversation is cut off is taken back by the ledger's meter; this one has no such thing.
+    // What is held when a connection is cut off is taken back by the ledger's meter; this one has no such thing.
     if (isWhole || !limited)
       if (charged.upload !== moved.upload || charged.download !== moved.download)
         onFault(`flow ${id}: charged ${JSON.stringify(charged)} for ${JSON.stringify(moved)}`);

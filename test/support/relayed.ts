@@ -14,7 +14,7 @@ export interface Relayed extends AsyncDisposable {
   readonly port: number;
   /** A connected client. */
   dial(): Promise<Socket>;
-  /** Conversations that are over, among them those whose dial failed (the client is reset). */
+  /** Connections that are over, among them those whose dial failed (the client is reset). */
   readonly settled: number;
   /** Waits until so many are over. */
   untilSettled(count?: number): Promise<void>;

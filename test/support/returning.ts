@@ -1,4 +1,4 @@
-/** What comes back from relay threads, and what is held meanwhile. */
+/** What comes back from workers, and what is held meanwhile. */
 import assert from "node:assert/strict";
 import type { Duplex } from "node:stream";
 import type { Meter } from "#core/meter.ts";

@@ -1,4 +1,4 @@
-/** `node seamed-core.ts [flags]`: the program; each SIGUSR2 has the next seam of its relay threads last `SEAM_MS`, and no other. */
+/** `node seamed-core.ts [flags]`: the program; each SIGUSR2 has the next seam of its workers last `SEAM_MS`, and no other. */
 import { parseFlags } from "#cli/flags.ts";
 import { run } from "#cli/run.ts";
 import { RUN_FLAGS } from "#cli/run-flags.ts";

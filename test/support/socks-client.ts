@@ -19,7 +19,7 @@ async function request(proxyPort: number, command: number, host: string, port: n
   return { client, status: reply[1] as number, boundPort: reply.readUInt16BE(8) };
 }
 
-/** A conversation with an address or a name; `status` 0 says that the proxy called it open. */
+/** A connection with an address or a name; `status` 0 says that the proxy called it open. */
 export async function socksConnect(
   proxyPort: number,
   host: string,

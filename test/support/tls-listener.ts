@@ -1,4 +1,4 @@
-/** A TLS listener whose clients shake hands with relay threads, and the same by the event loop. */
+/** A TLS listener whose clients shake hands with workers, and the same by the event loop. */
 import type { Duplex } from "node:stream";
 import type { AcceptedConnection } from "#core/accepted.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";

@@ -30,7 +30,7 @@ export interface TornRow {
   readonly underTls?: readonly string[];
   /** The listener's bytes would fit any client: no key, number or time of the request is in them. */
   readonly answersAlone?: true;
-  /** TLS or keys of one connection on the wire, or several wires: the same bytes at once are not the same conversation. */
+  /** TLS or keys of one connection on the wire, or several wires: the same bytes at once are not the same session. */
   readonly unrepeatable?: true;
   /** How far places that are torn lie apart; absent: every byte. */
   readonly step?: number;
@@ -44,11 +44,11 @@ export interface Spoken {
 }
 
 export interface TornPeers extends AsyncDisposable {
-  /** One conversation with a client of its own; resolves when every connection is closed on both sides. */
+  /** One session with a client of its own; resolves when every connection is closed on both sides. */
   converse(up: Tear, down: Tear, onAnswer?: () => void): Promise<Spoken>;
   /** Gives `bytes` to the listener in one piece, and the end when it asked for something; resolves when it has closed. */
   replay(bytes: Buffer): Promise<readonly Destination[]>;
-  /** A conversation with a server that answers the client's first bytes with all of `bytes`. */
+  /** A connection with a server that answers the client's first bytes with all of `bytes`. */
   listenTo(bytes: Buffer): Promise<Buffer | Error>;
 }
 
@@ -80,12 +80,12 @@ export async function openTornPeers(row: TornRow): Promise<TornPeers> {
   const { inbound, enter } = await openListener(row, accept);
   const outer = row.underTls === undefined ? null : await openTlsPeeler(row.underTls);
   const link = (near: Duplex): Duplex => outer?.(near) ?? near;
-  let conversations = 0;
+  let connections = 0;
   const watched = <T>(port: number, wires: readonly Duplex[], result: T) =>
     closed(wires).then(() => ({ result, asked: asked.get(port) ?? [] }));
   const begin = (): number => {
-    asked.set(++conversations, []);
-    return conversations;
+    asked.set(++connections, []);
+    return connections;
   };
   return {
     async converse(up, down, onAnswer = () => {}) {

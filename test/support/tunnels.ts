@@ -1,4 +1,4 @@
-/** Opens a conversation with an origin through a listener, as each kind of client does. */
+/** Opens a connection with an origin through a listener, as each kind of client does. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { pieces, type Order } from "./flow-order.ts";

@@ -8,7 +8,7 @@ import { matching } from "#ui/state/filter.ts";
 import { isSelectable, lastDelay, type Nodes } from "#ui/state/nodes.ts";
 import type { MemberOrder } from "./groups.tsx";
 
-/** A page of more cards than this is slow and helps nobody; the filter finds the rest. */
+/** A page of more cards than this is slow and of no use; the filter finds the rest. */
 const MAX_MEMBERS = 300;
 /** Larger groups start folded. */
 const OPEN_UP_TO = 60;

@@ -119,6 +119,6 @@ function usePolicyActions(editor: PolicyEditor, reload: () => Promise<void>) {
 /** Its place in the document. */
 function found({ config }: Envelope, { policy: { kind, id } }: PolicyStatus): Omit<Editing, "base"> {
   const match = policiesOf(config, kind).find((candidate) => candidate.id === id);
-  if (match === undefined) throw new Error("somebody has removed it meanwhile");
+  if (match === undefined) throw new Error("another user has removed it meanwhile");
   return { kind, policy: match };
 }

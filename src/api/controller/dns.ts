@@ -50,7 +50,7 @@ export function dnsRoutes(dns: DnsControl): readonly Route[] {
       summary: "Ask the resolver, past hosts and fake-IP",
       query,
       answer: { status: 200, description: "The answer in the JSON form of public resolvers", schema: shape },
-      faults: { 500: "The resolver is off, or nobody answered" },
+      faults: { 500: "The resolver is off, or no server answered" },
       async handle({ query: { name, type }, signal }) {
         if (!dns.enabled) throw new ApiError(500, "DNS section is disabled");
         const number = TYPES.get(type);

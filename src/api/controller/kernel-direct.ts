@@ -93,7 +93,7 @@ export function kernelDirectRoutes(kernelDirect: KernelDirectControl): readonly 
       path: "/api/svc/kernel-direct/status",
       summary: "What the kernel forwards past this program, and what was learnt for it",
       answer: { status: 200, description: "One document", schema: statusShape },
-      faults: { 503: "The name to explain has no address", 504: "Nobody said in time which it has" },
+      faults: { 503: "The name to explain has no address", 504: "No server said in time which it has" },
       query: queryOf({ explain: z.string().min(1).max(253).optional() }),
       async handle({ query }) {
         const status = statusJson(kernelDirect.status());

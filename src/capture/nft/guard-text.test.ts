@@ -44,7 +44,7 @@ test("what is captured is dropped last, behind what is answered, excluded, near 
   }
   assert.match(chainOf(text, "sent"), /udp sport 68 udp dport 67 accept/);
   assert.match(chainOf(text, "output"), /meta mark \{ 8227, 8228 \} accept/);
-  assert.match(text, /type nat hook prerouting/, "redirected conversations go on");
+  assert.match(text, /type nat hook prerouting/, "redirected connections go on");
 });
 
 test("for a change it ends by itself; with neither, only addresses of ours stay here", () => {

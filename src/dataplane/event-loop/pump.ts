@@ -53,7 +53,7 @@ class Pump implements IdleEntry {
   #down: PumpDirection;
   /** Of those that a carrier has given back. */
   #returns = 0;
-  readonly #onAbort = (): void => this.#fail(new Error("the conversation was closed"));
+  readonly #onAbort = (): void => this.#fail(new Error("the connection was closed"));
   #settled = false;
 
   constructor(client: Duplex, remote: Duplex, meter: Meter, options: RelayOptions, done: () => void) {

@@ -1,4 +1,4 @@
-/** The calls of a relay thread that accepts and dials, too. */
+/** The calls of a worker that accepts and dials, too. */
 import type * as Ffi from "node:ffi";
 import { constants } from "node:os";
 import { MOST_INTERFACE_NAME_BYTES } from "#core/fields.ts";

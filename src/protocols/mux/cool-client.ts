@@ -163,7 +163,7 @@ export class CoolClient implements MuxSession, StreamOwner {
   }
 
   #newId(): number {
-    if (!this.usable) throw new DialError("failed", "the mux connection takes no more conversations");
+    if (!this.usable) throw new DialError("failed", "the mux connection takes no more streams");
     this.#idleTimer.refresh();
     return this.#nextId++;
   }
@@ -205,7 +205,7 @@ export class CoolClient implements MuxSession, StreamOwner {
       packets?.onPacket(data, destination);
     }
     if (status !== STATUS_END) return;
-    if (stream !== undefined && failed) stream.destroy(new Error("the server broke the conversation off"));
+    if (stream !== undefined && failed) stream.destroy(new Error("the server broke the connection off"));
     else stream?.farEnd();
     if (!this.#packets.delete(id)) return;
     packets?.onEnd();

@@ -93,7 +93,7 @@ export class MuxServer {
 
   #open({ session: id, network, destination }: MuxFrame): void {
     if (destination === null) return;
-    if (this.#sessions.size >= MAX_SESSIONS) throw new Error(`more than ${MAX_SESSIONS} conversations`);
+    if (this.#sessions.size >= MAX_SESSIONS) throw new Error(`more than ${MAX_SESSIONS} connections`);
     this.#sessions.get(id)?.peerEnded(true);
     const { datagramsOnly, onFlow, onStream } = this.#options;
     if (network === NETWORK_UDP) {

@@ -74,7 +74,7 @@ async function serve(
   connection: AuthenticatedConnection,
   mux: InboundOptions["mux-option"],
 ): Promise<void> {
-  // Relay threads take a bare socket and close it here; only what lies over it can still be ended by us.
+  // Workers take a bare socket and close it here; only what lies over it can still be ended by us.
   const stream = isPlainSocket(carried) ? new CodecStream(carried, new RequestCodec(null)) : carried;
   connection.holdStream(stream, carried);
   if (command === COMMAND_UDP) {

@@ -104,7 +104,7 @@ class HandFed extends Duplex {
 
 const MOST_WRITTEN = 1 << 20;
 
-/** Many conversations in one connection. `start` may keep what it opens; the connection ends with the input. */
+/** Many streams in one connection. `start` may keep what it opens; the connection ends with the input. */
 export const session = (name: string, seeds: readonly Buffer[], start: (wire: Duplex) => void): Target => ({
   name,
   seeds,

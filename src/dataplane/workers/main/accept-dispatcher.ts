@@ -34,7 +34,7 @@ interface Listener {
   readonly done: PromiseWithResolvers<void>;
 }
 
-/** Listeners whose clients are accepted by relay threads, each by all of them. */
+/** Listeners whose clients are accepted by workers, each by all of them. */
 export class AcceptDispatcher implements AcceptOffload {
   readonly #calls: AcceptCalls;
   readonly #tlsLibrary: TlsLibrary;

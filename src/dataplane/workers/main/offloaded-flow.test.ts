@@ -1,4 +1,4 @@
-/** The main thread's side of a limited conversation, beside a relay thread that runs when the test says so. */
+/** The main thread's side of a limited connection, beside a worker that runs when the test says so. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Meter, MeterObserver } from "#core/meter.ts";
@@ -36,7 +36,7 @@ class Bulk extends Readiness implements Wire {
   drop(): void {}
 }
 
-/** With one conversation, of which only the upload has anything to move. */
+/** With one connection, of which only the upload has anything to move. */
 class StillThread {
   readonly table = new RelayMemory(newRelayMemory());
   readonly reported = new Float64Array(2);
@@ -114,8 +114,8 @@ function start() {
 }
 
 test("a question from before a time without limits is not answered behind it", async () => {
-  using conversation = start();
-  const { thread, seen, setFree } = conversation;
+  using connection = start();
+  const { thread, seen, setFree } = connection;
   await setFree(true); // the thread has asked; neither has looked
   await setFree(false);
   await thread.heard();
@@ -133,8 +133,8 @@ test("a question from before a time without limits is not answered behind it", a
 });
 
 test("what was given leave for is out when the thread has obeyed, and not before", async () => {
-  using conversation = start();
-  const { thread, seen } = conversation;
+  using connection = start();
+  const { thread, seen } = connection;
   await thread.heard();
   assert.deepEqual([seen.paid, seen.out], [PIECE_BYTES, 0]);
   await thread.heard();
@@ -144,9 +144,9 @@ test("what was given leave for is out when the thread has obeyed, and not before
   assert.equal(seen.out, 1);
 });
 
-test("however often a conversation is changed and ended while the thread stands still, the queue keeps its bound", async () => {
-  using conversation = start();
-  const { thread, flow, setFree } = conversation;
+test("however often a connection is changed and ended while the thread stands still, the queue keeps its bound", async () => {
+  using connection = start();
+  const { thread, flow, setFree } = connection;
   await thread.heard();
   for (let times = 0; times < 100; times++) {
     await setFree(times % 2 === 0);

@@ -60,5 +60,5 @@ function openSignals(table: RelayMemory, calls: RelayCalls): void {
   table.eventSignal = table.signal < 0 ? -1 : calls.openSignal();
   if (table.eventSignal >= 0) return;
   calls.close(table.signal);
-  throw new Error("no descriptor is left for a relay thread");
+  throw new Error("no descriptor is left for a worker");
 }

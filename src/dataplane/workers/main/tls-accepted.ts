@@ -15,7 +15,7 @@ import {
 } from "#dataplane/workers/shared/tls-stage.ts";
 import { float64At, int32At } from "#lib/at.ts";
 
-/** What a relay thread has left of a client of a TLS listener. */
+/** What a worker has left of a client of a TLS listener. */
 export interface HandshakeResult {
   /** -1: nothing. */
   readonly fd: number;
@@ -56,7 +56,7 @@ export interface TlsAcceptedEnv {
   readonly tlsLibrary: TlsLibrary;
 }
 
-/** A client whose handshake a relay thread has done, begun, or given up. */
+/** A client whose handshake a worker has done, begun, or given up. */
 export class TlsAcceptedSocket implements AcceptedConnection, OffloadedTls {
   readonly source: Endpoint;
   readonly local: Endpoint;

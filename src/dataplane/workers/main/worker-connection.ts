@@ -33,7 +33,7 @@ interface SeenRequest extends Pick<WorkerConnection, "source" | "local" | "origi
   readonly handshakeBytes: number;
 }
 
-/** A client whose request a relay thread has read, as the main thread sees it. */
+/** A client whose request a worker has read, as the main thread sees it. */
 export class WorkerClient implements WorkerConnection, WorkerTaskOwner {
   readonly source: Endpoint;
   readonly local: Endpoint;

@@ -1,4 +1,4 @@
-/** The main thread's end of one relay thread. */
+/** The main thread's end of one worker. */
 import { once } from "node:events";
 import type { Worker } from "node:worker_threads";
 import type { WireRemainder } from "#core/handover.ts";

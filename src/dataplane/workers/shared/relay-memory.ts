@@ -113,7 +113,7 @@ export class RelayMemory {
   readonly descriptors: Int32Array;
   /** 1 once a direction of the slot has ended. */
   readonly halfClosed: Int32Array;
-  /** Bytes handed on, two a slot: upload, download. One writer, the relay thread. */
+  /** Bytes handed on, two a slot: upload, download. One writer, the worker. */
   readonly counts: Float64Array;
   /** Two a slot: what a direction asks for, and then what it is granted, in bytes. */
   readonly asked: Float64Array;
@@ -122,7 +122,7 @@ export class RelayMemory {
   /** Two a slot: what kind of port each descriptor has. */
   readonly kinds: Int32Array;
   /**
-   * Two a slot: the kind of port that is to be freed with its words, or `PLAIN`. The relay thread takes that upon itself
+   * Two a slot: the kind of wire that is to be freed with its numbers, or `PLAIN`. The worker takes that upon itself
    * before it frees anything: whatever is left at the end of the slot, or of the thread, is the main thread's to free.
    */
   readonly owned: Int32Array;
@@ -152,7 +152,7 @@ export class RelayMemory {
     this.wireNumbers = new Float64Array(memory, COUNTS_AT + CAPACITY * 4 * 8, CAPACITY * 2 * WIRE_NUMBERS);
   }
 
-  /** The eventfd that wakes the relay thread. */
+  /** The eventfd that wakes the worker. */
   get signal(): number {
     return int32At(this.#header, SIGNAL);
   }
@@ -188,14 +188,14 @@ export class RelayMemory {
     this.#header[ACCEPTED_SLOTS] = count;
   }
 
-  /** Changes after whatever the relay thread does: as long as it stays the same, so do all counts. */
+  /** Changes after whatever the worker does: as long as it stays the same, so do all counts. */
   get turns(): number {
     return Atomics.load(this.#header, TURNS);
   }
 
   // For the main thread.
 
-  /** True: the relay thread sleeps and must be woken by its signal. */
+  /** True: the worker sleeps and must be woken by its signal. */
   command(slot: number, command: number): boolean {
     this.commandLazily(slot, command);
     return Atomics.exchange(this.#header, ASLEEP, 0) === 1;
@@ -208,7 +208,7 @@ export class RelayMemory {
     Atomics.store(this.#header, COMMANDS_WRITTEN, (written + 1) % (COMMAND_RING * 2));
   }
 
-  /** Commands that the relay thread has not obeyed yet. */
+  /** Commands that the worker has not obeyed yet. */
   get commandsLeft(): number {
     const read = Atomics.load(this.#header, COMMANDS_READ);
     return (int32At(this.#header, COMMANDS_WRITTEN) - read + COMMAND_RING * 2) % (COMMAND_RING * 2);
@@ -241,7 +241,7 @@ export class RelayMemory {
     return (written - int32At(this.#header, EVENTS_READ) + EVENT_RING * 2) % (EVENT_RING * 2);
   }
 
-  // For the relay thread.
+  // For the worker.
 
   get stopped(): boolean {
     return Atomics.load(this.#header, STOP) === 1;

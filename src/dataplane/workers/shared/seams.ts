@@ -8,20 +8,20 @@ import { int32At } from "#lib/at.ts";
 /** By the index of each in the memory. */
 export const SEAMS = [
   // Of the main thread.
-  /** Behind a command: the relay thread may have obeyed it. */
+  /** Behind a command: the worker may have obeyed it. */
   "commanded",
-  /** Behind the return of a slot: the relay thread may have given it out again. */
+  /** Behind the return of a slot: the worker may have given it out again. */
   "released",
   /** Between reading events and acting on them. */
   "read",
-  /** Between the number of a relay thread's descriptor being read and its name being asked for. */
+  /** Between the number of a worker's descriptor being read and its name being asked for. */
   "named",
-  // Of a relay thread.
+  // Of a worker.
   /** Behind an event: the main thread may have acted on it. */
   "reported",
   /** Between a descriptor being struck off and its close. */
   "closing",
-  /** Between what a port holds being struck off and being freed. */
+  /** Between what a wire holds being struck off and being freed. */
   "freeing",
   /** Between reading the address of a TLS context and making an object of it. */
   "context",

@@ -12,10 +12,10 @@ export type WireCode = typeof PLAIN | typeof TLS | typeof SEALED | typeof FRAMED
 /** Numbers that a wire gets at its start; addresses of this process fit into a double. */
 export const WIRE_NUMBERS = 8;
 
-/** How the main thread describes a port to the relay thread. */
+/** How the main thread describes a wire to the worker. */
 export interface WireSpec {
   readonly kind: WireCode;
-  /** The relay thread's own from the moment that it is added. */
+  /** The worker's own from the moment that it is added. */
   readonly fd: number;
   /** At most `PORT_WORDS`; their meaning is the kind's. */
   readonly numbers: readonly number[];

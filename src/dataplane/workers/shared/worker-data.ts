@@ -13,7 +13,7 @@ export interface ThreadData {
   readonly table: SharedArrayBuffer;
   readonly accepts: SharedArrayBuffer;
   readonly pipes: SharedArrayBuffer;
-  /** Bytes that go with ports, in the order in which these are added. */
+  /** Bytes that go with wires, in the order in which these are added. */
   readonly messages: MessagePort;
   /** Of clients that have not authenticated yet. */
   readonly unauthenticated: PendingBounds;

@@ -12,7 +12,7 @@ import { RETURNED, type RelayMemory } from "#dataplane/workers/shared/relay-memo
 import { TlsWire } from "./tls.ts";
 import { int32At, float64At } from "#lib/at.ts";
 
-/** Makes the ports of one relay thread from what the main thread wrote of them. */
+/** Makes the wires of one worker from what the main thread wrote of them. */
 export class Wires {
   readonly #table: RelayMemory;
   readonly #messages: MessagePort;

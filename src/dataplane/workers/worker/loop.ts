@@ -1,4 +1,4 @@
-/** The life of a relay thread: one blocking epoll loop. */
+/** The life of a worker: one blocking epoll loop. */
 import type { PendingBounds } from "#net/listen/pending-limiter.ts";
 import type { AcceptCalls } from "#platform/linux/accept-calls.ts";
 import { PendingConnection } from "./pending-connection.ts";
@@ -82,7 +82,7 @@ export class Loop {
     this.#io = { calls, pipes: new Pipes(calls, pipes), counts: table.counts, ask, bufferedBytes: 0 };
     this.#epoll = table.epoll = calls.openEpoll();
     if (this.#epoll < 0 || calls.watch(this.#epoll, table.signal, SIGNAL) < 0)
-      throw new Error("a relay thread cannot watch its signal");
+      throw new Error("a worker cannot watch its signal");
     this.#acceptor = new Acceptor(
       calls,
       table,

@@ -17,7 +17,7 @@ const {
   seams,
 }: ThreadData = workerData;
 const calls = openAcceptCalls();
-if (calls === null || parentPort === null) throw new Error("a relay thread needs node:ffi");
+if (calls === null || parentPort === null) throw new Error("a worker needs node:ffi");
 const port = parentPort;
 const table = new RelayMemory(memory);
 const wires = new Wires(table, messages, calls.buffer);

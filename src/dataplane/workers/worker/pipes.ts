@@ -1,7 +1,7 @@
 import type { Pipe, RelayCalls } from "#platform/linux/relay-calls.ts";
 import { NO_PIPE } from "#dataplane/workers/shared/pipe-memory.ts";
 
-/** The pipes of one relay thread: made when first wanted, lent for as long as bytes are in them. */
+/** The pipes of one worker: made when first wanted, lent for as long as bytes are in them. */
 export class Pipes {
   readonly #calls: RelayCalls;
   readonly #idle: Pipe[] = [];

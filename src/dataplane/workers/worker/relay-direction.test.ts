@@ -1,4 +1,4 @@
-/** The turns of one direction, between ports of memory. */
+/** The turns of one direction, between wires of memory. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MORE, type TaskIo } from "./task.ts";

@@ -1,4 +1,4 @@
-/** How a conversation goes on without one of its sides, between ports of memory. */
+/** How a connection goes on without one of its sides, between wires of memory. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EAGAIN, EPIPE, FAULT, PEER_ENDED, READABLE, WRITABLE } from "#platform/linux/relay-calls.ts";
@@ -51,62 +51,62 @@ class Memory extends Readiness implements Wire {
 
 function setUp(errno = 0, unsent: () => number = () => 0) {
   const [client, remote] = [new Memory(CLIENT_FD), new Memory(REMOTE_FD)];
-  const conversation = new RelayTask(client, remote, 0);
+  const connection = new RelayTask(client, remote, 0);
   const calls = { buffer: new Uint8Array(100), takeError: () => errno, unsent };
   const io = { calls, counts: new Float64Array(2), bufferedBytes: 0 } as unknown as TaskIo;
   const run = (): number => {
     for (let turns = 0; turns < 10; turns++) {
-      const outcome = conversation.run(io);
+      const outcome = connection.run(io);
       if (outcome === WAITS || outcome === OVER || outcome === FAILED) return outcome;
     }
     assert.fail("it does not come to rest");
   };
-  return { client, remote, conversation, run };
+  return { client, remote, connection, run };
 }
 
 test("what a client said before its end goes on to a slow origin, though the client is gone", () => {
-  const { client, remote, conversation, run } = setUp(EPIPE);
+  const { client, remote, connection, run } = setUp(EPIPE);
   client.reads.push(50, 50, 0);
   remote.writable = false;
-  conversation.onEvents(CLIENT, READABLE | PEER_ENDED | FAULT);
+  connection.onEvents(CLIENT, READABLE | PEER_ENDED | FAULT);
   assert.equal(run(), WAITS);
-  conversation.onEvents(REMOTE, WRITABLE);
+  connection.onEvents(REMOTE, WRITABLE);
   assert.equal(run(), OVER);
   assert.deepEqual([remote.taken, remote.isTold], [100, true]);
 });
 
 test("a reset without an end ends both sides at once", () => {
-  const { client, remote, conversation, run } = setUp(ECONNRESET);
+  const { client, remote, connection, run } = setUp(ECONNRESET);
   client.reads.push(50, ECONNRESET);
   remote.writable = false;
-  conversation.onEvents(CLIENT, READABLE | FAULT);
+  connection.onEvents(CLIENT, READABLE | FAULT);
   assert.equal(run(), FAILED);
 });
 
 test("who is gone is found out by writing, too, and what is said to nobody is thrown away", () => {
   let unsent = 1;
-  const { client, remote, conversation, run } = setUp(0, () => unsent);
+  const { client, remote, connection, run } = setUp(0, () => unsent);
   remote.reads.push(10);
   client.refuses = EPIPE;
-  conversation.onEvents(REMOTE, READABLE);
+  connection.onEvents(REMOTE, READABLE);
   client.reads.push(50, 0);
   assert.equal(run(), WAITS);
   assert.deepEqual([remote.taken, remote.isTold], [50, true]);
   remote.reads.push(10, 10);
-  conversation.onEvents(REMOTE, READABLE);
+  connection.onEvents(REMOTE, READABLE);
   assert.equal(run(), WAITS); // the origin has not got all
   unsent = 0;
-  conversation.onEvents(REMOTE, WRITABLE);
+  connection.onEvents(REMOTE, WRITABLE);
   assert.equal(run(), OVER);
   assert.equal(remote.reads.length, 0);
 });
 
 test("a reset on writing to a client that has not ended is a fault", () => {
-  const { client, remote, conversation, run } = setUp();
+  const { client, remote, connection, run } = setUp();
   remote.reads.push(10);
   client.refuses = ECONNRESET;
   client.reads.push(50);
-  conversation.onEvents(REMOTE, READABLE);
+  connection.onEvents(REMOTE, READABLE);
   assert.equal(run(), FAILED);
   assert.equal(remote.taken, 50);
 });

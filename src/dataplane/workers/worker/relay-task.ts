@@ -11,7 +11,7 @@ import type { Wire } from "#dataplane/workers/wire/wire.ts";
  */
 const endedBefore = (errno: number): boolean => errno === EPIPE || errno === ENOTCONN;
 
-/** Two ports, of whatever kinds. */
+/** Two wires, of whatever kinds. */
 export class RelayTask implements Task {
   queued = false;
   readonly #client: Wire;

@@ -22,7 +22,7 @@ export const BACK = 4;
 export type Outcome = typeof WAITS | typeof MORE | typeof OVER | typeof FAILED | typeof BACK;
 
 /**
- * What a relay thread moves. It does not own the two descriptors: the loop watches them, closes them when `run` answers
+ * What a worker moves. It does not own the two descriptors: the loop watches them, closes them when `run` answers
  * `OVER`, resets them when it answers `FAILED`, and leaves them open when it answers `BACK`.
  */
 export interface Task {

@@ -1,4 +1,4 @@
-/** What holds of every relayed conversation, whatever a client speaks with the relay and whoever moves the bytes. */
+/** What holds of every relayed connection, whatever a client speaks with the relay and whoever moves the bytes. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -37,7 +37,7 @@ async function play(stream: Duplex, blocks: readonly Buffer[], pauseMs: number):
 
 export interface Runs {
   readonly numRuns: number;
-  /** Between blocks that are not held up, so that a conversation lasts a few turns. */
+  /** Between blocks that are not held up, so that a connection lasts a few turns. */
   readonly pauseMs?: number;
 }
 
