@@ -32,11 +32,8 @@ export interface KeyShare {
   readonly share: Buffer;
   /** The secret shared with the peer's half. Throws `TlsFault`. */
   finish(peer: Buffer): Buffer;
-}
-
-export interface X25519Share extends KeyShare {
-  /** The secret shared with another public key of 32 bytes, for REALITY. */
-  withStatic(publicKey: Buffer): Buffer;
+  /** The secret of its X25519 key and another public key of 32 bytes; absent where it has no such key. */
+  readonly agreeX25519?: (publicKey: Buffer) => Buffer;
 }
 
 /** Null: a group that is not built. */
@@ -52,14 +49,14 @@ export function isKnownGroup(group: number): boolean {
   return group === GROUP.x25519 || group === GROUP.x25519MlKem768 || CURVES.has(group);
 }
 
-export function openX25519Share(): X25519Share {
+export function openX25519Share(): KeyShare {
   const pair = generateKeyPairSync("x25519");
-  const finish = (peer: Buffer): Buffer => agreeX25519(pair.privateKey, peer);
-  return { group: GROUP.x25519, share: rawKey(pair.publicKey, X25519_BYTES), finish, withStatic: finish };
+  const finish = (peer: Buffer): Buffer => finishX25519(pair.privateKey, peer);
+  return { group: GROUP.x25519, share: rawKey(pair.publicKey, X25519_BYTES), finish, agreeX25519: finish };
 }
 
 /** The ML-KEM key, then the X25519 key; the secrets in the same order. Its X25519 key is one of its own. */
-export function openHybridShare(): X25519Share {
+function openHybridShare(): KeyShare {
   const kem = generateKeyPairSync("ml-kem-768");
   const curve = openX25519Share();
   return {
@@ -70,7 +67,7 @@ export function openHybridShare(): X25519Share {
       const inner = agree(() => decapsulate(kem.privateKey, peer.subarray(0, MLKEM_CIPHERTEXT_BYTES)));
       return Buffer.concat([inner, curve.finish(peer.subarray(MLKEM_CIPHERTEXT_BYTES))]);
     },
-    withStatic: curve.withStatic,
+    agreeX25519: curve.finish,
   };
 }
 
@@ -113,7 +110,7 @@ function answerHybrid(client: Buffer): KeyAnswer {
   };
 }
 
-function agreeX25519(privateKey: KeyObject, peer: Buffer): Buffer {
+function finishX25519(privateKey: KeyObject, peer: Buffer): Buffer {
   checkSize(peer, X25519_BYTES);
   // The library refuses a secret of zeros, as RFC 8446 §7.4.2 asks.
   return agree(() => diffieHellman({ privateKey, publicKey: publicKeyOf(X25519_SPKI, peer) }));

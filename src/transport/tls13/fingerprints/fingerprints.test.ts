@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CAPTURES } from "../../../../test/support/browser-hellos.ts";
+import { ja3, ja4, shapeOf } from "../../../../test/support/ja-fingerprint.ts";
+import { GROUP, openKeyShare } from "#transport/tls13/key-exchange.ts";
+import { readOffer } from "#transport/tls13/offered-hello.ts";
+import { buildHello } from "./build-hello.ts";
+import { Fingerprints, kindOfName, KNOWN_NAMES } from "./names.ts";
+
+const HELLOS = 50;
+const PLAIN = { serverName: "example.com", protocols: null };
+const fingerprints = new Fingerprints();
+const template = (name: string) => fingerprints.template(name) ?? assert.fail(name);
+const sorted = (shape: readonly string[]): string[] => [...shape].sort();
+
+for (const capture of CAPTURES)
+  test(`${capture.name}: ${HELLOS} hellos have the JA3, JA4 and shape of the capture`, () => {
+    const orders = new Set<string>();
+    for (let left = HELLOS; left > 0; left--) {
+      const { message } = buildHello(template(capture.name), PLAIN);
+      assert.equal(ja4(message), capture.ja4);
+      if (capture.ja3 !== null) assert.equal(ja3(message), capture.ja3);
+      const shape = shapeOf(message);
+      orders.add(shape.map((line) => line.slice(0, 6)).join());
+      if (capture.ja3 === null) assert.deepEqual(sorted(shape), sorted(capture.shape));
+      else assert.deepEqual(shape, capture.shape);
+      assert.match(shape[1] ?? "", capture.shape[1]?.startsWith("GREASE") ? /^GREASE $/ : /^0000 /);
+    }
+    assert.equal(orders.size > HELLOS / 2, capture.ja3 === null, "extensions change places, or never do");
+  });
+
+test("lengths are those of the captures", () => {
+  for (const { name, messageBytes } of CAPTURES) {
+    const seen = new Set<number>();
+    for (let left = 80; left > 0; left--) seen.add(buildHello(template(name), PLAIN).message.length);
+    for (const size of messageBytes) assert.ok(seen.has(size), `${name}: ${[...seen].join()} has no ${size}`);
+  }
+});
+
+test("nothing of one hello comes again in the next", () => {
+  const [one, two] = [0, 1].map(() => readOffer(buildHello(template("chrome"), PLAIN).message));
+  assert.ok(one !== undefined && two !== undefined);
+  assert.notDeepEqual(one.random, two.random);
+  assert.notDeepEqual(one.sessionId, two.sessionId);
+  assert.notDeepEqual(one.shares.get(GROUP.x25519), two.shares.get(GROUP.x25519));
+});
+
+test("the protocols of the node take the place of the browser's, and settings go with h2", () => {
+  const offer = (protocols: readonly string[] | null) =>
+    readOffer(buildHello(template("chrome"), { serverName: "", protocols }).message);
+  assert.deepEqual(offer(null).protocols, ["h2", "http/1.1"]);
+  assert.deepEqual(offer(["http/1.1"]).protocols, ["http/1.1"]);
+  assert.deepEqual(offer([]).protocols, []);
+  assert.equal(offer(["http/1.1"]).extensions.has(17613), false);
+  assert.equal(offer(["h2"]).extensions.has(17613), true);
+  assert.equal(offer(null).extensions.has(0), false, "no name, no server_name");
+});
+
+test("behind a retry only share, cookie and padding differ", () => {
+  for (const name of ["chrome", "firefox", "safari16", "ios"]) {
+    const first = buildHello(template(name), PLAIN);
+    const share = openKeyShare(GROUP.p384) ?? assert.fail();
+    const second = first.again({ share, cookie: Buffer.from("0003aabbcc", "hex") });
+    const [before, behind] = [readOffer(first.message), readOffer(second.message)];
+    assert.deepEqual(behind.random, before.random);
+    assert.deepEqual(behind.sessionId, before.sessionId);
+    assert.deepEqual([...behind.shares], [[GROUP.p384, share.share]]);
+    assert.deepEqual(second.shares, [share]);
+    const same = (shape: string[]) => shape.filter((line) => !/^(0033|002c|0015) /.test(line));
+    assert.deepEqual(same(shapeOf(second.message)), same(shapeOf(first.message)));
+    assert.ok(shapeOf(second.message).includes("002c 0003aabbcc"));
+  }
+});
+
+test("random and randomized are drawn once", () => {
+  const one = new Fingerprints();
+  for (const name of ["random", "randomized", "randomizednoalpn"])
+    assert.equal(one.template(name), one.template(name));
+  const drawn = new Set(Array.from({ length: 40 }, () => new Fingerprints().template("random")?.name));
+  assert.ok(drawn.size > 1);
+  for (let left = 20; left > 0; left--) {
+    const randomized = new Fingerprints().template("randomizednoalpn") ?? assert.fail();
+    const offer = readOffer(buildHello(randomized, PLAIN).message);
+    assert.deepEqual(offer.protocols, []);
+    assert.ok(offer.shares.has(GROUP.x25519) && offer.versions.includes(0x0304));
+  }
+});
+
+test("without the hybrid share it is the browser of the time before", () => {
+  for (const [name, older] of [
+    ["chrome", "Chrome 120"],
+    ["firefox", "Firefox 120"],
+    ["safari", "Safari 16.0"],
+    ["ios", "iOS 14"],
+  ] as const)
+    assert.equal(fingerprints.template(name, false)?.name, older);
+});
+
+test("names", () => {
+  for (const name of KNOWN_NAMES) assert.notEqual(kindOfName(name), "unknown");
+  assert.equal(kindOfName("Chrome"), "template");
+  assert.equal(kindOfName("android"), "without TLS 1.3");
+  assert.equal(kindOfName(""), "none");
+  assert.equal(kindOfName("netscape"), "unknown");
+  assert.equal(fingerprints.template("edge"), fingerprints.template("chrome"));
+});

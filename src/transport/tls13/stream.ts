@@ -1,0 +1,199 @@
+/** A TLS 1.3 client as a stream over another stream, by the engine of this folder. */
+import { Duplex } from "node:stream";
+import { asError } from "#core/errors.ts";
+import type { Bypass, RawSink } from "#transport/tls/record-pump.ts";
+import type { ClientConnection } from "./client-connection.ts";
+
+type Done = (error?: Error | null) => void;
+
+/**
+ * Emits `secure` once the server is known. Half-close is kept. Records are opened one by one, and only as the reader
+ * takes their payload, so TLS can be left behind from within a `data` event, each direction by itself.
+ */
+export class Tls13Stream extends Duplex implements Bypass {
+  readonly #below: Duplex;
+  readonly #connection: ClientConnection;
+  #wanted = false;
+  #soon = false;
+  #held = false;
+  #belowEnded = false;
+  #ended = false;
+  #sink: RawSink | null = null;
+  #rawWrite = false;
+  #afterDrain: Done | null = null;
+
+  /** Owns both from here; `begin` says the ClientHello. */
+  constructor(below: Duplex, connection: ClientConnection) {
+    super({ allowHalfOpen: true });
+    this.#below = below;
+    this.#connection = connection;
+    below.on("data", (bytes: Buffer) => this.#arrived(bytes));
+    below.on("end", () => {
+      this.#belowEnded = true;
+      this.#turn();
+    });
+    below.on("error", (error) => this.destroy(error));
+    below.on("close", () => this.#belowClosed());
+    below.on("drain", () => this.#drained());
+  }
+
+  begin(): void {
+    this.#connection.start();
+    this.#flush();
+  }
+
+  #arrived(bytes: Buffer): void {
+    if (this.#sink !== null && !this.#held && this.#connection.unreadBytes === 0)
+      return this.#sink.data(bytes);
+    this.#connection.feed(bytes);
+    this.#turn();
+  }
+
+  /** Hands on what can be read, and lets more come only when that is gone. */
+  #turn(): void {
+    if (this.destroyed) return;
+    if (this.#sink === null) this.#readRecords();
+    if (this.#sink !== null) this.#readRaw(this.#sink);
+    if (this.destroyed) return;
+    const waits = this.#held || (this.#sink === null && this.#connection.isSecure && !this.#wanted);
+    if (waits && !this.#ended) this.#below.pause();
+    else this.#below.resume();
+  }
+
+  #readRecords(): void {
+    try {
+      while (this.#sink === null && !this.#held && !this.#ended && !this.destroyed && this.#readRecord());
+    } catch (error) {
+      this.#flush();
+      this.destroy(asError(error));
+    }
+  }
+
+  /** False: nothing more is to be had now. */
+  #readRecord(): boolean {
+    const wasSecure = this.#connection.isSecure;
+    if (wasSecure && !this.#wanted) return false;
+    const payload = this.#connection.read();
+    this.#flush();
+    if (!wasSecure && this.#connection.isSecure) this.emit("secure");
+    if (payload === null) {
+      this.#endIfOver();
+      return false;
+    }
+    this.#wanted = this.push(payload);
+    return true;
+  }
+
+  #endIfOver(): void {
+    if (this.#connection.hasEnded) {
+      this.#ended = true;
+      this.push(null);
+    } else if (this.#belowEnded) this.#endWithoutWord();
+  }
+
+  /** Many peers end the connection below without close_notify; as libssl is told here, that is an end where nothing is cut. */
+  #endWithoutWord(): void {
+    if (!this.#connection.isSecure)
+      return void this.destroy(new Error("the server closed the connection during the handshake"));
+    if (this.#connection.unreadBytes > 0) return void this.destroy(cutOff());
+    this.#ended = true;
+    this.push(null);
+  }
+
+  #readRaw(sink: RawSink): void {
+    if (this.#held || this.#ended) return;
+    const behind = this.#connection.takeUnread();
+    if (behind.length > 0) sink.data(behind);
+    if (!this.#belowEnded || this.#held) return;
+    this.#ended = true;
+    sink.end();
+  }
+
+  #flush(): void {
+    const output = this.#connection.takeOutput();
+    if (output !== null && !this.#rawWrite && this.#below.writable) this.#below.write(output);
+  }
+
+  #belowClosed(): void {
+    if (this.destroyed || (this.#sink !== null && this.#rawWrite)) return;
+    if (this.#ended && this.writableFinished) this.destroy();
+    else this.destroy(cutOff());
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    this.#turnSoon();
+  }
+
+  /** Not from within `_read`: what is pushed there is not delivered at once. */
+  #turnSoon(): void {
+    if (this.#soon) return;
+    this.#soon = true;
+    queueMicrotask(() => {
+      this.#soon = false;
+      this.#turn();
+    });
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: Done): void {
+    try {
+      this.#writeBelow(this.#rawWrite ? chunk : this.#connection.write(chunk), done);
+    } catch (error) {
+      done(asError(error));
+    }
+  }
+
+  #writeBelow(bytes: Uint8Array, done: Done): void {
+    if (this.#below.write(bytes)) done();
+    else this.#afterDrain = done;
+  }
+
+  #drained(): void {
+    const done = this.#afterDrain;
+    this.#afterDrain = null;
+    done?.();
+  }
+
+  override _final(done: Done): void {
+    if (this.#rawWrite) this.#below.end(done);
+    else this.#below.end(this.#connection.end(), done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    this.#connection[Symbol.dispose]();
+    this.#below.destroy(error ?? undefined);
+    done(error);
+  }
+
+  // What `Bypass` asks for.
+
+  leaveRead(sink: RawSink): void {
+    this.#sink = sink;
+    this.#turnSoon();
+  }
+
+  leaveWrite(): Duplex {
+    this.#rawWrite = true;
+    return this.#below;
+  }
+
+  hold(): void {
+    this.#held = true;
+    this.#below.pause();
+  }
+
+  release(): void {
+    if (!this.#held) return;
+    this.#held = false;
+    this.#turnSoon();
+  }
+
+  get below(): Duplex | null {
+    const hasLeft = this.#sink !== null && this.#rawWrite && !this.#held;
+    return hasLeft && this.#connection.unreadBytes === 0 ? this.#below : null;
+  }
+}
+
+function cutOff(): Error {
+  return Object.assign(new Error("the TLS connection was cut off"), { code: "ECONNRESET" });
+}
