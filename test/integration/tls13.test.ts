@@ -4,8 +4,8 @@ import { createHash, createPrivateKey, randomBytes, X509Certificate } from "node
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import type { Duplex } from "node:stream";
 import { createServer, type TlsOptions, type TLSSocket } from "node:tls";
-import { text } from "node:stream/consumers";
 import { PeerAlert, TlsFault } from "#transport/tls13/alerts.ts";
 import { CHROME_120, CHROME_133 } from "#transport/tls13/fingerprints/chrome.ts";
 import { FIREFOX_148 } from "#transport/tls13/fingerprints/firefox.ts";
@@ -17,22 +17,34 @@ import { dial13 } from "../support/tls13-dial.ts";
 const own = makeCertificate({ names: ["server.test"] });
 const client = makeCertificate({ names: ["client.test"] });
 
+interface Seen {
+  readonly cipher: string;
+  readonly serverName: string;
+  readonly subject: string;
+}
+
 interface Server extends AsyncDisposable {
   readonly port: number;
   /** Of the last client. */
-  readonly last: () => TLSSocket;
+  readonly last: () => Seen;
   readonly errors: string[];
 }
 
 async function serve(options: TlsOptions, use: (socket: TLSSocket) => void): Promise<Server> {
   const errors: string[] = [];
-  let last: TLSSocket | null = null;
-  const open = new Set<TLSSocket>();
+  let last: Seen | null = null;
+  const open = new Set<Duplex>();
   const server = createServer({ cert: own.cert, key: own.key, allowHalfOpen: true, ...options }, (socket) => {
-    last = socket;
-    open.add(socket.on("error", (error) => errors.push(error.message)));
+    const { subject } = socket.getPeerCertificate();
+    last = {
+      cipher: socket.getCipher().name,
+      serverName: String(socket.servername),
+      subject: String(subject?.CN),
+    };
+    socket.on("error", (error) => errors.push(error.message));
     use(socket);
   });
+  server.on("connection", (socket) => open.add(socket));
   server.on("tlsClientError", (error) => errors.push(error.message));
   await once(server.listen(0, "127.0.0.1"), "listening");
   return {
@@ -47,6 +59,17 @@ async function serve(options: TlsOptions, use: (socket: TLSSocket) => void): Pro
   };
 }
 
+/** Until its end; unlike an iterator this leaves the stream open. */
+function text(stream: Duplex): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  let all = "";
+  stream
+    .on("data", (bytes: Buffer) => (all += String(bytes)))
+    .on("end", () => resolve(all))
+    .on("error", reject);
+  return promise;
+}
+
 const echo = (socket: TLSSocket): void => void socket.pipe(socket);
 const TEMPLATES: readonly HelloTemplate[] = [CHROME_133, CHROME_120, FIREFOX_148, SAFARI_26, IOS_14];
 const SUITES = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
@@ -58,7 +81,7 @@ for (const template of TEMPLATES)
       const { stream } = await dial13(server.port, { template });
       stream.end("hello");
       assert.equal(await text(stream), "hello");
-      assert.equal(server.last().getCipher().name, ciphers);
+      assert.equal(server.last().cipher, ciphers);
       assert.deepEqual(server.errors, []);
     });
 
@@ -101,20 +124,28 @@ test("both agree on a protocol, or on none", async () => {
   await using silent = await serve({}, echo);
   const second = await dial13(silent.port);
   assert.equal(second.connection.agreement?.alpn, null);
-  assert.equal(silent.last().servername, "server.test");
+  assert.equal(silent.last().serverName, "server.test");
   second.stream.destroy();
   await using strict = await serve({ ALPNProtocols: ["other"] }, echo);
-  await assert.rejects(dial13(strict.port), (error) => error instanceof PeerAlert && error.description === 120);
+  await assert.rejects(
+    dial13(strict.port),
+    (error) => error instanceof PeerAlert && error.description === 120,
+  );
 });
 
 test("a client certificate is shown where it is asked for", async () => {
-  const asks = { requestCert: true, rejectUnauthorized: true, ca: [client.cert], minVersion: "TLSv1.3" } as const;
+  const asks = {
+    requestCert: true,
+    rejectUnauthorized: true,
+    ca: [client.cert],
+    minVersion: "TLSv1.3",
+  } as const;
   await using server = await serve(asks, echo);
   const identity = { chain: [new X509Certificate(client.cert).raw], key: createPrivateKey(client.key) };
   const { stream } = await dial13(server.port, { identity });
   stream.end("hello");
   assert.equal(await text(stream), "hello");
-  assert.equal(server.last().getPeerCertificate().subject.CN, "client.test");
+  assert.equal(server.last().subject, "client.test");
   const without = await dial13(server.port);
   await assert.rejects(text(without.stream), (error) => error instanceof PeerAlert);
 });
@@ -159,9 +190,9 @@ test("whom the judge refuses is told so, and sends nothing", async () => {
   assert.match(server.errors[0] ?? "", /bad certificate/i);
 });
 
-test("a thousand connections in a row", async () => {
+test("a hundred connections in a row", async () => {
   await using server = await serve({}, echo);
-  for (let left = 1000; left > 0; left--) {
+  for (let left = 100; left > 0; left--) {
     const { stream } = await dial13(server.port, { template: CHROME_120 });
     stream.end("x");
     assert.equal(await text(stream), "x");

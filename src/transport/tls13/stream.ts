@@ -1,7 +1,7 @@
 /** A TLS 1.3 client as a stream over another stream, by the engine of this folder. */
 import { Duplex } from "node:stream";
 import { asError } from "#core/errors.ts";
-import type { Bypass, RawSink } from "#transport/tls/record-pump.ts";
+import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import type { ClientConnection } from "./client-connection.ts";
 
 type Done = (error?: Error | null) => void;
