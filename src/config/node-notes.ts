@@ -49,11 +49,5 @@ function tlsNotes(options: TlsKeys, at: readonly string[]): readonly NodeNote[] 
       key: [...at, "skip-cert-verify"],
       what: "skip-cert-verify accepts any certificate; anybody on the way can read this traffic",
     });
-  const browser = options["client-fingerprint"]?.toLowerCase() ?? "none";
-  if (browser !== "none" && browser !== "")
-    notes.push({
-      key: [...at, "client-fingerprint"],
-      what: `client-fingerprint ${browser} cannot be imitated by this TLS library; the handshake shows Node.js`,
-    });
   return notes;
 }

@@ -48,10 +48,32 @@ export interface TlsClientOptions extends CommonOptions {
   /** The client's own certificate; null: it has none. */
   readonly keyPair: KeyPair | null;
   readonly trust: Trust;
+  /** The browser whose ClientHello is shown, in the words of `client-fingerprint`; empty: none. */
+  readonly clientFingerprint: string;
+  /** Null: the server proves itself by its certificate. */
+  readonly reality: RealityOptions | null;
+}
+
+/** By what a REALITY server and its client know each other. */
+export interface RealityOptions {
+  /** The server's X25519 key, 32 bytes. */
+  readonly publicKey: Buffer;
+  /** 8 bytes, filled with zeros behind what was given. */
+  readonly shortId: Buffer;
+  /** What the client says that it is: x.y.z. */
+  readonly clientVersion: readonly [number, number, number];
+  /** The browser's key share with ML-KEM-768 is shown. */
+  readonly hybrid: boolean;
+  /** The server's ML-DSA-65 key, 1952 bytes; null: only the certificate's HMAC is checked. */
+  readonly mldsa65: Buffer | null;
+  /** The first page that a browser would ask the real site for. */
+  readonly spiderX: string;
 }
 
 export interface TlsOpening {
   readonly signal: AbortSignal;
+  /** Connects once more, where the first connection showed that another way is needed; absent: that cannot be had. */
+  readonly redial?: () => Promise<Duplex>;
   /** The protocol inside may leave TLS behind. */
   readonly bypassable?: boolean;
 }

@@ -5,6 +5,7 @@ import { openSsl, type Ssl } from "./linux/ssl.ts";
 import { SslClients } from "./linux/ssl-client.ts";
 import { SslContexts } from "./linux/ssl-context.ts";
 import { openPoller, type Poller } from "./linux/uv-poll.ts";
+import { ChainVerifier } from "./linux/x509-verify.ts";
 
 export { EAGAIN, EINTR } from "./linux/relay-calls.ts";
 export { BLOCKED_BY_WRITE, BROKEN, ENDED, FULL } from "./linux/ssl.ts";
@@ -12,6 +13,7 @@ export { BAD_CERTIFICATE, CERTIFICATE_REQUIRED } from "./linux/ssl-alert.ts";
 export type { SslClients, SslHandle } from "./linux/ssl-client.ts";
 export type { ServerContextOptions } from "./linux/ssl-context.ts";
 export type { SslContext } from "./linux/ssl-material.ts";
+export type { ChainVerifier, VerifiedChain } from "./linux/x509-verify.ts";
 export { UV_READABLE, UV_WRITABLE, type ReadinessWatch } from "./linux/uv-poll.ts";
 
 /** All of one thread; `ssl` works on the buffer of `calls`. */
@@ -20,6 +22,7 @@ export interface NativeTls {
   readonly ssl: Ssl;
   readonly contexts: SslContexts;
   readonly clients: SslClients;
+  readonly verifier: ChainVerifier;
   readonly poller: Poller;
   readonly sendAlert: SendAlert;
 }
@@ -40,7 +43,9 @@ function open(): NativeTls | null {
   const ssl = calls === null ? null : openSsl(calls.buffer);
   const contexts = SslContexts.open();
   const clients = SslClients.open();
+  const verifier = ChainVerifier.open();
   const poller = openPoller();
-  if (calls === null || ssl === null || contexts === null || clients === null || poller === null) return null;
-  return { calls, ssl, contexts, clients, poller, sendAlert: openAlerts() };
+  if (calls === null || ssl === null || contexts === null || clients === null) return null;
+  if (verifier === null || poller === null) return null;
+  return { calls, ssl, contexts, clients, verifier, poller, sendAlert: openAlerts() };
 }

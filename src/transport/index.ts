@@ -100,8 +100,8 @@ async function openSecured(
   return {
     kind: client.kind,
     async dial(signal, metadata) {
-      const stream = await dialer.connect(server, { signal, metadata });
-      return await client.open(stream, signal);
+      const dial = (): Promise<Duplex> => dialer.connect(server, { signal, metadata });
+      return await client.open(await dial(), signal, dial);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** What lies between TCP and everything else: nothing, TLS, later REALITY. One function on each side chooses. */
+/** What lies between TCP and everything else: nothing, TLS, or REALITY. One function on each side chooses. */
 import type { Duplex } from "node:stream";
 import { ConfigError } from "#core/errors.ts";
 import type { SafeFiles } from "#core/files.ts";
@@ -7,7 +7,7 @@ import type { TlsAccepted, TlsProvider } from "#core/tls.ts";
 import type { TlsContextSource } from "#core/tls-contexts.ts";
 import type { Log } from "#core/log.ts";
 import { readTlsClient, type TlsClientContext } from "./tls/client-options.ts";
-import type { RealityClientFields, TlsClientFields, TlsServerFields } from "./tls/fields.ts";
+import type { TlsClientFields, TlsServerFields } from "./tls/fields.ts";
 import { readTlsServer } from "./tls/server-options.ts";
 
 /** A stream behind the security layer, with what the layer knows of it; all of it null where there is none. */
@@ -16,8 +16,8 @@ export type Secured = TlsAccepted;
 export interface SecurityClient {
   /** What the layer is called where people read it. */
   readonly kind: "none" | "tls";
-  /** Owns the stream from here. Throws `DialError`. */
-  open(stream: Duplex, signal: AbortSignal): Promise<Secured>;
+  /** Owns the stream from here. `redial` as of `TlsOpening`. Throws `DialError`. */
+  open(stream: Duplex, signal: AbortSignal, redial?: () => Promise<Duplex>): Promise<Secured>;
 }
 
 export interface SecurityServer extends Disposable {
@@ -30,7 +30,6 @@ export interface SecurityServer extends Disposable {
 
 export interface SecurityClientFields extends TlsClientFields {
   readonly tls: boolean;
-  readonly "reality-opts"?: RealityClientFields | undefined;
 }
 
 export interface SecurityClientContext extends TlsClientContext {
@@ -44,18 +43,17 @@ export async function chooseSecurityClient(
   fields: SecurityClientFields,
   context: SecurityClientContext,
 ): Promise<SecurityClient> {
-  if (fields["reality-opts"] !== undefined)
-    throw new ConfigError(
-      `proxy ${context.node}: reality-opts: REALITY is not available yet; use TLS with a certificate`,
-    );
+  if (!fields.tls && fields["reality-opts"] !== undefined)
+    throw new ConfigError(`proxy ${context.node}: reality-opts: REALITY needs tls: true`);
   if (!fields.tls) return { kind: "none", open: async (stream) => plain(stream) };
   const { bypassable, log } = context;
   const options = await readTlsClient(fields, bypassable ? { ...context, minVersion: "TLSv1.3" } : context);
   const client = context.tls.makeClient(options, log);
   return {
     kind: "tls",
-    async open(stream, signal) {
-      const opened = await client.open(stream, { signal, bypassable });
+    async open(stream, signal, redial) {
+      const again = redial === undefined ? {} : { redial };
+      const opened = await client.open(stream, { signal, bypassable, ...again });
       return { ...opened, serverName: options.serverName };
     },
   };

@@ -3,7 +3,12 @@ import { ConfigError } from "#core/errors.ts";
 import { Fault, flag, int, mapOf, scalar, secret, text } from "#core/fields.ts";
 import { serverFields } from "#core/node-fields.ts";
 import { fallbackFields } from "#protocols/shared/fallback.ts";
-import { realityServerFields, tlsClientFields, tlsServerFields } from "#transport/tls/fields.ts";
+import {
+  realityClientFields,
+  realityServerFields,
+  tlsClientFields,
+  tlsServerFields,
+} from "#transport/tls/fields.ts";
 import { parseScheme } from "./padding.ts";
 
 /** Shorter intervals than this count as not set, as other clients have it. */
@@ -26,6 +31,7 @@ export const outboundSchema = z.object({
   "disable-reuse": flag().default(false),
   "client-metadata": text().optional(),
   ...tlsClientFields,
+  ...realityClientFields,
 });
 export type OutboundOptions = z.output<typeof outboundSchema>;
 

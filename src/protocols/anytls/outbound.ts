@@ -87,8 +87,8 @@ class Client implements Disposable {
   }
 
   async #dial(context: DialContext): Promise<ClientSession> {
-    const wire = await this.#env.dialer.connect(this.#server, context);
-    const { stream } = await this.#security.open(wire, context.signal);
+    const dial = (): Promise<Duplex> => this.#env.dialer.connect(this.#server, context);
+    const { stream } = await this.#security.open(await dial(), context.signal, dial);
     if (stream.destroyed) throw new DialError("failed", `${this.#env.name}: the server hung up at once`);
     return new ClientSession(stream, {
       hash: this.#hash,

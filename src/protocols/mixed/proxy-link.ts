@@ -42,14 +42,15 @@ export async function openProxyLink(
     server,
     where,
     async open(context, handshake) {
-      let stream = await dialer.connect(destination, context);
+      const dial = (): Promise<Duplex> => dialer.connect(destination, context);
+      let stream = await dial();
       const deadline = new AbortController();
       const timer = setTimeout(() => deadline.abort(ABORTED), HANDSHAKE_TIMEOUT_MS);
       const signal = AbortSignal.any([context.signal, deadline.signal]);
       try {
         guardErrors(stream);
         if (tls !== null) {
-          ({ stream } = await tls.open(stream, { signal }));
+          ({ stream } = await tls.open(stream, { signal, redial: dial }));
           guardErrors(stream);
         }
         return await handshake(stream, signal);

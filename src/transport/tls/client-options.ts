@@ -5,6 +5,7 @@ import type { KeyPair, TlsClientOptions, TlsVersion } from "#core/tls.ts";
 import type { Trust } from "#core/trust.ts";
 import { parseIp } from "#net/address/ip.ts";
 import { DEFAULT_TRUST } from "#net/dial/trust.ts";
+import { readReality } from "#transport/reality/options.ts";
 import type { TlsClientFields } from "./fields.ts";
 
 export interface TlsClientContext {
@@ -43,6 +44,8 @@ export async function readTlsClient(
     fingerprint: fields.fingerprint ?? null,
     keyPair: await readKeyPair(fields, where, context.files),
     trust,
+    clientFingerprint: fields["client-fingerprint"] ?? "",
+    reality: readReality(fields["reality-opts"]),
     minVersion,
     carriesHttp2,
   };

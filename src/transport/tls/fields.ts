@@ -41,17 +41,35 @@ const echOptions = refuseIf(
   "Encrypted ClientHello is not available in this runtime, and never silently left out",
 );
 
-const NO_REALITY = "REALITY is not available yet";
+const NO_REALITY = "REALITY is not available here";
 
-const realityOptions = refuseIf(
-  z.object({
-    "public-key": publicKey(),
-    "short-id": shortId().default(""),
-    "support-x25519mlkem768": flag().default(false),
-  }),
-  () => true,
-  NO_REALITY,
-);
+/** x.y.z, each of one byte. */
+const clientVersion = () =>
+  scalar({ type: "string", pattern: "^\\d{1,3}(\\.\\d{1,3}){2}$" }, (source) =>
+    /^\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(source) && source.split(".").every((part) => Number(part) <= 255)
+      ? source
+      : new Fault("expected three numbers up to 255, such as 26.7.28"),
+  );
+
+const MLDSA65_TEXT = /^[A-Za-z0-9_-]{2603}=?$/;
+
+/** The key by which a server signs with ML-DSA-65, as Xray prints it. */
+const mldsa65Key = () =>
+  scalar({ type: "string" }, (source) =>
+    source === "" || MLDSA65_TEXT.test(source)
+      ? source
+      : new Fault("expected an ML-DSA-65 public key: 1952 bytes in base64url"),
+  );
+
+const realityOptions = z.object({
+  "public-key": publicKey(),
+  "short-id": shortId().default(""),
+  "support-x25519mlkem768": flag().default(false),
+  "client-version": clientVersion().optional(),
+  "client-ver": clientVersion().optional(),
+  "mldsa65-verify": mldsa65Key().optional(),
+  "spider-x": text().optional(),
+});
 
 /** Keys of every node that may speak TLS. The name of the server is `sni` or `servername`, each protocol adds its own. */
 export const tlsClientFields = {
@@ -108,7 +126,10 @@ export const realityServerFields = {
 
 const tlsClientSchema = z.object(tlsClientFields);
 const tlsServerSchema = z.object(tlsServerFields);
-export type TlsClientFields = Omit<z.output<typeof tlsClientSchema>, "reality-opts">;
+/** With REALITY only where the protocol has it: `realityClientFields`. */
+export type TlsClientFields = Omit<z.output<typeof tlsClientSchema>, "reality-opts"> & {
+  readonly "reality-opts"?: RealityClientFields | undefined;
+};
 export type TlsServerFields = Omit<z.output<typeof tlsServerSchema>, "reality-config">;
 export type RealityClientFields = z.output<typeof realityOptions>;
 

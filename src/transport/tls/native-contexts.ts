@@ -35,14 +35,13 @@ export class ClientContexts {
 
   /** Throws an `Error` with the library's reason. */
   of({ trust, minVersion, keyPair }: Identity, belief: Belief): SslHandle {
-    const kept = this.#keptOf.get(trust) ?? { store: null, contexts: new Map<string, SslHandle>() };
-    this.#keptOf.set(trust, kept);
+    const kept = this.#of(trust);
     const key = createHash("sha256")
       .update(JSON.stringify([belief, minVersion, keyPair]))
       .digest("hex");
     const known = kept.contexts.get(key);
     if (known !== undefined) return known;
-    if (belief !== "anybody") kept.store ??= this.#clients.makeStore(trust.authorities().join("\n"));
+    if (belief !== "anybody") this.store(trust);
     const made = this.#clients.make({
       minVersion,
       ciphers: clientTuning.ciphers,
@@ -53,6 +52,19 @@ export class ClientContexts {
       verifies: belief === "authorities",
     });
     if (kept.contexts.size < MAX_KEPT) kept.contexts.set(key, made);
+    return made;
+  }
+
+  /** The authorities. Throws an `Error` with the library's reason. */
+  store(trust: Trust): SslHandle {
+    return (this.#of(trust).store ??= this.#clients.makeStore(trust.authorities().join("\n")));
+  }
+
+  #of(trust: Trust): Kept {
+    const known = this.#keptOf.get(trust);
+    if (known !== undefined) return known;
+    const made = { store: null, contexts: new Map<string, SslHandle>() };
+    this.#keptOf.set(trust, made);
     return made;
   }
 }

@@ -1,10 +1,22 @@
-/** The one place that chooses by what a TLS connection is made: the runtime's libssl, or `node:tls`. */
-import type { TlsProvider } from "#core/tls.ts";
-import type { NativeTls } from "#platform/tls.ts";
+/**
+ * The one place that chooses by what a TLS connection is made: the runtime's libssl, `node:tls`, or the engine of
+ * `tls13` for those who must look like a browser.
+ */
+import { ConfigError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { TlsClient, TlsClientOptions, TlsProvider } from "#core/tls.ts";
+import type { NativeTls, VerifiedChain } from "#platform/tls.ts";
+import { RealityClient } from "#transport/reality/client.ts";
+import { Tls13Client } from "#transport/tls13/client.ts";
+import { Fingerprints, kindOfName } from "#transport/tls13/fingerprints/names.ts";
+import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
 import { NativeClient } from "./native-client.ts";
 import { ClientContexts } from "./native-contexts.ts";
 import { makeNodeClient } from "./node-client.ts";
 import { openTlsServer } from "./server.ts";
+
+/** What is shown where a node names no browser, and must look like one. */
+const DEFAULT_BROWSER = "chrome";
 
 /**
  * `library` is asked when something speaks TLS first, and answers with null where all of it is to be done by `node:tls`.
@@ -12,16 +24,78 @@ import { openTlsServer } from "./server.ts";
  * it refuses.
  */
 export function makeTlsProvider(library: () => NativeTls | null): TlsProvider {
-  let contexts: ClientContexts | null = null;
+  const clients = new Clients(library);
   return {
-    makeClient(options, log) {
-      const byNode = makeNodeClient(options);
-      const native = options.carriesHttp2 ? null : library();
-      if (native === null) return byNode;
-      contexts ??= new ClientContexts(native.clients);
-      return new NativeClient(options, { native, contexts, byNode, log });
-    },
+    makeClient: (options, log) => clients.make(options, log),
     openServer: (options, files, log) =>
       openTlsServer(options, { files, log, native: options.carriesHttp2 ? null : library() }),
   };
+}
+
+class Clients {
+  readonly #library: () => NativeTls | null;
+  readonly #fingerprints = new Fingerprints();
+  #contexts: ClientContexts | null = null;
+
+  constructor(library: () => NativeTls | null) {
+    this.#library = library;
+  }
+
+  make(options: TlsClientOptions, log: Log): TlsClient {
+    if (options.reality !== null) return this.#makeReality(options);
+    const byNode = makeNodeClient(options);
+    const native = this.#library();
+    if (native === null) {
+      if (kindOfName(options.clientFingerprint) !== "none") log.warning(notShown(options));
+      return byNode;
+    }
+    const contexts = this.#contextsOf(native);
+    const byLibrary = options.carriesHttp2
+      ? byNode
+      : new NativeClient(options, { native, contexts, byNode, log });
+    const template = this.#template(options);
+    if (template === null) {
+      if (kindOfName(options.clientFingerprint) !== "none") log.warning(notShown(options));
+      return byLibrary;
+    }
+    return new Tls13Client(options, {
+      template,
+      verify: this.#verifier(native, options),
+      older: byLibrary,
+      log,
+    });
+  }
+
+  #makeReality(options: TlsClientOptions): TlsClient {
+    const { reality, where, clientFingerprint } = options;
+    const native = this.#library();
+    const verify = native === null ? null : this.#verifier(native, options);
+    const template = this.#template(options) ?? this.#fingerprints.template(DEFAULT_BROWSER, reality?.hybrid);
+    if (reality === null || template === null || kindOfName(clientFingerprint) === "without TLS 1.3")
+      throw new ConfigError(
+        `${where}: client-fingerprint: ${clientFingerprint} has no ClientHello of TLS 1.3, which REALITY needs; have chrome, firefox, safari or ios`,
+      );
+    return new RealityClient(options, reality, { template, verify });
+  }
+
+  /** Null: no browser is to be seen, or none that can be shown. */
+  #template({ clientFingerprint, reality }: TlsClientOptions): HelloTemplate | null {
+    const kind = kindOfName(clientFingerprint);
+    if (kind === "none" || kind === "without TLS 1.3") return null;
+    const name = kind === "unknown" ? DEFAULT_BROWSER : clientFingerprint;
+    return this.#fingerprints.template(name, reality?.hybrid ?? true);
+  }
+
+  #contextsOf(native: NativeTls): ClientContexts {
+    return (this.#contexts ??= new ClientContexts(native.clients));
+  }
+
+  #verifier(native: NativeTls, { trust }: TlsClientOptions): (chain: readonly Buffer[]) => VerifiedChain {
+    const contexts = this.#contextsOf(native);
+    return (chain) => native.verifier.verify(contexts.store(trust).address, chain);
+  }
+}
+
+function notShown({ where, clientFingerprint }: TlsClientOptions): string {
+  return `${where}: client-fingerprint: ${clientFingerprint} cannot be shown here; its handshakes show the runtime's TLS library`;
 }

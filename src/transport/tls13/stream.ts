@@ -1,6 +1,6 @@
 /** A TLS 1.3 client as a stream over another stream, by the engine of this folder. */
 import { Duplex } from "node:stream";
-import { asError } from "#core/errors.ts";
+import { asError, AuthError } from "#core/errors.ts";
 import type { Bypass, RawSink } from "#core/tls-bypass.ts";
 import type { ClientConnection } from "./client-connection.ts";
 
@@ -65,7 +65,7 @@ export class Tls13Stream extends Duplex implements Bypass {
       while (this.#sink === null && !this.#held && !this.#ended && !this.destroyed && this.#readRecord());
     } catch (error) {
       this.#flush();
-      this.destroy(asError(error));
+      this.destroy(reasonOf(error));
     }
   }
 
@@ -192,6 +192,12 @@ export class Tls13Stream extends Duplex implements Bypass {
     const hasLeft = this.#sink !== null && this.#rawWrite && !this.#held;
     return hasLeft && this.#connection.unreadBytes === 0 ? this.#below : null;
   }
+}
+
+/** What a judge said of the server, where that ended the handshake. */
+function reasonOf(error: unknown): Error {
+  const reason = asError(error);
+  return reason.cause instanceof AuthError ? reason.cause : reason;
 }
 
 function cutOff(): Error {

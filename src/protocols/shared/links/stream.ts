@@ -26,9 +26,18 @@ export function securityFields(
   if (pin !== null) node["fingerprint"] = pin;
   const verifyName = query.get("vcn");
   if (verifyName !== undefined) node["name-cert-verify"] = verifyName;
-  if (security === "reality")
-    node["reality-opts"] = { "public-key": query.get("pbk") ?? "", "short-id": query.get("sid") ?? "" };
+  if (security === "reality") node["reality-opts"] = realityFields(query);
   return node;
+}
+
+function realityFields(query: Query): LinkNode {
+  const [signature, page] = [query.get("pqv") ?? "", query.get("spx") ?? ""];
+  return {
+    "public-key": query.get("pbk") ?? "",
+    "short-id": query.get("sid") ?? "",
+    ...(signature === "" ? {} : { "mldsa65-verify": signature }),
+    ...(page === "" ? {} : { "spider-x": page }),
+  };
 }
 
 /** SHA-256 of a certificate, in hex or base64; of several the first. */
@@ -147,6 +156,8 @@ export function streamQuery(
     pcs: textOf(node["fingerprint"]),
     pbk: textOf(reality?.["public-key"]),
     sid: textOf(reality?.["short-id"]),
+    pqv: textOf(reality?.["mldsa65-verify"]),
+    spx: textOf(reality?.["spider-x"]),
     ...transportQuery(node),
   };
 }

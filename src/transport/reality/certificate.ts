@@ -1,0 +1,38 @@
+/** The throw-away certificate by which a REALITY server proves that it knows the key of the token. */
+import { createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
+import type { ShownChain } from "#transport/tls13/client-handshake.ts";
+
+const KEY_BYTES = 32;
+const PROOF_BYTES = 64;
+/** Where the value of its only extension is: the ML-DSA-65 signature. */
+const MLDSA_AT = 126;
+const MLDSA_BYTES = 3309;
+/** SubjectPublicKeyInfo of ML-DSA-65 in front of the raw key (RFC 9881). */
+const MLDSA_SPKI = Buffer.from("308207b2300b0609608648016503040312038207a100", "hex");
+
+/** `authentic`; `no signature`: it knows the token's key, and not the ML-DSA-65 key; `foreign`: it is somebody's certificate. */
+export type Proof = "authentic" | "no signature" | "foreign";
+
+/** `mldsa65`: the server's raw public key of 1952 bytes; null: not asked for. */
+export function checkProof(shown: ShownChain, authKey: Buffer, mldsa65: Buffer | null): Proof {
+  const der = shown.chain[0];
+  if (der === undefined || shown.leaf.publicKey.asymmetricKeyType !== "ed25519") return "foreign";
+  const key = shown.leaf.publicKey.export({ type: "spki", format: "der" }).subarray(-KEY_BYTES);
+  const expected = createHmac("sha512", authKey).update(key).digest();
+  const proof = der.subarray(-PROOF_BYTES);
+  if (proof.length !== PROOF_BYTES || !timingSafeEqual(expected, proof)) return "foreign";
+  if (mldsa65 === null) return "authentic";
+  const signed = createHmac("sha512", authKey)
+    .update(key)
+    .update(shown.clientHello)
+    .update(shown.serverHello)
+    .digest();
+  return isSigned(der, signed, mldsa65) ? "authentic" : "no signature";
+}
+
+function isSigned(der: Buffer, digest: Buffer, mldsa65: Buffer): boolean {
+  const signature = der.subarray(MLDSA_AT, MLDSA_AT + MLDSA_BYTES);
+  if (signature.length !== MLDSA_BYTES) return false;
+  const key = createPublicKey({ key: Buffer.concat([MLDSA_SPKI, mldsa65]), type: "spki", format: "der" });
+  return verify(null, digest, key, signature);
+}

@@ -1,0 +1,102 @@
+/** The dialling side of TLS with a browser's ClientHello, for one node. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { ConfigError, DialError } from "#core/errors.ts";
+import type { Log } from "#core/log.ts";
+import type { KeyPair, TlsClient, TlsClientOptions, TlsOpened, TlsOpening } from "#core/tls.ts";
+import type { VerifiedChain } from "#platform/tls.ts";
+import { finishOpening, refuseIfAborted } from "#transport/tls/client-handshake.ts";
+import { sniOf } from "#transport/tls/client-options.ts";
+import { OlderVersion } from "./alerts.ts";
+import { judgeChain } from "./chain-judge.ts";
+import { ClientConnection, type ClientConnectionOptions } from "./client-connection.ts";
+import type { ClientIdentity } from "./client-handshake.ts";
+import { buildHello } from "./fingerprints/build-hello.ts";
+import type { HelloTemplate } from "./fingerprints/template.ts";
+import { Tls13Stream } from "./stream.ts";
+
+export interface Tls13ClientEnv {
+  readonly template: HelloTemplate;
+  /** Holds a chain against the authorities of the node. */
+  readonly verify: (chain: readonly Buffer[]) => VerifiedChain;
+  /** For servers that speak TLS 1.2 alone. */
+  readonly older: TlsClient;
+  readonly log: Log;
+}
+
+export class Tls13Client implements TlsClient {
+  readonly #options: TlsClientOptions;
+  readonly #env: Tls13ClientEnv;
+  readonly #identity: ClientIdentity | null;
+  /** The server was found to speak TLS 1.2 alone. */
+  #isOlder = false;
+
+  /** Throws `ConfigError` where the client's certificate and key cannot be read. */
+  constructor(options: TlsClientOptions, env: Tls13ClientEnv) {
+    this.#options = options;
+    this.#env = env;
+    this.#identity = options.keyPair === null ? null : readIdentity(options.keyPair, options.where);
+  }
+
+  async open(stream: Duplex, opening: TlsOpening): Promise<TlsOpened> {
+    if (this.#isOlder) return await this.#env.older.open(stream, opening);
+    const { serverName, alpn } = this.#options;
+    const { template, verify } = this.#env;
+    const hello = buildHello(template, {
+      serverName: sniOf(this.#options),
+      protocols: alpn.length === 0 ? null : alpn,
+    });
+    const settings: ClientConnectionOptions = {
+      hello,
+      identity: this.#identity,
+      judge: (shown) => judgeChain(shown, this.#options, verify),
+    };
+    try {
+      return await openTls13(stream, settings, serverName, opening);
+    } catch (error) {
+      if (!(error instanceof DialError) || !(error.cause instanceof OlderVersion)) throw error;
+      return await this.#openOlder(error, opening);
+    }
+  }
+
+  async #openOlder(error: DialError, opening: TlsOpening): Promise<TlsOpened> {
+    const { minVersion, serverName, where } = this.#options;
+    if (minVersion === "TLSv1.3") throw error;
+    this.#isOlder = true;
+    this.#env.log.warning(
+      `${where}: client-fingerprint: ${serverName} speaks TLS 1.2 alone; its handshakes show the runtime's TLS library`,
+    );
+    if (opening.redial === undefined) throw error;
+    return await this.#env.older.open(await opening.redial(), opening);
+  }
+}
+
+/** One handshake of the engine. Failures are `DialError`; the stream is destroyed then. */
+export async function openTls13(
+  below: Duplex,
+  settings: ClientConnectionOptions,
+  serverName: string,
+  { signal, bypassable = false }: TlsOpening,
+): Promise<TlsOpened & { readonly stream: Tls13Stream }> {
+  refuseIfAborted(below, serverName, signal);
+  const connection = new ClientConnection(settings);
+  const stream = new Tls13Stream(below, connection);
+  const opening = { stream, below, event: "secure", refusal: () => null } as const;
+  const opened = finishOpening(opening, serverName, signal);
+  stream.begin();
+  await opened;
+  return { stream, alpn: connection.agreement?.alpn ?? null, bypass: bypassable ? stream : null };
+}
+
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+function readIdentity({ certificate, privateKey }: KeyPair, where: string): ClientIdentity {
+  try {
+    const chain = (certificate.match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
+    const key = createPrivateKey(privateKey);
+    if (chain[0]?.checkPrivateKey(key) !== true) throw new Error("they do not fit");
+    return { chain: chain.map(({ raw }) => raw), key };
+  } catch (cause) {
+    throw new ConfigError(`${where}: certificate and private-key do not fit together`, { cause });
+  }
+}
