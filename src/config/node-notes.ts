@@ -1,3 +1,5 @@
+import { kindOfBrowser } from "#core/browser-names.ts";
+
 /** What some keys of a node mean for its user beside what they do. */
 
 export interface NodeNote {
@@ -49,5 +51,16 @@ function tlsNotes(options: TlsKeys, at: readonly string[]): readonly NodeNote[] 
       key: [...at, "skip-cert-verify"],
       what: "skip-cert-verify accepts any certificate; anybody on the way can read this traffic",
     });
+  const what = browserNote(options["client-fingerprint"] ?? "");
+  if (what !== null) notes.push({ key: [...at, "client-fingerprint"], what });
   return notes;
+}
+
+function browserNote(name: string): string | null {
+  const kind = kindOfBrowser(name);
+  if (kind === "unknown")
+    return `client-fingerprint ${name} is not a browser that is known here; Chrome is shown`;
+  if (kind === "of TLS 1.2")
+    return `client-fingerprint ${name} speaks TLS 1.2 alone; the handshake shows the runtime's TLS library`;
+  return null;
 }

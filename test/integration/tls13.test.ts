@@ -135,12 +135,12 @@ test("both agree on a protocol, or on none", async () => {
 });
 
 test("a client certificate is shown where it is asked for", async () => {
-  const asks = {
+  const asks: TlsOptions = {
     requestCert: true,
     rejectUnauthorized: true,
     ca: [client.cert],
     minVersion: "TLSv1.3",
-  } as const;
+  };
   await using server = await serve(asks, echo);
   const identity = { chain: [new X509Certificate(client.cert).raw], key: createPrivateKey(client.key) };
   const { stream } = await dial13(server.port, { identity });

@@ -15,17 +15,17 @@ const weir = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "bi
 const PROFILE = `
 proxies:
   - { name: quic, type: hysteria2, server: 192.0.2.1, port: 443, password: x }
-  - name: reality
+  - name: shadow
     type: vless
     server: 192.0.2.1
     port: 443
     uuid: b831381d-6324-4d53-ad4f-8cda48b30811
     tls: true
-    reality-opts: { public-key: jNXHt1yRo0vDuchQlIP6Z0ZvjT3KtzVI-T4E7RoLJS0, short-id: "0123" }
+    shadow-tls-opts: { password: secret }
   - { name: plain, type: direct }
 proxy-groups:
-  - { name: Mixed, type: select, proxies: [reality, plain] }
-  - { name: Hopeless, type: select, proxies: [reality, quic] }
+  - { name: Mixed, type: select, proxies: [shadow, plain] }
+  - { name: Hopeless, type: select, proxies: [shadow, quic] }
 rules: ["MATCH,Mixed"]
 `;
 
@@ -35,17 +35,17 @@ test("the rest of the profile works, and every such node and group is named", as
   assert.match(core.output(), /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[0\]\.type: .*hysteria2/);
   assert.match(
     core.output(),
-    /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[1\]\.reality-opts: .*REALITY.*cannot be dialled"/,
+    /level=warning msg="\S+config\.yaml:\d+:\d+ proxies\[1\]\.shadow-tls-opts: .*shadow-tls.*cannot be dialled"/,
   );
   assert.match(core.output(), /level=warning msg="group Hopeless: none of its members can be dialled/);
   assert.doesNotMatch(core.output(), /group Mixed/);
   const delay = await fetch(
-    `http://127.0.0.1:${controller}/proxies/reality/delay?timeout=1000&url=http://192.0.2.1/`,
+    `http://127.0.0.1:${controller}/proxies/shadow/delay?timeout=1000&url=http://192.0.2.1/`,
   );
   assert.equal(delay.status, 503);
   const answer = await fetch(`http://127.0.0.1:${controller}/proxies`);
   const { proxies } = (await answer.json()) as { proxies: Record<string, { unavailable?: string }> };
-  assert.match(proxies["reality"]?.unavailable ?? "", /REALITY/);
+  assert.match(proxies["shadow"]?.unavailable ?? "", /shadow-tls/);
   assert.match(proxies["Hopeless"]?.unavailable ?? "", /none of its members/);
   assert.equal(proxies["plain"]?.unavailable, undefined);
   assert.equal(proxies["Mixed"]?.unavailable, undefined);
@@ -78,31 +78,31 @@ test("-t names them, too", async () => {
   const encoded = Buffer.from(PROFILE).toString("base64");
   const { stdout } = await promisify(execFile)(weir, ["-d", "/nonexistent", "-t", "-config", encoded]);
   assert.match(stdout, /proxies\[0\]\.type: .*hysteria2/);
-  assert.match(stdout, /proxies\[1\]\.reality-opts: .*REALITY/);
+  assert.match(stdout, /proxies\[1\]\.shadow-tls-opts: .*shadow-tls/);
   assert.match(stdout, /configuration test is successful\n$/);
 });
 
 test("a provider keeps its other nodes", async () => {
   const [controller] = (await freePorts(1)) as [number];
-  const [, reality = ""] = /(- name: reality[^]*?short-id: "0123" })/.exec(PROFILE) ?? [];
+  const [, shadow = ""] = /(- name: shadow[^]*?password: secret })/.exec(PROFILE) ?? [];
   await using core = await startCore(`
 external-controller: 127.0.0.1:${controller}
 proxy-providers:
   far:
     type: inline
     payload:
-      ${reality.replaceAll("\n", "\n    ")}
+      ${shadow.replaceAll("\n", "\n    ")}
       - { name: plain, type: direct }
 proxy-groups:
   - { name: Mixed, type: select, use: [far] }
 rules: ["MATCH,Mixed"]
 `);
-  assert.match(core.output(), /payload\[0\]\.reality-opts: .*REALITY.*cannot be dialled"/);
+  assert.match(core.output(), /payload\[0\]\.shadow-tls-opts: .*shadow-tls.*cannot be dialled"/);
   const answer = await fetch(`http://127.0.0.1:${controller}/providers/proxies/far`);
   const { proxies } = (await answer.json()) as { proxies: readonly { name: string }[] };
   assert.deepEqual(
     proxies.map(({ name }) => name),
-    ["reality", "plain"],
+    ["shadow", "plain"],
   );
 });
 
@@ -229,7 +229,7 @@ test("nodes with an unauthenticated cipher are used, and one warning says what t
 
 test("what is said of many nodes is one line with their number; -t --all shows each", async () => {
   const node = (at: number) =>
-    `  - {name: n${at}, type: trojan, server: a, port: 1, password: p, skip-cert-verify: true, client-fingerprint: chrome}`;
+    `  - {name: n${at}, type: trojan, server: a, port: 1, password: p, skip-cert-verify: true, client-fingerprint: android}`;
   const profile = `proxies:\n${Array.from({ length: 300 }, (_, at) => node(at)).join("\n")}\n`;
   const encoded = Buffer.from(profile).toString("base64");
   const check = async (...more: string[]) => {
@@ -243,6 +243,6 @@ test("what is said of many nodes is one line with their number; -t --all shows e
     short[0] ?? "",
     /configuration:2:\d+ proxies\[0\]\.skip-cert-verify: .*\(300 nodes: n0, n1, n2 and 297 more\)/,
   );
-  assert.match(short[1] ?? "", /client-fingerprint chrome .*\(300 nodes/);
+  assert.match(short[1] ?? "", /client-fingerprint android .*\(300 nodes/);
   assert.equal((await check("--all")).length, 602);
 });

@@ -10,7 +10,7 @@ const MLDSA_BYTES = 3309;
 /** SubjectPublicKeyInfo of ML-DSA-65 in front of the raw key (RFC 9881). */
 const MLDSA_SPKI = Buffer.from("308207b2300b0609608648016503040312038207a100", "hex");
 
-/** `authentic`; `no signature`: it knows the token's key, and not the ML-DSA-65 key; `foreign`: it is somebody's certificate. */
+/** `authentic`; `no signature`: it knows the token's key, and not the ML-DSA-65 key; `foreign`: it is a certificate of another kind. */
 export type Proof = "authentic" | "no signature" | "foreign";
 
 /** `mldsa65`: the server's raw public key of 1952 bytes; null: not asked for. */

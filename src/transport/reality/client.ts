@@ -71,7 +71,13 @@ export class RealityClient implements TlsClient {
       throw new TlsFault("bad_certificate", NO_SIGNATURE, { cause: new AuthError(NO_SIGNATURE) });
     const { serverName } = this.#options;
     const asBrowser = { serverName, nameCertVerify: null, skipCertVerify: false, fingerprint: null };
-    if (this.#env.verify !== null) judgeChain(shown, asBrowser, this.#env.verify);
-    return false;
+    try {
+      if (this.#env.verify !== null) judgeChain(shown, asBrowser, this.#env.verify);
+      return false;
+    } catch (error) {
+      if (!(error instanceof TlsFault)) throw error;
+      const why = `the server showed neither its own certificate nor one that is good for ${serverName} (${error.message}): public-key, short-id or servername is not what it expects, or somebody is in between`;
+      throw new TlsFault(error.alert, why, { cause: new AuthError(why) });
+    }
   }
 }

@@ -2,13 +2,14 @@
  * The one place that chooses by what a TLS connection is made: the runtime's libssl, `node:tls`, or the engine of
  * `tls13` for those who must look like a browser.
  */
+import { kindOfBrowser } from "#core/browser-names.ts";
 import { ConfigError } from "#core/errors.ts";
 import type { Log } from "#core/log.ts";
 import type { TlsClient, TlsClientOptions, TlsProvider } from "#core/tls.ts";
 import type { NativeTls, VerifiedChain } from "#platform/tls.ts";
 import { RealityClient } from "#transport/reality/client.ts";
 import { Tls13Client } from "#transport/tls13/client.ts";
-import { Fingerprints, kindOfName } from "#transport/tls13/fingerprints/names.ts";
+import { Fingerprints } from "#transport/tls13/fingerprints/names.ts";
 import type { HelloTemplate } from "#transport/tls13/fingerprints/template.ts";
 import { NativeClient } from "./native-client.ts";
 import { ClientContexts } from "./native-contexts.ts";
@@ -45,19 +46,13 @@ class Clients {
     if (options.reality !== null) return this.#makeReality(options);
     const byNode = makeNodeClient(options);
     const native = this.#library();
-    if (native === null) {
-      if (kindOfName(options.clientFingerprint) !== "none") log.warning(notShown(options));
-      return byNode;
-    }
+    if (native === null) return byNode;
     const contexts = this.#contextsOf(native);
     const byLibrary = options.carriesHttp2
       ? byNode
       : new NativeClient(options, { native, contexts, byNode, log });
     const template = this.#template(options);
-    if (template === null) {
-      if (kindOfName(options.clientFingerprint) !== "none") log.warning(notShown(options));
-      return byLibrary;
-    }
+    if (template === null) return byLibrary;
     return new Tls13Client(options, {
       template,
       verify: this.#verifier(native, options),
@@ -71,7 +66,7 @@ class Clients {
     const native = this.#library();
     const verify = native === null ? null : this.#verifier(native, options);
     const template = this.#template(options) ?? this.#fingerprints.template(DEFAULT_BROWSER, reality?.hybrid);
-    if (reality === null || template === null || kindOfName(clientFingerprint) === "without TLS 1.3")
+    if (reality === null || template === null || kindOfBrowser(clientFingerprint) === "of TLS 1.2")
       throw new ConfigError(
         `${where}: client-fingerprint: ${clientFingerprint} has no ClientHello of TLS 1.3, which REALITY needs; have chrome, firefox, safari or ios`,
       );
@@ -80,8 +75,8 @@ class Clients {
 
   /** Null: no browser is to be seen, or none that can be shown. */
   #template({ clientFingerprint, reality }: TlsClientOptions): HelloTemplate | null {
-    const kind = kindOfName(clientFingerprint);
-    if (kind === "none" || kind === "without TLS 1.3") return null;
+    const kind = kindOfBrowser(clientFingerprint);
+    if (kind === "none" || kind === "of TLS 1.2") return null;
     const name = kind === "unknown" ? DEFAULT_BROWSER : clientFingerprint;
     return this.#fingerprints.template(name, reality?.hybrid ?? true);
   }
@@ -94,8 +89,4 @@ class Clients {
     const contexts = this.#contextsOf(native);
     return (chain) => native.verifier.verify(contexts.store(trust).address, chain);
   }
-}
-
-function notShown({ where, clientFingerprint }: TlsClientOptions): string {
-  return `${where}: client-fingerprint: ${clientFingerprint} cannot be shown here; its handshakes show the runtime's TLS library`;
 }

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { kindOfBrowser, SHOWN_BROWSERS } from "#core/browser-names.ts";
 import { CAPTURES } from "../../../../test/support/browser-hellos.ts";
 import { ja3, ja4, shapeOf } from "../../../../test/support/ja-fingerprint.ts";
 import { GROUP, openKeyShare } from "#transport/tls13/key-exchange.ts";
 import { readOffer } from "#transport/tls13/offered-hello.ts";
 import { buildHello } from "./build-hello.ts";
-import { Fingerprints, kindOfName, KNOWN_NAMES } from "./names.ts";
+import { Fingerprints } from "./names.ts";
 
 const HELLOS = 50;
 const PLAIN = { serverName: "example.com", protocols: null };
@@ -96,11 +97,12 @@ test("without the hybrid share it is the browser of the time before", () => {
     assert.equal(fingerprints.template(name, false)?.name, older);
 });
 
-test("names", () => {
-  for (const name of KNOWN_NAMES) assert.notEqual(kindOfName(name), "unknown");
-  assert.equal(kindOfName("Chrome"), "template");
-  assert.equal(kindOfName("android"), "without TLS 1.3");
-  assert.equal(kindOfName(""), "none");
-  assert.equal(kindOfName("netscape"), "unknown");
+test("each name that can be shown has a template, and no other", () => {
+  for (const name of SHOWN_BROWSERS) assert.ok(fingerprints.template(name), name);
+  for (const name of ["android", "none", "", "netscape"]) assert.equal(fingerprints.template(name), null);
+  assert.equal(kindOfBrowser("Chrome"), "shown");
+  assert.equal(kindOfBrowser("android"), "of TLS 1.2");
+  assert.equal(kindOfBrowser(""), "none");
+  assert.equal(kindOfBrowser("netscape"), "unknown");
   assert.equal(fingerprints.template("edge"), fingerprints.template("chrome"));
 });

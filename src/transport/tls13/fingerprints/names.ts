@@ -12,7 +12,7 @@ export class Fingerprints {
   readonly #randomized = new Map<boolean, HelloTemplate>();
 
   /**
-   * Null: no browser, or one whose hello has no TLS 1.3 (`isKnownName` tells them apart from other words).
+   * Null: a word that `kindOfBrowser` says cannot be shown.
    * `hybrid` false: the browser before it offered X25519MLKEM768.
    */
   template(name: string, hybrid = true): HelloTemplate | null {
@@ -72,23 +72,3 @@ function drawBrowser(): HelloTemplate {
   const all = WEIGHTS.flatMap(([template, weight]) => Array<HelloTemplate>(weight).fill(template));
   return all[randomInt(all.length)] ?? CHROME_133;
 }
-
-/** Browsers whose hello ends at TLS 1.2: the nearest that libssl can do stands for them. */
-const WITHOUT_TLS13 = new Set(["android"]);
-const WITHOUT_SHAPE = new Set(["", "none"]);
-
-export type NameKind = "template" | "without TLS 1.3" | "none" | "unknown";
-
-/** What a name of `client-fingerprint` asks for. */
-export function kindOfName(name: string): NameKind {
-  const word = name.toLowerCase();
-  if (WITHOUT_SHAPE.has(word)) return "none";
-  if (WITHOUT_TLS13.has(word)) return "without TLS 1.3";
-  const isDrawn = word === "random" || word === "randomized" || word === "randomizednoalpn";
-  return isDrawn || TEMPLATES.has(word) ? "template" : "unknown";
-}
-
-export const KNOWN_NAMES: readonly string[] = [
-  ...TEMPLATES.keys(),
-  ...["android", "random", "randomized", "randomizednoalpn", "none"],
-];
