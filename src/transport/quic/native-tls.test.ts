@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { openQuicClientTls, openQuicServerTls } from "../../../test/support/quic-tls.ts";
+import { makeCertificate } from "../../../test/support/certificate.ts";
+import type { OpenQuicTls } from "./native-tls.ts";
+import { type QuicTls, TlsAlert, type TlsLevel } from "./tls.ts";
+
+const SKIP = process.platform === "linux" ? false : "SKIP libssl by FFI: only on Linux";
+
+interface Said {
+  readonly level: TlsLevel;
+  readonly bytes: Uint8Array;
+}
+
+/** One side, with all that it said and was told. */
+class Side {
+  readonly out: Said[] = [];
+  readonly secrets: string[] = [];
+  parameters = "";
+  readonly tls: QuicTls;
+
+  constructor(open: OpenQuicTls, parameters: string) {
+    this.tls = open(Buffer.from(parameters), {
+      send: (level, bytes) => void this.out.push({ level, bytes }),
+      secret: (level, forWriting, suite, secret) =>
+        void this.secrets.push(`${level} ${forWriting} ${suite} ${Buffer.from(secret).toString("hex")}`),
+      peerParameters: (bytes) => (this.parameters = Buffer.from(bytes).toString()),
+    });
+  }
+}
+
+/** Hands on in pieces of `size` bytes until neither side says more. */
+function shakeHands(client: Side, server: Side, size = 64): void {
+  client.tls.begin();
+  for (let turn = 0; turn < 20; turn++) {
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      for (const { level, bytes } of from.out.splice(0))
+        for (let at = 0; at < bytes.length; at += size) to.tls.give(level, bytes.subarray(at, at + size));
+    }
+  }
+}
+
+const mirrored = (lines: readonly string[]) =>
+  lines.map((line) => line.replace(/true|false/, (word) => (word === "true" ? "false" : "true"))).sort();
+
+describe("TLS of QUIC by libssl", { skip: SKIP }, () => {
+  test("both sides agree on secrets, parameters and a protocol, whatever the pieces", async () => {
+    for (const size of [7, 64, 4096]) {
+      const client = new Side(await openQuicClientTls(), "of the client");
+      const server = new Side(openQuicServerTls(), "of the server");
+      shakeHands(client, server, size);
+      assert.ok(client.tls.isDone && server.tls.isDone);
+      assert.deepEqual(mirrored(client.secrets), [...server.secrets].sort());
+      assert.equal(client.secrets.length, 4);
+      assert.equal(client.parameters, "of the server");
+      assert.equal(server.parameters, "of the client");
+      assert.equal(client.tls.alpn(), "h3");
+      assert.equal(server.tls.alpn(), "h3");
+      assert.equal(client.tls.refusal(), null);
+      for (const side of [client, server]) side.tls[Symbol.dispose]();
+    }
+  });
+
+  test("a suite that the server wants", async () => {
+    const client = new Side(await openQuicClientTls(), "c");
+    const server = new Side(openQuicServerTls({ ciphers: "TLS_CHACHA20_POLY1305_SHA256:AES128-SHA" }), "s");
+    shakeHands(client, server);
+    assert.ok(client.secrets.every((line) => line.includes(String(0x1303))));
+  });
+
+  test("another certificate than the pinned one, and one that no authority knows", async () => {
+    const other = makeCertificate({ names: ["server.test"] });
+    const pinned = new Side(await openQuicClientTls(), "c");
+    shakeHands(pinned, new Side(openQuicServerTls({ certificate: other }), "s"));
+    assert.match(pinned.tls.refusal()?.message ?? "", /fingerprint/);
+    const believing = new Side(await openQuicClientTls({ fingerprint: null }), "c");
+    const failure = catchOf(() => shakeHands(believing, new Side(openQuicServerTls(), "s")));
+    assert.ok(failure instanceof TlsAlert);
+    assert.match(believing.tls.explain(failure).message, /the certificate is refused: self.signed/);
+  });
+
+  test("a protocol that the server does not have, and bytes that are none of TLS", async () => {
+    const client = new Side(await openQuicClientTls({ alpn: ["other"] }), "c");
+    const failure = catchOf(() => shakeHands(client, new Side(openQuicServerTls(), "s")));
+    assert.ok(failure instanceof TlsAlert);
+    assert.equal(failure.alert, 120, "no_application_protocol");
+    const server = new Side(openQuicServerTls(), "s");
+    assert.throws(() => server.tls.give(0, Buffer.alloc(200, 0x41)), TlsAlert);
+  });
+
+  test("what an event throws comes out, and nothing happens behind the end", async () => {
+    const open = await openQuicClientTls();
+    const fail = (): never => {
+      throw new RangeError("of the event");
+    };
+    const tls = open(Buffer.from("c"), { send: fail, secret: fail, peerParameters: fail });
+    assert.throws(() => tls.begin(), RangeError);
+    tls[Symbol.dispose]();
+    tls[Symbol.dispose]();
+    tls.give(0, Buffer.alloc(10));
+    const inside: QuicTls = open(Buffer.from("c"), {
+      send: () => inside[Symbol.dispose](), // from within a callback
+      secret: () => {},
+      peerParameters: () => {},
+    });
+    inside.begin();
+    inside.give(0, Buffer.alloc(10));
+  });
+});
+
+function catchOf(run: () => void): Error {
+  try {
+    run();
+  } catch (error) {
+    assert.ok(error instanceof Error);
+    return error;
+  }
+  return assert.fail("nothing was thrown");
+}

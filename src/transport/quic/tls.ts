@@ -1,0 +1,24 @@
+/** The TLS inside QUIC (RFC 9001 §4), behind an interface that more than one engine can fill. */
+import type { TlsLevel } from "#platform/quic.ts";
+
+export { TlsAlert, type QuicTlsEvents, type TlsLevel } from "#platform/quic.ts";
+
+export const TLS_INITIAL: TlsLevel = 0;
+export const TLS_HANDSHAKE: TlsLevel = 2;
+export const TLS_APPLICATION: TlsLevel = 3;
+
+/** Of one connection. What it says and the secrets that it makes go to the events that it was opened with. */
+export interface QuicTls extends Disposable {
+  /** Both sides have finished; the peer is not yet known to be the right one. */
+  readonly isDone: boolean;
+  /** Says the first bytes of the dialling side. Throws `TlsAlert`. */
+  begin(): void;
+  /** Handshake bytes of the peer, in order. Throws `TlsAlert`. Nothing happens once it is disposed of. */
+  give(level: TlsLevel, bytes: Uint8Array): void;
+  /** Once it is done: why the peer will not do; null: it will. */
+  refusal(): Error | null;
+  /** What both sides agreed on; null: nothing. */
+  alpn(): string | null;
+  /** Why a handshake failed, in words for the user. */
+  explain(failure: Error): Error;
+}

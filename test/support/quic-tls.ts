@@ -1,0 +1,44 @@
+/** TLS of both sides of QUIC for tests, with a certificate of their own. */
+import assert from "node:assert/strict";
+import { nativeTls } from "#platform/tls.ts";
+import { type OpenQuicTls, readQuicTlsClient, serverTls } from "#transport/quic/native-tls.ts";
+import { clientTuning } from "#transport/tls/tuning.ts";
+import { textFiles } from "./text-files.ts";
+import { makeCertificate, type TestCertificate } from "./certificate.ts";
+
+export const quicCertificate: TestCertificate = makeCertificate({ names: ["server.test"] });
+
+/** `fingerprint` absent: the certificate above is pinned. Null: the authorities decide. */
+export function openQuicClientTls(
+  fields: {
+    readonly fingerprint?: string | null;
+    readonly alpn?: string[];
+    readonly serverName?: string;
+  } = {},
+): Promise<OpenQuicTls> {
+  const { fingerprint = quicCertificate.fingerprint, alpn = ["h3"], serverName = "server.test" } = fields;
+  return readQuicTlsClient(
+    { "skip-cert-verify": false, alpn, ...(fingerprint === null ? {} : { fingerprint }) } as never,
+    { node: "test", server: serverName, files: textFiles },
+  );
+}
+
+export function openQuicServerTls(
+  options: { readonly ciphers?: string; readonly certificate?: TestCertificate } = {},
+): OpenQuicTls {
+  const native = nativeTls();
+  assert.ok(native !== null);
+  const { cert, key } = options.certificate ?? quicCertificate;
+  const context = native.contexts.make({
+    certificate: cert,
+    privateKey: key,
+    alpn: ["h3"],
+    minVersion: "TLSv1.3",
+    ciphers: options.ciphers ?? clientTuning.ciphers,
+    asksClient: false,
+    authorities: null,
+  });
+  const open = serverTls(() => context);
+  assert.ok(open !== null);
+  return open;
+}
